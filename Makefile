@@ -1,0 +1,91 @@
+# Everything starts here, with nothing but Python 3.11 or newer: `make` says what there is.
+
+DATA_DIR ?= $(CURDIR)/.build/data
+PORT ?= 8700
+
+BIN := .venv/bin
+INSTALLED := .venv/.installed
+PYTHONS := $(or $(PYTHON),python3 python3.14 python3.13 python3.12 python3.11)
+NEW_ENOUGH := import sys; sys.exit(sys.version_info < (3, 11))
+
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+.PHONY: help demo run test check fix docs constraints clean
+
+help: ## say what there is
+	@sed -n 's/^\([a-z]*\):.*## /\1@/p' Makefile | awk -F@ '{ printf "make %-12s %s\n", $$1, $$2 }'
+
+demo: $(INSTALLED) ## start the service, spawn a small family of agents, tell its story, stop
+	@$(BIN)/spawnlog demo
+
+run: $(INSTALLED) ## serve examples/spawnlog.json5 until Ctrl-C (PORT, DATA_DIR)
+	@$(BIN)/spawnlog serve --config examples/spawnlog.json5 --port $(PORT) --data-dir "$(DATA_DIR)"
+
+test: $(INSTALLED) ## the whole test suite, on its own embedded PostgreSQL
+	@$(BIN)/python -m pytest $(TESTS)
+
+check: $(INSTALLED) ## format, lint, types, import floors, fast tests
+	@$(BIN)/ruff format --check .
+	@$(BIN)/ruff check .
+	@$(BIN)/mypy
+	@$(BIN)/lint-imports
+	@$(BIN)/python -m pytest -m "not slow" $(TESTS)
+
+fix: $(INSTALLED) ## format, and mend what the linter can mend
+	@$(BIN)/ruff format .
+	@$(BIN)/ruff check --fix .
+
+docs: $(INSTALLED) ## draw the lifecycle in README.md from the table in domain/run/lifecycle.py
+	@$(BIN)/python -c "$$DRAW_LIFECYCLE"
+
+constraints: $(INSTALLED) ## write the versions installed now into constraints.txt
+	@{ echo "# Written by: make constraints"; $(BIN)/python -m pip freeze --exclude-editable; } \
+		> .venv/constraints.txt
+	@mv .venv/constraints.txt constraints.txt && touch $(INSTALLED)
+
+clean: ## remove .venv and every cache; keeps the data of `make run`
+	rm -rf .venv .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache dist
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# An environment knows its own path. In a checkout that was moved or copied it would still run the
+# code it was made for, so there it is made anew.
+ifneq ($(shell cat $(INSTALLED) 2>/dev/null),$(CURDIR))
+.PHONY: $(INSTALLED)
+endif
+
+$(INSTALLED): pyproject.toml constraints.txt
+	@set -e; \
+	python=; \
+	for each in $(PYTHONS); do \
+		if "$$each" -c '$(NEW_ENOUGH)' >/dev/null 2>&1; then python=$$each; break; fi; \
+	done; \
+	if [ -z "$$python" ]; then \
+		echo "spawnlog needs Python 3.11 or newer; found none as: $(PYTHONS)." >&2; \
+		echo "Name one: make PYTHON=/path/to/python3.11 $(MAKECMDGOALS)" >&2; \
+		exit 1; \
+	fi; \
+	clear=; \
+	if [ -e $(INSTALLED) ] && [ "$$(cat $(INSTALLED))" != "$(CURDIR)" ]; then clear=--clear; fi; \
+	if ! $(BIN)/python -c '$(NEW_ENOUGH)' >/dev/null 2>&1; then clear=--clear; fi; \
+	echo "Installing into .venv (takes a minute, once) ..."; \
+	if ! "$$python" -m venv $$clear .venv; then \
+		echo "$$python cannot make a virtual environment; on Debian and Ubuntu:" >&2; \
+		echo "apt install python3-venv" >&2; \
+		exit 1; \
+	fi; \
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check \
+		-c constraints.txt -e '.[dev]'; \
+	printf '%s\n' "$(CURDIR)" > $(INSTALLED)
+
+define DRAW_LIFECYCLE
+from pathlib import Path
+from domain.run.lifecycle import mermaid
+
+readme = Path("README.md")
+before, start, rest = readme.read_text("utf-8").partition("<!-- lifecycle -->\n")
+drawn, end, after = rest.partition("<!-- /lifecycle -->")
+assert start and end, "README.md has lost the markers of its lifecycle diagram"
+fence = "`" * 3
+readme.write_text(f"{before}{start}{fence}mermaid\n{mermaid()}\n{fence}\n{end}{after}", "utf-8")
+endef
+export DRAW_LIFECYCLE

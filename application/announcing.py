@@ -1,0 +1,146 @@
+"""Tells requesters what came of their children, and takes their acknowledgements."""
+
+import logging
+from uuid import UUID
+
+from application.envelope import Actor
+from application.ports.event_log import Answer, Reservation
+from application.work import ContentsErased, Work
+from domain.announcement import ChildFinding, announce, status_of, stopped_note
+from domain.refusals import NotYet, WrongStage
+from domain.run.commands import AcknowledgeAnnouncement, AnnounceRun
+from domain.run.state import Run
+from domain.run_stats import RunStats
+
+_log = logging.getLogger("spawnlog.announcing")
+
+
+class Announcing:
+    """Announces ended runs, each once."""
+
+    def __init__(self, work: Work) -> None:
+        self._work = work
+
+    async def announce(self, run_id: UUID) -> None:
+        """Announce a run that has ended and waits for nothing. Repeating it changes nothing."""
+        run = await self._work.run(run_id)
+        if run.stage != "ended" or run.pending_descendants:
+            return
+        try:
+            await self._announce(run)
+        except (WrongStage, NotYet) as why:
+            _log.info("run %s is not announced now: %s", run_id, why)
+        except ContentsErased as why:
+            _log.warning("run %s is announced without its texts: %s", run_id, why)
+            await self._work.record(run, (_without_text(run),))
+
+    async def _announce(self, run: Run) -> None:
+        keeper = await self._work.keeper(run)
+        disposition, reason = _disposition(run)
+        text = None
+        if disposition == "inbox":
+            text = await self._text(run)
+            if text is None:
+                disposition, reason = "skipped", "the child asked that nobody be told"
+        command = AnnounceRun(
+            disposition=disposition,
+            reason=reason,
+            status=status_of(run.outcome or "unknown"),
+            text=keeper.keep("announcement", text) if text else None,
+            pending_descendants=0,
+        )
+        await self._work.record(run, (command,), keeper)
+
+    async def _text(self, run: Run) -> str | None:
+        refs = [ref for ref in (run.result, run.error, run.stop_reason) if ref is not None]
+        texts = await self._work.contents.texts(refs)
+        notes: list[str] = []
+        if run.outcome == "stopped":
+            reason = texts.get(run.stop_reason.id) if run.stop_reason else None
+            notes.append(stopped_note(run.stop_requested_by or "somebody", reason))
+        elif run.error is not None:
+            notes.append(texts.get(run.error.id, ""))
+        announcement = announce(
+            outcome=run.outcome or "unknown",
+            result=texts.get(run.result.id) if run.result else None,
+            stats=stats_of(run),
+            notes=[note for note in (*notes, *run.warnings) if note],
+            findings=await self._findings(run),
+        )
+        return announcement.text if announcement else None
+
+    async def _findings(self, run: Run) -> tuple[ChildFinding, ...]:
+        """What came of the run's own children, for an orchestrator's requester."""
+        if run.child_session_key is None or run.role != "orchestrator":
+            return ()
+        below = await self._work.registry.runs_below(run.child_session_key)
+        children = [one for one in below if one.requester.session_key == run.child_session_key]
+        refs = [ref for one in children for ref in (one.result, one.error) if ref is not None]
+        texts = await self._work.contents.texts(refs)
+        return tuple(
+            ChildFinding(
+                name=one.label or one.child_session_key or str(one.run_id),
+                outcome=one.outcome,
+                result=texts.get(one.result.id) if one.result else None,
+                error=texts.get(one.error.id) if one.error else None,
+            )
+            for one in children
+            if one.outcome is not None
+        )
+
+    async def acknowledge(
+        self, run: Run, actor: Actor, reservation: Reservation | None = None
+    ) -> Answer:
+        """The requester has taken the announcement. Repeating it changes nothing.
+
+        Raises `CannotDeliver` when the run has no announcement in an inbox.
+        """
+        answer = Answer("acknowledged", {"id": str(run.run_id), "runId": str(run.run_id)})
+        command = AcknowledgeAnnouncement(by=actor.name)
+        await self._work.record(
+            run, (command,), actor=actor, reservation=reservation, answer=answer
+        )
+        return answer
+
+
+def _disposition(run: Run) -> tuple[str, str | None]:
+    if run.outcome == "stopped" and run.stop_by_requester:
+        return "skipped", "its requester stopped it"
+    if not run.options.expects_completion_message:
+        return "not_required", "no completion message was expected"
+    return "inbox", None
+
+
+def _without_text(run: Run) -> AnnounceRun:
+    return AnnounceRun(
+        disposition="skipped",
+        reason="its texts were erased",
+        status=status_of(run.outcome or "unknown"),
+        text=None,
+        pending_descendants=0,
+    )
+
+
+def stats_of(run: Run) -> RunStats:
+    """The numbers of the stats line."""
+    usage = run.usage
+    return RunStats(
+        session_key=run.child_session_key or "",
+        runtime_ms=run.runtime_ms,
+        input_tokens=usage.input_tokens if usage else None,
+        output_tokens=usage.output_tokens if usage else None,
+        total_tokens=usage.total_tokens if usage else None,
+        estimated_cost_usd=estimated_cost_usd(run),
+        session_id=str(run.session_id),
+        transcript_path=run.transcript_path,
+    )
+
+
+def estimated_cost_usd(run: Run) -> float | None:
+    """What the tokens cost by the prices in the plan; None without a price or without tokens."""
+    plan, usage = run.plan, run.usage
+    if plan is None or usage is None or plan.cost_input_usd_per_million is None:
+        return None
+    output = plan.cost_output_usd_per_million or 0.0
+    spent = usage.input_tokens * plan.cost_input_usd_per_million + usage.output_tokens * output
+    return spent / 1_000_000

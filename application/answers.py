@@ -1,0 +1,80 @@
+"""What callers are told, made from the record alone, so that a repeat gives the same."""
+
+from dataclasses import dataclass
+from typing import Literal
+from uuid import UUID
+
+from application.ports.event_log import Answer
+from domain.run.state import Run
+from domain.spawn_notes import accepted_note
+
+Status = Literal["forbidden", "error"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SpawnRefusal:
+    """A recorded refusal in the words of the caller."""
+
+    run_id: UUID
+    rule: str
+    status: Status
+    text: str
+    current: int | None = None
+    limit: int | None = None
+
+
+def accepted(
+    run: Run, *, key: str, note: str | None, warnings: tuple[str, ...], model_applied: bool
+) -> Answer:
+    """The answer to a spawn whose child exists; `key` is the child's session key."""
+    one: dict[str, object] = {
+        "runId": str(run.run_id),
+        "childSessionKey": key,
+        "sessionId": str(run.session_id),
+        "label": run.label,
+        "mode": run.options.mode,
+        "note": note,
+        "modelApplied": model_applied,
+        "attachments": None,
+        "warnings": list(warnings),
+    }
+    return Answer("accepted", {"status": "accepted", "runs": [one], **one})
+
+
+def accepted_run(run: Run) -> Answer:
+    """The same answer, from a run whose child exists."""
+    assert run.plan is not None
+    assert run.child_session_key is not None
+    return accepted(
+        run,
+        key=run.child_session_key,
+        note=accepted_note(run.options.mode, run.requester.session_key),
+        warnings=run.warnings,
+        model_applied=run.plan.model_applied,
+    )
+
+
+def refusal_of(run: Run, text: str | None) -> SpawnRefusal:
+    """The refusal of a refused run, in the words that are kept of it."""
+    assert run.refusal is not None
+    current, limit = run.refusal.inputs.get("current"), run.refusal.inputs.get("limit")
+    return SpawnRefusal(
+        run_id=run.run_id,
+        rule=run.refusal.rule,
+        status="forbidden" if run.refusal.status == "forbidden" else "error",
+        text=text or "the text of this refusal was erased",
+        current=current if isinstance(current, int) else None,
+        limit=limit if isinstance(limit, int) else None,
+    )
+
+
+def refused(refusal: SpawnRefusal) -> Answer:
+    """The answer to a refused spawn."""
+    body: dict[str, object] = {
+        "runId": str(refusal.run_id),
+        "rule": refusal.rule,
+        "text": refusal.text,
+        "current": refusal.current,
+        "limit": refusal.limit,
+    }
+    return Answer(refusal.status, body)

@@ -1,0 +1,35 @@
+"""Puts sessions away when their time has come."""
+
+import logging
+from uuid import UUID
+
+from application.ports.transcripts import Transcripts
+from application.work import Work
+from domain.refusals import WrongStage
+from domain.run.commands import ArchiveRun
+
+_log = logging.getLogger("spawnlog.archiving")
+
+
+class Archiving:
+    """Archives announced runs."""
+
+    def __init__(self, work: Work, transcripts: Transcripts) -> None:
+        self._work = work
+        self._transcripts = transcripts
+
+    async def archive(self, run_id: UUID) -> None:
+        """Rename the transcript, then record it. Repeating it changes nothing: the name is made
+        from the time that is on record, not from the clock."""
+        run = await self._work.run(run_id)
+        if run.stage != "announced" or run.archive_at is None:
+            return
+        path = run.transcript_path
+        if path is not None:
+            stamp = run.archive_at.strftime("%Y-%m-%dT%H-%M-%S-%fZ")
+            path = await self._transcripts.put_away(path, stamp)
+        reason = "cleanup" if run.cleanup == "delete" else "due"
+        try:
+            await self._work.record(run, (ArchiveRun(reason=reason, transcript_path=path),))
+        except WrongStage as why:
+            _log.info("run %s is not archived now: %s", run_id, why)

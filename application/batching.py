@@ -1,0 +1,39 @@
+"""Gathering what comes one by one into batches, without letting anything wait long."""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator
+from typing import TypeVar
+
+T = TypeVar("T")
+
+
+async def batched(source: AsyncIterator[T], *, size: int, seconds: float) -> AsyncIterator[list[T]]:
+    """Batches of at most `size`; none is held back longer than `seconds` after its first item."""
+    batch: list[T] = []
+    deadline = 0.0
+    pending: asyncio.Future[T] | None = None
+    try:
+        while True:
+            pending = pending or asyncio.ensure_future(anext(source))
+            timeout = max(0.0, deadline - time.monotonic()) if batch else None
+            done, _ = await asyncio.wait({pending}, timeout=timeout)
+            if done:
+                try:
+                    item = pending.result()
+                except StopAsyncIteration:
+                    pending = None
+                    break
+                pending = None
+                if not batch:
+                    deadline = time.monotonic() + seconds
+                batch.append(item)
+            if len(batch) >= size or (batch and time.monotonic() >= deadline):
+                yield batch
+                batch = []
+        if batch:
+            yield batch
+    finally:
+        if pending is not None:
+            pending.cancel()
+            await asyncio.wait({pending})

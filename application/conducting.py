@@ -1,0 +1,198 @@
+"""Keeps a server process at work: its lease, its lanes, announcements, archives, recovery."""
+
+import asyncio
+import contextlib
+import logging
+import time
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from uuid import UUID
+
+from application.announcing import Announcing
+from application.archiving import Archiving
+from application.dispatching import Dispatching
+from application.envelope import RecordedEvent
+from application.executing import Executing
+from application.holder import Holder
+from application.ports.coordination import Coordination
+from application.ports.event_log import LogUnavailable, Tail
+from application.preparing import Preparing
+from application.projections.run_rows import DueKind
+from application.recovering import Recovering
+from application.repeating import Repeating
+from domain.config_events import ConfigurationActivated
+from domain.run.events import (
+    DescendantsSettled,
+    RunAnnounced,
+    RunEnded,
+    RunQueued,
+    SpawnRefused,
+    StopRequested,
+)
+
+DUE_BATCH = 50
+DISPATCH_SECONDS = 1.0
+DUE_SECONDS = 1.0
+FORGET_SECONDS = 3600.0
+ANSWERS_KEPT_DAYS = 7
+
+_log = logging.getLogger("spawnlog.conducting")
+
+
+@dataclass(frozen=True, slots=True)
+class Crew:
+    """Those who do the work."""
+
+    preparing: Preparing
+    dispatching: Dispatching
+    executing: Executing
+    announcing: Announcing
+    archiving: Archiving
+    recovering: Recovering
+
+
+class Conducting:
+    """One a process. `url` is recorded with the lease; `follow_configuration` is called when
+    another configuration was activated."""
+
+    def __init__(
+        self,
+        crew: Crew,
+        coordination: Coordination,
+        tail: Tail,
+        *,
+        holder: Holder,
+        lease_seconds: float,
+        follow_configuration: Callable[[int], Awaitable[None]],
+    ) -> None:
+        self._crew = crew
+        self._coordination = coordination
+        self._tail = tail
+        self._holder = holder
+        self._lease_seconds = lease_seconds
+        self._follow_configuration = follow_configuration
+        self._renewed = time.monotonic()
+        self.url: str | None = None
+        self._dispatch = Repeating("dispatch", crew.dispatching.dispatch, DISPATCH_SECONDS)
+        self._announce = Repeating("announce", self._announce_due, DUE_SECONDS)
+        self._archive = Repeating("archive", self._archive_due, DUE_SECONDS)
+        self._renew = Repeating("lease", self._renew_lease, lease_seconds / 3)
+        self._recover = Repeating("recover", crew.recovering.recover, min(1.0, lease_seconds / 4))
+        self._forget = Repeating("forget", self._forget_answers, FORGET_SECONDS)
+        self._following: asyncio.Task[None] | None = None
+
+    async def join(self) -> None:
+        """Take the lease: before this nothing may be held under this name."""
+        await self._renew_lease()
+
+    def start(self) -> None:
+        """Begin to work."""
+        self._following = asyncio.create_task(self._follow(), name="conductor")
+        for repeating in self._all():
+            repeating.start()
+
+    async def stop_claiming(self) -> None:
+        """Take no new runs: the process is about to end."""
+        await self._dispatch.close()
+        await self._recover.close()
+        await self._crew.recovering.settle()
+
+    async def finish_due(self) -> None:
+        """Announce and archive what is due now, for the last time."""
+        await self._announce_due()
+        await self._archive_due()
+
+    async def close(self) -> None:
+        """End all work and give the lease up. Nothing may be held by then."""
+        if self._following is not None:
+            self._following.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await self._following
+        for repeating in self._all():
+            await repeating.close()
+        with contextlib.suppress(LogUnavailable):
+            await self._coordination.leave(self._holder.name)
+
+    def _all(self) -> tuple[Repeating, ...]:
+        return (
+            self._renew,
+            self._dispatch,
+            self._announce,
+            self._archive,
+            self._recover,
+            self._forget,
+        )
+
+    async def _follow(self) -> None:
+        async for recorded in self._tail.follow(after=self._tail.position):
+            await self._heed(recorded)
+
+    async def _heed(self, recorded: RecordedEvent) -> None:
+        run_id = recorded.envelope.provenance.run_id
+        match recorded.event:
+            case RunQueued():
+                self._dispatch.wake()
+            case RunEnded():
+                self._dispatch.wake()
+                self._announce.wake()
+            case DescendantsSettled():
+                self._announce.wake()
+            case RunAnnounced():
+                self._archive.wake()
+            case StopRequested() if run_id is not None:
+                self._crew.executing.stop(run_id)
+            case SpawnRefused() if run_id is not None:
+                self._crew.preparing.interrupt(run_id)
+            case ConfigurationActivated():
+                await self._follow_configuration(recorded.event.revision)
+            case _:
+                pass
+
+    async def _renew_lease(self) -> None:
+        """Prolong the lease. It counts from before the question was asked: the database's clock
+        cannot have given more than that."""
+        asked = time.monotonic()
+        try:
+            ours = await self._coordination.renew(
+                self._holder.name, url=self.url, lease_seconds=self._lease_seconds
+            )
+        except LogUnavailable:
+            if time.monotonic() - self._renewed >= self._lease_seconds:
+                await self._let_go("it could not be renewed in time")
+            raise
+        if not ours:
+            await self._let_go("it had expired")
+            return
+        self._renewed = asked
+
+    async def _let_go(self, why: str) -> None:
+        """Kill what is held, record nothing more of it, and go on under another name: whoever
+        finds those runs without a holder decides what becomes of them, this process included."""
+        _log.error("the lease of %s is lost: %s", self._holder.name, why)
+        await self._crew.executing.let_go()
+        self._holder.begin_anew()
+        self._renewed = time.monotonic()
+        self._renew.wake()
+
+    async def _announce_due(self) -> None:
+        await self._work_off("announce", self._crew.announcing.announce)
+
+    async def _archive_due(self) -> None:
+        await self._work_off("archive", self._crew.archiving.archive)
+
+    async def _work_off(self, kind: DueKind, do: Callable[[UUID], Awaitable[None]]) -> None:
+        while run_ids := await self._coordination.claim_due(
+            kind, self._holder.name, limit=DUE_BATCH, lease_seconds=self._lease_seconds
+        ):
+            try:
+                results = await asyncio.gather(
+                    *(do(run_id) for run_id in run_ids), return_exceptions=True
+                )
+            finally:
+                await self._coordination.release(kind, run_ids)
+            failed = [result for result in results if isinstance(result, BaseException)]
+            if failed:
+                raise failed[0]
+
+    async def _forget_answers(self) -> None:
+        await self._coordination.forget_old_answers(days=ANSWERS_KEPT_DAYS)

@@ -1,0 +1,74 @@
+"""Takes queued runs out of their lanes, first in line first, as long as there is room."""
+
+import asyncio
+import logging
+from uuid import UUID
+
+from application.executing import Executing
+from application.holder import Holder
+from application.ports.event_log import Change, Decision, LaneQuery, Submission, World
+from application.work import Work, provenance_of
+from domain.refusals import Rejected
+from domain.run.commands import ClaimRun
+from domain.run.decide import decide
+from domain.stream import run_stream
+
+CLAIMS_MAX = 16
+
+_log = logging.getLogger("spawnlog.dispatching")
+
+
+class Dispatching:
+    """Claims for this process. One claim at a time, so that no slot is counted twice."""
+
+    def __init__(self, work: Work, executing: Executing, holder: Holder) -> None:
+        self._work = work
+        self._executing = executing
+        self._holder = holder
+        self._one_at_a_time = asyncio.Lock()
+
+    async def dispatch(self) -> int:
+        """Claim what can be claimed now, in every lane; gives how many runs were started."""
+        claimed = 0
+        async with self._one_at_a_time:
+            for lane, depth in await self._work.registry.waiting_lanes():
+                while taken := await self._claim(lane, depth):
+                    claimed += taken
+        return claimed
+
+    async def _claim(self, lane: str, depth: int) -> int:
+        pinned = self._work.configurations.current()
+        width = pinned.configuration.subagent_defaults.max_concurrent
+        query = LaneQuery(lane, depth, min(width, CLAIMS_MAX))
+
+        def choose(world: World) -> Decision[tuple[UUID, ...]]:
+            assert world.lane is not None
+            running = world.lane.running
+            changes: list[Change] = []
+            taken: list[UUID] = []
+            for run in world.lane.next:
+                command = ClaimRun(holder=self._holder.name, lane_width=width, lane_running=running)
+                try:
+                    events = decide(run, command)
+                except Rejected:
+                    continue
+                changes += [(run_stream(run.run_id), event) for event in events]
+                taken.append(run.run_id)
+                running += 1
+            return Decision(tuple(taken), changes)
+
+        following = await self._work.registry.next_in_lane(lane, depth)
+        if following is None:
+            return 0
+        appended = await self._work.log.submit(
+            Submission(
+                command_id=self._work.identities.event_id(),
+                streams=(),
+                decide=choose,
+                provenance=provenance_of(following),
+                lane=query,
+            )
+        )
+        for run_id in appended.result:
+            self._executing.take(appended.runs[run_id])
+        return len(appended.result)

@@ -1,0 +1,258 @@
+"""Runs claimed children: starts them, writes down what they say, and records how they end.
+
+The order is what makes it safe: the gate is opened but shut, `RunStarted` is recorded, only then
+the child executes. Whoever dies in between leaves a record that says exactly how far it came.
+"""
+
+import asyncio
+import contextlib
+import logging
+import time
+from dataclasses import dataclass, field
+from uuid import UUID
+
+from application.batching import batched
+from application.launching import Launching
+from application.ports.configurations import SecretMissing
+from application.ports.event_log import LogUnavailable
+from application.ports.runtimes import (
+    AgentRuntimes,
+    CannotLaunch,
+    RuntimeEnd,
+    RuntimeSession,
+    TranscriptEntry,
+)
+from application.ports.transcripts import Transcripts
+from application.sealing import Sealing
+from application.work import Work
+from domain.refusals import LostClaim, Rejected, WrongStage
+from domain.run.decide import StopWanted
+from domain.run.state import Run
+
+FLUSH_ENTRIES = 200
+FLUSH_SECONDS = 0.1
+RETRY_PAUSE_SECONDS = 0.5
+
+_log = logging.getLogger("spawnlog.executing")
+
+
+@dataclass(slots=True)
+class _Execution:
+    """A run in the hands of this process."""
+
+    run: Run
+    session: RuntimeSession | None = None
+    stop: asyncio.Event = field(default_factory=asyncio.Event)
+    interrupted: str | None = None
+    let_go: bool = False
+    task: "asyncio.Task[None] | None" = None
+
+
+class Executing:
+    """Holds the runs that this process executes."""
+
+    def __init__(
+        self,
+        work: Work,
+        launching: Launching,
+        runtimes: AgentRuntimes,
+        transcripts: Transcripts,
+        sealing: Sealing,
+    ) -> None:
+        self._work = work
+        self._launching = launching
+        self._runtimes = runtimes
+        self._transcripts = transcripts
+        self._sealing = sealing
+        self._held: dict[UUID, _Execution] = {}
+
+    @property
+    def held(self) -> frozenset[UUID]:
+        """The runs in the hands of this process."""
+        return frozenset(self._held)
+
+    def take(self, run: Run) -> None:
+        """Execute a claimed run. Taking one that is already held changes nothing."""
+        if run.run_id in self._held:
+            return
+        execution = _Execution(run)
+        self._held[run.run_id] = execution
+        execution.task = asyncio.create_task(self._execute(execution), name=f"run {run.run_id}")
+
+    def stop(self, run_id: UUID) -> None:
+        """Somebody asked the run to stop, and it is on record."""
+        execution = self._held.get(run_id)
+        if execution is not None:
+            execution.stop.set()
+
+    async def let_go(self) -> None:
+        """The lease is lost: kill everything and record nothing more about it."""
+        for execution in self._held.values():
+            execution.let_go = True
+            execution.stop.set()
+        await self._all_ended()
+
+    async def drain(self, seconds: float, why: str) -> None:
+        """Give runs time to end by themselves, then end them as interrupted."""
+        tasks = [one.task for one in self._held.values() if one.task is not None]
+        if tasks:
+            await asyncio.wait(tasks, timeout=seconds)
+        for execution in self._held.values():
+            execution.interrupted = why
+            execution.stop.set()
+        await self._all_ended()
+
+    async def _all_ended(self) -> None:
+        tasks = [one.task for one in self._held.values() if one.task is not None]
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def _execute(self, execution: _Execution) -> None:
+        run_id = execution.run.run_id
+        try:
+            end = await self._begin_and_follow(execution)
+            if not execution.let_go:
+                await self._record_end(execution, end)
+        except (LostClaim, WrongStage) as lost:
+            _log.warning("run %s is no longer ours: %s", run_id, lost)
+        except Exception:
+            _log.exception("run %s: executing failed", run_id)
+            if not execution.let_go:
+                await self._record_failure(execution)
+        finally:
+            if execution.session is not None:
+                await execution.session.kill()
+            self._held.pop(run_id, None)
+
+    async def _record_failure(self, execution: _Execution) -> None:
+        end = RuntimeEnd(
+            outcome="error",
+            reason="interrupted",
+            error="interrupted: an internal error; the server's log has the details",
+        )
+        if execution.session is not None:
+            await execution.session.kill()
+        with contextlib.suppress(Exception):
+            await self._record_end(execution, end)
+
+    async def _begin_and_follow(self, execution: _Execution) -> RuntimeEnd:
+        try:
+            began = await self._begin(execution)
+        except CannotLaunch as cannot:
+            return RuntimeEnd(outcome="error", reason=cannot.reason, error=str(cannot))
+        except SecretMissing as missing:
+            return RuntimeEnd(outcome="error", reason="not_executable", error=str(missing))
+        except StopWanted:
+            return RuntimeEnd(outcome="stopped", reason="stopped")
+        if execution.let_go:
+            return RuntimeEnd(outcome="error", reason="interrupted")
+        return await self._follow(execution, began)
+
+    async def _begin(self, execution: _Execution) -> RuntimeSession:
+        run = execution.run
+        keeper = await self._work.keeper(run)
+        prepared = await self._launching.prepare(run, keeper)
+        session = await self._runtimes.open(prepared.launch)
+        execution.session = session
+        while True:
+            try:
+                appended = await self._work.record(run, (prepared.start,), keeper)
+                break
+            except LogUnavailable:
+                if execution.let_go:
+                    raise
+                await asyncio.sleep(RETRY_PAUSE_SECONDS)
+        execution.run = appended.runs[run.run_id]
+        if not execution.let_go:
+            session.go()
+        return session
+
+    async def _follow(self, execution: _Execution, session: RuntimeSession) -> RuntimeEnd:
+        began = time.monotonic()
+        plan = execution.run.plan
+        limit = plan.run_timeout_seconds if plan else 0
+        writing = asyncio.create_task(self._write_down(execution, session))
+        stopping = asyncio.create_task(execution.stop.wait())
+        try:
+            await asyncio.wait(
+                (writing, stopping),
+                timeout=limit or None,
+                return_when=asyncio.FIRST_COMPLETED,
+            )
+            if not writing.done():
+                await session.kill()
+            fenced = not await writing
+            end = await session.end()
+        finally:
+            stopping.cancel()
+            writing.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await stopping
+        if fenced:
+            raise LostClaim(0, execution.run.epoch)
+        late = limit and time.monotonic() - began >= limit
+        return _judged(execution, end, timed_out=bool(late))
+
+    async def _write_down(self, execution: _Execution, session: RuntimeSession) -> bool:
+        """Write entries in batches; False when the claim was replaced (the child is killed)."""
+        written = 0
+        entries = batched(session.entries(), size=FLUSH_ENTRIES, seconds=FLUSH_SECONDS)
+        async for batch in entries:
+            if not await self._flush(execution, written, batch):
+                await session.kill()
+                return False
+            written += len(batch)
+        return True
+
+    async def _flush(
+        self, execution: _Execution, written: int, batch: list[TranscriptEntry]
+    ) -> bool:
+        run = execution.run
+        while True:
+            try:
+                return await self._transcripts.append(run.run_id, run.epoch, written + 1, batch)
+            except LogUnavailable:
+                if execution.let_go:
+                    return False
+                await asyncio.sleep(RETRY_PAUSE_SECONDS)
+
+    async def _record_end(self, execution: _Execution, end: RuntimeEnd) -> None:
+        while True:
+            try:
+                await self._sealing.end(execution.run, end)
+                return
+            except LogUnavailable:
+                if execution.let_go:
+                    return
+                await asyncio.sleep(RETRY_PAUSE_SECONDS)
+            except (LostClaim, WrongStage):
+                raise
+            except Rejected as rejected:
+                _log.warning("the end of %s is not recorded: %s", execution.run.run_id, rejected)
+                return
+
+
+def _judged(execution: _Execution, end: RuntimeEnd, *, timed_out: bool) -> RuntimeEnd:
+    """What the end of a killed runtime means: who wanted it speaks before the exit status."""
+    stopped_by_us = end.reason == "stopped"
+    if not stopped_by_us:
+        return end
+    if execution.interrupted is not None:
+        text = f"interrupted: {execution.interrupted}"
+        return _replaced(end, outcome="error", reason="interrupted", error=text)
+    if execution.stop.is_set():
+        return _replaced(end, outcome="stopped", reason="stopped", error=None)
+    if timed_out:
+        return _replaced(end, outcome="timeout", reason="timeout", error=None)
+    return end
+
+
+def _replaced(end: RuntimeEnd, *, outcome: str, reason: str, error: str | None) -> RuntimeEnd:
+    return RuntimeEnd(
+        outcome=outcome,  # type: ignore[arg-type]
+        reason=reason,
+        exit_code=end.exit_code,
+        signal=end.signal,
+        result=end.result,
+        error=error,
+        usage=end.usage,
+    )

@@ -1,0 +1,1 @@
+"""What the use cases need of the world, one port a file."""

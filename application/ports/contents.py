@@ -1,0 +1,27 @@
+"""Free texts beside the log."""
+
+from collections.abc import Iterable, Mapping
+from typing import Protocol
+from uuid import UUID
+
+from domain.content import ContentRef
+
+
+class Contents(Protocol):
+    """Reads what appends have kept."""
+
+    async def key(self, session_id: UUID) -> bytes | None:
+        """The session's key; None when it was destroyed."""
+        ...
+
+    async def text(self, ref: ContentRef) -> str | None:
+        """The text of a reference; None when it was erased."""
+        ...
+
+    async def texts(self, refs: Iterable[ContentRef]) -> Mapping[UUID, str]:
+        """Several texts by content id; erased ones are absent."""
+        ...
+
+    async def previews(self, refs: Iterable[ContentRef]) -> Mapping[UUID, str]:
+        """The first 200 characters of several texts."""
+        ...

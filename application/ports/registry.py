@@ -1,0 +1,91 @@
+"""The registry as it is, and as it was at any position."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Protocol
+from uuid import UUID
+
+from domain.run.state import Run
+from domain.session.state import Session
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunQuery:
+    """Which runs; None means any. `trees` limits what a token may see, by root session key;
+    `since` and `until` are about creation (until exclusive)."""
+
+    requester: str | None = None
+    tree: str | None = None
+    agent_id: str | None = None
+    label: str | None = None
+    stages: tuple[str, ...] | None = None
+    outcome: str | None = None
+    since: datetime | None = None
+    until: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class LaneState:
+    """One lane at one depth: who holds a slot and who waits, in order."""
+
+    lane: str
+    depth: int
+    running: tuple[Run, ...]
+    queued: tuple[Run, ...]
+
+
+class Registry(Protocol):
+    """Reads rows. `at` is a position; None means the newest state."""
+
+    async def run(self, run_id: UUID, *, at: int | None = None) -> Run | None:
+        """One run; None when it is not on record (yet, at that position)."""
+        ...
+
+    async def run_at_version(self, run_id: UUID, version: int) -> Run | None:
+        """One run as it was after so many events of its own."""
+        ...
+
+    async def run_of_child(self, child_session_key: str) -> Run | None:
+        """The newest run of a child session."""
+        ...
+
+    async def runs(
+        self,
+        query: RunQuery,
+        *,
+        at: int,
+        limit: int,
+        behind: int | None = None,
+        ascending: bool = False,
+    ) -> Sequence[Run]:
+        """Runs by position of creation, newest first, those behind the position `behind`."""
+        ...
+
+    async def session(self, key_or_id: str, *, at: int | None = None) -> Session | None:
+        """A session by canonical key or by session id."""
+        ...
+
+    async def runs_below(self, session_key: str, *, at: int | None = None) -> Sequence[Run]:
+        """The runs of every descendant of a session, parents before children."""
+        ...
+
+    async def inbox(self, session_key: str, *, after: int, limit: int) -> Sequence[Run]:
+        """Runs announced in a session's inbox, by position of the announcement."""
+        ...
+
+    async def lanes(self) -> Sequence[LaneState]:
+        """Every lane that has somebody in it."""
+        ...
+
+    async def waiting_lanes(self) -> Sequence[tuple[str, int]]:
+        """Lanes and depths in which a run waits to be claimed."""
+        ...
+
+    async def next_in_lane(self, lane: str, depth: int) -> Run | None:
+        """The first run that waits in a lane."""
+        ...
+
+    async def position_at(self, instant: datetime) -> int:
+        """The last position of the last append recorded at or before an instant; 0 before all."""
+        ...

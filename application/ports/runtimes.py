@@ -1,0 +1,104 @@
+"""Runtimes: what executes a child."""
+
+from collections.abc import AsyncIterator, Mapping
+from dataclasses import dataclass, field
+from typing import Literal, Protocol
+from uuid import UUID
+
+from domain.configuration.runtimes import Runtime
+from domain.run.events import Usage
+
+EntryKind = Literal["message", "tool", "usage", "progress", "result", "text"]
+
+
+@dataclass(frozen=True, slots=True)
+class TranscriptEntry:
+    """Something the runtime said while it ran. `body` is JSON: `role`, `text`, `name`, `input`,
+    `output`, `inputTokens`, `outputTokens`, `model`, as the kind has them."""
+
+    kind: EntryKind
+    body: Mapping[str, object]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Launch:
+    """Everything a runtime gets. `token` lets the child call back; it is never recorded."""
+
+    run_id: UUID
+    session_key: str
+    agent_id: str
+    requester_session_key: str
+    depth: int
+    runtime: Runtime
+    system_prompt: str
+    message: str
+    model: str | None
+    thinking: str | None
+    tools_allow: tuple[str, ...] | None
+    tools_deny: tuple[str, ...]
+    shared_context: Mapping[str, object] = field(default_factory=dict)
+    workspace_dir: str | None
+    environment: Mapping[str, str] = field(default_factory=dict, repr=False)
+    url: str | None
+    token: str | None = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RuntimeEnd:
+    """How the runtime ended. `outcome` comes from signals (exit status), never from the text.
+
+    `reason` is one of the words of `RunEnded.reason`. `error` is for people: the tail of stderr.
+    """
+
+    outcome: Literal["success", "error", "timeout", "stopped"]
+    reason: str
+    exit_code: int | None = None
+    signal: int | None = None
+    result: str | None = None
+    error: str | None = None
+    usage: Usage | None = None
+
+
+class CannotLaunch(Exception):
+    """The runtime cannot be opened.
+
+    `reason` is a word for `RunEnded.reason`, the text is for people.
+    """
+
+    def __init__(self, reason: str, text: str) -> None:
+        super().__init__(text)
+        self.reason = reason
+
+
+class RuntimeSession(Protocol):
+    """One child about to run or running. Nothing executes before `go`."""
+
+    def go(self) -> None:
+        """Execute now: `RunStarted` is on record."""
+        ...
+
+    def entries(self) -> AsyncIterator[TranscriptEntry]:
+        """What the child says, as it comes; ends when the child has ended. Slow readers slow the
+        child down (bounded buffers)."""
+        ...
+
+    async def end(self) -> RuntimeEnd:
+        """How it ended; after `entries` is exhausted. No process of it is left by then."""
+        ...
+
+    async def kill(self) -> None:
+        """End it with everything it started; returns when nothing is left. Safe to repeat, also
+        before `go` and after the end."""
+        ...
+
+
+class AgentRuntimes(Protocol):
+    """Opens runtime sessions of every type that is served."""
+
+    def serves(self, runtime: Runtime) -> bool:
+        """Whether this type can be run here."""
+        ...
+
+    async def open(self, launch: Launch) -> RuntimeSession:
+        """Make everything ready. Raises `CannotLaunch`."""
+        ...

@@ -1,0 +1,253 @@
+"""From an admitted request to a queued run, or to a refusal.
+
+Everything here goes on from what is recorded, so that it can be done by the process that took the
+request or by any other after a crash. The texts of an append are collected anew for each try.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from uuid import UUID
+
+from application.answers import SpawnRefusal, accepted, refused
+from application.context_gathering import ContextGathering, Gathered, injected
+from application.keeping import Keeper
+from application.planning import plan_child
+from application.ports.configurations import PinnedConfiguration
+from application.work import Work
+from domain.admission import Refusal
+from domain.announcement import announce
+from domain.context_preamble import truncated_preamble
+from domain.refusals import LostClaim, WrongStage
+from domain.run.commands import (
+    CreateSession,
+    RefuseSpawn,
+    ResolveScripts,
+    RunCommand,
+    StartPreparation,
+)
+from domain.run.events import Ingredient, ScriptReceipt, ScriptsResolved
+from domain.run.lifecycle import PREPARING
+from domain.run.state import Run
+from domain.run_stats import RunStats
+from domain.session_key import child_key
+from domain.spawn_notes import accepted_note
+
+LANE = "subagent"
+
+_log = logging.getLogger("spawnlog.preparing")
+
+CallerIsThere = Callable[[], bool]
+
+
+def nobody() -> bool:
+    """For preparations that go on after a crash: no caller waits for them."""
+    return False
+
+
+@dataclass(frozen=True, slots=True)
+class _Step:
+    """The run and all that the next decision about it needs."""
+
+    run: Run
+    task: str
+    pinned: PinnedConfiguration
+    keeper: Keeper
+    caller_is_there: CallerIsThere
+
+
+class Preparing:
+    """Prepares runs. One at a time per run; `interrupt` breaks off the scripts of one."""
+
+    def __init__(self, work: Work, gathering: ContextGathering) -> None:
+        self._work = work
+        self._gathering = gathering
+        self._scripts: dict[UUID, asyncio.Task[Gathered]] = {}
+
+    def interrupt(self, run_id: UUID) -> None:
+        """The spawn was refused meanwhile (stopped): its scripts need not end."""
+        task = self._scripts.get(run_id)
+        if task is not None:
+            task.cancel()
+
+    async def prepare(self, run: Run, caller_is_there: CallerIsThere) -> Run:
+        """Bring the run to its lane, or to a refusal. Gives the run as it is then.
+
+        When somebody else refused it or took it over, that is the end of it here.
+        """
+        epoch = run.epoch
+        try:
+            step = await self._step(run, caller_is_there)
+            if run.stage == "requested":
+                return await self._from_the_start(step)
+            return await self._finish(step, await self._receipts(run), ())
+        except LostClaim as lost:
+            _log.warning("preparation of %s: %s", run.run_id, lost)
+        except WrongStage:
+            _log.info("preparation of %s ends: it was decided elsewhere", run.run_id)
+        now = await self._work.run(run.run_id)
+        if now.stage in PREPARING and now.epoch == epoch:
+            raise RuntimeError(f"the preparation of {run.run_id} made no progress")
+        return now
+
+    async def _step(self, run: Run, caller_is_there: CallerIsThere) -> _Step:
+        pinned = await self._work.configurations.at(run.config_revision)
+        keeper = await self._work.keeper(run)
+        task = await self._work.contents.text(run.task)
+        return _Step(run, task or "", pinned, keeper, caller_is_there)
+
+    async def _from_the_start(self, step: _Step) -> Run:
+        run = step.run
+        gathered = await self._gather(step)
+        if gathered is None:
+            return await self._work.run(run.run_id)
+        resolve = ResolveScripts(
+            epoch=run.epoch,
+            receipts=gathered.receipts,
+            candidates=gathered.candidates,
+            override_to=gathered.override_to,
+        )
+        if not gathered.receipts:
+            # Nothing happened outside that a crash could repeat: one append for all of it.
+            return await self._finish(step, (), (resolve,))
+        appended = await self._work.record(run, (resolve,), step.keeper)
+        resolved = _Step(
+            appended.runs[run.run_id],
+            step.task,
+            step.pinned,
+            step.keeper.fork(),
+            step.caller_is_there,
+        )
+        return await self._finish(resolved, gathered.receipts, ())
+
+    async def _gather(self, step: _Step) -> Gathered | None:
+        run_id = step.run.run_id
+        task = asyncio.create_task(
+            self._gathering.gather(step.run, step.task, step.pinned, step.keeper)
+        )
+        self._scripts[run_id] = task
+        try:
+            return await task
+        except asyncio.CancelledError:
+            if (current := asyncio.current_task()) and current.cancelling():
+                task.cancel()
+                raise
+            return None
+        finally:
+            self._scripts.pop(run_id, None)
+
+    async def _receipts(self, run: Run) -> tuple[ScriptReceipt, ...]:
+        events = await self._work.log.read(limit=1, types=("ScriptsResolved",), run_id=run.run_id)
+        event = events[0].event
+        assert isinstance(event, ScriptsResolved)
+        return event.receipts
+
+    async def _finish(
+        self, step: _Step, receipts: Sequence[ScriptReceipt], before: tuple[RunCommand, ...]
+    ) -> Run:
+        run = step.run
+        agent_id = run.agent_id
+        assert agent_id is not None
+        planned = plan_child(
+            run,
+            step.pinned.configuration,
+            self._work.configurations.workspace_of(step.pinned, agent_id),
+        )
+        if isinstance(planned, Refusal):
+            return await self._refuse(step, planned, before)
+        key = run.child_session_key or child_key(agent_id, str(self._work.identities.run_id()))
+        note = accepted_note(run.options.mode, run.requester.session_key)
+        start = StartPreparation(
+            epoch=run.epoch, child_session_key=key, agent_id=agent_id, resources=()
+        )
+        create = CreateSession(
+            epoch=run.epoch,
+            depth=run.depth,
+            max_depth=step.pinned.configuration.subagent_defaults.max_spawn_depth,
+            role=planned.capabilities.role,
+            control_scope=planned.capabilities.control_scope,
+            plan=planned.plan,
+            ingredients=await self._ingredients(step, receipts),
+            warnings=planned.warnings,
+            note=note,
+            lane=LANE,
+        )
+        prepared = () if run.child_session_key else (start,)
+        appended = await self._work.record(
+            run,
+            (*before, *prepared, create),
+            step.keeper,
+            spawn_answer=accepted(
+                run,
+                key=key,
+                note=note,
+                warnings=planned.warnings,
+                model_applied=planned.plan.model_applied,
+            ),
+        )
+        return appended.runs[run.run_id]
+
+    async def _ingredients(
+        self, step: _Step, receipts: Sequence[ScriptReceipt]
+    ) -> tuple[Ingredient, ...]:
+        run = step.run
+        scripts = [
+            Ingredient(source=f"script:{one.id}", position=one.position, content=one.injected)
+            for one in injected(receipts)
+            if one.injected is not None
+        ]
+        task = Ingredient(source="task", position="task", content=run.task)
+        before = [one for one in scripts if one.position == "prepend"]
+        after = [one for one in scripts if one.position == "append"]
+        return (*await self._preamble(step), *before, task, *after)
+
+    async def _preamble(self, step: _Step) -> tuple[Ingredient, ...]:
+        run = step.run
+        assert run.agent_id is not None
+        if run.preamble is None:
+            return ()
+        text = await self._work.contents.text(run.preamble) or ""
+        limits = step.pinned.configuration.subagents_for(run.agent_id)
+        cut = truncated_preamble(text, limits.context_preamble_max_chars)
+        if not cut:
+            return ()
+        content = run.preamble if cut == text else step.keeper.keep("preamble", cut)
+        return (Ingredient(source="preamble", position="preamble", content=content),)
+
+    async def _refuse(self, step: _Step, refusal: Refusal, before: tuple[RunCommand, ...]) -> Run:
+        run = step.run
+        keeper = step.keeper
+        told = step.caller_is_there()
+        text = None if told else refusal_announcement(run, refusal.text)
+        command = RefuseSpawn(
+            epoch=run.epoch,
+            rule=refusal.rule,
+            status=refusal.status,
+            step="preparation",
+            text=keeper.keep("refusal", refusal.text),
+            inputs={"agentId": run.agent_id, "requestedAgentId": run.requested_agent_id},
+            announcement=keeper.keep("announcement", text) if text else None,
+        )
+        told_as = SpawnRefusal(
+            run_id=run.run_id, rule=refusal.rule, status=refusal.status, text=refusal.text
+        )
+        appended = await self._work.record(
+            run, (*before, command), keeper, spawn_answer=refused(told_as)
+        )
+        return appended.runs[run.run_id]
+
+
+def refusal_announcement(run: Run, text: str) -> str:
+    """What stands in the inbox when nobody was there to be told of a refusal."""
+    announcement = announce(
+        outcome="error",
+        result=None,
+        stats=RunStats(
+            session_key=run.child_session_key or run.requester.session_key,
+            session_id=str(run.session_id),
+        ),
+        notes=(f"the spawn was refused: {text}",),
+    )
+    assert announcement is not None
+    return announcement.text

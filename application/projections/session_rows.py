@@ -1,0 +1,38 @@
+"""Sessions: one row per state of a session."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from uuid import UUID
+
+from domain.session.state import Session
+
+VERSION = 1
+"""Raised when the rows change for the same events; the projection is then made anew."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionRow:
+    """A state of a session."""
+
+    session_key: str
+    version: int
+    created_position: int
+    created_at: datetime
+    session_id: UUID
+    root: str
+    run_id: UUID | None
+    state: Session
+
+
+def session_row(session: Session) -> SessionRow:
+    """The row of a state."""
+    return SessionRow(
+        session_key=session.session_key,
+        version=session.version,
+        created_position=session.created_position,
+        created_at=session.created_at,
+        session_id=session.session_id,
+        root=session.root_session_key,
+        run_id=session.run_id,
+        state=session,
+    )

@@ -1,0 +1,131 @@
+"""Takes over what a holder left behind when it died.
+
+A preparation goes on from its record. A run that was claimed but never started is claimed again:
+nothing of it has executed. A run that had started is ended as interrupted; it is never executed
+a second time.
+"""
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable
+from uuid import UUID
+
+from application.executing import Executing
+from application.holder import Holder
+from application.ports.coordination import Coordination, LostRun
+from application.ports.runtimes import RuntimeEnd
+from application.preparing import Preparing, nobody
+from application.sealing import Sealing
+from application.work import Work
+from domain.refusals import Rejected
+from domain.run.commands import ClaimRun, ResumePreparation
+from domain.run.lifecycle import PREPARING
+from domain.run.state import Run
+
+LOST_RUNS_MAX = 200
+
+_log = logging.getLogger("spawnlog.recovering")
+
+
+class Recovering:
+    """Finds runs without a living holder, and does for each what its record allows."""
+
+    def __init__(
+        self,
+        work: Work,
+        coordination: Coordination,
+        preparing: Preparing,
+        executing: Executing,
+        sealing: Sealing,
+        *,
+        holder: Holder,
+        lease_seconds: float,
+    ) -> None:
+        self._work = work
+        self._coordination = coordination
+        self._preparing = preparing
+        self._executing = executing
+        self._sealing = sealing
+        self._holder = holder
+        self._lease_seconds = lease_seconds
+        self._absent_since: dict[str, float] = {}
+        self._under_way: dict[UUID, asyncio.Task[None]] = {}
+
+    async def recover(self) -> int:
+        """Look once; gives how many runs were taken over."""
+        lost = await self._coordination.lost_runs(limit=LOST_RUNS_MAX)
+        self._forget_present({one.holder for one in lost if one.absent})
+        taken = [one for one in lost if self._is_gone(one)]
+        for one in taken:
+            if one.run_id not in self._under_way:
+                task = asyncio.create_task(self._take_over(one), name=f"recover {one.run_id}")
+                self._under_way[one.run_id] = task
+                task.add_done_callback(self._done(one.run_id))
+        return len(taken)
+
+    def _done(self, run_id: UUID) -> Callable[[object], None]:
+        def forget(_: object) -> None:
+            self._under_way.pop(run_id, None)
+
+        return forget
+
+    async def settle(self) -> None:
+        """Wait until what was taken over is dealt with."""
+        await asyncio.gather(*self._under_way.values(), return_exceptions=True)
+
+    def _is_gone(self, lost: LostRun) -> bool:
+        """A holder whose lease expired is gone. One without any row may only have lost it with
+        the table; it gets the time of one lease to write it again."""
+        if lost.holder == self._holder.name:
+            return False
+        if not lost.absent:
+            return True
+        since = self._absent_since.setdefault(lost.holder, time.monotonic())
+        return time.monotonic() - since >= self._lease_seconds
+
+    def _forget_present(self, absent: set[str]) -> None:
+        for holder in list(self._absent_since):
+            if holder not in absent:
+                del self._absent_since[holder]
+
+    async def _take_over(self, lost: LostRun) -> None:
+        try:
+            run = await self._work.run(lost.run_id)
+            if run.epoch != lost.epoch:
+                return
+            _log.warning("run %s (%s) lost its holder %s", run.run_id, run.stage, lost.holder)
+            if run.stage in PREPARING:
+                await self._resume(run, lost)
+            elif run.stage == "queued":
+                await self._claim_again(run)
+            elif run.stage == "started":
+                await self._interrupt(run, lost)
+        except Rejected as rejected:
+            _log.info("run %s was taken over by another server: %s", lost.run_id, rejected)
+        except Exception:
+            _log.exception("run %s cannot be taken over", lost.run_id)
+
+    async def _resume(self, run: Run, lost: LostRun) -> None:
+        command = ResumePreparation(
+            holder=self._holder.name,
+            lost_epoch=run.epoch,
+            reason=f"holder {lost.holder} is gone",
+        )
+        appended = await self._work.record(run, (command,))
+        await self._preparing.prepare(appended.runs[run.run_id], nobody)
+
+    async def _claim_again(self, run: Run) -> None:
+        command = ClaimRun(
+            holder=self._holder.name, lane_width=0, lane_running=0, lost_epoch=run.epoch
+        )
+        appended = await self._work.record(run, (command,))
+        self._executing.take(appended.runs[run.run_id])
+
+    async def _interrupt(self, run: Run, lost: LostRun) -> None:
+        end = RuntimeEnd(
+            outcome="error",
+            reason="interrupted",
+            error=f"interrupted: the server that held this run is gone ({lost.holder})",
+        )
+        await self._sealing.end(run, end)

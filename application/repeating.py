@@ -1,0 +1,52 @@
+"""Work that is done whenever there is reason to, and now and then without one."""
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import Awaitable, Callable
+
+from application.ports.event_log import LogUnavailable
+
+_log = logging.getLogger("spawnlog.work")
+
+
+class Repeating:
+    """Does `work` when woken and at the latest every `seconds`; a failure is logged, not fatal."""
+
+    def __init__(self, name: str, work: Callable[[], Awaitable[object]], seconds: float) -> None:
+        self._name = name
+        self._work = work
+        self._seconds = seconds
+        self._woken = asyncio.Event()
+        self._task: asyncio.Task[None] | None = None
+
+    def wake(self) -> None:
+        """There is reason to work now."""
+        self._woken.set()
+
+    def start(self) -> None:
+        """Begin."""
+        self._task = asyncio.create_task(self._repeat(), name=self._name)
+
+    async def close(self) -> None:
+        """Stop, in the middle of work if need be."""
+        if self._task is not None:
+            self._task.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await self._task
+            self._task = None
+
+    async def _repeat(self) -> None:
+        while True:
+            self._woken.clear()
+            try:
+                await self._work()
+            except LogUnavailable as away:
+                _log.warning("%s: %s", self._name, away)
+                await asyncio.sleep(self._seconds)
+            except Exception:
+                _log.exception("%s failed and is tried again", self._name)
+                await asyncio.sleep(self._seconds)
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(self._seconds):
+                    await self._woken.wait()

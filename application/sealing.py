@@ -1,0 +1,49 @@
+"""The end of a run: its transcript is sealed, then `RunEnded` says what came of it."""
+
+from application.ports.runtimes import RuntimeEnd
+from application.ports.transcripts import Transcripts
+from application.work import Work
+from domain.run.commands import EndRun
+from domain.run.events import TranscriptSeal
+from domain.run.state import Run
+from domain.untrusted_result import frozen_result
+
+ERROR_CHARACTERS_MAX = 10_000
+
+
+class Sealing:
+    """Ends runs, for their holder or in its stead."""
+
+    def __init__(self, work: Work, transcripts: Transcripts) -> None:
+        self._work = work
+        self._transcripts = transcripts
+
+    async def end(self, run: Run, end: RuntimeEnd) -> Run:
+        """Seal and record. May be repeated: the file is the same, the second append is refused."""
+        keeper = await self._work.keeper(run)
+        seal = None
+        if run.started_at is not None:
+            assert run.agent_id is not None
+            key = await self._work.contents.key(run.session_id)
+            assert key is not None
+            sealed = await self._transcripts.seal(
+                run.run_id, session_id=run.session_id, agent_id=run.agent_id, key=key
+            )
+            seal = TranscriptSeal(
+                count=sealed.count, bytes=sealed.bytes, hmac=sealed.hmac, path=sealed.path
+            )
+        result = frozen_result(end.result) if end.result else None
+        error = end.error[:ERROR_CHARACTERS_MAX] if end.error else None
+        command = EndRun(
+            epoch=run.epoch,
+            outcome=end.outcome,
+            reason=end.reason,
+            exit_code=end.exit_code,
+            signal=end.signal,
+            result=keeper.keep("result", result) if result else None,
+            error=keeper.keep("error", error) if error else None,
+            usage=end.usage,
+            transcript=seal,
+        )
+        appended = await self._work.record(run, (command,), keeper)
+        return appended.runs[run.run_id]

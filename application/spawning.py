@@ -1,0 +1,226 @@
+"""A spawn from the request to the answer."""
+
+import asyncio
+import logging
+from dataclasses import dataclass
+from uuid import UUID
+
+from application.answers import SpawnRefusal, accepted_run, refusal_of, refused
+from application.envelope import Actor, Provenance
+from application.holder import Holder
+from application.keeping import Keeper
+from application.ports.configurations import PinnedConfiguration
+from application.ports.event_log import (
+    Answer,
+    ContentKey,
+    Decision,
+    LogUnavailable,
+    Reservation,
+    Submission,
+    World,
+)
+from application.preparing import CallerIsThere, Preparing
+from application.work import Work
+from domain.agent_id import is_valid_agent_id, normalise_agent_id
+from domain.run.events import SpawnOptions
+from domain.run.lifecycle import PREPARING
+from domain.run.state import Run
+from domain.session_key import depth_of_shape
+from domain.spawn_decision import RequestSpawn, SpawnAnswered, SpawnPolicy, request_spawn
+from domain.stream import run_stream, session_stream
+
+_log = logging.getLogger("spawnlog.spawning")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SpawnRequest:
+    """A request of the right shape. `requester_key` is canonical; `origin` is JSON text."""
+
+    requester_key: str
+    requester_display_key: str
+    requester_agent_id: str
+    origin: str | None
+    task: str
+    preamble: str | None
+    label: str | None
+    agent_id: str | None
+    thread: bool
+    options: SpawnOptions
+
+
+@dataclass(frozen=True, slots=True)
+class Spawned:
+    """What came of it: the run, and how its caller is answered."""
+
+    run: Run
+    answer: Answer
+
+
+class Spawning:
+    """Takes requests, and holds their preparation."""
+
+    def __init__(self, work: Work, preparing: Preparing, holder: Holder) -> None:
+        self._work = work
+        self._preparing = preparing
+        self._holder = holder
+        self._under_way: set[asyncio.Task[Spawned]] = set()
+
+    async def spawn(
+        self,
+        request: SpawnRequest,
+        actor: Actor,
+        reservation: Reservation | None,
+        caller_is_there: CallerIsThere,
+        traceparent: str | None = None,
+    ) -> Spawned:
+        """Admit, prepare, answer. A caller that goes away cancels nothing.
+
+        Raises what the log raises: `AlreadyReserved`, `SessionIsClosed`, `LogUnavailable`.
+        """
+        task = asyncio.create_task(
+            self._spawn(request, actor, reservation, caller_is_there, traceparent)
+        )
+        self._under_way.add(task)
+        task.add_done_callback(self._ended)
+        return await asyncio.shield(task)
+
+    def _ended(self, task: "asyncio.Task[Spawned]") -> None:
+        self._under_way.discard(task)
+        if not task.cancelled() and task.exception() is not None:
+            _log.debug("a spawn ended with %r", task.exception())
+
+    async def settle(self) -> None:
+        """Wait until every spawn under way is answered."""
+        await asyncio.gather(*self._under_way, return_exceptions=True)
+
+    async def _spawn(
+        self,
+        request: SpawnRequest,
+        actor: Actor,
+        reservation: Reservation | None,
+        caller_is_there: CallerIsThere,
+        traceparent: str | None,
+    ) -> Spawned:
+        pinned = self._work.configurations.current()
+        command = await self._command(request, actor, pinned)
+        answered, run = await self._admit(command, actor, reservation, pinned, traceparent)
+        refusal = _first_answer(run.run_id, answered)
+        if refusal is not None:
+            return Spawned(run, refusal)
+        run = await self._preparing.prepare(run, caller_is_there)
+        return await self._answered(run)
+
+    async def _command(
+        self, request: SpawnRequest, actor: Actor, pinned: PinnedConfiguration
+    ) -> RequestSpawn:
+        ids = self._work.identities
+        given = request.agent_id
+        valid = given is None or is_valid_agent_id(given)
+        target = normalise_agent_id(given) if given else request.requester_agent_id
+        return RequestSpawn(
+            run_id=ids.run_id(),
+            session_id=ids.run_id(),
+            requester_key=request.requester_key,
+            requester_display_key=request.requester_display_key,
+            requester_agent_id=request.requester_agent_id,
+            requester_session_id=ids.run_id(),
+            shape_depth=depth_of_shape(request.requester_key),
+            asserted_by=actor.name,
+            agent_id_argument=given,
+            target_agent_id=target if valid else None,
+            label=request.label,
+            task=request.task,
+            preamble=request.preamble,
+            origin=request.origin,
+            thread=request.thread,
+            options=request.options,
+            config_revision=pinned.revision,
+            holder=self._holder.name,
+        )
+
+    async def _admit(
+        self,
+        command: RequestSpawn,
+        actor: Actor,
+        reservation: Reservation | None,
+        pinned: PinnedConfiguration,
+        traceparent: str | None,
+    ) -> tuple[SpawnAnswered, Run]:
+        ids = self._work.identities
+        key = ids.content_key()
+        policy = policy_of(pinned, command.requester_agent_id)
+
+        def decide(world: World) -> Decision[SpawnAnswered]:
+            keeper = Keeper(command.session_id, key, ids.event_id)
+            answered = request_spawn(world.sessions, world.runs, command, policy, keeper.keep)
+            return Decision(
+                answered,
+                answered.changes,
+                keeper.kept,
+                (ContentKey(command.session_id, key),),
+                answer=_first_answer(command.run_id, answered),
+                reserve_run=command.run_id,
+            )
+
+        known = await self._work.registry.session(command.requester_key)
+        parent = await self._work.registry.run(known.run_id) if known and known.run_id else None
+        streams = [run_stream(command.run_id), session_stream(command.requester_key)]
+        if parent is not None:
+            streams.append(run_stream(parent.run_id))
+        appended = await self._work.log.submit(
+            Submission(
+                command_id=ids.event_id(),
+                streams=tuple(streams),
+                decide=decide,
+                provenance=Provenance(
+                    actor=actor,
+                    correlation=known.root_session_key if known else command.requester_key,
+                    causation=parent.last_event_id if parent else None,
+                    run_id=command.run_id,
+                    traceparent=traceparent,
+                    config_revision=pinned.revision,
+                ),
+                reservation=reservation,
+            )
+        )
+        return appended.result, appended.runs[command.run_id]
+
+    async def _answered(self, run: Run) -> Spawned:
+        if run.stage in PREPARING:
+            raise LogUnavailable(
+                "another server has taken this spawn over; ask again with the same"
+                f" Idempotency-Key, or read run {run.run_id}"
+            )
+        if run.refusal is None:
+            return Spawned(run, accepted_run(run))
+        text = await self._work.contents.text(run.refusal.text)
+        return Spawned(run, refused(refusal_of(run, text)))
+
+
+def policy_of(pinned: PinnedConfiguration, requester_agent_id: str) -> SpawnPolicy:
+    """What the configuration says about this requester's spawns."""
+    configuration = pinned.configuration
+    own = configuration.subagents_for(requester_agent_id)
+    defaults = configuration.subagent_defaults
+    return SpawnPolicy(
+        max_spawn_depth=defaults.max_spawn_depth,
+        max_children=defaults.max_children_per_agent,
+        require_agent_id=own.require_agent_id,
+        allow_agents=own.allow_agents,
+    )
+
+
+def _first_answer(run_id: UUID, answered: SpawnAnswered) -> Answer | None:
+    refusal = answered.refusal
+    if refusal is None:
+        return None
+    return refused(
+        SpawnRefusal(
+            run_id=run_id,
+            rule=refusal.rule,
+            status=refusal.status,
+            text=refusal.text,
+            current=refusal.current,
+            limit=refusal.limit,
+        )
+    )

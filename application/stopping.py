@@ -1,0 +1,68 @@
+"""Stops runs: one and everything below it."""
+
+from application.answers import SpawnRefusal, refused
+from application.envelope import Actor
+from application.ports.event_log import Answer, Reservation
+from application.preparing import Preparing
+from application.work import Work
+from domain.run.commands import StopRun
+from domain.run.lifecycle import OVER, PREPARING
+from domain.run.state import Run
+
+
+class Stopping:
+    """Stops for others."""
+
+    def __init__(self, work: Work, preparing: Preparing) -> None:
+        self._work = work
+        self._preparing = preparing
+
+    async def stop(
+        self, run: Run, actor: Actor, reason: str | None, reservation: Reservation | None = None
+    ) -> Answer:
+        """Stop a run and its descendants, the run first so that it starts no more of them.
+
+        One that is held ends when its holder has ended it; one that is over stays as it is.
+        """
+        answer = Answer("stopping", {"runId": str(run.run_id), "wasOver": run.stage in OVER})
+        await self._stop_one(run, actor, reason, reservation, answer)
+        if run.child_session_key is not None:
+            for below in await self._work.registry.runs_below(run.child_session_key):
+                if below.stage not in OVER:
+                    await self._stop_one(below, actor, reason)
+        return answer
+
+    async def _stop_one(
+        self,
+        run: Run,
+        actor: Actor,
+        reason: str | None,
+        reservation: Reservation | None = None,
+        answer: Answer | None = None,
+    ) -> None:
+        keeper = await self._work.keeper(run)
+        text = f"the spawn was stopped by {actor.name} before its session was created"
+        command = StopRun(
+            by=actor.name,
+            by_requester=actor.session == run.requester.session_key,
+            reason=keeper.keep("stopReason", reason) if reason else None,
+            text=keeper.keep("refusal", text),
+        )
+        appended = await self._work.record(
+            run,
+            (command,),
+            keeper,
+            actor=actor,
+            spawn_answer=_refusal(run, text),
+            reservation=reservation,
+            answer=answer,
+        )
+        if appended.runs[run.run_id].stage == "refused":
+            self._preparing.interrupt(run.run_id)
+
+
+def _refusal(run: Run, text: str) -> Answer | None:
+    """How the spawn's own caller is answered when it is still waiting for its answer."""
+    if run.stage not in PREPARING:
+        return None
+    return refused(SpawnRefusal(run_id=run.run_id, rule="stopped", status="error", text=text))

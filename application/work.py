@@ -1,0 +1,101 @@
+"""What every use case works with, put together once by the composition root."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from uuid import UUID
+
+from application.envelope import SYSTEM, Actor, Provenance
+from application.keeping import Keeper
+from application.ports.configurations import Configurations
+from application.ports.contents import Contents
+from application.ports.event_log import (
+    Answer,
+    Appended,
+    Decision,
+    EventLog,
+    Reservation,
+    Submission,
+    World,
+)
+from application.ports.identities import Identities
+from application.ports.registry import Registry
+from domain.family_decisions import Family, decide_in_turn, streams_of
+from domain.refusals import Rejected
+from domain.run.commands import RunCommand
+from domain.run.state import Run
+
+
+class ContentsErased(Rejected):
+    """The session's key was destroyed, so nothing can be recorded about its texts any more."""
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """The log, what is read from it, and what is minted."""
+
+    log: EventLog
+    registry: Registry
+    contents: Contents
+    identities: Identities
+    configurations: Configurations
+
+    async def keeper(self, run: Run) -> Keeper:
+        """A keeper of texts for the run's own session."""
+        key = await self.contents.key(run.session_id)
+        if key is None:
+            raise ContentsErased(f"the texts of session {run.session_id} were erased")
+        return Keeper(run.session_id, key, self.identities.event_id)
+
+    async def record(
+        self,
+        run: Run,
+        commands: Sequence[RunCommand],
+        keeper: Keeper | None = None,
+        *,
+        actor: Actor = SYSTEM,
+        spawn_answer: Answer | None = None,
+        reservation: Reservation | None = None,
+        answer: Answer | None = None,
+    ) -> Appended[None]:
+        """Decide commands to a run, one after the other, and record what follows in one append.
+
+        `spawn_answer` is what the spawn's own caller is told, `answer` this command's caller.
+        """
+
+        def decide(world: World) -> Decision[None]:
+            family = Family(world.runs, world.sessions)
+            changes = decide_in_turn(family, run.run_id, commands)
+            return Decision(
+                None,
+                changes,
+                keeper.kept if keeper and changes else (),
+                answer=answer,
+                run_answer=(run.run_id, spawn_answer) if spawn_answer and changes else None,
+            )
+
+        return await self.log.submit(
+            Submission(
+                command_id=self.identities.event_id(),
+                streams=streams_of(run),
+                decide=decide,
+                provenance=provenance_of(run, actor),
+                reservation=reservation,
+            )
+        )
+
+    async def run(self, run_id: UUID) -> Run:
+        """A run that is known to be on record."""
+        run = await self.registry.run(run_id)
+        assert run is not None
+        return run
+
+
+def provenance_of(run: Run, actor: Actor = SYSTEM) -> Provenance:
+    """Where an append about a run comes from."""
+    return Provenance(
+        actor=actor,
+        correlation=run.requester.root_session_key,
+        causation=run.last_event_id,
+        run_id=run.run_id,
+        config_revision=run.config_revision,
+    )

@@ -1,0 +1,1 @@
+"""The rules: pure functions of recorded facts, and the events they speak in."""

@@ -1,0 +1,126 @@
+"""Which proposal of another agent is taken, and why the others are not."""
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from domain.agent_id import is_valid_agent_id, normalise_agent_id
+from domain.bounded_text import single_line
+
+Verdict = Literal["winner", "valid", "invalid"]
+Reason = Literal[
+    "configured", "same_as_requested", "lower_priority", "not_configured", "invalid_agent_id"
+]
+NAME_CHARACTERS_MAX = 80
+
+
+@dataclass(frozen=True, slots=True)
+class OverrideCandidate:
+    """A script's proposal as it came from its output."""
+
+    script_id: str
+    priority: float
+    proposed: str
+
+
+@dataclass(frozen=True, slots=True)
+class JudgedCandidate:
+    """A proposal and what became of it.
+
+    `agent_id` is the proposed id, normalised; None when it is no agent id. The winner's reason is
+    `configured`, or `same_as_requested` when it confirms the agent that was asked for.
+    """
+
+    script_id: str
+    priority: float
+    proposed: str
+    agent_id: str | None
+    verdict: Verdict
+    reason: Reason
+
+
+@dataclass(frozen=True, slots=True)
+class OverrideChoice:
+    """`agent_id` is the agent that will run; `candidates` in order of priority."""
+
+    requested_agent_id: str
+    agent_id: str
+    winner: JudgedCandidate | None
+    candidates: tuple[JudgedCandidate, ...]
+
+    @property
+    def is_override(self) -> bool:
+        """Whether another agent than the requested one will run."""
+        return self.agent_id != self.requested_agent_id
+
+
+def choose_override(
+    requested_agent_id: str,
+    candidates: Sequence[OverrideCandidate],
+    configured: Collection[str],
+) -> OverrideChoice:
+    """The candidate of highest priority that names a configured agent wins; of equals the first.
+
+    `configured` holds normalised ids. Without a winner the requested agent stays.
+    """
+    winner: JudgedCandidate | None = None
+    judged: list[JudgedCandidate] = []
+    for candidate in sorted(candidates, key=lambda candidate: -candidate.priority):
+        one = _judge(candidate, requested_agent_id, configured, has_winner=winner is not None)
+        if one.verdict == "winner":
+            winner = one
+        judged.append(one)
+    return OverrideChoice(
+        requested_agent_id=requested_agent_id,
+        agent_id=winner.agent_id if winner and winner.agent_id else requested_agent_id,
+        winner=winner,
+        candidates=tuple(judged),
+    )
+
+
+def log_line(choice: OverrideChoice) -> str | None:
+    """The line of a verbose log: every candidate and the winner; None without candidates."""
+    if not choice.candidates:
+        return None
+    shown = ", ".join(
+        f"{_arrow(one)} (pri:{_number(one.priority)} {'✗' if one.verdict == 'invalid' else '✓'})"
+        for one in choice.candidates
+    )
+    result = f"winner: {_arrow(choice.winner)}" if choice.winner else "none valid"
+    return f"[context-script] agentIdOverride candidates: [{shown}] → {result}"
+
+
+def _judge(
+    candidate: OverrideCandidate,
+    requested_agent_id: str,
+    configured: Collection[str],
+    *,
+    has_winner: bool,
+) -> JudgedCandidate:
+    agent_id: str | None = None
+    verdict: Verdict = "invalid"
+    reason: Reason = "invalid_agent_id"
+    if is_valid_agent_id(candidate.proposed):
+        agent_id = normalise_agent_id(candidate.proposed)
+        reason = "not_configured"
+        if agent_id in configured:
+            verdict = "valid" if has_winner else "winner"
+            reason = "same_as_requested" if agent_id == requested_agent_id else "configured"
+            reason = "lower_priority" if has_winner else reason
+    return JudgedCandidate(
+        script_id=candidate.script_id,
+        priority=candidate.priority,
+        proposed=candidate.proposed,
+        agent_id=agent_id,
+        verdict=verdict,
+        reason=reason,
+    )
+
+
+def _arrow(candidate: JudgedCandidate) -> str:
+    script = single_line(candidate.script_id, characters_max=NAME_CHARACTERS_MAX)
+    return f"{script}→{single_line(candidate.proposed, characters_max=NAME_CHARACTERS_MAX)}"
+
+
+def _number(priority: float) -> str:
+    return str(int(priority)) if float(priority).is_integer() else str(priority)

@@ -1,0 +1,82 @@
+"""The `agents` section: the agents there are, and what holds for all of them."""
+
+from typing import Annotated, Any, Literal
+
+from pydantic import AfterValidator, Field, field_validator
+
+from domain.agent_id import is_valid_agent_id, normalise_agent_id
+from domain.configuration.models import ModelChoice, ModelEntry
+from domain.configuration.runtimes import Runtime
+from domain.configuration.sections import (
+    Flag,
+    Name,
+    OwnSection,
+    SharedSection,
+    Text,
+    wrong,
+)
+from domain.configuration.subagents import AgentSubagents, SubagentDefaults
+
+SandboxMode = Literal["off", "non-main", "all"]
+
+
+def _agent_id(text: str) -> str:
+    if not is_valid_agent_id(text):
+        message = (
+            "an agent id is 1 to 64 letters, digits, underscores and hyphens, "
+            "the first a letter or digit"
+        )
+        raise wrong("agent_id", message)
+    return normalise_agent_id(text)
+
+
+class Sandbox(SharedSection):
+    """Whether an agent's sessions are kept apart from the machine."""
+
+    mode: SandboxMode | None = None
+
+
+class Agent(SharedSection):
+    """One entry of `agents.list`; the id in lower case."""
+
+    id: Annotated[Text, AfterValidator(_agent_id)]
+    name: Text | None = None
+    default: Flag = False
+    workspace: Name | None = None
+    agent_dir: Name | None = None
+    model: ModelChoice | None = None
+    thinking_default: Text | None = None
+    sandbox: Sandbox = Field(default_factory=Sandbox)
+    tools: dict[str, Any] = Field(default_factory=dict, repr=False)
+    subagents: AgentSubagents = Field(default_factory=AgentSubagents)
+    runtime: Runtime | None = None
+
+
+class AgentDefaults(SharedSection):
+    """`agents.defaults`; `models` names the models by `provider/model` and gives their aliases."""
+
+    workspace: Name | None = None
+    model: ModelChoice | None = None
+    models: dict[str, ModelEntry] = Field(default_factory=dict)
+    thinking_default: Text | None = None
+    sandbox: Sandbox = Field(default_factory=Sandbox)
+    subagents: SubagentDefaults = Field(default_factory=SubagentDefaults)
+    runtime: Runtime | None = None
+
+
+class Agents(OwnSection):
+    """The `agents` section."""
+
+    defaults: AgentDefaults = Field(default_factory=AgentDefaults)
+    list: tuple[Agent, ...] = ()
+
+    @field_validator("list", mode="after")
+    @classmethod
+    def _each_id_once(cls, agents: tuple[Agent, ...]) -> tuple[Agent, ...]:
+        seen: set[str] = set()
+        for index, agent in enumerate(agents):
+            if agent.id in seen:
+                message = f'there is another agent "{agent.id}"; ids differ in more than case'
+                raise wrong("agent_id", message, at=f"{index}/id")
+            seen.add(agent.id)
+        return agents

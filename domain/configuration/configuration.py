@@ -1,0 +1,174 @@
+"""The whole configuration, and the questions that are asked of it."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from pydantic import Field
+
+from domain.agent_id import DEFAULT_AGENT_ID, is_valid_agent_id, normalise_agent_id
+from domain.configuration.agents import Agent, AgentDefaults, Agents, SandboxMode
+from domain.configuration.context_scripts import ContextScript, resolved
+from domain.configuration.models import Cost, ModelChoice, Models
+from domain.configuration.runtimes import CommandRuntime, Runtime
+from domain.configuration.sections import SharedSection
+from domain.configuration.session import Session
+from domain.configuration.settings import Settings
+from domain.configuration.subagents import SubagentDefaults
+from domain.configuration.tools import Tools
+
+
+@dataclass(frozen=True)
+class EffectiveSubagents:
+    """What holds for the sub-agents of one agent, its own word before the defaults'.
+
+    `allow_agents` is None where nobody says: then the agent itself only.
+    """
+
+    allow_agents: tuple[str, ...] | None
+    require_agent_id: bool
+    model: str | None
+    thinking: str | None
+    context_preamble_max_chars: int
+
+
+class Configuration(SharedSection):
+    """A configuration. Sections of other programs are kept in `extra`."""
+
+    agents: Agents = Field(default_factory=Agents)
+    tools: Tools = Field(default_factory=Tools)
+    models: Models = Field(default_factory=Models)
+    session: Session = Field(default_factory=Session)
+    spawnlog: Settings = Field(default_factory=Settings)
+
+    @classmethod
+    def builtin(cls) -> "Configuration":
+        """What holds without a file: one agent `main` that answers with the prompt it was given.
+
+        Its runtime is the program `cat`, so that everything around a run is real and no model is
+        needed.
+        """
+        runtime = CommandRuntime(type="command", command=("cat",), input="stdin-text")
+        return cls(agents=Agents(list=(Agent(id=DEFAULT_AGENT_ID, runtime=runtime),)))
+
+    @property
+    def extra(self) -> dict[str, Any]:
+        """The sections that spawnlog does not read, as they stand."""
+        return dict(self.model_extra or {})
+
+    @property
+    def subagent_defaults(self) -> SubagentDefaults:
+        """`agents.defaults.subagents`: the limits are the same for all agents."""
+        return self.agents.defaults.subagents
+
+    def agent(self, agent_id: str) -> Agent | None:
+        """The agent of this id in any case, or None. Where none is listed there is `main`."""
+        if not is_valid_agent_id(agent_id):
+            return None
+        wanted = normalise_agent_id(agent_id)
+        for agent in self.agents.list:
+            if agent.id == wanted:
+                return agent
+        return Agent(id=wanted) if not self.agents.list and wanted == DEFAULT_AGENT_ID else None
+
+    def agent_ids(self) -> tuple[str, ...]:
+        """The ids of all agents, in the order of the file."""
+        return tuple(agent.id for agent in self.agents.list) or (DEFAULT_AGENT_ID,)
+
+    @property
+    def default_agent_id(self) -> str:
+        """The first agent that is marked as default, else the first, else `main`."""
+        marked = (agent.id for agent in self.agents.list if agent.default)
+        return next(marked, self.agent_ids()[0])
+
+    def subagents_for(self, agent_id: str) -> EffectiveSubagents:
+        """What the agent's own `subagents` section says, else the defaults (unknown ids too)."""
+        defaults, agent = self.subagent_defaults, self.agent(agent_id)
+        own = agent.subagents if agent else None
+        allowed = own.allow_agents if own else None
+        required = own.require_agent_id if own else None
+        limit = own.context_preamble_max_chars if own else None
+        return EffectiveSubagents(
+            allow_agents=defaults.allow_agents if allowed is None else allowed,
+            require_agent_id=defaults.require_agent_id if required is None else required,
+            model=_name(own.model if own else None) or _name(defaults.model),
+            thinking=_text(own.thinking if own else None) or _text(defaults.thinking),
+            context_preamble_max_chars=(
+                defaults.context_preamble_max_chars if limit is None else limit
+            ),
+        )
+
+    def subagent_model_of(self, agent_id: str) -> str | None:
+        """The agent's own `subagents.model`, without the defaults."""
+        agent = self.agent(agent_id)
+        return _name(agent.subagents.model) if agent else None
+
+    def model_of(self, agent_id: str) -> str | None:
+        """The agent's own `model`, else that of the defaults."""
+        agent = self.agent(agent_id)
+        return _name(agent.model if agent else None) or _name(self.agents.defaults.model)
+
+    def runtime_for(self, agent_id: str) -> Runtime | None:
+        """The agent's runtime, else that of the defaults; None where nobody says."""
+        agent = self.agent(agent_id)
+        return (agent.runtime if agent else None) or self.agents.defaults.runtime
+
+    def sandbox_mode_for(self, agent_id: str) -> SandboxMode:
+        """The agent's sandbox mode, else that of the defaults, else `off`."""
+        agent = self.agent(agent_id)
+        return (agent.sandbox.mode if agent else None) or self.agents.defaults.sandbox.mode or "off"
+
+    def workspace_for(self, agent_id: str) -> str | None:
+        """The workspace that the file gives the agent; that of the defaults is the default
+        agent's alone, for two agents do not share a folder unless the file says so."""
+        agent = self.agent(agent_id)
+        if agent is not None and agent.workspace is not None:
+            return agent.workspace
+        is_default = agent is not None and agent.id == self.default_agent_id
+        return self.agents.defaults.workspace if is_default else None
+
+    def context_scripts_for(self, requested_agent_id: str) -> tuple[ContextScript, ...]:
+        """The scripts for a spawn of this id, in the order they run; an id that is not configured
+        gets the defaults. Each has its timeout, `spawnlog.scriptTimeoutSeconds` where it is
+        silent."""
+        agent = self.agent(requested_agent_id)
+        own = agent.subagents.context_scripts if agent else None
+        scripts = resolved(
+            self.subagent_defaults.context_scripts.run,
+            own.run if own else (),
+            own.ignore if own else (),
+        )
+        return tuple(self._timed(script) for script in scripts)
+
+    def cost_of(self, provider: str, model: str) -> Cost | None:
+        """The prices of a model, by the provider's name and the model's id; None when unknown."""
+        entry = self.models.providers.get(provider)
+        for offered in entry.models if entry else ():
+            if offered.id == model:
+                return offered.cost
+        return None
+
+    def model_aliases(self) -> dict[str, str]:
+        """Alias in lower case to `provider/model`; of two equal aliases the first counts."""
+        aliases: dict[str, str] = {}
+        for name, entry in self.agents.defaults.models.items():
+            if alias := _text(entry.alias):
+                aliases.setdefault(alias.lower(), name)
+        return aliases
+
+    @property
+    def defaults(self) -> AgentDefaults:
+        """`agents.defaults`."""
+        return self.agents.defaults
+
+    def _timed(self, script: ContextScript) -> ContextScript:
+        if "timeout_seconds" in script.model_fields_set:
+            return script
+        return script.model_copy(update={"timeout_seconds": self.spawnlog.script_timeout_seconds})
+
+
+def _name(choice: ModelChoice | None) -> str | None:
+    return choice.name if choice else None
+
+
+def _text(text: str | None) -> str | None:
+    return (text or "").strip() or None

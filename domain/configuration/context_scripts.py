@@ -1,0 +1,122 @@
+"""Context scripts: what runs before a spawn, in which order, and how its output is read."""
+
+import re
+from collections.abc import Iterable
+from typing import Annotated, Literal, get_args
+from urllib.parse import parse_qsl, urlsplit
+
+from pydantic import AfterValidator, BeforeValidator, Field
+
+from domain.configuration.references import variables_in
+from domain.configuration.secret_names import is_secret_name
+from domain.configuration.sections import Name, Number, OwnSection, wrong
+
+SpawnVariable = Literal[
+    "targetAgentId",
+    "task",
+    "label",
+    "requesterAgentId",
+    "requesterSessionKey",
+    "cleanup",
+    "cfg",
+]
+SPAWN_VARIABLES: tuple[str, ...] = get_args(SpawnVariable)
+
+_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
+_METHOD = re.compile(r"[A-Za-z]{1,20}")
+
+
+def is_url(uri: str) -> bool:
+    """Whether a script is called over HTTP; anything else is a program on this machine."""
+    return uri.lower().startswith(("http://", "https://"))
+
+
+def _usable_uri(uri: str) -> str:
+    scheme = _SCHEME.match(uri)
+    if scheme is None:
+        return uri
+    if not is_url(uri):
+        raise wrong("uri", f"{scheme.group(1)}:// is not served; use a file path or an HTTP(S) URL")
+    try:
+        parts = urlsplit(uri)
+        host, port, password = parts.hostname, parts.port, parts.password
+    except ValueError:
+        raise wrong("uri", "is not a valid URL") from None
+    if not host or port == 0:
+        raise wrong("uri", "is not a valid URL: it names no host or port")
+    if password and not variables_in(password):
+        raise wrong("uri", "must not hold a password; write ${NAME} in its place")
+    for name, value in parse_qsl(parts.query):
+        if is_secret_name(name) and not variables_in(value):
+            raise wrong("uri", "must not hold a secret in its query; write ${NAME} in its place")
+    return uri
+
+
+def _usable_method(method: str) -> str:
+    if not _METHOD.fullmatch(method):
+        raise wrong("method", "must be an HTTP method such as GET or POST")
+    return method.upper()
+
+
+def _log_level(value: object) -> object:
+    # 1 equals True and 0 equals False, which a list of allowed values does not tell apart.
+    if isinstance(value, bool) or value == "verbose":
+        return value
+    raise wrong("log", 'must be false, true or "verbose"')
+
+
+ScriptLog = Annotated[Literal[False, True, "verbose"], BeforeValidator(_log_level)]
+
+
+class ContextScript(OwnSection):
+    """One script. `uri` may hold `${NAME}`, replaced by the caller when it is used."""
+
+    id: Name
+    uri: Annotated[Name, AfterValidator(_usable_uri)]
+    format: Literal["arguments", "json"] = "arguments"
+    method: Annotated[Name, AfterValidator(_usable_method)] = "GET"
+    priority: Number = 0
+    position: Literal["prepend", "append"] = "append"
+    log: ScriptLog = False
+    error_handling: Literal["continue", "stop"] = "continue"
+    return_key: Name | None = None
+    error_key: Name | None = None
+    agent_id_override_key: Name | None = None
+    arg_map: dict[Name, SpawnVariable] = Field(default_factory=dict)
+    timeout_seconds: Annotated[Number, Field(gt=0, le=600)] = 10
+
+    @property
+    def is_remote(self) -> bool:
+        """Whether it is called over HTTP."""
+        return is_url(self.uri)
+
+
+class DefaultContextScripts(OwnSection):
+    """The scripts that run for every agent."""
+
+    run: tuple[ContextScript, ...] = ()
+
+
+class ContextScripts(OwnSection):
+    """One agent's own scripts, and the ids of default scripts that it leaves out."""
+
+    run: tuple[ContextScript, ...] = ()
+    ignore: tuple[Name, ...] = ()
+
+
+def resolved(
+    defaults: Iterable[ContextScript], own: Iterable[ContextScript], ignore: Iterable[str]
+) -> tuple[ContextScript, ...]:
+    """The scripts that apply, in the order they run.
+
+    The defaults that are not ignored, then the agent's own; of entries with one id the last one
+    counts and takes the place of the first; then by priority, highest first, equals as they stood.
+    """
+    ignored = frozenset(ignore)
+    by_id: dict[str, ContextScript] = {}
+    for script in defaults:
+        if script.id not in ignored:
+            by_id[script.id] = script
+    for script in own:
+        by_id[script.id] = script
+    return tuple(sorted(by_id.values(), key=lambda script: -script.priority))

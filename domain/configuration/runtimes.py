@@ -1,0 +1,131 @@
+"""Runtimes: what carries out an agent's runs."""
+
+import re
+from typing import Annotated, Any, Literal
+
+from pydantic import Discriminator, Field, model_validator
+
+from domain.configuration.problems import pointer_of
+from domain.configuration.references import SecretText
+from domain.configuration.sections import Name, OwnSection, SharedSection, Text, Whole, wrong
+
+PROMPT_PLACEHOLDER = "{prompt}"
+RESERVED_VARIABLES = frozenset(
+    {
+        "SPAWNLOG_RUN_ID",
+        "SPAWNLOG_SESSION_KEY",
+        "SPAWNLOG_AGENT_ID",
+        "SPAWNLOG_REQUESTER_SESSION_KEY",
+        "SPAWNLOG_DEPTH",
+        "SPAWNLOG_URL",
+        "SPAWNLOG_TOKEN",
+    }
+)
+_VARIABLE_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+
+Milliseconds = Annotated[Whole, Field(ge=0, le=86_400_000)]
+Tokens = Annotated[Whole, Field(ge=0)]
+
+
+class CommandRuntime(OwnSection):
+    """A process per run."""
+
+    type: Literal["command"]
+    command: Annotated[tuple[Text, ...], Field(min_length=1)]
+    input: Literal["stdin-json", "stdin-text", "argv"] = "stdin-json"
+    output: Literal["text", "jsonl"] = "text"
+    cwd: Name | None = None
+    env: dict[Text, SecretText] = Field(default_factory=dict, repr=False)
+
+    @model_validator(mode="after")
+    def _can_be_started(self) -> "CommandRuntime":
+        if not self.command[0].strip():
+            raise wrong("command", "must name a program", at="command/0")
+        for index, argument in enumerate(self.command):
+            if "\0" in argument:
+                raise wrong("command", "must not contain NUL", at=f"command/{index}")
+        if self.input == "argv" and not any(PROMPT_PLACEHOLDER in part for part in self.command):
+            message = f'must contain {PROMPT_PLACEHOLDER} where input is "argv"'
+            raise wrong("command", message, at="command")
+        for name, value in self.env.items():
+            at = "env" + pointer_of([name])
+            if not _VARIABLE_NAME.fullmatch(name):
+                raise wrong("env", "is not the name of an environment variable", at=at)
+            if name in RESERVED_VARIABLES:
+                raise wrong("env", "is set by spawnlog for each run", at=at)
+            if isinstance(value, str) and "\0" in value:
+                raise wrong("env", "must not contain NUL", at=at)
+        return self
+
+
+class ToolCall(OwnSection):
+    """A tool call that is played back."""
+
+    name: Name
+    input: Any = None
+    output: Any = None
+
+
+class TokenUsage(OwnSection):
+    """Token counts that are played back."""
+
+    input_tokens: Tokens = 0
+    output_tokens: Tokens = 0
+    model: Text | None = None
+
+
+class Step(OwnSection):
+    """Wait `after_ms` milliseconds, then do the one thing named; none is a pause."""
+
+    after_ms: Milliseconds = 0
+    message: Text | None = None
+    tool: ToolCall | None = None
+    usage: TokenUsage | None = None
+
+    @model_validator(mode="after")
+    def _one_thing(self) -> "Step":
+        if sum(part is not None for part in (self.message, self.tool, self.usage)) > 1:
+            raise wrong("step", "must have only one of message, tool and usage")
+        return self
+
+
+class ScriptedRuntime(OwnSection):
+    """Plays back what is written here; for demonstrations and tests."""
+
+    type: Literal["scripted"]
+    steps: tuple[Step, ...] = ()
+    result: Text | None = None
+    outcome: Literal["success", "error", "timeout"] = "success"
+    error: Text | None = None
+
+    @model_validator(mode="after")
+    def _error_needs_outcome(self) -> "ScriptedRuntime":
+        if self.error is not None and self.outcome == "success":
+            raise wrong("error", 'needs outcome "error" or "timeout"', at="error")
+        return self
+
+
+class WorkerRuntime(OwnSection):
+    """A process elsewhere that pulls runs over HTTP."""
+
+    type: Literal["worker"]
+    queue: Name
+
+
+class ModelRuntime(SharedSection):
+    """An endpoint that speaks the OpenAI protocol."""
+
+    type: Literal["model"]
+
+
+class OpenClawRuntime(SharedSection):
+    """A runtime inside OpenClaw: read so that its file is accepted, served by OpenClaw only."""
+
+    type: Literal["embedded", "acp"]
+
+
+Runtime = Annotated[
+    CommandRuntime | ScriptedRuntime | WorkerRuntime | ModelRuntime | OpenClawRuntime,
+    Discriminator("type"),
+]
+RUNTIME_TYPES = ("command", "scripted", "worker", "model", "embedded", "acp")

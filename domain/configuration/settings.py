@@ -1,0 +1,134 @@
+"""The `spawnlog` section: how the server itself runs, and where each value may come from."""
+
+from collections.abc import Mapping
+from ipaddress import ip_address
+from typing import Annotated, Any
+
+from pydantic import BeforeValidator, Field, ValidationError, field_validator
+
+from domain.configuration.problems import ConfigurationError, Problem
+from domain.configuration.sections import Flag, Name, Number, OwnSection, Whole, wrong
+from domain.configuration.tokens import Token
+from domain.configuration.wording import worded
+
+VARIABLES: Mapping[str, str] = {
+    "database_url": "SPAWNLOG_DATABASE_URL",
+    "data_dir": "SPAWNLOG_DATA_DIR",
+    "host": "SPAWNLOG_HOST",
+    "port": "SPAWNLOG_PORT",
+    "no_auth": "SPAWNLOG_NO_AUTH",
+    "lease_seconds": "SPAWNLOG_LEASE_SECONDS",
+    "drain_seconds": "SPAWNLOG_DRAIN_SECONDS",
+}
+_YES = frozenset({"1", "true", "yes", "on"})
+_NO = frozenset({"0", "false", "no", "off"})
+
+
+def _absent_when_referred_to(value: object) -> object:
+    return None if isinstance(value, dict) and set(value) == {"$secret"} else value
+
+
+def _host(value: str) -> str:
+    if any(sign in value for sign in " /@?#"):
+        raise wrong("host", "must be a host name or an address, without a scheme or a path")
+    return value
+
+
+class Settings(OwnSection):
+    """The `spawnlog` section.
+
+    `database_url` (None: the embedded server) may hold `${NAME}`; it is None in a revision read
+    back, for it is the server's own. `port` 0 picks a free one. `script_timeout_seconds` is for
+    scripts that do not say, `scripts_total_seconds` for all scripts of one spawn. `allowed_hosts`
+    are names by which the server may be addressed besides its own.
+    """
+
+    database_url: Annotated[Name | None, BeforeValidator(_absent_when_referred_to)] = Field(
+        default=None, repr=False
+    )
+    data_dir: Name | None = None
+    host: Annotated[Name, Field(max_length=253)] = "127.0.0.1"
+    port: Annotated[Whole, Field(ge=0, le=65_535)] = 8700
+    no_auth: Flag = False
+    lease_seconds: Annotated[Number, Field(ge=1, le=3600)] = 15
+    drain_seconds: Annotated[Number, Field(ge=0, le=3600)] = 10
+    tokens: tuple[Token, ...] = ()
+    script_timeout_seconds: Annotated[Number, Field(gt=0, le=600)] = 10
+    scripts_total_seconds: Annotated[Number, Field(gt=0, le=3600)] = 30
+    script_output_bytes_max: Annotated[Whole, Field(ge=1, le=16_777_216)] = 1_048_576
+    allowed_hosts: tuple[Annotated[Name, Field(max_length=253)], ...] = ()
+
+    @field_validator("host")
+    @classmethod
+    def _plain_host(cls, host: str) -> str:
+        return _host(host)
+
+    @field_validator("tokens")
+    @classmethod
+    def _each_id_once(cls, tokens: tuple[Token, ...]) -> tuple[Token, ...]:
+        seen: set[str] = set()
+        for index, token in enumerate(tokens):
+            if token.id in seen:
+                raise wrong("token", f'there is another token "{token.id}"', at=f"{index}/id")
+            seen.add(token.id)
+        return tokens
+
+    @property
+    def is_loopback(self) -> bool:
+        """Whether only programs on this machine can reach the server."""
+        if self.host.lower() == "localhost":
+            return True
+        try:
+            return ip_address(self.host).is_loopback
+        except ValueError:
+            return False
+
+
+def effective_settings(
+    file: Settings, variables: Mapping[str, str], flags: Mapping[str, object]
+) -> Settings:
+    """The settings to run with: a flag beats a variable, a variable beats the file.
+
+    `variables` is the environment (an empty value counts as not set), `flags` what was typed, by
+    field name (`database_url`; None is not given). Raises ConfigurationError that names the
+    variable or flag at fault.
+    """
+    values: dict[str, Any] = dict(file)
+    sources: dict[str, str] = {}
+    for field, variable in VARIABLES.items():
+        if text := variables.get(variable, "").strip():
+            values[field], sources[field] = _typed(field, text), variable
+    for field, value in flags.items():
+        if field not in VARIABLES:
+            raise ValueError(f"no such setting: {field}")
+        if value is not None and not (field == "no_auth" and value is False):
+            values[field], sources[field] = value, "--" + field.replace("_", "-")
+    try:
+        settings = Settings.model_validate(values)
+    except ValidationError as failure:
+        raise ConfigurationError(
+            Problem(worded(error)[0], source=sources.get(str(error["loc"][0]), "settings"))
+            for error in failure.errors(include_url=False)
+        ) from None
+    if settings.no_auth and not settings.is_loopback:
+        message = (
+            f"serving without authentication needs a loopback host such as 127.0.0.1, "
+            f"not {settings.host}"
+        )
+        source = sources.get("no_auth") or sources.get("host") or "spawnlog.noAuth"
+        raise ConfigurationError([Problem(message, source=source)])
+    return settings
+
+
+def _typed(field: str, text: str) -> object:
+    """A variable's text as the field's type; what does not fit stays text and is refused."""
+    if field == "no_auth":
+        return True if text.lower() in _YES else False if text.lower() in _NO else text
+    if field not in ("port", "lease_seconds", "drain_seconds"):
+        return text
+    for number in (int, float):
+        try:
+            return number(text)
+        except ValueError:
+            continue
+    return text

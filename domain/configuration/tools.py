@@ -1,0 +1,66 @@
+"""The `tools` section: which tools sub-agents get, and what a spawn may attach."""
+
+import math
+from typing import Annotated
+
+from pydantic import BeforeValidator, Field, model_validator
+
+from domain.configuration.sections import (
+    Flag,
+    OwnSection,
+    SharedSection,
+    Text,
+    finite_number,
+    wrong,
+)
+
+
+def _rounded_down(value: object) -> int:
+    return math.floor(finite_number(value))
+
+
+Limit = Annotated[int, BeforeValidator(_rounded_down), Field(ge=0, le=1_073_741_824)]
+
+
+class ConfiguredToolPolicy(OwnSection):
+    """Names of tools, `group:…` and `*` included; deny wins."""
+
+    allow: tuple[Text, ...] | None = None
+    also_allow: tuple[Text, ...] | None = None
+    deny: tuple[Text, ...] | None = None
+
+    @model_validator(mode="after")
+    def _one_kind_of_allow(self) -> "ConfiguredToolPolicy":
+        if self.allow and self.also_allow:
+            message = "cannot stand beside allow; move its names into allow, or remove allow"
+            raise wrong("also_allow", message, at="alsoAllow")
+        return self
+
+
+class SubagentTools(OwnSection):
+    """`tools.subagents`."""
+
+    tools: ConfiguredToolPolicy = Field(default_factory=ConfiguredToolPolicy)
+
+
+class Attachments(OwnSection):
+    """`tools.sessions_spawn.attachments`; the numbers are rounded down."""
+
+    enabled: Flag = False
+    max_total_bytes: Limit = 5_242_880
+    max_files: Limit = 50
+    max_file_bytes: Limit = 1_048_576
+    retain_on_session_keep: Flag = False
+
+
+class SessionsSpawn(OwnSection):
+    """`tools.sessions_spawn`."""
+
+    attachments: Attachments = Field(default_factory=Attachments)
+
+
+class Tools(SharedSection):
+    """The `tools` section."""
+
+    subagents: SubagentTools = Field(default_factory=SubagentTools)
+    sessions_spawn: SessionsSpawn = Field(default_factory=SessionsSpawn, alias="sessions_spawn")

@@ -1,0 +1,24 @@
+"""The closed registry of event types: a stored name and version, and the class that reads it.
+
+A stored name never names code to import. To change an event: leave the old class, register the new
+one under the next version, add an upcast and a golden history.
+"""
+
+from typing import get_args
+
+from domain.config_events import ConfigurationActivated
+from domain.fact import Event
+from domain.run.events import RunEvent
+from domain.session.events import SessionEvent
+
+LOG_FORMAT = 1
+"""The newest format of the log that this code reads and writes."""
+
+AnyEvent = RunEvent | SessionEvent | ConfigurationActivated
+
+EVENT_TYPES: dict[tuple[str, int], type[Event]] = {
+    (cls.__name__, 1): cls
+    for cls in (*get_args(RunEvent), *get_args(SessionEvent), ConfigurationActivated)
+}
+
+TYPE_OF: dict[type[Event], tuple[str, int]] = {cls: key for key, cls in EVENT_TYPES.items()}

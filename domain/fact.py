@@ -1,0 +1,22 @@
+"""What every recorded fact is made of: a frozen value with camelCase names in JSON."""
+
+from pydantic import BaseModel, ConfigDict
+from pydantic.alias_generators import to_camel
+
+
+class Fact(BaseModel):
+    """A frozen value. Python names are snake_case, JSON names camelCase; unknown keys are errors."""
+
+    model_config = ConfigDict(
+        frozen=True,
+        extra="forbid",
+        alias_generator=to_camel,
+        validate_by_name=True,
+        validate_by_alias=True,
+        serialize_by_alias=True,
+        ser_json_inf_nan="null",
+    )
+
+
+class Event(Fact):
+    """Something that happened. Its name and version are in `domain.event_types`."""

@@ -1,0 +1,197 @@
+"""Decisions that touch a run and the sessions above it: they are recorded in one append or not.
+
+A child counts from its admission until it has ended and all below it are announced or refused. An
+announcement waits for everything below, so it is enough to look one level down.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from uuid import UUID
+
+from domain.event_types import AnyEvent
+from domain.refusals import Rejected
+from domain.run.commands import (
+    AnnounceRun,
+    ArchiveRun,
+    CreateSession,
+    EndRun,
+    RefuseSpawn,
+    RunCommand,
+    StopRun,
+)
+from domain.run.decide import decide as decide_run
+from domain.run.events import (
+    DescendantsSettled,
+    RunAnnounced,
+    RunEnded,
+    RunEvent,
+    SpawnRefused,
+)
+from domain.run.state import Run, evolve
+from domain.session.decide import CloseSession, ReleaseChild, SessionCommand, SettleChild
+from domain.session.decide import decide as decide_session
+from domain.session.events import SessionObserved
+from domain.session.state import Session
+from domain.stamp import Stamp
+from domain.stream import run_stream, session_stream
+
+Changes = list[tuple[str, AnyEvent]]
+
+
+class UnknownRun(Rejected):
+    """There is no such run."""
+
+
+class KeyTaken(Rejected):
+    """The key minted for the child is another session's: prepare again with a new one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Family:
+    """What is on record about a run and those around it."""
+
+    runs: Mapping[UUID, Run]
+    sessions: Mapping[str, Session]
+
+    def run(self, run_id: UUID) -> Run:
+        """The run; `UnknownRun` when there is none."""
+        run = self.runs.get(run_id)
+        if run is None:
+            raise UnknownRun(f"run {run_id} is not on record")
+        return run
+
+
+def streams_of(run: Run) -> tuple[str, ...]:
+    """Every stream that a decision about this run may read or write."""
+    requester = run.requester
+    streams = [run_stream(run.run_id), session_stream(requester.session_key)]
+    if run.child_session_key is not None:
+        streams.append(session_stream(run.child_session_key))
+    if requester.run_id is not None:
+        streams.append(run_stream(requester.run_id))
+    if requester.spawned_by is not None:
+        streams.append(session_stream(requester.spawned_by))
+    return tuple(streams)
+
+
+def decide_in_turn(family: Family, run_id: UUID, commands: Sequence[RunCommand]) -> Changes:
+    """The changes of several commands to one run, each decided after the one before it.
+
+    Only the run itself is carried from one to the next; a command that changes sessions must be
+    the last.
+    """
+    changes: Changes = []
+    for command in commands:
+        following = decide(family, run_id, command)
+        changes += following
+        if command is not commands[-1]:
+            family = _after(family, run_id, following)
+    return changes
+
+
+def _after(family: Family, run_id: UUID, changes: Changes) -> Family:
+    run = family.run(run_id)
+    for stream, event in changes:
+        assert stream == run_stream(run_id)
+        # The stamp is provisional: positions and times are given when the whole is recorded.
+        stamp = Stamp(run.created_position, run.version + 1, run.created_at)
+        run = evolve(run, event, stamp)  # type: ignore[arg-type]
+    return Family({**family.runs, run_id: run}, family.sessions)
+
+
+def decide(family: Family, run_id: UUID, command: RunCommand) -> Changes:
+    """The changes of every stream that `command` to this run brings about."""
+    run = family.run(run_id)
+    if isinstance(command, EndRun | AnnounceRun):
+        command = replace(command, pending_descendants=_pending(family, run))
+    events = decide_run(run, command)
+    changes: Changes = [(run_stream(run_id), _with_pending(family, run, one)) for one in events]
+    if not events:
+        return changes
+    match command:
+        case CreateSession():
+            if run.child_session_key in family.sessions:
+                raise KeyTaken(f"session {run.child_session_key} is already on record")
+            changes[1:1] = [_observe_child(run, command)]
+        case EndRun() | StopRun() | RefuseSpawn() | AnnounceRun():
+            changes += _consequences(family, run, [event for _, event in changes])
+        case ArchiveRun():
+            if run.child_session_key is not None:
+                changes += _to_session(
+                    family, run.child_session_key, CloseSession(reason="archived")
+                )
+        case _:
+            pass
+    return changes
+
+
+def _with_pending(family: Family, run: Run, event: RunEvent) -> RunEvent:
+    if isinstance(event, RunEnded):
+        return event.model_copy(update={"pending_descendants": _pending(family, run)})
+    return event
+
+
+def _pending(family: Family, run: Run) -> int:
+    own = family.sessions.get(run.child_session_key or "")
+    return len(own.unsettled) if own is not None else 0
+
+
+def _consequences(family: Family, run: Run, events: Sequence[AnyEvent]) -> Changes:
+    changes: Changes = []
+    for event in events:
+        match event:
+            case SpawnRefused():
+                changes += _release(family, run) + _settle(family, run)
+            case RunEnded() if event.pending_descendants == 0:
+                changes += _release(family, run)
+            case RunAnnounced():
+                changes += _settle(family, run)
+            case _:
+                pass
+    return changes
+
+
+def _release(family: Family, run: Run) -> Changes:
+    return _to_session(family, run.requester.session_key, ReleaseChild(run.run_id))
+
+
+def _settle(family: Family, run: Run) -> Changes:
+    """Tell the requester's own run, when it is one, that this child is done."""
+    requester = family.sessions.get(run.requester.session_key)
+    if requester is None or run.run_id not in requester.unsettled:
+        return []
+    changes = _to_session(family, requester.session_key, SettleChild(run.run_id))
+    parent = family.runs.get(requester.run_id) if requester.run_id is not None else None
+    if parent is None or parent.stage != "ended" or requester.unsettled != (run.run_id,):
+        return changes
+    changes.append((run_stream(parent.run_id), DescendantsSettled()))
+    changes += _to_session(family, parent.requester.session_key, ReleaseChild(parent.run_id))
+    return changes
+
+
+def _to_session(family: Family, key: str, command: SessionCommand) -> Changes:
+    session = family.sessions.get(key)
+    if session is None:
+        return []
+    return [(session_stream(key), event) for event in decide_session(session, command)]
+
+
+def _observe_child(run: Run, command: CreateSession) -> tuple[str, AnyEvent]:
+    assert run.child_session_key is not None
+    assert run.agent_id is not None
+    return (
+        session_stream(run.child_session_key),
+        SessionObserved(
+            session_id=run.session_id,
+            session_key=run.child_session_key,
+            display_key=run.child_session_key,
+            agent_id=run.agent_id,
+            depth=command.depth,
+            role=command.role,
+            control_scope=command.control_scope,
+            spawned_by=run.requester.session_key,
+            root_session_key=run.requester.root_session_key,
+            run_id=run.run_id,
+            asserted_by="spawn",
+        ),
+    )

@@ -1,0 +1,71 @@
+"""JSON from outside: read strictly and without surprises, written compactly."""
+
+import json
+import math
+from typing import NoReturn
+
+JSON_DEPTH_MAX = 200
+_DIGITS_MAX = 300
+
+
+class NotJson(ValueError):
+    """The text is not JSON, or nested deeper than 200 levels."""
+
+
+def read_json(text: str) -> object:
+    """The value of a JSON text; `NotJson` for anything else.
+
+    `NaN` and `Infinity` are not JSON. Of a repeated key the last value counts. A number beyond
+    what can be represented becomes None. A byte order mark in front is ignored.
+    """
+    try:
+        value: object = json.loads(
+            text.strip().removeprefix("\ufeff"),
+            parse_int=_whole,
+            parse_float=_finite,
+            parse_constant=_refuse,
+        )
+    except (ValueError, RecursionError):
+        raise NotJson("the text is not JSON") from None
+    if _is_too_deep(value):
+        raise NotJson(f"the JSON is nested deeper than {JSON_DEPTH_MAX} levels")
+    return value
+
+
+def compact_json(value: object) -> str:
+    """The value as JSON without spaces, keys in their order, letters as they are."""
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+
+
+def text_of(value: object) -> str:
+    """A string as it is, any other value as compact JSON."""
+    return value if isinstance(value, str) else compact_json(value)
+
+
+def _whole(digits: str) -> int | None:
+    return int(digits) if len(digits) <= _DIGITS_MAX else None
+
+
+def _finite(digits: str) -> float | None:
+    number = float(digits)
+    return number if math.isfinite(number) else None
+
+
+def _refuse(constant: str) -> NoReturn:
+    raise NotJson(f"{constant} is not JSON")
+
+
+def _is_too_deep(value: object) -> bool:
+    """Own count, because the interpreter's depends on how deep its stack happens to be."""
+    level = [value]
+    for _ in range(JSON_DEPTH_MAX + 1):
+        level = [inner for outer in level for inner in _inside(outer)]
+        if not level:
+            return False
+    return True
+
+
+def _inside(value: object) -> list[object]:
+    if isinstance(value, dict):
+        return list(value.values())
+    return value if isinstance(value, list) else []

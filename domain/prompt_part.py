@@ -1,0 +1,64 @@
+"""Prompt texts put together from pieces, and where each piece stands in them."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Literal
+
+from domain.bounded_text import storable
+from domain.fact import Fact
+
+PromptText = Literal["systemPrompt", "message"]
+SEPARATOR = "separator"
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """A stretch of text and where it comes from: `task`, `script:<id>`, `separator`, …."""
+
+    source: str
+    text: str
+
+
+class Part(Fact):
+    """The bytes `[start, end)` of a text's UTF-8 form, and where they come from."""
+
+    of: PromptText
+    source: str
+    start: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
+class PartedText:
+    """A text and its parts; they cover every byte of it, in order."""
+
+    text: str
+    parts: tuple[Part, ...]
+
+
+def put_together(of: PromptText, pieces: Iterable[Piece]) -> PartedText:
+    """The pieces one after another; empty ones leave no part."""
+    texts: list[str] = []
+    parts: list[Part] = []
+    at = 0
+    for piece in pieces:
+        text = storable(piece.text)
+        if not text:
+            continue
+        end = at + len(text.encode())
+        texts.append(text)
+        parts.append(Part(of=of, source=piece.source, start=at, end=end))
+        at = end
+    return PartedText(text="".join(texts), parts=tuple(parts))
+
+
+def separated(pieces: Iterable[Piece], separator: str = "\n\n") -> tuple[Piece, ...]:
+    """The pieces that are not empty, with a separator between each two."""
+    joined: list[Piece] = []
+    for piece in pieces:
+        if not piece.text:
+            continue
+        if joined:
+            joined.append(Piece(source=SEPARATOR, text=separator))
+        joined.append(piece)
+    return tuple(joined)

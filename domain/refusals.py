@@ -1,0 +1,33 @@
+"""Ways in which a command can be turned down, by who must act on it."""
+
+
+class Rejected(Exception):
+    """The command does not fit what is on record; nothing was recorded for it."""
+
+
+class WrongStage(Rejected):
+    """The run is past, or not yet at, the point where the command makes sense."""
+
+    def __init__(self, wanted: str, stage: str) -> None:
+        super().__init__(f"cannot {wanted}: the run is {stage}")
+        self.wanted = wanted
+        self.stage = stage
+
+
+class LostClaim(Rejected):
+    """Somebody else holds the run now; the old holder must stop what it does for it."""
+
+    def __init__(self, held: int, given: int) -> None:
+        super().__init__(f"claim {given} was replaced by claim {held}")
+
+
+class NotYet(Rejected):
+    """What the command waits for has not happened; it may be asked again later."""
+
+
+class SessionIsClosed(Rejected):
+    """The requester's session has ended, so it may not spawn any more."""
+
+
+class CorruptHistory(Exception):
+    """A recorded event does not fit the lifecycle: the log was damaged or is from a newer version."""

@@ -1,0 +1,163 @@
+"""What may be asked of a run. A holder's command carries the epoch of its claim."""
+
+from dataclasses import dataclass, field
+
+from domain.content import ContentRef
+from domain.run.events import (
+    Candidate,
+    Ingredient,
+    Outcome,
+    Plan,
+    PromptPart,
+    RefusalStatus,
+    ScriptReceipt,
+    TranscriptSeal,
+    Usage,
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResumePreparation:
+    """Go on with a preparation; `lost_epoch` is the claim found without a living holder."""
+
+    holder: str
+    lost_epoch: int
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResolveScripts:
+    """Record the receipts; `override_to` is the winner among the candidates, if any."""
+
+    epoch: int
+    receipts: tuple[ScriptReceipt, ...]
+    candidates: tuple[Candidate, ...]
+    override_to: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StartPreparation:
+    """Mint the child's key and name what will be made."""
+
+    epoch: int
+    child_session_key: str
+    agent_id: str
+    resources: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CreateSession:
+    """The child exists; with nothing to wait for it is queued at once."""
+
+    epoch: int
+    depth: int
+    max_depth: int
+    role: str
+    control_scope: str
+    plan: Plan
+    ingredients: tuple[Ingredient, ...]
+    warnings: tuple[str, ...]
+    note: str | None
+    lane: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RefuseSpawn:
+    """The preparation failed; None as epoch is for those who may refuse without holding it."""
+
+    epoch: int | None
+    rule: str
+    status: RefusalStatus
+    step: str
+    text: ContentRef
+    inputs: dict[str, str | int | bool | None] = field(default_factory=dict)
+    announcement: ContentRef | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClaimRun:
+    """Take a queued run out of its lane, or over from a claim that lost its holder."""
+
+    holder: str
+    lane_width: int
+    lane_running: int
+    lost_epoch: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StartRun:
+    """The gate is open and the prompt composed: the runtime executes once this is recorded."""
+
+    epoch: int
+    runtime: str
+    system_prompt: ContentRef
+    message: ContentRef
+    parts: tuple[PromptPart, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StopRun:
+    """Somebody wants the run to stop. `text` refuses a spawn that is still in preparation."""
+
+    by: str
+    by_requester: bool
+    reason: ContentRef | None
+    text: ContentRef
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EndRun:
+    """What came of the run, from its runtime. `lost_epoch` when somebody else ends it."""
+
+    epoch: int
+    outcome: Outcome
+    reason: str
+    exit_code: int | None = None
+    signal: int | None = None
+    result: ContentRef | None = None
+    error: ContentRef | None = None
+    usage: Usage | None = None
+    transcript: TranscriptSeal | None = None
+    pending_descendants: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AnnounceRun:
+    """Tell the requester, or record why it need not be told."""
+
+    disposition: str
+    reason: str | None
+    status: str
+    text: ContentRef | None
+    pending_descendants: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AcknowledgeAnnouncement:
+    """The requester has taken it."""
+
+    by: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ArchiveRun:
+    """Put the session away."""
+
+    reason: str
+    transcript_path: str | None
+
+
+RunCommand = (
+    ResumePreparation
+    | ResolveScripts
+    | StartPreparation
+    | CreateSession
+    | RefuseSpawn
+    | ClaimRun
+    | StartRun
+    | StopRun
+    | EndRun
+    | AnnounceRun
+    | AcknowledgeAnnouncement
+    | ArchiveRun
+)

@@ -1,0 +1,308 @@
+"""What can happen to a run. The vocabulary only grows; a changed event gets a new version."""
+
+from typing import Literal
+from uuid import UUID
+
+from pydantic import Field
+
+from domain.admission import AdmissionFacts
+from domain.content import ContentRef
+from domain.fact import Event, Fact
+
+Outcome = Literal["success", "error", "timeout", "stopped", "unknown"]
+RefusalStatus = Literal["forbidden", "error"]
+Cleanup = Literal["delete", "keep"]
+
+
+class Requester(Fact):
+    """Who asks: the session as it is on record. `origin` refers to the addresses it gave."""
+
+    session_key: str
+    display_key: str
+    agent_id: str
+    depth: int
+    root_session_key: str
+    run_id: UUID | None = None
+    spawned_by: str | None = None
+    origin: ContentRef | None = None
+
+
+class SpawnOptions(Fact):
+    """The options of a request as they were given, after the request's own defaults."""
+
+    model: str | None = None
+    thinking: str | None = None
+    run_timeout_seconds: float | None = None
+    mode: Literal["run", "session"] = "run"
+    cleanup: Cleanup = "keep"
+    context_mode: Literal["isolated", "fork"] = "isolated"
+    expects_completion_message: bool = True
+    active_model: str | None = None
+    active_thinking: str | None = None
+    workspace_dir: str | None = None
+
+
+class SpawnRequested(Event):
+    """Somebody asked for a child. Carries what the admission was decided from.
+
+    `requested_agent_id` is the normalised id that was asked for (the requester's own when none
+    was given) and None when what was given is no agent id at all; the text that was given is then
+    in `agent_id_argument`.
+    """
+
+    run_id: UUID
+    session_id: UUID
+    requester: Requester
+    requested_agent_id: str | None = None
+    agent_id_argument: ContentRef | None = None
+    label: str | None = None
+    task: ContentRef
+    preamble: ContentRef | None = None
+    options: SpawnOptions
+    facts: AdmissionFacts
+    config_revision: int
+    holder: str
+
+
+class PreparationResumed(Event):
+    """Another holder goes on with a preparation whose holder is gone."""
+
+    holder: str
+    attempt: int
+    reason: str
+
+
+class ScriptReceipt(Fact):
+    """What one context script did. Texts are references; `uri` is as configured."""
+
+    id: str
+    uri: str
+    format: Literal["arguments", "json"]
+    priority: float
+    position: Literal["prepend", "append"]
+    outcome: Literal["injected", "empty", "failed", "skipped"]
+    duration_ms: int
+    exit_code: int | None = None
+    output_bytes: int = 0
+    output: ContentRef | None = None
+    injected: ContentRef | None = None
+    error: ContentRef | None = None
+    candidate: str | None = None
+
+
+class Candidate(Fact):
+    """One proposal of another agent, and what became of it."""
+
+    script_id: str
+    priority: float
+    agent_id: str | None = None
+    verdict: str
+
+
+class ScriptsResolved(Event):
+    """Every context script has run, failed or been skipped."""
+
+    receipts: tuple[ScriptReceipt, ...]
+    candidates: tuple[Candidate, ...] = ()
+
+
+class AgentOverridden(Event):
+    """A script's proposal was taken: the child will be another agent than the one asked for."""
+
+    from_agent_id: str
+    to_agent_id: str
+    candidates: tuple[Candidate, ...]
+
+
+class PreparationStarted(Event):
+    """The child's key is minted; `resources` names what is about to be made for it."""
+
+    child_session_key: str
+    agent_id: str
+    resources: tuple[str, ...]
+
+
+class Plan(Fact):
+    """How the child will run. Times in seconds and minutes; None means without limit."""
+
+    model_provider: str | None = None
+    model: str | None = None
+    model_source: str
+    model_applied: bool
+    thinking: str | None = None
+    run_timeout_seconds: int
+    workspace_dir: str | None = None
+    tools_allow: tuple[str, ...] | None = None
+    tools_deny: tuple[str, ...]
+    runtime: str
+    archive_after_minutes: int
+    cost_input_usd_per_million: float | None = None
+    cost_output_usd_per_million: float | None = None
+
+
+class Ingredient(Fact):
+    """A piece of the prompt known before the run starts, in the order it will stand there."""
+
+    source: str
+    position: Literal["preamble", "prepend", "task", "append"]
+    content: ContentRef
+
+
+class SessionCreated(Event):
+    """The child exists and its plan is fixed: the requester is answered."""
+
+    child_session_key: str
+    session_id: UUID
+    agent_id: str
+    depth: int
+    max_depth: int
+    role: Literal["main", "orchestrator", "leaf"]
+    control_scope: Literal["children", "none"]
+    plan: Plan
+    ingredients: tuple[Ingredient, ...]
+    warnings: tuple[str, ...] = ()
+    note: str | None = None
+
+
+class RunQueued(Event):
+    """Nothing to wait for any more; this event's position is the run's place in its lane."""
+
+    lane: str
+    lane_depth: int
+
+
+class RunClaimed(Event):
+    """A holder took the run out of its lane. The claim's epoch is this event's version."""
+
+    holder: str
+    attempt: int
+    lane_width: int
+    lane_running: int
+
+
+class PromptPart(Fact):
+    """A stretch of a prompt text: UTF-8 byte offsets `[start, end)` and the keyed hash of it."""
+
+    of: Literal["systemPrompt", "message"]
+    source: str
+    start: int
+    end: int
+    hmac: str
+
+
+class RunStarted(Event):
+    """The runtime is about to execute, with this prompt and no other."""
+
+    runtime: str
+    system_prompt: ContentRef
+    message: ContentRef
+    parts: tuple[PromptPart, ...]
+    shared_context_position: int | None = None
+
+
+class StopRequested(Event):
+    """Somebody asked a run that is held to stop; its holder ends it."""
+
+    by: str
+    by_requester: bool
+    reason: ContentRef | None = None
+
+
+class Usage(Fact):
+    """Tokens as the runtime reported them."""
+
+    input_tokens: int = 0
+    output_tokens: int = 0
+    total_tokens: int = 0
+
+
+class TranscriptSeal(Fact):
+    """What the transcript was when the run ended: entries, bytes, keyed hash over all of it."""
+
+    count: int
+    bytes: int
+    hmac: str
+    path: str | None = None
+
+
+class RunEnded(Event):
+    """The run is over. The outcome comes from runtime signals, never from the model's text.
+
+    `reason` is a short fixed word (`exit`, `signal`, `timeout`, `stopped`, `interrupted`,
+    `output_limit`, `not_executable`, `prompt_too_large`, `played`).
+    """
+
+    outcome: Outcome
+    reason: str
+    exit_code: int | None = None
+    signal: int | None = None
+    result: ContentRef | None = None
+    error: ContentRef | None = None
+    usage: Usage | None = None
+    transcript: TranscriptSeal | None = None
+    stopped_by: str | None = None
+    stopped_by_requester: bool = False
+    pending_descendants: int = 0
+
+
+class DescendantsSettled(Event):
+    """The last descendant of an ended run is announced or refused, so it can be announced now."""
+
+
+class RunAnnounced(Event):
+    """The requester's inbox has the result (`inbox`), or needs none (`skipped`, `not_required`)."""
+
+    disposition: Literal["inbox", "skipped", "not_required"]
+    reason: str | None = None
+    status: str
+    text: ContentRef | None = None
+    dedupe_key: str
+
+
+class AnnouncementAcknowledged(Event):
+    """The requester has taken the announcement."""
+
+    by: str
+
+
+class RunArchived(Event):
+    """The run's session is put away; its transcript keeps existing under `transcript_path`."""
+
+    reason: Literal["cleanup", "due"]
+    transcript_path: str | None = None
+
+
+class SpawnRefused(Event):
+    """The spawn was not permitted or could not be prepared.
+
+    `step` is where it failed, `text` what the caller was told, `inputs` what was compared.
+    `announcement` is the inbox entry written when no caller was there to be told.
+    """
+
+    rule: str
+    status: RefusalStatus
+    step: str
+    text: ContentRef
+    inputs: dict[str, str | int | bool | None] = Field(default_factory=dict)
+    announcement: ContentRef | None = None
+    dedupe_key: str | None = None
+
+
+RunEvent = (
+    SpawnRequested
+    | PreparationResumed
+    | ScriptsResolved
+    | AgentOverridden
+    | PreparationStarted
+    | SessionCreated
+    | RunQueued
+    | RunClaimed
+    | RunStarted
+    | StopRequested
+    | RunEnded
+    | DescendantsSettled
+    | RunAnnounced
+    | AnnouncementAcknowledged
+    | RunArchived
+    | SpawnRefused
+)

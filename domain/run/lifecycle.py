@@ -1,0 +1,102 @@
+"""The life of a run, as a table. Every rule of order is here; the table only ever grows.
+
+A cell says: at this stage this event may be recorded, and this stage follows. What is not in the
+table may never be recorded, and a history that contains it is corrupt.
+"""
+
+from typing import Literal
+
+from domain.refusals import CorruptHistory
+from domain.run.events import (
+    AgentOverridden,
+    AnnouncementAcknowledged,
+    DescendantsSettled,
+    PreparationResumed,
+    PreparationStarted,
+    RunAnnounced,
+    RunArchived,
+    RunClaimed,
+    RunEnded,
+    RunEvent,
+    RunQueued,
+    RunStarted,
+    ScriptsResolved,
+    SessionCreated,
+    SpawnRefused,
+    SpawnRequested,
+    StopRequested,
+)
+
+Stage = Literal[
+    "unborn",
+    "requested",
+    "scripts-resolved",
+    "overridden",
+    "session-created",
+    "queued",
+    "started",
+    "ended",
+    "announced",
+    "archived",
+    "refused",
+]
+
+LIFECYCLE: dict[Stage, dict[type[RunEvent], Stage]] = {
+    "unborn": {SpawnRequested: "requested"},
+    "requested": {
+        PreparationResumed: "requested",
+        ScriptsResolved: "scripts-resolved",
+        SpawnRefused: "refused",
+    },
+    "scripts-resolved": {
+        PreparationResumed: "scripts-resolved",
+        AgentOverridden: "overridden",
+        PreparationStarted: "scripts-resolved",
+        SessionCreated: "session-created",
+        SpawnRefused: "refused",
+    },
+    "overridden": {
+        PreparationResumed: "overridden",
+        PreparationStarted: "overridden",
+        SessionCreated: "session-created",
+        SpawnRefused: "refused",
+    },
+    "session-created": {RunQueued: "queued", RunEnded: "ended"},
+    "queued": {
+        RunClaimed: "queued",
+        StopRequested: "queued",
+        RunStarted: "started",
+        RunEnded: "ended",
+    },
+    "started": {StopRequested: "started", RunEnded: "ended"},
+    "ended": {DescendantsSettled: "ended", RunAnnounced: "announced"},
+    "announced": {AnnouncementAcknowledged: "announced", RunArchived: "archived"},
+    "archived": {AnnouncementAcknowledged: "archived"},
+    "refused": {AnnouncementAcknowledged: "refused"},
+}
+
+PREPARING: frozenset[Stage] = frozenset({"requested", "scripts-resolved", "overridden"})
+"""Stages at which a spawn may still be refused."""
+
+OVER: frozenset[Stage] = frozenset({"ended", "announced", "archived", "refused"})
+"""Stages at which nothing executes for the run any more."""
+
+
+def next_stage(stage: Stage, event: RunEvent) -> Stage:
+    """The stage after `event`; `CorruptHistory` when the table has no such cell."""
+    try:
+        return LIFECYCLE[stage][type(event)]
+    except KeyError:
+        raise CorruptHistory(f"{type(event).__name__} cannot follow stage {stage}") from None
+
+
+def mermaid() -> str:
+    """The table as a mermaid state diagram; the README shows exactly this."""
+    lines = ["stateDiagram-v2"]
+    for stage, cells in LIFECYCLE.items():
+        source = "[*]" if stage == "unborn" else stage.replace("-", "_")
+        for event, target in cells.items():
+            lines.append(f"    {source} --> {target.replace('-', '_')}: {event.__name__}")
+    for final in ("archived", "refused"):
+        lines.append(f"    {final} --> [*]")
+    return "\n".join(lines)

@@ -1,0 +1,94 @@
+"""What follows from a command to a session, given what is on record about it."""
+
+from dataclasses import dataclass
+from typing import assert_never
+from uuid import UUID
+
+from domain.refusals import Rejected, SessionIsClosed
+from domain.session.events import (
+    ChildAdmitted,
+    ChildReleased,
+    ChildSettled,
+    SessionClosed,
+    SessionEvent,
+    SessionObserved,
+)
+from domain.session.state import Session
+
+
+@dataclass(frozen=True, slots=True)
+class AdmitChild:
+    """Give the run a place. `active_children` is what the rule saw, `max_children` the cap."""
+
+    run_id: UUID
+    max_children: int
+
+
+@dataclass(frozen=True, slots=True)
+class ReleaseChild:
+    """The run and all below it are over."""
+
+    run_id: UUID
+
+
+@dataclass(frozen=True, slots=True)
+class SettleChild:
+    """The run is announced or refused."""
+
+    run_id: UUID
+
+
+@dataclass(frozen=True, slots=True)
+class CloseSession:
+    """Put the session away."""
+
+    reason: str
+
+
+SessionCommand = SessionObserved | AdmitChild | ReleaseChild | SettleChild | CloseSession
+
+
+class CapReached(Rejected):
+    """All places are taken. The rule says so first; this is the last guard."""
+
+
+def decide(session: Session | None, command: SessionCommand) -> tuple[SessionEvent, ...]:
+    """The events to record for `command`; raises `Rejected` when it does not fit the record.
+
+    Repeating what is already so (observing a known session, releasing a released child, closing a
+    closed session) records nothing.
+    """
+    if session is None:
+        if isinstance(command, SessionObserved):
+            return (command,)
+        raise Rejected("the session is not on record")
+    match command:
+        case SessionObserved():
+            return ()
+        case AdmitChild():
+            return _admit(session, command)
+        case ReleaseChild():
+            held = command.run_id in session.counted
+            return (ChildReleased(run_id=command.run_id),) if held else ()
+        case SettleChild():
+            waited = command.run_id in session.unsettled
+            return (ChildSettled(run_id=command.run_id),) if waited else ()
+        case CloseSession():
+            open_ = session.stage == "open"
+            return (SessionClosed(reason=command.reason),) if open_ else ()
+        case _:
+            assert_never(command)
+
+
+def _admit(session: Session, command: AdmitChild) -> tuple[SessionEvent, ...]:
+    if session.stage == "closed":
+        raise SessionIsClosed(f"session {session.display_key} is closed and spawns no more")
+    if session.active_children >= command.max_children:
+        raise CapReached(f"{session.active_children} of {command.max_children} places are taken")
+    return (
+        ChildAdmitted(
+            run_id=command.run_id,
+            active_children=session.active_children,
+            max_children=command.max_children,
+        ),
+    )

@@ -1,0 +1,123 @@
+"""What is true of a session: the fold of its events. `evolve` only grows; it judges nothing."""
+
+from datetime import datetime
+from typing import Literal, assert_never
+from uuid import UUID
+
+from domain.fact import Fact
+from domain.refusals import CorruptHistory
+from domain.session.events import (
+    ChildAdmitted,
+    ChildReleased,
+    ChildSettled,
+    ControlScope,
+    Role,
+    SessionClosed,
+    SessionEvent,
+    SessionObserved,
+)
+from domain.stamp import Stamp
+
+SessionStage = Literal["unseen", "open", "closed"]
+
+SESSION_LIFECYCLE: dict[SessionStage, dict[type[SessionEvent], SessionStage]] = {
+    "unseen": {SessionObserved: "open"},
+    "open": {
+        ChildAdmitted: "open",
+        ChildReleased: "open",
+        ChildSettled: "open",
+        SessionClosed: "closed",
+    },
+    "closed": {ChildReleased: "closed", ChildSettled: "closed"},
+}
+
+
+class Session(Fact):
+    """The state of one session after some of its events.
+
+    `counted` are the runs that hold a place now, in order of admission; `unsettled` (kept for
+    children only) those that an announcement of this session's own run waits for.
+    """
+
+    stage: SessionStage
+    version: int
+    session_id: UUID
+    session_key: str
+    display_key: str
+    agent_id: str
+    depth: int
+    role: Role
+    control_scope: ControlScope
+    spawned_by: str | None = None
+    root_session_key: str
+    run_id: UUID | None = None
+    created_position: int
+    created_at: datetime
+    counted: tuple[UUID, ...] = ()
+    unsettled: tuple[UUID, ...] = ()
+    admitted: int = 0
+    closed_at: datetime | None = None
+
+    @property
+    def active_children(self) -> int:
+        """How many places are taken."""
+        return len(self.counted)
+
+
+def evolve(session: Session | None, event: SessionEvent, stamp: Stamp) -> Session:
+    """The session after `event`. `CorruptHistory` when its lifecycle has no such step."""
+    before: SessionStage = session.stage if session else "unseen"
+    stage = SESSION_LIFECYCLE[before].get(type(event))
+    if stage is None:
+        raise CorruptHistory(f"{type(event).__name__} cannot follow stage {before}")
+    if session is None:
+        assert isinstance(event, SessionObserved)
+        return _observed(event, stamp)
+    return session.model_copy(
+        update={"stage": stage, "version": stamp.version, **_changes(session, event, stamp)}
+    )
+
+
+def _observed(event: SessionObserved, stamp: Stamp) -> Session:
+    return Session(
+        stage="open",
+        version=stamp.version,
+        session_id=event.session_id,
+        session_key=event.session_key,
+        display_key=event.display_key,
+        agent_id=event.agent_id,
+        depth=event.depth,
+        role=event.role,
+        control_scope=event.control_scope,
+        spawned_by=event.spawned_by,
+        root_session_key=event.root_session_key,
+        run_id=event.run_id,
+        created_position=stamp.position,
+        created_at=stamp.recorded_at,
+    )
+
+
+def _changes(session: Session, event: SessionEvent, stamp: Stamp) -> dict[str, object]:
+    match event:
+        case SessionObserved():
+            return {}
+        case ChildAdmitted():
+            changes: dict[str, object] = {
+                "counted": (*session.counted, event.run_id),
+                "admitted": session.admitted + 1,
+            }
+            if session.depth > 0:
+                changes["unsettled"] = (*session.unsettled, event.run_id)
+            return changes
+        case ChildReleased():
+            return {"counted": _without(session.counted, event.run_id)}
+        case ChildSettled():
+            return {"unsettled": _without(session.unsettled, event.run_id)}
+        case SessionClosed():
+            return {"closed_at": stamp.recorded_at}
+        case _:
+            assert_never(event)
+
+
+def _without(runs: tuple[UUID, ...], run_id: UUID) -> tuple[UUID, ...]:
+    return tuple(run for run in runs if run != run_id)

@@ -1,0 +1,191 @@
+"""Whether a spawn is permitted, decided from the record, and what is recorded either way."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from uuid import UUID
+
+from domain.admission import AdmissionFacts, Refusal, admit
+from domain.capabilities import capabilities_at
+from domain.content import ContentRef
+from domain.event_types import AnyEvent
+from domain.refusals import SessionIsClosed
+from domain.run.events import Requester, SpawnOptions, SpawnRefused, SpawnRequested
+from domain.run.lifecycle import OVER
+from domain.run.state import Run
+from domain.session.decide import AdmitChild
+from domain.session.decide import decide as decide_session
+from domain.session.events import ChildAdmitted, SessionObserved
+from domain.session.state import Session
+from domain.stream import run_stream, session_stream
+
+Keep = Callable[[str, str], ContentRef]
+"""Keeps a text (kind, text) beside the log and gives the reference to put into an event."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SpawnPolicy:
+    """What the pinned configuration says about the requester's spawns."""
+
+    max_spawn_depth: int
+    max_children: int
+    require_agent_id: bool
+    allow_agents: tuple[str, ...] | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RequestSpawn:
+    """A request whose shape is right. `shape_depth` is the depth that the requester's key shows;
+    it counts only when the session was never recorded."""
+
+    run_id: UUID
+    session_id: UUID
+    requester_key: str
+    requester_display_key: str
+    requester_agent_id: str
+    requester_session_id: UUID
+    shape_depth: int
+    asserted_by: str
+    agent_id_argument: str | None
+    target_agent_id: str | None
+    label: str | None
+    task: str
+    preamble: str | None
+    origin: str | None
+    thread: bool
+    options: SpawnOptions
+    config_revision: int
+    holder: str
+
+
+@dataclass(frozen=True, slots=True)
+class SpawnAnswered:
+    """What was recorded, and the refusal when it was one."""
+
+    changes: tuple[tuple[str, AnyEvent], ...]
+    refusal: Refusal | None
+    facts: AdmissionFacts
+
+
+def request_spawn(
+    sessions: Mapping[str, Session],
+    runs: Mapping[UUID, Run],
+    command: RequestSpawn,
+    policy: SpawnPolicy,
+    keep: Keep,
+) -> SpawnAnswered:
+    """Judge and record a request. A permitted one takes its place in the same append.
+
+    Raises `SessionIsClosed` when the requester's own run is over or told to stop: it cannot ask
+    for anything.
+    """
+    known = sessions.get(command.requester_key)
+    observed = known or _first_seen(command, policy)
+    _must_be_open(known, runs)
+    facts = AdmissionFacts(
+        requester_agent_id=command.requester_agent_id,
+        agent_id_argument_given=command.agent_id_argument is not None,
+        target_agent_id=command.target_agent_id,
+        mode=command.options.mode,
+        thread=command.thread,
+        caller_depth=observed.depth,
+        max_spawn_depth=policy.max_spawn_depth,
+        active_children=known.active_children if known else 0,
+        max_children=policy.max_children,
+        require_agent_id=policy.require_agent_id,
+        allow_agents=policy.allow_agents,
+    )
+    verdict = admit(facts, raw_agent_id=command.agent_id_argument or "")
+    stream = session_stream(command.requester_key)
+    changes: list[tuple[str, AnyEvent]] = []
+    if isinstance(observed, SessionObserved):
+        changes.append((stream, observed))
+    changes.append((run_stream(command.run_id), _requested(command, observed, facts, keep)))
+    if isinstance(verdict, Refusal):
+        refused = SpawnRefused(
+            rule=verdict.rule,
+            status=verdict.status,
+            step="admission",
+            text=keep("refusal", verdict.text),
+            inputs={"current": verdict.current, "limit": verdict.limit},
+        )
+        changes.append((run_stream(command.run_id), refused))
+        return SpawnAnswered(tuple(changes), verdict, facts)
+    admission = AdmitChild(command.run_id, policy.max_children)
+    if known is not None:
+        changes += [(stream, event) for event in decide_session(known, admission)]
+    else:
+        changes.append((stream, _first_child(admission)))
+    return SpawnAnswered(tuple(changes), None, facts)
+
+
+def _must_be_open(session: Session | None, runs: Mapping[UUID, Run]) -> None:
+    if session is None:
+        return
+    own = runs.get(session.run_id) if session.run_id is not None else None
+    if session.stage == "closed" or (own is not None and own.stage in OVER):
+        raise SessionIsClosed(
+            f"session {session.display_key} has ended and spawns no more; ask from the session"
+            " that spawned it"
+        )
+    if own is not None and own.stop_requested_by is not None:
+        # A stop goes on to those below: one asked for after it would escape it.
+        raise SessionIsClosed(f"session {session.display_key} is being stopped and spawns no more")
+
+
+def _first_seen(command: RequestSpawn, policy: SpawnPolicy) -> SessionObserved:
+    capabilities = capabilities_at(command.shape_depth, policy.max_spawn_depth)
+    return SessionObserved(
+        session_id=command.requester_session_id,
+        session_key=command.requester_key,
+        display_key=command.requester_display_key,
+        agent_id=command.requester_agent_id,
+        depth=command.shape_depth,
+        role=capabilities.role,
+        control_scope=capabilities.control_scope,
+        spawned_by=None,
+        root_session_key=command.requester_key,
+        run_id=None,
+        asserted_by=command.asserted_by,
+    )
+
+
+def _first_child(admission: AdmitChild) -> AnyEvent:
+    return ChildAdmitted(
+        run_id=admission.run_id, active_children=0, max_children=admission.max_children
+    )
+
+
+def _requested(
+    command: RequestSpawn,
+    requester: Session | SessionObserved,
+    facts: AdmissionFacts,
+    keep: Keep,
+) -> SpawnRequested:
+    argument = command.agent_id_argument
+    return SpawnRequested(
+        run_id=command.run_id,
+        session_id=command.session_id,
+        requester=Requester(
+            session_key=requester.session_key,
+            display_key=command.requester_display_key,
+            agent_id=command.requester_agent_id,
+            depth=requester.depth,
+            root_session_key=requester.root_session_key,
+            run_id=requester.run_id,
+            spawned_by=requester.spawned_by,
+            origin=keep("origin", command.origin) if command.origin else None,
+        ),
+        requested_agent_id=command.target_agent_id,
+        agent_id_argument=(
+            keep("agentId", argument)
+            if argument is not None and command.target_agent_id is None
+            else None
+        ),
+        label=command.label,
+        task=keep("task", command.task),
+        preamble=keep("preamble", command.preamble) if command.preamble else None,
+        options=command.options,
+        facts=facts,
+        config_revision=command.config_revision,
+        holder=command.holder,
+    )

@@ -1,0 +1,16 @@
+"""When and where an event was recorded: what the log adds to an event."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from uuid import UUID
+
+
+@dataclass(frozen=True, slots=True)
+class Stamp:
+    """`position` in the log, `version` in its stream, `recorded_at` (UTC) on the log's clock;
+    `event_id` so that what follows from an event can name it as its cause."""
+
+    position: int
+    version: int
+    recorded_at: datetime
+    event_id: UUID | None = None

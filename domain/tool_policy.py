@@ -1,0 +1,92 @@
+"""Which tools a child may use: the last filter, it only narrows what others left."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from domain.capabilities import Role
+
+SESSION_TOOLS = ("sessions_list", "sessions_history", "sessions_send", "sessions_spawn")
+ORCHESTRATOR_TOOLS = frozenset({"sessions_spawn", "sessions_list", "sessions_history"})
+GROUPS = {
+    "group:sessions": (*SESSION_TOOLS, "sessions_yield", "subagents", "session_status"),
+    "group:fs": ("read", "write", "edit", "apply_patch"),
+    "group:runtime": ("exec", "process", "code_execution"),
+}
+_ALIASES = {"bash": "exec", "apply-patch": "apply_patch"}
+_IMPLIED_BY = {"apply_patch": "write"}
+
+
+@dataclass(frozen=True, slots=True)
+class ToolPolicy:
+    """`deny` wins. `allow` None means every tool that is not denied, else only those.
+
+    Entries are names in lower case, `*` in them stands for any text; a `group:…` whose members
+    only the runtime knows stands as it is.
+    """
+
+    allow: tuple[str, ...] | None
+    deny: tuple[str, ...]
+
+
+def tool_policy(
+    role: Role,
+    *,
+    allow: Iterable[str] | None = None,
+    also_allow: Iterable[str] | None = None,
+    deny: Iterable[str] | None = None,
+) -> ToolPolicy:
+    """The policy for a child of this role under the configured lists.
+
+    The four session tools are denied, save that an orchestrator has spawn, list and history. A
+    tool that stands by its name in `allow` or `also_allow` is not denied by this; one in `deny`
+    always is.
+    An empty `allow` restricts nothing, and neither does `also_allow` alone.
+    """
+    allow, also_allow = tuple(allow or ()), tuple(also_allow or ())
+    allowed, also_allowed = _names(allow), _names(also_allow)
+    named = {_name(text) for text in (*allow, *also_allow)}
+    given_back = ORCHESTRATOR_TOOLS if role != "leaf" else frozenset()
+    built_in = [tool for tool in SESSION_TOOLS if tool not in given_back and tool not in named]
+    return ToolPolicy(
+        allow=tuple(dict.fromkeys((*allowed, *also_allowed))) if allowed else None,
+        deny=tuple(dict.fromkeys((*built_in, *_names(deny)))),
+    )
+
+
+def permits(policy: ToolPolicy, tool: str) -> bool:
+    """Whether the policy lets a tool be used. `apply_patch` is judged as `write` is, too."""
+    name = _name(tool)
+    names = {name, _IMPLIED_BY.get(name, name)}
+    if any(_matches(pattern, one) for pattern in policy.deny for one in names):
+        return False
+    if policy.allow is None:
+        return True
+    return any(_matches(pattern, one) for pattern in policy.allow for one in names)
+
+
+def _name(text: str) -> str:
+    plain = text.strip().lower()
+    return _ALIASES.get(plain, plain)
+
+
+def _names(texts: Iterable[str] | None) -> tuple[str, ...]:
+    plain = [_name(text) for text in texts or ()]
+    members = [member for name in plain for member in GROUPS.get(name, (name,))]
+    return tuple(dict.fromkeys(member for member in members if member))
+
+
+def _matches(pattern: str, name: str) -> bool:
+    """Whole-name match where `*` is any text; in time linear in both."""
+    first, *rest = pattern.split("*")
+    if not rest:
+        return pattern == name
+    if not name.startswith(first):
+        return False
+    at = len(first)
+    *middle, last = rest
+    for piece in middle:
+        found = name.find(piece, at)
+        if found < 0:
+            return False
+        at = found + len(piece)
+    return name.endswith(last) and len(name) - len(last) >= at

@@ -1,0 +1,36 @@
+"""What a child said, set apart wherever it enters a prompt: it is data, it gives no orders."""
+
+import re
+
+from domain.bounded_text import storable, utf8_prefix
+
+RESULT_BYTES_MAX = 102_400
+BEGIN = "<<<BEGIN_UNTRUSTED_CHILD_RESULT>>>"
+END = "<<<END_UNTRUSTED_CHILD_RESULT>>>"
+
+_DELIMITER = re.compile(r"<<<\s{0,8}(BEGIN|END)_UNTRUSTED_CHILD_RESULT\s{0,8}>>>", re.IGNORECASE)
+
+
+def frozen_result(text: str) -> str:
+    """The result as it is kept: trimmed, at most 102 400 bytes, with a notice when it was cut."""
+    return cut_to_bytes(text, RESULT_BYTES_MAX, "frozen completion output exceeded 100KB")
+
+
+def cut_to_bytes(text: str, bytes_max: int, why: str) -> str:
+    """The trimmed text in `bytes_max` bytes, the notice `[truncated: <why> (<n>KB)]` included."""
+    plain = storable(text.strip())
+    size = len(plain.encode())
+    if size <= bytes_max:
+        return plain
+    notice = f"\n\n[truncated: {why} ({(size + 512) // 1024}KB)]"
+    return utf8_prefix(plain, bytes_max - len(notice.encode())) + notice
+
+
+def without_delimiters(text: str) -> str:
+    """The text with every delimiter in it made harmless."""
+    return _DELIMITER.sub(lambda found: f"[[{found[1].upper()}_UNTRUSTED_CHILD_RESULT]]", text)
+
+
+def delimited(text: str) -> str:
+    """The text between delimiters that nothing in it can close."""
+    return f"{BEGIN}\n{without_delimiters(storable(text))}\n{END}"

@@ -1,0 +1,156 @@
+"""The one place where everything is put together, and what commands may ask of it."""
+
+import asyncio
+import logging
+import os
+import socket
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import uvloop
+
+from domain.configuration.problems import ConfigurationError
+from domain.configuration.settings import Settings, effective_settings
+from infrastructure.database import migrate_database, open_database
+from infrastructure.failures import UserError
+from infrastructure.house import House
+from infrastructure.outbound.configuration.loading import LoadedConfiguration, load
+from infrastructure.outbound.data_directory import DataDirectory
+from infrastructure.outbound.log.connections import open_connection
+from infrastructure.outbound.log.rebuilding import Rebuilt
+from infrastructure.outbound.log.rebuilding import rebuild as rebuild_rows
+from infrastructure.serve_options import ServeOptions
+from infrastructure.serving import serve_house
+
+CONFIG_VARIABLE = "SPAWNLOG_CONFIG"
+
+_log = logging.getLogger("spawnlog")
+
+
+@dataclass(frozen=True, slots=True)
+class RebuildReport:
+    """What a rebuild did; `identical` when it changed no row."""
+
+    events: int
+    runs: int
+    sessions: int
+    seconds: float
+    identical: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigurationReport:
+    """What was found in a configuration file."""
+
+    problems: tuple[str, ...]
+    agents: tuple[str, ...]
+    secret_pointers: tuple[str, ...]
+
+
+def serve(options: ServeOptions) -> int:
+    """Serve until told to stop; gives the exit status."""
+    loaded, settings, directory = _prepared(options)
+    listening = _listening(settings)
+    try:
+        database = open_database(_database_url(loaded, settings), directory.postgres)
+    except BaseException:
+        listening.close()
+        raise
+    try:
+        house = House(loaded, settings, directory, database)
+        with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+            return runner.run(serve_house(house, listening, _path(options)))
+    finally:
+        listening.close()
+        database.close()
+
+
+def migrate(options: ServeOptions) -> str:
+    """Bring the database's schema up to date; gives a sentence about it."""
+    loaded, settings, directory = _prepared(options)
+    return migrate_database(_database_url(loaded, settings), directory.postgres)
+
+
+def rebuild(options: ServeOptions) -> RebuildReport:
+    """Make the rows of the projections anew from the events."""
+    loaded, settings, directory = _prepared(options)
+    database = open_database(_database_url(loaded, settings), directory.postgres)
+    try:
+        rebuilt = asyncio.run(_rebuild(database.conninfo))
+    finally:
+        database.close()
+    return RebuildReport(
+        rebuilt.events,
+        rebuilt.runs,
+        rebuilt.sessions,
+        rebuilt.seconds,
+        identical=rebuilt.differing == 0,
+    )
+
+
+async def _rebuild(conninfo: str) -> Rebuilt:
+    connection = await open_connection(conninfo, application="rebuild")
+    try:
+        return await rebuild_rows(connection)
+    finally:
+        await connection.close()
+
+
+def check_configuration(path: Path | None) -> ConfigurationReport:
+    """Look a configuration file over."""
+    try:
+        loaded = load(path)
+    except ConfigurationError as error:
+        return ConfigurationReport(tuple(str(one) for one in error.problems), (), ())
+    return ConfigurationReport((), loaded.configuration.agent_ids(), loaded.secret_pointers)
+
+
+def _prepared(options: ServeOptions) -> tuple[LoadedConfiguration, Settings, DataDirectory]:
+    flags: dict[str, object] = {
+        "database_url": options.database_url,
+        "data_dir": str(options.data_dir) if options.data_dir else None,
+        "host": options.host,
+        "port": options.port,
+        "no_auth": options.no_auth,
+    }
+    try:
+        loaded = load(_path(options))
+        settings = effective_settings(loaded.configuration.spawnlog, os.environ, flags)
+        given = settings.data_dir
+        from_file = given is not None and given == loaded.configuration.spawnlog.data_dir
+        folder = loaded.path_of(given) if from_file and given else Path(given) if given else None
+    except ConfigurationError as error:
+        raise UserError("\n".join(str(one) for one in error.problems)) from error
+    return loaded, settings, DataDirectory.open(folder)
+
+
+def _path(options: ServeOptions, variables: Mapping[str, str] = os.environ) -> Path | None:
+    if options.config is not None:
+        return options.config
+    named = variables.get(CONFIG_VARIABLE, "").strip()
+    return Path(named) if named else None
+
+
+def _database_url(loaded: LoadedConfiguration, settings: Settings) -> str | None:
+    if settings.database_url is None:
+        return None
+    try:
+        return loaded.resolve(settings.database_url)
+    except ConfigurationError as error:
+        raise UserError(f"the database URL cannot be used: {error}") from error
+
+
+def _listening(settings: Settings) -> socket.socket:
+    """The socket to serve on, bound before anything else is started."""
+    try:
+        return socket.create_server(
+            (settings.host, settings.port),
+            family=socket.AF_INET6 if ":" in settings.host else socket.AF_INET,
+            backlog=1024,
+        )
+    except OSError as error:
+        raise UserError(
+            f"cannot listen on {settings.host}:{settings.port}: {error.strerror};"
+            " choose another --port (0 picks a free one) or --host"
+        ) from error

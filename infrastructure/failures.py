@@ -1,0 +1,5 @@
+"""Failures that a person can mend."""
+
+
+class UserError(Exception):
+    """Something the user of a command must change; the message says what, in their words."""

@@ -1,0 +1,266 @@
+"""A server's inside: every part built, started in order and ended in the reverse of it."""
+
+import asyncio
+import logging
+import os
+import socket
+from collections.abc import Iterable
+from contextlib import AsyncExitStack
+from uuid import uuid4
+
+import psycopg
+from psycopg_pool import AsyncConnectionPool
+
+from application.access import Access
+from application.announcing import Announcing
+from application.archiving import Archiving
+from application.conducting import Conducting, Crew
+from application.context_gathering import ContextGathering
+from application.dispatching import Dispatching
+from application.envelope import Actor
+from application.executing import Executing
+from application.holder import Holder
+from application.launching import Launching
+from application.preparing import Preparing
+from application.recovering import Recovering
+from application.sealing import Sealing
+from application.spawning import Spawning
+from application.stopping import Stopping
+from application.work import Work
+from domain.configuration.problems import ConfigurationError
+from domain.configuration.settings import Settings
+from infrastructure.database import Database
+from infrastructure.inbound.http.doors import Doors, Readiness
+from infrastructure.outbound.configuration.active import ActiveConfigurations
+from infrastructure.outbound.configuration.loading import LoadedConfiguration
+from infrastructure.outbound.data_directory import DataDirectory
+from infrastructure.outbound.embedded_postgres.errors import EmbeddedPostgresError
+from infrastructure.outbound.identities import RandomIdentities
+from infrastructure.outbound.log.connections import Connection, open_connection
+from infrastructure.outbound.log.identity import LogIdentity, identify
+from infrastructure.outbound.log.postgres_log import PostgresLog
+from infrastructure.outbound.processes.gatehouse import Gatehouse
+from infrastructure.outbound.runtimes.command import CommandRuntimes
+from infrastructure.outbound.runtimes.scripted import ScriptedRuntimes
+from infrastructure.outbound.runtimes.served import ServedRuntimes
+from infrastructure.outbound.scripts.local_file import LocalFileScripts
+from infrastructure.outbound.tables.contents import PostgresContents
+from infrastructure.outbound.tables.coordination import PostgresCoordination
+from infrastructure.outbound.tables.registry import PostgresRegistry
+from infrastructure.outbound.tokens import (
+    ChildTokenSeal,
+    KnownToken,
+    KnownTokens,
+    admin_token,
+    digest_of,
+)
+from infrastructure.outbound.transcripts.rows_and_files import RowsAndFiles
+
+POOL_CONNECTIONS_MIN = 2
+POOL_CONNECTIONS_MAX = 12
+POOL_WAIT_SECONDS = 10.0
+LOOPBACK_NAMES = frozenset({"127.0.0.1", "localhost", "::1"})
+
+_log = logging.getLogger("spawnlog")
+
+
+class House:
+    """One server process. `open` builds and starts, `close` ends; in between `doors` serve."""
+
+    def __init__(
+        self,
+        loaded: LoadedConfiguration,
+        settings: Settings,
+        directory: DataDirectory,
+        database: Database,
+    ) -> None:
+        self._loaded = loaded
+        self.settings = settings
+        self.directory = directory
+        self._database = database
+        self._stack = AsyncExitStack()
+        self.closing = False
+
+    async def open(self, url: str) -> Doors:
+        """Start everything; `url` is where children and callers reach this server."""
+        try:
+            return await self._open(url)
+        except BaseException:
+            await self._stack.aclose()
+            raise
+
+    async def _open(self, url: str) -> Doors:
+        identity = await self._identify()
+        pool = await self._pool()
+        self.log = PostgresLog(
+            self._connect,
+            pool,
+            log_id=identity.log_id,
+            schema=identity.schema,
+            new_id=RandomIdentities().event_id,
+        )
+        await self.log.start()
+        self._stack.push_async_callback(self.log.close)
+        registry, contents = PostgresRegistry(pool), PostgresContents(pool)
+        identities = RandomIdentities()
+        self.configurations = ActiveConfigurations(
+            self.log, contents, identities, self.directory.workspaces
+        )
+        work = Work(self.log, registry, contents, identities, self.configurations)
+        await self.configurations.activate(self._loaded, Actor(kind="system"))
+        seal = ChildTokenSeal(self.directory.child_token_key())
+        doors = await self._people(work, pool, seal, url)
+        return doors
+
+    async def _people(
+        self,
+        work: Work,
+        pool: AsyncConnectionPool[Connection],
+        seal: ChildTokenSeal,
+        url: str,
+    ) -> Doors:
+        gatehouse = Gatehouse()
+        await gatehouse.start()
+        self._stack.push_async_callback(gatehouse.close)
+        scripts = LocalFileScripts(gatehouse, server=os.environ, folder=str(self._loaded.folder))
+        runtimes = ServedRuntimes(
+            {
+                "command": CommandRuntimes(
+                    gatehouse, server=os.environ, folder=str(self._loaded.folder)
+                ),
+                "scripted": ScriptedRuntimes(),
+            }
+        )
+        transcripts = RowsAndFiles(pool, self.directory.transcripts)
+        coordination = PostgresCoordination(pool)
+        holder = Holder(_holder_name)
+        sealing = Sealing(work, transcripts)
+        preparing = Preparing(work, ContextGathering(scripts))
+        executing = Executing(work, Launching(work, seal, url), runtimes, transcripts, sealing)
+        self.executing = executing
+        self.spawning = Spawning(work, preparing, holder)
+        announcing = Announcing(work)
+        crew = Crew(
+            preparing=preparing,
+            dispatching=Dispatching(work, executing, holder),
+            executing=executing,
+            announcing=announcing,
+            archiving=Archiving(work, transcripts),
+            recovering=Recovering(
+                work,
+                coordination,
+                preparing,
+                executing,
+                sealing,
+                holder=holder,
+                lease_seconds=self.settings.lease_seconds,
+            ),
+        )
+        self.conducting = Conducting(
+            crew,
+            coordination,
+            self.log.tail,
+            holder=holder,
+            lease_seconds=self.settings.lease_seconds,
+            follow_configuration=self.configurations.follow,
+        )
+        self.conducting.url = url
+        await self.conducting.join()
+        self.conducting.start()
+        self._stack.push_async_callback(self.conducting.close)
+        admin = admin_token(self.directory.admin_token())
+        return Doors(
+            work=work,
+            spawning=self.spawning,
+            stopping=Stopping(work, preparing),
+            announcing=announcing,
+            transcripts=transcripts,
+            tail=self.log.tail,
+            access=Access(work.registry),
+            tokens=(
+                None
+                if self.settings.no_auth
+                else KnownTokens(admin, self._configured_tokens, seal, work.registry)
+            ),
+            hosts=self._hosts(),
+            readiness=self._readiness,
+            closing=lambda: self.closing,
+        )
+
+    async def drain(self) -> None:
+        """Take no new work, let what is under way end, and end what does not."""
+        self.closing = True
+        await self.conducting.stop_claiming()
+        await self.spawning.settle()
+        await self.executing.drain(self.settings.drain_seconds, "server stopped")
+        await self.conducting.finish_due()
+
+    async def close(self) -> None:
+        """End every part."""
+        self.closing = True
+        await self._stack.aclose()
+
+    async def _connect(self) -> Connection:
+        """A connection for the writer or the tail; an embedded server that is gone is started."""
+        try:
+            return await open_connection(self._database.conninfo, application="server")
+        except psycopg.OperationalError:
+            try:
+                await asyncio.to_thread(self._database.ensure_running)
+            except EmbeddedPostgresError as error:
+                raise psycopg.OperationalError(str(error)) from error
+            return await open_connection(self._database.conninfo, application="server")
+
+    async def _identify(self) -> LogIdentity:
+        connection = await self._connect()
+        try:
+            return await identify(connection, self.directory.identity())
+        finally:
+            await connection.close()
+
+    async def _pool(self) -> AsyncConnectionPool[Connection]:
+        pool: AsyncConnectionPool[Connection] = AsyncConnectionPool(
+            self._database.conninfo,
+            min_size=POOL_CONNECTIONS_MIN,
+            max_size=POOL_CONNECTIONS_MAX,
+            timeout=POOL_WAIT_SECONDS,
+            kwargs={
+                "autocommit": True,
+                "application_name": "spawnlog reads",
+                "options": "-c timezone=UTC -c statement_timeout=30000 -c jit=off",
+            },
+            open=False,
+        )
+        await pool.open(wait=True, timeout=POOL_WAIT_SECONDS)
+        self._stack.push_async_callback(pool.close)
+        return pool
+
+    def _configured_tokens(self) -> Iterable[KnownToken]:
+        """The tokens of the active configuration; one whose secret cannot be had is left out."""
+        configuration = self.configurations.current().configuration
+        for token in configuration.spawnlog.tokens:
+            try:
+                text = self.configurations.loaded.resolve_token(token.token)
+            except ConfigurationError as error:
+                _log.warning("token %s cannot be used: %s", token.id, error)
+                continue
+            yield KnownToken(token.id, digest_of(text), frozenset(token.scopes), token.sessions)
+
+    def _hosts(self) -> frozenset[str]:
+        """The names by which this server may be addressed."""
+        names = {self.settings.host, *self.settings.allowed_hosts}
+        if self.settings.is_loopback or self.settings.host in ("0.0.0.0", "::"):  # noqa: S104
+            names |= LOOPBACK_NAMES
+        return frozenset(names)
+
+    def _readiness(self) -> Readiness:
+        reasons = []
+        if self.closing:
+            reasons.append("the service is stopping")
+        if self.log.tail.failure is not None:
+            reasons.append("the log cannot be followed; see the server's log")
+        return Readiness(not reasons, tuple(reasons))
+
+
+def _holder_name() -> str:
+    return f"{socket.gethostname()}:{os.getpid()}:{uuid4().hex[:8]}"

@@ -1,0 +1,1 @@
+"""Doors: ways in for callers."""

@@ -1,0 +1,172 @@
+"""The short facts of an event, for one line: what a person looks for first.
+
+Events come from a server that may be newer than this program: what is missing is left out, and a
+type that is not known here shows its plain values.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from infrastructure.inbound.command_line.plain_text import one_line
+from infrastructure.inbound.command_line.times import duration
+
+Payload = Mapping[str, Any]
+
+FACTS_CHARACTERS_MAX = 400
+
+
+def facts(event: Mapping[str, Any]) -> str:
+    """One line about an event as `/v1/events` gives it."""
+    payload = event.get("payload")
+    if not isinstance(payload, Mapping):
+        return ""
+    try:
+        text = _FACTS.get(str(event.get("type")), _plain)(payload)
+    except (AttributeError, LookupError, TypeError, ValueError):
+        text = _plain(payload)
+    return one_line(text, FACTS_CHARACTERS_MAX)
+
+
+def _joined(*parts: object) -> str:
+    return ", ".join(str(part) for part in parts if part not in (None, "", ()))
+
+
+def _named(name: str, value: object) -> str:
+    return "" if value in (None, "") else f"{name} {value}"
+
+
+def _requested(payload: Payload) -> str:
+    requester = payload.get("requester") or {}
+    return _joined(
+        _named("agent", payload.get("requestedAgentId")),
+        _named("label", payload.get("label")),
+        _named("for", requester.get("sessionKey")),
+    )
+
+
+def _scripts(payload: Payload) -> str:
+    receipts = payload.get("receipts") or []
+    if not receipts:
+        return "no context script"
+    return _joined(
+        *(
+            " ".join(
+                part
+                for part in (
+                    f"{receipt.get('id')} {receipt.get('outcome')}",
+                    _bytes(receipt.get("injected")),
+                    f"in {duration(receipt.get('durationMs'))}",
+                    _named("proposes", receipt.get("candidate")),
+                )
+                if part
+            )
+            for receipt in receipts
+        )
+    )
+
+
+def _overridden(payload: Payload) -> str:
+    return f"{payload.get('fromAgentId')} → {payload.get('toAgentId')}"
+
+
+def _created(payload: Payload) -> str:
+    plan = payload.get("plan") or {}
+    timeout = plan.get("runTimeoutSeconds")
+    return _joined(
+        _named("agent", payload.get("agentId")),
+        _named("depth", payload.get("depth")),
+        payload.get("role"),
+        _named("model", plan.get("model")),
+        f"timeout {timeout}s" if timeout else "",
+    )
+
+
+def _claimed(payload: Payload) -> str:
+    running, width = payload.get("laneRunning"), payload.get("laneWidth")
+    return _joined(_named("attempt", payload.get("attempt")), f"lane {running}/{width}")
+
+
+def _started(payload: Payload) -> str:
+    return _joined(
+        _named("runtime", payload.get("runtime")),
+        _named("system prompt", _bytes(payload.get("systemPrompt"))),
+        _named("message", _bytes(payload.get("message"))),
+    )
+
+
+def _ended(payload: Payload) -> str:
+    usage = payload.get("usage") or {}
+    tokens = usage.get("totalTokens")
+    return _joined(
+        payload.get("outcome"),
+        payload.get("reason"),
+        _named("exit", payload.get("exitCode")),
+        _named("signal", payload.get("signal")),
+        duration(payload.get("runtimeMs")),
+        f"{tokens} tokens" if tokens else "",
+        _named("stopped by", payload.get("stoppedBy")),
+        _named("waits for descendants:", payload.get("pendingDescendants") or None),
+    )
+
+
+def _announced(payload: Payload) -> str:
+    return _joined(payload.get("disposition"), payload.get("status"), payload.get("reason"))
+
+
+def _refused(payload: Payload) -> str:
+    inputs = payload.get("inputs") or {}
+    compared = [f"{name} {value}" for name, value in inputs.items() if value is not None]
+    return _joined(
+        _named("rule", payload.get("rule")), _named("at", payload.get("step")), *compared
+    )
+
+
+def _observed(payload: Payload) -> str:
+    return _joined(
+        payload.get("sessionKey"), _named("depth", payload.get("depth")), payload.get("role")
+    )
+
+
+def _admitted(payload: Payload) -> str:
+    """The count was taken before this child."""
+    active = int(payload["activeChildren"]) + 1
+    return _joined(f"run {payload.get('runId')}", f"children {active}/{payload['maxChildren']}")
+
+
+def _child(payload: Payload) -> str:
+    return f"run {payload.get('runId')}"
+
+
+def _plain(payload: Payload) -> str:
+    values = ((name, value) for name, value in payload.items() if not _is_compound(value))
+    return _joined(*(f"{name} {value}" for name, value in values if value not in (None, "")))
+
+
+def _is_compound(value: object) -> bool:
+    return isinstance(value, Mapping | list)
+
+
+def _bytes(reference: object) -> str:
+    """The size of a text that an event refers to."""
+    size = reference.get("bytes") if isinstance(reference, Mapping) else None
+    return f"{size} B" if isinstance(size, int) else ""
+
+
+_FACTS: Mapping[str, Callable[[Payload], str]] = {
+    "SpawnRequested": _requested,
+    "ScriptsResolved": _scripts,
+    "AgentOverridden": _overridden,
+    "PreparationStarted": lambda payload: str(payload["childSessionKey"]),
+    "SessionCreated": _created,
+    "RunQueued": lambda payload: f"lane {payload['lane']}",
+    "RunClaimed": _claimed,
+    "RunStarted": _started,
+    "RunEnded": _ended,
+    "RunAnnounced": _announced,
+    "SpawnRefused": _refused,
+    "SessionObserved": _observed,
+    "ChildAdmitted": _admitted,
+    "ChildReleased": _child,
+    "ChildSettled": _child,
+    "RunArchived": lambda payload: str(payload["reason"]),
+}

@@ -1,0 +1,87 @@
+"""`spawnlog event list`: the log itself, page by page or live."""
+
+from typing import Annotated
+
+import typer
+
+from infrastructure.inbound.command_line.event_facts import facts
+from infrastructure.inbound.command_line.failures import CommandFailed
+from infrastructure.inbound.command_line.finding import find_run
+from infrastructure.inbound.command_line.options import (
+    As,
+    DataDir,
+    Limit,
+    Output,
+    Url,
+    connected,
+)
+from infrastructure.inbound.command_line.paging import JsonObject
+from infrastructure.inbound.command_line.plain_text import one_line
+from infrastructure.inbound.command_line.rendering import note, print_json_line, print_listing
+from infrastructure.inbound.command_line.runs import short
+from infrastructure.inbound.command_line.tables import Column, field
+from infrastructure.inbound.command_line.times import clock
+
+_COLUMNS = (
+    Column("POSITION", field("position"), right=True),
+    Column("TIME", lambda event: clock(event.get("recordedAt"))),
+    Column("RUN", lambda event: short(event.get("runId"))),
+    Column("EVENT", field("type")),
+    Column("FACTS", facts, elastic=True),
+)
+
+
+def list_events(
+    after: Annotated[
+        int | None, typer.Option(min=0, metavar="POSITION", help="Only after this position.")
+    ] = None,
+    limit: Limit = 50,
+    event_type: Annotated[
+        list[str] | None,
+        typer.Option("--type", metavar="TYPE", help="Only such events; may be repeated."),
+    ] = None,
+    run: Annotated[
+        str | None, typer.Option("--run", metavar="NAME", help="Only events of this run.")
+    ] = None,
+    tree: Annotated[
+        str | None, typer.Option(metavar="KEY", help="Only the tree of this root session.")
+    ] = None,
+    follow: Annotated[
+        bool, typer.Option("--follow", "-f", help="Show events as they happen, until Ctrl-C.")
+    ] = False,
+    output: As = Output.TABLE,
+    url: Url = None,
+    data_dir: DataDir = None,
+) -> None:
+    """Show the log in order, from its beginning; with --follow from now on."""
+    if any("," in name for name in event_type or ()):
+        raise CommandFailed("give one type with each --type")
+    with connected(url, data_dir) as client:
+        parameters: dict[str, str | int | None] = {
+            "after": after,
+            "types": ",".join(event_type) if event_type else None,
+            "runId": find_run(client, run).run_id if run else None,
+            "tree": tree,
+        }
+        if not follow:
+            listing = client.items("/v1/events", parameters, limit=limit)
+            print_listing(listing, _COLUMNS, output)
+            return
+        from infrastructure.inbound.command_line.following import follow as followed
+
+        if output is not Output.JSONL and output is not Output.TABLE:
+            raise CommandFailed("a stream has no end: follow it with --output jsonl or table")
+        note("following the log; Ctrl-C ends it")
+        for event in followed(client, parameters):
+            if output is Output.JSONL:
+                print_json_line(event)
+            else:
+                print(_line(event), flush=True)
+
+
+def _line(event: JsonObject) -> str:
+    """An event on a line of its own: a stream has no table whose columns could be measured."""
+    return (
+        f"{one_line(event.get('position')):>8}  {clock(event.get('recordedAt'))}  "
+        f"{short(event.get('runId')):8}  {one_line(event.get('type'), 40):24}  {facts(event)}"
+    ).rstrip()

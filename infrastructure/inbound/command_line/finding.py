@@ -1,0 +1,70 @@
+"""Finding the run that a name means, with as few questions to the server as that takes."""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from infrastructure.inbound.command_line.failures import CommandFailed
+from infrastructure.inbound.command_line.naming import Name, Named, choose, parse
+from infrastructure.inbound.command_line.paging import JsonObject
+
+if TYPE_CHECKING:
+    from infrastructure.inbound.command_line.client import Client
+
+RUNS_SEARCHED_MAX = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A run that was found. `exact` as in `naming.Chosen`."""
+
+    run_id: str
+    exact: bool
+
+
+def find_run(client: "Client", text: str) -> Found:
+    """The run that a person calls `text`.
+
+    Raises NotFound when there is none; CommandFailed when there are several, or when it is not
+    among the newest 10 000 runs and there are more.
+    """
+    name = parse(text)
+    if name.kind == "id":
+        return Found(name.text, exact=True)
+    if name.kind == "place":
+        runs = client.items("/v1/runs", {}, limit=name.place).items
+        return _found(name, runs)
+    labelled = client.items("/v1/runs", {"label": name.text}, limit=10).items
+    if not _may_be_found_otherwise(name):
+        return _found(name, labelled)
+    listing = client.items("/v1/runs", _narrowed(name), limit=RUNS_SEARCHED_MAX)
+    known = {item.get("runId") for item in labelled}
+    others = [item for item in listing.items if item.get("runId") not in known]
+    if listing.more and not labelled and not _is_child_key_in(name, others):
+        raise CommandFailed(
+            f"there are more than {RUNS_SEARCHED_MAX} runs to search: give the full id"
+        )
+    return _found(name, labelled + others)
+
+
+def _may_be_found_otherwise(name: Name) -> bool:
+    return name.may_be_prefix or ":" in name.text
+
+
+def _narrowed(name: Name) -> dict[str, str | int | None]:
+    """A child key says which agent its runs are of."""
+    parts = name.text.lower().split(":")
+    is_child_key = len(parts) > 3 and parts[0] == "agent" and parts[2] == "subagent"
+    return {"agentId": parts[1]} if is_child_key else {}
+
+
+def _is_child_key_in(name: Name, items: list[JsonObject]) -> bool:
+    return any(item.get("childSessionKey") == name.text.lower() for item in items)
+
+
+def _found(name: Name, items: list[JsonObject]) -> Found:
+    chosen = choose(name, [_named(item) for item in items])
+    return Found(chosen.run_id, chosen.exact)
+
+
+def _named(item: JsonObject) -> Named:
+    return Named(str(item.get("runId")), item.get("label"), item.get("childSessionKey"))

@@ -1,0 +1,41 @@
+"""`spawnlog log rebuild`."""
+
+from infrastructure.inbound.command_line.failures import RunFailed
+from infrastructure.inbound.command_line.options import (
+    As,
+    ConfigFile,
+    DatabaseUrl,
+    HomeDir,
+    Output,
+)
+from infrastructure.inbound.command_line.rendering import print_object
+from infrastructure.serve_options import ServeOptions
+
+
+def rebuild_log(
+    config: ConfigFile = None,
+    database_url: DatabaseUrl = None,
+    data_dir: HomeDir = None,
+    output: As = Output.TABLE,
+) -> None:
+    """Make the read tables anew from the events. Exits with 1 when they were not the same."""
+    from infrastructure.composition import rebuild
+
+    options = ServeOptions(config=config, database_url=database_url, data_dir=data_dir)
+    report = rebuild(options)
+    facts = {
+        "events": report.events,
+        "runs": report.runs,
+        "sessions": report.sessions,
+        "seconds": round(report.seconds, 3),
+        "identical": report.identical,
+    }
+    if not print_object(facts, output):
+        print(
+            f"{report.events} events gave {report.runs} runs and {report.sessions} sessions "
+            f"in {report.seconds:.2f} s"
+        )
+        if report.identical:
+            print("the tables are identical to what they were")
+    if not report.identical:
+        raise RunFailed("the tables were not what the events say; they are now")

@@ -1,0 +1,117 @@
+"""The `spawnlog` command."""
+
+import sys
+from typing import Annotated, Any
+
+import typer
+from typer.core import TyperGroup
+
+from infrastructure.failures import UserError
+from infrastructure.inbound.command_line import (
+    agents,
+    announcements,
+    configuration,
+    demo,
+    events,
+    lanes,
+    log_commands,
+    run_records,
+    runs,
+    serving,
+    sessions,
+    spawning,
+    stopping,
+)
+from infrastructure.inbound.command_line.failures import CommandFailed
+from infrastructure.inbound.command_line.plain_text import block
+
+EPILOG = (
+    "Exit status: 0 fine, 1 a difference or a run that failed, 2 usage or error, 3 refused, "
+    "4 not found, 5 unreachable."
+)
+
+
+class _Commands(TyperGroup):
+    """Turns a failure into its text on stderr and its exit status."""
+
+    def invoke(self, ctx: Any) -> Any:
+        try:
+            return super().invoke(ctx)
+        except CommandFailed as failure:
+            _tell(f"{failure.word}: {failure.message}")
+            raise typer.Exit(failure.exit_code) from None
+        except UserError as failure:
+            _tell(f"error: {failure}")
+            raise typer.Exit(CommandFailed.exit_code) from None
+
+
+def main() -> None:
+    """Run the command line of this process; ends the process."""
+    for stream in (sys.stdout, sys.stderr):
+        # A terminal that cannot show a letter gets its escape instead of a traceback.
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="backslashreplace")
+    app(prog_name="spawnlog")
+
+
+def _tell(text: str) -> None:
+    print(block(text), file=sys.stderr)
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        from importlib.metadata import version
+
+        print(f"spawnlog {version('spawnlog')}")
+        raise typer.Exit()
+
+
+def _root(
+    version: Annotated[
+        bool,
+        typer.Option("--version", callback=_print_version, is_eager=True, help="Show the version."),
+    ] = False,
+) -> None:
+    """Control plane and black-box recorder for AI sub-agent runs."""
+
+
+def _group(name: str, about: str) -> typer.Typer:
+    group = typer.Typer(help=about, no_args_is_help=True)
+    app.add_typer(group, name=name)
+    return group
+
+
+app = typer.Typer(
+    cls=_Commands,
+    no_args_is_help=True,
+    epilog=EPILOG,
+    pretty_exceptions_enable=False,
+    # Plain help: it is quick, and what stands in brackets is shown and not taken for a colour.
+    rich_markup_mode=None,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+app.callback()(_root)
+app.command("serve")(serving.serve)
+app.command("migrate")(serving.migrate)
+app.command("demo")(demo.demo)
+app.command("spawn")(spawning.spawn)
+
+_run = _group("run", "Runs: spawns and what became of them.")
+_run.command("list")(runs.list_runs)
+_run.command("get")(runs.get_run)
+_run.command("log")(run_records.run_log)
+_run.command("events")(run_records.run_events)
+_run.command("prompt")(run_records.run_prompt)
+_run.command("stop")(stopping.stop_run)
+_group("agent", "Agents that may be spawned.").command("list")(agents.list_agents)
+_group("event", "The log.").command("list")(events.list_events)
+_announcement = _group("announcement", "What sessions were told about their children.")
+_announcement.command("list")(announcements.list_announcements)
+_announcement.command("ack")(announcements.acknowledge)
+_group("session", "Sessions that spawn or were spawned.").command("get")(sessions.get_session)
+_group("lane", "Lanes: what runs and what waits.").command("list")(lanes.list_lanes)
+_group("config", "The configuration.").command("check")(configuration.check_configuration)
+_group("log", "Care of the log.").command("rebuild")(log_commands.rebuild_log)
+
+if __name__ == "__main__":
+    main()

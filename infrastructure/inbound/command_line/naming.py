@@ -1,0 +1,117 @@
+"""What a person may call a run, and which run is meant.
+
+A name is, in this order of precedence: `last`, `#<place>` in the list of runs (newest first, from
+1), a full run id, an exact label, a child session key, or the beginning of a run id.
+"""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from infrastructure.inbound.command_line.failures import CommandFailed, NotFound
+from infrastructure.inbound.command_line.plain_text import one_line
+
+PREFIX_CHARACTERS_MIN = 4
+PLACE_MAX = 10_000
+
+_FULL_ID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+_PLACE = re.compile(r"#([1-9][0-9]{0,4})")
+_PREFIX = re.compile(r"[0-9a-f][0-9a-f-]{3,34}")
+_CANDIDATES_SHOWN_MAX = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Named:
+    """A run as far as its names go."""
+
+    run_id: str
+    label: str | None = None
+    child_session_key: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """The run that was meant. `exact` is whether the name can mean no other run, now or later:
+    what destroys asks first when it is not."""
+
+    run_id: str
+    exact: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Name:
+    """A name by its form. `place` counts from 1; `text` is a label, a key or a beginning."""
+
+    kind: Literal["place", "id", "text"]
+    text: str
+    place: int = 0
+
+    @property
+    def may_be_prefix(self) -> bool:
+        """Whether a run id could begin like this."""
+        return _PREFIX.fullmatch(self.text.lower()) is not None
+
+
+def parse(name: str) -> Name:
+    """The form of a name. CommandFailed for one that can name no run."""
+    text = name.strip()
+    if not text:
+        raise CommandFailed("give the name of a run, such as `last` or the beginning of its id")
+    if text == "last":
+        return Name("place", text, 1)
+    if found := _PLACE.fullmatch(text):
+        place = int(found[1])
+        if place > PLACE_MAX:
+            raise CommandFailed(f"a place in the list of runs is at most #{PLACE_MAX}")
+        return Name("place", text, place)
+    if _FULL_ID.fullmatch(text.lower()):
+        return Name("id", text.lower())
+    return Name("text", text)
+
+
+def choose(name: Name, runs: Sequence[Named]) -> Chosen:
+    """The run that `name` means among `runs`, the newest first.
+
+    Raises NotFound when there is none and CommandFailed, with the candidates, when there are
+    several. A child key with several runs means the newest.
+    """
+    if name.kind == "place":
+        if name.place > len(runs):
+            raise NotFound(f"there is no run {name.text}: the list has {len(runs)}")
+        return Chosen(runs[name.place - 1].run_id, exact=False)
+    if name.kind == "id":
+        return _only(name, [run for run in runs if run.run_id == name.text], exact=True)
+    labelled = [run for run in runs if run.label == name.text]
+    beginning = _beginning(name, runs)
+    if labelled:
+        others = [run for run in beginning if run not in labelled]
+        return _only(name, labelled, exact=not others)
+    if children := [run for run in runs if run.child_session_key == name.text.lower()]:
+        return Chosen(children[0].run_id, exact=len(children) == 1)
+    return _only(name, beginning, exact=False)
+
+
+def _beginning(name: Name, runs: Sequence[Named]) -> list[Named]:
+    if not name.may_be_prefix:
+        return []
+    return [run for run in runs if run.run_id.startswith(name.text.lower())]
+
+
+def _only(name: Name, matches: list[Named], *, exact: bool) -> Chosen:
+    shown = one_line(name.text, 80)
+    if not matches:
+        advice = "`spawnlog run list` shows them all"
+        if name.kind == "text" and len(name.text) < PREFIX_CHARACTERS_MIN:
+            advice = f"the beginning of an id needs {PREFIX_CHARACTERS_MIN} characters"
+        raise NotFound(f'no run is called "{shown}"; {advice}')
+    if len(matches) > 1:
+        candidates = [
+            f"  {run.run_id}  {one_line(run.label or run.child_session_key or '', 80)}"
+            for run in matches[:_CANDIDATES_SHOWN_MAX]
+        ]
+        if len(matches) > _CANDIDATES_SHOWN_MAX:
+            candidates.append(f"  and {len(matches) - _CANDIDATES_SHOWN_MAX} more")
+        message = f'"{shown}" names {len(matches)} runs; give the id of one:'
+        raise CommandFailed("\n".join([message, *candidates]))
+    return Chosen(matches[0].run_id, exact)

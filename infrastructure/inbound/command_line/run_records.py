@@ -1,0 +1,145 @@
+"""`spawnlog run events`, `run log` and `run prompt`: what is on record about one run."""
+
+import json
+from typing import Annotated
+
+import typer
+
+from infrastructure.inbound.command_line.event_facts import facts
+from infrastructure.inbound.command_line.finding import find_run
+from infrastructure.inbound.command_line.options import (
+    As,
+    DataDir,
+    Limit,
+    Output,
+    RunName,
+    Url,
+    connected,
+)
+from infrastructure.inbound.command_line.paging import JsonObject, Listing
+from infrastructure.inbound.command_line.paths import path_of
+from infrastructure.inbound.command_line.plain_text import one_line
+from infrastructure.inbound.command_line.rendering import (
+    note,
+    print_block,
+    print_listing,
+    print_object,
+    print_table,
+)
+from infrastructure.inbound.command_line.tables import Column, Item, field
+from infrastructure.inbound.command_line.times import clock, since
+
+TRANSCRIPT_PAGE_ITEMS = 50
+EVENTS_MAX = 10_000
+
+_HEADINGS = {"systemPrompt": "system prompt", "message": "message"}
+_PART_COLUMNS = (
+    Column("OF", field("of")),
+    Column("SOURCE", field("source")),
+    Column("START", field("start"), right=True),
+    Column("END", field("end"), right=True),
+    Column("HASH", lambda part: part.get("sha256") or part.get("hmac")),
+)
+
+
+def run_events(
+    name: RunName, output: As = Output.TABLE, url: Url = None, data_dir: DataDir = None
+) -> None:
+    """Show the events of a run: the story of its life, in order."""
+    with connected(url, data_dir) as client:
+        found = find_run(client, name)
+        listing = client.items(path_of("runs", found.run_id, "events"), {}, limit=EVENTS_MAX)
+    if output is Output.TABLE and listing.items:
+        note(f"run {found.run_id}, from {clock(listing.items[0].get('recordedAt'))} UTC")
+    print_listing(listing, story_columns(listing), output)
+
+
+def story_columns(listing: Listing) -> tuple[Column, ...]:
+    """The columns of a run's events; times also as distances from the first, and without the
+    date when they are all of one day."""
+    times = [event.get("recordedAt") for event in listing.items]
+    start = times[0] if times else None
+    date = "" if len({clock(time)[:10] for time in times}) > 1 else clock(start)[:11]
+    return (
+        Column("POSITION", field("position"), right=True),
+        Column("TIME", lambda event: clock(event.get("recordedAt")).removeprefix(date)),
+        Column("AFTER", lambda event: since(start, event.get("recordedAt")), right=True),
+        Column("EVENT", field("type")),
+        Column("FACTS", facts, elastic=True),
+    )
+
+
+def run_log(
+    name: RunName,
+    limit: Limit = 200,
+    after: Annotated[
+        int | None, typer.Option(min=0, metavar="SEQUENCE", help="Go on after this entry.")
+    ] = None,
+    tools: Annotated[bool, typer.Option("--tools", help="With the calls of tools.")] = False,
+    output: As = Output.TABLE,
+    url: Url = None,
+    data_dir: DataDir = None,
+) -> None:
+    """Show the transcript of a run: what the child said, in order."""
+    with connected(url, data_dir) as client:
+        found = find_run(client, name)
+        listing = client.items(
+            path_of("runs", found.run_id, "transcript"),
+            {"after": after, "tools": "true" if tools else None},
+            limit=limit,
+            page_items=TRANSCRIPT_PAGE_ITEMS,
+        )
+    if output is not Output.TABLE:
+        print_listing(listing, (), output)
+        return
+    for entry in listing.items:
+        _print_entry(entry)
+    if not listing.items:
+        note("the transcript is empty")
+    elif listing.more:
+        note(f"there is more: go on with --after {listing.items[-1].get('sequence')}")
+
+
+def run_prompt(
+    name: RunName, output: As = Output.TABLE, url: Url = None, data_dir: DataDir = None
+) -> None:
+    """Show the prompt exactly as the child got it, and where each part of it came from."""
+    with connected(url, data_dir) as client:
+        found = find_run(client, name)
+        prompt = client.get(path_of("runs", found.run_id, "prompt")).body
+    if print_object(prompt, output):
+        return
+    for key, heading in _HEADINGS.items():
+        text = str(prompt.get(key) or "")
+        print(f"=== {heading} ({len(text.encode('utf-8', 'replace'))} bytes) ===")
+        print_block(text)
+        print()
+    print("=== parts ===")
+    print_table(prompt.get("parts") or [], _PART_COLUMNS)
+
+
+def _print_entry(entry: JsonObject) -> None:
+    body = entry.get("body")
+    body = body if isinstance(body, dict) else {"text": body}
+    kind = str(entry.get("kind"))
+    time = clock(entry.get("recordedAt"))[11:]
+    speaker = one_line(body.get("role") or body.get("name") or "", 60)
+    print(f"[{entry.get('sequence')}] {time} {one_line(kind, 20)} {speaker}".rstrip())
+    print_block(_indented(_said(kind, body)))
+
+
+def _said(kind: str, body: Item) -> str:
+    if kind == "tool":
+        lines = [f"{name}: {_as_text(body[name])}" for name in ("input", "output") if name in body]
+        return "\n".join(lines)
+    if "text" in body:
+        return _as_text(body["text"])
+    return ", ".join(f"{name} {_as_text(value)}" for name, value in body.items())
+
+
+def _as_text(value: object) -> str:
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+def _indented(text: str) -> str:
+    return "\n".join(f"    {line}" for line in text.split("\n"))

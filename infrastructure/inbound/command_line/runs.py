@@ -1,0 +1,178 @@
+"""`spawnlog run list` and `spawnlog run get`."""
+
+from typing import Annotated
+
+import typer
+
+from infrastructure.inbound.command_line.finding import find_run
+from infrastructure.inbound.command_line.options import (
+    As,
+    DataDir,
+    Limit,
+    Output,
+    RunName,
+    Url,
+    connected,
+)
+from infrastructure.inbound.command_line.paging import JsonObject
+from infrastructure.inbound.command_line.paths import path_of
+from infrastructure.inbound.command_line.rendering import (
+    print_block,
+    print_fields,
+    print_listing,
+    print_object,
+)
+from infrastructure.inbound.command_line.tables import Column, Item, field
+from infrastructure.inbound.command_line.times import clock, duration
+
+SHORT_ID_CHARACTERS = 8
+
+_PLACE = "place"
+_COLUMNS = (
+    Column("RUN", lambda run: short(run.get("runId"))),
+    Column("STATUS", field("status"), coloured=True),
+    Column("AGENT", field("agentId")),
+    Column("LABEL", field("label"), elastic=True),
+    Column("CREATED", lambda run: clock(run.get("createdAt"))[:19]),
+    Column("TOOK", lambda run: duration(run.get("runtimeMs")), right=True),
+    Column("REQUESTER", field("requesterSessionKey"), elastic=True),
+    Column("TASK", lambda run: run.get("taskPreview") or run.get("task"), elastic=True),
+)
+_STAGES = (
+    "requested, scripts-resolved, overridden, session-created, queued, started, ended, announced, "
+    "archived or refused"
+)
+_STATUSES = (
+    "preparing, waiting, queued, running, done, failed, timeout, stopped, unknown or refused"
+)
+
+
+def list_runs(
+    requester: Annotated[
+        str | None, typer.Option(metavar="KEY", help="Only what this session asked for.")
+    ] = None,
+    tree: Annotated[
+        str | None, typer.Option(metavar="KEY", help="Only the tree of this root session.")
+    ] = None,
+    agent: Annotated[str | None, typer.Option(metavar="ID", help="Only this agent.")] = None,
+    label: Annotated[str | None, typer.Option(help="Only runs with this label.")] = None,
+    stage: Annotated[str | None, typer.Option(help=f"Only this stage: {_STAGES}.")] = None,
+    status: Annotated[str | None, typer.Option(help=f"Only this status: {_STATUSES}.")] = None,
+    outcome: Annotated[
+        str | None,
+        typer.Option(help="Only this outcome: success, error, timeout, stopped or unknown."),
+    ] = None,
+    since: Annotated[
+        str | None, typer.Option(metavar="TIME", help="Made at or after this RFC 3339 time.")
+    ] = None,
+    until: Annotated[
+        str | None, typer.Option(metavar="TIME", help="Made before this RFC 3339 time.")
+    ] = None,
+    limit: Limit = 50,
+    output: As = Output.TABLE,
+    url: Url = None,
+    data_dir: DataDir = None,
+) -> None:
+    """Show the runs, the newest first; what is refused is a run too."""
+    filters: dict[str, str | int | None] = {
+        "requester": requester,
+        "tree": tree,
+        "agentId": agent,
+        "label": label,
+        "stage": stage,
+        "status": status,
+        "outcome": outcome,
+        "since": since,
+        "until": until,
+    }
+    with connected(url, data_dir) as client:
+        listing = client.items("/v1/runs", filters, limit=limit)
+    columns: tuple[Column, ...] = _COLUMNS
+    if output is Output.TABLE and not any(filters.values()):
+        # A place in a filtered list would name another run of the whole one.
+        for place, run in enumerate(listing.items, 1):
+            run[_PLACE] = f"#{place}"
+        columns = (Column("", field(_PLACE), right=True), *columns)
+    print_listing(listing, columns, output)
+
+
+def get_run(
+    name: RunName, output: As = Output.TABLE, url: Url = None, data_dir: DataDir = None
+) -> None:
+    """Show one run."""
+    with connected(url, data_dir) as client:
+        found = find_run(client, name)
+        run = client.get(path_of("runs", found.run_id)).body
+    if not print_object(run, output):
+        print_run(run)
+
+
+def print_run(run: JsonObject) -> None:
+    """Everything about a run that a person may want, in the order of its life."""
+    print_fields(
+        {
+            "run": run.get("runId"),
+            "status": _status(run),
+            "label": run.get("label"),
+            "agent": _agent(run),
+            "requester": run.get("requesterSessionKey"),
+            "child": run.get("childSessionKey"),
+            "session": run.get("sessionId"),
+            "depth": _depth(run),
+            "model": run.get("model"),
+            "thinking": run.get("thinking"),
+            "timeout": f"{run['runTimeoutSeconds']}s" if run.get("runTimeoutSeconds") else None,
+            "cleanup": run.get("cleanup"),
+            "workspace": run.get("workspaceDir"),
+            "created": clock(run.get("createdAt")),
+            "started": clock(run.get("startedAt")),
+            "ended": clock(run.get("endedAt")),
+            "announced": clock(run.get("announcedAt")),
+            "archived": clock(run.get("archivedAt")),
+            "took": duration(run.get("runtimeMs")),
+            "tokens": _tokens(run),
+            "cost": f"${run['estimatedCostUsd']}" if run.get("estimatedCostUsd") else None,
+            "transcript": run.get("transcriptPath"),
+            "configuration": run.get("configRevision"),
+        }
+    )
+    for warning in run.get("warnings") or ():
+        print_fields({"warning": warning})
+    for heading, text in (
+        ("task", run.get("task") or run.get("taskPreview")),
+        ("result", run.get("resultText")),
+        ("error", run.get("error")),
+    ):
+        if text:
+            print(f"\n{heading}:")
+            print_block(str(text))
+
+
+def short(run_id: object) -> str:
+    """The beginning of a run id, enough to name the run."""
+    return str(run_id or "")[:SHORT_ID_CHARACTERS]
+
+
+def _status(run: Item) -> str:
+    status, stage = str(run.get("status")), str(run.get("stage"))
+    return status if status == stage else f"{status} ({stage})"
+
+
+def _agent(run: Item) -> str:
+    agent, requested = run.get("agentId"), run.get("requestedAgentId")
+    return f"{agent}" if requested in (None, agent) else f"{agent} (asked for: {requested})"
+
+
+def _depth(run: Item) -> str:
+    depth, role = run.get("depth"), run.get("role")
+    return f"{depth} ({role})" if role else str(depth if depth is not None else "")
+
+
+def _tokens(run: Item) -> str | None:
+    usage = run.get("usage")
+    if not isinstance(usage, dict):
+        return None
+    return (
+        f"{usage.get('totalTokens')} ({usage.get('inputTokens')} in, "
+        f"{usage.get('outputTokens')} out)"
+    )

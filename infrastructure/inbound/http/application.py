@@ -1,0 +1,129 @@
+"""The HTTP application: every endpoint, and what is the same for all of them."""
+
+import logging
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from fastapi import FastAPI, Request, Response
+from fastapi.exceptions import RequestValidationError
+from fastapi.openapi.utils import get_openapi
+from starlette.exceptions import HTTPException
+
+from application.envelope import WRITER_VERSION
+from application.ports.event_log import LogUnavailable
+from application.work import ContentsErased
+from domain.refusals import Rejected
+from infrastructure.inbound.http import (
+    agents,
+    controls,
+    events,
+    health,
+    run_records,
+    runs,
+    sessions,
+    spawns,
+)
+from infrastructure.inbound.http.described import PROBLEM_SCHEMA
+from infrastructure.inbound.http.doors import Doors
+from infrastructure.inbound.http.guarding import Guard
+from infrastructure.inbound.http.problems import Problem, answer_problem, problem_response
+from infrastructure.inbound.http.spawn_body import SpawnBody
+
+_log = logging.getLogger("spawnlog.http")
+
+Handler = Callable[[Request, Exception], Awaitable[Response]]
+
+
+def create_application(doors: Doors) -> FastAPI:
+    """The application, ready to serve."""
+    application = FastAPI(
+        title="spawnlog",
+        version=WRITER_VERSION,
+        openapi_url="/openapi.json",
+        docs_url=None,
+        redoc_url=None,
+        exception_handlers=_handlers(),
+    )
+    application.state.doors = doors
+    for router in (
+        spawns.router,
+        runs.router,
+        run_records.router,
+        controls.router,
+        sessions.router,
+        agents.router,
+        events.router,
+        health.router,
+    ):
+        application.include_router(router)
+    application.add_middleware(Guard, hosts=doors.hosts)
+    application.openapi = lambda: _openapi(application)  # type: ignore[method-assign]
+    return application
+
+
+def _handlers() -> dict[int | type[Exception], Any]:
+    return {
+        Problem: answer_problem,
+        LogUnavailable: _unavailable,
+        ContentsErased: _erased,
+        Rejected: _rejected,
+        RequestValidationError: _invalid,
+        HTTPException: _plain,
+        Exception: _internal,
+    }
+
+
+async def _unavailable(request: Request, error: Exception) -> Response:
+    return problem_response(Problem("unavailable", str(error)), request.url.path)
+
+
+async def _erased(request: Request, error: Exception) -> Response:
+    return problem_response(Problem("erased", str(error)), request.url.path)
+
+
+async def _rejected(request: Request, error: Exception) -> Response:
+    # Somebody else decided in between; the record says what.
+    return problem_response(Problem("session_closed", str(error)), request.url.path)
+
+
+async def _invalid(request: Request, error: Exception) -> Response:
+    assert isinstance(error, RequestValidationError)
+    errors = [
+        {"pointer": "/".join(str(part) for part in one["loc"]), "detail": one["msg"]}
+        for one in error.errors()[:20]
+    ]
+    detail = f"{errors[0]['pointer']}: {errors[0]['detail']}"
+    return problem_response(Problem("invalid_request", detail, errors=errors), request.url.path)
+
+
+async def _plain(request: Request, error: Exception) -> Response:
+    assert isinstance(error, HTTPException)
+    code = "method_not_allowed" if error.status_code == 405 else "not_found"
+    text = "there is nothing here; see /openapi.json for what there is"
+    return problem_response(Problem(code, text), request.url.path)
+
+
+async def _internal(request: Request, error: Exception) -> Response:
+    _log.error("%s %s failed", request.method, request.url.path, exc_info=error)
+    text = "an internal error; the server's log has the details"
+    return problem_response(Problem("internal", text), request.url.path)
+
+
+def _openapi(application: FastAPI) -> dict[str, Any]:
+    if application.openapi_schema is None:
+        schema = get_openapi(
+            title="spawnlog",
+            version=application.version,
+            openapi_version="3.1.0",
+            summary="Control plane and black-box recorder for AI sub-agent runs",
+            routes=application.routes,
+        )
+        schemas = schema.setdefault("components", {}).setdefault("schemas", {})
+        body = SpawnBody.model_json_schema(ref_template="#/components/schemas/{model}")
+        schemas.update(body.pop("$defs", {}))
+        schemas["SpawnBody"] = body
+        schemas["Problem"] = PROBLEM_SCHEMA
+        schema["components"]["securitySchemes"] = {"bearer": {"type": "http", "scheme": "bearer"}}
+        schema["security"] = [{"bearer": []}]
+        application.openapi_schema = schema
+    return application.openapi_schema

@@ -1,0 +1,117 @@
+"""Reading bodies: JSON that can be kept, in the shape that is asked for, or a clear problem."""
+
+from collections.abc import Iterator
+from typing import Any, TypeVar
+
+import orjson
+from fastapi import Request
+from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic.alias_generators import to_camel
+
+from infrastructure.inbound.http.problems import Problem
+
+Model = TypeVar("Model", bound=BaseModel)
+
+DEPTH_MAX = 100
+ERRORS_SHOWN_MAX = 20
+
+
+class Body(BaseModel):
+    """A request body: camelCase names only, no unknown keys, no types made to fit."""
+
+    model_config = ConfigDict(
+        extra="forbid",
+        strict=True,
+        alias_generator=to_camel,
+        validate_by_alias=True,
+        validate_by_name=False,
+        hide_input_in_errors=True,
+    )
+
+
+async def read_body(request: Request, model: type[Model]) -> tuple[Model, bytes]:
+    """The body in its shape, and its bytes. An empty body is an empty object."""
+    raw = await request.body()
+    if raw:
+        _must_be_json(request)
+    values = _parsed(raw) if raw else {}
+    if not isinstance(values, dict):
+        raise Problem("invalid_request", "the body must be a JSON object")
+    try:
+        return model.model_validate(values), raw
+    except ValidationError as failure:
+        raise invalid(failure) from None
+
+
+def _must_be_json(request: Request) -> None:
+    media_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if media_type != "application/json":
+        raise Problem("not_json", "send the body with Content-Type: application/json")
+
+
+def _parsed(raw: bytes) -> Any:
+    try:
+        values = orjson.loads(raw)
+    except orjson.JSONDecodeError as error:
+        raise Problem(
+            "malformed_json", f"the body is not JSON in UTF-8: {_short(str(error))}"
+        ) from None
+    for pointer, text, depth in _walk(values, "", 1):
+        if depth > DEPTH_MAX:
+            raise Problem("malformed_json", f"the body is nested deeper than {DEPTH_MAX}")
+        if "\0" in text:
+            raise Problem(
+                "malformed_json",
+                "texts must not contain NUL",
+                errors=({"pointer": pointer, "detail": "contains NUL"},),
+            )
+    return values
+
+
+def _walk(value: Any, pointer: str, depth: int) -> Iterator[tuple[str, str, int]]:
+    if isinstance(value, str):
+        yield pointer, value, depth
+    elif isinstance(value, dict):
+        yield pointer, "", depth
+        if depth <= DEPTH_MAX:
+            for key, item in value.items():
+                yield pointer, key, depth
+                yield from _walk(item, f"{pointer}/{_escaped(key)}", depth + 1)
+    elif isinstance(value, list):
+        yield pointer, "", depth
+        if depth <= DEPTH_MAX:
+            for index, item in enumerate(value):
+                yield from _walk(item, f"{pointer}/{index}", depth + 1)
+
+
+def _escaped(key: str) -> str:
+    return key.replace("~", "~0").replace("/", "~1")[:100]
+
+
+def invalid(failure: ValidationError) -> Problem:
+    """Every fault of a body, with where it is."""
+    errors = [
+        {
+            "pointer": "".join(f"/{_escaped(str(part))}" for part in error["loc"]),
+            "detail": _worded(error["type"], error["msg"]),
+        }
+        for error in failure.errors(include_url=False, include_input=False)[:ERRORS_SHOWN_MAX]
+    ]
+    first = errors[0]
+    return Problem(
+        "invalid_request",
+        f"{first['pointer'] or 'the body'}: {first['detail']}",
+        errors=errors,
+    )
+
+
+def _worded(kind: str, message: str) -> str:
+    if kind == "extra_forbidden":
+        return "unknown key"
+    if kind == "missing":
+        return "is required"
+    return message.removeprefix("Value error, ")
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= 200 else text[:200] + "…"

@@ -1,0 +1,71 @@
+"""`POST /v1/runs/{runId}/stop`."""
+
+from typing import Annotated
+
+from fastapi import APIRouter, Request, Response
+from pydantic import Field
+
+from application.ports.event_log import AlreadyReserved, Answer
+from infrastructure.inbound.http.bodies import Body, read_body
+from infrastructure.inbound.http.described import problems, success
+from infrastructure.inbound.http.doors import Doors
+from infrastructure.inbound.http.problems import Problem
+from infrastructure.inbound.http.replays import first_answer_again
+from infrastructure.inbound.http.requests import (
+    ByCaller,
+    InDoors,
+    answer,
+    as_of,
+    must,
+    reservation_of,
+    visible_run,
+)
+
+router = APIRouter(tags=["control"])
+
+
+class StopBody(Body):
+    """Why."""
+
+    reason: Annotated[str, Field(max_length=2000)] | None = None
+
+
+@router.post(
+    "/v1/runs/{runId}/stop",
+    operation_id="stopRun",
+    summary="Stop a run and its descendants",
+    description=(
+        "A run that is prepared or queued is over at once; one that executes is over when its"
+        " processes are gone: wait for it with `GET /v1/runs/{runId}?wait=30s&until=ended`."
+        " Stopping one that is over changes nothing."
+    ),
+    responses={
+        **success({"runId": "3f0e…", "wasOver": False}),
+        **problems(
+            "not_found",
+            "invalid_request",
+            "malformed_json",
+            "not_json",
+            "idempotency_in_flight",
+            "idempotency_key_reused",
+        ),
+    },
+)
+async def stop_run(request: Request, doors: InDoors, caller: ByCaller, runId: str) -> Response:
+    """Stop."""
+    must(caller, "control")
+    body, raw = await read_body(request, StopBody)
+    run = await visible_run(doors, caller, runId, await as_of(doors, None))
+    if not await doors.access.covers_run(caller, run) or caller.run_id == run.run_id:
+        raise Problem("not_permitted", "this token may stop the descendants of its session only")
+    reservation = reservation_of(request, caller, raw)
+    try:
+        told = await doors.stopping.stop(run, caller.actor, body.reason, reservation)
+    except AlreadyReserved as reserved:
+        assert reservation is not None
+        return await first_answer_again(reserved, reservation, lambda one, _: _response(doors, one))
+    return await _response(doors, told)
+
+
+async def _response(doors: Doors, told: Answer) -> Response:
+    return answer(doors, told.body, await doors.work.log.head())

@@ -1,0 +1,38 @@
+"""What the endpoints work with."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from application.access import Access, Tokens
+from application.announcing import Announcing
+from application.ports.event_log import Tail
+from application.ports.transcripts import Transcripts
+from application.spawning import Spawning
+from application.stopping import Stopping
+from application.work import Work
+
+
+@dataclass(frozen=True, slots=True)
+class Readiness:
+    """Whether requests can be served well, and what is in the way when not."""
+
+    ready: bool
+    reasons: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Doors:
+    """Put together by the composition root. `tokens` is None when authentication is off;
+    `hosts` are the names by which this server may be addressed."""
+
+    work: Work
+    spawning: Spawning
+    stopping: Stopping
+    announcing: Announcing
+    transcripts: Transcripts
+    tail: Tail
+    access: Access
+    tokens: Tokens | None
+    hosts: frozenset[str]
+    readiness: Callable[[], Readiness]
+    closing: Callable[[], bool]

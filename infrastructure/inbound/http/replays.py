@@ -1,0 +1,33 @@
+"""Repeated requests: the first answer again, or why there is none."""
+
+from collections.abc import Awaitable, Callable
+
+from fastapi import Response
+
+from application.ports.event_log import AlreadyReserved, Answer, Reservation
+from infrastructure.inbound.http.problems import Problem
+
+Render = Callable[[Answer, bool], Awaitable[Response]]
+"""Turns an answer into a response; True when it is a repeat."""
+
+
+async def first_answer_again(
+    reserved: AlreadyReserved, reservation: Reservation, render: Render
+) -> Response:
+    """The answer on record, for the same request; 422 for another one, 409 while none is there."""
+    found = reserved.reserved
+    if found.fingerprint != reservation.fingerprint:
+        raise Problem(
+            "idempotency_key_reused",
+            "this Idempotency-Key was used for another request; use a new one",
+        )
+    if found.answer is None:
+        raise Problem(
+            "idempotency_in_flight",
+            "a request with this Idempotency-Key is under way; ask again in a moment",
+            runId=str(found.run_id) if found.run_id else None,
+            headers={"Retry-After": "1"},
+        )
+    response = await render(found.answer, True)
+    response.headers["Idempotent-Replayed"] = "true"
+    return response

@@ -1,0 +1,204 @@
+"""What every endpoint asks of a request: its doors, its caller, the position it is about."""
+
+import hashlib
+import re
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Annotated, Any
+from uuid import UUID
+
+import orjson
+from fastapi import Depends, Query, Request, Response
+
+from application.access import ALL_SCOPES, Caller, Scope
+from application.envelope import Actor
+from application.ports.event_log import Reservation
+from domain.run.state import Run
+from domain.session_key import InvalidSessionKey, canonical
+from infrastructure.inbound.http.doors import Doors
+from infrastructure.inbound.http.problems import Problem
+
+IDEMPOTENCY_KEY_CHARS_MAX = 255
+FUTURE_SECONDS_MAX = 5
+_POSITION = re.compile(r"pos:([0-9]{1,18})")
+_TRACEPARENT = re.compile(r"00-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}")
+
+ANYBODY = Caller(actor=Actor(kind="anybody"), scopes=ALL_SCOPES, patterns=("*",))
+"""Who asks when authentication is switched off."""
+
+
+def doors_of(request: Request) -> Doors:
+    """What the endpoints work with."""
+    doors: Doors = request.app.state.doors
+    return doors
+
+
+async def caller_of(request: Request) -> Caller:
+    """Who asks; 401 without a good token."""
+    doors = doors_of(request)
+    if doors.tokens is None:
+        return ANYBODY
+    scheme, _, token = request.headers.get("authorization", "").partition(" ")
+    if scheme.lower() != "bearer" or not token.strip():
+        raise Problem("unauthorized", "send a token as Authorization: Bearer …")
+    caller = await doors.tokens.caller_of(token.strip())
+    if caller is None:
+        raise Problem("unauthorized", "this token is unknown, or its run is over")
+    return caller
+
+
+InDoors = Annotated[Doors, Depends(doors_of)]
+ByCaller = Annotated[Caller, Depends(caller_of)]
+At = Annotated[
+    str | None,
+    Query(
+        description="As of when: `pos:N` or an RFC 3339 instant; now when left out.",
+        examples=["pos:18342"],
+    ),
+]
+
+
+def must(caller: Caller, scope: Scope) -> None:
+    """403 unless the caller has the scope."""
+    if not caller.may(scope):
+        raise Problem("not_permitted", f'this token lacks the scope "{scope}"')
+
+
+def must_act_for(caller: Caller, session_key: str) -> None:
+    """403 unless the caller may act for the session."""
+    if not caller.acts_for(session_key):
+        raise Problem(
+            "not_permitted", "this token does not act for that session; use the session's own"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class AsOf:
+    """The position an answer is true at; `now` when none was asked for."""
+
+    position: int
+    now: bool
+
+
+async def as_of(doors: Doors, at: str | None) -> AsOf:
+    """The position that `at` means. 422 for what is no position, or lies ahead."""
+    head = await doors.work.log.head()
+    if at is None:
+        return AsOf(head, now=True)
+    match = _POSITION.fullmatch(at)
+    if match is not None:
+        position = int(match.group(1))
+        if position > head:
+            raise Problem("invalid_request", f"the log ends at pos:{head}; ask for that or less")
+        return AsOf(position, now=position == head)
+    instant = instant_of(at, "at")
+    ahead = instant - datetime.now(UTC)
+    if ahead > timedelta(seconds=FUTURE_SECONDS_MAX):
+        raise Problem("invalid_request", "that instant lies ahead; ask for the past or for now")
+    if ahead > timedelta(0):
+        return AsOf(head, now=True)
+    return AsOf(min(await doors.work.registry.position_at(instant), head), now=False)
+
+
+def instant_of(text: str, name: str) -> datetime:
+    """An RFC 3339 instant; 422 with the parameter's name for anything else."""
+    try:
+        instant = datetime.fromisoformat(text)
+    except ValueError:
+        instant = None
+    if instant is None or instant.tzinfo is None or "T" not in text.upper():
+        raise Problem(
+            "invalid_request", f"{name} must be pos:N or an RFC 3339 instant with an offset"
+        )
+    return instant.astimezone(UTC)
+
+
+def canonical_key(doors: Doors, spelling: str) -> str:
+    """The canonical form of a session key; 422 for a text that is none."""
+    configuration = doors.work.configurations.current().configuration
+    try:
+        return canonical(
+            spelling,
+            main_key=configuration.session.main_key,
+            scope=configuration.session.scope,
+            default_agent_id=configuration.default_agent_id,
+        )
+    except InvalidSessionKey as error:
+        raise Problem("invalid_request", str(error)) from None
+
+
+def run_id_of(text: str) -> UUID:
+    """A run's id out of a path; 404 for what is none."""
+    try:
+        return UUID(text)
+    except ValueError:
+        raise Problem("not_found", "there is no such run") from None
+
+
+async def visible_run(doors: Doors, caller: Caller, text: str, at: AsOf) -> Run:
+    """A run that the caller may see; 404 when there is none, or none for this caller."""
+    run_id = run_id_of(text)
+    run = await doors.work.registry.run(run_id, at=at.position)
+    if run is None or not (
+        await doors.access.covers_run(caller, run) or await doors.access.is_sibling(caller, run)
+    ):
+        raise Problem("not_found", "there is no such run", runId=str(run_id))
+    return run
+
+
+async def own_run(doors: Doors, caller: Caller, text: str, at: AsOf) -> Run:
+    """A run whose contents the caller may see: not a sibling's."""
+    run = await visible_run(doors, caller, text, at)
+    if not await doors.access.covers_run(caller, run):
+        raise Problem("not_permitted", "a sibling's texts are not shown to this token")
+    return run
+
+
+def answer(
+    doors: Doors,
+    body: Any,
+    position: int,
+    *,
+    status: int = 200,
+    headers: dict[str, str] | None = None,
+) -> Response:
+    """A JSON answer, marked with the log and the position it is true at."""
+    return Response(
+        orjson.dumps(body, option=orjson.OPT_UTC_Z),
+        status_code=status,
+        media_type="application/json",
+        headers={**position_headers(doors, position), **(headers or {})},
+    )
+
+
+def position_headers(doors: Doors, position: int) -> dict[str, str]:
+    """The headers that every answer carries."""
+    return {
+        "Spawnlog-Log": str(doors.work.log.log_id),
+        "Spawnlog-Position": str(position),
+    }
+
+
+def reservation_of(request: Request, caller: Caller, raw: bytes) -> Reservation | None:
+    """The idempotency key of a request, if it sent one."""
+    key = request.headers.get("idempotency-key")
+    if key is None:
+        return None
+    if not key or len(key) > IDEMPOTENCY_KEY_CHARS_MAX or not key.isprintable():
+        raise Problem(
+            "invalid_request",
+            f"Idempotency-Key must have 1 to {IDEMPOTENCY_KEY_CHARS_MAX} printable characters",
+        )
+    return Reservation(
+        token=caller.actor.token or caller.actor.kind,
+        method=request.method,
+        path=request.url.path,
+        key=key,
+        fingerprint=hashlib.sha256(raw).digest(),
+    )
+
+
+def traceparent_of(request: Request) -> str | None:
+    """The W3C trace context of a request; one that is malformed is left out."""
+    value = request.headers.get("traceparent", "").strip().lower()
+    return value if _TRACEPARENT.fullmatch(value) else None

@@ -1,0 +1,179 @@
+"""How a run reads."""
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+import orjson
+
+from application.announcing import estimated_cost_usd
+from application.ports.contents import Contents
+from domain.content import ContentRef
+from domain.run.lifecycle import PREPARING
+from domain.run.state import Run
+
+_BY_OUTCOME = {
+    "success": "done",
+    "error": "failed",
+    "timeout": "timeout",
+    "stopped": "stopped",
+    "unknown": "unknown",
+}
+_STAGES_BY_STATUS: Mapping[str, tuple[str, ...]] = {
+    "preparing": ("requested", "scripts-resolved", "overridden", "session-created"),
+    "queued": ("queued",),
+    "running": ("started",),
+    "refused": ("refused",),
+}
+ENDED_STAGES = ("ended", "announced", "archived")
+STATUSES = (*_STAGES_BY_STATUS, "waiting", *_BY_OUTCOME.values())
+
+
+def status_of(run: Run) -> str:
+    """The status that follows from stage and outcome."""
+    if run.stage in PREPARING or run.stage == "session-created":
+        return "preparing"
+    if run.stage == "queued":
+        return "queued"
+    if run.stage == "started":
+        return "running"
+    if run.stage == "refused":
+        return "refused"
+    return _BY_OUTCOME[run.outcome or "unknown"]
+
+
+def stages_and_outcome(status: str) -> tuple[tuple[str, ...], str | None]:
+    """The stages and the outcome by which a status is searched."""
+    stages = _STAGES_BY_STATUS.get(status)
+    if stages is not None:
+        return stages, None
+    if status == "waiting":
+        return (), None
+    outcomes = {word: outcome for outcome, word in _BY_OUTCOME.items()}
+    return ENDED_STAGES, outcomes[status]
+
+
+async def run_bodies(
+    runs: Sequence[Run], contents: Contents, *, full: bool
+) -> list[dict[str, Any]]:
+    """The bodies of runs: with all texts, or as summaries with previews."""
+    refs = [ref for run in runs for ref in _texts(run, full=full)]
+    texts = await (contents.texts(refs) if full else contents.previews(refs))
+    return [_body(run, texts, full=full) for run in runs]
+
+
+def _texts(run: Run, *, full: bool) -> list[ContentRef]:
+    refs: list[ContentRef | None] = [run.task, run.error]
+    if run.refusal is not None:
+        refs.append(run.refusal.text)
+    if full:
+        refs += [run.result, run.requester.origin]
+    return [ref for ref in refs if ref is not None]
+
+
+def _body(run: Run, texts: Mapping[UUID, str], *, full: bool) -> dict[str, Any]:
+    body: dict[str, Any] = {
+        "runId": run.run_id,
+        "stage": run.stage,
+        "status": status_of(run),
+        "outcome": run.outcome,
+        "agentId": run.agent_id,
+        "requestedAgentId": run.requested_agent_id,
+        "requesterSessionKey": run.requester.session_key,
+        "childSessionKey": run.child_session_key,
+        "sessionId": run.session_id,
+        "controllerSessionKey": run.requester.session_key,
+        "continues": None,
+        "respawnedFrom": None,
+        "batchId": None,
+        "label": run.label,
+        **_task(run, texts, full=full),
+        "depth": run.depth,
+        "role": run.role,
+        **_plan(run),
+        **_life(run),
+        "error": _error(run, texts),
+        "rule": run.refusal.rule if run.refusal else None,
+        "usage": run.usage.model_dump() if run.usage else None,
+        "estimatedCostUsd": estimated_cost_usd(run),
+        "transcriptPath": run.transcript_path,
+        "announcement": announcement_state(run),
+        "dependsOn": [],
+        "configRevision": run.config_revision,
+        "version": run.version,
+    }
+    if full:
+        body["resultText"] = _text(run.result, texts)
+        body["requesterOrigin"] = _origin(run, texts)
+    return body
+
+
+def _task(run: Run, texts: Mapping[UUID, str], *, full: bool) -> dict[str, Any]:
+    text = texts.get(run.task.id)
+    return {"task": text} if full else {"taskPreview": text, "taskBytes": run.task.bytes}
+
+
+def _plan(run: Run) -> dict[str, Any]:
+    plan = run.plan
+    return {
+        "modelProvider": plan.model_provider if plan else None,
+        "model": plan.model if plan else None,
+        "thinking": plan.thinking if plan else None,
+        "runTimeoutSeconds": plan.run_timeout_seconds if plan else None,
+        "mode": run.options.mode,
+        "cleanup": run.cleanup,
+        "contextMode": run.options.context_mode,
+        "workspaceDir": plan.workspace_dir if plan else None,
+        "sandboxed": False,
+        "tools": {"allow": plan.tools_allow, "deny": plan.tools_deny} if plan else None,
+        "attachments": None,
+        "warnings": run.warnings,
+        "lane": run.lane,
+    }
+
+
+def _life(run: Run) -> dict[str, datetime | int | None]:
+    return {
+        "createdAt": run.created_at,
+        "startedAt": run.started_at,
+        "endedAt": run.ended_at,
+        "announcedAt": run.announced_at,
+        "archivedAt": run.archived_at,
+        "archiveAt": run.archive_at,
+        "runtimeMs": run.runtime_ms,
+    }
+
+
+def _error(run: Run, texts: Mapping[UUID, str]) -> str | None:
+    if run.refusal is not None:
+        return _text(run.refusal.text, texts)
+    return _text(run.error, texts)
+
+
+def _text(ref: ContentRef | None, texts: Mapping[UUID, str]) -> str | None:
+    return texts.get(ref.id) if ref is not None else None
+
+
+def _origin(run: Run, texts: Mapping[UUID, str]) -> Any:
+    text = _text(run.requester.origin, texts)
+    return orjson.loads(text) if text else None
+
+
+def announcement_state(run: Run) -> dict[str, Any]:
+    """What became of the announcement: `none`, `pending`, `delivered`, `acknowledged`, `skipped`
+    or `not_required`."""
+    inbox = run.inbox
+    if inbox is None:
+        state = "none" if run.outcome is None else "pending"
+    elif inbox.disposition != "inbox":
+        state = inbox.disposition
+    else:
+        state = "delivered" if inbox.acknowledged_at is None else "acknowledged"
+    attempts = 1 if inbox is not None and inbox.disposition == "inbox" else 0
+    return {
+        "state": state,
+        "reason": inbox.reason if inbox else None,
+        "attempts": attempts,
+        "lastError": None,
+    }

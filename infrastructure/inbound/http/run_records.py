@@ -1,0 +1,137 @@
+"""What is kept of a run: its events, its prompt, its transcript."""
+
+import hashlib
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Query, Response
+
+from domain.run.events import RunStarted
+from infrastructure.inbound.http.described import problems, success
+from infrastructure.inbound.http.event_bodies import event_body
+from infrastructure.inbound.http.paging import LIMIT_DEFAULT, LIMIT_MAX
+from infrastructure.inbound.http.problems import Problem
+from infrastructure.inbound.http.requests import (
+    ByCaller,
+    InDoors,
+    answer,
+    as_of,
+    must,
+    own_run,
+    visible_run,
+)
+
+router = APIRouter(tags=["runs"])
+
+EVENTS_MAX = 10_000
+SPOKEN_KINDS = ("message", "progress", "result", "text")
+
+Limit = Annotated[int, Query(ge=1, le=LIMIT_MAX)]
+After = Annotated[int, Query(ge=0)]
+
+
+@router.get(
+    "/v1/runs/{runId}/events",
+    operation_id="listRunEvents",
+    summary="The events of a run",
+    description="In order, with their envelopes. Free texts are references.",
+    responses={
+        **success({"items": [{"position": 2, "type": "SpawnRequested"}]}),
+        **problems("not_found"),
+    },
+)
+async def list_run_events(doors: InDoors, caller: ByCaller, runId: str) -> Response:
+    """The events of one run's own stream."""
+    must(caller, "read")
+    now = await as_of(doors, None)
+    run = await visible_run(doors, caller, runId, now)
+    events = await doors.work.log.read(limit=EVENTS_MAX, run_id=run.run_id, until=now.position)
+    stream = f"run:{run.run_id}"
+    items = [event_body(one) for one in events if one.envelope.stream == stream]
+    return answer(doors, {"items": items}, now.position)
+
+
+@router.get(
+    "/v1/runs/{runId}/prompt",
+    operation_id="getRunPrompt",
+    summary="The prompt as the child got it",
+    description=(
+        "Both texts, and parts that cover every byte of them: where each comes from, its UTF-8"
+        " offsets within its text, and the SHA-256 of its bytes."
+    ),
+    responses={
+        **success({"systemPrompt": "…", "message": "…", "parts": []}),
+        **problems("not_found", "not_started", "erased"),
+    },
+)
+async def get_run_prompt(doors: InDoors, caller: ByCaller, runId: str) -> Response:
+    """The prompt."""
+    must(caller, "content")
+    now = await as_of(doors, None)
+    run = await own_run(doors, caller, runId, now)
+    if run.system_prompt is None or run.message is None:
+        raise Problem("not_started", "the run has not started, so it has no prompt yet")
+    texts = await doors.work.contents.texts((run.system_prompt, run.message))
+    system_prompt, message = texts.get(run.system_prompt.id), texts.get(run.message.id)
+    if system_prompt is None or message is None:
+        raise Problem("erased", "the prompt of this run was erased")
+    events = await doors.work.log.read(limit=1, run_id=run.run_id, types=("RunStarted",))
+    started = events[0].event
+    assert isinstance(started, RunStarted)
+    data = {"systemPrompt": system_prompt.encode(), "message": message.encode()}
+    parts = [
+        {
+            "of": part.of,
+            "source": part.source,
+            "start": part.start,
+            "end": part.end,
+            "sha256": hashlib.sha256(data[part.of][part.start : part.end]).hexdigest(),
+        }
+        for part in started.parts
+    ]
+    body = {"systemPrompt": system_prompt, "message": message, "parts": parts}
+    return answer(doors, body, now.position)
+
+
+@router.get(
+    "/v1/runs/{runId}/transcript",
+    operation_id="getRunTranscript",
+    summary="What the child said",
+    description=(
+        "Entries as they came, also while the run goes on. Tool calls and token counts are"
+        " shown with `tools=true`."
+    ),
+    responses={
+        **success({"items": [{"sequence": 1, "kind": "text"}], "nextAfter": None}),
+        **problems("not_found"),
+    },
+)
+async def get_run_transcript(
+    doors: InDoors,
+    caller: ByCaller,
+    runId: str,
+    after: After = 0,
+    limit: Limit = LIMIT_DEFAULT,
+    tools: bool = False,
+) -> Response:
+    """A page of the transcript."""
+    must(caller, "content")
+    now = await as_of(doors, None)
+    run = await own_run(doors, caller, runId, now)
+    entries = await doors.transcripts.read(
+        run.run_id, after=after, limit=limit + 1, kinds=None if tools else SPOKEN_KINDS
+    )
+    if run.transcript is not None:
+        # What a replaced holder may have written after the seal is not part of the transcript.
+        entries = [one for one in entries if one.sequence <= run.transcript.count]
+    items: list[dict[str, Any]] = [
+        {
+            "sequence": one.sequence,
+            "recordedAt": one.recorded_at,
+            "kind": one.kind,
+            "body": one.body,
+        }
+        for one in entries[:limit]
+    ]
+    more = len(entries) > limit
+    body = {"items": items, "nextAfter": items[-1]["sequence"] if more else None}
+    return answer(doors, body, now.position)

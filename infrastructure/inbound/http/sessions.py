@@ -1,0 +1,212 @@
+"""Sessions and their inboxes."""
+
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Query, Request, Response
+
+from application.access import Caller
+from application.ports.event_log import AlreadyReserved, Answer
+from application.ports.registry import RunQuery
+from domain.refusals import Rejected
+from domain.run.lifecycle import OVER
+from domain.run.state import Run
+from domain.session.state import Session
+from infrastructure.inbound.http.bodies import Body, read_body
+from infrastructure.inbound.http.described import problems, success
+from infrastructure.inbound.http.doors import Doors
+from infrastructure.inbound.http.paging import LIMIT_DEFAULT, LIMIT_MAX
+from infrastructure.inbound.http.problems import Problem
+from infrastructure.inbound.http.replays import first_answer_again
+from infrastructure.inbound.http.requests import (
+    AsOf,
+    At,
+    ByCaller,
+    InDoors,
+    answer,
+    as_of,
+    canonical_key,
+    must,
+    must_act_for,
+    reservation_of,
+    run_id_of,
+)
+from infrastructure.inbound.http.run_bodies import announcement_state
+from infrastructure.inbound.http.waiting import wait_seconds
+
+router = APIRouter(tags=["sessions"])
+
+RUNS_SHOWN_MAX = 500
+SETTLED = frozenset({"announced", "archived", "refused"})
+
+
+@router.get(
+    "/v1/sessions/{key}",
+    operation_id="getSession",
+    summary="One session",
+    description="By its key in any spelling or by its session id.",
+    responses={
+        **success({"sessionKey": "agent:main:main", "activeChildren": 1, "maxChildren": 5}),
+        **problems("not_found", "invalid_request"),
+    },
+)
+async def get_session(doors: InDoors, caller: ByCaller, key: str, at: At = None) -> Response:
+    """One session."""
+    must(caller, "read")
+    moment = await as_of(doors, at)
+    session = await _session(doors, caller, key, moment)
+    position = moment.position
+    registry = doors.work.registry
+    below = await registry.runs_below(session.session_key, at=position)
+    runs = await registry.runs(
+        RunQuery(requester=session.session_key), at=position, limit=RUNS_SHOWN_MAX
+    )
+    configuration = doors.work.configurations.current().configuration
+    body: dict[str, Any] = {
+        "sessionKey": session.session_key,
+        "displayKey": session.display_key,
+        "sessionId": session.session_id,
+        "agentId": session.agent_id,
+        "depth": session.depth,
+        "role": session.role,
+        "controlScope": session.control_scope,
+        "spawnedBy": session.spawned_by,
+        "rootSessionKey": session.root_session_key,
+        "runId": session.run_id,
+        "stage": session.stage,
+        "createdAt": session.created_at,
+        "closedAt": session.closed_at,
+        "activeChildren": session.active_children,
+        "activeRuns": session.counted,
+        "maxChildren": configuration.subagent_defaults.max_children_per_agent,
+        "pendingDescendants": sum(run.stage not in SETTLED for run in below),
+        "runningDescendants": sum(run.stage not in OVER for run in below),
+        "runs": [
+            {"runId": run.run_id, "label": run.label, "stage": run.stage, "agentId": run.agent_id}
+            for run in runs
+        ],
+        "version": session.version,
+    }
+    return answer(doors, body, position)
+
+
+async def _session(doors: Doors, caller: Caller, key: str, moment: AsOf) -> Session:
+    session = await doors.work.registry.session(key, at=moment.position)
+    if session is None:
+        session = await doors.work.registry.session(canonical_key(doors, key), at=moment.position)
+    if session is None or not await doors.access.covers_session(caller, session.session_key):
+        raise Problem("not_found", "there is no such session on record")
+    return session
+
+
+@router.get(
+    "/v1/sessions/{key}/announcements",
+    operation_id="listAnnouncements",
+    summary="A session's inbox",
+    description=(
+        "Announcements by position, those behind `after`. With `wait` an empty answer waits for"
+        " the first one."
+    ),
+    responses={
+        **success({"items": [{"id": "3f0e…", "status": "success", "state": "delivered"}]}),
+        **problems("invalid_request"),
+    },
+)
+async def list_announcements(
+    doors: InDoors,
+    caller: ByCaller,
+    key: str,
+    after: Annotated[int, Query(ge=0)] = 0,
+    limit: Annotated[int, Query(ge=1, le=LIMIT_MAX)] = LIMIT_DEFAULT,
+    wait: str | None = None,
+) -> Response:
+    """A page of an inbox."""
+    must(caller, "read")
+    session_key = await _key(doors, key)
+    must_act_for(caller, session_key)
+    seen = doors.tail.position
+    position = (await as_of(doors, None)).position
+    runs = await doors.work.registry.inbox(session_key, after=after, limit=limit + 1)
+    seconds = wait_seconds(wait)
+    while not runs and seconds > 0 and not doors.closing():
+        step = min(seconds, 5.0)
+        await doors.tail.changed(None, after=seen, timeout_seconds=step)
+        seconds -= step if doors.tail.position == seen else 0.05
+        seen = doors.tail.position
+        position = (await as_of(doors, None)).position
+        runs = await doors.work.registry.inbox(session_key, after=after, limit=limit + 1)
+    items = await _items(doors, runs[:limit], with_text=caller.may("content"))
+    following = items[-1]["position"] if len(runs) > limit else None
+    return answer(doors, {"items": items, "nextAfter": following}, position)
+
+
+async def _key(doors: Doors, key: str) -> str:
+    session = await doors.work.registry.session(key)
+    return session.session_key if session else canonical_key(doors, key)
+
+
+async def _items(doors: Doors, runs: Any, *, with_text: bool) -> list[dict[str, Any]]:
+    refs = [run.inbox.text for run in runs if run.inbox and run.inbox.text]
+    contents = doors.work.contents
+    texts = await (contents.texts(refs) if with_text else contents.previews(refs))
+    return [_item(run, texts) for run in runs]
+
+
+def _item(run: Run, texts: Any) -> dict[str, Any]:
+    inbox = run.inbox
+    assert inbox is not None
+    return {
+        "id": run.run_id,
+        "runId": run.run_id,
+        "childSessionKey": run.child_session_key,
+        "label": run.label,
+        "position": inbox.position,
+        "createdAt": inbox.created_at,
+        "status": inbox.status,
+        "state": announcement_state(run)["state"],
+        "text": texts.get(inbox.text.id) if inbox.text else None,
+        "dedupeKey": inbox.dedupe_key,
+        "acknowledgedAt": inbox.acknowledged_at,
+    }
+
+
+class AckBody(Body):
+    """Nothing is asked."""
+
+
+@router.post(
+    "/v1/sessions/{key}/announcements/{id}/ack",
+    operation_id="acknowledgeAnnouncement",
+    summary="Take an announcement",
+    description="Repeating it changes nothing.",
+    responses={
+        **success({"id": "3f0e…", "runId": "3f0e…"}),
+        **problems("not_found", "no_announcement", "invalid_request", "idempotency_key_reused"),
+    },
+)
+async def acknowledge(
+    request: Request, doors: InDoors, caller: ByCaller, key: str, id: str
+) -> Response:
+    """Acknowledge."""
+    session_key = await _key(doors, key)
+    must_act_for(caller, session_key)
+    if caller.run_id is None:
+        must(caller, "control")
+    _, raw = await read_body(request, AckBody)
+    run = await doors.work.registry.run(run_id_of(id))
+    if run is None or run.requester.session_key != session_key:
+        raise Problem("not_found", "there is no such announcement in this inbox")
+    reservation = reservation_of(request, caller, raw)
+    try:
+        told = await doors.announcing.acknowledge(run, caller.actor, reservation)
+    except AlreadyReserved as reserved:
+        assert reservation is not None
+        return await first_answer_again(
+            reserved, reservation, lambda one, _: _acknowledged(doors, one)
+        )
+    except Rejected as rejected:
+        raise Problem("no_announcement", str(rejected)) from None
+    return await _acknowledged(doors, told)
+
+
+async def _acknowledged(doors: Doors, told: Answer) -> Response:
+    return answer(doors, told.body, await doors.work.log.head())

@@ -1,0 +1,196 @@
+"""The body of a spawn: its shape, and what of it is not served yet."""
+
+import math
+from typing import Annotated, Any, Literal
+
+import orjson
+from pydantic import Field, field_validator
+
+from application.spawning import SpawnRequest
+from domain.agent_id import normalise_agent_id
+from domain.configuration.configuration import Configuration
+from domain.run.events import SpawnOptions
+from domain.session_key import InvalidSessionKey, agent_id_of, canonical, display
+from domain.spawn_mode import effective_cleanup, effective_mode
+from infrastructure.inbound.http.bodies import Body
+from infrastructure.inbound.http.problems import Problem
+
+LABEL_CHARS_MAX = 200
+NAME_CHARS_MAX = 256
+ADDRESS_CHARS_MAX = 1024
+TASK_BYTES_MAX = 8 * 1024 * 1024
+
+Name = Annotated[str, Field(max_length=NAME_CHARS_MAX)]
+Address = Annotated[str, Field(max_length=ADDRESS_CHARS_MAX)]
+
+
+class RequesterBody(Body):
+    """Who asks, and where it can be answered."""
+
+    session_key: Annotated[str, Field(min_length=1, max_length=2048)]
+    channel: Address | None = None
+    account_id: Address | None = None
+    to: Address | None = None
+    thread_id: Address | int | None = None
+    group_id: Address | None = None
+    group_channel: Address | None = None
+    group_space: Address | None = None
+    member_role_ids: Annotated[list[Address], Field(max_length=200)] = Field(default_factory=list)
+    agent_id_override: Name | None = None
+    workspace_dir: Annotated[str, Field(max_length=4096)] | None = None
+    sandboxed: bool = False
+    active_model: Name | None = None
+    active_thinking: Name | None = None
+
+
+class AttachAsBody(Body):
+    """Where attachments are wanted."""
+
+    mount_path: str | None = None
+
+
+class SpawnBody(Body):
+    """`POST /v1/spawns`."""
+
+    requester: RequesterBody
+    task: str | list[str]
+    label: Annotated[str, Field(max_length=LABEL_CHARS_MAX)] | None = None
+    agent_id: Annotated[str, Field(max_length=4096)] | None = None
+    model: Name | None = None
+    thinking: Name | None = None
+    run_timeout_seconds: float | None = None
+    thread: bool = False
+    mode: Literal["run", "session"] | None = None
+    cleanup: Literal["delete", "keep"] | None = None
+    sandbox: Literal["inherit", "require"] = "inherit"
+    context: Literal["isolated", "fork"] | None = None
+    light_context: bool = False
+    expects_completion_message: bool = True
+    attachments: list[dict[str, Any]] = Field(default_factory=list)
+    attach_as: AttachAsBody = Field(default_factory=AttachAsBody)
+    context_preamble: str | None = None
+    shared_context: dict[str, Any] | None = None
+    shared_context_scope: Literal["family", "child"] = "family"
+    parallel: bool = False
+    depends_on: list[Any] = Field(default_factory=list)
+    chain_after: Any = None
+
+    @field_validator("label")
+    @classmethod
+    def _one_line(cls, label: str | None) -> str | None:
+        if label is not None and not label.isprintable():
+            raise ValueError("must be one line without control characters")
+        return label
+
+    @field_validator("run_timeout_seconds", mode="before")
+    @classmethod
+    def _a_number(cls, value: object) -> object:
+        # An integer is a number too; a boolean is none.
+        if isinstance(value, int) and not isinstance(value, bool):
+            return float(value)
+        return value
+
+    @field_validator("run_timeout_seconds")
+    @classmethod
+    def _not_negative(cls, value: float | None) -> float | None:
+        if value is not None and (not math.isfinite(value) or value < 0):
+            raise ValueError("must be a number of seconds, 0 for no limit")
+        return value
+
+
+def must_be_served(body: SpawnBody) -> None:
+    """422 for what the contract has and this release does not: it is refused, never ignored."""
+    asked = {
+        "/task": isinstance(body.task, list),
+        "/parallel": body.parallel,
+        "/thread": body.thread,
+        "/sandbox": body.sandbox == "require",
+        "/requester/sandboxed": body.requester.sandboxed,
+        "/requester/workspaceDir": bool(body.requester.workspace_dir),
+        "/context": body.context == "fork",
+        "/lightContext": body.light_context,
+        "/attachments": bool(body.attachments),
+        "/attachAs/mountPath": body.attach_as.mount_path is not None,
+        "/sharedContext": bool(body.shared_context),
+        "/sharedContextScope": body.shared_context_scope != "family",
+        "/dependsOn": bool(body.depends_on),
+        "/chainAfter": body.chain_after is not None,
+    }
+    pointers = [pointer for pointer, is_asked in asked.items() if is_asked]
+    if pointers:
+        raise Problem(
+            "not_served_yet",
+            f"this release does not serve {', '.join(pointers)}; leave it out",
+            errors=[{"pointer": one, "detail": "not served yet"} for one in pointers],
+        )
+
+
+def spawn_request(body: SpawnBody, configuration: Configuration) -> SpawnRequest:
+    """The request in the words of the use case. 422 for a key or task that cannot be used."""
+    task = body.task if isinstance(body.task, str) else ""
+    if not task.strip():
+        raise _wrong("/task", "task required")
+    if len(task.encode()) > TASK_BYTES_MAX:
+        raise Problem("too_large", f"a task may have {TASK_BYTES_MAX} bytes at most")
+    session = configuration.session
+    spelling = body.requester.session_key
+    try:
+        key = canonical(
+            spelling,
+            main_key=session.main_key,
+            scope=session.scope,
+            default_agent_id=configuration.default_agent_id,
+        )
+    except InvalidSessionKey as error:
+        raise _wrong("/requester/sessionKey", str(error)) from None
+    override = body.requester.agent_id_override
+    mode = effective_mode(body.mode, thread=body.thread)
+    return SpawnRequest(
+        requester_key=key,
+        requester_display_key=display(spelling, main_key=session.main_key, scope=session.scope),
+        requester_agent_id=normalise_agent_id(override) if override else agent_id_of(key),
+        origin=_origin(body.requester),
+        task=task,
+        preamble=body.context_preamble or None,
+        label=(body.label or "").strip() or None,
+        agent_id=(body.agent_id or "").strip() or None,
+        thread=body.thread,
+        options=SpawnOptions(
+            model=(body.model or "").strip() or None,
+            thinking=(body.thinking or "").strip() or None,
+            run_timeout_seconds=body.run_timeout_seconds,
+            mode=mode,
+            cleanup=effective_cleanup(body.cleanup, mode),
+            expects_completion_message=body.expects_completion_message,
+            active_model=body.requester.active_model,
+            active_thinking=body.requester.active_thinking,
+        ),
+    )
+
+
+def _origin(requester: RequesterBody) -> str | None:
+    """The addresses of the requester as JSON text; None when it gave none."""
+    names = (
+        "channel",
+        "account_id",
+        "to",
+        "thread_id",
+        "group_id",
+        "group_channel",
+        "group_space",
+        "member_role_ids",
+    )
+    given = {
+        RequesterBody.model_fields[name].alias or name: getattr(requester, name)
+        for name in names
+        if getattr(requester, name) not in (None, [])
+    }
+    return orjson.dumps(given).decode() if given else None
+
+
+def _wrong(pointer: str, detail: str) -> Problem:
+    return Problem(
+        "invalid_request",
+        f"{pointer}: {detail}",
+        errors=({"pointer": pointer, "detail": detail},),
+    )

@@ -1,0 +1,179 @@
+"""The active configuration: a fact of the log, which every process on it follows."""
+
+import logging
+import os
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from uuid import UUID
+
+import orjson
+
+from application.envelope import Actor, Provenance
+from application.keeping import Keeper, keyed_hash
+from application.ports.configurations import PinnedConfiguration, SecretMissing
+from application.ports.contents import Contents
+from application.ports.event_log import ContentKey, Decision, EventLog, Submission, World
+from application.ports.identities import Identities
+from domain.config_events import ConfigurationActivated
+from domain.configuration.configuration import Configuration
+from domain.configuration.problems import ConfigurationError
+from domain.configuration.runtimes import CommandRuntime, Runtime
+from domain.refusals import Rejected
+from domain.stream import CONFIG_STREAM
+from infrastructure.outbound.configuration.loading import LoadedConfiguration, from_stored
+
+_log = logging.getLogger("spawnlog.configuration")
+
+REVISIONS_MAX = 100_000
+ATTEMPTS_MAX = 20
+
+
+class _Overtaken(Rejected):
+    """Another process activated a configuration in between."""
+
+
+class ActiveConfigurations:
+    """Implements `Configurations`. The log itself owns the contents of its revisions."""
+
+    def __init__(
+        self, log: EventLog, contents: Contents, identities: Identities, workspaces: Path
+    ) -> None:
+        self._log = log
+        self._contents = contents
+        self._identities = identities
+        self._workspaces = workspaces
+        self._loaded: LoadedConfiguration | None = None
+        self._own_revision = 0
+        self._current: PinnedConfiguration | None = None
+        self._pinned: dict[int, PinnedConfiguration] = {}
+
+    def current(self) -> PinnedConfiguration:
+        """The active revision."""
+        assert self._current is not None
+        return self._current
+
+    @property
+    def loaded(self) -> LoadedConfiguration:
+        """The file that this process read last."""
+        assert self._loaded is not None
+        return self._loaded
+
+    async def activate(self, loaded: LoadedConfiguration, actor: Actor) -> int:
+        """Make a file's configuration the active one, unless it is already; gives its revision."""
+        for _ in range(ATTEMPTS_MAX):
+            last = await self._last()
+            key = await self._key()
+            text = loaded.stored_text
+            if last is not None and last.content.hmac == keyed_hash(key, text.encode()):
+                revision = last.revision
+                break
+            try:
+                revision = await self._append(loaded, text, key, last, actor)
+                break
+            except _Overtaken:
+                continue
+        else:
+            raise RuntimeError("the configuration changes too fast to be followed")
+        self._loaded = loaded
+        self._own_revision = revision
+        pinned = PinnedConfiguration(revision, loaded.configuration, loaded.stored)
+        self._pinned[revision] = pinned
+        self._current = pinned
+        return revision
+
+    async def follow(self, revision: int) -> None:
+        """Another process activated this revision."""
+        if self._current is not None and revision > self._current.revision:
+            self._current = await self.at(revision)
+            _log.info("configuration revision %d is active", revision)
+
+    async def at(self, revision: int) -> PinnedConfiguration:
+        """An earlier revision, as it was kept."""
+        pinned = self._pinned.get(revision)
+        if pinned is None:
+            pinned = self._pinned[revision] = await self._read(revision)
+        return pinned
+
+    def environment_of(self, pinned: PinnedConfiguration, runtime: Runtime) -> Mapping[str, str]:
+        """A runtime's own environment with its secrets resolved now."""
+        if not isinstance(runtime, CommandRuntime):
+            return {}
+        resolved: dict[str, str] = {}
+        for name, value in runtime.env.items():
+            if not isinstance(value, str) and pinned.revision != self._own_revision:
+                raise SecretMissing(
+                    f"the value of {name} stands in the file of configuration revision"
+                    f" {pinned.revision}, which this server does not have; put it into the"
+                    " environment and write ${NAME}"
+                )
+            try:
+                resolved[name] = self.loaded.resolve(value)
+            except ConfigurationError as error:
+                raise SecretMissing(f"the value of {name} cannot be had: {error}") from error
+        return resolved
+
+    def workspace_of(self, pinned: PinnedConfiguration, agent_id: str) -> str:
+        """The folder an agent works in, made when it is not there."""
+        given = pinned.configuration.workspace_for(agent_id)
+        folder = self.loaded.path_of(given) if given else self._workspaces / agent_id
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        return os.path.abspath(folder)
+
+    async def _append(
+        self,
+        loaded: LoadedConfiguration,
+        text: str,
+        key: bytes,
+        last: ConfigurationActivated | None,
+        actor: Actor,
+    ) -> int:
+        log_id = self._log.log_id
+        revision = (last.revision if last else 0) + 1
+        new_id: Callable[[], UUID] = self._identities.event_id
+
+        def decide(world: World) -> Decision[int]:
+            if world.config_version != revision - 1:
+                raise _Overtaken("another configuration was activated")
+            keeper = Keeper(log_id, key, new_id)
+            event = ConfigurationActivated(
+                revision=revision,
+                content=keeper.keep("configuration", text),
+                source=loaded.path.name if loaded.path else "built-in",
+                activated_by=actor.name,
+            )
+            return Decision(
+                revision, ((CONFIG_STREAM, event),), keeper.kept, (ContentKey(log_id, key),)
+            )
+
+        appended = await self._log.submit(
+            Submission(
+                command_id=self._identities.event_id(),
+                streams=(CONFIG_STREAM,),
+                decide=decide,
+                provenance=Provenance(actor=actor, config_revision=revision),
+            )
+        )
+        return appended.result
+
+    async def _key(self) -> bytes:
+        key = await self._contents.key(self._log.log_id)
+        return key if key is not None else self._identities.content_key()
+
+    async def _last(self) -> ConfigurationActivated | None:
+        events = await self._log.read(limit=REVISIONS_MAX, types=("ConfigurationActivated",))
+        if not events:
+            return None
+        event = events[-1].event
+        assert isinstance(event, ConfigurationActivated)
+        return event
+
+    async def _read(self, revision: int) -> PinnedConfiguration:
+        events = await self._log.read(limit=revision, types=("ConfigurationActivated",))
+        event = events[revision - 1].event
+        assert isinstance(event, ConfigurationActivated)
+        text = await self._contents.text(event.content)
+        if text is None:
+            raise RuntimeError(f"the text of configuration revision {revision} was erased")
+        stored = orjson.loads(text)
+        configuration: Configuration = from_stored(stored)
+        return PinnedConfiguration(revision, configuration, stored)

@@ -1,0 +1,51 @@
+"""Which keys a section has, and which key was probably meant."""
+
+from pydantic import BaseModel
+from pydantic.fields import FieldInfo
+
+from domain.configuration.agents import Agent, AgentDefaults
+from domain.configuration.session import Session
+from domain.configuration.subagents import AgentSubagents, SubagentDefaults
+from domain.configuration.wording import nearest
+
+# A stranger's key is only called a misspelling when it is this close to one of ours.
+_MISSPELT_MIN = 0.8
+
+# Keys of OpenClaw that resemble one of ours and are none.
+_THEIRS: dict[type[BaseModel], frozenset[str]] = {
+    Agent: frozenset({"models"}),
+    Session: frozenset({"dmScope"}),
+}
+
+# What belongs a level deeper and is easily written here.
+_NOT_ONLY_IN_SUBAGENTS = frozenset({"model", "maxConcurrent", "thinking"})
+
+
+def keys_of(section: type[BaseModel]) -> dict[str, FieldInfo]:
+    """The keys of a section as a file writes them, each with its field."""
+    return {field.alias or name: field for name, field in section.model_fields.items()}
+
+
+def is_open(section: type[BaseModel]) -> bool:
+    """Whether other programs may have keys of their own in the section."""
+    return section.model_config.get("extra") == "allow"
+
+
+def complaint_about(key: str, section: type[BaseModel]) -> tuple[str, str | None] | None:
+    """What is wrong with a key that the section does not have, and the key that was meant; None
+    where it is another program's."""
+    if section in (Agent, AgentDefaults) and _belongs_in_subagents(key):
+        return 'belongs into "subagents"', None
+    if section is AgentSubagents and key in keys_of(SubagentDefaults):
+        return "holds for all agents; it belongs into agents.defaults.subagents", None
+    if not is_open(section):
+        return "unknown key", nearest(key, keys_of(section))
+    if key in _THEIRS.get(section, ()):
+        return None
+    meant = nearest(key, keys_of(section), _MISSPELT_MIN)
+    return None if meant is None else ("unknown key", meant)
+
+
+def _belongs_in_subagents(key: str) -> bool:
+    ours = key in keys_of(SubagentDefaults) or key in keys_of(AgentSubagents)
+    return ours and key not in _NOT_ONLY_IN_SUBAGENTS

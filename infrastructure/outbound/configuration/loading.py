@@ -1,0 +1,157 @@
+"""From a file, a text or values to a configuration that can be used and kept."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+from domain.configuration.configuration import Configuration
+from domain.configuration.problems import ConfigurationError, Problem
+from domain.configuration.references import SecretReference
+from domain.configuration.tokens import TokenSource
+from domain.configuration.wording import worded
+from domain.json_text import compact_json
+from infrastructure.outbound.configuration.checking import Origin, check, pointer_in
+from infrastructure.outbound.configuration.json5_file import read_file, read_text
+from infrastructure.outbound.configuration.secrets import (
+    redacted,
+    secret_at,
+    secret_in_file,
+    with_environment,
+)
+
+
+@dataclass(frozen=True)
+class LoadedConfiguration:
+    """A configuration with what is needed to keep it and to use it.
+
+    `configuration` and `stored` hold no secret but `configuration.spawnlog.database_url`: secrets
+    are references, for `resolve`. `stored` is what is hashed, kept, and given to scripts as `cfg`.
+    `path` is None for the built-in; `folder` is what relative paths in the file start from.
+    """
+
+    configuration: Configuration
+    stored: dict[str, Any]
+    path: Path | None
+    secret_pointers: tuple[str, ...]
+    folder: Path
+    _values: Any = field(repr=False, compare=False)
+
+    @property
+    def stored_text(self) -> str:
+        """`stored` as compact JSON in the order of the file, which is the order of arguments
+        in an `argMap`."""
+        return compact_json(self.stored)
+
+    def resolve(
+        self, value: str | SecretReference, variables: Mapping[str, str] | None = None
+    ) -> str:
+        """The text that is meant: a reference looked up in the file, each `${NAME}` replaced from
+        the environment. Call it at the moment of use and keep nothing. ConfigurationError."""
+        text = self.resolve_secret(value.pointer) if isinstance(value, SecretReference) else value
+        return with_environment(text, variables)
+
+    def resolve_secret(self, pointer: str) -> str:
+        """The text at a pointer of the file, as it stands there. ConfigurationError."""
+        return secret_at(self._values, pointer, str(self.path or "configuration"))
+
+    def resolve_token(self, source: TokenSource, variables: Mapping[str, str] | None = None) -> str:
+        """The text of a token, from wherever the file says it is. ConfigurationError."""
+        if source.variable is not None:
+            return with_environment("${" + source.variable + "}", variables)
+        if source.file is not None:
+            return secret_in_file(self.path_of(source.file))
+        assert source.secret is not None
+        return self.resolve(source.secret, variables)
+
+    def path_of(self, written: str) -> Path:
+        """A path as the file writes it: `~` is the home folder, relative ones start at `folder`.
+        ConfigurationError for a `~name` that is nobody's."""
+        try:
+            return self.folder / Path(written).expanduser()
+        except RuntimeError:
+            message = "names a home folder that this machine does not know"
+            raise ConfigurationError([Problem(message, source=written)]) from None
+
+
+def load(path: Path | None) -> LoadedConfiguration:
+    """The configuration of a file, or the built-in one for None. Raises ConfigurationError."""
+    if path is None:
+        builtin = Configuration.builtin()
+        stored = builtin.model_dump(mode="json", by_alias=True, exclude_unset=True)
+        return LoadedConfiguration(builtin, stored, None, (), Path.cwd(), stored)
+    document = read_file(path)
+    origin = Origin(str(path), document)
+    check(document.values, origin, references_allowed=False)
+    return _loaded(document.values, origin, path, path.absolute().parent)
+
+
+def load_text(
+    text: str, source: str, folder: Path | None = None, *, references_allowed: bool = False
+) -> LoadedConfiguration:
+    """The configuration that a JSON5 text holds, as if read from a file. ConfigurationError.
+
+    `references_allowed`: the text may have been made from a kept revision.
+    """
+    document = read_text(text, source)
+    origin = Origin(source, document)
+    check(document.values, origin, references_allowed=references_allowed)
+    return _loaded(document.values, origin, None, folder or Path.cwd())
+
+
+def load_values(
+    values: object, source: str = "config", folder: Path | None = None
+) -> LoadedConfiguration:
+    """The configuration that JSON values make, which may have been taken from a kept revision and
+    changed. Raises ConfigurationError, without lines."""
+    try:
+        document = read_text(json.dumps(values, ensure_ascii=False), source)
+    except RecursionError:
+        raise ConfigurationError([Problem("is nested too deep", source)]) from None
+    except ValueError:
+        raise ConfigurationError([Problem("holds a number too large to keep", source)]) from None
+    except ConfigurationError as failure:
+        raise ConfigurationError(
+            replace(problem, line=None, column=None) for problem in failure.problems
+        ) from None
+    origin = Origin(source)
+    check(document.values, origin, references_allowed=True)
+    return _loaded(document.values, origin, None, folder or Path.cwd())
+
+
+def from_stored(values: Mapping[str, Any]) -> Configuration:
+    """The configuration of a kept revision; ConfigurationError when this program cannot read it,
+    as when a newer one wrote it."""
+    try:
+        return Configuration.model_validate(dict(values))
+    except ValidationError as failure:
+        raise ConfigurationError(
+            Problem(worded(error)[0], "kept revision", pointer_in(values, error))
+            for error in failure.errors(include_url=False)
+        ) from None
+
+
+def _loaded(
+    values: dict[str, Any], origin: Origin, path: Path | None, folder: Path
+) -> LoadedConfiguration:
+    stored, pointers = redacted(values)
+    usable = stored
+    if "databaseUrl" in values.get("spawnlog", {}):
+        address = {"databaseUrl": values["spawnlog"]["databaseUrl"]}
+        usable = {**stored, "spawnlog": {**stored["spawnlog"], **address}}
+    try:
+        configuration = Configuration.model_validate(usable)
+    except ValidationError as failure:
+        # The values were in order: what is not in order now is a secret in a place for none.
+        message = (
+            "holds a secret, and what stands here is kept with each revision; "
+            "put it into the env of the runtime"
+        )
+        raise ConfigurationError(
+            origin.problem(pointer_in(usable, error), message)
+            for error in failure.errors(include_url=False, include_input=False)
+        ) from None
+    return LoadedConfiguration(configuration, stored, path, pointers, folder, values)

@@ -1,0 +1,142 @@
+"""Takes the secrets out of a configuration before it is kept, and finds them again when used."""
+
+import os
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qsl, urlsplit
+
+from domain.configuration.context_scripts import SPAWN_VARIABLES
+from domain.configuration.problems import ConfigurationError, Problem, parts_of, pointer_of
+from domain.configuration.references import variable_named_by, variables_in, with_variables
+from domain.configuration.secret_names import is_secret_mapping, is_secret_name
+
+SECRET_FILE_BYTES_MAX = 64 * 1024
+
+_REFERENCE = "$secret"
+# Below these the keys are names of things and announce nothing about the values.
+_NAMES_BELOW = frozenset({"/models/providers", "/agents/defaults/models"})
+_NO_SECRETS = frozenset({"/spawnlog/tokens"})
+_REFERENCE_SHAPES = (frozenset({"file"}), frozenset({"source", "provider", "id"}))
+_URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
+_PRIVATE_KEY = re.compile(r"-----BEGIN [A-Z ]*PRIVATE KEY-----")
+
+
+def redacted(values: Any) -> tuple[Any, tuple[str, ...]]:
+    """A copy in which each secret is `{"$secret": pointer}`, and the pointers in order.
+
+    Secret is each text under a name such as `apiKey` or `token` and below `env` and `headers`,
+    and a text anywhere that shows itself as one: a private key, a URL with a password. What is
+    wholly `${NAME}` is a reference already and stays.
+    """
+    pointers: list[str] = []
+    return _redacted(values, "", False, pointers), tuple(pointers)
+
+
+def _redacted(value: Any, pointer: str, is_secret: bool, pointers: list[str]) -> Any:
+    if isinstance(value, str):
+        if not value or variable_named_by(value) is not None:
+            return value
+        if not is_secret and not _shows_itself(value):
+            return value
+        pointers.append(pointer)
+        return {_REFERENCE: pointer}
+    if isinstance(value, list):
+        return [
+            _redacted(item, f"{pointer}/{index}", is_secret, pointers)
+            for index, item in enumerate(value)
+        ]
+    if not isinstance(value, dict):
+        return value
+    if set(value) == {_REFERENCE} or (is_secret and frozenset(value) in _REFERENCE_SHAPES):
+        return dict(value)
+    kept = {}
+    for key, item in value.items():
+        inner = pointer + pointer_of([key])
+        if pointer.endswith("/argMap") and item in SPAWN_VARIABLES:
+            kept[key] = item
+            continue
+        kept[key] = _redacted(item, inner, is_secret or _announces(key, inner, pointer), pointers)
+    return kept
+
+
+def _announces(key: str, pointer: str, parent: str) -> bool:
+    if parent in _NAMES_BELOW or pointer in _NO_SECRETS:
+        return False
+    return is_secret_name(key) or is_secret_mapping(key)
+
+
+def _shows_itself(text: str) -> bool:
+    if _PRIVATE_KEY.search(text):
+        return True
+    return any(_carries_secret(word) for word in text.split() if _URL.search(word))
+
+
+def _carries_secret(word: str) -> bool:
+    found = _URL.search(word)
+    try:
+        parts = urlsplit(word[found.start() :] if found else word)
+        password = parts.password
+    except ValueError:
+        return "@" in word
+    if password and variable_named_by(password) is None:
+        return True
+    return any(
+        is_secret_name(name) and value and variable_named_by(value) is None
+        for name, value in parse_qsl(parts.query)
+    )
+
+
+def secret_at(values: Any, pointer: str, source: str) -> str:
+    """The text that stands at a pointer of the file; ConfigurationError when there is none."""
+    here = values
+    for part in parts_of(pointer):
+        if isinstance(here, list) and part.isdecimal() and int(part) < len(here):
+            here = here[int(part)]
+        elif isinstance(here, dict) and part in here:
+            here = here[part]
+        else:
+            here = None
+    if isinstance(here, str):
+        return here
+    message = (
+        "no text stands here, and the active revision needs one; this process was started with "
+        "another file than the one that was activated"
+    )
+    raise ConfigurationError([Problem(message, source, pointer)])
+
+
+def with_environment(text: str, variables: Mapping[str, str] | None = None) -> str:
+    """The text with each `${NAME}` replaced; ConfigurationError names what is not set."""
+    known = os.environ if variables is None else variables
+    names = variables_in(text)
+    missing = [name for name in dict.fromkeys(names) if name not in known]
+    if missing:
+        raise ConfigurationError(
+            Problem("is not set, and the configuration refers to it", source=name)
+            for name in missing
+        )
+    return with_variables(text, {name: known[name] for name in names})
+
+
+def secret_in_file(path: Path) -> str:
+    """The text of a file that holds one secret, without the blanks around it."""
+    source = str(path)
+    try:
+        if not path.is_file():
+            message = "is not a file, and the configuration refers to it for a secret"
+            raise ConfigurationError([Problem(message, source)])
+        with path.open("rb") as file:
+            content = file.read(SECRET_FILE_BYTES_MAX + 1)
+        text = content.decode("utf-8").strip()
+    except OSError as failure:
+        raise ConfigurationError([Problem(f"cannot be read: {failure.strerror}", source)]) from None
+    except UnicodeDecodeError:
+        raise ConfigurationError([Problem("is not UTF-8", source)]) from None
+    if len(content) > SECRET_FILE_BYTES_MAX:
+        message = f"is larger than {SECRET_FILE_BYTES_MAX // 1024} KiB"
+        raise ConfigurationError([Problem(message, source)])
+    if not text or not text.isprintable():
+        raise ConfigurationError([Problem("must hold one line with the secret", source)])
+    return text

@@ -1,0 +1,106 @@
+"""Programs that end when the keeper ends, run as the account of the server."""
+
+import ctypes
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+
+from infrastructure.outbound.embedded_postgres.account import Account, cannot_switch
+
+_PR_SET_PDEATHSIG = 1
+_PR_SET_CHILD_SUBREAPER = 36
+_POLL_SECONDS = 0.01
+_ENVIRONMENT_KEPT = ("PATH", "LD_LIBRARY_PATH", "LD_PRELOAD", "DYLD_LIBRARY_PATH")
+
+
+def environment() -> dict[str, str]:
+    """The little of our environment that a server needs; none of the caller's secrets."""
+    kept = {name: os.environ[name] for name in _ENVIRONMENT_KEPT if name in os.environ}
+    return {"PATH": os.defpath, **kept, "LC_ALL": "C"}
+
+
+def start(
+    command: list[str], account: Account, descriptors: tuple[int, ...], on_orphaned: signal.Signals
+) -> subprocess.Popen[bytes]:
+    """Start a program as `account`; its whole output is one pipe.
+
+    Call it from the main thread: the system sends `on_orphaned` when the thread that started the
+    program ends. Where there is no such signal (macOS) a killed keeper leaves its server running.
+    """
+    try:
+        return subprocess.Popen(
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            cwd="/",
+            env=environment(),
+            pass_fds=descriptors,
+            user=account.uid if account.switch else None,
+            group=account.gid if account.switch else None,
+            extra_groups=[] if account.switch else None,
+            umask=0o077,
+            # Two system calls, prepared before the fork: nothing that another thread could hold.
+            preexec_fn=_ends_with_parent(on_orphaned),  # noqa: PLW1509
+        )
+    except OSError as error:
+        if account.switch and error.filename == "/":
+            raise cannot_switch(account, error) from error
+        raise
+
+
+def adopt_orphans() -> None:
+    """Make this process the parent of processes whose parent ends, where the system can."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+
+
+def end_orphans(grace_seconds: float) -> None:
+    """Wait for the processes of a server whose main process is gone; kill them after the grace.
+
+    They hold the shared memory of the dead server, and no new one starts beside them.
+    """
+    deadline = time.monotonic() + grace_seconds
+    while True:
+        try:
+            pid, _ = os.waitpid(-1, os.WNOHANG)
+        except ChildProcessError:
+            return
+        if pid:
+            continue
+        if time.monotonic() > deadline:
+            for child in _children():
+                os.kill(child, signal.SIGKILL)
+        time.sleep(_POLL_SECONDS)
+
+
+def _children() -> list[int]:
+    own = str(os.getpid())
+    found = []
+    for entry in os.listdir("/proc"):
+        if entry.isdigit():
+            try:
+                with open(f"/proc/{entry}/stat", encoding="utf-8", errors="replace") as file:
+                    state, parent = file.read().rpartition(")")[2].split()[:2]
+            except OSError:
+                continue
+            if parent == own and state != "Z":
+                found.append(int(entry))
+    return found
+
+
+def _ends_with_parent(on_orphaned: signal.Signals) -> Callable[[], None] | None:
+    if sys.platform != "linux":
+        return None
+    prctl = ctypes.CDLL(None).prctl
+    parent = os.getpid()
+
+    def in_child() -> None:
+        prctl(_PR_SET_PDEATHSIG, int(on_orphaned), 0, 0, 0)
+        if os.getppid() != parent:
+            os._exit(1)
+
+    return in_child

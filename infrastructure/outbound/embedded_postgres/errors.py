@@ -1,0 +1,71 @@
+"""What a caller of the embedded server is told when it cannot run, and what to do about it."""
+
+import errno
+import os
+import re
+from pathlib import Path
+
+_DISK_FULL = ("No space left on device", "Disk quota exceeded", "Check free disk space")
+_NOT_WRITABLE = ("Read-only file system", "Permission denied", "Operation not permitted")
+_PREFIX = re.compile(r"^.*?\d{4}-\d\d-\d\d \S+ \S+ \[\d+\] ")
+_WAY_OUT = "choose another directory with --data-dir, or use another server with --database-url"
+_REASON_CHARS_MAX = 600
+
+
+class EmbeddedPostgresError(Exception):
+    """The embedded server cannot run. The message names the cause and the next step."""
+
+
+def from_os_error(error: OSError, home: Path) -> EmbeddedPostgresError:
+    """Explain a system error met while `home` was prepared."""
+    if error.errno in (errno.ENOSPC, errno.EDQUOT):
+        return disk_full(home)
+    where = os.fsdecode(error.filename) if error.filename is not None else str(home)
+    text = error.strerror or str(error)
+    if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
+        return not_writable(where, text)
+    return EmbeddedPostgresError(f"the embedded PostgreSQL cannot use {where} ({text}): {_WAY_OUT}")
+
+
+def from_output(doing: str, output: str, home: Path, log: Path) -> EmbeddedPostgresError:
+    """Explain why initdb or the server ended, from the lines that it wrote."""
+    if any(text in output for text in _DISK_FULL):
+        return disk_full(home)
+    reason = _reason(output) or "it gave no reason"
+    if any(text in reason for text in _NOT_WRITABLE):
+        return not_writable(str(home), reason)
+    return EmbeddedPostgresError(
+        f"the embedded PostgreSQL could not {doing}: {reason} (log: {log}). "
+        f"Correct the cause and start again, or {_WAY_OUT}"
+    )
+
+
+def disk_full(home: Path) -> EmbeddedPostgresError:
+    """The message for a full disk, with what is left on it."""
+    try:
+        disk = os.statvfs(home)
+        left = f"{disk.f_bavail * disk.f_frsize / 1_000_000:.1f} MB free"
+    except OSError:
+        left = "how much is free is unknown"
+    return EmbeddedPostgresError(
+        f"no space left on the disk that holds {home} ({left}; a new database takes about 50 MB): "
+        f"free some, or {_WAY_OUT}"
+    )
+
+
+def not_writable(where: str, reason: str) -> EmbeddedPostgresError:
+    """The message for a place that cannot be written to."""
+    return EmbeddedPostgresError(
+        f"{where} is not writable for user id {os.geteuid()} ({reason}): "
+        f"give that user the directory, or {_WAY_OUT}"
+    )
+
+
+def _reason(output: str) -> str:
+    """The last fatal line; a configuration error is named by the lines in front of it."""
+    lines = [_PREFIX.sub("", line.strip()) for line in output.splitlines() if line.strip()]
+    for at in range(len(lines) - 1, -1, -1):
+        if lines[at].startswith(("FATAL:", "PANIC:", "initdb: error:")):
+            first = max(0, at - 3) if "configuration file" in lines[at] else at
+            return "; ".join(lines[first : at + 1])[-_REASON_CHARS_MAX:]
+    return "; ".join(lines[-2:])[-_REASON_CHARS_MAX:]

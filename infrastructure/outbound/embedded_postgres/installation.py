@@ -1,0 +1,110 @@
+"""Everything that must be in place before the server can be started."""
+
+import contextlib
+import os
+import shutil
+import stat
+from dataclasses import dataclass
+from pathlib import Path
+
+from infrastructure.outbound.embedded_postgres import account as accounts
+from infrastructure.outbound.embedded_postgres import binaries, data_directory
+from infrastructure.outbound.embedded_postgres.account import Account
+from infrastructure.outbound.embedded_postgres.binaries import Programs
+from infrastructure.outbound.embedded_postgres.bounded_log import BoundedLog
+from infrastructure.outbound.embedded_postgres.errors import EmbeddedPostgresError
+from infrastructure.outbound.embedded_postgres.layout import Home
+
+# Holds copied programs of homes that cannot be entered, while their servers run; never data.
+_SHARED_PLACE = Path("/var/lib/spawnlog-postgresql")
+
+
+@dataclass(frozen=True)
+class Installation:
+    """A server that can be started: where it lies and as whom it runs.
+
+    `by_path` is False when the account cannot reach the home by its path.
+    """
+
+    home: Home
+    account: Account
+    programs: Programs
+    by_path: bool
+
+    def remove_what_lies_outside(self) -> None:
+        """Remove the directory of the socket and the copied programs that are not in the home."""
+        if not self.home.sockets_are_inside:
+            shutil.rmtree(self.home.sockets, ignore_errors=True)
+        shared = _SHARED_PLACE / self.home.name
+        if shared in self.programs.directory.parents:
+            shutil.rmtree(shared, ignore_errors=True)
+            with contextlib.suppress(OSError):
+                _SHARED_PLACE.rmdir()
+
+
+def prepare(home: Home, directories: list[Path], lock: int, log: BoundedLog) -> Installation:
+    """Choose the account and the programs, and make what is missing, the data included.
+
+    `lock` is the descriptor of the server lock, which whatever is started keeps. Raises
+    EmbeddedPostgresError or OSError.
+    """
+    account = accounts.choose(home.data)
+    data_major = data_directory.major_version(home.data)
+    programs = binaries.choose(directories, data_major)
+    if account.switch and home.root.stat().st_uid == os.geteuid():
+        home.root.chmod(0o711)
+    by_path = accounts.may_enter(account, home.root)
+    if not by_path and not data_directory.can_be_seen_by_descriptor():
+        raise EmbeddedPostgresError(
+            f"PostgreSQL does not run as root, and the user that runs it instead cannot enter "
+            f"{home.root}: choose a directory that everybody can enter with --data-dir, or run as "
+            "an ordinary user"
+        )
+    programs = _runnable(programs, account, home, by_path)
+    installed = Installation(home, account, programs, by_path)
+    try:
+        if data_major is None:
+            data_directory.create(home, programs, account, by_path, lock, log)
+        _make_socket_directory(home.sockets, account)
+    except BaseException:
+        installed.remove_what_lies_outside()
+        raise
+    return installed
+
+
+def _runnable(programs: Programs, account: Account, home: Home, by_path: bool) -> Programs:
+    """The programs, or a copy of them where the account cannot execute them."""
+    if accounts.may_run(account, programs.directory / "initdb"):
+        return programs
+    if by_path:
+        copied = binaries.copy_into(programs, home.root)
+    else:
+        place = _SHARED_PLACE / home.name
+        place.mkdir(parents=True, exist_ok=True)
+        _SHARED_PLACE.chmod(0o755)
+        place.chmod(0o755)
+        copied = binaries.copy_into(programs, place)
+    if not accounts.may_run(account, copied.directory / "initdb"):
+        raise EmbeddedPostgresError(
+            f"the user that runs PostgreSQL instead of root can execute it neither in "
+            f"{programs.directory} nor in {copied.directory}: run as an ordinary user, or use "
+            "another server with --database-url"
+        )
+    return copied
+
+
+def _make_socket_directory(path: Path, account: Account) -> None:
+    """Make the directory of the socket for the account alone, empty."""
+    with contextlib.suppress(FileExistsError):
+        path.mkdir(mode=0o700)
+    found = path.lstat()
+    if not stat.S_ISDIR(found.st_mode) or found.st_uid not in (account.uid, os.geteuid()):
+        raise EmbeddedPostgresError(
+            f"{path} belongs to another user and cannot hold the socket of the embedded "
+            "PostgreSQL: remove it, or choose another directory with --data-dir"
+        )
+    for left in path.iterdir():
+        left.unlink()
+    path.chmod(0o700)
+    if account.switch:
+        os.chown(path, account.uid, account.gid)

@@ -1,0 +1,203 @@
+"""A batch of submissions decided one after another: pure, from loaded facts to rows to write."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from application.envelope import WRITER_VERSION, Envelope, Provenance
+from application.ports.event_log import (
+    AlreadyReserved,
+    Answer,
+    Content,
+    ContentKey,
+    Decision,
+    LaneFacts,
+    LaneQuery,
+    Reservation,
+    Reserved,
+    Submission,
+    World,
+)
+from application.projections.fold import Fold
+from domain.refusals import CorruptHistory
+from domain.run.state import Run
+from domain.session.state import Session
+from domain.stamp import Stamp
+from domain.stream import CONFIG_STREAM, run_id_of
+from infrastructure.outbound.log.chain import chain_hash
+from infrastructure.outbound.log.mapper import EventMapper
+
+ReservationKey = tuple[str, str, str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """What the first round trip brought, all of it read under the lock."""
+
+    position: int
+    recorded_at: datetime
+    chain_hash: bytes
+    now: datetime
+    runs: tuple[Run, ...]
+    sessions: tuple[Session, ...]
+    config_version: int
+    reserved: dict[ReservationKey, Reserved]
+    lanes: dict[LaneQuery, LaneFacts]
+
+
+@dataclass(frozen=True, slots=True)
+class StoredRow:
+    """An event's envelope and its stored bytes."""
+
+    envelope: Envelope
+    state: bytes
+
+
+@dataclass(slots=True)
+class IdempotencyWrites:
+    """Records to insert (with their answer, if already known) and answers to fill in, by run."""
+
+    inserts: list[tuple[Reservation, UUID | None, Answer | None]] = field(default_factory=list)
+    answers: dict[UUID, Answer] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class Outcome:
+    """What came of one submission: a result with its position, or the error it raised."""
+
+    result: Any = None
+    position: int = 0
+    streams: tuple[str, ...] = ()
+    error: BaseException | None = None
+
+
+class Batch:
+    """Decides submissions in order, carrying the state each leaves for the next."""
+
+    def __init__(self, loaded: Loaded, mapper: EventMapper, new_id: Callable[[], UUID]) -> None:
+        self._loaded = loaded
+        self._mapper = mapper
+        self._new_id = new_id
+        self.fold = Fold(loaded.runs, loaded.sessions)
+        self.recorded_at = max(loaded.recorded_at, loaded.now)
+        self.position = loaded.position
+        self.chain_hash = loaded.chain_hash
+        self.events: list[StoredRow] = []
+        self.contents: list[Content] = []
+        self.keys: list[ContentKey] = []
+        self.idempotency = IdempotencyWrites()
+        self._reserved = dict(loaded.reserved)
+        self._config_version = loaded.config_version
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether there is nothing to write."""
+        idempotency = self.idempotency
+        return not (self.events or self.contents or idempotency.inserts or idempotency.answers)
+
+    def decide(self, submission: Submission[Any]) -> Outcome:
+        """Decide one submission and take its changes in.
+
+        A rejection or a failing decision leaves everything as it was. `CorruptHistory` is raised,
+        not returned: then the batch is not usable any more.
+        """
+        reservation = submission.reservation
+        key = reservation_key(reservation) if reservation else None
+        try:
+            if key is not None and key in self._reserved:
+                raise AlreadyReserved(self._reserved[key])
+            decision = submission.decide(self._world(submission))
+        except CorruptHistory:
+            raise
+        except Exception as error:
+            return Outcome(error=error)
+        self._record(submission, decision)
+        self.contents.extend(decision.contents)
+        self.keys.extend(decision.keys)
+        self._note_idempotency(submission, decision)
+        changed = tuple(stream for stream, _ in decision.changes)
+        return Outcome(decision.result, self.position, (*submission.streams, *changed))
+
+    def _world(self, submission: Submission[Any]) -> World:
+        lane = self._loaded.lanes.get(submission.lane) if submission.lane else None
+        if lane is not None:
+            # Runs in line may have been changed by an earlier submission of this batch.
+            fresh = tuple(self.fold.runs.get(run.run_id, run) for run in lane.next)
+            lane = LaneFacts(lane.running, fresh)
+        return World(
+            runs=self.fold.runs,
+            sessions=self.fold.sessions,
+            now=self.recorded_at,
+            lane=lane,
+            config_version=self._config_version,
+        )
+
+    def _record(self, submission: Submission[Any], decision: Decision[Any]) -> None:
+        last = self.position + len(decision.changes)
+        name = self._mapper.store
+        for stream, event in decision.changes:
+            version = self._next_version(stream)
+            stored = name(stream, version, event)
+            type_name, _, type_version = stored.topic.rpartition(":")
+            position = self.position + 1
+            envelope = Envelope(
+                position=position,
+                stream=stream,
+                version=version,
+                type=type_name,
+                type_version=int(type_version),
+                recorded_at=self.recorded_at,
+                occurred_at=self._loaded.now,
+                event_id=self._new_id(),
+                command_id=submission.command_id,
+                provenance=self._provenance(submission, stream),
+                writer_version=WRITER_VERSION,
+                append_last=last,
+                chain_hash=b"",
+            )
+            digest = chain_hash(self.chain_hash, envelope, stored.state)
+            stamp = Stamp(position, version, self.recorded_at, envelope.event_id)
+            self.fold.apply(stream, event, stamp)
+            self.position, self.chain_hash = position, digest
+            self.events.append(StoredRow(replace(envelope, chain_hash=digest), stored.state))
+
+    def _provenance(self, submission: Submission[Any], stream: str) -> Provenance:
+        """An append may be about several runs: each event names its own run and tree."""
+        run_id = run_id_of(stream)
+        if run_id is None or run_id == submission.provenance.run_id:
+            return submission.provenance
+        run = self.fold.runs.get(run_id)
+        if run is None:
+            return replace(submission.provenance, run_id=run_id)
+        return replace(
+            submission.provenance,
+            run_id=run_id,
+            correlation=run.requester.root_session_key,
+            causation=run.last_event_id,
+        )
+
+    def _next_version(self, stream: str) -> int:
+        if stream == CONFIG_STREAM:
+            self._config_version += 1
+            return self._config_version
+        return self.fold.version_of(stream) + 1
+
+    def _note_idempotency(self, submission: Submission[Any], decision: Decision[Any]) -> None:
+        if submission.reservation is not None:
+            key = reservation_key(submission.reservation)
+            self.idempotency.inserts.append(
+                (submission.reservation, decision.reserve_run, decision.answer)
+            )
+            self._reserved[key] = Reserved(
+                submission.reservation.fingerprint, decision.reserve_run, decision.answer
+            )
+        if decision.run_answer is not None:
+            run_id, answer = decision.run_answer
+            self.idempotency.answers[run_id] = answer
+
+
+def reservation_key(reservation: Reservation) -> ReservationKey:
+    """What makes two requests the same request."""
+    return (reservation.token, reservation.method, reservation.path, reservation.key)

@@ -1,0 +1,54 @@
+"""Connections to the database, as the log needs them."""
+
+import contextlib
+from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import Any
+
+import psycopg
+from psycopg.rows import TupleRow
+from psycopg_pool import AsyncConnectionPool, PoolTimeout
+
+from application.ports.event_log import LogUnavailable
+
+Connection = psycopg.AsyncConnection[TupleRow]
+Connect = Callable[[], Awaitable[Connection]]
+
+CONNECT_TIMEOUT_SECONDS = 10
+LOCK_TIMEOUT_MS = 10_000
+STATEMENT_TIMEOUT_MS = 30_000
+IDLE_IN_TRANSACTION_TIMEOUT_MS = 5_000
+
+
+@contextlib.asynccontextmanager
+async def borrowed(pool: AsyncConnectionPool[Connection]) -> AsyncIterator[Connection]:
+    """A pooled connection; when the database is away, `LogUnavailable` says so."""
+    try:
+        async with pool.connection() as connection:
+            yield connection
+    except (psycopg.OperationalError, psycopg.InterfaceError, PoolTimeout) as error:
+        raise LogUnavailable("the database is away; ask again in a moment") from error
+
+
+class UnknownFormat(Exception):
+    """The log is of a format that this program does not know."""
+
+
+async def open_connection(conninfo: str, *, application: str, **settings: Any) -> Connection:
+    """A connection outside any transaction, with limits on what it may wait for."""
+    connection = await psycopg.AsyncConnection.connect(
+        conninfo,
+        autocommit=True,
+        connect_timeout=CONNECT_TIMEOUT_SECONDS,
+        application_name=f"spawnlog {application}",
+        keepalives_idle=5,
+        keepalives_interval=2,
+        keepalives_count=3,
+        **settings,
+    )
+    await connection.execute(
+        f"SET lock_timeout = {LOCK_TIMEOUT_MS};"
+        f" SET statement_timeout = {STATEMENT_TIMEOUT_MS};"
+        f" SET idle_in_transaction_session_timeout = {IDLE_IN_TRANSACTION_TIMEOUT_MS};"
+        " SET timezone = 'UTC'; SET synchronous_commit = on; SET jit = off"
+    )
+    return connection

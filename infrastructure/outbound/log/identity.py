@@ -1,0 +1,52 @@
+"""Which log this is, and whether this server may work on it."""
+
+from dataclasses import dataclass
+from uuid import UUID
+
+from domain.event_types import LOG_FORMAT
+from infrastructure.failures import UserError
+from infrastructure.outbound.log.connections import Connection
+from infrastructure.outbound.log.rebuilding import stale_projections
+
+
+@dataclass(frozen=True, slots=True)
+class LogIdentity:
+    """The log's id and the schema it lives in."""
+
+    log_id: UUID
+    schema: str
+
+
+async def identify(connection: Connection, storage_home: str) -> LogIdentity:
+    """Look whose log it is. `storage_home` is the id of the data directory: a log's transcripts
+    are in one directory, so all its servers share it.
+
+    `UserError` when the log is of a newer format, of another data directory, or when its
+    projections are of another version than this program makes.
+    """
+    await connection.execute(
+        "UPDATE log_head SET storage_home = %s WHERE storage_home IS NULL", [storage_home]
+    )
+    row = await (
+        await connection.execute(
+            "SELECT log_id, current_schema(), format, storage_home FROM log_head"
+        )
+    ).fetchone()
+    if row is None:
+        raise UserError("the log has no head; restore it from a backup")
+    if row[2] > LOG_FORMAT:
+        raise UserError(
+            f"the log has format {row[2]} and this program knows {LOG_FORMAT};"
+            " install a newer spawnlog"
+        )
+    if row[3] != storage_home:
+        raise UserError(
+            "this log belongs to another data directory, where its transcripts are; start with"
+            " that one (--data-dir)"
+        )
+    stale = await stale_projections(connection)
+    if stale:
+        raise UserError(
+            f"the rows of {', '.join(stale)} are of another version; run `spawnlog log rebuild`"
+        )
+    return LogIdentity(row[0], row[1])

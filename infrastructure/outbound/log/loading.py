@@ -1,0 +1,133 @@
+"""The first round trip of a batch: the lock, the head, and every state the batch names."""
+
+from collections.abc import Sequence
+from typing import Any
+from uuid import UUID
+
+from psycopg import AsyncCursor
+
+from application.ports.event_log import Answer as StoredAnswer
+from application.ports.event_log import LaneFacts, LaneQuery, Reserved, Submission
+from application.projections.fold import FOREVER
+from domain.event_types import LOG_FORMAT
+from domain.run.state import Run
+from domain.session.state import Session
+from domain.stream import run_id_of, session_key_of
+from infrastructure.outbound.log.batch import Loaded, ReservationKey, reservation_key
+from infrastructure.outbound.log.connections import Connection, UnknownFormat
+from infrastructure.outbound.log.mapper import payload_object
+
+LOCK_CLASS = 0x53504C47
+"""First half of the advisory lock's key; the second is the schema, so that two logs in one
+database do not wait for each other."""
+
+LOCK = f"SELECT pg_advisory_xact_lock({LOCK_CLASS}, hashtext(current_schema()))"
+# The head is read by a statement of its own: one that starts after the lock is held.
+HEAD = (
+    "SELECT position, recorded_at, chain_hash, format, clock_timestamp(),"
+    " (SELECT coalesce(max(version), 0) FROM events WHERE stream = 'log:config')"
+    " FROM log_head"
+)
+RUNS = f"SELECT state::text FROM runs WHERE run_id = ANY(%b::uuid[]) AND to_position = {FOREVER}"
+SESSIONS = (
+    "SELECT state::text FROM sessions"
+    f" WHERE session_key = ANY(%b::text[]) AND to_position = {FOREVER}"
+)
+RESERVED = (
+    "SELECT token, method, path, key, fingerprint, run_id, kind, body FROM idempotency"
+    " WHERE key = ANY(%b::text[])"
+)
+LANE_RUNNING = (
+    "SELECT count(*) FROM runs WHERE lane = %b AND lane_depth = %b AND holder IS NOT NULL"
+    f" AND to_position = {FOREVER}"
+)
+LANE_NEXT = (
+    "SELECT state::text FROM runs WHERE lane = %b AND lane_depth = %b AND holder IS NULL"
+    f" AND to_position = {FOREVER} AND stage = 'queued' ORDER BY queued_position LIMIT %b"
+)
+
+
+async def load(connection: Connection, submissions: Sequence[Submission[Any]]) -> Loaded:
+    """Begin the transaction, take the lock and read. The transaction is left open."""
+    run_ids, session_keys = _streams(submissions)
+    keys = [one.reservation.key for one in submissions if one.reservation]
+    lane_queries = {one.lane for one in submissions if one.lane}
+    async with connection.pipeline():
+        await connection.execute("BEGIN")
+        await connection.execute(LOCK)
+        head = await connection.execute(HEAD)
+        runs = await connection.execute(RUNS, [run_ids]) if run_ids else None
+        sessions = await connection.execute(SESSIONS, [session_keys]) if session_keys else None
+        reserved = await connection.execute(RESERVED, [keys]) if keys else None
+        lanes = {query: await _ask_lane(connection, query) for query in lane_queries}
+    row = await head.fetchone()
+    assert row is not None
+    if row[3] > LOG_FORMAT:
+        raise UnknownFormat(
+            f"the log has format {row[3]} and this program knows {LOG_FORMAT};"
+            " install a newer spawnlog"
+        )
+    lane_facts = {query: await _lane_facts(*cursors) for query, cursors in lanes.items()}
+    known = tuple(Run.model_validate_json(one[0]) for one in await _rows(runs))
+    named = {run.run_id for run in known}
+    in_line = (run for facts in lane_facts.values() for run in facts.next)
+    return Loaded(
+        position=row[0],
+        recorded_at=row[1],
+        chain_hash=row[2],
+        now=row[4],
+        runs=(*known, *(run for run in in_line if run.run_id not in named)),
+        sessions=tuple(Session.model_validate_json(one[0]) for one in await _rows(sessions)),
+        config_version=row[5],
+        reserved=_reserved(await _rows(reserved), submissions),
+        lanes=lane_facts,
+    )
+
+
+def _streams(submissions: Sequence[Submission[Any]]) -> tuple[list[UUID], list[str]]:
+    runs: set[UUID] = set()
+    sessions: set[str] = set()
+    for submission in submissions:
+        for stream in submission.streams:
+            run_id = run_id_of(stream)
+            key = session_key_of(stream)
+            if run_id is not None:
+                runs.add(run_id)
+            elif key is not None:
+                sessions.add(key)
+    return list(runs), list(sessions)
+
+
+async def _ask_lane(
+    connection: Connection, query: LaneQuery
+) -> tuple[AsyncCursor[Any], AsyncCursor[Any]]:
+    return (
+        await connection.execute(LANE_RUNNING, [query.lane, query.depth]),
+        await connection.execute(LANE_NEXT, [query.lane, query.depth, query.take]),
+    )
+
+
+async def _lane_facts(running: AsyncCursor[Any], following: AsyncCursor[Any]) -> LaneFacts:
+    count = await running.fetchone()
+    assert count is not None
+    runs = tuple(Run.model_validate_json(row[0]) for row in await following.fetchall())
+    return LaneFacts(count[0], runs)
+
+
+async def _rows(cursor: AsyncCursor[Any] | None) -> list[Any]:
+    return await cursor.fetchall() if cursor is not None else []
+
+
+def _reserved(
+    rows: Sequence[Any], submissions: Sequence[Submission[Any]]
+) -> dict[ReservationKey, Reserved]:
+    asked = {reservation_key(one.reservation) for one in submissions if one.reservation}
+    found: dict[ReservationKey, Reserved] = {}
+    for token, method, path, key, fingerprint, run_id, kind, body in rows:
+        name = (token, method, path, key)
+        if name in asked:
+            answer = None
+            if kind is not None:
+                answer = StoredAnswer(kind, payload_object(body.encode()))
+            found[name] = Reserved(bytes(fingerprint), run_id, answer)
+    return found

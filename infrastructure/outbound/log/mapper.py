@@ -1,0 +1,59 @@
+"""Between events and stored bytes, by eventsourcing's mapper and our registry of types.
+
+The library's own mapper names classes in stored rows and imports what a row names. Ours stores
+`Name:version` from the closed registry, so a row can never name code.
+"""
+
+from typing import cast
+
+import orjson
+from eventsourcing.persistence import JSONTranscoder, Mapper, StoredEvent
+
+from domain.event_types import EVENT_TYPES, TYPE_OF, AnyEvent
+from domain.refusals import CorruptHistory
+
+
+class EventMapper(Mapper[str]):
+    """Events to stored events and back; compression and cipher as in eventsourcing."""
+
+    def __init__(self) -> None:
+        super().__init__(JSONTranscoder())
+
+    def store(self, stream: str, version: int, event: AnyEvent) -> StoredEvent:
+        """The event as it is stored: JSON with camelCase names."""
+        name, number = TYPE_OF[type(event)]
+        state = event.model_dump_json().encode()
+        if self.compressor:
+            state = self.compressor.compress(state)
+        if self.cipher:
+            state = self.cipher.encrypt(state)
+        return StoredEvent(stream, version, f"{name}:{number}", state)
+
+    def load(self, stored: StoredEvent) -> AnyEvent:
+        """The event of stored bytes. `CorruptHistory` when its type or shape is unknown."""
+        name, _, number = stored.topic.rpartition(":")
+        cls = EVENT_TYPES.get((name, int(number)))
+        if cls is None:
+            raise CorruptHistory(
+                f"event type {stored.topic} is unknown here; this log needs a newer spawnlog"
+            )
+        try:
+            return cast("AnyEvent", cls.model_validate_json(self.payload(stored.state)))
+        except ValueError as error:
+            raise CorruptHistory(
+                f"version {stored.originator_version} of {stored.originator_id} is not a"
+                f" {stored.topic}: {error}"
+            ) from error
+
+    def payload(self, state: bytes) -> bytes:
+        """The JSON text of stored bytes."""
+        if self.cipher:
+            state = self.cipher.decrypt(state)
+        if self.compressor:
+            state = self.compressor.decompress(state)
+        return state
+
+
+def payload_object(payload: bytes) -> dict[str, object]:
+    """The JSON object of a payload."""
+    return cast("dict[str, object]", orjson.loads(payload))

@@ -1,0 +1,91 @@
+"""The log of one database schema: writer, readers and tail together."""
+
+from collections.abc import Callable, Sequence
+from typing import TypeVar
+from uuid import UUID
+
+from psycopg_pool import AsyncConnectionPool
+
+from application.envelope import RecordedEvent
+from application.ports.event_log import Appended, Submission
+from infrastructure.outbound.log.connections import Connect, Connection, borrowed
+from infrastructure.outbound.log.mapper import EventMapper
+from infrastructure.outbound.log.reading import read_events
+from infrastructure.outbound.log.tail import LogTail
+from infrastructure.outbound.log.writer import LogWriter
+
+T = TypeVar("T")
+
+
+class PostgresLog:
+    """Implements `EventLog`. `connect` opens connections, `pool` is for reading."""
+
+    def __init__(
+        self,
+        connect: Connect,
+        pool: AsyncConnectionPool[Connection],
+        *,
+        log_id: UUID,
+        schema: str,
+        new_id: Callable[[], UUID],
+    ) -> None:
+        channel = channel_of(schema)
+        self._log_id = log_id
+        self._pool = pool
+        self._mapper = EventMapper()
+        self.tail = LogTail(connect, channel=channel)
+        self._writer = LogWriter(connect, channel=channel, new_id=new_id, on_append=self.tail.hint)
+
+    @property
+    def log_id(self) -> UUID:
+        """Which log this is."""
+        return self._log_id
+
+    async def start(self) -> None:
+        """Begin to follow and to write."""
+        await self.tail.start()
+        await self._writer.start()
+
+    async def close(self) -> None:
+        """Write what was submitted, then stop."""
+        await self._writer.close()
+        await self.tail.close()
+
+    async def submit(self, submission: Submission[T]) -> Appended[T]:
+        """Decide and record."""
+        return await self._writer.submit(submission)
+
+    async def head(self) -> int:
+        """The last position."""
+        async with borrowed(self._pool) as connection:
+            row = await (await connection.execute("SELECT position FROM log_head")).fetchone()
+        assert row is not None
+        return int(row[0])
+
+    async def read(
+        self,
+        *,
+        after: int = 0,
+        limit: int,
+        types: Sequence[str] = (),
+        run_id: UUID | None = None,
+        correlations: Sequence[str] | None = None,
+        until: int | None = None,
+    ) -> Sequence[RecordedEvent]:
+        """Events in order of position."""
+        async with borrowed(self._pool) as connection:
+            return await read_events(
+                connection,
+                self._mapper,
+                after=after,
+                limit=limit,
+                until=until,
+                types=types,
+                run_id=run_id,
+                correlations=correlations,
+            )
+
+
+def channel_of(schema: str) -> str:
+    """The name of the notifications of a log in `schema`."""
+    return f"spawnlog_{schema}"[:60]

@@ -1,0 +1,209 @@
+"""The writer: one a process. It takes what has gathered, decides it under the lock, commits once.
+
+There is no linger: while one batch commits, the next one gathers. A connection lost at the commit
+leaves its fate open, so the writer looks whether the batch's last event is there before it tells
+anybody anything or decides again.
+"""
+
+import asyncio
+import contextlib
+import logging
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, TypeVar
+from uuid import UUID
+
+import psycopg
+
+from application.ports.event_log import Appended, LogUnavailable, Submission
+from domain.refusals import CorruptHistory
+from domain.stream import run_id_of, session_key_of
+from infrastructure.outbound.log.batch import Batch, Outcome
+from infrastructure.outbound.log.connections import Connect, Connection
+from infrastructure.outbound.log.loading import load
+from infrastructure.outbound.log.mapper import EventMapper
+from infrastructure.outbound.log.storing import store
+
+T = TypeVar("T")
+
+BATCH_SUBMISSIONS_MAX = 64
+QUEUE_SUBMISSIONS_MAX = 10_000
+RECONNECT_ATTEMPTS_MAX = 40
+RECONNECT_PAUSE_SECONDS = 0.25
+
+_log = logging.getLogger("spawnlog.log")
+
+
+@dataclass(slots=True)
+class _Waiting:
+    submission: Submission[Any]
+    future: asyncio.Future[Appended[Any]]
+
+
+class LogWriter:
+    """Batches submissions into appends. `on_append` hears of each new head, after the commit."""
+
+    def __init__(
+        self,
+        connect: Connect,
+        *,
+        channel: str,
+        new_id: Callable[[], UUID],
+        on_append: Callable[[int], None],
+        mapper: EventMapper | None = None,
+    ) -> None:
+        self._connect = connect
+        self._channel = channel
+        self._new_id = new_id
+        self._on_append = on_append
+        self._mapper = mapper or EventMapper()
+        self._queue: deque[_Waiting] = deque()
+        self._gathered = asyncio.Event()
+        self._connection: Connection | None = None
+        self._task: asyncio.Task[None] | None = None
+        self._closing = False
+
+    async def start(self) -> None:
+        """Connect and begin to write."""
+        self._connection = await self._connect()
+        self._task = asyncio.create_task(self._write_on(), name="log writer")
+
+    async def close(self) -> None:
+        """Write what was submitted, then stop."""
+        self._closing = True
+        self._gathered.set()
+        if self._task is not None:
+            await self._task
+        if self._connection is not None:
+            await self._connection.close()
+
+    async def submit(self, submission: Submission[T]) -> Appended[T]:
+        """Queue a submission and wait until it is decided and durable."""
+        if self._closing:
+            raise LogUnavailable("the service is stopping; ask again in a moment")
+        if len(self._queue) >= QUEUE_SUBMISSIONS_MAX:
+            raise LogUnavailable("the log is overloaded; ask again in a moment")
+        future: asyncio.Future[Appended[Any]] = asyncio.get_running_loop().create_future()
+        self._queue.append(_Waiting(submission, future))
+        self._gathered.set()
+        return await future
+
+    async def _write_on(self) -> None:
+        while True:
+            await self._gathered.wait()
+            if not self._queue:
+                if self._closing:
+                    return
+                self._gathered.clear()
+                continue
+            taken = [
+                self._queue.popleft() for _ in range(min(len(self._queue), BATCH_SUBMISSIONS_MAX))
+            ]
+            try:
+                await self._write(taken)
+            except Exception as error:
+                _log.exception("a batch of %d submissions failed", len(taken))
+                await self._roll_back()
+                for waiting in taken:
+                    _fail(waiting, error)
+
+    async def _write(self, taken: list[_Waiting]) -> None:
+        try:
+            await self._write_or_reconnect(taken)
+        except (psycopg.DataError, psycopg.IntegrityError, CorruptHistory) as error:
+            await self._roll_back()
+            if len(taken) == 1:
+                _log.error("a submission cannot be recorded: %s", error)
+                _fail(taken[0], error)
+                return
+            # One submission spoils the batch: each one alone, so that it hurts only its caller.
+            for waiting in taken:
+                await self._write([waiting])
+
+    async def _write_or_reconnect(self, taken: list[_Waiting]) -> None:
+        batch: Batch | None = None
+        outcomes: list[Outcome] = []
+        for attempt in range(RECONNECT_ATTEMPTS_MAX):
+            try:
+                connection = await self._connected()
+                if batch is not None and await self._is_recorded(connection, batch):
+                    break
+                batch, outcomes = await self._decide(connection, taken)
+                if batch.is_empty:
+                    await connection.execute("ROLLBACK")
+                else:
+                    await store(connection, batch, self._channel)
+                break
+            except (psycopg.OperationalError, psycopg.InterfaceError) as error:
+                await self._disconnect()
+                if attempt == 0:
+                    _log.warning("the database is away: %s", str(error).strip())
+                await asyncio.sleep(RECONNECT_PAUSE_SECONDS)
+        else:
+            for waiting in taken:
+                _fail(waiting, LogUnavailable("the database is away; ask again in a moment"))
+            return
+        assert batch is not None
+        if batch.events:
+            self._on_append(batch.position)
+        for waiting, outcome in zip(taken, outcomes, strict=True):
+            _answer(waiting, outcome, batch)
+
+    async def _decide(
+        self, connection: Connection, taken: list[_Waiting]
+    ) -> tuple[Batch, list[Outcome]]:
+        loaded = await load(connection, [waiting.submission for waiting in taken])
+        batch = Batch(loaded, self._mapper, self._new_id)
+        return batch, [batch.decide(waiting.submission) for waiting in taken]
+
+    async def _is_recorded(self, connection: Connection, batch: Batch) -> bool:
+        """Whether a batch whose commit was not confirmed is in the log after all."""
+        if not batch.events:
+            return False
+        cursor = await connection.execute(
+            "SELECT chain_hash FROM events WHERE position = %s", [batch.position]
+        )
+        row = await cursor.fetchone()
+        return row is not None and bytes(row[0]) == batch.chain_hash
+
+    async def _connected(self) -> Connection:
+        if self._connection is None or self._connection.closed:
+            self._connection = await self._connect()
+        return self._connection
+
+    async def _disconnect(self) -> None:
+        if self._connection is not None:
+            with contextlib.suppress(psycopg.Error):
+                await self._connection.close()
+            self._connection = None
+
+    async def _roll_back(self) -> None:
+        try:
+            connection = await self._connected()
+            await connection.execute("ROLLBACK")
+        except psycopg.Error:
+            await self._disconnect()
+
+
+def _fail(waiting: _Waiting, error: BaseException) -> None:
+    if not waiting.future.done():
+        waiting.future.set_exception(error)
+
+
+def _answer(waiting: _Waiting, outcome: Outcome, batch: Batch) -> None:
+    if waiting.future.done():
+        return
+    if outcome.error is not None:
+        waiting.future.set_exception(outcome.error)
+        return
+    runs = {}
+    sessions = {}
+    for stream in outcome.streams:
+        run_id = run_id_of(stream)
+        key = session_key_of(stream)
+        if run_id is not None and run_id in batch.fold.runs:
+            runs[run_id] = batch.fold.runs[run_id]
+        elif key is not None and key in batch.fold.sessions:
+            sessions[key] = batch.fold.sessions[key]
+    waiting.future.set_result(Appended(outcome.result, outcome.position, runs, sessions))

@@ -1,0 +1,166 @@
+"""Ends every process below this one, whatever it does to get away.
+
+This process has adopted the orphans below it (`parenthood.py`), so a descendant whose parent ended
+is its child, and "no child left" means "no descendant left". Children are struck by number: their
+numbers cannot be used again before we reap them. So are their process groups, in which the kernel
+lets no fork slip past a signal. A deeper descendant is struck through a pidfd, checked first.
+
+Against processes that fork faster than they are found, all descendants are stopped before they are
+killed: a stopped process keeps its place in the process table, so that a fork bomb runs into the
+limit on processes instead of refilling the places of the dead.
+"""
+
+import contextlib
+import os
+import signal
+import sys
+import time
+from collections.abc import Callable, Collection
+
+FREEZE_EVERY_ROUNDS = 4
+FREEZE_PASSES_MAX = 12
+PAUSE_SECONDS_MAX = 0.005
+
+
+def end_children(
+    seconds_max: float,
+    reaped: Callable[[int, int], None],
+    spared: Collection[int] = (),
+) -> list[int]:
+    """Kills and reaps all descendants but the children `spared` and what is below them.
+
+    `reaped` is told the pid and wait status of each child, spared ones included. Returns the pids
+    that are still there after `seconds_max`: they may not be killed by this user, or hang in the
+    kernel.
+    """
+    deadline = time.monotonic() + seconds_max
+    struck: set[int] = set()
+    rounds = 0
+    pause = 0.0001
+
+    def note(pid: int, status: int) -> None:
+        struck.discard(pid)
+        reaped(pid, status)
+
+    while True:
+        if not reap(note):
+            return []
+        here = [pid for pid in children() if pid not in spared]
+        if not here and spared:
+            return []
+        if time.monotonic() > deadline:
+            return here
+        fresh = [pid for pid in here if pid not in struck]
+        for pid in fresh:
+            strike(pid)
+            struck.add(pid)
+        if fresh:
+            rounds += 1
+            pause = 0.0001
+            if rounds % FREEZE_EVERY_ROUNDS == 0:
+                freeze_and_kill(spared)
+        else:
+            time.sleep(pause)
+            pause = min(pause * 2, PAUSE_SECONDS_MAX)
+
+
+def reap(reaped: Callable[[int, int], None]) -> bool:
+    """Reaps every child that has ended; false when there is no child at all."""
+    while True:
+        try:
+            pid, status = os.waitpid(-1, os.WNOHANG)
+        except ChildProcessError:
+            return False
+        if pid == 0:
+            return True
+        reaped(pid, status)
+
+
+def children() -> list[int]:
+    """The pids of this process's children, ended ones included; empty where there is no /proc."""
+    own = os.getpid()
+    try:
+        with open(f"/proc/self/task/{own}/children", "rb", buffering=0) as listing:
+            return [int(pid) for pid in listing.read().split()]
+    except OSError:
+        return [pid for pid, parent in parents().items() if parent == own]
+
+
+def strike(child: int) -> None:
+    """Kills a child and its process group, unless that is our own."""
+    with contextlib.suppress(OSError):
+        group = os.getpgid(child)
+        if group not in (os.getpgrp(), 0, 1):
+            os.killpg(group, signal.SIGKILL)
+    with contextlib.suppress(OSError):
+        os.kill(child, signal.SIGKILL)
+
+
+def freeze_and_kill(spared: Collection[int]) -> None:
+    """Stops descendants until a pass finds no new one, then kills all that were found."""
+    known: dict[int, int] = {}
+    for _ in range(FREEZE_PASSES_MAX):
+        found = {pid: parent for pid, parent in below(spared).items() if pid not in known}
+        if not found:
+            break
+        for pid, parent in found.items():
+            signal_descendant(pid, parent, signal.SIGSTOP)
+        known.update(found)
+    for pid, parent in known.items():
+        signal_descendant(pid, parent, signal.SIGKILL)
+
+
+def below(spared: Collection[int]) -> dict[int, int]:
+    """Every descendant with its parent, parents first."""
+    offspring: dict[int, list[int]] = {}
+    for pid, parent in parents().items():
+        offspring.setdefault(parent, []).append(pid)
+    found: dict[int, int] = {}
+    waiting = [os.getpid()]
+    while waiting:
+        parent = waiting.pop()
+        for pid in offspring.get(parent, []):
+            if pid not in spared and pid not in found:
+                found[pid] = parent
+                waiting.append(pid)
+    return found
+
+
+def signal_descendant(pid: int, parent: int, number: signal.Signals) -> None:
+    """Signals a process that need not be our child, if it is still the one that was found."""
+    if sys.platform != "linux" or not hasattr(os, "pidfd_open"):
+        return
+    with contextlib.suppress(OSError):
+        handle = os.pidfd_open(pid)
+        try:
+            # The handle holds on to one process: if the number was used again before it was
+            # opened, the parent differs (or is ours too); if after, the signal reaches nobody.
+            if parent_of(pid) in (parent, os.getpid()):
+                signal.pidfd_send_signal(handle, number)
+        finally:
+            os.close(handle)
+
+
+def parents() -> dict[int, int]:
+    """All processes of this machine with their parents; empty where there is no /proc."""
+    try:
+        names = os.listdir("/proc")
+    except OSError:
+        return {}
+    table: dict[int, int] = {}
+    for name in names:
+        if name.isdigit():
+            parent = parent_of(int(name))
+            if parent is not None:
+                table[int(name)] = parent
+    return table
+
+
+def parent_of(pid: int) -> int | None:
+    """The parent's pid, or None when the process is gone."""
+    try:
+        with open(f"/proc/{pid}/stat", "rb", buffering=0) as stat:
+            # The name of a program stands in parentheses and may contain any byte.
+            return int(stat.read(1024).rpartition(b")")[2].split()[1])
+    except (OSError, IndexError, ValueError):
+        return None

@@ -1,0 +1,58 @@
+"""What holder and gate say to each other.
+
+Holder to gate, on the lifeline: the spec of the program (eight bytes of length, then the fields
+separated by NUL), later one go byte. The end of the lifeline means: end everything.
+Gate to holder, on the status pipe: lines of a word and a text, the first of them `ready`.
+"""
+
+import os
+from collections.abc import Mapping
+
+LENGTH_BYTES = 8
+GO = b"G"
+
+READY = "ready"
+CODE = "code"
+SIGNAL = "signal"
+KILLED = "killed"
+ERROR = "error"
+
+
+class Spec:
+    """What the gate is to execute, as bytes of the operating system."""
+
+    def __init__(self, argv: list[bytes], env: dict[bytes, bytes], cwd: bytes) -> None:
+        self.argv = argv
+        self.env = env
+        self.cwd = cwd
+
+
+def encode_spec(argv: tuple[str, ...], env: Mapping[str, str], cwd: str | None) -> bytes:
+    """Length and fields; encoded here, because the gate may run under another locale."""
+    fields = [b"%d" % len(argv), *map(os.fsencode, argv), os.fsencode(cwd or "")]
+    fields += [os.fsencode(name) + b"=" + os.fsencode(value) for name, value in env.items()]
+    payload = b"\0".join(fields)
+    return len(payload).to_bytes(LENGTH_BYTES, "big") + payload
+
+
+def decode_spec(payload: bytes) -> Spec:
+    """The reverse, without the length."""
+    fields = payload.split(b"\0")
+    last = int(fields[0]) + 1
+    env: dict[bytes, bytes] = {}
+    for field in fields[last + 1 :]:
+        name, _, value = field.partition(b"=")
+        env[name] = value
+    return Spec(argv=fields[1:last], env=env, cwd=fields[last])
+
+
+def encode_report(word: str, text: str) -> bytes:
+    """One line; a line break in the text becomes a space."""
+    line = " ".join(f"{word} {text}".splitlines())
+    return line.encode(errors="backslashreplace") + b"\n"
+
+
+def decode_report(line: bytes) -> tuple[str, str]:
+    """The word and the text of one line."""
+    word, _, text = line.decode(errors="replace").partition(" ")
+    return word, text

@@ -1,0 +1,1 @@
+"""Runtimes: a process for each run, and play-back."""

@@ -1,0 +1,154 @@
+"""The command runtime: a process per run, behind its gate."""
+
+import asyncio
+import os
+from collections.abc import AsyncIterator, Iterator, Mapping
+
+from application.ports.runtimes import CannotLaunch, Launch, RuntimeEnd, TranscriptEntry
+from domain.configuration.runtimes import CommandRuntime, Runtime
+from infrastructure.outbound.processes.gatehouse import (
+    Exit,
+    GatedProcess,
+    Gatehouse,
+    GatehouseError,
+)
+from infrastructure.outbound.runtimes.command_end import STDERR_BYTES_KEPT, end_of, secrets_of
+from infrastructure.outbound.runtimes.command_output import CommandOutput, command_output
+from infrastructure.outbound.runtimes.drained_pipe import DRAIN_SECONDS_MAX, DrainedPipe
+from infrastructure.outbound.runtimes.launching_input import program_for
+from infrastructure.outbound.runtimes.stderr_tail import StderrTail
+
+OUTPUT_BYTES_MAX = 64 * 1024 * 1024
+
+
+class CommandRuntimes:
+    """Opens command runtimes. `server` is the environment of this server, `folder` the one that
+    relative workspaces count from, in which a child without a workspace works."""
+
+    def __init__(self, gatehouse: Gatehouse, *, server: Mapping[str, str], folder: str) -> None:
+        self._gatehouse = gatehouse
+        self._server = server
+        self._folder = os.path.abspath(folder)
+
+    def serves(self, runtime: Runtime) -> bool:
+        """Whether it is a command."""
+        return isinstance(runtime, CommandRuntime)
+
+    async def open(self, launch: Launch) -> "CommandSession":
+        """Makes the gate; raises `CannotLaunch`."""
+        runtime = launch.runtime
+        if not isinstance(runtime, CommandRuntime):
+            raise CannotLaunch(
+                "not_executable", f'a runtime of type "{runtime.type}" is no command to be run'
+            )
+        program = program_for(launch, runtime, server=self._server, folder=self._folder)
+        try:
+            process = await self._gatehouse.open(program)
+        except (GatehouseError, OSError) as error:
+            text = f"no process could be started for agent {launch.agent_id}: {error}"
+            raise CannotLaunch("not_executable", text) from error
+        return CommandSession(process, command_output(runtime.output), secrets_of(launch))
+
+
+class CommandSession:
+    """One process. It is ended by its own exit, by a limit on its output, or by `kill`."""
+
+    def __init__(
+        self, process: GatedProcess, output: CommandOutput, secrets: tuple[str, ...]
+    ) -> None:
+        self._process = process
+        self._stdout = DrainedPipe(process.stdout)
+        self._stderr = StderrTail(process.stderr, STDERR_BYTES_KEPT)
+        self._said = _Said(self._stdout, output)
+        self._output = output
+        self._secrets = secrets
+        self._ending = asyncio.create_task(self._see_to_the_end())
+        self._entries = _Entries(self._said, self._process, self._ending)
+
+    def go(self) -> None:
+        """Execute the program now."""
+        self._process.go()
+
+    def entries(self) -> AsyncIterator[TranscriptEntry]:
+        """What it prints. Always the same iterator; a cancelled step loses nothing."""
+        return self._entries
+
+    async def end(self) -> RuntimeEnd:
+        """How it ended; entries that nobody read are read and dropped."""
+        async for _ in self._entries:
+            pass
+        return end_of(
+            await asyncio.shield(self._ending),
+            reading=self._output.reading(),
+            stderr=self._stderr.text(),
+            too_much=self._said.too_much,
+            secrets=self._secrets,
+        )
+
+    async def kill(self) -> None:
+        """End it with everything it started. What it said before can still be read."""
+        await self._process.kill()
+        await asyncio.shield(self._ending)
+
+    async def _see_to_the_end(self) -> Exit:
+        tail = asyncio.create_task(self._stderr.fill())
+        try:
+            exit_ = await self._process.wait()
+            self._stdout.program_ended()
+            await asyncio.wait({tail}, timeout=DRAIN_SECONDS_MAX)
+        finally:
+            self._stderr.close()
+            tail.cancel()
+            await asyncio.gather(tail, return_exceptions=True)
+        return exit_
+
+
+class _Said:
+    """The output as a sequence of entries, within the limits; `too_much` says which was passed."""
+
+    def __init__(self, stdout: DrainedPipe, output: CommandOutput) -> None:
+        self.too_much: str | None = None
+        self._stdout = stdout
+        self._output = output
+        self._bytes_left = OUTPUT_BYTES_MAX
+        self._read: Iterator[TranscriptEntry] = iter(())
+        self._at_end = False
+
+    async def next(self) -> TranscriptEntry | None:
+        """None at the end, or when there is too much of it."""
+        while True:
+            for entry in self._read:
+                return entry
+            self.too_much = self.too_much or self._output.too_long
+            if self._at_end or self.too_much:
+                return None
+            self._take(await self._stdout.read())
+
+    def _take(self, data: bytes) -> None:
+        self._at_end = not data
+        self._read = self._output.take(data[: self._bytes_left]) if data else self._output.finish()
+        self._bytes_left -= len(data)
+        if self._bytes_left < 0:
+            self.too_much = f"it printed more than {OUTPUT_BYTES_MAX} bytes"
+
+
+class _Entries:
+    """Ends when the process has ended, and ends a process that says too much."""
+
+    def __init__(self, said: _Said, process: GatedProcess, ending: asyncio.Task[Exit]) -> None:
+        self._said = said
+        self._process = process
+        self._ending = ending
+
+    def __aiter__(self) -> "_Entries":
+        return self
+
+    async def __anext__(self) -> TranscriptEntry:
+        entry = await self._said.next()
+        if entry is not None:
+            return entry
+        if self._said.too_much is not None:
+            await self._process.kill()
+        await asyncio.shield(self._ending)
+        self._process.stdout.close()
+        raise StopAsyncIteration

@@ -1,0 +1,130 @@
+"""What a command runtime prints, taken in as bytes and read into entries. Pure: no I/O.
+
+Each entry is read when it is asked for, so that no more than a chunk waits in memory.
+"""
+
+import codecs
+from collections.abc import Iterator
+from typing import Literal, Protocol
+
+from application.ports.runtimes import TranscriptEntry
+from domain.bounded_text import storable
+from domain.runtime_reading import RuntimeReading, whole_output
+from domain.transcript_line import LINE_BYTES_MAX, read_line
+from infrastructure.outbound.runtimes.transcript_entries import entry_of
+
+PIECE_BYTES_MAX = 64 * 1024
+# Much more than is ever announced of a result.
+RESULT_BYTES_MAX = 1024 * 1024
+
+
+class CommandOutput(Protocol):
+    """The output of one run. `too_long` says in words which limit of its form was passed; what
+    comes after that is not read."""
+
+    too_long: str | None
+
+    def take(self, data: bytes) -> Iterator[TranscriptEntry]:
+        """The entries that these bytes complete; to be exhausted before the next call."""
+        ...
+
+    def finish(self) -> Iterator[TranscriptEntry]:
+        """The entry that the end of the output completes."""
+        ...
+
+    def reading(self) -> RuntimeReading:
+        """Result and tokens so far."""
+        ...
+
+
+def command_output(form: Literal["text", "jsonl"]) -> CommandOutput:
+    """The reader of an output of this form."""
+    return TextOutput() if form == "text" else JsonlOutput()
+
+
+class TextOutput:
+    """Plain text: entries of whole lines, of at most 64 KiB, which joined are the output.
+
+    The result is the output without the line ends behind it, at most its first 1 MiB.
+    """
+
+    def __init__(self) -> None:
+        self.too_long: str | None = None
+        self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
+        self._waiting = bytearray()
+        self._head = bytearray()
+
+    def take(self, data: bytes) -> Iterator[TranscriptEntry]:
+        return self._take(self._decoder.decode(data), last=False)
+
+    def finish(self) -> Iterator[TranscriptEntry]:
+        return self._take(self._decoder.decode(b"", final=True), last=True)
+
+    def reading(self) -> RuntimeReading:
+        return whole_output(self._head.decode(errors="ignore").rstrip("\r\n"))
+
+    def _take(self, text: str, *, last: bool) -> Iterator[TranscriptEntry]:
+        encoded = storable(text).encode()
+        self._head += encoded[: RESULT_BYTES_MAX - len(self._head)]
+        self._waiting += encoded
+        while cut := self._next_cut(last=last):
+            piece = self._waiting[:cut].decode()
+            del self._waiting[:cut]
+            yield TranscriptEntry("text", {"text": piece})
+
+    def _next_cut(self, *, last: bool) -> int:
+        """Where the next piece ends; 0 when the rest of its line is still to come."""
+        waiting = self._waiting
+        cut = waiting.rfind(b"\n", 0, PIECE_BYTES_MAX) + 1
+        if cut and len(waiting) > PIECE_BYTES_MAX:
+            return cut
+        if len(waiting) <= PIECE_BYTES_MAX:
+            return len(waiting) if last else cut
+        cut = PIECE_BYTES_MAX
+        while waiting[cut] & 0xC0 == 0x80:
+            cut -= 1
+        return cut
+
+
+class JsonlOutput:
+    """One JSON object a line. The result is the last `result`, else the last assistant message."""
+
+    def __init__(self) -> None:
+        self.too_long: str | None = None
+        self._waiting = bytearray()
+        self._reading = RuntimeReading()
+
+    def take(self, data: bytes) -> Iterator[TranscriptEntry]:
+        searched = len(self._waiting)
+        self._waiting += data
+        start = 0
+        while (end := self._waiting.find(b"\n", max(start, searched))) >= 0:
+            if self._is_too_long(end - start):
+                return
+            line = self._waiting[start:end]
+            start = end + 1
+            yield from self._entry(line)
+        del self._waiting[:start]
+        self._is_too_long(len(self._waiting))
+
+    def finish(self) -> Iterator[TranscriptEntry]:
+        line, self._waiting = self._waiting, bytearray()
+        yield from self._entry(line)
+
+    def reading(self) -> RuntimeReading:
+        return self._reading
+
+    def _entry(self, line: bytearray) -> Iterator[TranscriptEntry]:
+        entry = read_line(line.decode(errors="replace"))
+        if entry is not None:
+            self._reading = self._reading.after(entry)
+            yield entry_of(entry)
+
+    def _is_too_long(self, length: int) -> bool:
+        if length > LINE_BYTES_MAX:
+            self.too_long = (
+                f"it printed a line of more than {LINE_BYTES_MAX} bytes; split it into several"
+                ' entries, or set the runtime\'s output to "text"'
+            )
+            self._waiting.clear()
+        return self.too_long is not None

@@ -1,0 +1,134 @@
+"""The scripted runtime: plays back what the configuration says."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from typing import Any
+
+from application.ports.runtimes import CannotLaunch, Launch, RuntimeEnd, TranscriptEntry
+from domain import transcript_line as line
+from domain.bounded_text import storable
+from domain.configuration.runtimes import Runtime, ScriptedRuntime, Step
+from domain.json_text import text_of
+from domain.runtime_reading import RuntimeReading
+from infrastructure.outbound.runtimes.transcript_entries import entry_of, usage_of
+
+
+class ScriptedRuntimes:
+    """Opens scripted runtimes."""
+
+    def serves(self, runtime: Runtime) -> bool:
+        """Whether it is scripted."""
+        return isinstance(runtime, ScriptedRuntime)
+
+    async def open(self, launch: Launch) -> "ScriptedSession":
+        """Raises `CannotLaunch` for a runtime that is not scripted."""
+        if not isinstance(launch.runtime, ScriptedRuntime):
+            raise CannotLaunch(
+                "not_executable",
+                f'a runtime of type "{launch.runtime.type}" is no script to be played',
+            )
+        return ScriptedSession(launch.runtime)
+
+
+class ScriptedSession:
+    """One play-back. Plays no faster than its entries are read."""
+
+    def __init__(self, runtime: ScriptedRuntime) -> None:
+        self._runtime = runtime
+        self._may_play = asyncio.Event()
+        self._killed = asyncio.Event()
+        self._ended = False
+        self._steps = list(reversed(runtime.steps))
+        self._result = None if runtime.result is None else storable(runtime.result)
+        self._result_played = self._result is None
+        self._reading = RuntimeReading()
+
+    def go(self) -> None:
+        """Play now."""
+        self._may_play.set()
+
+    def entries(self) -> AsyncIterator[TranscriptEntry]:
+        """What is played. A cancelled step of the iteration loses nothing."""
+        return _Entries(self)
+
+    async def end(self) -> RuntimeEnd:
+        """How it ended; entries that nobody read are played and dropped."""
+        while await self.play_on() is not None:
+            pass
+        stopped = self._killed.is_set()
+        return RuntimeEnd(
+            outcome="stopped" if stopped else self._runtime.outcome,
+            reason="stopped" if stopped else "played",
+            result=self._reading.result,
+            error=None if stopped else self._runtime.error,
+            usage=usage_of(self._reading),
+        )
+
+    async def kill(self) -> None:
+        """Stop playing, at once."""
+        if not self._ended:
+            self._ended = True
+            self._killed.set()
+            self._may_play.set()
+
+    async def play_on(self) -> TranscriptEntry | None:
+        """The next entry when its time has come; None at the end."""
+        await self._may_play.wait()
+        while self._steps and not self._ended:
+            step = self._steps[-1]
+            if await self._is_killed_within(step.after_ms / 1000):
+                break
+            self._steps.pop()
+            entry = _entry(step)
+            if entry is not None:
+                return self._said(entry)
+        if not self._result_played and not self._ended:
+            self._result_played = True
+            return self._said(line.ResultEntry(text=self._result or ""))
+        self._ended = True
+        return None
+
+    def _said(self, entry: line.TranscriptEntry) -> TranscriptEntry:
+        self._reading = self._reading.after(entry)
+        return entry_of(entry)
+
+    async def _is_killed_within(self, seconds: float) -> bool:
+        try:
+            async with asyncio.timeout(seconds):
+                return await self._killed.wait()
+        except TimeoutError:
+            return False
+
+
+class _Entries:
+    def __init__(self, session: ScriptedSession) -> None:
+        self._session = session
+
+    def __aiter__(self) -> "_Entries":
+        return self
+
+    async def __anext__(self) -> TranscriptEntry:
+        entry = await self._session.play_on()
+        if entry is None:
+            raise StopAsyncIteration
+        return entry
+
+
+def _entry(step: Step) -> line.TranscriptEntry | None:
+    if step.message is not None:
+        return line.MessageEntry(role="assistant", text=storable(step.message))
+    if step.tool is not None:
+        return line.ToolEntry(
+            name=step.tool.name, input=_shown(step.tool.input), output=_shown(step.tool.output)
+        )
+    if step.usage is not None:
+        return line.UsageEntry(
+            input_tokens=step.usage.input_tokens,
+            output_tokens=step.usage.output_tokens,
+            model=step.usage.model,
+        )
+    return None
+
+
+def _shown(value: Any) -> str | None:
+    return None if value is None else storable(text_of(value))

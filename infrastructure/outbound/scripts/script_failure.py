@@ -1,0 +1,43 @@
+"""Why a script failed, in words for people."""
+
+import os
+
+from application.ports.scripts import ScriptRun
+from domain.bounded_text import storable
+from infrastructure.outbound.processes.collect import Finished
+from infrastructure.outbound.runtimes.exit_words import signal_name, was_executed
+
+
+def failure_of(finished: Finished, request: ScriptRun, path: str) -> str | None:
+    """None when it exited with 0 within its limits."""
+    exit_ = finished.exit
+    if finished.timed_out:
+        return f"Script execution timed out after {request.timeout_seconds:g} seconds"
+    if finished.overflowed:
+        return (
+            f"Script printed more than {request.output_bytes_max} bytes and was ended; let it"
+            " print less"
+        )
+    if exit_.error is not None and not was_executed(exit_.error):
+        return _never_executed(path, exit_.error)
+    if exit_.error is not None:
+        return f"Script was interrupted: {exit_.error}"
+    if exit_.signal is not None:
+        return f"Script was ended by signal {signal_name(exit_.signal)}"
+    if exit_.code == 0:
+        return None
+    tail = storable(finished.stderr_tail.decode(errors="replace").strip())
+    return f"Script exited with code {exit_.code}" + (f": {tail}" if tail else "")
+
+
+def _never_executed(path: str, error: str) -> str:
+    """Looked at afterwards only, so that what is said of the file is no race with running it."""
+    if os.path.isdir(path):
+        return f"Script is a directory: {path}; name the file in it"
+    if not os.path.exists(path):
+        return f"Script not found: {path}"
+    if not os.access(path, os.X_OK):
+        return f"Script is not executable: {path}; make it so with chmod +x"
+    if "Exec format error" in error:
+        return f"Script is no program: {path}; begin it with a line such as #!/bin/sh"
+    return f"Script {error}"

@@ -1,0 +1,1 @@
+"""The tables that are read and the tables of coordination, in PostgreSQL."""

@@ -1,0 +1,101 @@
+"""Leases and claims, on the database's clock."""
+
+from collections.abc import Sequence
+from typing import Any
+from uuid import UUID
+
+from psycopg_pool import AsyncConnectionPool
+
+from application.ports.coordination import LostRun
+from application.projections.fold import FOREVER
+from application.projections.run_rows import DueKind
+from infrastructure.outbound.log.connections import Connection, borrowed
+
+_RENEW = (
+    "INSERT INTO holders (holder, url, until)"
+    " VALUES (%(holder)s, %(url)s, clock_timestamp() + make_interval(secs => %(seconds)s))"
+    " ON CONFLICT (holder) DO UPDATE SET until = excluded.until, url = excluded.url"
+    " WHERE holders.until > clock_timestamp() RETURNING holder"
+)
+_LOST = (
+    "SELECT runs.run_id, runs.stage, runs.holder, runs.epoch, holders.holder IS NULL FROM runs"
+    " LEFT JOIN holders ON holders.holder = runs.holder"
+    f" WHERE runs.due_kind IN ('prepare', 'run') AND runs.to_position = {FOREVER}"
+    " AND (holders.until IS NULL OR holders.until <= clock_timestamp())"
+    " ORDER BY runs.created_position LIMIT %s"
+)
+_CLAIM = (
+    "INSERT INTO work_claims (run_id, kind, holder, until)"
+    " SELECT runs.run_id, runs.due_kind, %(holder)s,"
+    " clock_timestamp() + make_interval(secs => %(seconds)s)"
+    " FROM runs LEFT JOIN work_claims claims"
+    " ON claims.run_id = runs.run_id AND claims.kind = runs.due_kind"
+    f" WHERE runs.due_kind = %(kind)s AND runs.to_position = {FOREVER}"
+    " AND runs.due_at <= clock_timestamp()"
+    " AND (claims.until IS NULL OR claims.until <= clock_timestamp())"
+    " ORDER BY runs.due_at LIMIT %(limit)s"
+    " ON CONFLICT (run_id, kind) DO UPDATE SET holder = excluded.holder, until = excluded.until"
+    " WHERE work_claims.until <= clock_timestamp() RETURNING run_id"
+)
+_NEXT_DUE = (
+    "SELECT extract(epoch FROM min(due_at) - clock_timestamp())::float8 FROM runs"
+    f" WHERE due_kind = %s AND to_position = {FOREVER}"
+)
+
+
+class PostgresCoordination:
+    """Implements `Coordination`."""
+
+    def __init__(self, pool: AsyncConnectionPool[Connection]) -> None:
+        self._pool = pool
+
+    async def _fetch(self, sql: str, values: Any) -> list[Any]:
+        async with borrowed(self._pool) as connection:
+            cursor = await connection.execute(sql, values)
+            return await cursor.fetchall() if cursor.description else []
+
+    async def renew(self, holder: str, *, url: str | None, lease_seconds: float) -> bool:
+        """Prolong a holder's lease; False when it had expired."""
+        values = {"holder": holder, "url": url, "seconds": lease_seconds}
+        return bool(await self._fetch(_RENEW, values))
+
+    async def leave(self, holder: str) -> None:
+        """Let the lease expire now (the row stays, so that the holder counts as gone, not as
+        unknown)."""
+        await self._fetch(
+            "UPDATE holders SET until = clock_timestamp() WHERE holder = %s", [holder]
+        )
+        await self._fetch(
+            "DELETE FROM holders WHERE until < clock_timestamp() - interval '1 day'", []
+        )
+
+    async def lost_runs(self, *, limit: int) -> Sequence[LostRun]:
+        """Runs held by somebody without a valid lease."""
+        return [LostRun(*row) for row in await self._fetch(_LOST, [limit])]
+
+    async def claim_due(
+        self, kind: DueKind, holder: str, *, limit: int, lease_seconds: float
+    ) -> Sequence[UUID]:
+        """Take due work that nobody has."""
+        values = {"holder": holder, "seconds": lease_seconds, "kind": kind, "limit": limit}
+        return [row[0] for row in await self._fetch(_CLAIM, values)]
+
+    async def release(self, kind: DueKind, run_ids: Sequence[UUID]) -> None:
+        """Give claims up."""
+        await self._fetch(
+            "DELETE FROM work_claims WHERE kind = %s AND run_id = ANY(%s)", [kind, list(run_ids)]
+        )
+
+    async def next_due_seconds(self, kind: DueKind) -> float | None:
+        """Seconds until the next piece of such work is due."""
+        rows = await self._fetch(_NEXT_DUE, [kind])
+        return float(rows[0][0]) if rows[0][0] is not None else None
+
+    async def forget_old_answers(self, *, days: int) -> int:
+        """Delete idempotency records older than that."""
+        gone = await self._fetch(
+            "DELETE FROM idempotency WHERE created_at < clock_timestamp()"
+            " - make_interval(days => %s) AND kind IS NOT NULL RETURNING 1",
+            [days],
+        )
+        return len(gone)

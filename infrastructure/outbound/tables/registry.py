@@ -1,0 +1,191 @@
+"""Reads the rows of runs and sessions, now or as of a position."""
+
+from collections.abc import Sequence
+from datetime import datetime
+from itertools import groupby
+from typing import Any
+from uuid import UUID
+
+from psycopg_pool import AsyncConnectionPool
+
+from application.ports.registry import LaneState, RunQuery
+from application.projections.fold import FOREVER
+from domain.run.state import Run
+from domain.session.state import Session
+from infrastructure.outbound.log.connections import Connection, borrowed
+
+DESCENDANTS_MAX = 10_000
+
+
+class PostgresRegistry:
+    """Implements `Registry`."""
+
+    def __init__(self, pool: AsyncConnectionPool[Connection]) -> None:
+        self._pool = pool
+
+    async def _fetch(self, sql: str, values: Sequence[Any]) -> list[Any]:
+        async with borrowed(self._pool) as connection:
+            return await (await connection.execute(sql, values)).fetchall()
+
+    async def _runs(self, sql: str, values: Sequence[Any]) -> list[Run]:
+        return [Run.model_validate_json(row[0]) for row in await self._fetch(sql, values)]
+
+    async def run(self, run_id: UUID, *, at: int | None = None) -> Run | None:
+        """One run."""
+        found = await self._runs(
+            f"SELECT state::text FROM runs WHERE run_id = %s AND {_true_at(at)}",
+            [run_id, *_positions(at)],
+        )
+        return found[0] if found else None
+
+    async def run_at_version(self, run_id: UUID, version: int) -> Run | None:
+        """One run after so many of its events."""
+        found = await self._runs(
+            "SELECT state::text FROM runs WHERE run_id = %s AND version = %s", [run_id, version]
+        )
+        return found[0] if found else None
+
+    async def run_of_child(self, child_session_key: str) -> Run | None:
+        """The newest run of a child session."""
+        found = await self._runs(
+            f"SELECT state::text FROM runs WHERE child_session_key = %s AND {_true_at(None)}"
+            " ORDER BY created_position DESC LIMIT 1",
+            [child_session_key],
+        )
+        return found[0] if found else None
+
+    async def runs(
+        self,
+        query: RunQuery,
+        *,
+        at: int,
+        limit: int,
+        behind: int | None = None,
+        ascending: bool = False,
+    ) -> Sequence[Run]:
+        """Runs by position of creation."""
+        clauses, values = _conditions(query)
+        clauses = ["created_position <= %s", _true_at(at), *clauses]
+        values = [at, *_positions(at), *values]
+        if behind is not None:
+            clauses.append(f"created_position {'>' if ascending else '<'} %s")
+            values.append(behind)
+        order = "ASC" if ascending else "DESC"
+        return await self._runs(
+            f"SELECT state::text FROM runs WHERE {' AND '.join(clauses)}"
+            f" ORDER BY created_position {order} LIMIT %s",
+            [*values, limit],
+        )
+
+    async def session(self, key_or_id: str, *, at: int | None = None) -> Session | None:
+        """A session by canonical key or by session id."""
+        column, value = _session_column(key_or_id)
+        rows = await self._fetch(
+            f"SELECT state::text FROM sessions WHERE {column} = %s AND {_true_at(at)}",
+            [value, *_positions(at)],
+        )
+        return Session.model_validate_json(rows[0][0]) if rows else None
+
+    async def runs_below(self, session_key: str, *, at: int | None = None) -> Sequence[Run]:
+        """The runs of every descendant of a session, parents before children."""
+        return await self._runs(
+            "WITH RECURSIVE below (child_session_key, state, depth) AS ("
+            " SELECT child_session_key, state::text, 1 FROM runs"
+            f" WHERE requester = %s AND {_true_at(at)}"
+            " UNION ALL SELECT runs.child_session_key, runs.state::text, below.depth + 1"
+            " FROM runs JOIN below ON runs.requester = below.child_session_key"
+            f" WHERE below.depth < 64 AND {_true_at(at, 'runs.')})"
+            " SELECT state FROM below ORDER BY depth LIMIT %s",
+            [session_key, *_positions(at), *_positions(at), DESCENDANTS_MAX],
+        )
+
+    async def inbox(self, session_key: str, *, after: int, limit: int) -> Sequence[Run]:
+        """Runs announced in a session's inbox, by position of the announcement."""
+        return await self._runs(
+            "SELECT state::text FROM runs WHERE requester = %s AND inbox_position > %s"
+            f" AND {_true_at(None)} ORDER BY inbox_position LIMIT %s",
+            [session_key, after, limit],
+        )
+
+    async def lanes(self) -> Sequence[LaneState]:
+        """Every lane that has somebody in it."""
+        rows = await self._fetch(
+            "SELECT lane, lane_depth, holder IS NOT NULL, state::text FROM runs"
+            f" WHERE lane IS NOT NULL AND {_true_at(None)}"
+            " ORDER BY lane, lane_depth, queued_position",
+            [],
+        )
+        return [
+            _lane(lane, depth, list(members))
+            for (lane, depth), members in groupby(rows, key=lambda row: (row[0], row[1]))
+        ]
+
+    async def waiting_lanes(self) -> Sequence[tuple[str, int]]:
+        """Lanes and depths in which a run waits to be claimed."""
+        rows = await self._fetch(
+            "SELECT DISTINCT lane, lane_depth FROM runs WHERE lane IS NOT NULL"
+            f" AND stage = 'queued' AND holder IS NULL AND {_true_at(None)} ORDER BY 1, 2",
+            [],
+        )
+        return [(row[0], row[1]) for row in rows]
+
+    async def next_in_lane(self, lane: str, depth: int) -> Run | None:
+        """The first run that waits in a lane."""
+        found = await self._runs(
+            "SELECT state::text FROM runs WHERE lane = %s AND lane_depth = %s"
+            f" AND stage = 'queued' AND holder IS NULL AND {_true_at(None)}"
+            " ORDER BY queued_position LIMIT 1",
+            [lane, depth],
+        )
+        return found[0] if found else None
+
+    async def position_at(self, instant: datetime) -> int:
+        """The last position recorded at or before an instant."""
+        rows = await self._fetch(
+            "SELECT last_position FROM commits WHERE recorded_at <= %s"
+            " ORDER BY recorded_at DESC, last_position DESC LIMIT 1",
+            [instant],
+        )
+        return int(rows[0][0]) if rows else 0
+
+
+def _true_at(at: int | None, table: str = "") -> str:
+    if at is None:
+        return f"{table}to_position = {FOREVER}"
+    return f"{table}from_position <= %s AND {table}to_position > %s"
+
+
+def _positions(at: int | None) -> list[int]:
+    return [] if at is None else [at, at]
+
+
+def _session_column(key_or_id: str) -> tuple[str, str | UUID]:
+    try:
+        return "session_id", UUID(key_or_id)
+    except ValueError:
+        return "session_key", key_or_id
+
+
+def _conditions(query: RunQuery) -> tuple[list[str], list[Any]]:
+    pairs: list[tuple[str, Any]] = [
+        ("requester = %s", query.requester),
+        ("root = %s", query.tree),
+        ("agent_id = %s", query.agent_id),
+        ("label = %s", query.label),
+        ("stage = ANY(%s::text[])", list(query.stages) if query.stages is not None else None),
+        ("outcome = %s", query.outcome),
+        ("created_at >= %s", query.since),
+        ("created_at < %s", query.until),
+    ]
+    given = [(clause, value) for clause, value in pairs if value is not None]
+    return [clause for clause, _ in given], [value for _, value in given]
+
+
+def _lane(lane: str, depth: int, members: list[Any]) -> LaneState:
+    runs = [(held, Run.model_validate_json(state)) for _, _, held, state in members]
+    return LaneState(
+        lane,
+        depth,
+        tuple(run for held, run in runs if held),
+        tuple(run for held, run in runs if not held),
+    )

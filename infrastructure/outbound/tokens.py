@@ -1,0 +1,132 @@
+"""Tokens: the administrator's, those of the configuration, and children's own.
+
+A child's token is not stored anywhere: it names the run and the claim under which it was minted,
+sealed with a key of the data directory, and is good for as long as that claim holds the run.
+"""
+
+import base64
+import binascii
+import hashlib
+import hmac
+import struct
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from uuid import UUID
+
+from application.access import ALL_SCOPES, Caller, Scope
+from application.envelope import Actor
+from application.ports.registry import Registry
+from domain.run.state import Run
+
+CHILD_PREFIX = "slc_"
+SEAL_BYTES = 24
+_FORM = ">16sI"
+
+
+@dataclass(frozen=True, slots=True)
+class KnownToken:
+    """A token that is looked up by its hash; the token itself is not kept."""
+
+    id: str
+    digest: bytes
+    scopes: frozenset[Scope]
+    patterns: tuple[str, ...]
+
+
+def digest_of(token: str) -> bytes:
+    """What is kept of a token: its SHA-256. A token is long and random, so no salt is needed."""
+    return hashlib.sha256(token.encode()).digest()
+
+
+def admin_token(token: str) -> KnownToken:
+    """The administrator's token: everything, for every session."""
+    return KnownToken("admin", digest_of(token), ALL_SCOPES, ("*",))
+
+
+class ChildTokenSeal:
+    """Implements `ChildTokens`, and reads them again."""
+
+    def __init__(self, key: bytes) -> None:
+        self._key = key
+
+    def mint(self, run_id: UUID, epoch: int) -> str:
+        """The token of a run under a claim."""
+        body = struct.pack(_FORM, run_id.bytes, epoch)
+        return CHILD_PREFIX + base64.urlsafe_b64encode(body + self._seal(body)).decode()
+
+    def read(self, token: str) -> tuple[UUID, int] | None:
+        """Run and claim of a token; None when it was not minted here."""
+        try:
+            data = base64.b64decode(
+                token.removeprefix(CHILD_PREFIX).encode(), altchars=b"-_", validate=True
+            )
+        except (binascii.Error, ValueError):
+            return None
+        size = struct.calcsize(_FORM)
+        body, seal = data[:size], data[size:]
+        if len(body) != size or not hmac.compare_digest(seal, self._seal(body)):
+            return None
+        run_bytes, epoch = struct.unpack(_FORM, body)
+        return UUID(bytes=run_bytes), epoch
+
+    def _seal(self, body: bytes) -> bytes:
+        return hmac.digest(self._key, body, "sha256")[:SEAL_BYTES]
+
+
+class KnownTokens:
+    """Implements `Tokens`. `configured` gives the tokens of the active configuration."""
+
+    def __init__(
+        self,
+        admin: KnownToken,
+        configured: Callable[[], Iterable[KnownToken]],
+        seal: ChildTokenSeal,
+        registry: Registry,
+    ) -> None:
+        self._admin = admin
+        self._configured = configured
+        self._seal = seal
+        self._registry = registry
+
+    async def caller_of(self, token: str) -> Caller | None:
+        """The caller with this token."""
+        if token.startswith(CHILD_PREFIX):
+            return await self._child(token)
+        digest = digest_of(token)
+        found: KnownToken | None = None
+        # Every one is compared, so that the time taken tells nothing.
+        for known in (self._admin, *self._configured()):
+            if hmac.compare_digest(known.digest, digest):
+                found = known
+        if found is None:
+            return None
+        only = found.patterns[0] if len(found.patterns) == 1 else None
+        session = only if only is not None and "*" not in only else None
+        return Caller(
+            actor=Actor(kind="token", token=found.id, session=session),
+            scopes=found.scopes,
+            patterns=found.patterns,
+        )
+
+    async def _child(self, token: str) -> Caller | None:
+        read = self._seal.read(token)
+        if read is None:
+            return None
+        run_id, epoch = read
+        run = await self._registry.run(run_id)
+        if run is None or run.epoch != epoch or run.holder is None:
+            return None
+        assert run.child_session_key is not None
+        return Caller(
+            actor=Actor(kind="child", token=f"child:{run_id}", session=run.child_session_key),
+            scopes=_child_scopes(run),
+            patterns=(run.child_session_key,),
+            run_id=run_id,
+        )
+
+
+def _child_scopes(run: Run) -> frozenset[Scope]:
+    own: frozenset[Scope] = frozenset({"read", "content"})
+    if run.control_scope == "children":
+        return own | {"spawn", "control"}
+    return own

@@ -1,0 +1,137 @@
+"""Transcripts as rows fenced by the holder's epoch, and as files that appear whole or not."""
+
+import asyncio
+import hashlib
+import hmac
+import os
+from collections.abc import AsyncIterator, Sequence
+from pathlib import Path
+from typing import Any
+from uuid import UUID
+
+import orjson
+from psycopg_pool import AsyncConnectionPool
+
+from application.ports.runtimes import TranscriptEntry
+from application.ports.transcripts import RecordedEntry, SealedTranscript
+from application.projections.fold import FOREVER
+from infrastructure.outbound.log.connections import Connection, borrowed
+
+PAGE_ENTRIES = 1_000
+
+# The row lock on the run's open state makes an append that ends the run wait for this write, and
+# this write wait for it: after the end not one entry is added.
+_FENCED = (
+    "WITH held AS MATERIALIZED (SELECT run_id FROM runs WHERE run_id = %(run_id)s"
+    f" AND to_position = {FOREVER} AND epoch = %(epoch)s AND stage = 'started' FOR SHARE)"
+    " INSERT INTO transcript_entries (run_id, sequence, recorded_at, kind, body)"
+    " SELECT held.run_id, t.sequence, clock_timestamp(), t.kind, t.body FROM held,"
+    " unnest(%(sequences)s::int[], %(kinds)s::text[], %(bodies)s::text[])"
+    " AS t (sequence, kind, body) ON CONFLICT DO NOTHING RETURNING 1"
+)
+
+
+class RowsAndFiles:
+    """Implements `Transcripts`. Files are `<folder>/<agent id>/<session id>.jsonl`, mode 0600."""
+
+    def __init__(self, pool: AsyncConnectionPool[Connection], folder: Path) -> None:
+        self._pool = pool
+        self._folder = folder
+
+    async def append(
+        self, run_id: UUID, epoch: int, first: int, entries: Sequence[TranscriptEntry]
+    ) -> bool:
+        """Write entries as number `first` and on."""
+        values = {
+            "run_id": run_id,
+            "epoch": epoch,
+            "sequences": list(range(first, first + len(entries))),
+            "kinds": [entry.kind for entry in entries],
+            "bodies": [_storable(entry) for entry in entries],
+        }
+        async with borrowed(self._pool) as connection:
+            written = await (await connection.execute(_FENCED, values)).fetchall()
+        return len(written) == len(entries)
+
+    async def read(
+        self, run_id: UUID, *, after: int, limit: int, kinds: Sequence[str] | None = None
+    ) -> Sequence[RecordedEntry]:
+        """Entries behind number `after`."""
+        async with borrowed(self._pool) as connection:
+            cursor = await connection.execute(
+                "SELECT sequence, recorded_at, kind, body FROM transcript_entries"
+                " WHERE run_id = %s AND sequence > %s AND (%s::text[] IS NULL OR kind = ANY(%s))"
+                " ORDER BY sequence LIMIT %s",
+                [run_id, after, kinds and list(kinds), kinds and list(kinds), limit],
+            )
+            rows: list[Any] = await cursor.fetchall()
+        return [RecordedEntry(row[0], row[1], row[2], orjson.loads(row[3])) for row in rows]
+
+    async def seal(
+        self, run_id: UUID, *, session_id: UUID, agent_id: str, key: bytes
+    ) -> SealedTranscript:
+        """Write the file and say what is in it."""
+        target = self._folder / agent_id / f"{session_id}.jsonl"
+        digest = hmac.new(key, digestmod=hashlib.sha256)
+        count = size = 0
+        part = target.with_name(f"{target.name}.{os.getpid()}.part")
+        await asyncio.to_thread(_make_folder, target.parent)
+        with os.fdopen(_private(part), "wb") as file:
+            async for page in self._pages(run_id):
+                lines = b"".join(_line(entry) for entry in page)
+                digest.update(lines)
+                count += len(page)
+                size += len(lines)
+                await asyncio.to_thread(file.write, lines)
+            await asyncio.to_thread(_flush, file.fileno(), file)
+        await asyncio.to_thread(part.replace, target)
+        return SealedTranscript(count, size, digest.hexdigest(), str(target))
+
+    async def _pages(self, run_id: UUID) -> AsyncIterator[Sequence[RecordedEntry]]:
+        after = 0
+        while page := await self.read(run_id, after=after, limit=PAGE_ENTRIES):
+            yield page
+            after = page[-1].sequence
+
+    async def put_away(self, path: str, stamp: str) -> str:
+        """Rename a transcript; one that was put away before keeps its name."""
+        return await asyncio.to_thread(self._put_away, Path(path), stamp)
+
+    def _put_away(self, path: Path, stamp: str) -> str:
+        earlier = sorted(path.parent.glob(f"{path.name}.deleted.*"))
+        if not path.exists() and earlier:
+            return str(earlier[0])
+        renamed = path.with_name(f"{path.name}.deleted.{stamp}")
+        if path.exists():
+            path.rename(renamed)
+        return str(renamed)
+
+
+def _storable(entry: TranscriptEntry) -> str:
+    # PostgreSQL text cannot hold NUL, and JSON may carry it only escaped: a program can print it.
+    return orjson.dumps(entry.body, default=str).decode()
+
+
+def _line(entry: RecordedEntry) -> bytes:
+    return orjson.dumps(
+        {
+            "sequence": entry.sequence,
+            "recordedAt": entry.recorded_at,
+            "kind": entry.kind,
+            **entry.body,
+        },
+        option=orjson.OPT_APPEND_NEWLINE,
+    )
+
+
+def _make_folder(folder: Path) -> None:
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+
+
+def _private(path: Path) -> int:
+    return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o600)
+
+
+def _flush(descriptor: int, file: Any) -> None:
+    file.flush()
+    os.fsync(descriptor)

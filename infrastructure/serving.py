@@ -1,0 +1,131 @@
+"""The life of a server process: start, signals, drain, end."""
+
+import asyncio
+import contextlib
+import logging
+import os
+import signal
+import socket
+from collections.abc import Iterator
+from pathlib import Path
+
+import uvicorn
+
+from application.envelope import Actor
+from domain.configuration.problems import ConfigurationError
+from infrastructure.house import House
+from infrastructure.inbound.http.application import create_application
+from infrastructure.outbound.configuration.loading import load
+
+HTTP_GRACE_SECONDS = 5
+
+_log = logging.getLogger("spawnlog")
+
+
+class _Server(uvicorn.Server):
+    """Uvicorn that says when it accepts, and keeps its hands off the signals: they are ours."""
+
+    def __init__(self, config: uvicorn.Config) -> None:
+        super().__init__(config)
+        self.accepts = asyncio.Event()
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """Leave the signals alone."""
+        yield
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Start, then say so."""
+        await super().startup(sockets)
+        self.accepts.set()
+
+
+async def serve_house(house: House, listening: socket.socket, config: Path | None) -> int:
+    """Serve until SIGTERM or SIGINT; a second one ends at once. Gives the exit status."""
+    url = url_of(listening)
+    told_to_stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, _stop, told_to_stop)
+    doors = await house.open(url)
+    try:
+        loop.add_signal_handler(signal.SIGHUP, _reload, house, config)
+        if house.settings.no_auth:
+            _log.warning("authentication is off: every program on this machine may do everything")
+        server = _Server(_uvicorn(create_application(doors)))
+        serving = asyncio.create_task(server.serve(sockets=[listening]))
+        await _first(server.accepts, serving)
+        if serving.done():
+            await serving
+            return 2
+        house.directory.note_server(url, os.getpid())
+        print(f"spawnlog ready on {url}", flush=True)
+        await _first(told_to_stop, serving)
+        _log.info("stopping")
+        await house.drain()
+        server.should_exit = True
+        await serving
+    finally:
+        house.directory.forget_server(os.getpid())
+        await house.close()
+    return 0
+
+
+async def _first(event: asyncio.Event, serving: asyncio.Task[None]) -> None:
+    """Wait for the event, or until nothing serves any more."""
+    waiting = asyncio.create_task(event.wait())
+    await asyncio.wait({waiting, serving}, return_when=asyncio.FIRST_COMPLETED)
+    waiting.cancel()
+
+
+def url_of(listening: socket.socket) -> str:
+    """Where the socket can be reached from this machine."""
+    host, port = listening.getsockname()[:2]
+    if host in ("0.0.0.0", "::"):  # noqa: S104
+        host = "127.0.0.1" if host == "0.0.0.0" else "::1"  # noqa: S104
+    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+
+
+def _uvicorn(application: object) -> uvicorn.Config:
+    return uvicorn.Config(
+        application,  # type: ignore[arg-type]
+        log_config=None,
+        access_log=False,
+        lifespan="off",
+        server_header=False,
+        date_header=True,
+        timeout_graceful_shutdown=HTTP_GRACE_SECONDS,
+        timeout_keep_alive=30,
+        h11_max_incomplete_event_size=65536,
+        http="httptools",
+        ws="none",
+    )
+
+
+def _stop(told_to_stop: asyncio.Event) -> None:
+    if told_to_stop.is_set():
+        # Asked twice: whoever asks wants it gone now. Children die with their lifelines.
+        os._exit(130)
+    told_to_stop.set()
+
+
+_reloads: set["asyncio.Task[None]"] = set()
+
+
+def _reload(house: House, config: Path | None) -> None:
+    task = asyncio.create_task(_reload_now(house, config))
+    _reloads.add(task)
+    task.add_done_callback(_reloads.discard)
+
+
+async def _reload_now(house: House, config: Path | None) -> None:
+    """Read the configuration again; one with an error changes nothing."""
+    try:
+        loaded = await asyncio.to_thread(load, config)
+        revision = await house.configurations.activate(loaded, Actor(kind="system"))
+    except ConfigurationError as error:
+        _log.error("the configuration is not changed: %s", error)
+    except Exception:
+        _log.exception("the configuration is not changed")
+    else:
+        _log.info("configuration revision %d is active", revision)

@@ -1,0 +1,182 @@
+"""The fold of the log into rows: which row was true between which positions."""
+
+from collections.abc import Callable
+from itertools import pairwise
+from typing import Generic, TypeVar
+from uuid import UUID
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from application.projections.fold import FOREVER, Changes, Fold, Span
+from application.projections.run_rows import RunRow
+from application.projections.session_rows import SessionRow
+from domain.config_events import ConfigurationActivated
+from domain.refusals import CorruptHistory
+from domain.stream import CONFIG_STREAM, run_stream, session_stream
+from tests.support import run_commands as ask
+from tests.support import run_histories as past
+from tests.support.family_log import FamilyLog, Recorded
+from tests.support.storytelling import ROOT, observed, ref, run_id, stamp
+
+RUN = run_id(1)
+Row = TypeVar("Row")
+Key = TypeVar("Key")
+
+
+def a_family() -> list[Recorded]:
+    """An orchestrator with two below it, from the first request to the archive."""
+    log = FamilyLog(max_children=2)
+    log.begin("scout")
+    log.begin("one", "scout")
+    log.spawn("two", "scout")
+    log.spawn("three", "scout")
+    log.end("scout")
+    log.refuse("two")
+    log.tell("one", ask.stop())
+    log.end("one")
+    log.announce("one")
+    log.announce("scout")
+    log.tell("scout", ask.acknowledge())
+    log.tell("scout", ask.archive())
+    return log.recorded
+
+
+HISTORY = a_family()
+
+
+def folded(events: list[Recorded], before: Fold | None = None) -> Fold:
+    """A new batch: the states so far, and no rows yet."""
+    fold = Fold(before.runs.values(), before.sessions.values()) if before else Fold((), ())
+    for one in events:
+        fold.apply(one.stream, one.event, one.stamp)
+    return fold
+
+
+class Table(Generic[Key, Row]):
+    """Stored rows: closes and appends what a batch changed, as a database would."""
+
+    def __init__(self) -> None:
+        self.rows: list[tuple[Key, Span[Row]]] = []
+
+    def store(self, changes: Changes[Key, Row], key: Callable[[Row], Key]) -> None:
+        """Take the changes of a batch."""
+        for closed, at in changes.closed.items():
+            self._close(closed, at)
+        self.rows += [(key(span.row), span) for span in changes.opened]
+
+    def _close(self, key: Key, at: int) -> None:
+        is_open = [
+            number
+            for number, (owner, span) in enumerate(self.rows)
+            if owner == key and span.to_position == FOREVER
+        ]
+        assert len(is_open) == 1, f"{len(is_open)} rows of {key} are open"
+        span = self.rows[is_open[0]][1]
+        self.rows[is_open[0]] = (key, Span(span.row, span.from_position, at))
+
+
+class Tables:
+    """The rows of both projections."""
+
+    def __init__(self) -> None:
+        self.runs: Table[UUID, RunRow] = Table()
+        self.sessions: Table[str, SessionRow] = Table()
+
+    def store(self, fold: Fold) -> None:
+        """Take in what a fold has collected."""
+        self.runs.store(fold.run_rows, lambda row: row.run_id)
+        self.sessions.store(fold.session_rows, lambda row: row.session_key)
+
+
+def test_a_first_row_is_true_from_its_event_on() -> None:
+    fold = folded(HISTORY[:2])
+    (span,) = fold.run_rows.opened
+    assert (span.from_position, span.to_position, span.row.stage) == (2, FOREVER, "requested")
+    assert fold.run_rows.closed == {}
+
+
+def test_a_row_that_is_stored_is_closed_where_the_next_one_begins() -> None:
+    before = folded(HISTORY[:3])
+    fold = folded(HISTORY[3:4], before)
+    assert fold.run_rows.closed == {RUN: 4}
+    assert [(span.from_position, span.to_position) for span in fold.run_rows.opened] == [
+        (4, FOREVER)
+    ]
+
+
+def test_rows_that_come_and_go_within_a_batch_are_closed_inside_it() -> None:
+    before = folded(HISTORY[:3])
+    fold = folded(HISTORY[3:8], before)
+    spans = [(one.from_position, one.to_position, one.row.stage) for one in fold.run_rows.opened]
+    assert spans == [
+        (4, 5, "scripts-resolved"),
+        (5, 6, "scripts-resolved"),
+        (6, 8, "session-created"),
+        (8, FOREVER, "queued"),
+    ]
+    assert fold.run_rows.closed == {RUN: 4}
+
+
+def test_a_row_that_is_new_in_a_batch_closes_nothing_that_is_stored() -> None:
+    fold = folded(HISTORY)
+    assert fold.run_rows.closed == {}
+    assert fold.session_rows.closed == {}
+
+
+def test_at_every_position_each_run_and_session_has_exactly_the_row_of_its_state() -> None:
+    whole = folded(HISTORY)
+    for position in range(1, len(HISTORY) + 1):
+        then = folded(HISTORY[:position])
+        runs = _true_at(whole.run_rows, position)
+        sessions = _true_at(whole.session_rows, position)
+        assert {row.run_id: row.state for row in runs} == then.runs
+        assert {row.session_key: row.state for row in sessions} == then.sessions
+        assert (len(runs), len(sessions)) == (len(then.runs), len(then.sessions))
+
+
+@given(cuts=st.sets(st.integers(min_value=1, max_value=len(HISTORY) - 1)))
+@settings(max_examples=60, deadline=None)
+def test_a_fold_in_pieces_leaves_the_rows_of_a_fold_in_one_go(cuts: set[int]) -> None:
+    whole, pieces = Tables(), Tables()
+    whole.store(folded(HISTORY))
+    before: Fold | None = None
+    edges = [0, *sorted(cuts), len(HISTORY)]
+    for start, stop in pairwise(edges):
+        before = folded(HISTORY[start:stop], before)
+        pieces.store(before)
+    assert pieces.runs.rows == whole.runs.rows
+    assert pieces.sessions.rows == whole.sessions.rows
+
+
+def test_a_version_is_counted_per_stream() -> None:
+    fold = folded(HISTORY[:5])
+    assert fold.version_of(run_stream(RUN)) == 3
+    assert fold.version_of(session_stream(ROOT)) == 2
+    for unknown in (run_stream(run_id(9)), session_stream("agent:main:other"), CONFIG_STREAM):
+        assert fold.version_of(unknown) == 0
+
+
+def test_a_configuration_makes_no_rows_of_runs_or_sessions() -> None:
+    activated = ConfigurationActivated(
+        revision=1, content=ref("{}"), source="built-in", activated_by="system"
+    )
+    fold = Fold((), ())
+    fold.apply(CONFIG_STREAM, activated, stamp(1))
+    assert (fold.run_rows.opened, fold.session_rows.opened) == ([], [])
+
+
+def test_an_event_that_does_not_fit_leaves_states_and_rows_as_they_were() -> None:
+    fold = folded(HISTORY[:3])
+    with pytest.raises(CorruptHistory):
+        fold.apply(run_stream(RUN), past.archived(), stamp(4))
+    with pytest.raises(CorruptHistory):
+        fold.apply(session_stream(ROOT), observed(), stamp(4))
+    same = folded(HISTORY[:3])
+    assert (fold.runs, fold.sessions) == (same.runs, same.sessions)
+    assert (fold.run_rows, fold.session_rows) == (same.run_rows, same.session_rows)
+
+
+def _true_at(changes: Changes[Key, Row], position: int) -> list[Row]:
+    return [one.row for one in changes.opened if one.from_position <= position < one.to_position]

@@ -1,0 +1,224 @@
+"""What every runtime keeps to, whatever carries out the run."""
+
+import asyncio
+import json
+import shlex
+from pathlib import Path
+from typing import Any, Protocol
+
+import pytest
+
+from application.ports.runtimes import AgentRuntimes, CannotLaunch, RuntimeSession
+from domain.configuration.runtimes import Runtime, ScriptedRuntime, WorkerRuntime
+from domain.run.events import Usage
+from infrastructure.outbound.processes.gatehouse import Gatehouse
+from infrastructure.outbound.runtimes.command import CommandRuntimes
+from infrastructure.outbound.runtimes.scripted import ScriptedRuntimes
+from infrastructure.outbound.runtimes.served import ServedRuntimes
+from tests.support.launches import SERVER, all_of, command, launch, pairs, program
+
+HELLO = {"message": "hello"}
+TOOL = {"tool": {"name": "read", "input": {"path": "a"}, "output": "text"}}
+USAGE = {"usage": {"inputTokens": 5, "outputTokens": 2, "model": "m"}}
+FOR_EVER = {"afterMs": 86_400_000}
+
+
+class Theatre(Protocol):
+    """Stages one and the same play on one kind of runtime."""
+
+    runtimes: AgentRuntimes
+
+    def play(self, *steps: dict[str, Any], **end: Any) -> Runtime:
+        """Steps as a scripted runtime has them; `result`, `outcome` (not timeout), `error`."""
+        ...
+
+
+class ScriptedTheatre:
+    def __init__(self) -> None:
+        self.runtimes: AgentRuntimes = ScriptedRuntimes()
+
+    def play(self, *steps: dict[str, Any], **end: Any) -> Runtime:
+        return ScriptedRuntime.model_validate({"type": "scripted", "steps": list(steps), **end})
+
+
+class CommandTheatre:
+    """Every play is a shell script that prints JSON lines."""
+
+    def __init__(self, gatehouse: Gatehouse, folder: Path) -> None:
+        self.runtimes: AgentRuntimes = CommandRuntimes(gatehouse, server=SERVER, folder=str(folder))
+        self._folder = folder
+        self._plays = 0
+
+    def play(self, *steps: dict[str, Any], **end: Any) -> Runtime:
+        self._plays += 1
+        lines = ["#!/bin/sh", *(self._line(step) for step in steps)]
+        if "result" in end:
+            lines.append(self._print({"type": "result", "text": end["result"]}))
+        if end.get("outcome") == "error":
+            lines.append(f"echo {shlex.quote(end['error'])} >&2; exit 1")
+        path = program(self._folder / f"play-{self._plays}", "\n".join(lines) + "\n")
+        return command(str(path), output="jsonl")
+
+    def _line(self, step: dict[str, Any]) -> str:
+        if "message" in step:
+            return self._print({"type": "message", "role": "assistant", "text": step["message"]})
+        if "tool" in step:
+            return self._print({"type": "tool", **step["tool"]})
+        if "usage" in step:
+            return self._print({"type": "usage", **step["usage"]})
+        return f"sleep {step['afterMs'] / 1000}"
+
+    def _print(self, value: dict[str, Any]) -> str:
+        return f"printf '%s\\n' {shlex.quote(json.dumps(value))}"
+
+
+@pytest.fixture(params=["command", "scripted", "served command", "served scripted"])
+def theatre(request: pytest.FixtureRequest, gatehouse: Gatehouse, tmp_path: Path) -> Theatre:
+    name = request.param.split()[-1]
+    stage: Theatre = (
+        ScriptedTheatre() if name == "scripted" else CommandTheatre(gatehouse, tmp_path)
+    )
+    if request.param.startswith("served"):
+        stage.runtimes = ServedRuntimes({name: stage.runtimes})
+    return stage
+
+
+async def opened(theatre: Theatre, *steps: dict[str, Any], **end: Any) -> RuntimeSession:
+    return await theatre.runtimes.open(launch(theatre.play(*steps, **end)))
+
+
+async def test_what_is_said_comes_in_order_and_the_end_is_a_success(theatre: Theatre) -> None:
+    session = await opened(theatre, HELLO, TOOL, USAGE, USAGE, result="done")
+    session.go()
+    entries, end = await all_of(session)
+    usage = ("usage", {"inputTokens": 5, "outputTokens": 2, "model": "m"})
+    assert pairs(entries) == [
+        ("message", {"role": "assistant", "text": "hello"}),
+        ("tool", {"name": "read", "input": '{"path":"a"}', "output": "text"}),
+        usage,
+        usage,
+        ("result", {"text": "done"}),
+    ]
+    assert (end.outcome, end.result, end.error) == ("success", "done", None)
+    assert end.usage == Usage(input_tokens=10, output_tokens=4, total_tokens=14)
+
+
+async def test_without_a_result_the_last_assistant_message_is_it(theatre: Theatre) -> None:
+    session = await opened(theatre, HELLO, {"message": "bye"})
+    session.go()
+    _, end = await all_of(session)
+    assert (end.outcome, end.result, end.usage) == ("success", "bye", None)
+
+
+async def test_one_that_says_nothing_has_no_result(theatre: Theatre) -> None:
+    session = await opened(theatre)
+    session.go()
+    entries, end = await all_of(session)
+    assert (entries, end.outcome, end.result) == ([], "success", None)
+
+
+async def test_a_failure_keeps_what_was_said_and_says_why(theatre: Theatre) -> None:
+    session = await opened(theatre, HELLO, outcome="error", error="no such model")
+    session.go()
+    entries, end = await all_of(session)
+    assert len(entries) == 1
+    assert (end.outcome, end.result) == ("error", "hello")
+    assert end.error is not None
+    assert "no such model" in end.error
+
+
+async def test_nothing_is_said_before_go(theatre: Theatre) -> None:
+    session = await opened(theatre, HELLO)
+    first = asyncio.ensure_future(anext(session.entries()))
+    done, _ = await asyncio.wait({first}, timeout=0.05)
+    assert not done
+    session.go()
+    assert (await first).body["text"] == "hello"
+    await session.end()
+
+
+async def test_an_entry_is_there_while_the_child_goes_on(theatre: Theatre) -> None:
+    session = await opened(theatre, HELLO, FOR_EVER)
+    session.go()
+    assert (await anext(session.entries())).kind == "message"
+    await session.kill()
+
+
+async def test_a_killed_child_says_no_more_and_was_stopped(theatre: Theatre) -> None:
+    session = await opened(theatre, HELLO, FOR_EVER, HELLO, result="never")
+    session.go()
+    entries = session.entries()
+    await anext(entries)
+    rest = asyncio.ensure_future(all_of(session))
+    await asyncio.sleep(0)
+    await session.kill()
+    said, end = await rest
+    assert (said, end.outcome, end.reason) == ([], "stopped", "stopped")
+    assert end.result == "hello"
+
+
+async def test_killing_again_and_after_the_end_changes_nothing(theatre: Theatre) -> None:
+    session = await opened(theatre, result="done")
+    session.go()
+    _, end = await all_of(session)
+    await session.kill()
+    await session.kill()
+    assert await session.end() == end
+    assert end.outcome == "success"
+
+
+async def test_one_killed_before_go_never_runs(theatre: Theatre) -> None:
+    session = await opened(theatre, HELLO)
+    await session.kill()
+    await session.kill()
+    session.go()
+    entries, end = await all_of(session)
+    assert (entries, end.outcome) == ([], "stopped")
+
+
+async def test_the_end_comes_also_when_nobody_reads(theatre: Theatre) -> None:
+    session = await opened(theatre, HELLO, result="done")
+    session.go()
+    assert (await session.end()).result == "done"
+
+
+async def test_the_end_can_be_asked_for_by_one_who_stopped_reading(theatre: Theatre) -> None:
+    session = await opened(theatre, HELLO, HELLO, result="done")
+    session.go()
+    async for _ in session.entries():
+        break
+    assert (await session.end()).result == "done"
+
+
+async def test_a_reader_that_is_cancelled_loses_nothing(theatre: Theatre) -> None:
+    session = await opened(theatre, {"message": "first"}, {"afterMs": 50}, {"message": "second"})
+    session.go()
+    entries = session.entries()
+    assert (await anext(entries)).body["text"] == "first"
+    waiting = asyncio.ensure_future(anext(entries))
+    await asyncio.sleep(0)
+    waiting.cancel()
+    await asyncio.wait({waiting})
+    assert waiting.cancelled()
+    assert [entry.body["text"] async for entry in entries] == ["second"]
+    assert (await session.end()).outcome == "success"
+
+
+async def test_children_do_not_disturb_each_other(theatre: Theatre) -> None:
+    stays = await opened(theatre, HELLO, FOR_EVER)
+    goes = await opened(theatre, result="done")
+    stays.go()
+    goes.go()
+    assert (await goes.end()).result == "done"
+    assert (await anext(stays.entries())).kind == "message"
+    await stays.kill()
+    assert (await stays.end()).outcome == "stopped"
+
+
+async def test_a_runtime_of_another_type_is_not_taken(theatre: Theatre) -> None:
+    worker = WorkerRuntime(type="worker", queue="gpu")
+    assert not theatre.runtimes.serves(worker)
+    assert theatre.runtimes.serves(theatre.play())
+    with pytest.raises(CannotLaunch, match="worker") as refused:
+        await theatre.runtimes.open(launch(worker))
+    assert refused.value.reason == "not_executable"

@@ -1,0 +1,204 @@
+import pytest
+
+from domain.configuration.configuration import Configuration
+from domain.configuration.runtimes import CommandRuntime
+
+
+def configuration(**sections: object) -> Configuration:
+    return Configuration.model_validate(sections)
+
+
+COMMAND = {"type": "command", "command": ["true"]}
+
+
+def test_without_a_file_the_agent_main_answers_with_its_prompt() -> None:
+    builtin = Configuration.builtin()
+
+    assert builtin.agent_ids() == ("main",)
+    runtime = builtin.runtime_for("main")
+    assert isinstance(runtime, CommandRuntime)
+    assert (runtime.command, runtime.input, runtime.output) == (("cat",), "stdin-text", "text")
+
+
+def test_where_no_agent_is_listed_there_is_main_and_nobody_else() -> None:
+    only_defaults = configuration(agents={"defaults": {"runtime": COMMAND}})
+
+    assert only_defaults.agent_ids() == ("main",)
+    assert only_defaults.default_agent_id == "main"
+    assert only_defaults.agent("main") is not None
+    assert only_defaults.agent("worker") is None
+    assert only_defaults.runtime_for("main") is not None
+
+
+def test_main_is_not_configured_where_others_are_listed() -> None:
+    listed = configuration(agents={"list": [{"id": "planner"}]})
+
+    assert listed.agent("main") is None
+    assert listed.default_agent_id == "planner"
+
+
+def test_an_agent_is_found_in_any_case_but_not_by_a_look_alike() -> None:
+    listed = configuration(agents={"list": [{"id": "Kate"}]})
+
+    found = listed.agent(" KATE ")
+    assert found is not None
+    assert found.id == "kate"
+    assert listed.agent("\u212aate") is None  # the Kelvin sign, whose lower case is k
+
+
+def test_the_first_agent_marked_as_default_is_the_default() -> None:
+    agents = [{"id": "a"}, {"id": "b", "default": True}, {"id": "c", "default": True}]
+    assert configuration(agents={"list": agents}).default_agent_id == "b"
+
+
+def test_an_agents_own_word_replaces_the_defaults() -> None:
+    both = configuration(
+        agents={
+            "defaults": {
+                "subagents": {
+                    "allowAgents": ["x", "y"],
+                    "requireAgentId": True,
+                    "model": "p/default",
+                    "thinking": "low",
+                }
+            },
+            "list": [
+                {"id": "a"},
+                {
+                    "id": "b",
+                    "subagents": {
+                        "allowAgents": [],
+                        "requireAgentId": False,
+                        "model": {"primary": "p/own", "fallbacks": ["p/other"]},
+                        "thinking": "high",
+                        "contextPreambleMaxChars": 0,
+                    },
+                },
+            ],
+        }
+    )
+
+    silent, outspoken = both.subagents_for("a"), both.subagents_for("b")
+    assert (silent.allow_agents, silent.require_agent_id) == (("x", "y"), True)
+    assert (silent.model, silent.thinking) == ("p/default", "low")
+    assert silent.context_preamble_max_chars == 4000
+    assert (outspoken.allow_agents, outspoken.require_agent_id) == ((), False)
+    assert (outspoken.model, outspoken.thinking) == ("p/own", "high")
+    assert outspoken.context_preamble_max_chars == 0
+    assert both.subagents_for("nobody") == silent
+
+
+def test_blank_models_and_thinking_count_as_not_said() -> None:
+    blank = configuration(
+        agents={
+            "defaults": {"subagents": {"model": "p/default", "thinking": "low"}},
+            "list": [{"id": "a", "model": " ", "subagents": {"model": " ", "thinking": ""}}],
+        }
+    )
+
+    assert blank.subagents_for("a").model == "p/default"
+    assert blank.subagents_for("a").thinking == "low"
+    assert blank.model_of("a") is None
+
+
+def test_nobody_allows_anybody_by_default() -> None:
+    assert configuration().subagents_for("main").allow_agents is None
+
+
+def test_runtime_model_and_sandbox_fall_back_to_the_defaults() -> None:
+    mixed = configuration(
+        agents={
+            "defaults": {
+                "runtime": {"type": "worker", "queue": "q"},
+                "model": {"primary": "p/m"},
+                "sandbox": {"mode": "all"},
+            },
+            "list": [
+                {"id": "a"},
+                {"id": "b", "runtime": COMMAND, "model": "p/b", "sandbox": {"mode": "off"}},
+            ],
+        }
+    )
+
+    assert [mixed.runtime_for(agent).type for agent in "ab"] == ["worker", "command"]  # type: ignore[union-attr]
+    assert [mixed.model_of(agent) for agent in "ab"] == ["p/m", "p/b"]
+    assert [mixed.sandbox_mode_for(agent) for agent in "ab"] == ["all", "off"]
+    assert configuration().sandbox_mode_for("main") == "off"
+    assert configuration().runtime_for("main") is None
+
+
+def test_the_workspace_of_the_defaults_is_the_default_agents_alone() -> None:
+    shared = configuration(
+        agents={
+            "defaults": {"workspace": "~/w"},
+            "list": [{"id": "a"}, {"id": "b"}, {"id": "c", "workspace": "~/c"}],
+        }
+    )
+
+    assert [shared.workspace_for(agent) for agent in "abc"] == ["~/w", None, "~/c"]
+
+
+def test_prices_are_found_by_provider_and_model() -> None:
+    priced = configuration(
+        models={
+            "providers": {
+                "p": {"models": [{"id": "m/1", "cost": {"input": 1.25, "output": 10}}, {"id": "n"}]}
+            }
+        }
+    )
+
+    cost = priced.cost_of("p", "m/1")
+    assert cost is not None
+    assert (cost.input, cost.output, cost.cache_read) == (1.25, 10, None)
+    assert priced.cost_of("p", "n") is None
+    assert priced.cost_of("q", "m/1") is None
+
+
+def test_aliases_are_found_in_lower_case_and_the_first_counts() -> None:
+    models = {"p/one": {"alias": "Opus"}, "p/two": {"alias": "opus"}, "p/three": {}}
+    aliased = configuration(agents={"defaults": {"models": models}})
+
+    assert aliased.model_aliases() == {"opus": "p/one"}
+
+
+def test_sections_of_others_are_kept() -> None:
+    assert configuration(channels={"x": [1]}, meta=None).extra == {
+        "channels": {"x": [1]},
+        "meta": None,
+    }
+
+
+@pytest.mark.parametrize(
+    ("session", "alias"),
+    [
+        ({}, "main"),
+        ({"mainKey": " Work "}, "work"),
+        ({"mainKey": " "}, "main"),
+        ({"scope": "global", "mainKey": "work"}, "global"),
+    ],
+)
+def test_main_stands_for_the_main_key_or_the_one_global_session(
+    session: dict[str, str], alias: str
+) -> None:
+    assert configuration(session=session).session.main_alias == alias
+
+
+def test_what_is_not_ours_and_what_may_be_secret_is_not_in_the_representation() -> None:
+    shown = repr(
+        configuration(
+            channels={"token": "s3cret"},
+            spawnlog={"databaseUrl": "postgres://u:s3cret@h/d"},
+            agents={
+                "list": [
+                    {
+                        "id": "a",
+                        "tools": {"x": "s3cret"},
+                        "runtime": {**COMMAND, "env": {"X": "s3cret"}},
+                    }
+                ]
+            },
+        )
+    )
+
+    assert "s3cret" not in shown
+    assert "'a'" in shown

@@ -1,0 +1,224 @@
+"""The rules of admission: their order, their texts, and who may be named."""
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from pydantic import ValidationError
+
+from domain.admission import (
+    AdmissionFacts,
+    Permitted,
+    Refusal,
+    active_children_refusal,
+    admit,
+    agent_known,
+    allowed_agents,
+)
+
+
+def facts(**changes: object) -> AdmissionFacts:
+    """A plain request that every rule lets pass, with changes."""
+    plain: dict[str, object] = {
+        "requester_agent_id": "main",
+        "agent_id_argument_given": False,
+        "target_agent_id": "main",
+        "mode": "run",
+        "thread": False,
+        "caller_depth": 0,
+        "max_spawn_depth": 1,
+        "active_children": 0,
+        "max_children": 5,
+        "require_agent_id": False,
+        "allow_agents": None,
+    }
+    return AdmissionFacts.model_validate(plain | changes)
+
+
+def named(target: str | None, **changes: object) -> AdmissionFacts:
+    """The same, with an agent id given."""
+    return facts(agent_id_argument_given=True, target_agent_id=target, **changes)
+
+
+def refusal_of(given_facts: AdmissionFacts, *, raw_agent_id: str = "") -> Refusal:
+    answer = admit(given_facts, raw_agent_id=raw_agent_id)
+    assert isinstance(answer, Refusal)
+    return answer
+
+
+def test_a_plain_request_is_permitted() -> None:
+    assert admit(facts()) == Permitted()
+
+
+@pytest.mark.parametrize("raw", ["../../../etc/passwd", "Agent not found: xyz"])
+def test_what_is_no_agent_id_is_refused_in_full(raw: str) -> None:
+    assert refusal_of(named(None), raw_agent_id=raw) == Refusal(
+        rule="agent_id",
+        status="error",
+        text=(
+            f'Invalid agentId "{raw}". Agent IDs must match [a-z0-9][a-z0-9_-]{{0,63}}. '
+            "Use agents_list to discover valid targets."
+        ),
+    )
+
+
+def test_a_hostile_agent_id_is_shown_on_one_bounded_line() -> None:
+    text = refusal_of(named(None), raw_agent_id="a\n[admin] b" + "x" * 10_000).text
+    assert "\n" not in text
+    assert len(text) < 400
+
+
+def test_session_mode_needs_a_thread() -> None:
+    refusal = refusal_of(facts(mode="session"))
+    assert (refusal.rule, refusal.status) == ("mode", "error")
+    assert refusal.text == (
+        'sessions_spawn(mode="session") requires thread=true so the subagent can stay bound to a '
+        'channel thread. Retry with { mode: "session", thread: true } on a channel that supports '
+        'threads, use mode="run" for one-shot work, or use sessions_send(sessionKey=...) to keep '
+        "talking to a persistent session without thread binding."
+    )
+    assert admit(facts(mode="session", thread=True)) == Permitted()
+
+
+def test_a_caller_at_the_deepest_level_may_not_spawn() -> None:
+    assert refusal_of(facts(caller_depth=2, max_spawn_depth=2)) == Refusal(
+        rule="depth",
+        status="forbidden",
+        text="sessions_spawn is not allowed at this depth (current depth: 2, max: 2)",
+        current=2,
+        limit=2,
+    )
+    assert admit(facts(caller_depth=1, max_spawn_depth=2)) == Permitted()
+
+
+def test_a_requester_whose_places_are_taken_may_not_spawn() -> None:
+    expected = Refusal(
+        rule="active_children",
+        status="forbidden",
+        text="sessions_spawn has reached max active children for this session (1/1)",
+        current=1,
+        limit=1,
+    )
+    assert refusal_of(facts(active_children=1, max_children=1)) == expected
+    assert active_children_refusal(1, 1) == expected
+    assert active_children_refusal(0, 1) is None
+
+
+def test_an_agent_id_may_be_required() -> None:
+    refusal = refusal_of(facts(require_agent_id=True))
+    assert (refusal.rule, refusal.status) == ("require_agent_id", "forbidden")
+    assert refusal.text == (
+        "sessions_spawn requires explicit agentId when requireAgentId is configured. "
+        "Use agents_list to see allowed agent ids."
+    )
+    allowing = {"require_agent_id": True, "allow_agents": ("worker",)}
+    assert admit(named("worker", **allowing)) == Permitted()
+
+
+@pytest.mark.parametrize(
+    ("target", "allow_agents", "listed"),
+    [
+        ("beta", ("alpha",), "alpha"),
+        ("beta", (" Zeta ", "alpha", "zeta", ""), "alpha, zeta"),
+        ("beta", (), "none"),
+        ("beta", None, "main"),
+        ("main", ("planner",), "planner"),
+    ],
+)
+def test_an_agent_that_is_not_allowed_is_refused_with_those_that_are(
+    target: str, allow_agents: tuple[str, ...] | None, listed: str
+) -> None:
+    assert refusal_of(named(target, allow_agents=allow_agents)) == Refusal(
+        rule="allow_agents",
+        status="forbidden",
+        text=f"agentId is not allowed for sessions_spawn (allowed: {listed})",
+    )
+
+
+@pytest.mark.parametrize(
+    ("target", "allow_agents"),
+    [("beta", ("beta",)), ("beta", (" * ",)), ("research", ("Research",)), ("main", None)],
+)
+def test_a_listed_agent_is_permitted(target: str, allow_agents: tuple[str, ...] | None) -> None:
+    assert admit(named(target, allow_agents=allow_agents)) == Permitted()
+
+
+def test_without_an_agent_id_the_requester_is_always_allowed() -> None:
+    assert admit(facts(allow_agents=("planner",))) == Permitted()
+    assert admit(facts(allow_agents=())) == Permitted()
+
+
+def test_a_long_list_of_allowed_agents_is_shown_in_part() -> None:
+    many = tuple(f"agent-{number:04}" for number in range(150))
+    assert refusal_of(named("beta", allow_agents=many)).text.endswith("agent-0099, and 50 more)")
+    assert refusal_of(named("beta", allow_agents=many[:100])).text.endswith("agent-0099)")
+    assert refusal_of(named("beta", allow_agents=many[:101])).text.endswith("and 1 more)")
+
+
+def test_any_agent_is_told_apart_from_none() -> None:
+    assert allowed_agents("main", ("*", "a")) is None
+    assert allowed_agents("main", ()) == ()
+
+
+def test_the_rules_are_judged_in_order() -> None:
+    everything_wrong: dict[str, object] = {
+        "mode": "session",
+        "caller_depth": 1,
+        "active_children": 5,
+        "require_agent_id": True,
+        "allow_agents": (),
+    }
+    assert refusal_of(named(None, **everything_wrong)).rule == "agent_id"
+    order = ["mode", "depth", "active_children", "require_agent_id"]
+    mended: dict[str, object] = {
+        "mode": "run",
+        "caller_depth": 0,
+        "active_children": 0,
+        "require_agent_id": False,
+    }
+    for rule, mending in zip(order, mended.items(), strict=True):
+        assert refusal_of(facts(**everything_wrong)).rule == rule
+        everything_wrong |= dict([mending])
+    assert refusal_of(named("beta", **everything_wrong)).rule == "allow_agents"
+
+
+def test_the_agent_that_will_run_must_be_configured() -> None:
+    assert agent_known("main", {"main"}) == Permitted()
+    refusal = agent_known("steward", {"main"})
+    assert isinstance(refusal, Refusal)
+    assert (refusal.rule, refusal.status) == ("agent_unknown", "error")
+    assert '"steward"' in refusal.text
+    overridden = agent_known("steward", {"main"}, requested_agent_id="reviewer")
+    assert isinstance(overridden, Refusal)
+    assert '"reviewer"' in overridden.text
+
+
+def test_the_facts_are_read_from_camel_case_and_nothing_unknown_is_taken() -> None:
+    written = facts(allow_agents=("a",)).model_dump()
+    assert written["callerDepth"] == 0
+    assert AdmissionFacts.model_validate(written) == facts(allow_agents=("a",))
+    with pytest.raises(ValidationError):
+        AdmissionFacts.model_validate(written | {"surprise": 1})
+
+
+@settings(deadline=None)
+@given(
+    st.integers(-2, 6),
+    st.integers(0, 6),
+    st.integers(0, 30),
+    st.integers(0, 20),
+    st.lists(st.text(max_size=10), max_size=5) | st.none(),
+    st.booleans(),
+)
+def test_permitted_means_that_every_number_is_under_its_limit(
+    depth: int, deepest: int, active: int, most: int, allow: list[str] | None, thread: bool
+) -> None:
+    judged = facts(
+        caller_depth=depth,
+        max_spawn_depth=deepest,
+        active_children=active,
+        max_children=most,
+        allow_agents=allow,
+        thread=thread,
+    )
+    permitted = admit(judged) == Permitted()
+    assert permitted == (depth < deepest and active < most)

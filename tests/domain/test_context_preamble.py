@@ -1,0 +1,54 @@
+"""A parent's context is cut where nobody minds, and marked."""
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from domain.context_preamble import TRUNCATED, preamble_block, truncated_preamble
+
+
+def test_a_text_within_the_limit_stays_as_it_is() -> None:
+    assert truncated_preamble("  two words ", 12) == "  two words "
+    assert truncated_preamble("x" * 4000) == "x" * 4000
+
+
+def test_a_long_text_is_cut_between_words_and_marked() -> None:
+    assert truncated_preamble("alpha beta gamma", 12) == "alpha beta...(truncated)"
+    assert truncated_preamble("alpha beta gamma", 10) == "alpha beta...(truncated)"
+    assert truncated_preamble("alpha beta gamma", 9) == "alpha...(truncated)"
+
+
+def test_the_usual_limit_is_4000_characters() -> None:
+    cut = truncated_preamble("word " * 1000)
+    assert truncated_preamble("x" * 4001) == "x" * 4000 + TRUNCATED
+    assert cut == ("word " * 800).rstrip() + TRUNCATED
+
+
+def test_a_text_without_spaces_is_cut_at_the_limit() -> None:
+    assert truncated_preamble("a " + "漢" * 50, 20) == "a " + "漢" * 18 + TRUNCATED
+
+
+def test_a_cut_splits_no_character() -> None:
+    assert truncated_preamble("a" + "e\u0301" * 10, 4) == "ae\u0301...(truncated)"
+    assert truncated_preamble("ab\U0001f469\u200d\U0001f680\U0001f680", 4) == "ab...(truncated)"
+
+
+def test_blank_context_is_no_context() -> None:
+    assert truncated_preamble(" \n") == ""
+    assert truncated_preamble("text", 0) == ""
+    assert preamble_block("") == ""
+
+
+def test_a_preamble_has_its_own_form() -> None:
+    assert preamble_block("hi") == "[Session Context]\n[Context from parent agent]\nhi"
+
+
+@settings(deadline=None)
+@given(st.text(max_size=60), st.integers(1, 50))
+def test_what_is_left_is_a_beginning_within_the_limit(text: str, limit: int) -> None:
+    cut = truncated_preamble(text, limit)
+    if len(text) <= limit:
+        assert cut in (text, "")
+    elif cut:
+        head = cut.removesuffix(TRUNCATED)
+        assert text.startswith(head)
+        assert len(head) <= limit

@@ -1,0 +1,119 @@
+"""Which model a child runs with."""
+
+import pytest
+
+from domain.model_plan import ModelSettings, plan_model, split_model_reference
+
+PLACES = (
+    "argument",
+    "agent_subagents",
+    "defaults_subagents",
+    "caller",
+    "agent",
+    "defaults",
+    "built_in",
+)
+
+
+@pytest.mark.parametrize(
+    ("reference", "split"),
+    [
+        ("anthropic/claude", ("anthropic", "claude")),
+        ("openrouter/anthropic/claude", ("openrouter", "anthropic/claude")),
+        ("/x", (None, "/x")),
+        ("x/", (None, "x/")),
+        (" bare ", (None, "bare")),
+        ("  ", (None, None)),
+        (None, (None, None)),
+    ],
+)
+def test_a_reference_is_split_at_its_first_inner_slash(
+    reference: str | None, split: tuple[str | None, str | None]
+) -> None:
+    assert split_model_reference(reference) == split
+
+
+@pytest.mark.parametrize("first", range(len(PLACES)))
+def test_the_places_count_in_order(first: int) -> None:
+    settings = ModelSettings(**{place: f"p/{place}" for place in PLACES[first:]})
+    plan = plan_model(settings)
+    assert (plan.provider, plan.model) == ("p", PLACES[first])
+    assert (plan.source, plan.applied, plan.warnings) == (PLACES[first], True, ())
+    assert plan.reference == f"p/{PLACES[first]}"
+
+
+def test_blank_names_count_for_nothing() -> None:
+    plan = plan_model(ModelSettings(argument="  ", agent={"primary": " "}, defaults=" a/b "))
+    assert (plan.reference, plan.source) == ("a/b", "defaults")
+
+
+def test_an_object_names_its_primary() -> None:
+    setting = {"primary": "minimax/MiniMax-M2.7", "fallbacks": ["a/b"]}
+    assert plan_model(ModelSettings(defaults=setting)).reference == "minimax/MiniMax-M2.7"
+    only_fallbacks = {"fallbacks": ["a/b"]}
+    assert plan_model(ModelSettings(agent=only_fallbacks, defaults="c/d")).reference == "c/d"
+
+
+def test_without_any_name_the_runtime_chooses() -> None:
+    plan = plan_model(ModelSettings())
+    assert (plan.model, plan.provider, plan.source, plan.applied) == (None, None, "runtime", False)
+    assert plan.reference is None
+    assert plan.warnings == ()
+
+
+def test_an_alias_stands_for_a_reference_and_a_reference_for_itself() -> None:
+    aliases = {"opus": "anthropic/claude-opus"}
+    assert plan_model(ModelSettings(argument="OPUS"), aliases=aliases).provider == "anthropic"
+    assert plan_model(ModelSettings(argument="x/opus"), aliases=aliases).reference == "x/opus"
+    assert plan_model(ModelSettings(argument="bare"), aliases=aliases).reference == "bare"
+
+
+def test_a_model_that_cannot_be_served_is_skipped_with_a_warning() -> None:
+    settings = ModelSettings(argument="a/big", agent="b/small")
+    plan = plan_model(settings, served={"b/small"})
+    assert (plan.reference, plan.source, plan.applied) == ("b/small", "agent", False)
+    assert plan.warnings == (
+        'Model "a/big" from the model argument cannot be served by the agent\'s runtime and was '
+        "skipped; running on b/small.",
+    )
+
+
+def test_a_fallback_stands_in_for_its_primary() -> None:
+    setting = {"primary": "a/big", "fallbacks": ["a/small"]}
+    plan = plan_model(ModelSettings(agent=setting, defaults="c/d"), served={"a/small", "c/d"})
+    assert (plan.reference, plan.source, plan.applied) == ("a/small", "agent", False)
+
+
+def test_when_nothing_can_be_served_the_runtime_chooses() -> None:
+    plan = plan_model(ModelSettings(argument="a/b", built_in="c/d"), served=set())
+    assert (plan.reference, plan.source, plan.applied, len(plan.warnings)) == (
+        None,
+        "runtime",
+        False,
+        2,
+    )
+
+
+@pytest.mark.parametrize(
+    ("served", "reference", "is_served"),
+    [
+        ("claude", "anthropic/claude", True),
+        ("anthropic/claude", "claude", True),
+        ("anthropic/claude", "other/claude", False),
+        ("anthropic/*", "anthropic/any", True),
+        ("anthropic/*", "other/any", False),
+        ("*", "other/any", True),
+    ],
+)
+def test_what_a_runtime_declares_may_leave_things_open(
+    served: str, reference: str, is_served: bool
+) -> None:
+    plan = plan_model(ModelSettings(argument=reference), served=[served])
+    assert plan.applied is is_served
+
+
+@pytest.mark.parametrize("name", ["a\nb", "x" * 300, "a/\x1b[31m"])
+def test_what_is_no_name_is_skipped(name: str) -> None:
+    plan = plan_model(ModelSettings(argument=name, built_in="c/d"))
+    assert (plan.reference, plan.applied) == ("c/d", False)
+    assert all(warning.isprintable() and len(warning) < 500 for warning in plan.warnings)

@@ -1,0 +1,221 @@
+"""The whole grid of a run: every stage by every command, and every stage by every event.
+
+Both tables are written by hand and not derived from the lifecycle: a cell that changes there shows
+here. What an older version of the lifecycle allowed must stay allowed, so cells are only added.
+"""
+
+from collections.abc import Callable
+from typing import get_args
+
+import pytest
+
+from domain.refusals import CorruptHistory, LostClaim, NotYet, Rejected, WrongStage
+from domain.run.commands import RunCommand
+from domain.run.decide import CannotDeliver, StopWanted
+from domain.run.events import RunEvent
+from domain.run.lifecycle import LIFECYCLE, Stage
+from domain.run.state import Run, evolve
+from tests.support import run_commands as ask
+from tests.support import run_histories as past
+from tests.support.storytelling import given, requested, run_of, stamp
+
+# A dot is WrongStage, a word in capitals another refusal; each other word is what is recorded.
+COMMANDS_AT_STAGES = """
+stage                resume  resolve  prepare  create      refuse   claim    start    stop     end    announce   ack      archive
+
+requested            Resumed Resolved .        .           Refused  .        .        Refused  .      .          NO-INBOX .
+scripts-resolved     Resumed .        Prepared .           Refused  .        .        Refused  .      .          NO-INBOX .
+ prepared            Resumed .        Prepared Created     Refused  .        .        Refused  .      .          NO-INBOX .
+overridden           Resumed .        Prepared .           Refused  .        .        Refused  .      .          NO-INBOX .
+ prepared-overridden Resumed .        Prepared Created     Refused  .        .        Refused  .      .          NO-INBOX .
+session-created      .       .        .        .           .        .        .        Ended    Ended  .          NO-INBOX .
+queued               .       .        .        .           .        Claimed  .        Ended    .      .          NO-INBOX .
+ claimed             .       .        .        .           .        LOST     Started  Stop     Ended  .          NO-INBOX .
+ claimed-stopping    .       .        .        .           .        LOST     STOPPING nothing  Ended  .          NO-INBOX .
+started              .       .        .        .           .        .        .        Stop     Ended  .          NO-INBOX .
+ started-stopping    .       .        .        .           .        .        STOPPING nothing  Ended  .          NO-INBOX .
+ended                .       .        .        .           .        .        .        nothing  .      Announced  NO-INBOX .
+ ended-pending       .       .        .        .           .        .        .        nothing  .      NOT-YET    NO-INBOX .
+ ended-settled       .       .        .        .           .        .        .        nothing  .      Announced  NO-INBOX .
+announced            .       .        .        .           .        .        .        nothing  .      .          Acked    Archived
+ announced-silently  .       .        .        .           .        .        .        nothing  .      .          NO-INBOX Archived
+ acknowledged        .       .        .        .           .        .        .        nothing  .      .          nothing  Archived
+archived             .       .        .        .           .        .        .        nothing  .      .          Acked    .
+refused              .       .        .        .           .        .        .        nothing  .      .          NO-INBOX .
+ refused-told        .       .        .        .           .        .        .        nothing  .      .          Acked    .
+"""  # noqa: E501
+
+# Every cell in which an event may stand, and the stage that follows; all others are corrupt.
+EVENTS_AT_STAGES = """
+unborn            SpawnRequested            requested
+requested         PreparationResumed        requested
+requested         ScriptsResolved           scripts-resolved
+requested         SpawnRefused              refused
+scripts-resolved  PreparationResumed        scripts-resolved
+scripts-resolved  AgentOverridden           overridden
+scripts-resolved  PreparationStarted        scripts-resolved
+scripts-resolved  SessionCreated            session-created
+scripts-resolved  SpawnRefused              refused
+overridden        PreparationResumed        overridden
+overridden        PreparationStarted        overridden
+overridden        SessionCreated            session-created
+overridden        SpawnRefused              refused
+session-created   RunQueued                 queued
+session-created   RunEnded                  ended
+queued            RunClaimed                queued
+queued            StopRequested             queued
+queued            RunStarted                started
+queued            RunEnded                  ended
+started           StopRequested             started
+started           RunEnded                  ended
+ended             DescendantsSettled        ended
+ended             RunAnnounced              announced
+announced         AnnouncementAcknowledged  announced
+announced         RunArchived               archived
+archived          AnnouncementAcknowledged  archived
+refused           AnnouncementAcknowledged  refused
+"""
+
+SILENTLY = past.announced(disposition="skipped", reason="its requester stopped it", text=None)
+HISTORIES: dict[str, past.History] = {
+    "requested": past.a_requested_run(),
+    "scripts-resolved": past.a_resolved_run(),
+    "prepared": past.a_prepared_run(),
+    "overridden": past.an_overridden_run(),
+    "prepared-overridden": (*past.an_overridden_run(), past.prepared(agent_id="steward")),
+    "session-created": past.a_created_run(),
+    "queued": past.a_queued_run(),
+    "claimed": past.a_claimed_run(),
+    "claimed-stopping": (*past.a_claimed_run(), past.stop_requested()),
+    "started": past.a_started_run(),
+    "started-stopping": (*past.a_started_run(), past.stop_requested()),
+    "ended": past.an_ended_run(),
+    "ended-pending": past.an_ended_run_with_pending_descendants(),
+    "ended-settled": (*past.an_ended_run_with_pending_descendants(), past.settled()),
+    "announced": past.an_announced_run(),
+    "announced-silently": (*past.an_ended_run(), SILENTLY),
+    "acknowledged": (*past.an_announced_run(), past.acknowledged()),
+    "archived": past.an_archived_run(),
+    "refused": past.a_refused_run(),
+    "refused-told": (*past.a_resolved_run(), past.refused_and_told()),
+}
+COMMANDS: dict[str, Callable[[Run], RunCommand]] = {
+    "resume": lambda run: ask.resume(run.epoch),
+    "resolve": lambda run: ask.resolve(run.epoch),
+    "prepare": lambda run: ask.prepare(run.epoch),
+    "create": lambda run: ask.create(run.epoch),
+    "refuse": lambda run: ask.refuse(run.epoch),
+    "claim": lambda run: ask.claim(),
+    "start": lambda run: ask.start(run.epoch),
+    "stop": lambda run: ask.stop(),
+    "end": lambda run: ask.end(run.epoch),
+    "announce": lambda run: ask.announce(pending_descendants=run.pending_descendants),
+    "ack": lambda run: ask.acknowledge(),
+    "archive": lambda run: ask.archive(),
+}
+RECORDED: dict[str, tuple[str, ...]] = {
+    "Resumed": ("PreparationResumed",),
+    "Resolved": ("ScriptsResolved",),
+    "Prepared": ("PreparationStarted",),
+    "Created": ("SessionCreated", "RunQueued"),
+    "Refused": ("SpawnRefused",),
+    "Claimed": ("RunClaimed",),
+    "Started": ("RunStarted",),
+    "Stop": ("StopRequested",),
+    "Ended": ("RunEnded",),
+    "Announced": ("RunAnnounced",),
+    "Acked": ("AnnouncementAcknowledged",),
+    "Archived": ("RunArchived",),
+    "nothing": (),
+}
+REFUSED: dict[str, type[Rejected]] = {
+    ".": WrongStage,
+    "LOST": LostClaim,
+    "NOT-YET": NotYet,
+    "STOPPING": StopWanted,
+    "NO-INBOX": CannotDeliver,
+}
+EVENTS: tuple[RunEvent, ...] = (
+    requested(),
+    past.resumed(),
+    past.resolved(),
+    past.overridden(),
+    past.prepared(),
+    past.created(),
+    past.queued(),
+    past.claimed(),
+    past.started(),
+    past.stop_requested(),
+    past.ended(),
+    past.settled(),
+    past.announced(),
+    past.acknowledged(),
+    past.archived(),
+    past.refused(),
+)
+
+
+def _rows(table: str) -> list[list[str]]:
+    return [line.split() for line in table.splitlines() if line.strip()]
+
+
+_HEAD, *_BODY = _rows(COMMANDS_AT_STAGES)
+CELLS = [
+    (stage, command, cell)
+    for stage, *cells in _BODY
+    for command, cell in zip(_HEAD[1:], cells, strict=True)
+]
+ALLOWED = {(stage, event): after for stage, event, after in _rows(EVENTS_AT_STAGES)}
+
+
+def test_the_table_has_every_stage_and_every_command() -> None:
+    assert [stage for stage, *_ in _BODY] == list(HISTORIES)
+    assert _HEAD[1:] == list(COMMANDS)
+    assert {run_of(*events).stage for events in HISTORIES.values()} == set(LIFECYCLE) - {"unborn"}
+
+
+@pytest.mark.parametrize(("stage", "command", "cell"), CELLS)
+def test_at_this_stage_this_command_does(stage: str, command: str, cell: str) -> None:
+    story = given(*HISTORIES[stage])
+    assert story.state is not None
+    told = story.when(COMMANDS[command](story.state))
+    if cell in REFUSED:
+        told.refused(REFUSED[cell])
+    else:
+        told.then(*(NAMED[name] for name in RECORDED[cell]))
+
+
+NAMED: dict[str, type[RunEvent]] = {type(event).__name__: type(event) for event in EVENTS}
+HELD = ("resume", "resolve", "prepare", "create", "refuse", "start", "end")
+OVER = ("ended", "announced", "archived", "refused")
+
+
+@pytest.mark.parametrize("stage", HISTORIES)
+@pytest.mark.parametrize("command", HELD)
+def test_who_was_replaced_can_do_nothing_any_more(stage: str, command: str) -> None:
+    story = given(*HISTORIES[stage])
+    assert story.state is not None
+    replaced = story.state.model_copy(update={"epoch": story.state.epoch - 1})
+    error = WrongStage if story.state.stage in OVER else LostClaim
+    story.when(COMMANDS[command](replaced)).refused(error)
+
+
+@pytest.mark.parametrize("event", EVENTS, ids=lambda event: type(event).__name__)
+@pytest.mark.parametrize("stage", LIFECYCLE)
+def test_at_this_stage_this_event_is_history_or_corrupt(stage: Stage, event: RunEvent) -> None:
+    run = None if stage == "unborn" else _run_at(stage)
+    after = ALLOWED.get((stage, type(event).__name__))
+    if after is None:
+        with pytest.raises(CorruptHistory, match=type(event).__name__):
+            evolve(run, event, stamp(99))
+    else:
+        assert evolve(run, event, stamp(99)).stage == after
+
+
+def test_the_events_of_the_grid_are_all_there_are() -> None:
+    assert {type(event) for event in EVENTS} == set(get_args(RunEvent))
+    assert {name for _, name in ALLOWED} == set(NAMED)
+
+
+def _run_at(stage: Stage) -> Run:
+    return run_of(*HISTORIES["refused-told" if stage == "refused" else stage])

@@ -1,0 +1,72 @@
+"""Stopping a run at any point of its life."""
+
+import pytest
+
+from domain.run.decide import StopWanted
+from domain.run.events import Outcome, RunEnded, StopRequested
+from tests.support import run_commands as ask
+from tests.support import run_histories as past
+from tests.support.run_histories import CLAIMER
+from tests.support.storytelling import given, ref, run_of
+
+
+@pytest.mark.parametrize("history", [past.a_requested_run(), past.an_overridden_run()])
+def test_a_stop_during_preparation_is_a_refusal(history: past.History) -> None:
+    stage = run_of(*history).stage
+    refusal = past.refused(rule="stopped", step=stage, text=ref("stopped by operator"))
+    given(*history).when(ask.stop()).then(refusal)
+
+
+@pytest.mark.parametrize("history", [past.a_created_run(), past.a_queued_run()])
+def test_a_stop_of_a_run_that_waits_ends_it(history: past.History) -> None:
+    after = (
+        given(*history)
+        .when(ask.stop(by_requester=True))
+        .then(
+            RunEnded(
+                outcome="stopped",
+                reason="stopped",
+                error=ref("enough"),
+                stopped_by="operator",
+                stopped_by_requester=True,
+            )
+        )
+    )
+    assert after.state is not None
+    assert after.state.stop_by_requester
+
+
+@pytest.mark.parametrize("history", [past.a_claimed_run(), past.a_started_run()])
+def test_a_stop_of_a_run_that_is_held_asks_its_holder_once(history: past.History) -> None:
+    after = (
+        given(*history)
+        .when(ask.stop())
+        .then(StopRequested(by="operator", by_requester=False, reason=ref("enough")))
+    )
+    after.when(ask.stop(by="somebody else")).then()
+
+
+def test_a_run_that_shall_stop_is_not_started_any_more() -> None:
+    story = given(*past.a_claimed_run(), past.stop_requested())
+    story.when(ask.start(CLAIMER)).refused(StopWanted, "operator")
+    story.when(ask.end(CLAIMER, outcome="stopped", reason="stopped")).then(RunEnded)
+
+
+@pytest.mark.parametrize(
+    ("reason", "said", "recorded"),
+    [("interrupted", "error", "stopped"), ("exit", "success", "success")],
+)
+def test_a_run_that_was_to_stop_ends_as_stopped_when_its_holder_is_lost(
+    reason: str, said: Outcome, recorded: Outcome
+) -> None:
+    story = given(*past.a_started_run(), past.stop_requested())
+    after = story.when(ask.end(CLAIMER, outcome=said, reason=reason)).then(RunEnded)
+    assert after.state is not None
+    assert (after.state.outcome, after.state.stop_requested_by) == (recorded, "operator")
+
+
+@pytest.mark.parametrize(
+    "history", [past.an_ended_run(), past.an_archived_run(), past.a_refused_run()]
+)
+def test_a_stop_of_what_is_over_changes_nothing(history: past.History) -> None:
+    given(*history).when(ask.stop()).then()

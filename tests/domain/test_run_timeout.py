@@ -1,0 +1,28 @@
+"""How long a run may take."""
+
+import pytest
+
+from domain.run_timeout import RUN_TIMEOUT_SECONDS_MAX, run_timeout_seconds
+
+
+@pytest.mark.parametrize(
+    ("argument", "configured", "seconds"),
+    [
+        (0, 600, 0),
+        (None, -3, 0),
+        (None, None, 0),
+        ("30", 600, 600),
+        (2.9, 600, 2),
+        (-0.5, 600, 0),
+        (float("nan"), 7.9, 7),
+        (float("inf"), None, 0),
+        (True, 600, 600),
+        (1e300, None, RUN_TIMEOUT_SECONDS_MAX),
+        (10**400, None, RUN_TIMEOUT_SECONDS_MAX),
+        (None, 120, 120),
+    ],
+)
+def test_the_first_finite_number_counts_rounded_down(
+    argument: object, configured: object, seconds: int
+) -> None:
+    assert run_timeout_seconds(argument, configured) == seconds

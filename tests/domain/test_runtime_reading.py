@@ -1,0 +1,56 @@
+"""What a run's output comes down to."""
+
+from domain.runtime_reading import RuntimeReading, read_entries, whole_output
+from domain.transcript_line import (
+    MessageEntry,
+    ProgressEntry,
+    ResultEntry,
+    TextEntry,
+    ToolEntry,
+    TranscriptEntry,
+    UsageEntry,
+)
+
+
+def test_the_last_result_counts() -> None:
+    entries: list[TranscriptEntry] = [
+        ResultEntry("first"),
+        ResultEntry("last"),
+        MessageEntry("assistant", "bye"),
+    ]
+    assert read_entries(entries).result == "last"
+
+
+def test_without_a_result_the_last_message_of_the_assistant_counts() -> None:
+    entries: list[TranscriptEntry] = [
+        MessageEntry("assistant", "one"),
+        MessageEntry("assistant", "two"),
+        MessageEntry("user", "three"),
+        ToolEntry("read", None, "four"),
+        ProgressEntry("five"),
+        TextEntry("six"),
+    ]
+    reading = read_entries(entries)
+    assert reading.result == "two"
+    assert reading.entries == 6
+
+
+def test_without_either_there_is_no_result() -> None:
+    assert read_entries([TextEntry("text"), ProgressEntry("p")]).result is None
+
+
+def test_tokens_are_added_up_and_the_last_model_named_counts() -> None:
+    reading = read_entries([UsageEntry(10, 1, "a"), UsageEntry(5, 2, "b"), UsageEntry(1, 0, None)])
+    assert (reading.input_tokens, reading.output_tokens, reading.total_tokens) == (16, 3, 19)
+    assert reading.model == "b"
+
+
+def test_tokens_nobody_told_of_are_unknown() -> None:
+    assert RuntimeReading().total_tokens is None
+    assert read_entries([UsageEntry(0, 0, None)]).total_tokens == 0
+
+
+def test_of_plain_output_all_is_the_result() -> None:
+    assert whole_output("line 1\nline 2\n").result == "line 1\nline 2\n"
+    assert whole_output(" \n").result is None
+    assert (whole_output("x").entries, whole_output("").entries) == (1, 0)

@@ -1,0 +1,199 @@
+"""Every spelling of a session key comes down to one form."""
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from domain.session_key import (
+    SESSION_KEY_BYTES_MAX,
+    InvalidSessionKey,
+    agent_id_of,
+    canonical,
+    child_key,
+    depth_of_shape,
+    display,
+    is_cron_key,
+    is_subagent_key,
+)
+
+UUID = "6f1f7c1e-3c5b-4f5e-9a7c-0d8f3a1b2c4d"
+part = st.text(alphabet="abcxyz019_-", min_size=1, max_size=8).filter(
+    lambda text: text[0] not in "_-"
+)
+parts = st.lists(part, min_size=1, max_size=5)
+
+
+@pytest.mark.parametrize(
+    ("given_key", "expected"),
+    [
+        ("main", "agent:main:main"),
+        (" MAIN ", "agent:main:main"),
+        (":main:", "agent:main:main"),
+        ("agent:main:main", "agent:main:main"),
+        ("AGENT:Main:Hook::Webhook:42", "agent:main:hook:webhook:42"),
+        ("agent: main : main", "agent:main:main"),
+        ("telegram:direct:1", "agent:main:telegram:direct:1"),
+        ("subagent:x", "agent:main:subagent:x"),
+        ("agent", "agent:main:agent"),
+        ("global", "agent:main:global"),
+    ],
+)
+def test_a_key_has_one_form(given_key: str, expected: str) -> None:
+    assert canonical(given_key) == expected
+
+
+def test_a_key_of_exactly_the_limit_is_a_key() -> None:
+    key = "agent:main:" + "x" * 501
+    assert len(key) == 512
+    assert canonical(f" {key} ") == key
+    with pytest.raises(InvalidSessionKey):
+        canonical(key + "x")
+
+
+def test_letters_that_change_with_their_neighbours_still_give_one_form() -> None:
+    for spelling in ("agent:main:ΑΣ:Β", "agent:main:ΑΣ::Β", "agent:main:ας:β", "agent:main:İ"):
+        assert canonical(canonical(spelling)) == canonical(spelling)
+    assert canonical("agent:main:ΑΣ:Β") == canonical("agent:main:ΑΣ::Β:")
+
+
+def test_the_main_key_and_main_are_one_session() -> None:
+    for spelling in ("main", "Work", " work: "):
+        key = canonical(spelling, main_key="work", default_agent_id="Ops")
+        assert key == "agent:ops:work"
+
+
+@pytest.mark.parametrize("spelling", ["main", "work", "global", "GLOBAL", ":global"])
+def test_under_global_scope_all_aliases_are_global(spelling: str) -> None:
+    assert canonical(spelling, main_key="work", scope="global") == "global"
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [
+        "",
+        "  ",
+        ":::",
+        "agent:main",
+        "agent::broken",
+        "agent:../x:main",
+        "agent:_x:main",
+        "a\nb",
+        "a\x00b",
+        "a\u202eb",
+        "a\u200bb",
+        "a\ud800",
+        "x" * 513,
+        "ü" * 257,
+        "x" * 505,
+    ],
+)
+def test_what_is_no_key_is_refused_with_a_reason(bad: str) -> None:
+    with pytest.raises(InvalidSessionKey) as caught:
+        canonical(bad)
+    assert "session key" in caught.value.message.lower()
+
+
+@settings(deadline=None)
+@given(
+    st.text(max_size=60),
+    st.sampled_from(["main", "work", " Work ", "a:b"]),
+    st.sampled_from(["per-sender", "global"]),
+)
+def test_canonicalising_twice_changes_nothing(text: str, main_key: str, scope: str) -> None:
+    assert scope in ("per-sender", "global")
+    try:
+        once = canonical(text, main_key=main_key, scope=scope)  # type: ignore[arg-type]
+    except InvalidSessionKey:
+        return
+    again = canonical(once, main_key=main_key, scope=scope)  # type: ignore[arg-type]
+    assert again == once
+    assert len(once.encode()) <= SESSION_KEY_BYTES_MAX
+
+
+@settings(deadline=None)
+@given(parts, st.booleans(), st.data())
+def test_every_spelling_of_a_key_gives_one_form(
+    written: list[str], with_agent: bool, data: st.DataObject
+) -> None:
+    plain = ["agent", "main", *written] if with_agent else written
+    if plain[0] == "agent" and len(plain) < 3:
+        plain = ["agent", "main", "x"]
+
+    def spelled(text: str) -> str:
+        cased = "".join(data.draw(st.sampled_from([sign, sign.upper()])) for sign in text)
+        return data.draw(st.sampled_from(["", " "])) + cased + data.draw(st.sampled_from(["", " "]))
+
+    separators = [data.draw(st.sampled_from([":", "::", ": :"])) for _ in plain[1:]]
+    ends = data.draw(st.sampled_from(["", ":", "\t"])), data.draw(st.sampled_from(["", ":", "\n"]))
+    spelling = ends[0] + spelled(plain[0])
+    for separator, text in zip(separators, plain[1:], strict=True):
+        spelling += separator + spelled(text)
+    assert canonical(spelling + ends[1]) == canonical(":".join(plain))
+
+
+def test_the_display_key_is_main_for_an_alias_and_else_as_given() -> None:
+    assert display(" Main ") == "main"
+    assert display("work", main_key="work") == "main"
+    assert display("global", scope="global") == "main"
+    assert display("global") == "global"
+    assert display(" AGENT:Main:X ") == "AGENT:Main:X"
+
+
+@pytest.mark.parametrize(
+    ("key", "agent_id"),
+    [("agent:Research:main", "research"), ("global", "main"), ("agent:main", "main"), ("", "main")],
+)
+def test_the_agent_is_read_off_the_key(key: str, agent_id: str) -> None:
+    assert agent_id_of(key) == agent_id
+
+
+@pytest.mark.parametrize(
+    ("key", "answer"),
+    [
+        (f"agent:main:subagent:{UUID}", True),
+        ("SubAgent:x", True),
+        ("agent:main:main", False),
+        ("agent:main:xsubagent:y", False),
+    ],
+)
+def test_child_keys_are_recognised(key: str, answer: bool) -> None:
+    assert is_subagent_key(key) is answer
+
+
+@pytest.mark.parametrize(
+    ("key", "answer"),
+    [
+        ("agent:main:cron:job-1", True),
+        ("agent:main:cron:job-1:run:run-1", True),
+        ("cron:job-1", False),
+        ("agent:main:main", False),
+    ],
+)
+def test_cron_keys_are_recognised(key: str, answer: bool) -> None:
+    assert is_cron_key(key) is answer
+
+
+@pytest.mark.parametrize(
+    ("key", "depth"),
+    [
+        ("agent:main:main", 0),
+        ("subagent:x", 0),
+        ("agent:main:SUBAGENT:x", 1),
+        ("agent:main:subagent:parent:subagent:child", 2),
+    ],
+)
+def test_depth_is_read_off_the_shape(key: str, depth: int) -> None:
+    assert depth_of_shape(key) == depth
+
+
+def test_a_child_key_is_canonical() -> None:
+    key = child_key("Research", UUID.upper())
+    assert key == f"agent:research:subagent:{UUID}"
+    assert canonical(key) == key
+    assert is_subagent_key(key)
+
+
+@pytest.mark.parametrize(("agent_id", "uuid"), [("a b", UUID), ("main", "not-a-uuid"), ("", UUID)])
+def test_a_child_key_is_made_of_nothing_else(agent_id: str, uuid: str) -> None:
+    with pytest.raises(ValueError, match="not a"):
+        child_key(agent_id, uuid)

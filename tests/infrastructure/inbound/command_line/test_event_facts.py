@@ -1,0 +1,96 @@
+"""The one line about an event."""
+
+from typing import Any
+
+import pytest
+
+from infrastructure.inbound.command_line.event_facts import facts
+
+
+@pytest.mark.parametrize(
+    ("event_type", "payload", "line"),
+    [
+        (
+            "SpawnRequested",
+            {
+                "requestedAgentId": "steward",
+                "label": "reviewer",
+                "requester": {"sessionKey": "agent:main:main"},
+            },
+            "agent steward, label reviewer, for agent:main:main",
+        ),
+        ("ScriptsResolved", {"receipts": [], "candidates": []}, "no context script"),
+        (
+            "ScriptsResolved",
+            {
+                "receipts": [
+                    {
+                        "id": "identity",
+                        "outcome": "injected",
+                        "durationMs": 34,
+                        "injected": {"id": "c", "bytes": 120, "hmac": "h"},
+                        "candidate": "main",
+                    },
+                    {"id": "notes", "outcome": "failed", "durationMs": 1200, "injected": None},
+                ]
+            },
+            "identity injected 120 B in 34ms proposes main, notes failed in 1.2s",
+        ),
+        ("AgentOverridden", {"fromAgentId": "steward", "toAgentId": "main"}, "steward → main"),
+        (
+            "SessionCreated",
+            {
+                "agentId": "main",
+                "depth": 1,
+                "role": "leaf",
+                "plan": {"model": "example/words", "runTimeoutSeconds": 0},
+            },
+            "agent main, depth 1, leaf, model example/words",
+        ),
+        ("RunClaimed", {"attempt": 1, "laneRunning": 2, "laneWidth": 8}, "attempt 1, lane 2/8"),
+        (
+            "RunEnded",
+            {
+                "outcome": "error",
+                "reason": "exit",
+                "exitCode": 3,
+                "runtimeMs": 1500,
+                "usage": {"totalTokens": 9},
+            },
+            "error, exit, exit 3, 1.5s, 9 tokens",
+        ),
+        (
+            "SpawnRefused",
+            {
+                "rule": "active_children",
+                "step": "admission",
+                "inputs": {"current": 5, "limit": 5},
+            },
+            "rule active_children, at admission, current 5, limit 5",
+        ),
+        (
+            "ChildAdmitted",
+            {"runId": "r", "activeChildren": 0, "maxChildren": 5},
+            "run r, children 1/5",
+        ),
+        ("FromTheFuture", {"colour": "red", "parts": [1]}, "colour red"),
+    ],
+)
+def test_each_event_says_what_matters(event_type: str, payload: dict[str, Any], line: str) -> None:
+    assert facts({"type": event_type, "payload": payload}) == line
+
+
+@pytest.mark.parametrize("payload", [None, [], "text", {}, {"receipts": 7}, {"usage": []}])
+@pytest.mark.parametrize(
+    "event_type", ["ScriptsResolved", "RunEnded", "ChildAdmitted", "RunQueued"]
+)
+def test_an_event_of_another_shape_breaks_nothing(event_type: str, payload: object) -> None:
+    assert isinstance(facts({"type": event_type, "payload": payload}), str)
+
+
+def test_facts_of_others_are_one_safe_line() -> None:
+    event = {"type": "SpawnRequested", "payload": {"label": "a\x1b[31m\nb" + "x" * 1000}}
+    line = facts(event)
+    assert "\x1b" not in line
+    assert "\n" not in line
+    assert len(line) <= 400

@@ -1,0 +1,120 @@
+"""Agents, lanes, sessions, announcements, and what all commands have in common."""
+
+import json
+import socket
+
+import pytest
+
+from tests.support.command_line import Command
+from tests.support.recorded_api import RecordedApi, Reply, problem
+
+KEY = "agent:main:demo/1 ä"
+QUOTED = "agent%3Amain%3Ademo%2F1%20%C3%A4"
+
+
+def test_agents_are_those_that_the_requester_may_spawn(spawnlog: Command, api: RecordedApi) -> None:
+    agent = {"id": "counter", "name": "Counts", "configured": True, "model": "m", "runtime": "x"}
+    api.on("GET", "/v1/agents", Reply({"requester": KEY, "allowAny": True, "agents": [agent]}))
+    result = spawnlog("agent", "list", "--requester", KEY)
+    assert api.asked[0].query == {"requester": KEY}
+    assert result.stdout.splitlines()[1].split() == ["counter", "Counts", "yes", "m", "x"]
+    assert "any other agent" in result.stderr
+    lines = spawnlog("agent", "list", "-o", "jsonl").stdout.splitlines()
+    assert [json.loads(line) for line in lines] == [agent]
+    assert json.loads(spawnlog("agent", "list", "-o", "json").stdout)["allowAny"] is True
+
+
+def test_lanes_show_what_runs_and_what_waits(spawnlog: Command, api: RecordedApi) -> None:
+    lane = {
+        "lane": "subagent",
+        "depth": 1,
+        "width": 8,
+        "running": [{"runId": "11111111-x", "agentId": "sleeper", "holder": "server-1"}],
+        "queued": [{"runId": "22222222-x", "place": 1, "waitsFor": "a free place"}],
+    }
+    api.on("GET", "/v1/lanes", Reply({"items": [lane]}))
+    lines = [line.split() for line in spawnlog("lane", "list").stdout.splitlines()]
+    assert lines[1] == ["subagent", "1", "1/8", "1", "queued"]
+    assert lines[2] == ["running", "11111111", "sleeper", "server-1"]
+    assert lines[3] == ["1", "queued", "22222222", "a", "free", "place"]
+
+
+def test_a_session_key_is_one_segment_of_the_path(spawnlog: Command, api: RecordedApi) -> None:
+    session = {"sessionKey": KEY, "activeChildren": 2, "maxChildren": 5, "runs": ["r-1"]}
+    api.on("GET", f"/v1/sessions/{QUOTED}", Reply(session))
+    result = spawnlog("session", "get", KEY)
+    assert result.exit_code == 0
+    assert "2 active, at most 5" in result.stdout
+
+
+@pytest.mark.parametrize("name", ["..", ".", ""])
+def test_a_name_that_a_path_would_swallow_is_refused(
+    name: str, spawnlog: Command, api: RecordedApi
+) -> None:
+    assert spawnlog("session", "get", name).exit_code == 2
+    assert spawnlog("announcement", "ack", "agent:main:main", name).exit_code == 2
+    assert api.asked == []
+
+
+def test_an_inbox_is_listed_and_acknowledged(spawnlog: Command, api: RecordedApi) -> None:
+    entry = {"id": "7", "runId": "11111111-x", "text": "Status: done\x1b", "status": "success"}
+    inbox = f"/v1/sessions/{QUOTED}/announcements"
+    api.on("GET", inbox, Reply({"items": [entry]}))
+    api.on("POST", f"{inbox}/7/ack", Reply({"id": "7", "state": "acknowledged"}))
+    listed = spawnlog("announcement", "list", KEY, "--after", "6")
+    assert "Status: done\\x1b" in listed.stdout
+    assert api.asked[0].query["after"] == "6"
+    assert spawnlog("announcement", "ack", KEY, "7").exit_code == 0
+    assert api.asked[-1].method == "POST"
+
+
+def test_nobody_at_the_address_exits_with_5_and_says_what_to_do(spawnlog: Command) -> None:
+    with socket.socket() as held:
+        held.bind(("127.0.0.1", 0))  # bound and not listening: nobody answers
+        url = f"http://127.0.0.1:{held.getsockname()[1]}"
+        result = spawnlog("run", "list", "--url", url)
+    assert result.exit_code == 5
+    assert "spawnlog serve" in result.stderr
+
+
+def test_a_server_that_is_not_ready_exits_with_5(spawnlog: Command, api: RecordedApi) -> None:
+    api.on("GET", "/v1/runs", problem(503, code="not_ready", detail="the database starts"))
+    assert spawnlog("run", "list").exit_code == 5
+
+
+def test_a_missing_right_exits_with_3(spawnlog: Command, api: RecordedApi) -> None:
+    api.on("GET", "/v1/lanes", problem(403, code="not_permitted", detail="needs the pattern *"))
+    result = spawnlog("lane", "list")
+    assert result.exit_code == 3
+    assert result.stderr == "refused: needs the pattern *\n"
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        Reply("<html>", content_type="text/html"),
+        Reply([1]),
+        Reply({"hello": "world"}),
+        Reply({"items": [1]}),
+        Reply("<html>", status=500, content_type="text/html"),
+        Reply("", status=302, headers={"Location": "http://example.org/"}),
+    ],
+)
+def test_an_answer_of_another_program_is_an_error_and_no_traceback(
+    reply: Reply, spawnlog: Command, api: RecordedApi
+) -> None:
+    api.on("GET", "/v1/runs", reply)
+    result = spawnlog("run", "list")
+    assert result.exit_code == 2
+    assert result.stderr.startswith("error: ")
+    assert len(api.asked) == 1
+
+
+def test_an_address_with_a_password_is_refused_and_not_repeated(spawnlog: Command) -> None:
+    result = spawnlog("run", "list", "--url", "http://me:secret@127.0.0.1:1")
+    assert result.exit_code == 2
+    assert "secret" not in result.output
+
+
+def test_an_unknown_command_exits_with_2(spawnlog: Command) -> None:
+    assert spawnlog("run", "dance").exit_code == 2

@@ -1,0 +1,176 @@
+"""`spawnlog spawn` against a server."""
+
+import json
+from typing import Any
+
+import pytest
+
+from tests.support.command_line import Command
+from tests.support.recorded_api import Asked, RecordedApi, Reply, problem
+
+RUN = "11111111-0000-4000-8000-000000000001"
+ACCEPTED = Reply(
+    {
+        "status": "accepted",
+        "runs": [{"runId": RUN}],
+        "runId": RUN,
+        "childSessionKey": "agent:counter:subagent:x",
+        "label": "harbour",
+        "mode": "run",
+        "modelApplied": False,
+        "warnings": ["thinking is not used"],
+    },
+    status=201,
+)
+REFUSED = problem(
+    403,
+    code="spawn_forbidden",
+    detail="sessions_spawn has reached max active children for this session (5/5)",
+    rule="active_children",
+    runId=RUN,
+)
+
+
+def ended(**members: Any) -> Reply:
+    return Reply(
+        {
+            "runId": RUN,
+            "stage": "announced",
+            "status": "done",
+            "outcome": "success",
+            "resultText": "12 words",
+            "runtimeMs": 1200,
+            **members,
+        }
+    )
+
+
+def test_what_was_given_is_asked_for_and_nothing_else(spawnlog: Command, api: RecordedApi) -> None:
+    api.on("POST", "/v1/spawns", ACCEPTED)
+    result = spawnlog("spawn", "Count the words")
+    assert result.exit_code == 0
+    assert api.asked[0].body == {"requester": {"sessionKey": "main"}, "task": "Count the words"}
+    assert RUN in result.stdout
+    assert "thinking is not used" in result.stdout
+
+
+def test_each_option_has_its_member(spawnlog: Command, api: RecordedApi) -> None:
+    api.on("POST", "/v1/spawns", ACCEPTED)
+    options = [
+        *["--requester", "agent:main:main", "--agent", "counter", "--label", "harbour"],
+        *["--model", "example/words", "--thinking", "high", "--timeout", "30"],
+        *["--cleanup", "delete", "--idempotency-key", "key-1"],
+    ]
+    assert spawnlog("spawn", "-", *options, given="from\nstdin").exit_code == 0
+    assert api.asked[0].body == {
+        "requester": {"sessionKey": "agent:main:main"},
+        "task": "from\nstdin",
+        "agentId": "counter",
+        "label": "harbour",
+        "model": "example/words",
+        "thinking": "high",
+        "runTimeoutSeconds": 30,
+        "cleanup": "delete",
+    }
+    assert api.asked[0].headers["idempotency-key"] == "key-1"
+
+
+def test_a_refusal_exits_with_3_and_tells_rule_and_text(
+    spawnlog: Command, api: RecordedApi
+) -> None:
+    api.on("POST", "/v1/spawns", REFUSED)
+    result = spawnlog("spawn", "One more")
+    assert result.exit_code == 3
+    assert result.stderr.startswith("refused: sessions_spawn has reached max active children")
+    assert "rule: active_children" in result.stderr
+    assert result.stdout == ""
+
+
+def test_a_program_gets_the_refusal_as_json(spawnlog: Command, api: RecordedApi) -> None:
+    api.on("POST", "/v1/spawns", REFUSED)
+    result = spawnlog("spawn", "One more", "--output", "json")
+    assert result.exit_code == 3
+    assert json.loads(result.stdout)["rule"] == "active_children"
+
+
+def test_an_invalid_request_exits_with_2(spawnlog: Command, api: RecordedApi) -> None:
+    api.on("POST", "/v1/spawns", problem(422, code="invalid_request", detail="task required"))
+    assert spawnlog("spawn", " ").exit_code == 2
+
+
+def test_a_negative_timeout_is_not_even_asked_for(spawnlog: Command, api: RecordedApi) -> None:
+    assert spawnlog("spawn", "x", "--timeout", "-1").exit_code == 2
+    assert api.asked == []
+
+
+@pytest.mark.slow
+def test_waiting_goes_on_until_the_run_is_announced(spawnlog: Command, api: RecordedApi) -> None:
+    api.on("POST", "/v1/spawns", ACCEPTED)
+    api.on("GET", f"/v1/runs/{RUN}", ended(stage="started"), ended(stage="ended"), ended())
+    result = spawnlog("spawn", "Count", "--wait")
+    assert result.exit_code == 0
+    assert result.stdout == "12 words\n"
+    assert "done after 1.2s" in result.stderr
+    assert api.asked[1].query == {"wait": "30s", "until": "announced"}
+    assert len(api.asked) == 4
+
+
+def test_a_run_that_failed_exits_with_1_and_tells_the_error(
+    spawnlog: Command, api: RecordedApi
+) -> None:
+    api.on("POST", "/v1/spawns", ACCEPTED)
+    failed = ended(status="failed", outcome="error", resultText=None, error="the harbour is closed")
+    api.on("GET", f"/v1/runs/{RUN}", failed)
+    result = spawnlog("spawn", "Open", "--wait")
+    assert result.exit_code == 1
+    assert result.stdout == "(not available)\n"
+    assert "the harbour is closed" in result.stderr
+
+
+def test_a_program_that_waits_gets_the_whole_run(spawnlog: Command, api: RecordedApi) -> None:
+    api.on("POST", "/v1/spawns", ACCEPTED)
+    api.on("GET", f"/v1/runs/{RUN}", ended(stage="archived", outcome="timeout", status="timeout"))
+    result = spawnlog("spawn", "Count", "--wait", "-o", "jsonl")
+    assert result.exit_code == 1
+    assert json.loads(result.stdout)["outcome"] == "timeout"
+
+
+def test_a_result_cannot_steer_the_terminal(spawnlog: Command, api: RecordedApi) -> None:
+    api.on("POST", "/v1/spawns", ACCEPTED)
+    api.on("GET", f"/v1/runs/{RUN}", ended(resultText="done\x1b]52;c;eA==\x07\nok"))
+    assert spawnlog("spawn", "Count", "--wait").stdout == "done\\x1b]52;c;eA==\\x07\nok\n"
+
+
+@pytest.mark.slow
+def test_a_wait_survives_a_server_that_is_away(spawnlog: Command, api: RecordedApi) -> None:
+    api.on("POST", "/v1/spawns", ACCEPTED)
+    lost = Reply("{", break_off=True)
+    api.on("GET", f"/v1/runs/{RUN}", lost, problem(503, detail="not ready"), ended())
+    assert spawnlog("spawn", "Count", "--wait").exit_code == 0
+
+
+def test_a_lost_answer_tells_the_key_that_finds_out(spawnlog: Command, api: RecordedApi) -> None:
+    keys = []
+
+    def lost(asked: Asked) -> Reply:
+        keys.append(asked.headers["idempotency-key"])
+        return Reply("", break_off=True)
+
+    api.on("POST", "/v1/spawns", lost)
+    result = spawnlog("spawn", "Count")
+    assert result.exit_code == 5
+    assert f"--idempotency-key {keys[0]}" in result.stderr
+
+
+def test_a_key_that_no_header_can_hold_is_refused(spawnlog: Command, api: RecordedApi) -> None:
+    for key in ("x" * 256, "a\nb", "ä"):
+        assert spawnlog("spawn", "Count", "--idempotency-key", key).exit_code == 2
+    assert api.asked == []
+
+
+def test_half_a_character_in_a_task_is_for_the_server_to_refuse(
+    spawnlog: Command, api: RecordedApi
+) -> None:
+    api.on("POST", "/v1/spawns", problem(422, code="invalid_request", detail="not Unicode"))
+    assert spawnlog("spawn", "caf\udce9").exit_code == 2
+    assert api.asked[0].body["task"] == "caf\udce9"

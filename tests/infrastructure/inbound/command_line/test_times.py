@@ -1,0 +1,38 @@
+"""Times and durations for people."""
+
+import pytest
+
+from infrastructure.inbound.command_line.times import clock, duration, since
+
+
+def test_times_are_shown_in_utc_to_the_millisecond() -> None:
+    assert clock("2026-03-01T10:30:00.125678+01:00") == "2026-03-01 09:30:00.125"
+    assert clock("2026-03-01T09:30:00Z") == "2026-03-01 09:30:00.000"
+
+
+def test_what_is_no_time_is_shown_as_it_is() -> None:
+    assert clock(None) == ""
+    assert clock("soon") == "soon"
+
+
+def test_distances_have_a_sign() -> None:
+    assert since("2026-03-01T09:30:00Z", "2026-03-01T09:30:01.5Z") == "+1.500s"
+    assert since(None, "2026-03-01T09:30:00Z") == ""
+
+
+@pytest.mark.parametrize(
+    ("milliseconds", "shown"),
+    [
+        (0, "0ms"),
+        (999, "999ms"),
+        (1200, "1.2s"),
+        (59_940, "59.9s"),
+        (59_960, "1m00s"),
+        (312_000, "5m12s"),
+        (7_500_000, "2h05m"),
+        (None, ""),
+        (True, ""),
+    ],
+)
+def test_durations_are_short(milliseconds: object, shown: str) -> None:
+    assert duration(milliseconds) == shown

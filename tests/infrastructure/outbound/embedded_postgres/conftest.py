@@ -1,0 +1,48 @@
+"""Homes of embedded servers."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from infrastructure.outbound.embedded_postgres.server import EmbeddedPostgres
+from tests.support.embedded_servers import (
+    NOBODY,
+    open_directory,
+    run_as_ordinary_user,
+    server_is_gone,
+    wait_until,
+)
+
+_CREATE = """
+import sys
+from pathlib import Path
+from infrastructure.outbound.embedded_postgres.server import EmbeddedPostgres
+EmbeddedPostgres.start(Path(sys.argv[1])).close()
+"""
+
+
+@pytest.fixture(scope="session")
+def shared_home() -> Iterator[Path]:
+    """One home with a database, which everybody can reach by its path."""
+    with open_directory() as place:
+        EmbeddedPostgres.start(place / "postgres").close()
+        yield place / "postgres"
+
+
+@pytest.fixture
+def home(shared_home: Path) -> Iterator[Path]:
+    """The home, on which nothing runs, neither before the test nor after it."""
+    assert server_is_gone(shared_home)
+    yield shared_home
+    wait_until(lambda: server_is_gone(shared_home), "the server has stopped")
+    assert list((shared_home / "s").iterdir()) == []
+
+
+@pytest.fixture(scope="session")
+def ordinary_home() -> Iterator[Path]:
+    """A home with a database that an ordinary user has made below a directory of its own."""
+    with open_directory(owner=NOBODY) as place:
+        place.chmod(0o700)
+        run_as_ordinary_user(_CREATE, str(place / "postgres"))
+        yield place / "postgres"

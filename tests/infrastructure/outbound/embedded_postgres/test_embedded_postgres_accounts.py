@@ -1,0 +1,159 @@
+"""As whom the server runs, and what root leaves as it was."""
+
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import psycopg
+import pytest
+
+from infrastructure.outbound.embedded_postgres import binaries
+from infrastructure.outbound.embedded_postgres.server import EmbeddedPostgres
+from tests.support.embedded_servers import (
+    NOBODY,
+    answer,
+    kill,
+    open_directory,
+    postmaster_of,
+    run_as_ordinary_user,
+    server_is_gone,
+    wait_until,
+)
+
+pytestmark = pytest.mark.slow
+
+needs_root = pytest.mark.skipif(
+    os.geteuid() != 0, reason="only root gives the server to another user: run the suite as root"
+)
+
+_SHARED_PLACE = Path("/var/lib/spawnlog-postgresql")
+_USE = """
+import os, sys
+from pathlib import Path
+from infrastructure.outbound.embedded_postgres.server import EmbeddedPostgres
+home = Path(sys.argv[1])
+used = EmbeddedPostgres.start(home)
+server = int((home / "data" / "postmaster.pid").read_text().split()[0])
+print(os.geteuid(), os.stat(f"/proc/{server}").st_uid)
+used.close()
+"""
+
+
+def test_an_ordinary_user_runs_the_server_itself(ordinary_home: Path) -> None:
+    own, of_server = run_as_ordinary_user(_USE, str(ordinary_home)).split()
+    assert own == of_server != "0"
+    assert server_is_gone(ordinary_home)
+
+
+@needs_root
+def test_root_gives_the_server_to_an_unprivileged_user(home: Path) -> None:
+    used = EmbeddedPostgres.start(home)
+    try:
+        assert _identity_of(postmaster_of(home)) == ((home / "data").stat().st_uid, "0")
+        assert (home / "data").stat().st_uid != 0
+    finally:
+        used.close()
+
+
+@needs_root
+def test_root_runs_the_data_of_an_ordinary_user_as_that_user(ordinary_home: Path) -> None:
+    used = EmbeddedPostgres.start(ordinary_home)
+    try:
+        assert _identity_of(postmaster_of(ordinary_home))[0] == NOBODY
+    finally:
+        used.close()
+    assert run_as_ordinary_user(_USE, str(ordinary_home))
+
+
+@needs_root
+def test_root_may_keep_its_data_below_a_directory_that_only_root_enters(tmp_path: Path) -> None:
+    place = tmp_path / "only-root" / "deeper"
+    place.mkdir(parents=True)
+    (tmp_path / "only-root").chmod(0o700)
+    before = _modes_above(place / "postgres")
+    used = EmbeddedPostgres.start(place / "postgres")
+    try:
+        with psycopg.connect(used.conninfo) as connection:
+            connection.execute("CREATE TABLE kept AS SELECT generate_series(1, 50000)")
+        assert _identity_of(postmaster_of(place / "postgres"))[0] != 0
+        kill(postmaster_of(place / "postgres"))
+        wait_until(lambda: _rows(used.conninfo) == 50_000, "the rows are back after recovery")
+    finally:
+        used.close()
+    (tmp_path / "only-root").rename(tmp_path / "moved")
+    moved = EmbeddedPostgres.start(tmp_path / "moved" / "deeper" / "postgres")
+    try:
+        assert _rows(moved.conninfo) == 50_000
+    finally:
+        moved.close()
+        (tmp_path / "moved").rename(tmp_path / "only-root")
+    assert _modes_above(place / "postgres") == before
+    assert (place / "postgres").stat().st_mode & 0o777 == 0o711
+
+
+@needs_root
+def test_programs_that_the_user_cannot_execute_are_copied_beside_the_data(home: Path) -> None:
+    with _hidden_programs() as programs:
+        for _ in range(2):
+            used = EmbeddedPostgres.start(home, binaries=programs)
+            try:
+                assert answer(used.conninfo) == 42
+                running = os.readlink(f"/proc/{postmaster_of(home)}/exe")
+                assert running.startswith(f"{home}/postgresql-18")
+            finally:
+                used.close()
+    for copied in home.glob("postgresql-*"):
+        shutil.rmtree(copied)
+
+
+@needs_root
+def test_programs_are_copied_for_the_time_of_use_when_the_home_cannot_be_entered_either(
+    tmp_path: Path,
+) -> None:
+    before = _entries(_SHARED_PLACE)
+    with _hidden_programs() as programs:
+        used = EmbeddedPostgres.start(tmp_path / "postgres", binaries=programs)
+        try:
+            assert answer(used.conninfo) == 42
+            assert len(_entries(_SHARED_PLACE) - before) == 1
+        finally:
+            used.close()
+    assert _entries(_SHARED_PLACE) == before
+
+
+@contextmanager
+def _hidden_programs() -> Iterator[Path]:
+    """The programs of the wheel below a directory that only root can enter."""
+    with open_directory() as place:
+        place.chmod(0o700)
+        newest = binaries.choose(binaries.installed(), None)
+        yield binaries.copy_into(newest, place).directory
+
+
+def _identity_of(pid: int) -> tuple[int, str]:
+    """The user of a process, and the capabilities that it has, as a hexadecimal number."""
+    status = Path(f"/proc/{pid}/status").read_text()
+    fields = dict(line.split(":", 1) for line in status.splitlines())
+    uids = set(fields["Uid"].split())
+    assert len(uids) == 1
+    return int(uids.pop()), fields["CapEff"].strip().lstrip("0") or "0"
+
+
+def _modes_above(path: Path) -> dict[str, int]:
+    return {str(parent): parent.stat().st_mode for parent in path.parents}
+
+
+def _rows(conninfo: str) -> int:
+    try:
+        with psycopg.connect(conninfo) as connection:
+            row = connection.execute("SELECT count(*) FROM kept").fetchone()
+    except psycopg.OperationalError:
+        return -1
+    assert row is not None
+    return int(row[0])
+
+
+def _entries(directory: Path) -> set[str]:
+    return {entry.name for entry in directory.iterdir()} if directory.is_dir() else set()

@@ -1,0 +1,211 @@
+"""What is killed comes back, and what nobody uses any more ends."""
+
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import psycopg
+import pytest
+
+from infrastructure.outbound.embedded_postgres import binaries
+from infrastructure.outbound.embedded_postgres.server import EmbeddedPostgres
+from tests.support.embedded_servers import (
+    PROJECT,
+    answer,
+    answers,
+    holder,
+    is_alive,
+    keeper_of,
+    keepers_of,
+    kill,
+    leave,
+    postmaster_of,
+    server_is_gone,
+    start_holder,
+    wait_until,
+)
+
+pytestmark = pytest.mark.slow
+
+_NEVER_REAPS = """
+import ctypes, sys
+from pathlib import Path
+from infrastructure.outbound.embedded_postgres.server import EmbeddedPostgres
+from tests.support.embedded_servers import answer, keeper_of, kill, postmaster_of, wait_until
+home = Path(sys.argv[1])
+ctypes.CDLL(None).prctl(36, 1, 0, 0, 0)  # orphans become children of this process
+used = EmbeddedPostgres.start(home)
+server = postmaster_of(home)
+state = Path(f"/proc/{server}/stat")
+kill(keeper_of(home), server)
+wait_until(lambda: state.read_text().split()[2] == "Z", "the server is a zombie")
+used.ensure_running()
+print(state.read_text().split()[2], answer(used.conninfo))
+used.close()
+"""
+
+
+def test_the_server_outlives_a_killed_starter_and_ends_with_the_last_killed(home: Path) -> None:
+    with holder(home) as starter, holder(home) as second, holder(home) as third:
+        server = postmaster_of(home)
+        starter.kill()
+        starter.wait()
+        leave(second)
+        assert is_alive(server)
+        third.kill()
+        third.wait()
+        wait_until(lambda: server_is_gone(home), "the server ended with its last user")
+
+
+def test_a_keeper_killed_while_it_creates_the_database_is_replaced(tmp_path: Path) -> None:
+    home = tmp_path / "postgres"
+    process = start_holder(home)
+    try:
+        wait_until(lambda: bool(list(home.glob("init-*/base"))), "initdb is at work")
+        kill(*keepers_of(home))
+        assert process.stdout is not None
+        assert process.stdout.readline() == "ready\n"
+        assert list(home.glob("init-*")) == []
+        leave(process)
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def test_a_starter_killed_while_the_database_is_created_leaves_no_server(tmp_path: Path) -> None:
+    home = tmp_path / "postgres"
+    process = start_holder(home)
+    wait_until(lambda: bool(list(home.glob("init-*/base"))), "initdb is at work")
+    process.kill()
+    process.communicate()
+    wait_until(lambda: server_is_gone(home), "the unused server has ended")
+
+
+def test_a_killed_server_is_started_again_while_it_is_used(home: Path) -> None:
+    used = EmbeddedPostgres.start(home)
+    try:
+        _write(used.conninfo, 1)
+        for _ in range(2):
+            server, keeper = postmaster_of(home), keeper_of(home)
+            kill(server)
+            wait_until(lambda: answers(used.conninfo), "the server answers again")
+            assert postmaster_of(home) != server
+            assert keeper_of(home) == keeper
+        used.ensure_running()
+        assert _read(used.conninfo) == [1]
+    finally:
+        used.close()
+
+
+def test_backends_of_a_killed_server_do_not_hinder_the_next(home: Path) -> None:
+    used = EmbeddedPostgres.start(home)
+    try:
+        spinning = psycopg.connect(used.conninfo, autocommit=True)
+        spinning.pgconn.send_query(b"DO 'BEGIN LOOP END LOOP; END'")
+        kill(postmaster_of(home))
+        wait_until(lambda: answers(used.conninfo), "the server answers again")
+        spinning.close()
+    finally:
+        used.close()
+
+
+def test_a_killed_keeper_takes_the_server_with_it_and_the_next_use_starts_both(
+    home: Path,
+) -> None:
+    used = EmbeddedPostgres.start(home)
+    try:
+        _write(used.conninfo, 2)
+        server, keeper = postmaster_of(home), keeper_of(home)
+        kill(keeper)
+        wait_until(lambda: not is_alive(server), "the server has followed its keeper")
+        assert _state_of(home) == "shut down"
+        used.ensure_running()
+        assert _read(used.conninfo) == [2]
+        assert keeper_of(home) != keeper
+    finally:
+        used.close()
+
+
+def test_an_immediate_return_after_the_death_of_the_keeper_waits_for_the_old_server(
+    home: Path,
+) -> None:
+    used = EmbeddedPostgres.start(home)
+    try:
+        for _ in range(3):
+            kill(keeper_of(home))
+            wait_until(lambda: _revived(used), "the server answers again")
+    finally:
+        used.close()
+
+
+def test_keeper_and_server_killed_together_come_back(home: Path) -> None:
+    used = EmbeddedPostgres.start(home)
+    try:
+        _write(used.conninfo, 3)
+        began = time.monotonic()
+        kill(keeper_of(home), postmaster_of(home))
+        used.ensure_running()
+        assert _read(used.conninfo) == [3]
+        assert time.monotonic() - began < 10.0
+    finally:
+        used.close()
+
+
+def test_everything_killed_at_once_is_found_again_by_the_next_start(home: Path) -> None:
+    with holder(home) as process:
+        kill(process.pid, keeper_of(home), postmaster_of(home))
+        process.wait()
+    used = EmbeddedPostgres.start(home)
+    try:
+        assert answer(used.conninfo) == 42
+    finally:
+        used.close()
+
+
+def test_a_dead_server_that_nobody_reaps_hinders_nothing(home: Path) -> None:
+    command = [sys.executable, "-c", _NEVER_REAPS, str(home)]
+    ended = subprocess.run(command, cwd=PROJECT, capture_output=True, text=True, check=False)
+    assert ended.returncode == 0, ended.stderr
+    assert ended.stdout == "Z 42\n"
+
+
+def test_the_number_of_another_process_in_the_pid_file_hinders_nothing(home: Path) -> None:
+    owner = (home / "data").stat()
+    file = home / "data" / "postmaster.pid"
+    other_user = owner.st_uid if os.geteuid() == 0 else None
+    other = subprocess.Popen(["sleep", "60"], cwd="/", user=other_user)
+    try:
+        file.write_text(f"{other.pid}\n{home}/data\n0\n5432\n{home}/s\n\n0 0\nready\n")
+        os.chown(file, owner.st_uid, owner.st_gid)
+        used = EmbeddedPostgres.start(home)
+        assert answer(used.conninfo) == 42
+        used.close()
+    finally:
+        other.kill()
+        other.wait()
+
+
+def _revived(used: EmbeddedPostgres) -> bool:
+    used.ensure_running()
+    return answers(used.conninfo)
+
+
+def _state_of(home: Path) -> str:
+    command = [str(binaries.installed()[-1] / "pg_controldata"), str(home / "data")]
+    shown = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    line = next(line for line in shown.splitlines() if line.startswith("Database cluster state"))
+    return line.partition(":")[2].strip()
+
+
+def _write(conninfo: str, number: int) -> None:
+    with psycopg.connect(conninfo) as connection:
+        connection.execute("DROP TABLE IF EXISTS kept")
+        connection.execute("CREATE TABLE kept (number int)")
+        connection.execute("INSERT INTO kept VALUES (%s)", [number])
+
+
+def _read(conninfo: str) -> list[int]:
+    with psycopg.connect(conninfo) as connection:
+        return [row[0] for row in connection.execute("SELECT number FROM kept").fetchall()]

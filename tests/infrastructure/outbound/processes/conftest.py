@@ -1,0 +1,46 @@
+"""A gatehouse that leaves no process and no descriptor behind, or the test fails."""
+
+from collections.abc import AsyncIterator
+
+import pytest
+
+from infrastructure.outbound.processes.collect import Finished, run_to_end
+from infrastructure.outbound.processes.gatehouse import Gatehouse, Program
+from tests.support.gated_programs import Runner
+from tests.support.process_table import is_alive, open_descriptors
+
+
+@pytest.fixture
+async def gatehouse() -> AsyncIterator[Gatehouse]:
+    before = open_descriptors()
+    house = Gatehouse()
+    yield house
+    warm = house.warm_pid
+    await house.close()
+    assert warm is None or not is_alive(warm)
+    assert open_descriptors() == before
+
+
+@pytest.fixture
+def run(gatehouse: Gatehouse) -> Runner:
+    """Runs a command to its end under limits that no test reaches by accident."""
+
+    async def run_command(
+        *argv: str,
+        env: dict[str, str] | None = None,
+        cwd: str | None = None,
+        stdin: bytes | None = None,
+        timeout_seconds: float = 20.0,
+        output_bytes_max: int = 8 * 1024 * 1024,
+        stderr_bytes_max: int = 1000,
+    ) -> Finished:
+        given = {"PATH": "/usr/bin:/bin"} if env is None else env
+        return await run_to_end(
+            gatehouse,
+            Program(argv, given, cwd, stdin),
+            timeout_seconds=timeout_seconds,
+            output_bytes_max=output_bytes_max,
+            stderr_bytes_max=stderr_bytes_max,
+        )
+
+    return run_command

@@ -1,0 +1,236 @@
+"""The house of the gates: its warm process, starts under way, failures, its end."""
+
+import asyncio
+import contextlib
+import os
+import resource
+import signal
+import sys
+import time
+from pathlib import Path
+
+import pytest
+import uvloop
+
+from infrastructure.outbound.processes import gatehouse as gatehouse_module
+from infrastructure.outbound.processes import warm_handle
+from infrastructure.outbound.processes.collect import Finished, run_to_end
+from infrastructure.outbound.processes.gatehouse import Exit, Gatehouse, GatehouseError, Program
+from tests.support.gated_programs import Runner, lines, started
+from tests.support.process_table import children, is_alive, state, until, until_dead
+
+
+@pytest.mark.slow
+async def test_fifty_programs_run_at_once(run: Runner) -> None:
+    finished = await asyncio.gather(
+        *(run("sh", "-c", "cat; exit $0", str(n), stdin=b"%d" % n * 30_000) for n in range(50))
+    )
+    for number, result in enumerate(finished):
+        assert result.stdout == b"%d" % number * 30_000
+        assert result.exit == Exit(code=number)
+
+
+@pytest.mark.slow
+async def test_a_start_costs_no_interpreters_start(gatehouse: Gatehouse, run: Runner) -> None:
+    await gatehouse.start()
+    begin = time.perf_counter()
+    for _ in range(50):
+        assert (await run("/bin/true")).exit == Exit(code=0)
+    print(f"\nopen, execute /bin/true, end: {(time.perf_counter() - begin) * 20:.2f} ms each")
+
+
+async def test_a_killed_warm_process_is_replaced_and_its_gates_go_on(
+    gatehouse: Gatehouse, run: Runner
+) -> None:
+    running = await started(gatehouse, "sh", "-c", "echo up; read word; echo $word", stdin=b"x\n")
+    waiting = await gatehouse.open(Program(("/bin/echo", "later"), {}, None, None))
+    warm = gatehouse.warm_pid
+    assert warm is not None
+    os.kill(warm, signal.SIGKILL)
+    assert (await run("echo", "again")).stdout == b"again\n"
+    assert gatehouse.warm_pid != warm
+    waiting.go()
+    assert await waiting.wait() == Exit(code=0)
+    assert await waiting.stdout.read() == b"later\n"
+    assert await lines(running, 2) == ["up", "x"]
+    assert await running.wait() == Exit(code=0)
+
+
+async def test_starts_under_way_survive_the_death_of_the_warm_process(
+    gatehouse: Gatehouse, run: Runner
+) -> None:
+    await gatehouse.start()
+    assert gatehouse.warm_pid is not None
+    os.kill(gatehouse.warm_pid, signal.SIGSTOP)
+    runs = [asyncio.create_task(run("echo", str(n))) for n in range(12)]
+    await asyncio.sleep(0)
+    os.kill(gatehouse.warm_pid, signal.SIGKILL)
+    assert [(await task).stdout for task in runs] == [b"%d\n" % n for n in range(12)]
+
+
+async def test_gates_that_ended_are_reaped(gatehouse: Gatehouse, run: Runner) -> None:
+    for _ in range(5):
+        await run("true")
+    warm = gatehouse.warm_pid
+    assert warm is not None
+    await until(lambda: children(warm) == [])
+
+
+async def test_a_terminate_signal_to_everybody_is_for_the_holder_to_judge(
+    gatehouse: Gatehouse,
+) -> None:
+    process = await started(gatehouse, "sh", "-c", "echo up; read word; echo $word", stdin=b"x\n")
+    assert gatehouse.warm_pid is not None
+    for pid in (process.gate_pid, gatehouse.warm_pid):
+        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+            os.kill(pid, number)
+    assert await lines(process, 2) == ["up", "x"]
+    assert await process.wait() == Exit(code=0)
+    assert is_alive(gatehouse.warm_pid)
+
+
+async def test_a_closed_gatehouse_has_ended_everything_and_starts_nothing(
+    gatehouse: Gatehouse,
+) -> None:
+    started_ones = [await started(gatehouse, "sleep", "60") for _ in range(3)]
+    unstarted = await gatehouse.open(Program(("/bin/true",), {}, None, None))
+    warm = gatehouse.warm_pid
+    assert warm is not None
+    await gatehouse.close()
+    await gatehouse.close()
+    assert state(warm) == "X"
+    for process in (*started_ones, unstarted):
+        assert not is_alive(process.gate_pid)
+        assert (await process.wait()).killed
+    with pytest.raises(GatehouseError, match="it is stopping"):
+        await gatehouse.open(Program(("/bin/true",), {}, None, None))
+
+
+async def test_a_warm_process_that_cannot_start_says_why(
+    gatehouse: Gatehouse, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    broken = tmp_path / "warm.py"
+    broken.write_text("raise RuntimeError('no fork today')\n")
+    monkeypatch.setattr(warm_handle, "PROGRAM", broken)
+    with pytest.raises(GatehouseError, match="could not be started: RuntimeError: no fork today"):
+        await gatehouse.start()
+    monkeypatch.setattr(sys, "executable", str(tmp_path / "nowhere"))
+    with pytest.raises(GatehouseError, match="No such file or directory"):
+        await gatehouse.start()
+
+
+async def test_a_warm_process_that_hangs_is_given_up(
+    gatehouse: Gatehouse, run: Runner, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await gatehouse.start()
+    hanging = gatehouse.warm_pid
+    assert hanging is not None
+    os.kill(hanging, signal.SIGSTOP)
+    monkeypatch.setattr(gatehouse_module, "OPEN_SECONDS_MAX", 0.05)
+    with pytest.raises(GatehouseError, match=r"no gate within 0\.05 seconds"):
+        await run("true")
+    monkeypatch.undo()
+    assert (await run("true")).exit == Exit(code=0)
+    assert not is_alive(hanging)
+
+
+async def test_closing_waits_for_no_warm_process_that_hangs(
+    gatehouse: Gatehouse, run: Runner, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await gatehouse.start()
+    hanging = gatehouse.warm_pid
+    assert hanging is not None
+    os.kill(hanging, signal.SIGSTOP)
+    with pytest.raises(TimeoutError):
+        await asyncio.wait_for(run("true"), timeout=0.05)
+    monkeypatch.setattr(gatehouse_module, "CLOSE_SECONDS_MAX", 0.05)
+    monkeypatch.setattr(warm_handle, "END_SECONDS_MAX", 0.05)
+    await gatehouse.close()
+    assert not is_alive(hanging)
+
+
+async def test_a_server_without_descriptors_refuses_and_recovers(
+    gatehouse: Gatehouse, run: Runner
+) -> None:
+    await gatehouse.start()
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    highest = max(int(name) for name in os.listdir("/proc/self/fd"))
+    resource.setrlimit(resource.RLIMIT_NOFILE, (highest + 1, hard))
+    fillers: list[int] = []
+    try:
+        with contextlib.suppress(OSError):
+            while True:
+                fillers.append(os.dup(0))
+        for _ in range(5):
+            os.close(fillers.pop())
+        with pytest.raises(OSError, match="Too many open files"):
+            await run("true", stdin=b"x")
+    finally:
+        for filler in fillers:
+            os.close(filler)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    assert (await run("cat", stdin=b"x")).stdout == b"x"
+
+
+async def test_cancelled_opens_leave_nothing(gatehouse: Gatehouse) -> None:
+    await gatehouse.start()
+    warm = gatehouse.warm_pid
+    assert warm is not None
+    for steps in range(8):
+        opening = asyncio.create_task(
+            gatehouse.open(Program(("sleep", "60"), {"X": "x" * 100_000}, None, b"input"))
+        )
+        for _ in range(steps):
+            await asyncio.sleep(0)
+        opening.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await opening
+    await until(lambda: children(warm) == [])
+    assert gatehouse.warm_pid == warm
+
+
+async def test_a_cancelled_wait_kills_the_program_and_leaves_its_output(
+    gatehouse: Gatehouse,
+) -> None:
+    process = await started(gatehouse, "sh", "-c", "echo said >&2; echo up; exec sleep 60")
+    await lines(process, 1)
+    with pytest.raises(TimeoutError):
+        await asyncio.wait_for(process.wait(), timeout=0.01)
+    await until_dead(process.gate_pid)
+    assert (await process.kill()).killed
+    assert await process.stderr.read() == b"said\n"
+    assert await process.stderr.read() == b""
+
+
+@pytest.mark.slow
+async def test_everything_works_on_uvloop() -> None:
+    async def scenario() -> list[Finished]:
+        house = Gatehouse()
+        try:
+            return [
+                await run_to_end(
+                    house,
+                    Program(argv, {"PATH": "/usr/bin:/bin"}, None, b"x" * 3_000_000),
+                    timeout_seconds=seconds,
+                    output_bytes_max=4_000_000,
+                    stderr_bytes_max=100,
+                )
+                for argv, seconds in (
+                    (("cat",), 20.0),
+                    (("true",), 20.0),
+                    (("sh", "-c", "exec <&-; echo said >&2; sleep 60"), 0.1),
+                    (("yes",), 20.0),
+                )
+            ]
+        finally:
+            await house.close()
+
+    def in_a_loop_of_its_own() -> list[Finished]:
+        with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+            return runner.run(scenario())
+
+    copied, unread, stopped, endless = await asyncio.to_thread(in_a_loop_of_its_own)
+    assert (len(copied.stdout), copied.exit) == (3_000_000, Exit(code=0))
+    assert unread.exit == Exit(code=0)
+    assert (stopped.timed_out, stopped.stderr_tail) == (True, b"said\n")
+    assert (len(endless.stdout), endless.overflowed) == (4_000_000, True)

@@ -1,0 +1,188 @@
+"""No process of a program outlives its holder, its leader or its gate."""
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from infrastructure.outbound.processes import gated_process
+from infrastructure.outbound.processes.gatehouse import Exit, Gatehouse, Program
+from tests.support.gated_programs import DAEMON, lines, python, started
+from tests.support.process_table import carrying, children, is_alive, state, until, until_dead
+
+HOLDER = """
+import asyncio, sys
+from infrastructure.outbound.processes.gatehouse import Gatehouse, Program
+
+async def hold():
+    house = Gatehouse()
+    unstarted = await house.open(Program(("/bin/touch", sys.argv[2]), {}, None, None))
+    argv = (sys.executable, "-I", "-S", "-c", sys.argv[1])
+    process = await house.open(Program(argv, {}, None, b"x" * 10**6))
+    process.go()
+    print(house.warm_pid, unstarted.gate_pid, process.gate_pid, flush=True)
+    while data := await process.stdout.read():
+        print(data.decode(), end="", flush=True)
+
+asyncio.run(hold())
+"""
+
+
+@pytest.mark.slow
+async def test_a_killed_holder_takes_everything_with_it(tmp_path: Path) -> None:
+    mark = tmp_path / "executed"
+    program = DAEMON + "daemon()\ndaemon()\nprint(os.getpid(), flush=True)\nsignal.pause()"
+    holder = subprocess.Popen(
+        [sys.executable, "-c", HOLDER, program, str(mark)],
+        stdout=subprocess.PIPE,
+        cwd=Path(__file__).parents[4],
+        env={"PYTHONPATH": str(Path(__file__).parents[4])},
+        text=True,
+    )
+    with holder:
+        assert holder.stdout is not None
+        pids: list[int] = []
+        while len(pids) < 6:
+            pids += [
+                int(word) for word in (await asyncio.to_thread(holder.stdout.readline)).split()
+            ]
+        assert all(map(is_alive, pids))
+        holder.kill()
+    await until_dead(*pids)
+    assert not mark.exists()
+
+
+async def test_letting_go_ends_daemons_that_left_session_and_parent(gatehouse: Gatehouse) -> None:
+    process = await started(gatehouse, *python(DAEMON + "daemon()\ndaemon()\nsignal.pause()"))
+    daemons = [int(line) for line in await lines(process, 2)]
+    assert all(map(is_alive, daemons))
+    assert (await process.kill()).killed
+    assert not any(map(is_alive, daemons))
+    assert await process.stdout.read() == b""
+
+
+async def test_daemons_die_with_the_leader_and_the_pipes_end(gatehouse: Gatehouse) -> None:
+    process = await started(gatehouse, *python(DAEMON + "daemon()\ndaemon()\nos._exit(5)"))
+    daemons = [int(line) for line in await lines(process, 2)]
+    assert await process.wait() == Exit(code=5)
+    assert not any(map(is_alive, daemons))
+    assert await process.stdout.read() == b""
+    assert await process.stderr.read() == b""
+
+
+async def test_orphans_are_reaped_while_the_leader_runs(gatehouse: Gatehouse) -> None:
+    text = "import os, signal\nfor _ in range(3):\n if os.fork() == 0:\n  os.fork(); os._exit(0)\n"
+    text += " os.wait()\nprint('up', flush=True)\nsignal.pause()"
+    async with await started(gatehouse, *python(text)) as process:
+        await lines(process, 1)
+        await until(lambda: len(children(process.gate_pid)) == 1)
+
+
+async def test_a_stopped_program_is_killed(gatehouse: Gatehouse) -> None:
+    process = await started(gatehouse, "sh", "-c", "echo $$; kill -STOP $$; echo never")
+    leader = int((await lines(process, 1))[0])
+    await until(lambda: state(leader) == "T")
+    assert (await process.kill()).killed
+    assert not is_alive(leader)
+
+
+async def test_a_killed_gate_takes_the_program_with_it(gatehouse: Gatehouse) -> None:
+    process = await started(
+        gatehouse, *python(DAEMON + "print(os.getpid(), flush=True)\ndaemon()\nsignal.pause()")
+    )
+    pids = [int(line) for line in await lines(process, 2)]
+    os.kill(process.gate_pid, signal.SIGKILL)
+    ended = await process.wait()
+    assert ended.error == "the gate of the program died; the program was killed with it"
+    assert not ended.killed
+    await until_dead(*pids)
+    assert await process.stdout.read() == b""
+
+
+async def test_a_killed_gate_needs_no_warm_process_to_take_the_leader(gatehouse: Gatehouse) -> None:
+    process = await started(gatehouse, "sh", "-c", "echo $$; exec sleep 60")
+    leader = int((await lines(process, 1))[0])
+    assert gatehouse.warm_pid is not None
+    os.kill(gatehouse.warm_pid, signal.SIGKILL)
+    await until_dead(gatehouse.warm_pid)
+    os.kill(process.gate_pid, signal.SIGKILL)
+    await until_dead(leader)
+    assert (await process.wait()).error is not None
+    assert await process.stdout.read() == b""
+
+
+async def test_a_gate_that_does_not_answer_is_killed_with_its_program(
+    gatehouse: Gatehouse, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(gated_process, "KILL_SECONDS_MAX", 0.05)
+    process = await started(gatehouse, *python(DAEMON + "daemon()\nsignal.pause()"))
+    daemon = int((await lines(process, 1))[0])
+    os.kill(process.gate_pid, signal.SIGSTOP)
+    await until(lambda: state(process.gate_pid) == "T")
+    assert (await process.kill()).killed
+    await until_dead(process.gate_pid, daemon)
+
+
+CHAIN = """
+import os, sys, time
+end = time.monotonic() + 30
+os.write(1, b"up\\n")
+while time.monotonic() < end:
+    if os.fork():
+        os._exit(0)
+    if sys.argv[2] == "sessions":
+        os.setsid()
+"""
+
+TREE = """
+import os, signal, sys
+for _ in range(6):
+    if os.fork() == 0 and sys.argv[2] == "sessions":
+        os.setsid()
+os.write(1, b"up\\n")
+signal.alarm(30)
+signal.pause()
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("manner", ["one-group", "sessions"])
+async def test_a_storm_of_forks_and_exits_is_ended(gatehouse: Gatehouse, manner: str) -> None:
+    token = f"chain-{os.getpid()}-{manner}"
+    began = time.monotonic()
+    process = await started(gatehouse, *python(CHAIN, token, manner))
+    assert await process.wait() == Exit(code=0)
+    assert carrying(token) == []
+    # Otherwise the storm has only passed.
+    assert time.monotonic() - began < 25
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("manner", ["one-group", "sessions"])
+async def test_a_tree_of_64_processes_is_ended(gatehouse: Gatehouse, manner: str) -> None:
+    token = f"tree-{os.getpid()}-{manner}"
+    process = await started(gatehouse, *python(TREE, token, manner))
+    await lines(process, 64)
+    assert len(carrying(token)) == 64
+    assert (await process.kill()).killed
+    assert carrying(token) == []
+
+
+async def test_what_a_gate_leaves_alone_is_everybody_else(gatehouse: Gatehouse) -> None:
+    """Two programs, and a daemon of the first: only the first one's processes die."""
+    bystander = await started(gatehouse, "sh", "-c", "echo up; read word; echo $word", stdin=b"x\n")
+    await lines(bystander, 1)
+    unopened = await gatehouse.open(Program(("/bin/echo", "later"), {}, None, None))
+    process = await started(gatehouse, *python(DAEMON + "daemon()\nsignal.pause()"))
+    await lines(process, 1)
+    os.kill(process.gate_pid, signal.SIGKILL)
+    await process.wait()
+    unopened.go()
+    assert await unopened.wait() == Exit(code=0)
+    assert await bystander.wait() == Exit(code=0)
+    await unopened.stdout.read()

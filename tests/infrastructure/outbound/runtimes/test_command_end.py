@@ -1,0 +1,63 @@
+"""How a command runtime ended, in words."""
+
+import pytest
+
+from application.ports.runtimes import RuntimeEnd
+from domain.runtime_reading import RuntimeReading
+from infrastructure.outbound.processes.program import Exit
+from infrastructure.outbound.runtimes.command_end import end_of, secrets_of
+from tests.support.launches import command, launch
+
+
+def ended(
+    exit_: Exit, stderr: str = "", too_much: str | None = None, secrets: tuple[str, ...] = ()
+) -> RuntimeEnd:
+    return end_of(
+        exit_,
+        reading=RuntimeReading(last_result="r"),
+        stderr=stderr,
+        too_much=too_much,
+        secrets=secrets,
+    )
+
+
+@pytest.mark.parametrize(
+    ("exit_", "outcome", "reason", "error"),
+    [
+        (Exit(code=0), "success", "exit", None),
+        (Exit(code=3), "error", "exit", "exited with code 3: tail"),
+        (Exit(signal=11), "error", "signal", "ended by signal SIGSEGV: tail"),
+        (Exit(signal=40), "error", "signal", "ended by signal 40: tail"),
+        (Exit(error="killed by its holder", killed=True), "stopped", "stopped", None),
+        (Exit(error="the gate died"), "error", "interrupted", "the gate died: tail"),
+    ],
+)
+def test_the_outcome_is_that_of_the_exit(
+    exit_: Exit, outcome: str, reason: str, error: str | None
+) -> None:
+    end = ended(exit_, " tail\n")
+    assert (end.outcome, end.reason, end.error) == (outcome, reason, error)
+    assert (end.exit_code, end.signal, end.result) == (exit_.code, exit_.signal, "r")
+
+
+def test_a_limit_counts_more_than_the_kill_that_followed() -> None:
+    end = ended(Exit(error="killed", killed=True), too_much="it printed too much")
+    assert (end.outcome, end.reason) == ("error", "output_limit")
+    assert end.error == "ended because it printed too much"
+
+
+def test_only_the_last_of_stderr_is_shown_and_no_character_is_cut() -> None:
+    error = ended(Exit(code=1), "first" + "é" * 8000 + "last").error
+    assert error is not None
+    shown = error.removeprefix("exited with code 1: ")
+    assert shown == "é" * 4094 + "last"
+
+
+def test_secrets_are_not_shown() -> None:
+    launched = launch(
+        command("agent"),
+        environment={"OPENAI_API_KEY": "sk-12345678", "MODE": "verbosely", "PIN_TOKEN": "1234"},
+    )
+    stderr = "sk-12345678 verbosely 1234 child-token-of-this-run"
+    error = ended(Exit(code=1), stderr, secrets=secrets_of(launched)).error
+    assert error == "exited with code 1: [secret] verbosely 1234 [secret]"

@@ -1,0 +1,123 @@
+"""What a command runtime prints, read into entries."""
+
+import json
+from itertools import pairwise
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from application.ports.runtimes import TranscriptEntry
+from domain.transcript_line import LINE_BYTES_MAX
+from infrastructure.outbound.runtimes.command_output import (
+    PIECE_BYTES_MAX,
+    RESULT_BYTES_MAX,
+    CommandOutput,
+    JsonlOutput,
+    TextOutput,
+)
+from tests.support.launches import pairs, text_of
+
+
+def fed(output: CommandOutput, *chunks: bytes) -> list[TranscriptEntry]:
+    entries: list[TranscriptEntry] = []
+    for chunk in chunks:
+        entries += output.take(chunk)
+    return entries + list(output.finish())
+
+
+def cut(data: bytes, places: list[int]) -> list[bytes]:
+    edges = sorted({0, len(data), *(place % (len(data) + 1) for place in places)})
+    return [data[start:end] for start, end in pairwise(edges)]
+
+
+@given(st.binary(max_size=300), st.lists(st.integers(min_value=0), max_size=8))
+def test_text_is_the_same_however_it_arrives(data: bytes, places: list[int]) -> None:
+    output = TextOutput()
+    entries = fed(output, *cut(data, places))
+    expected = data.decode(errors="replace").replace("\0", "\ufffd")
+    assert text_of(entries) == expected
+    result = expected.rstrip("\r\n")
+    assert output.reading().result == (result if result.strip() else None)
+
+
+@settings(max_examples=25, deadline=None)
+@given(
+    st.lists(
+        st.tuples(st.sampled_from([b"x", b"\xff", "é".encode(), b"\n"]), st.integers(1, 90_000))
+    ),
+    st.integers(1, 65_536),
+)
+def test_no_piece_of_text_is_over_its_limit(runs: list[tuple[bytes, int]], step: int) -> None:
+    data = b"".join(sign * count for sign, count in runs)
+    entries = fed(TextOutput(), *(data[at : at + step] for at in range(0, len(data), step)))
+    assert text_of(entries) == data.decode(errors="replace")
+    assert all(0 < len(text_of([entry]).encode()) <= PIECE_BYTES_MAX for entry in entries)
+
+
+def test_a_whole_line_of_text_is_there_at_once_and_the_rest_with_its_end() -> None:
+    output = TextOutput()
+    assert text_of(list(output.take(b"one\ntwo\nthr"))) == "one\ntwo\n"
+    assert list(output.take(b"e")) == []
+    assert text_of(list(output.take(b"e\n"))) == "three\n"
+    assert list(output.finish()) == []
+
+
+def test_a_long_line_of_text_is_cut_between_characters() -> None:
+    entries = fed(TextOutput(), b"x" + "é".encode() * PIECE_BYTES_MAX)
+    assert [len(text_of([entry]).encode()) for entry in entries] == [65_535, 65_536, 2]
+
+
+def test_a_result_is_kept_to_its_first_mebibyte() -> None:
+    output = TextOutput()
+    fed(output, *(["é".encode() * 30_000] * 20))
+    assert output.reading().result == "é" * (RESULT_BYTES_MAX // 2)
+
+
+def test_the_line_end_behind_a_result_is_trimmed_and_nothing_else() -> None:
+    output = TextOutput()
+    fed(output, b"  two \n lines \r\n\n")
+    assert output.reading().result == "  two \n lines "
+
+
+@given(st.lists(st.text(max_size=20), max_size=6), st.lists(st.integers(min_value=0), max_size=8))
+def test_json_lines_are_the_same_however_they_arrive(texts: list[str], places: list[int]) -> None:
+    lines = [json.dumps({"type": "progress", "text": text}) for text in texts]
+    entries = fed(JsonlOutput(), *cut("\n".join(lines).encode(), places))
+    expected = [text.replace("\0", "\ufffd") for text in texts]
+    assert [entry.body["text"] for entry in entries] == expected
+
+
+def test_the_last_line_needs_no_line_end_and_a_line_of_something_else_is_text() -> None:
+    output = JsonlOutput()
+    entries = fed(
+        output,
+        b'warming up\n\n\xff\r\n{"type":"result","text":"r1"}\n{"type":"result",',
+        b'"text":"r2"}',
+    )
+    assert pairs(entries) == [
+        ("text", {"text": "warming up"}),
+        ("text", {"text": "\ufffd"}),
+        ("result", {"text": "r1"}),
+        ("result", {"text": "r2"}),
+    ]
+    assert output.reading().result == "r2"
+
+
+def test_entries_of_one_chunk_are_read_one_by_one() -> None:
+    output = JsonlOutput()
+    entries = output.take(b'{"type":"result","text":"1"}\n{"type":"result","text":"2"}\n')
+    next(entries)
+    assert output.reading().result == "1"
+
+
+@pytest.mark.parametrize("ended", [b"\n", b""])
+def test_a_line_of_the_limit_is_read_and_one_byte_more_is_too_long(ended: bytes) -> None:
+    fits = JsonlOutput()
+    (entry,) = fed(fits, b"before\n" + b"x" * LINE_BYTES_MAX + ended)[1:]
+    assert (fits.too_long, len(str(entry.body["text"]))) == (None, LINE_BYTES_MAX)
+    over = JsonlOutput()
+    entries = list(over.take(b"before\n" + b"x" * (LINE_BYTES_MAX + 1) + ended))
+    assert text_of(entries) == "before"
+    assert over.too_long is not None
+    assert "1048576 bytes" in over.too_long

@@ -1,0 +1,188 @@
+"""Commands that do not want to end, or say too much, or listen to nobody."""
+
+import asyncio
+import tracemalloc
+from pathlib import Path
+
+import pytest
+
+from domain.configuration.runtimes import CommandRuntime
+from infrastructure.outbound.processes.gatehouse import Gatehouse
+from infrastructure.outbound.runtimes.command import (
+    OUTPUT_BYTES_MAX,
+    CommandRuntimes,
+    CommandSession,
+)
+from tests.support.gated_programs import DAEMON
+from tests.support.launches import SERVER, all_of, command, launch, python_command, text_of
+from tests.support.process_table import is_alive, until
+
+MIB = 1024 * 1024
+
+
+@pytest.fixture
+def runtimes(gatehouse: Gatehouse, tmp_path: Path) -> CommandRuntimes:
+    return CommandRuntimes(gatehouse, server=SERVER, folder=str(tmp_path))
+
+
+async def started(runtimes: CommandRuntimes, runtime: CommandRuntime) -> CommandSession:
+    session = await runtimes.open(launch(runtime))
+    session.go()
+    return session
+
+
+async def first_number(session: CommandSession) -> int:
+    return int(str((await anext(session.entries())).body["text"]))
+
+
+async def test_a_child_that_hangs_is_killed_with_its_daemon(runtimes: CommandRuntimes) -> None:
+    session = await started(runtimes, python_command(DAEMON + "daemon()\nsignal.pause()"))
+    daemon = await first_number(session)
+    assert is_alive(daemon)
+    await session.kill()
+    assert not is_alive(daemon)
+    assert (await session.end()).outcome == "stopped"
+
+
+async def test_a_daemon_does_not_outlive_a_child_that_exits(runtimes: CommandRuntimes) -> None:
+    session = await started(runtimes, python_command(DAEMON + "daemon()"))
+    async with asyncio.timeout(10):
+        entries, end = await all_of(session)
+    assert not is_alive(int(text_of(entries)))
+    assert (end.outcome, end.exit_code) == ("success", 0)
+
+
+async def test_a_child_may_close_its_output_and_work_on(runtimes: CommandRuntimes) -> None:
+    session = await started(
+        runtimes, command("sh", "-c", "echo said; exec >&- 2>&-; sleep 0.2; exit 4")
+    )
+    entries, end = await all_of(session)
+    assert (text_of(entries), end.exit_code) == ("said\n", 4)
+
+
+async def test_a_pipe_held_by_a_stranger_does_not_hold_up_the_end(
+    runtimes: CommandRuntimes, tmp_path: Path
+) -> None:
+    # The stranger takes both ends over through /proc, and so is none of the child's descendants.
+    text = "import os, signal\nprint(os.getpid(), flush=True)\nsignal.pause()"
+    session = await started(runtimes, python_command(text))
+    child = await first_number(session)
+    with open(f"/proc/{child}/fd/1", "wb"), open(f"/proc/{child}/fd/2", "wb"):
+        ending = asyncio.create_task(all_of(session))
+        await asyncio.sleep(0)
+        async with asyncio.timeout(10):
+            await session.kill()
+            entries, end = await ending
+    assert (entries, end.outcome) == ([], "stopped")
+
+
+async def test_fifty_megabytes_pass_through_a_bounded_memory(runtimes: CommandRuntimes) -> None:
+    text = "import sys\nfor _ in range(800): sys.stdout.write('0123456789abcde\\n' * 4096)"
+    session = await started(runtimes, python_command(text))
+    total = 0
+    tracemalloc.start()
+    try:
+        async for entry in session.entries():
+            total += len(str(entry.body["text"]))
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    end = await session.end()
+    assert total == 800 * 4096 * 16
+    assert (end.outcome, len(end.result or "")) == ("success", MIB - 1)
+    assert peak < 8 * MIB
+
+
+async def test_a_child_that_nobody_listens_to_waits(
+    runtimes: CommandRuntimes, tmp_path: Path
+) -> None:
+    text = """
+import os, sys
+log = os.open(sys.argv[1], os.O_WRONLY | os.O_CREAT)
+for _ in range(1000):
+    os.write(1, b'x' * 9999 + b'\\n')
+    os.write(log, b'.')
+"""
+    written = tmp_path / "written"
+    session = await started(runtimes, python_command(text, str(written)))
+    await anext(session.entries())
+    sizes: list[int] = []
+
+    def no_longer_grows() -> bool:
+        sizes.append(written.stat().st_size)
+        return len(sizes) > 50 and len(set(sizes[-50:])) == 1
+
+    await until(no_longer_grows)
+    assert 0 < sizes[-1] < 100
+    await session.end()
+    assert written.stat().st_size == 1000
+
+
+async def test_endless_output_is_ended_at_its_limit(runtimes: CommandRuntimes) -> None:
+    session = await started(runtimes, command("yes", "x" * 4000))
+    size = 0
+    async for entry in session.entries():
+        size += len(str(entry.body["text"]))
+    end = await session.end()
+    assert OUTPUT_BYTES_MAX - 65_536 <= size <= OUTPUT_BYTES_MAX
+    assert (end.outcome, end.reason) == ("error", "output_limit")
+    assert end.error == "ended because it printed more than 67108864 bytes"
+
+
+async def test_an_endless_line_is_ended_at_its_limit(runtimes: CommandRuntimes) -> None:
+    script = 'echo before; tr "\\0" x </dev/zero'
+    session = await started(runtimes, command("sh", "-c", script, output="jsonl"))
+    entries, end = await all_of(session)
+    assert text_of(entries) == "before"
+    assert (end.outcome, end.reason) == ("error", "output_limit")
+    assert end.error is not None
+    assert "a line of more than 1048576 bytes" in end.error
+
+
+async def test_endless_complaints_end_in_a_tail(runtimes: CommandRuntimes) -> None:
+    script = "head -c 3000000 /dev/zero | tr '\\0' e >&2; printf last >&2; exit 1"
+    session = await started(runtimes, command("sh", "-c", script))
+    _, end = await all_of(session)
+    assert end.error == "exited with code 1: " + "e" * (8192 - 4) + "last"
+
+
+async def test_bytes_that_are_no_text_are_replaced(runtimes: CommandRuntimes) -> None:
+    text = "import os; os.write(1, b'a\\xff\\0\\xf0\\x9f\\x98\\n\\xc3')"
+    session = await started(runtimes, python_command(text))
+    entries, end = await all_of(session)
+    assert text_of(entries) == "a\ufffd\ufffd\ufffd\n\ufffd"
+    assert end.result == "a\ufffd\ufffd\ufffd\n\ufffd"
+
+
+async def test_a_child_that_never_reads_its_long_message_can_end(
+    runtimes: CommandRuntimes,
+) -> None:
+    session = await runtimes.open(launch(command("echo", "done"), message="m" * 5 * MIB))
+    session.go()
+    assert (await session.end()).result == "done"
+
+
+async def test_a_child_that_never_reads_its_long_message_can_be_killed(
+    runtimes: CommandRuntimes,
+) -> None:
+    session = await runtimes.open(launch(command("sleep", "1000"), message="m" * 5 * MIB))
+    session.go()
+    await session.kill()
+    assert (await session.end()).outcome == "stopped"
+
+
+async def test_a_long_message_arrives_whole(runtimes: CommandRuntimes) -> None:
+    runtime = command("wc", "-c", input="stdin-text")
+    session = await runtimes.open(launch(runtime, system_prompt="", message="m" * 5 * MIB))
+    session.go()
+    assert ((await session.end()).result or "").strip() == str(5 * MIB)
+
+
+async def test_a_closed_gatehouse_ends_the_children(
+    runtimes: CommandRuntimes, gatehouse: Gatehouse
+) -> None:
+    session = await started(runtimes, python_command(DAEMON + "daemon()\nsignal.pause()"))
+    daemon = await first_number(session)
+    await gatehouse.close()
+    assert not is_alive(daemon)
+    assert (await session.end()).outcome == "stopped"

@@ -1,0 +1,41 @@
+"""What a scripted runtime plays beyond what every runtime keeps to."""
+
+import asyncio
+
+from application.ports.runtimes import RuntimeEnd, TranscriptEntry
+from domain.configuration.runtimes import ScriptedRuntime
+from infrastructure.outbound.runtimes.scripted import ScriptedRuntimes
+from tests.support.launches import all_of, launch
+
+
+async def played(**script: object) -> tuple[list[TranscriptEntry], RuntimeEnd]:
+    runtime = ScriptedRuntime.model_validate({"type": "scripted", **script})
+    session = await ScriptedRuntimes().open(launch(runtime))
+    session.go()
+    return await all_of(session)
+
+
+async def test_steps_take_their_time() -> None:
+    loop = asyncio.get_running_loop()
+    before = loop.time()
+    await played(steps=[{"afterMs": 20, "message": "a"}, {"afterMs": 20}, {"message": "b"}])
+    assert 0.03 < loop.time() - before < 5
+
+
+async def test_a_pause_is_no_entry() -> None:
+    entries, _ = await played(steps=[{"afterMs": 1}, {"message": "a"}, {}])
+    assert len(entries) == 1
+
+
+async def test_a_timeout_is_played_as_one() -> None:
+    _, end = await played(outcome="timeout", error="took too long", result="half")
+    assert (end.outcome, end.reason) == ("timeout", "played")
+    assert (end.error, end.result) == ("took too long", "half")
+
+
+async def test_values_that_no_store_takes_are_replaced() -> None:
+    steps = [{"message": "a\0"}, {"tool": {"name": "t", "input": ["\0"], "output": "\ud800"}}]
+    entries, end = await played(steps=steps, result="r\0")
+    assert [entry.body.get("text") for entry in entries] == ["a\ufffd", None, "r\ufffd"]
+    assert entries[1].body == {"name": "t", "input": '["\\u0000"]', "output": "\ufffd"}
+    assert end.result == "r\ufffd"

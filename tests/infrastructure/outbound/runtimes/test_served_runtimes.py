@@ -1,0 +1,27 @@
+"""Runtimes by the type that the configuration names."""
+
+import pytest
+
+from application.ports.runtimes import CannotLaunch
+from domain.configuration.runtimes import ModelRuntime, OpenClawRuntime, ScriptedRuntime
+from infrastructure.outbound.runtimes.scripted import ScriptedRuntimes, ScriptedSession
+from infrastructure.outbound.runtimes.served import ServedRuntimes
+from tests.support.launches import command, launch
+
+SERVED = ServedRuntimes({"scripted": ScriptedRuntimes()})
+
+
+def test_only_a_type_that_is_there_is_served() -> None:
+    assert SERVED.serves(ScriptedRuntime(type="scripted"))
+    assert not SERVED.serves(command("agent"))
+    assert not SERVED.serves(OpenClawRuntime(type="embedded"))
+
+
+async def test_a_launch_goes_to_what_runs_its_type() -> None:
+    session = await SERVED.open(launch(ScriptedRuntime(type="scripted")))
+    assert isinstance(session, ScriptedSession)
+
+
+async def test_a_type_that_is_not_served_is_refused_with_those_that_are() -> None:
+    with pytest.raises(CannotLaunch, match=r'"model", which this server does not run.*scripted'):
+        await SERVED.open(launch(ModelRuntime(type="model")))

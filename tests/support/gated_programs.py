@@ -1,0 +1,55 @@
+"""Programs that tests run behind gates."""
+
+import sys
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+from infrastructure.outbound.processes.collect import Finished
+from infrastructure.outbound.processes.gatehouse import GatedProcess, Gatehouse, Program
+
+Runner = Callable[..., Coroutine[Any, Any, Finished]]
+
+# Defines `daemon()`: starts a process that has left its parent, group and session and ignores what
+# can be ignored, which prints its pid and keeps the pipes open for a minute. Returns when it has
+# printed.
+DAEMON = """
+import os, signal
+def daemon():
+    up, ready = os.pipe()
+    if os.fork() == 0:
+        os.setsid()
+        if os.fork() == 0:
+            os.setsid()
+            for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
+                signal.signal(number, signal.SIG_IGN)
+            signal.alarm(60)
+            os.write(1, b"%d\\n" % os.getpid())
+            os.write(ready, b"x")
+            while True:
+                signal.pause()
+        os._exit(0)
+    os.wait()
+    os.read(up, 1)
+"""
+
+
+def python(text: str, *arguments: str) -> tuple[str, ...]:
+    """The command that runs a Python text, started as fast as it can be."""
+    return (sys.executable, "-I", "-S", "-c", text, *arguments)
+
+
+async def started(gatehouse: Gatehouse, *argv: str, stdin: bytes | None = None) -> GatedProcess:
+    """A program that has its go."""
+    process = await gatehouse.open(Program(argv, {"PATH": "/usr/bin:/bin"}, None, stdin))
+    process.go()
+    return process
+
+
+async def lines(process: GatedProcess, count: int) -> list[str]:
+    """The first lines the program prints."""
+    text = b""
+    while text.count(b"\n") < count:
+        part = await process.stdout.read()
+        assert part, f"the program ended after {text!r}"
+        text += part
+    return text.decode().splitlines()

@@ -1,0 +1,61 @@
+"""Questions about processes of this machine (Linux), and a bounded wait for an answer."""
+
+import asyncio
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+
+def state(pid: int) -> str:
+    """One letter: R running, S sleeping, T stopped, Z ended but not reaped; X when gone."""
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_bytes()
+    except (FileNotFoundError, ProcessLookupError):
+        return "X"
+    return stat.rpartition(b")")[2].split()[0].decode()
+
+
+def is_alive(pid: int) -> bool:
+    return state(pid) not in ("Z", "X")
+
+
+def children(pid: int) -> list[int]:
+    return [int(word) for word in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+
+
+def carrying(token: str) -> list[int]:
+    """Processes with the token in their command line."""
+    found = []
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            try:
+                words = (entry / "cmdline").read_bytes()
+            except OSError:
+                continue
+            if token.encode() in words and is_alive(int(entry.name)):
+                found.append(int(entry.name))
+    return found
+
+
+def open_descriptors() -> set[str]:
+    """Of this process, as names with what they lead to."""
+    found = set()
+    for name in os.listdir("/proc/self/fd"):
+        try:
+            found.add(f"{name} {os.readlink(f'/proc/self/fd/{name}')}")
+        except FileNotFoundError:
+            continue  # the one that listed them
+    return found
+
+
+async def until(condition: Callable[[], bool], seconds_max: float = 10.0) -> None:
+    """Waits for the condition; TimeoutError when it does not come."""
+    async with asyncio.timeout(seconds_max):
+        while not condition():
+            await asyncio.sleep(0.002)
+
+
+async def until_dead(*pids: int) -> None:
+    assert pids
+    assert all(pid > 1 for pid in pids)
+    await until(lambda: not any(map(is_alive, pids)))
