@@ -125,7 +125,11 @@ class Conducting:
 
     async def _follow(self) -> None:
         async for recorded in self._tail.follow(after=self._tail.position):
-            await self._heed(recorded)
+            try:
+                await self._heed(recorded)
+            except Exception:
+                # The next event must be heeded whatever became of this one.
+                _log.exception("event %d was not heeded", recorded.envelope.position)
 
     async def _heed(self, recorded: RecordedEvent) -> None:
         run_id = recorded.envelope.provenance.run_id

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from uuid import UUID
 
 from application.batching import batched
+from application.judging import judged
 from application.launching import Launching
 from application.ports.configurations import SecretMissing
 from application.ports.event_log import LogUnavailable
@@ -190,7 +191,12 @@ class Executing:
         if fenced:
             raise LostClaim(0, execution.run.epoch)
         late = limit and time.monotonic() - began >= limit
-        return _judged(execution, end, timed_out=bool(late))
+        return judged(
+            end,
+            interrupted=execution.interrupted,
+            stop_wanted=execution.stop.is_set(),
+            timed_out=bool(late),
+        )
 
     async def _write_down(self, execution: _Execution, session: RuntimeSession) -> bool:
         """Write entries in batches; False when the claim was replaced (the child is killed)."""
@@ -229,30 +235,3 @@ class Executing:
             except Rejected as rejected:
                 _log.warning("the end of %s is not recorded: %s", execution.run.run_id, rejected)
                 return
-
-
-def _judged(execution: _Execution, end: RuntimeEnd, *, timed_out: bool) -> RuntimeEnd:
-    """What the end of a killed runtime means: who wanted it speaks before the exit status."""
-    stopped_by_us = end.reason == "stopped"
-    if not stopped_by_us:
-        return end
-    if execution.interrupted is not None:
-        text = f"interrupted: {execution.interrupted}"
-        return _replaced(end, outcome="error", reason="interrupted", error=text)
-    if execution.stop.is_set():
-        return _replaced(end, outcome="stopped", reason="stopped", error=None)
-    if timed_out:
-        return _replaced(end, outcome="timeout", reason="timeout", error=None)
-    return end
-
-
-def _replaced(end: RuntimeEnd, *, outcome: str, reason: str, error: str | None) -> RuntimeEnd:
-    return RuntimeEnd(
-        outcome=outcome,  # type: ignore[arg-type]
-        reason=reason,
-        exit_code=end.exit_code,
-        signal=end.signal,
-        result=end.result,
-        error=error,
-        usage=end.usage,
-    )

@@ -11,14 +11,17 @@ from dataclasses import dataclass
 from uuid import UUID
 
 from application.answers import SpawnRefusal, accepted, refused
-from application.context_gathering import ContextGathering, Gathered, injected
+from application.context_gathering import ContextGathering, Gathered
+from application.ingredients import (
+    message_ingredients,
+    preamble_ingredient,
+    refusal_announcement,
+)
 from application.keeping import Keeper
-from application.planning import plan_child
+from application.planning import Planned, plan_child
 from application.ports.configurations import PinnedConfiguration
 from application.work import Work
 from domain.admission import Refusal
-from domain.announcement import announce
-from domain.context_preamble import truncated_preamble
 from domain.refusals import LostClaim, WrongStage
 from domain.run.commands import (
     CreateSession,
@@ -30,7 +33,6 @@ from domain.run.commands import (
 from domain.run.events import Ingredient, ScriptReceipt, ScriptsResolved
 from domain.run.lifecycle import PREPARING
 from domain.run.state import Run
-from domain.run_stats import RunStats
 from domain.session_key import child_key
 from domain.spawn_notes import accepted_note
 
@@ -64,6 +66,12 @@ class Preparing:
         self._work = work
         self._gathering = gathering
         self._scripts: dict[UUID, asyncio.Task[Gathered]] = {}
+        self._under_way: set[UUID] = set()
+
+    @property
+    def under_way(self) -> frozenset[UUID]:
+        """The runs that are being prepared here now."""
+        return frozenset(self._under_way)
 
     def interrupt(self, run_id: UUID) -> None:
         """The spawn was refused meanwhile (stopped): its scripts need not end."""
@@ -77,6 +85,7 @@ class Preparing:
         When somebody else refused it or took it over, that is the end of it here.
         """
         epoch = run.epoch
+        self._under_way.add(run.run_id)
         try:
             step = await self._step(run, caller_is_there)
             if run.stage == "requested":
@@ -86,6 +95,8 @@ class Preparing:
             _log.warning("preparation of %s: %s", run.run_id, lost)
         except WrongStage:
             _log.info("preparation of %s ends: it was decided elsewhere", run.run_id)
+        finally:
+            self._under_way.discard(run.run_id)
         now = await self._work.run(run.run_id)
         if now.stage in PREPARING and now.epoch == epoch:
             raise RuntimeError(f"the preparation of {run.run_id} made no progress")
@@ -149,11 +160,7 @@ class Preparing:
         run = step.run
         agent_id = run.agent_id
         assert agent_id is not None
-        planned = plan_child(
-            run,
-            step.pinned.configuration,
-            self._work.configurations.workspace_of(step.pinned, agent_id),
-        )
+        planned = self._plan(step, agent_id)
         if isinstance(planned, Refusal):
             return await self._refuse(step, planned, before)
         key = run.child_session_key or child_key(agent_id, str(self._work.identities.run_id()))
@@ -168,7 +175,7 @@ class Preparing:
             role=planned.capabilities.role,
             control_scope=planned.capabilities.control_scope,
             plan=planned.plan,
-            ingredients=await self._ingredients(step, receipts),
+            ingredients=(*await self._preamble(step), *message_ingredients(run, receipts)),
             warnings=planned.warnings,
             note=note,
             lane=LANE,
@@ -188,32 +195,24 @@ class Preparing:
         )
         return appended.runs[run.run_id]
 
-    async def _ingredients(
-        self, step: _Step, receipts: Sequence[ScriptReceipt]
-    ) -> tuple[Ingredient, ...]:
-        run = step.run
-        scripts = [
-            Ingredient(source=f"script:{one.id}", position=one.position, content=one.injected)
-            for one in injected(receipts)
-            if one.injected is not None
-        ]
-        task = Ingredient(source="task", position="task", content=run.task)
-        before = [one for one in scripts if one.position == "prepend"]
-        after = [one for one in scripts if one.position == "append"]
-        return (*await self._preamble(step), *before, task, *after)
+    def _plan(self, step: _Step, agent_id: str) -> Planned | Refusal:
+        try:
+            workspace = self._work.configurations.workspace_of(step.pinned, agent_id)
+        except OSError as error:
+            return Refusal(
+                rule="workspace",
+                status="error",
+                text=(
+                    f'The workspace of agent "{agent_id}" cannot be made: {error.strerror}.'
+                    " Give the agent another workspace, or mend this one."
+                ),
+            )
+        return plan_child(step.run, step.pinned.configuration, workspace)
 
     async def _preamble(self, step: _Step) -> tuple[Ingredient, ...]:
         run = step.run
-        assert run.agent_id is not None
-        if run.preamble is None:
-            return ()
-        text = await self._work.contents.text(run.preamble) or ""
-        limits = step.pinned.configuration.subagents_for(run.agent_id)
-        cut = truncated_preamble(text, limits.context_preamble_max_chars)
-        if not cut:
-            return ()
-        content = run.preamble if cut == text else step.keeper.keep("preamble", cut)
-        return (Ingredient(source="preamble", position="preamble", content=content),)
+        text = await self._work.contents.text(run.preamble) if run.preamble else None
+        return preamble_ingredient(run, text, step.pinned.configuration, step.keeper)
 
     async def _refuse(self, step: _Step, refusal: Refusal, before: tuple[RunCommand, ...]) -> Run:
         run = step.run
@@ -236,18 +235,3 @@ class Preparing:
             run, (*before, command), keeper, spawn_answer=refused(told_as)
         )
         return appended.runs[run.run_id]
-
-
-def refusal_announcement(run: Run, text: str) -> str:
-    """What stands in the inbox when nobody was there to be told of a refusal."""
-    announcement = announce(
-        outcome="error",
-        result=None,
-        stats=RunStats(
-            session_key=run.child_session_key or run.requester.session_key,
-            session_id=str(run.session_id),
-        ),
-        notes=(f"the spawn was refused: {text}",),
-    )
-    assert announcement is not None
-    return announcement.text

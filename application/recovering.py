@@ -50,13 +50,14 @@ class Recovering:
         self._holder = holder
         self._lease_seconds = lease_seconds
         self._absent_since: dict[str, float] = {}
+        self._idle_since: dict[UUID, float] = {}
         self._under_way: dict[UUID, asyncio.Task[None]] = {}
 
     async def recover(self) -> int:
         """Look once; gives how many runs were taken over."""
         lost = await self._coordination.lost_runs(limit=LOST_RUNS_MAX)
         self._forget_present({one.holder for one in lost if one.absent})
-        taken = [one for one in lost if self._is_gone(one)]
+        taken = [one for one in lost if self._is_gone(one)] + await self._dropped()
         for one in taken:
             if one.run_id not in self._under_way:
                 task = asyncio.create_task(self._take_over(one), name=f"recover {one.run_id}")
@@ -73,6 +74,20 @@ class Recovering:
     async def settle(self) -> None:
         """Wait until what was taken over is dealt with."""
         await asyncio.gather(*self._under_way.values(), return_exceptions=True)
+
+    async def _dropped(self) -> list[LostRun]:
+        """Runs that are held under our own name while nothing works on them, as after a failure in
+        the middle: seen so for the time of a lease, they are taken over like any other."""
+        held = await self._coordination.held_runs(self._holder.name, limit=LOST_RUNS_MAX)
+        busy = self._executing.held | self._preparing.under_way | self._under_way.keys()
+        idle = {one.run_id: one for one in held if one.run_id not in busy}
+        now = time.monotonic()
+        self._idle_since = {run_id: self._idle_since.get(run_id, now) for run_id in idle}
+        return [
+            one
+            for run_id, one in idle.items()
+            if now - self._idle_since[run_id] >= self._lease_seconds
+        ]
 
     def _is_gone(self, lost: LostRun) -> bool:
         """A holder whose lease expired is gone. One without any row may only have lost it with

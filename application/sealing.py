@@ -1,5 +1,7 @@
 """The end of a run: its transcript is sealed, then `RunEnded` says what came of it."""
 
+import logging
+
 from application.ports.runtimes import RuntimeEnd
 from application.ports.transcripts import Transcripts
 from application.work import Work
@@ -9,6 +11,8 @@ from domain.run.state import Run
 from domain.untrusted_result import frozen_result
 
 ERROR_CHARACTERS_MAX = 10_000
+
+_log = logging.getLogger("spawnlog.sealing")
 
 
 class Sealing:
@@ -21,19 +25,15 @@ class Sealing:
     async def end(self, run: Run, end: RuntimeEnd) -> Run:
         """Seal and record. May be repeated: the file is the same, the second append is refused."""
         keeper = await self._work.keeper(run)
-        seal = None
-        if run.started_at is not None:
-            assert run.agent_id is not None
-            key = await self._work.contents.key(run.session_id)
-            assert key is not None
-            sealed = await self._transcripts.seal(
-                run.run_id, session_id=run.session_id, agent_id=run.agent_id, key=key
-            )
-            seal = TranscriptSeal(
-                count=sealed.count, bytes=sealed.bytes, hmac=sealed.hmac, path=sealed.path
-            )
-        result = frozen_result(end.result) if end.result else None
         error = end.error[:ERROR_CHARACTERS_MAX] if end.error else None
+        seal = None
+        try:
+            seal = await self._seal(run) if run.started_at is not None else None
+        except OSError as failure:
+            # The entries stay in the database; the run must end all the same.
+            _log.error("the transcript of %s cannot be written: %s", run.run_id, failure)
+            error = f"{error or ''}\nthe transcript file cannot be written: {failure.strerror}"
+        result = frozen_result(end.result) if end.result else None
         command = EndRun(
             epoch=run.epoch,
             outcome=end.outcome,
@@ -47,3 +47,14 @@ class Sealing:
         )
         appended = await self._work.record(run, (command,), keeper)
         return appended.runs[run.run_id]
+
+    async def _seal(self, run: Run) -> TranscriptSeal:
+        assert run.agent_id is not None
+        key = await self._work.contents.key(run.session_id)
+        assert key is not None
+        sealed = await self._transcripts.seal(
+            run.run_id, session_id=run.session_id, agent_id=run.agent_id, key=key
+        )
+        return TranscriptSeal(
+            count=sealed.count, bytes=sealed.bytes, hmac=sealed.hmac, path=sealed.path
+        )

@@ -5,7 +5,7 @@ from pydantic.alias_generators import to_camel
 
 
 class Fact(BaseModel):
-    """A frozen value. Python names are snake_case, JSON names camelCase; unknown keys are errors."""
+    """A frozen value, snake_case in Python and camelCase in JSON; unknown keys are errors."""
 
     model_config = ConfigDict(
         frozen=True,

@@ -30,4 +30,4 @@ class SessionIsClosed(Rejected):
 
 
 class CorruptHistory(Exception):
-    """A recorded event does not fit the lifecycle: the log was damaged or is from a newer version."""
+    """A recorded event does not fit: the log was damaged, or is from a newer version."""

@@ -15,6 +15,7 @@ from domain.configuration.settings import Settings, effective_settings
 from infrastructure.database import migrate_database, open_database
 from infrastructure.failures import UserError
 from infrastructure.house import House
+from infrastructure.logs import write_to_stderr
 from infrastructure.outbound.configuration.loading import LoadedConfiguration, load
 from infrastructure.outbound.data_directory import DataDirectory
 from infrastructure.outbound.log.connections import open_connection
@@ -50,6 +51,7 @@ class ConfigurationReport:
 
 def serve(options: ServeOptions) -> int:
     """Serve until told to stop; gives the exit status."""
+    write_to_stderr()
     loaded, settings, directory = _prepared(options)
     listening = _listening(settings)
     try:

@@ -1,6 +1,5 @@
 """A server's inside: every part built, started in order and ended in the reverse of it."""
 
-import asyncio
 import logging
 import os
 import socket
@@ -8,7 +7,6 @@ from collections.abc import Iterable
 from contextlib import AsyncExitStack
 from uuid import uuid4
 
-import psycopg
 from psycopg_pool import AsyncConnectionPool
 
 from application.access import Access
@@ -29,14 +27,14 @@ from application.stopping import Stopping
 from application.work import Work
 from domain.configuration.problems import ConfigurationError
 from domain.configuration.settings import Settings
+from infrastructure.connecting import Connecting
 from infrastructure.database import Database
 from infrastructure.inbound.http.doors import Doors, Readiness
 from infrastructure.outbound.configuration.active import ActiveConfigurations
 from infrastructure.outbound.configuration.loading import LoadedConfiguration
 from infrastructure.outbound.data_directory import DataDirectory
-from infrastructure.outbound.embedded_postgres.errors import EmbeddedPostgresError
 from infrastructure.outbound.identities import RandomIdentities
-from infrastructure.outbound.log.connections import Connection, open_connection
+from infrastructure.outbound.log.connections import Connection
 from infrastructure.outbound.log.identity import LogIdentity, identify
 from infrastructure.outbound.log.postgres_log import PostgresLog
 from infrastructure.outbound.processes.gatehouse import Gatehouse
@@ -56,9 +54,6 @@ from infrastructure.outbound.tokens import (
 )
 from infrastructure.outbound.transcripts.rows_and_files import RowsAndFiles
 
-POOL_CONNECTIONS_MIN = 2
-POOL_CONNECTIONS_MAX = 12
-POOL_WAIT_SECONDS = 10.0
 LOOPBACK_NAMES = frozenset({"127.0.0.1", "localhost", "::1"})
 
 _log = logging.getLogger("spawnlog")
@@ -77,7 +72,7 @@ class House:
         self._loaded = loaded
         self.settings = settings
         self.directory = directory
-        self._database = database
+        self._connecting = Connecting(database)
         self._stack = AsyncExitStack()
         self.closing = False
 
@@ -91,9 +86,10 @@ class House:
 
     async def _open(self, url: str) -> Doors:
         identity = await self._identify()
-        pool = await self._pool()
+        pool = await self._connecting.pool()
+        self._stack.push_async_callback(pool.close)
         self.log = PostgresLog(
-            self._connect,
+            self._connecting.connect,
             pool,
             log_id=identity.log_id,
             schema=identity.schema,
@@ -200,40 +196,12 @@ class House:
         self.closing = True
         await self._stack.aclose()
 
-    async def _connect(self) -> Connection:
-        """A connection for the writer or the tail; an embedded server that is gone is started."""
-        try:
-            return await open_connection(self._database.conninfo, application="server")
-        except psycopg.OperationalError:
-            try:
-                await asyncio.to_thread(self._database.ensure_running)
-            except EmbeddedPostgresError as error:
-                raise psycopg.OperationalError(str(error)) from error
-            return await open_connection(self._database.conninfo, application="server")
-
     async def _identify(self) -> LogIdentity:
-        connection = await self._connect()
+        connection = await self._connecting.connect()
         try:
             return await identify(connection, self.directory.identity())
         finally:
             await connection.close()
-
-    async def _pool(self) -> AsyncConnectionPool[Connection]:
-        pool: AsyncConnectionPool[Connection] = AsyncConnectionPool(
-            self._database.conninfo,
-            min_size=POOL_CONNECTIONS_MIN,
-            max_size=POOL_CONNECTIONS_MAX,
-            timeout=POOL_WAIT_SECONDS,
-            kwargs={
-                "autocommit": True,
-                "application_name": "spawnlog reads",
-                "options": "-c timezone=UTC -c statement_timeout=30000 -c jit=off",
-            },
-            open=False,
-        )
-        await pool.open(wait=True, timeout=POOL_WAIT_SECONDS)
-        self._stack.push_async_callback(pool.close)
-        return pool
 
     def _configured_tokens(self) -> Iterable[KnownToken]:
         """The tokens of the active configuration; one whose secret cannot be had is left out."""

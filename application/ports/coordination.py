@@ -36,6 +36,10 @@ class Coordination(Protocol):
         """Runs held by somebody without a valid lease."""
         ...
 
+    async def held_runs(self, holder: str, *, limit: int) -> Sequence[LostRun]:
+        """Runs that are recorded as held by this holder."""
+        ...
+
     async def claim_due(
         self, kind: DueKind, holder: str, *, limit: int, lease_seconds: float
     ) -> Sequence[UUID]:

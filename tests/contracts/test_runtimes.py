@@ -171,9 +171,24 @@ async def test_one_killed_before_go_never_runs(theatre: Theatre) -> None:
     session = await opened(theatre, HELLO)
     await session.kill()
     await session.kill()
+    entries, end = await all_of(session)
+    assert (entries, end.outcome) == ([], "stopped")
+
+
+async def test_go_comes_too_late_for_one_that_was_killed(theatre: Theatre) -> None:
+    session = await opened(theatre, HELLO)
+    await session.kill()
     session.go()
     entries, end = await all_of(session)
     assert (entries, end.outcome) == ([], "stopped")
+
+
+async def test_nothing_works_on_behind_a_kill(theatre: Theatre) -> None:
+    before = asyncio.all_tasks()
+    session = await opened(theatre, HELLO, FOR_EVER)
+    session.go()
+    await session.kill()
+    assert asyncio.all_tasks() <= before
 
 
 async def test_the_end_comes_also_when_nobody_reads(theatre: Theatre) -> None:

@@ -58,6 +58,7 @@ class Lives(RuleBasedStateMachine):
         self.tree = Tree(max_children=children, max_depth=3, lane_width=width)
         self.log = FamilyLog(max_children=children, max_spawn_depth=3)
         self.seen: list[States] = []
+        self.replaced: dict[str, list[int]] = {}
         for deep in range(chain):
             self.spawn(deep)
             self.advance(deep, 5)
@@ -108,11 +109,13 @@ class Lives(RuleBasedStateMachine):
         self.tell(life, fits[which % len(fits)])
 
     @precondition(lambda self: self.tree.lives)
-    @rule(pick=PICK, kind=st.sampled_from(HELD), behind=st.integers(1, 3))
-    def ask_as_one_who_was_replaced(self, pick: int, kind: str, behind: int) -> None:
-        run = self.log.run(self._life(pick).name)
-        stale = COMMANDS[kind](run, run.epoch - behind)
-        self.refused(lambda: self.log.tell(self.log.names[run.run_id], stale))
+    @rule(pick=PICK, kind=st.sampled_from(HELD), which=PICK)
+    def ask_as_one_who_does_not_hold_it(self, pick: int, kind: str, which: int) -> None:
+        name = self._life(pick).name
+        run = self.log.run(name)
+        epochs = [run.epoch + 1, *self.replaced.get(name, ())]
+        command = COMMANDS[kind](run, epochs[which % len(epochs)])
+        self.refused(lambda: self.log.tell(name, command))
 
     @rule(children=st.integers(1, 4), depth=st.integers(2, 3))
     def activate_other_limits(self, children: int, depth: int) -> None:
@@ -126,10 +129,11 @@ class Lives(RuleBasedStateMachine):
         if expected == REFUSED:
             self.refused(lambda: self.log.tell(life.name, command))
             return
-        before = len(self.log.recorded)
+        before, epoch = len(self.log.recorded), self.log.run(life.name).epoch
         self.log.tell(life.name, command)
         assert (len(self.log.recorded) > before) == (expected == RECORDED)
-        assert expected in (RECORDED, NOTHING)
+        if kind in ("resume", "claim", "take over"):
+            self.replaced.setdefault(life.name, []).append(epoch)
         self.appended()
 
     def refused(self, act: Callable[[], Any], error: type[Rejected] = Rejected) -> None:
@@ -150,6 +154,7 @@ class Lives(RuleBasedStateMachine):
         for life in self.tree.lives.values():
             run = self.log.run(life.name)
             assert run.stage == life.stage
+            assert run.agent_id == life.agent_id
             assert (run.outcome is not None) == (life.stage in ENDED)
             assert (run.refusal is not None) == (life.stage == "refused")
             if life.stage == "ended":

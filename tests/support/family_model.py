@@ -24,6 +24,7 @@ class Life:
     by: str
     depth: int
     stage: str = "requested"
+    agent_id: str = "main"
     has_key: bool = False
     is_held: bool = False
     is_stopping: bool = False
@@ -134,6 +135,7 @@ class Tree:
             "archive": "archived",
         }
         life.stage = stages.get(kind, life.stage)
+        life.agent_id = "steward" if kind == "override" else life.agent_id
         life.has_key = life.has_key or kind == "prepare"
         life.is_held = (life.is_held or kind in ("claim", "take over")) and kind != "end"
         life.in_inbox = life.in_inbox or kind == "announce"

@@ -17,12 +17,12 @@ from infrastructure.inbound.command_line.options import (
 from infrastructure.inbound.command_line.paths import path_of
 from infrastructure.inbound.command_line.plain_text import one_line
 from infrastructure.inbound.command_line.rendering import print_listing, print_object
-from infrastructure.inbound.command_line.runs import short
 from infrastructure.inbound.command_line.tables import Column, field
 
 _COLUMNS = (
+    Column("POSITION", field("position"), right=True),
     Column("ID", field("id")),
-    Column("RUN", lambda entry: short(entry.get("runId"))),
+    Column("LABEL", field("label"), elastic=True),
     Column("STATUS", field("status"), coloured=True),
     Column("STATE", field("state")),
     Column("TEXT", field("text"), elastic=True),
@@ -32,7 +32,7 @@ _COLUMNS = (
 def list_announcements(
     session: SessionName,
     after: Annotated[
-        str | None, typer.Option(metavar="ID", help="Only what came after this one.")
+        int | None, typer.Option(min=0, metavar="POSITION", help="Only after this position.")
     ] = None,
     limit: Limit = 50,
     output: As = Output.TABLE,

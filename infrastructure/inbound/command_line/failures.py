@@ -71,7 +71,8 @@ def from_problem(status: int, problem: Mapping[str, Any]) -> CommandFailed:
 
 def _message(status: int, problem: Mapping[str, Any]) -> str:
     text = problem.get("detail") or problem.get("title") or f"the server answered {status}"
-    parts = [str(text), *_pointed(problem.get("errors"))]
+    pointed = _pointed(problem.get("errors"))
+    parts = [str(text), *(line for line in pointed if line not in str(text))]
     if rule := problem.get("rule"):
         parts.append(f"rule: {rule}")
     if run_id := problem.get("runId"):

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from domain.agent_id import is_valid_agent_id
 from infrastructure.inbound.command_line.failures import CommandFailed
 from infrastructure.inbound.command_line.naming import Name, Named, choose, parse
 from infrastructure.inbound.command_line.paging import JsonObject
@@ -54,7 +55,7 @@ def _narrowed(name: Name) -> dict[str, str | int | None]:
     """A child key says which agent its runs are of."""
     parts = name.text.lower().split(":")
     is_child_key = len(parts) > 3 and parts[0] == "agent" and parts[2] == "subagent"
-    return {"agentId": parts[1]} if is_child_key else {}
+    return {"agentId": parts[1]} if is_child_key and is_valid_agent_id(parts[1]) else {}
 
 
 def _is_child_key_in(name: Name, items: list[JsonObject]) -> bool:

@@ -61,7 +61,8 @@ def follow(
                 if last_id is None and parameters.get("after") is None:
                     last_id = stream.position
                 for message in stream.messages:
-                    patience.renew()
+                    if message.data:
+                        patience.renew()
                     fresh = message.id != last_id
                     last_id = message.id or last_id
                     if message.event != CHECKPOINT and message.data and fresh:

@@ -21,7 +21,6 @@ _COLUMNS = (
     Column("PLACE", field("place"), right=True),
     Column("STATE", field("state"), coloured=True),
     Column("RUN", lambda row: short(row.get("runId"))),
-    Column("AGENT", field("agentId")),
     Column("LABEL", field("label"), elastic=True),
     Column("HOLDER", field("holder")),
     Column("WAITS FOR", field("waitsFor"), elastic=True),

@@ -65,9 +65,9 @@ def locate(url: str | None, data_dir: Path | None, variables: Mapping[str, str])
 def data_directory(data_dir: Path | None, variables: Mapping[str, str]) -> Path:
     """The data directory: the flag, else SPAWNLOG_DATA_DIR, else this user's."""
     if data_dir is not None:
-        return data_dir
+        return data_dir.expanduser()
     if text := variables.get("SPAWNLOG_DATA_DIR", "").strip():
-        return Path(text)
+        return Path(text).expanduser()
     return default_data_directory()
 
 

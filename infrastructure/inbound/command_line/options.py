@@ -52,6 +52,15 @@ RunName = Annotated[
         show_default=False,
     ),
 ]
+At = Annotated[
+    str | None,
+    typer.Option(
+        "--at",
+        metavar="AS-OF",
+        help="As it was then: pos:18342, or an RFC 3339 instant.",
+        show_default=False,
+    ),
+]
 SessionName = Annotated[
     str, typer.Argument(metavar="SESSION", help="Session key or session id.", show_default=False)
 ]

@@ -7,6 +7,7 @@ import typer
 from infrastructure.inbound.command_line.finding import find_run
 from infrastructure.inbound.command_line.options import (
     As,
+    At,
     DataDir,
     Limit,
     Output,
@@ -68,6 +69,7 @@ def list_runs(
     until: Annotated[
         str | None, typer.Option(metavar="TIME", help="Made before this RFC 3339 time.")
     ] = None,
+    at: At = None,
     limit: Limit = 50,
     output: As = Output.TABLE,
     url: Url = None,
@@ -84,12 +86,13 @@ def list_runs(
         "outcome": outcome,
         "since": since,
         "until": until,
+        "at": at,
     }
     with connected(url, data_dir) as client:
         listing = client.items("/v1/runs", filters, limit=limit)
     columns: tuple[Column, ...] = _COLUMNS
     if output is Output.TABLE and not any(filters.values()):
-        # A place in a filtered list would name another run of the whole one.
+        # A place in a list of some runs, or of the past, would name another run of today's.
         for place, run in enumerate(listing.items, 1):
             run[_PLACE] = f"#{place}"
         columns = (Column("", field(_PLACE), right=True), *columns)
@@ -97,12 +100,16 @@ def list_runs(
 
 
 def get_run(
-    name: RunName, output: As = Output.TABLE, url: Url = None, data_dir: DataDir = None
+    name: RunName,
+    at: At = None,
+    output: As = Output.TABLE,
+    url: Url = None,
+    data_dir: DataDir = None,
 ) -> None:
-    """Show one run."""
+    """Show one run, as it is or as it was."""
     with connected(url, data_dir) as client:
         found = find_run(client, name)
-        run = client.get(path_of("runs", found.run_id)).body
+        run = client.get(path_of("runs", found.run_id), {"at": at}).body
     if not print_object(run, output):
         print_run(run)
 
@@ -113,6 +120,7 @@ def print_run(run: JsonObject) -> None:
         {
             "run": run.get("runId"),
             "status": _status(run),
+            "rule": run.get("rule"),
             "label": run.get("label"),
             "agent": _agent(run),
             "requester": run.get("requesterSessionKey"),
@@ -128,6 +136,7 @@ def print_run(run: JsonObject) -> None:
             "started": clock(run.get("startedAt")),
             "ended": clock(run.get("endedAt")),
             "announced": clock(run.get("announcedAt")),
+            "announcement": _announcement(run),
             "archived": clock(run.get("archivedAt")),
             "took": duration(run.get("runtimeMs")),
             "tokens": _tokens(run),
@@ -161,6 +170,11 @@ def _status(run: Item) -> str:
 def _agent(run: Item) -> str:
     agent, requested = run.get("agentId"), run.get("requestedAgentId")
     return f"{agent}" if requested in (None, agent) else f"{agent} (asked for: {requested})"
+
+
+def _announcement(run: Item) -> str | None:
+    announcement = run.get("announcement")
+    return str(announcement.get("state")) if isinstance(announcement, dict) else None
 
 
 def _depth(run: Item) -> str:

@@ -2,6 +2,7 @@
 
 from infrastructure.inbound.command_line.options import (
     As,
+    At,
     DataDir,
     Output,
     SessionName,
@@ -9,18 +10,35 @@ from infrastructure.inbound.command_line.options import (
     connected,
 )
 from infrastructure.inbound.command_line.paths import path_of
-from infrastructure.inbound.command_line.rendering import print_fields, print_object
+from infrastructure.inbound.command_line.rendering import (
+    note,
+    print_fields,
+    print_object,
+    print_table,
+)
+from infrastructure.inbound.command_line.runs import short
+from infrastructure.inbound.command_line.tables import Column, field
 from infrastructure.inbound.command_line.times import clock
 
 _RUNS_SHOWN_MAX = 20
+_RUN_COLUMNS = (
+    Column("RUN", lambda run: short(run.get("runId"))),
+    Column("STAGE", field("stage")),
+    Column("AGENT", field("agentId")),
+    Column("LABEL", field("label"), elastic=True),
+)
 
 
 def get_session(
-    session: SessionName, output: As = Output.TABLE, url: Url = None, data_dir: DataDir = None
+    session: SessionName,
+    at: At = None,
+    output: As = Output.TABLE,
+    url: Url = None,
+    data_dir: DataDir = None,
 ) -> None:
-    """Show a session: its depth and role, and how many children it has of how many it may have."""
+    """Show a session: its depth and role, and its children."""
     with connected(url, data_dir) as client:
-        found = client.get(path_of("sessions", session)).body
+        found = client.get(path_of("sessions", session), {"at": at}).body
     if print_object(found, output):
         return
     active, most = found.get("activeChildren"), found.get("maxChildren")
@@ -40,8 +58,9 @@ def get_session(
         }
     )
     runs = found.get("runs")
-    if isinstance(runs, list):
-        for run in runs[:_RUNS_SHOWN_MAX]:
-            print_fields({"run": run.get("runId") if isinstance(run, dict) else run})
+    if isinstance(runs, list) and runs:
+        print("\nspawned:")
+        shown = [run if isinstance(run, dict) else {"runId": run} for run in runs]
+        print_table(shown[:_RUNS_SHOWN_MAX], _RUN_COLUMNS)
         if len(runs) > _RUNS_SHOWN_MAX:
-            print_fields({"runs": f"{len(runs)} in all; see `spawnlog run list --requester`"})
+            note("there are more: see `spawnlog run list --requester`")

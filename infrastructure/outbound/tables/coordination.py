@@ -24,6 +24,11 @@ _LOST = (
     " AND (holders.until IS NULL OR holders.until <= clock_timestamp())"
     " ORDER BY runs.created_position LIMIT %s"
 )
+_HELD = (
+    "SELECT run_id, stage, holder, epoch, false FROM runs WHERE holder = %s"
+    f" AND due_kind IN ('prepare', 'run') AND to_position = {FOREVER}"
+    " ORDER BY created_position LIMIT %s"
+)
 _CLAIM = (
     "INSERT INTO work_claims (run_id, kind, holder, until)"
     " SELECT runs.run_id, runs.due_kind, %(holder)s,"
@@ -72,6 +77,10 @@ class PostgresCoordination:
     async def lost_runs(self, *, limit: int) -> Sequence[LostRun]:
         """Runs held by somebody without a valid lease."""
         return [LostRun(*row) for row in await self._fetch(_LOST, [limit])]
+
+    async def held_runs(self, holder: str, *, limit: int) -> Sequence[LostRun]:
+        """Runs that are recorded as held by this holder."""
+        return [LostRun(*row) for row in await self._fetch(_HELD, [holder, limit])]
 
     async def claim_due(
         self, kind: DueKind, holder: str, *, limit: int, lease_seconds: float

@@ -51,6 +51,20 @@ def test_each_invalid_member_is_pointed_at() -> None:
     assert "/task: must not be empty" in failure.message
 
 
+def test_what_the_text_says_is_not_said_twice() -> None:
+    failure = from_problem(
+        422,
+        {
+            "detail": "/task: is required",
+            "errors": [
+                {"pointer": "/task", "detail": "is required"},
+                {"pointer": "/label", "detail": "is too long"},
+            ],
+        },
+    )
+    assert failure.message == "/task: is required\n  /label: is too long"
+
+
 def test_a_missing_token_comes_with_advice() -> None:
     assert "SPAWNLOG_TOKEN" in from_problem(401, {"title": "Unauthorized"}).message
 

@@ -9,6 +9,7 @@ from tests.support.command_line import Command
 from tests.support.recorded_api import RecordedApi, Reply, problem
 
 KEY = "agent:main:demo/1 ä"
+RUN = "11111111-0000-4000-8000-000000000001"
 QUOTED = "agent%3Amain%3Ademo%2F1%20%C3%A4"
 
 
@@ -29,22 +30,40 @@ def test_lanes_show_what_runs_and_what_waits(spawnlog: Command, api: RecordedApi
         "lane": "subagent",
         "depth": 1,
         "width": 8,
-        "running": [{"runId": "11111111-x", "agentId": "sleeper", "holder": "server-1"}],
+        "running": [{"runId": "11111111-x", "holder": "server-1"}],
         "queued": [{"runId": "22222222-x", "place": 1, "waitsFor": "a free place"}],
     }
     api.on("GET", "/v1/lanes", Reply({"items": [lane]}))
     lines = [line.split() for line in spawnlog("lane", "list").stdout.splitlines()]
     assert lines[1] == ["subagent", "1", "1/8", "1", "queued"]
-    assert lines[2] == ["running", "11111111", "sleeper", "server-1"]
+    assert lines[2] == ["running", "11111111", "server-1"]
     assert lines[3] == ["1", "queued", "22222222", "a", "free", "place"]
 
 
 def test_a_session_key_is_one_segment_of_the_path(spawnlog: Command, api: RecordedApi) -> None:
-    session = {"sessionKey": KEY, "activeChildren": 2, "maxChildren": 5, "runs": ["r-1"]}
+    session = {
+        "sessionKey": KEY,
+        "activeChildren": 2,
+        "maxChildren": 5,
+        "runs": [{"runId": "33333333-x", "stage": "ended"}],
+    }
     api.on("GET", f"/v1/sessions/{QUOTED}", Reply(session))
     result = spawnlog("session", "get", KEY)
     assert result.exit_code == 0
     assert "2 active, at most 5" in result.stdout
+    assert "33333333  ended" in result.stdout
+
+
+@pytest.mark.parametrize("command", [["run", "list"], ["run", "get", RUN], ["session", "get", "s"]])
+def test_state_is_shown_as_of_a_position(
+    command: list[str], spawnlog: Command, api: RecordedApi
+) -> None:
+    for path in ("/v1/runs", f"/v1/runs/{RUN}", "/v1/sessions/s"):
+        api.on("GET", path, Reply({"items": [{"runId": RUN}], "runId": RUN}))
+    result = spawnlog(*command, "--at", "pos:12")
+    assert result.exit_code == 0
+    assert api.asked[-1].query["at"] == "pos:12"
+    assert "#1" not in result.stdout
 
 
 @pytest.mark.parametrize("name", ["..", ".", ""])

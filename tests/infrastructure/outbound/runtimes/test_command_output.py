@@ -63,6 +63,13 @@ def test_a_whole_line_of_text_is_there_at_once_and_the_rest_with_its_end() -> No
     assert list(output.finish()) == []
 
 
+def test_lines_of_text_are_kept_whole_where_they_fit() -> None:
+    lines = b"".join(b"%06d" % number + b"x" * 994 + b"\n" for number in range(200))
+    entries = fed(TextOutput(), lines)
+    assert text_of(entries) == lines.decode()
+    assert all(text_of([entry]).endswith("x\n") for entry in entries)
+
+
 def test_a_long_line_of_text_is_cut_between_characters() -> None:
     entries = fed(TextOutput(), b"x" + "é".encode() * PIECE_BYTES_MAX)
     assert [len(text_of([entry]).encode()) for entry in entries] == [65_535, 65_536, 2]

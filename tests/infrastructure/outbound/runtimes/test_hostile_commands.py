@@ -1,6 +1,7 @@
 """Commands that do not want to end, or say too much, or listen to nobody."""
 
 import asyncio
+import time
 import tracemalloc
 from pathlib import Path
 
@@ -15,7 +16,7 @@ from infrastructure.outbound.runtimes.command import (
 )
 from tests.support.gated_programs import DAEMON
 from tests.support.launches import SERVER, all_of, command, launch, python_command, text_of
-from tests.support.process_table import is_alive, until
+from tests.support.process_table import children, is_alive, open_descriptors, until
 
 MIB = 1024 * 1024
 
@@ -52,14 +53,34 @@ async def test_a_daemon_does_not_outlive_a_child_that_exits(runtimes: CommandRun
     assert (end.outcome, end.exit_code) == ("success", 0)
 
 
+@pytest.mark.slow
 async def test_a_child_may_close_its_output_and_work_on(runtimes: CommandRuntimes) -> None:
     session = await started(
-        runtimes, command("sh", "-c", "echo said; exec >&- 2>&-; sleep 0.2; exit 4")
+        runtimes, command("sh", "-c", "echo $$; exec >&- 2>&-; sleep 0.2; exit 4")
     )
+    entries = [entry async for entry in session.entries()]
+    assert not is_alive(int(text_of(entries)))
+    assert (await session.end()).exit_code == 4
+
+
+async def test_last_words_are_heard_however_busy_the_server_was(
+    runtimes: CommandRuntimes, gatehouse: Gatehouse
+) -> None:
+    script = "head -c 60000 /dev/zero | tr '\\0' o; echo last words >&2; exit 1"
+    session = await runtimes.open(launch(command("sh", "-c", script)))
+    warm = gatehouse.warm_pid
+    assert warm is not None
+    session.go()
+    deadline = time.monotonic() + 10
+    while children(warm) and time.monotonic() < deadline:
+        time.sleep(0.001)  # the loop stands still meanwhile
+    assert not children(warm)
     entries, end = await all_of(session)
-    assert (text_of(entries), end.exit_code) == ("said\n", 4)
+    assert text_of(entries) == "o" * 60_000
+    assert end.error == "exited with code 1: last words"
 
 
+@pytest.mark.slow
 async def test_a_pipe_held_by_a_stranger_does_not_hold_up_the_end(
     runtimes: CommandRuntimes, tmp_path: Path
 ) -> None:
@@ -76,6 +97,7 @@ async def test_a_pipe_held_by_a_stranger_does_not_hold_up_the_end(
     assert (entries, end.outcome) == ([], "stopped")
 
 
+@pytest.mark.slow
 async def test_fifty_megabytes_pass_through_a_bounded_memory(runtimes: CommandRuntimes) -> None:
     text = "import sys\nfor _ in range(800): sys.stdout.write('0123456789abcde\\n' * 4096)"
     session = await started(runtimes, python_command(text))
@@ -93,6 +115,7 @@ async def test_fifty_megabytes_pass_through_a_bounded_memory(runtimes: CommandRu
     assert peak < 8 * MIB
 
 
+@pytest.mark.slow
 async def test_a_child_that_nobody_listens_to_waits(
     runtimes: CommandRuntimes, tmp_path: Path
 ) -> None:
@@ -118,7 +141,10 @@ for _ in range(1000):
     assert written.stat().st_size == 1000
 
 
+@pytest.mark.slow
 async def test_endless_output_is_ended_at_its_limit(runtimes: CommandRuntimes) -> None:
+    await (await runtimes.open(launch(command("true")))).kill()  # so that the warm process is there
+    before = open_descriptors()
     session = await started(runtimes, command("yes", "x" * 4000))
     size = 0
     async for entry in session.entries():
@@ -127,6 +153,7 @@ async def test_endless_output_is_ended_at_its_limit(runtimes: CommandRuntimes) -
     assert OUTPUT_BYTES_MAX - 65_536 <= size <= OUTPUT_BYTES_MAX
     assert (end.outcome, end.reason) == ("error", "output_limit")
     assert end.error == "ended because it printed more than 67108864 bytes"
+    assert open_descriptors() == before
 
 
 async def test_an_endless_line_is_ended_at_its_limit(runtimes: CommandRuntimes) -> None:

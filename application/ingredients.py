@@ -1,0 +1,55 @@
+"""The pieces of a child's prompt that are known when its session is created."""
+
+from collections.abc import Sequence
+
+from application.context_gathering import injected
+from application.keeping import Keeper
+from domain.announcement import announce
+from domain.configuration.configuration import Configuration
+from domain.context_preamble import truncated_preamble
+from domain.run.events import Ingredient, ScriptReceipt
+from domain.run.state import Run
+from domain.run_stats import RunStats
+
+
+def message_ingredients(run: Run, receipts: Sequence[ScriptReceipt]) -> tuple[Ingredient, ...]:
+    """What scripts put in front, the task, what they put behind: in the order of the message."""
+    scripts = [
+        Ingredient(source=f"script:{one.id}", position=one.position, content=one.injected)
+        for one in injected(receipts)
+        if one.injected is not None
+    ]
+    task = Ingredient(source="task", position="task", content=run.task)
+    before = [one for one in scripts if one.position == "prepend"]
+    after = [one for one in scripts if one.position == "append"]
+    return (*before, task, *after)
+
+
+def preamble_ingredient(
+    run: Run, text: str | None, configuration: Configuration, keeper: Keeper
+) -> tuple[Ingredient, ...]:
+    """The parent's preamble, cut to the agent's limit; nothing when it is blank."""
+    assert run.agent_id is not None
+    if run.preamble is None or text is None:
+        return ()
+    limits = configuration.subagents_for(run.agent_id)
+    cut = truncated_preamble(text, limits.context_preamble_max_chars)
+    if not cut:
+        return ()
+    content = run.preamble if cut == text else keeper.keep("preamble", cut)
+    return (Ingredient(source="preamble", position="preamble", content=content),)
+
+
+def refusal_announcement(run: Run, text: str) -> str:
+    """What stands in the inbox when nobody was there to be told of a refusal."""
+    announcement = announce(
+        outcome="error",
+        result=None,
+        stats=RunStats(
+            session_key=run.child_session_key or run.requester.session_key,
+            session_id=str(run.session_id),
+        ),
+        notes=(f"the spawn was refused: {text}",),
+    )
+    assert announcement is not None
+    return announcement.text

@@ -1,0 +1,49 @@
+"""How a server reaches its database, also after it was gone."""
+
+import asyncio
+
+import psycopg
+from psycopg_pool import AsyncConnectionPool
+
+from infrastructure.database import Database
+from infrastructure.outbound.embedded_postgres.errors import EmbeddedPostgresError
+from infrastructure.outbound.log.connections import Connection, open_connection
+
+POOL_CONNECTIONS_MIN = 2
+POOL_CONNECTIONS_MAX = 12
+POOL_WAIT_SECONDS = 10.0
+
+
+class Connecting:
+    """Opens connections; an embedded server that is gone is started again on the way."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def connect(self) -> Connection:
+        """A connection of its own, for the writer or the tail."""
+        try:
+            return await open_connection(self._database.conninfo, application="server")
+        except psycopg.OperationalError:
+            try:
+                await asyncio.to_thread(self._database.ensure_running)
+            except EmbeddedPostgresError as error:
+                raise psycopg.OperationalError(str(error)) from error
+            return await open_connection(self._database.conninfo, application="server")
+
+    async def pool(self) -> AsyncConnectionPool[Connection]:
+        """Connections for reading, open and ready."""
+        pool: AsyncConnectionPool[Connection] = AsyncConnectionPool(
+            self._database.conninfo,
+            min_size=POOL_CONNECTIONS_MIN,
+            max_size=POOL_CONNECTIONS_MAX,
+            timeout=POOL_WAIT_SECONDS,
+            kwargs={
+                "autocommit": True,
+                "application_name": "spawnlog reads",
+                "options": "-c timezone=UTC -c statement_timeout=30000 -c jit=off",
+            },
+            open=False,
+        )
+        await pool.open(wait=True, timeout=POOL_WAIT_SECONDS)
+        return pool
