@@ -2,15 +2,24 @@
 
 import asyncio
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from typing import TypeVar
 
 T = TypeVar("T")
 
 
-async def batched(source: AsyncIterator[T], *, size: int, seconds: float) -> AsyncIterator[list[T]]:
-    """Batches of at most `size`; none is held back longer than `seconds` after its first item."""
+async def batched(
+    source: AsyncIterator[T],
+    *,
+    size: int,
+    seconds: float,
+    weigh: Callable[[T], int],
+    weight: int,
+) -> AsyncIterator[list[T]]:
+    """Batches of at most `size` items, given out once they weigh `weight`; none is held back
+    longer than `seconds` after its first item."""
     batch: list[T] = []
+    weighed = 0
     deadline = 0.0
     pending: asyncio.Future[T] | None = None
     try:
@@ -28,9 +37,11 @@ async def batched(source: AsyncIterator[T], *, size: int, seconds: float) -> Asy
                 if not batch:
                     deadline = time.monotonic() + seconds
                 batch.append(item)
-            if len(batch) >= size or (batch and time.monotonic() >= deadline):
+                weighed += weigh(item)
+            full = len(batch) >= size or weighed >= weight
+            if full or (batch and time.monotonic() >= deadline):
                 yield batch
-                batch = []
+                batch, weighed = [], 0
         if batch:
             yield batch
     finally:

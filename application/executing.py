@@ -32,6 +32,7 @@ from domain.run.state import Run
 
 FLUSH_ENTRIES = 200
 FLUSH_SECONDS = 0.1
+FLUSH_CHARACTERS = 1_000_000
 RETRY_PAUSE_SECONDS = 0.5
 
 _log = logging.getLogger("spawnlog.executing")
@@ -201,7 +202,13 @@ class Executing:
     async def _write_down(self, execution: _Execution, session: RuntimeSession) -> bool:
         """Write entries in batches; False when the claim was replaced (the child is killed)."""
         written = 0
-        entries = batched(session.entries(), size=FLUSH_ENTRIES, seconds=FLUSH_SECONDS)
+        entries = batched(
+            session.entries(),
+            size=FLUSH_ENTRIES,
+            seconds=FLUSH_SECONDS,
+            weigh=_characters,
+            weight=FLUSH_CHARACTERS,
+        )
         async for batch in entries:
             if not await self._flush(execution, written, batch):
                 await session.kill()
@@ -235,3 +242,7 @@ class Executing:
             except Rejected as rejected:
                 _log.warning("the end of %s is not recorded: %s", execution.run.run_id, rejected)
                 return
+
+
+def _characters(entry: TranscriptEntry) -> int:
+    return sum(len(value) for value in entry.body.values() if isinstance(value, str))

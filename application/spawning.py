@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from uuid import UUID
 
 from application.answers import SpawnRefusal, accepted_run, refusal_of, refused
@@ -22,9 +22,11 @@ from application.ports.event_log import (
 from application.preparing import CallerIsThere, Preparing
 from application.work import Work
 from domain.agent_id import is_valid_agent_id, normalise_agent_id
+from domain.refusals import AgentOnRecord
 from domain.run.events import SpawnOptions
 from domain.run.lifecycle import PREPARING
 from domain.run.state import Run
+from domain.session.state import Session
 from domain.session_key import depth_of_shape
 from domain.spawn_decision import RequestSpawn, SpawnAnswered, SpawnPolicy, request_spawn
 from domain.stream import run_stream, session_stream
@@ -102,15 +104,26 @@ class Spawning:
         traceparent: str | None,
     ) -> Spawned:
         pinned = self._work.configurations.current()
-        command = await self._command(request, actor, pinned)
-        answered, run = await self._admit(command, actor, reservation, pinned, traceparent)
+        known = await self._work.registry.session(request.requester_key)
+        if known is not None:
+            request = replace(request, requester_agent_id=known.agent_id)
+        try:
+            answered, run = await self._admit(
+                request, known, actor, reservation, pinned, traceparent
+            )
+        except AgentOnRecord as recorded:
+            # The session was first seen in between, under another agent: once more under that.
+            request = replace(request, requester_agent_id=recorded.agent_id)
+            answered, run = await self._admit(
+                request, known, actor, reservation, pinned, traceparent
+            )
         refusal = _first_answer(run.run_id, answered)
         if refusal is not None:
             return Spawned(run, refusal)
         run = await self._preparing.prepare(run, caller_is_there)
         return await self._answered(run)
 
-    async def _command(
+    def _command(
         self, request: SpawnRequest, actor: Actor, pinned: PinnedConfiguration
     ) -> RequestSpawn:
         ids = self._work.identities
@@ -140,13 +153,15 @@ class Spawning:
 
     async def _admit(
         self,
-        command: RequestSpawn,
+        request: SpawnRequest,
+        known: Session | None,
         actor: Actor,
         reservation: Reservation | None,
         pinned: PinnedConfiguration,
         traceparent: str | None,
     ) -> tuple[SpawnAnswered, Run]:
         ids = self._work.identities
+        command = self._command(request, actor, pinned)
         key = ids.content_key()
         policy = policy_of(pinned, command.requester_agent_id)
 
@@ -162,7 +177,6 @@ class Spawning:
                 reserve_run=command.run_id,
             )
 
-        known = await self._work.registry.session(command.requester_key)
         parent = await self._work.registry.run(known.run_id) if known and known.run_id else None
         streams = [run_stream(command.run_id), session_stream(command.requester_key)]
         if parent is not None:

@@ -14,7 +14,7 @@ class Fact(BaseModel):
         validate_by_name=True,
         validate_by_alias=True,
         serialize_by_alias=True,
-        ser_json_inf_nan="null",
+        allow_inf_nan=False,
     )
 
 

@@ -21,6 +21,14 @@ class LostClaim(Rejected):
         super().__init__(f"claim {given} was replaced by claim {held}")
 
 
+class AgentOnRecord(Rejected):
+    """The requester's session belongs to another agent than the request says; the record counts."""
+
+    def __init__(self, agent_id: str) -> None:
+        super().__init__(f"the requester's session belongs to agent {agent_id}")
+        self.agent_id = agent_id
+
+
 class NotYet(Rejected):
     """What the command waits for has not happened; it may be asked again later."""
 

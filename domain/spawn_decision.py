@@ -8,7 +8,7 @@ from domain.admission import AdmissionFacts, Refusal, admit
 from domain.capabilities import capabilities_at
 from domain.content import ContentRef
 from domain.event_types import AnyEvent
-from domain.refusals import SessionIsClosed
+from domain.refusals import AgentOnRecord, SessionIsClosed
 from domain.run.events import Requester, SpawnOptions, SpawnRefused, SpawnRequested
 from domain.run.lifecycle import OVER
 from domain.run.state import Run
@@ -76,9 +76,12 @@ def request_spawn(
     """Judge and record a request. A permitted one takes its place in the same append.
 
     Raises `SessionIsClosed` when the requester's own run is over or told to stop: it cannot ask
-    for anything.
+    for anything. `AgentOnRecord` when the request, and so its policy, is of another agent than
+    the session on record.
     """
     known = sessions.get(command.requester_key)
+    if known is not None and known.agent_id != command.requester_agent_id:
+        raise AgentOnRecord(known.agent_id)
     observed = known or _first_seen(command, policy)
     _must_be_open(known, runs)
     facts = AdmissionFacts(

@@ -35,6 +35,7 @@ from infrastructure.outbound.configuration.loading import LoadedConfiguration
 from infrastructure.outbound.data_directory import DataDirectory
 from infrastructure.outbound.identities import RandomIdentities
 from infrastructure.outbound.log.connections import Connection
+from infrastructure.outbound.log.fail_point import FailPoint
 from infrastructure.outbound.log.identity import LogIdentity, identify
 from infrastructure.outbound.log.postgres_log import PostgresLog
 from infrastructure.outbound.processes.gatehouse import Gatehouse
@@ -94,6 +95,7 @@ class House:
             log_id=identity.log_id,
             schema=identity.schema,
             new_id=RandomIdentities().event_id,
+            fail_point=FailPoint.of(os.environ),
         )
         await self.log.start()
         self._stack.push_async_callback(self.log.close)
@@ -118,7 +120,12 @@ class House:
         gatehouse = Gatehouse()
         await gatehouse.start()
         self._stack.push_async_callback(gatehouse.close)
-        scripts = LocalFileScripts(gatehouse, server=os.environ, folder=str(self._loaded.folder))
+        scripts = LocalFileScripts(
+            gatehouse,
+            server=os.environ,
+            folder=str(self._loaded.folder),
+            resolve=self._resolve,
+        )
         runtimes = ServedRuntimes(
             {
                 "command": CommandRuntimes(
@@ -202,6 +209,10 @@ class House:
             return await identify(connection, self.directory.identity())
         finally:
             await connection.close()
+
+    def _resolve(self, text: str) -> str:
+        """A text of the file that was read last, with its references resolved."""
+        return self.configurations.loaded.resolve(text)
 
     def _configured_tokens(self) -> Iterable[KnownToken]:
         """The tokens of the active configuration; one whose secret cannot be had is left out."""

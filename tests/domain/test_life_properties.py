@@ -22,7 +22,6 @@ from tests.support.family_log import FamilyLog, Recorded, child_key, policy
 from tests.support.family_model import (
     ENDED,
     HELD,
-    NOTHING,
     RECORDED,
     REFUSED,
     Life,
@@ -47,26 +46,30 @@ COMMANDS: dict[str, Callable[[Run, int], RunCommand]] = {
 }
 KINDS = (*COMMANDS, "claim", "take over")
 PICK = st.integers(min_value=0, max_value=99)
+LIMITS = st.none() | st.tuples(st.integers(1, 4), st.integers(2, 3))
 States = tuple[int, dict[UUID, Run], dict[str, Session]]
 
 
 class Lives(RuleBasedStateMachine):
     """Drives a tree through its log, beside a model of it."""
 
-    @initialize(children=st.integers(1, 4), width=st.integers(1, 3), chain=st.integers(0, 3))
+    @initialize(children=st.integers(1, 4), width=st.integers(1, 3), chain=st.integers(1, 3))
     def begin(self, children: int, width: int, chain: int) -> None:
         self.tree = Tree(max_children=children, max_depth=3, lane_width=width)
         self.log = FamilyLog(max_children=children, max_spawn_depth=3)
         self.seen: list[States] = []
         self.replaced: dict[str, list[int]] = {}
-        for deep in range(chain):
-            self.spawn(deep)
-            self.advance(deep, 5)
+        for _ in range(chain):
+            self.spawn(0, None)
+            self.advance(0, 5)
 
-    @rule(pick=PICK)
-    def spawn(self, pick: int) -> None:
+    @rule(pick=PICK, limits=LIMITS)
+    def spawn(self, pick: int, limits: tuple[int, int] | None) -> None:
+        if limits is not None:
+            self.tree.max_children, self.tree.max_depth = limits
+            self.log.policy = policy(max_children=limits[0], max_spawn_depth=limits[1])
         sessions = self.tree.sessions()
-        by = sessions[pick % len(sessions)]
+        by = sessions[-1 - pick % len(sessions)]
         name = f"r{len(self.log.names) + 1}"
         if not self.tree.spawns(by):
             self.refused(lambda: self.log.spawn(name, by), SessionIsClosed)
@@ -117,11 +120,6 @@ class Lives(RuleBasedStateMachine):
         command = COMMANDS[kind](run, epochs[which % len(epochs)])
         self.refused(lambda: self.log.tell(name, command))
 
-    @rule(children=st.integers(1, 4), depth=st.integers(2, 3))
-    def activate_other_limits(self, children: int, depth: int) -> None:
-        self.tree.max_children, self.tree.max_depth = children, depth
-        self.log.policy = policy(max_children=children, max_spawn_depth=depth)
-
     def tell(self, life: Life, kind: str) -> None:
         """Ask, and compare what comes of it with the model."""
         command = self._command(life, kind)
@@ -168,6 +166,8 @@ class Lives(RuleBasedStateMachine):
                 continue
             assert self.log.counted(name) == self.tree.counted(name)
             if name != "main":
+                archived = self.tree.lives[name].stage == "archived"
+                assert (self.log.session(name).stage == "closed") == archived
                 waits = [self.log.names[run] for run in self.log.session(name).unsettled]
                 assert waits == self.tree.unsettled(name)
         for depth in (1, 2, 3):
@@ -181,7 +181,7 @@ class Lives(RuleBasedStateMachine):
 
     def _life(self, pick: int) -> Life:
         lives = list(self.tree.lives.values())
-        return lives[pick % len(lives)]
+        return lives[-1 - pick % len(lives)]
 
     def _command(self, life: Life, kind: str) -> RunCommand:
         run = self.log.run(life.name)
@@ -230,7 +230,7 @@ def _is_over_once(recorded: list[Recorded]) -> None:
 
 TestLives = Lives.TestCase
 TestLives.settings = settings(
-    max_examples=60,
+    max_examples=80,
     stateful_step_count=40,
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow],

@@ -35,7 +35,10 @@ def wait_for(what: str, look: Callable[[], T], *, seconds: float = WAIT_SECONDS_
 
 
 class RunningServer:
-    """`spawnlog serve` as a process. Start it again after a kill with `start`."""
+    """`spawnlog serve` as a process. Start it again after a kill with `start`.
+
+    `prefix` is what the command stands behind, such as a program that becomes another user.
+    """
 
     def __init__(
         self,
@@ -44,9 +47,11 @@ class RunningServer:
         *,
         arguments: tuple[str, ...] = (),
         environment: Mapping[str, str] | None = None,
+        prefix: tuple[str, ...] = (),
     ) -> None:
         self.data_dir = data_dir
         self._arguments = arguments
+        self._prefix = prefix
         self._environment = dict(environment or {})
         self.config = self._config_file(config)
         self.process: subprocess.Popen[str] | None = None
@@ -70,7 +75,8 @@ class RunningServer:
 
     def start(self) -> None:
         """Start it and wait until it accepts."""
-        command = [sys.executable, "-m", "infrastructure.inbound.command_line.main", "serve"]
+        command = [*self._prefix, sys.executable]
+        command += ["-m", "infrastructure.inbound.command_line.main", "serve"]
         command += ["--port", "0", "--data-dir", str(self.data_dir), *self._arguments]
         if self.config is not None:
             command += ["--config", str(self.config)]
@@ -128,6 +134,15 @@ class RunningServer:
         assert self.process is not None
         self.process.send_signal(signal.SIGKILL)
         self._reap()
+
+    def terminate(self) -> None:
+        """SIGTERM, without waiting."""
+        assert self.process is not None
+        self.process.terminate()
+
+    def ended(self) -> int:
+        """Wait for an end that came by itself; gives the exit status, negative for a signal."""
+        return self._reap()
 
     def stop(self) -> int:
         """SIGTERM, and wait for the end; gives the exit status."""

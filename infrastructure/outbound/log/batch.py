@@ -97,6 +97,11 @@ class Batch:
         idempotency = self.idempotency
         return not (self.events or self.contents or idempotency.inserts or idempotency.answers)
 
+    @property
+    def event_types(self) -> tuple[str, ...]:
+        """The types of the events to write, in order."""
+        return tuple(row.envelope.type for row in self.events)
+
     def decide(self, submission: Submission[Any]) -> Outcome:
         """Decide one submission and take its changes in.
 

@@ -9,6 +9,7 @@ from psycopg_pool import AsyncConnectionPool
 from application.envelope import RecordedEvent
 from application.ports.event_log import Appended, Submission
 from infrastructure.outbound.log.connections import Connect, Connection, borrowed
+from infrastructure.outbound.log.fail_point import FailPoint
 from infrastructure.outbound.log.mapper import EventMapper
 from infrastructure.outbound.log.reading import read_events
 from infrastructure.outbound.log.tail import LogTail
@@ -28,13 +29,20 @@ class PostgresLog:
         log_id: UUID,
         schema: str,
         new_id: Callable[[], UUID],
+        fail_point: FailPoint | None = None,
     ) -> None:
         channel = channel_of(schema)
         self._log_id = log_id
         self._pool = pool
         self._mapper = EventMapper()
         self.tail = LogTail(connect, channel=channel)
-        self._writer = LogWriter(connect, channel=channel, new_id=new_id, on_append=self.tail.hint)
+        self._writer = LogWriter(
+            connect,
+            channel=channel,
+            new_id=new_id,
+            on_append=self.tail.hint,
+            fail_point=fail_point,
+        )
 
     @property
     def log_id(self) -> UUID:

@@ -21,6 +21,7 @@ from domain.refusals import CorruptHistory
 from domain.stream import run_id_of, session_key_of
 from infrastructure.outbound.log.batch import Batch, Outcome
 from infrastructure.outbound.log.connections import Connect, Connection
+from infrastructure.outbound.log.fail_point import FailPoint
 from infrastructure.outbound.log.loading import load
 from infrastructure.outbound.log.mapper import EventMapper
 from infrastructure.outbound.log.storing import store
@@ -52,12 +53,14 @@ class LogWriter:
         new_id: Callable[[], UUID],
         on_append: Callable[[int], None],
         mapper: EventMapper | None = None,
+        fail_point: FailPoint | None = None,
     ) -> None:
         self._connect = connect
         self._channel = channel
         self._new_id = new_id
         self._on_append = on_append
         self._mapper = mapper or EventMapper()
+        self._fail_point = fail_point or FailPoint()
         self._queue: deque[_Waiting] = deque()
         self._gathered = asyncio.Event()
         self._connection: Connection | None = None
@@ -133,7 +136,9 @@ class LogWriter:
                 if batch.is_empty:
                     await connection.execute("ROLLBACK")
                 else:
+                    self._fail_point.pass_by("before", batch.event_types)
                     await store(connection, batch, self._channel)
+                    self._fail_point.pass_by("after", batch.event_types)
                 break
             except (psycopg.OperationalError, psycopg.InterfaceError) as error:
                 await self._disconnect()

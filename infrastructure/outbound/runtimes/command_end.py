@@ -7,8 +7,8 @@ from application.ports.runtimes import Launch, RuntimeEnd
 from domain.bounded_text import storable
 from domain.configuration.secret_names import is_secret_name
 from domain.runtime_reading import RuntimeReading
+from infrastructure.outbound.processes.exit_words import signal_name, was_executed
 from infrastructure.outbound.processes.program import Exit
-from infrastructure.outbound.runtimes.exit_words import signal_name, was_executed
 from infrastructure.outbound.runtimes.transcript_entries import usage_of
 
 STDERR_BYTES_MAX = 8 * 1024

@@ -8,8 +8,8 @@ from domain.bounded_text import storable
 from domain.configuration.runtimes import PROMPT_PLACEHOLDER, CommandRuntime
 from domain.json_text import compact_json
 from domain.script_arguments import ARGUMENT_BYTES_MAX, ARGUMENTS_BYTES_MAX
+from infrastructure.outbound.processes.child_environment import minimal_environment, with_home
 from infrastructure.outbound.processes.program import Program
-from infrastructure.outbound.runtimes.child_environment import minimal_environment, with_home
 
 PROMPT_ARGUMENT_BYTES_MAX = 100 * 1024
 _USE_STDIN = 'set the runtime\'s input to "stdin-json" or "stdin-text"'

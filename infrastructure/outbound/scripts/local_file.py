@@ -1,16 +1,17 @@
 """Context scripts that are files of this machine, executed without a shell."""
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from application.ports.scripts import ScriptFinished, ScriptRun
 from domain.bounded_text import storable
 from domain.configuration.context_scripts import ContextScript
+from domain.configuration.problems import ConfigurationError
 from domain.script_arguments import ArgumentsTooLong, argument_items, json_input
+from infrastructure.outbound.processes.child_environment import minimal_environment, with_home
 from infrastructure.outbound.processes.collect import Finished, run_to_end
 from infrastructure.outbound.processes.gatehouse import Gatehouse, GatehouseError
 from infrastructure.outbound.processes.program import Program
-from infrastructure.outbound.runtimes.child_environment import minimal_environment, with_home
 from infrastructure.outbound.scripts.script_failure import failure_of
 
 STDERR_BYTES_MAX = 8 * 1024
@@ -18,12 +19,20 @@ STDERR_BYTES_MAX = 8 * 1024
 
 class LocalFileScripts:
     """Runs script files. `server` is the environment of this server; relative paths count from
-    `folder`, the one of the configuration file."""
+    `folder`, the one of the configuration file; `resolve` replaces each `${NAME}` of a uri."""
 
-    def __init__(self, gatehouse: Gatehouse, *, server: Mapping[str, str], folder: str) -> None:
+    def __init__(
+        self,
+        gatehouse: Gatehouse,
+        *,
+        server: Mapping[str, str],
+        folder: str,
+        resolve: Callable[[str], str] = str,
+    ) -> None:
         self._gatehouse = gatehouse
         self._server = server
         self._folder = os.path.abspath(folder)
+        self._resolve = resolve
 
     def serves(self, script: ContextScript) -> bool:
         """Whether it is a file."""
@@ -33,8 +42,9 @@ class LocalFileScripts:
         """Executes the file in its own folder; it and all it started are gone afterwards."""
         if not self.serves(request.script):
             return _not_run("Script is a URL, and only files are run here; give its file path")
-        path = os.path.join(self._folder, with_home(request.script.uri, self._server))
         try:
+            uri = self._resolve(request.script.uri)
+            path = os.path.join(self._folder, with_home(uri, self._server))
             finished = await run_to_end(
                 self._gatehouse,
                 self._program(request, path),
@@ -42,7 +52,7 @@ class LocalFileScripts:
                 output_bytes_max=request.output_bytes_max,
                 stderr_bytes_max=STDERR_BYTES_MAX,
             )
-        except ArgumentsTooLong as error:
+        except (ArgumentsTooLong, ConfigurationError) as error:
             return _not_run(f"Script was not run: {error}")
         except (GatehouseError, OSError, ValueError) as error:
             return _not_run(f"Script could not be started: {error}")

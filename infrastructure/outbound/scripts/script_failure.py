@@ -5,7 +5,7 @@ import os
 from application.ports.scripts import ScriptRun
 from domain.bounded_text import storable
 from infrastructure.outbound.processes.collect import Finished
-from infrastructure.outbound.runtimes.exit_words import signal_name, was_executed
+from infrastructure.outbound.processes.exit_words import signal_name, was_executed
 
 
 def failure_of(finished: Finished, request: ScriptRun, path: str) -> str | None:

@@ -1,0 +1,44 @@
+"""A way to die at an exact place in the log, for tests of recovery. Inert unless it is asked for.
+
+`SPAWNLOG_FAIL_POINT` names a file. When the file says `after RunClaimed`, the process kills itself
+with SIGKILL once an append with such an event is committed and before anybody is told of it; with
+`before RunArchived`, when the append is decided and nothing of it is written. The file is removed
+first, so that each order is carried out once and the next start goes on.
+"""
+
+import os
+import signal
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Literal
+
+VARIABLE = "SPAWNLOG_FAIL_POINT"
+ORDER_CHARS_MAX = 200
+
+Moment = Literal["before", "after"]
+
+
+class FailPoint:
+    """Without a file it does nothing, and costs nothing."""
+
+    def __init__(self, file: Path | None = None) -> None:
+        self._file = file
+
+    @classmethod
+    def of(cls, environment: Mapping[str, str]) -> "FailPoint":
+        """The one that the environment asks for, if it asks for one."""
+        named = environment.get(VARIABLE)
+        return cls(Path(named) if named else None)
+
+    def pass_by(self, moment: Moment, event_types: Iterable[str]) -> None:
+        """Die here when that is ordered for this moment of an append of such events."""
+        if self._file is None:
+            return
+        try:
+            with self._file.open(encoding="utf-8") as file:
+                order = file.read(ORDER_CHARS_MAX).split()
+        except FileNotFoundError:
+            return
+        if order in [[moment, event_type] for event_type in event_types]:
+            self._file.unlink()
+            os.kill(os.getpid(), signal.SIGKILL)

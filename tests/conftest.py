@@ -1,0 +1,53 @@
+"""What every test may ask for: databases on one embedded server, and a log at work on one."""
+
+from collections.abc import AsyncIterator, Iterator
+
+import pytest
+
+from infrastructure.outbound.log.connections import Connection, open_connection
+from tests.support.databases import Databases, serving_databases
+from tests.support.logged_family import LoggedFamily
+from tests.support.running_log import RunningLog, running_on
+
+
+@pytest.fixture(scope="session")
+def databases() -> Iterator[Databases]:
+    with serving_databases() as made:
+        yield made
+
+
+@pytest.fixture
+def database_url(databases: Databases) -> Iterator[str]:
+    """A database of its own, migrated and empty."""
+    url = databases.create()
+    yield url
+    databases.drop(url)
+
+
+@pytest.fixture
+def empty_database_url(databases: Databases) -> Iterator[str]:
+    """A database of its own without any table."""
+    url = databases.create_empty()
+    yield url
+    databases.drop(url)
+
+
+@pytest.fixture
+async def connection(database_url: str) -> AsyncIterator[Connection]:
+    """A connection to the database, outside any transaction."""
+    opened = await open_connection(database_url, application="test")
+    async with opened:
+        yield opened
+
+
+@pytest.fixture
+async def running(database_url: str) -> AsyncIterator[RunningLog]:
+    """A log at work."""
+    async with running_on(database_url) as log:
+        yield log
+
+
+@pytest.fixture
+def family(running: RunningLog) -> LoggedFamily:
+    """A family that is recorded in the log at work."""
+    return LoggedFamily(running.log)

@@ -1,0 +1,97 @@
+"""Databases for tests: one server for all of them, a fresh and migrated database for each."""
+
+import time
+from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+
+import psycopg
+from psycopg import sql
+
+from infrastructure.outbound.embedded_postgres.layout import Home
+from infrastructure.outbound.embedded_postgres.server import EmbeddedPostgres
+from infrastructure.outbound.log.migrating import migrate
+from tests.support.embedded_servers import open_directory
+
+MAINTENANCE = "postgres"
+TEMPLATE = "migrated"
+LEAVE_SECONDS_MAX = 5.0
+
+
+class Databases:
+    """Makes databases on a server of its own, and drops them in the background."""
+
+    def __init__(self, home: Path) -> None:
+        self._home = Home.at(home)
+        self._made = 0
+        self._dropping = ThreadPoolExecutor(1, "drops databases")
+        self._dropped: list[Future[None]] = []
+        self._connection = psycopg.connect(self._url(MAINTENANCE), autocommit=True)
+        migrate(self.create_empty(TEMPLATE))
+
+    def _url(self, name: str) -> str:
+        return self._home.conninfo(name)
+
+    def create_empty(self, name: str | None = None) -> str:
+        """A database without any table; gives its URL."""
+        name = name or self._new_name()
+        self._connection.execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(name)))
+        return self._url(name)
+
+    def create(self) -> str:
+        """A database as it is after its migration; gives its URL."""
+        name = self._new_name()
+        self._connection.execute(
+            sql.SQL("CREATE DATABASE {} TEMPLATE {}").format(
+                sql.Identifier(name), sql.Identifier(TEMPLATE)
+            )
+        )
+        return self._url(name)
+
+    def _new_name(self) -> str:
+        self._made += 1
+        return f"test_{self._made}"
+
+    def drop(self, url: str) -> None:
+        """Drop a database. It fails when somebody has left a connection to it open."""
+        name = psycopg.conninfo.conninfo_to_dict(url)["dbname"]
+        deadline = time.monotonic() + LEAVE_SECONDS_MAX
+        while left := self._connected_to(str(name)):
+            assert time.monotonic() < deadline, f"connections left open: {left}"
+            time.sleep(0.005)
+        self._dropped.append(self._dropping.submit(self._drop, str(name)))
+
+    def _connected_to(self, name: str) -> list[str]:
+        rows = self._connection.execute(
+            "SELECT application_name || ': ' || query FROM pg_stat_activity WHERE datname = %s"
+            " AND backend_type = 'client backend'",
+            [name],
+        )
+        return [row[0] for row in rows]
+
+    def _drop(self, name: str) -> None:
+        with psycopg.connect(self._url(MAINTENANCE), autocommit=True) as connection:
+            connection.execute(sql.SQL("DROP DATABASE {}").format(sql.Identifier(name)))
+
+    def close(self) -> None:
+        """Wait for what is being dropped; raises what went wrong with it."""
+        self._dropping.shutdown()
+        self._connection.close()
+        for dropped in self._dropped:
+            dropped.result()
+
+
+@contextmanager
+def serving_databases() -> Iterator[Databases]:
+    """A server in a temporary home, for as long as it is used."""
+    with open_directory() as place:
+        server = EmbeddedPostgres.start(place / "postgres")
+        try:
+            databases = Databases(place / "postgres")
+            try:
+                yield databases
+            finally:
+                databases.close()
+        finally:
+            server.close()

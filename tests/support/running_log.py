@@ -1,0 +1,108 @@
+"""A log at work on a database, as one server process has it."""
+
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID
+
+from psycopg_pool import AsyncConnectionPool
+from uuid_utils.compat import uuid7
+
+from application.envelope import RecordedEvent
+from infrastructure.outbound.log.connections import Connect, Connection, open_connection
+from infrastructure.outbound.log.loading import LOCK_CLASS
+from infrastructure.outbound.log.postgres_log import PostgresLog
+from infrastructure.outbound.log.tail import LogTail
+
+EVENTS_MAX = 100_000
+POOL_CONNECTIONS_MAX = 4
+POOL_WAIT_SECONDS = 10.0
+
+
+@dataclass(frozen=True)
+class RunningLog:
+    """A log, what reads from it, and the database beneath."""
+
+    url: str
+    log: PostgresLog
+    pool: AsyncConnectionPool[Connection]
+
+    @property
+    def tail(self) -> LogTail:
+        """The tail of this process."""
+        return self.log.tail
+
+    async def ask(self, query: str, *values: Any) -> list[Any]:
+        """The rows of a query, past the log."""
+        async with self.pool.connection() as connection:
+            cursor = await connection.execute(query, values)
+            return await cursor.fetchall() if cursor.description else []
+
+    async def events(self) -> Sequence[RecordedEvent]:
+        """Everything that is recorded, without gaps in the positions."""
+        events = await self.log.read(limit=EVENTS_MAX)
+        positions = [recorded.envelope.position for recorded in events]
+        assert positions == list(range(1, len(events) + 1))
+        assert await self.log.head() == len(events)
+        return events
+
+    async def types(self) -> list[str]:
+        """The types of all events, in order."""
+        return [recorded.envelope.type for recorded in await self.events()]
+
+    async def commits(self) -> int:
+        """In how many transactions all of it was recorded."""
+        return int((await self.ask("SELECT count(*) FROM commits"))[0][0])
+
+    async def writers(self) -> list[int]:
+        """The backends that hold the append lock or wait for it."""
+        rows = await self.ask(
+            "SELECT pid FROM pg_locks WHERE locktype = 'advisory' AND classid = %s", LOCK_CLASS
+        )
+        return [row[0] for row in rows]
+
+
+async def identity_of(url: str) -> tuple[UUID, str]:
+    """The log's id and its schema."""
+    connection = await open_connection(url, application="test")
+    async with connection:
+        cursor = await connection.execute("SELECT log_id, current_schema() FROM log_head")
+        row = await cursor.fetchone()
+    assert row is not None
+    return row[0], row[1]
+
+
+@asynccontextmanager
+async def open_pool(url: str) -> AsyncIterator[AsyncConnectionPool[Connection]]:
+    """Connections for reading, set up as a server sets them up."""
+    pool: AsyncConnectionPool[Connection] = AsyncConnectionPool(
+        url,
+        min_size=1,
+        max_size=POOL_CONNECTIONS_MAX,
+        timeout=POOL_WAIT_SECONDS,
+        kwargs={"autocommit": True, "options": "-c timezone=UTC -c jit=off"},
+        open=False,
+    )
+    await pool.open(wait=True, timeout=POOL_WAIT_SECONDS)
+    try:
+        yield pool
+    finally:
+        await pool.close()
+
+
+@asynccontextmanager
+async def running_on(url: str, *, connect: Connect | None = None) -> AsyncIterator[RunningLog]:
+    """A log that writes and follows until the end of the block."""
+    log_id, schema = await identity_of(url)
+
+    async def plainly() -> Connection:
+        return await open_connection(url, application="test")
+
+    async with open_pool(url) as pool:
+        log = PostgresLog(connect or plainly, pool, log_id=log_id, schema=schema, new_id=uuid7)
+        await log.start()
+        try:
+            yield RunningLog(url, log, pool)
+        finally:
+            await log.close()
