@@ -15,7 +15,7 @@ from application.ports.configurations import PinnedConfiguration
 from application.ports.scripts import ScriptFinished, ScriptRun, ScriptRunner
 from domain.agent_override import OverrideCandidate, OverrideChoice, choose_override, log_line
 from domain.configuration.context_scripts import ContextScript
-from domain.run.events import Candidate, ScriptReceipt
+from domain.run.facts import Candidate, ScriptReceipt
 from domain.run.state import Run
 from domain.script_arguments import SpawnVariables
 from domain.script_output import ScriptReading, read_script_output

@@ -26,8 +26,7 @@ from application.ports.runtimes import (
 from application.ports.transcripts import Transcripts
 from application.sealing import Sealing
 from application.work import Work
-from domain.refusals import LostClaim, Rejected, WrongStage
-from domain.run.decide import StopWanted
+from domain.refusals import LostClaim, Rejected, StopWanted, WrongStage
 from domain.run.state import Run
 
 FLUSH_ENTRIES = 200

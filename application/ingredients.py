@@ -7,7 +7,7 @@ from application.keeping import Keeper
 from domain.announcement import announce
 from domain.configuration.configuration import Configuration
 from domain.context_preamble import truncated_preamble
-from domain.run.events import Ingredient, ScriptReceipt
+from domain.run.facts import Ingredient, ScriptReceipt
 from domain.run.state import Run
 from domain.run_stats import RunStats
 

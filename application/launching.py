@@ -9,7 +9,8 @@ from application.work import Work
 from domain.child_prompt import ChildFacts, ComposedPrompt, Surroundings, compose_prompt
 from domain.prompt_part import Part
 from domain.run.commands import StartRun
-from domain.run.events import PromptPart, SessionCreated
+from domain.run.events import SessionCreated
+from domain.run.facts import PromptPart
 from domain.run.state import Run
 from domain.task_message import Contribution, task_pieces
 

@@ -6,7 +6,7 @@ from domain.admission import Refusal, agent_known
 from domain.capabilities import Capabilities, capabilities_at
 from domain.configuration.configuration import Configuration
 from domain.model_plan import ModelPlan, ModelSettings, plan_model
-from domain.run.events import Plan
+from domain.run.facts import Plan
 from domain.run.state import Run
 from domain.run_timeout import run_timeout_seconds
 from domain.thinking import plan_thinking

@@ -30,7 +30,8 @@ from domain.run.commands import (
     RunCommand,
     StartPreparation,
 )
-from domain.run.events import Ingredient, ScriptReceipt, ScriptsResolved
+from domain.run.events import ScriptsResolved
+from domain.run.facts import Ingredient, ScriptReceipt
 from domain.run.lifecycle import PREPARING
 from domain.run.state import Run
 from domain.session_key import child_key

@@ -6,7 +6,7 @@ from application.ports.runtimes import RuntimeEnd
 from application.ports.transcripts import Transcripts
 from application.work import Work
 from domain.run.commands import EndRun
-from domain.run.events import TranscriptSeal
+from domain.run.facts import TranscriptSeal
 from domain.run.state import Run
 from domain.untrusted_result import frozen_result
 

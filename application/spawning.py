@@ -23,7 +23,7 @@ from application.preparing import CallerIsThere, Preparing
 from application.work import Work
 from domain.agent_id import is_valid_agent_id, normalise_agent_id
 from domain.refusals import AgentOnRecord
-from domain.run.events import SpawnOptions
+from domain.run.facts import SpawnOptions
 from domain.run.lifecycle import PREPARING
 from domain.run.state import Run
 from domain.session.state import Session

@@ -27,7 +27,8 @@ from domain.run.events import (
     RunEvent,
     SpawnRefused,
 )
-from domain.run.state import Run, evolve
+from domain.run.evolve import evolve
+from domain.run.state import Run
 from domain.session.decide import CloseSession, ReleaseChild, SessionCommand, SettleChild
 from domain.session.decide import decide as decide_session
 from domain.session.events import SessionObserved

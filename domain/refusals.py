@@ -33,6 +33,14 @@ class NotYet(Rejected):
     """What the command waits for has not happened; it may be asked again later."""
 
 
+class StopWanted(Rejected):
+    """Somebody asked the run to stop before it started: its holder must end it as stopped."""
+
+
+class CannotDeliver(Rejected):
+    """There is no announcement that could be acknowledged."""
+
+
 class SessionIsClosed(Rejected):
     """The requester's session has ended, so it may not spawn any more."""
 

@@ -9,7 +9,8 @@ from domain.capabilities import capabilities_at
 from domain.content import ContentRef
 from domain.event_types import AnyEvent
 from domain.refusals import AgentOnRecord, SessionIsClosed
-from domain.run.events import Requester, SpawnOptions, SpawnRefused, SpawnRequested
+from domain.run.events import SpawnRefused, SpawnRequested
+from domain.run.facts import Requester, SpawnOptions
 from domain.run.lifecycle import OVER
 from domain.run.state import Run
 from domain.session.decide import AdmitChild

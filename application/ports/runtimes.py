@@ -6,7 +6,7 @@ from typing import Literal, Protocol
 from uuid import UUID
 
 from domain.configuration.runtimes import Runtime
-from domain.run.events import Usage
+from domain.run.facts import Usage
 
 EntryKind = Literal["message", "tool", "usage", "progress", "result", "text"]
 

@@ -9,8 +9,8 @@ from application.projections.run_rows import RunRow, run_row
 from application.projections.session_rows import SessionRow, session_row
 from domain.event_types import AnyEvent
 from domain.run.events import RunEvent
+from domain.run.evolve import evolve as evolve_run
 from domain.run.state import Run
-from domain.run.state import evolve as evolve_run
 from domain.session.events import SessionEvent
 from domain.session.state import Session
 from domain.session.state import evolve as evolve_session

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 
 from domain.content import ContentRef
-from domain.run.events import (
+from domain.run.facts import (
     Candidate,
     Ingredient,
     Outcome,

@@ -7,39 +7,20 @@ from pydantic import Field
 
 from domain.admission import AdmissionFacts
 from domain.content import ContentRef
-from domain.fact import Event, Fact
-
-Outcome = Literal["success", "error", "timeout", "stopped", "unknown"]
-RefusalStatus = Literal["forbidden", "error"]
-Cleanup = Literal["delete", "keep"]
-
-
-class Requester(Fact):
-    """Who asks: the session as it is on record. `origin` refers to the addresses it gave."""
-
-    session_key: str
-    display_key: str
-    agent_id: str
-    depth: int
-    root_session_key: str
-    run_id: UUID | None = None
-    spawned_by: str | None = None
-    origin: ContentRef | None = None
-
-
-class SpawnOptions(Fact):
-    """The options of a request as they were given, after the request's own defaults."""
-
-    model: str | None = None
-    thinking: str | None = None
-    run_timeout_seconds: float | None = None
-    mode: Literal["run", "session"] = "run"
-    cleanup: Cleanup = "keep"
-    context_mode: Literal["isolated", "fork"] = "isolated"
-    expects_completion_message: bool = True
-    active_model: str | None = None
-    active_thinking: str | None = None
-    workspace_dir: str | None = None
+from domain.fact import Event
+from domain.run.facts import (
+    Candidate,
+    Ingredient,
+    Outcome,
+    Plan,
+    PromptPart,
+    RefusalStatus,
+    Requester,
+    ScriptReceipt,
+    SpawnOptions,
+    TranscriptSeal,
+    Usage,
+)
 
 
 class SpawnRequested(Event):
@@ -72,33 +53,6 @@ class PreparationResumed(Event):
     reason: str
 
 
-class ScriptReceipt(Fact):
-    """What one context script did. Texts are references; `uri` is as configured."""
-
-    id: str
-    uri: str
-    format: Literal["arguments", "json"]
-    priority: float
-    position: Literal["prepend", "append"]
-    outcome: Literal["injected", "empty", "failed", "skipped"]
-    duration_ms: int
-    exit_code: int | None = None
-    output_bytes: int = 0
-    output: ContentRef | None = None
-    injected: ContentRef | None = None
-    error: ContentRef | None = None
-    candidate: str | None = None
-
-
-class Candidate(Fact):
-    """One proposal of another agent, and what became of it."""
-
-    script_id: str
-    priority: float
-    agent_id: str | None = None
-    verdict: str
-
-
 class ScriptsResolved(Event):
     """Every context script has run, failed or been skipped."""
 
@@ -120,32 +74,6 @@ class PreparationStarted(Event):
     child_session_key: str
     agent_id: str
     resources: tuple[str, ...]
-
-
-class Plan(Fact):
-    """How the child will run. Times in seconds and minutes; None means without limit."""
-
-    model_provider: str | None = None
-    model: str | None = None
-    model_source: str
-    model_applied: bool
-    thinking: str | None = None
-    run_timeout_seconds: int
-    workspace_dir: str | None = None
-    tools_allow: tuple[str, ...] | None = None
-    tools_deny: tuple[str, ...]
-    runtime: str
-    archive_after_minutes: int
-    cost_input_usd_per_million: float | None = None
-    cost_output_usd_per_million: float | None = None
-
-
-class Ingredient(Fact):
-    """A piece of the prompt known before the run starts, in the order it will stand there."""
-
-    source: str
-    position: Literal["preamble", "prepend", "task", "append"]
-    content: ContentRef
 
 
 class SessionCreated(Event):
@@ -180,16 +108,6 @@ class RunClaimed(Event):
     lane_running: int
 
 
-class PromptPart(Fact):
-    """A stretch of a prompt text: UTF-8 byte offsets `[start, end)` and the keyed hash of it."""
-
-    of: Literal["systemPrompt", "message"]
-    source: str
-    start: int
-    end: int
-    hmac: str
-
-
 class RunStarted(Event):
     """The runtime is about to execute, with this prompt and no other."""
 
@@ -206,23 +124,6 @@ class StopRequested(Event):
     by: str
     by_requester: bool
     reason: ContentRef | None = None
-
-
-class Usage(Fact):
-    """Tokens as the runtime reported them."""
-
-    input_tokens: int = 0
-    output_tokens: int = 0
-    total_tokens: int = 0
-
-
-class TranscriptSeal(Fact):
-    """What the transcript was when the run ended: entries, bytes, keyed hash over all of it."""
-
-    count: int
-    bytes: int
-    hmac: str
-    path: str | None = None
 
 
 class RunEnded(Event):

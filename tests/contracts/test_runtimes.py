@@ -10,7 +10,7 @@ import pytest
 
 from application.ports.runtimes import AgentRuntimes, CannotLaunch, RuntimeSession
 from domain.configuration.runtimes import Runtime, ScriptedRuntime, WorkerRuntime
-from domain.run.events import Usage
+from domain.run.facts import Usage
 from infrastructure.outbound.processes.gatehouse import Gatehouse
 from infrastructure.outbound.runtimes.command import CommandRuntimes
 from infrastructure.outbound.runtimes.scripted import ScriptedRuntimes

@@ -9,12 +9,20 @@ from typing import get_args
 
 import pytest
 
-from domain.refusals import CorruptHistory, LostClaim, NotYet, Rejected, WrongStage
+from domain.refusals import (
+    CannotDeliver,
+    CorruptHistory,
+    LostClaim,
+    NotYet,
+    Rejected,
+    StopWanted,
+    WrongStage,
+)
 from domain.run.commands import RunCommand
-from domain.run.decide import CannotDeliver, StopWanted
 from domain.run.events import RunEvent
+from domain.run.evolve import evolve
 from domain.run.lifecycle import LIFECYCLE, Stage
-from domain.run.state import Run, evolve
+from domain.run.state import Run
 from tests.support import run_commands as ask
 from tests.support import run_histories as past
 from tests.support.storytelling import given, requested, run_of, stamp

@@ -4,25 +4,22 @@ from datetime import timedelta
 
 import pytest
 
-from domain.refusals import CorruptHistory, LostClaim, NotYet, WrongStage
-from domain.run.decide import CannotDeliver, dedupe_key
+from domain.refusals import CannotDeliver, CorruptHistory, LostClaim, NotYet, WrongStage
+from domain.run.dedupe import dedupe_key
 from domain.run.events import (
     AgentOverridden,
     AnnouncementAcknowledged,
-    Candidate,
-    Cleanup,
-    Outcome,
     PreparationResumed,
     RunAnnounced,
     RunClaimed,
     RunQueued,
     ScriptsResolved,
     SessionCreated,
-    SpawnOptions,
     SpawnRefused,
-    TranscriptSeal,
 )
-from domain.run.state import Run, archive_due
+from domain.run.evolve import archive_due
+from domain.run.facts import Candidate, Cleanup, Outcome, SpawnOptions, TranscriptSeal
+from domain.run.state import Run
 from tests.support import run_commands as ask
 from tests.support import run_histories as past
 from tests.support.run_histories import CLAIMER, PREPARER

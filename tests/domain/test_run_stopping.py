@@ -2,8 +2,9 @@
 
 import pytest
 
-from domain.run.decide import StopWanted
-from domain.run.events import Outcome, RunEnded, StopRequested
+from domain.refusals import StopWanted
+from domain.run.events import RunEnded, StopRequested
+from domain.run.facts import Outcome
 from tests.support import run_commands as ask
 from tests.support import run_histories as past
 from tests.support.run_histories import CLAIMER

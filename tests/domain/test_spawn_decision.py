@@ -5,8 +5,9 @@ from uuid import UUID
 
 import pytest
 
-from domain.refusals import SessionIsClosed
-from domain.run.events import SpawnOptions, SpawnRefused, SpawnRequested
+from domain.refusals import AgentOnRecord, SessionIsClosed
+from domain.run.events import SpawnRefused, SpawnRequested
+from domain.run.facts import SpawnOptions
 from domain.run.state import Run
 from domain.session.events import ChildAdmitted, SessionClosed, SessionObserved
 from domain.session.state import Session
@@ -167,11 +168,10 @@ def test_a_request_carries_its_requester_as_it_is_on_record() -> None:
     )
 
 
-@pytest.mark.xfail(strict=True, reason="the request's agent id is believed over the recorded one")
 def test_the_agent_on_record_outranks_the_one_that_the_request_names() -> None:
-    answered = judge(root_with(0), requester_agent_id="steward", target_agent_id="steward")
-    assert answered.facts.requester_agent_id == "main"
-    assert requested_in(answered).requester.agent_id == "main"
+    with pytest.raises(AgentOnRecord) as refused:
+        judge(root_with(0), requester_agent_id="steward", target_agent_id="steward")
+    assert refused.value.agent_id == "main"
 
 
 def test_what_was_given_as_an_agent_id_and_is_none_is_kept_beside_the_log() -> None:

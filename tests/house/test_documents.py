@@ -2,12 +2,32 @@
 
 import re
 from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
+
+import typer
 
 from domain.event_types import EVENT_TYPES, LOG_FORMAT
+from infrastructure.inbound.command_line.main import app
+from infrastructure.inbound.http.application import create_application
+from infrastructure.inbound.http.doors import Doors
 
 ROOT = Path(__file__).parents[2]
 RECORDS = sorted((ROOT / "docs" / "adr").glob("*.md"))
 LINES_MAX = 70
+NOT_SERVED = (ROOT / "docs" / "not-yet-served.md").read_text("utf-8")
+
+
+def served_paths() -> list[re.Pattern[str]]:
+    """Every path that the server describes, as a pattern of the paths it serves."""
+    doors = cast("Doors", SimpleNamespace(hosts=frozenset()))
+    paths = list(create_application(doors).openapi()["paths"])
+    assert paths
+    return [re.compile(re.sub(r"\\{[^}]*\\}", "[^/]+", re.escape(path))) for path in paths]
+
+
+def is_served(path: str) -> bool:
+    return any(pattern.fullmatch(path) for pattern in served_paths())
 
 
 def test_the_changelog_lists_every_event_type_and_the_format() -> None:
@@ -42,3 +62,33 @@ def test_every_decision_record_is_numbered_short_and_whole() -> None:
         headings = re.findall(r"^## (.+)$", text, re.M)
         assert headings == ["Context", "Decision", "Consequences", "What would change our mind"]
         assert text.count("\n") <= LINES_MAX, record.name
+
+
+def test_every_path_that_the_readme_asks_for_is_served() -> None:
+    readme = (ROOT / "README.md").read_text("utf-8")
+    paths = re.findall(r'"\$url(/[^"?]*)', readme)
+    assert paths
+    for path in paths:
+        assert is_served(path), path
+
+
+def test_what_is_told_to_be_missing_is_missing() -> None:
+    told = re.findall(r"`(?:GET|POST|PATCH) (/v1/[^`?]*)`", NOT_SERVED)
+    assert told
+    for path in told:
+        assert not is_served(path.replace("{key}", "k").replace("{runId}", "r")), path
+    command = typer.main.get_command(app)
+    groups: dict[str, object] = getattr(command, "commands", {})
+    assert not set(groups) & {"diff", "what-if", "worker", "mcp", "doctor", "script"}
+    run: dict[str, object] = getattr(groups["run"], "commands", {})
+    missing = re.findall(r"`spawnlog run ([a-z\\|]+)`", NOT_SERVED)[0].split("\\|")
+    assert not set(run) & set(missing)
+
+
+def test_every_field_of_a_spawn_that_is_refused_is_told() -> None:
+    source = (ROOT / "infrastructure" / "inbound" / "http" / "spawn_body.py").read_text("utf-8")
+    pointers = re.findall(r'^        "/([\w/]+)":', source, re.M)
+    assert len(pointers) > 5
+    for pointer in pointers:
+        field = pointer.replace("/", ".").replace("attachAs.mountPath", "attachAs")
+        assert f"`{field}" in NOT_SERVED, pointer

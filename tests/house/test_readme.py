@@ -1,4 +1,4 @@
-"""The README says what is so: its diagram, its commands, its settings, its tour."""
+"""The README says what is so: its links, its commands, its settings, its tour."""
 
 import os
 import re
@@ -11,7 +11,6 @@ import pytest
 import typer
 
 from domain.configuration.settings import VARIABLES, Settings
-from domain.run.lifecycle import mermaid
 from infrastructure.inbound.command_line.main import app
 
 ROOT = Path(__file__).parents[2]
@@ -31,11 +30,6 @@ def commands_of(command: object, name: str) -> list[str]:
     if not inner:
         return [name]
     return [found for word, each in inner.items() for found in commands_of(each, f"{name} {word}")]
-
-
-def test_the_diagram_is_drawn_from_the_table() -> None:
-    drawn = README.partition("<!-- lifecycle -->\n")[2].partition("\n<!-- /lifecycle -->")[0]
-    assert drawn == f"```mermaid\n{mermaid()}\n```", "run make docs"
 
 
 def test_every_link_leads_to_a_file() -> None:

@@ -15,7 +15,7 @@ from domain.content import ContentRef
 from domain.event_types import AnyEvent
 from domain.family_decisions import Family
 from domain.run.commands import RunCommand
-from domain.run.events import SpawnOptions
+from domain.run.facts import SpawnOptions
 from domain.run.state import Run
 from domain.session.state import Session
 from domain.session_key import depth_of_shape

@@ -10,7 +10,6 @@ from domain.run.events import (
     AgentOverridden,
     AnnouncementAcknowledged,
     DescendantsSettled,
-    Ingredient,
     PreparationResumed,
     PreparationStarted,
     RunAnnounced,
@@ -25,6 +24,7 @@ from domain.run.events import (
     SpawnRefused,
     StopRequested,
 )
+from domain.run.facts import Ingredient
 from tests.support.storytelling import CHILD, plan, ref, requested, run_id
 
 History = tuple[RunEvent, ...]

@@ -52,7 +52,10 @@ def stories(folder: Path) -> dict[str, Any]:
         scripted("silent", result="ANNOUNCE_SKIP"),
         waiter("waiter", folder),
         orchestrator("orchestrator", folder, "waiter"),
-        {**scripted("slow"), "subagents": {"contextScripts": {"run": [_json_script("slow", slow)]}}},
+        {
+            **scripted("slow"),
+            "subagents": {"contextScripts": {"run": [_json_script("slow", slow)]}},
+        },
         maxSpawnDepth=2,
         maxConcurrent=WIDTH,
         maxChildrenPerAgent=CHILDREN_MAX,

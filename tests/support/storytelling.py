@@ -16,9 +16,10 @@ from domain.admission import AdmissionFacts
 from domain.content import ContentRef
 from domain.refusals import Rejected
 from domain.run import decide as run_rules
-from domain.run import state as run_state
 from domain.run.commands import RunCommand
-from domain.run.events import Plan, Requester, RunEvent, SpawnOptions, SpawnRequested
+from domain.run.events import RunEvent, SpawnRequested
+from domain.run.evolve import evolve as evolve_run
+from domain.run.facts import Plan, Requester, SpawnOptions
 from domain.run.state import Run
 from domain.session import decide as session_rules
 from domain.session import state as session_state
@@ -104,7 +105,7 @@ def _decide_run(run: Run | None, command: RunCommand) -> tuple[RunEvent, ...]:
 
 def given(*events: RunEvent) -> Story[Run, RunEvent, RunCommand]:
     """The story of a run."""
-    return Story(run_state.evolve, _decide_run, events)
+    return Story(evolve_run, _decide_run, events)
 
 
 def given_session(*events: SessionEvent) -> Story[Session, SessionEvent, SessionCommand]:

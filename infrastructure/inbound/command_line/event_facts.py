@@ -76,14 +76,31 @@ def _created(payload: Payload) -> str:
         _named("agent", payload.get("agentId")),
         _named("depth", payload.get("depth")),
         payload.get("role"),
-        _named("model", plan.get("model")),
+        _named("model", _model(plan)),
         f"timeout {timeout}s" if timeout else "",
     )
 
 
+def _model(plan: Payload) -> str:
+    return "/".join(filter(None, (plan.get("modelProvider"), plan.get("model"))))
+
+
+def _stop(payload: Payload) -> str:
+    return _named("by", payload.get("by"))
+
+
+def _configured(payload: Payload) -> str:
+    return _joined(
+        _named("revision", payload.get("revision")), _named("from", payload.get("source"))
+    )
+
+
 def _claimed(payload: Payload) -> str:
-    running, width = payload.get("laneRunning"), payload.get("laneWidth")
-    return _joined(_named("attempt", payload.get("attempt")), f"lane {running}/{width}")
+    """The count was taken before this run. A run taken over from a lost holder counts nobody."""
+    running, width = int(payload["laneRunning"]) + 1, int(payload["laneWidth"])
+    return _joined(
+        _named("attempt", payload.get("attempt")), f"lane {running}/{width}" if width else ""
+    )
 
 
 def _started(payload: Payload) -> str:
@@ -99,7 +116,7 @@ def _ended(payload: Payload) -> str:
     tokens = usage.get("totalTokens")
     return _joined(
         payload.get("outcome"),
-        payload.get("reason"),
+        payload.get("reason") if payload.get("reason") != payload.get("outcome") else "",
         _named("exit", payload.get("exitCode")),
         _named("signal", payload.get("signal")),
         duration(payload.get("runtimeMs")),
@@ -162,6 +179,8 @@ _FACTS: Mapping[str, Callable[[Payload], str]] = {
     "RunClaimed": _claimed,
     "RunStarted": _started,
     "RunEnded": _ended,
+    "StopRequested": _stop,
+    "ConfigurationActivated": _configured,
     "RunAnnounced": _announced,
     "SpawnRefused": _refused,
     "SessionObserved": _observed,

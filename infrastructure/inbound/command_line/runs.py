@@ -127,7 +127,7 @@ def print_run(run: JsonObject) -> None:
             "child": run.get("childSessionKey"),
             "session": run.get("sessionId"),
             "depth": _depth(run),
-            "model": run.get("model"),
+            "model": "/".join(filter(None, (run.get("modelProvider"), run.get("model")))),
             "thinking": run.get("thinking"),
             "timeout": f"{run['runTimeoutSeconds']}s" if run.get("runTimeoutSeconds") else None,
             "cleanup": run.get("cleanup"),

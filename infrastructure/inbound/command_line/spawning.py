@@ -151,7 +151,6 @@ def _print_accepted(accepted: JsonObject) -> None:
             "child": accepted.get("childSessionKey"),
             "label": accepted.get("label"),
             "mode": accepted.get("mode"),
-            "note": accepted.get("note"),
         }
     )
     for warning in accepted.get("warnings") or ():

@@ -1,19 +1,25 @@
 """Guards before anything is read: whose host and origin, how large, how a response is marked."""
 
-from collections.abc import Iterable
+import logging
+from collections.abc import Callable, Iterable, Mapping
 from urllib.parse import urlsplit
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from infrastructure.inbound.http.encoded_slashes import kept_apart
 from infrastructure.inbound.http.problems import Problem, problem_response
 
 BODY_BYTES_MAX = 16 * 1024 * 1024
+TARGET_BYTES_MAX = 16 * 1024
+HEADERS_BYTES_MAX = 64 * 1024
 SECURITY_HEADERS = (
     (b"x-content-type-options", b"nosniff"),
     (b"cache-control", b"no-store"),
     (b"content-security-policy", b"default-src 'none'; frame-ancestors 'none'"),
     (b"referrer-policy", b"no-referrer"),
 )
+
+_log = logging.getLogger("spawnlog.http")
 
 
 def host_of(authority: str) -> str:
@@ -25,29 +31,54 @@ def host_of(authority: str) -> str:
 
 
 class Guard:
-    """Refuses what comes under a foreign name (a page in a browser that was lured here), and
-    bodies over the limit, declared or not."""
+    """Refuses what comes under a foreign name (a page in a browser that was lured here), bodies
+    over the limit, declared or not, and texts that cannot be kept. Answers what failed inside.
 
-    def __init__(self, app: ASGIApp, hosts: Iterable[str]) -> None:
+    `position` gives the headers that say which log this is and how far it goes; every answer that
+    does not say so by itself is marked with them.
+    """
+
+    def __init__(
+        self, app: ASGIApp, hosts: Iterable[str], position: Callable[[], Mapping[str, str]]
+    ) -> None:
         self._app = app
         self._hosts = frozenset(host.lower() for host in hosts)
+        self._position = position
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass the request on, or answer it."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
+        scope = {**scope, "path": kept_apart(scope)}
+        started = False
 
         async def marked(message: Message) -> None:
+            nonlocal started
             if message["type"] == "http.response.start":
-                message["headers"] = [*message.get("headers", ()), *SECURITY_HEADERS]
+                started = True
+                message["headers"] = [*self._marks(message), *SECURITY_HEADERS]
             await send(message)
 
-        problem = self._problem(scope)
-        if problem is not None:
-            await problem_response(problem, scope["path"])(scope, receive, marked)
-            return
-        await self._app(scope, limited(receive), marked)
+        try:
+            problem = self._problem(scope)
+            if problem is not None:
+                await problem_response(problem, scope)(scope, receive, marked)
+                return
+            await self._app(scope, limited(receive), marked)
+        except Exception as error:
+            # Said once, and answered, so that the connection lives on for what comes next.
+            _log.error("%s %s failed", scope["method"], _logged(scope), exc_info=error)
+            if not started:
+                await problem_response(_internal(), scope)(scope, receive, marked)
+
+    def _marks(self, message: Message) -> list[tuple[bytes, bytes]]:
+        headers = list(message.get("headers", ()))
+        given = {name.lower() for name, _ in headers}
+        for name, value in self._position().items():
+            if name.lower().encode() not in given:
+                headers.append((name.lower().encode(), value.encode()))
+        return headers
 
     def _problem(self, scope: Scope) -> Problem | None:
         headers = [(name.lower(), value.decode("latin-1")) for name, value in scope["headers"]]
@@ -59,14 +90,14 @@ class Guard:
                 " in spawnlog.allowedHosts",
             )
         for name, value in headers:
-            if name == b"origin" and host_of(urlsplit_netloc(value)) not in self._hosts:
+            if name == b"origin" and host_of(authority_of(value)) not in self._hosts:
                 return Problem("foreign_origin", "requests from pages of other sites are refused")
-            if name == b"content-length" and (not value.isdigit() or int(value) > BODY_BYTES_MAX):
+            if name == b"content-length" and (not value.isdecimal() or int(value) > BODY_BYTES_MAX):
                 return _too_large()
-        return None
+        return _unusable(scope)
 
 
-def urlsplit_netloc(origin: str) -> str:
+def authority_of(origin: str) -> str:
     """The authority of an origin; empty for `null` and what is no URL."""
     try:
         return urlsplit(origin).netloc
@@ -90,7 +121,28 @@ def limited(receive: Receive) -> Receive:
     return counted
 
 
+def _unusable(scope: Scope) -> Problem | None:
+    query = scope["query_string"]
+    if len(scope["raw_path"]) + len(query) > TARGET_BYTES_MAX:
+        return Problem("target_too_long", f"a URL may have {TARGET_BYTES_MAX} bytes at most")
+    if sum(len(name) + len(value) for name, value in scope["headers"]) > HEADERS_BYTES_MAX:
+        return Problem(
+            "headers_too_large", f"all headers may have {HEADERS_BYTES_MAX} bytes at most"
+        )
+    if "\0" in scope["path"] or b"%00" in query:
+        return Problem("invalid_request", "a URL must not contain NUL")
+    return None
+
+
+def _logged(scope: Scope) -> str:
+    return str(scope["raw_path"][:200].decode("latin-1"))
+
+
 def _too_large() -> Problem:
     return Problem(
         "too_large", f"a request body may have {BODY_BYTES_MAX} bytes at most; send less"
     )
+
+
+def _internal() -> Problem:
+    return Problem("internal", "an internal error; the server's log has the details")

@@ -6,6 +6,7 @@ from typing import Any
 
 import orjson
 from fastapi import Request, Response
+from starlette.types import Scope
 
 MEDIA_TYPE = "application/problem+json"
 TYPE_PREFIX = "urn:spawnlog:problem:"
@@ -25,6 +26,8 @@ TITLES: Mapping[str, tuple[int, str]] = {
     "idempotency_in_flight": (409, "The same request is under way"),
     "foreign_cursor": (410, "The cursor is of another log"),
     "too_large": (413, "The request is too large"),
+    "target_too_long": (414, "The URL is too long"),
+    "headers_too_large": (431, "The headers are too large"),
     "not_json": (415, "The body is not JSON"),
     "malformed_json": (400, "The body is malformed"),
     "invalid_request": (422, "The request is invalid"),
@@ -74,15 +77,18 @@ class Problem(Exception):
         return body
 
 
-def problem_response(problem: Problem, instance: str) -> Response:
-    """The problem on the wire."""
+def problem_response(problem: Problem, scope: Scope) -> Response:
+    """The problem on the wire, as an answer to the request of `scope`."""
     headers = dict(problem.headers)
+    body = problem.body(scope["raw_path"].decode("latin-1"))
     if problem.status == HTTPStatus.UNAUTHORIZED:
         headers["WWW-Authenticate"] = "Bearer"
     if problem.status == HTTPStatus.SERVICE_UNAVAILABLE:
         headers.setdefault("Retry-After", "1")
+    if "Retry-After" in headers:
+        body["retryAfterMs"] = int(headers["Retry-After"]) * 1000
     return Response(
-        orjson.dumps(problem.body(instance)),
+        orjson.dumps(body),
         status_code=problem.status,
         media_type=MEDIA_TYPE,
         headers=headers,
@@ -92,4 +98,4 @@ def problem_response(problem: Problem, instance: str) -> Response:
 async def answer_problem(request: Request, problem: Exception) -> Response:
     """For the application's table of exception handlers."""
     assert isinstance(problem, Problem)
-    return problem_response(problem, request.url.path)
+    return problem_response(problem, request.scope)

@@ -9,7 +9,7 @@ from pydantic import Field, field_validator
 from application.spawning import SpawnRequest
 from domain.agent_id import normalise_agent_id
 from domain.configuration.configuration import Configuration
-from domain.run.events import SpawnOptions
+from domain.run.facts import SpawnOptions
 from domain.session_key import InvalidSessionKey, agent_id_of, canonical, display
 from domain.spawn_mode import effective_cleanup, effective_mode
 from infrastructure.inbound.http.bodies import Body

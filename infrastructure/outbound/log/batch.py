@@ -1,6 +1,6 @@
 """A batch of submissions decided one after another: pure, from loaded facts to rows to write."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
@@ -10,6 +10,7 @@ from application.envelope import WRITER_VERSION, Envelope, Provenance
 from application.ports.event_log import (
     AlreadyReserved,
     Answer,
+    Appended,
     Content,
     ContentKey,
     Decision,
@@ -21,11 +22,12 @@ from application.ports.event_log import (
     World,
 )
 from application.projections.fold import Fold
+from application.projections.run_rows import run_row
 from domain.refusals import CorruptHistory
 from domain.run.state import Run
 from domain.session.state import Session
 from domain.stamp import Stamp
-from domain.stream import CONFIG_STREAM, run_id_of
+from domain.stream import CONFIG_STREAM, run_id_of, session_key_of
 from infrastructure.outbound.log.chain import chain_hash
 from infrastructure.outbound.log.mapper import EventMapper
 
@@ -65,11 +67,9 @@ class IdempotencyWrites:
 
 @dataclass(slots=True)
 class Outcome:
-    """What came of one submission: a result with its position, or the error it raised."""
+    """What came of one submission: its answer, or the error it raised."""
 
-    result: Any = None
-    position: int = 0
-    streams: tuple[str, ...] = ()
+    appended: Appended[Any] | None = None
     error: BaseException | None = None
 
 
@@ -89,6 +89,8 @@ class Batch:
         self.keys: list[ContentKey] = []
         self.idempotency = IdempotencyWrites()
         self._reserved = dict(loaded.reserved)
+        self._runs_before = {run.run_id: run for run in loaded.runs}
+        self._runs_changed: set[UUID] = set()
         self._config_version = loaded.config_version
 
     @property
@@ -122,22 +124,41 @@ class Batch:
         self.contents.extend(decision.contents)
         self.keys.extend(decision.keys)
         self._note_idempotency(submission, decision)
-        changed = tuple(stream for stream, _ in decision.changes)
-        return Outcome(decision.result, self.position, (*submission.streams, *changed))
+        changed = (stream for stream, _ in decision.changes)
+        return Outcome(self._appended(decision.result, {*submission.streams, *changed}))
+
+    def _appended(self, result: Any, streams: Iterable[str]) -> Appended[Any]:
+        """The states as they are now: a later submission of the batch may change them again."""
+        runs: dict[UUID, Run] = {}
+        sessions: dict[str, Session] = {}
+        for stream in streams:
+            run_id, key = run_id_of(stream), session_key_of(stream)
+            if run_id is not None and run_id in self.fold.runs:
+                runs[run_id] = self.fold.runs[run_id]
+            elif key is not None and key in self.fold.sessions:
+                sessions[key] = self.fold.sessions[key]
+        return Appended(result, self.position, runs, sessions)
 
     def _world(self, submission: Submission[Any]) -> World:
-        lane = self._loaded.lanes.get(submission.lane) if submission.lane else None
-        if lane is not None:
-            # Runs in line may have been changed by an earlier submission of this batch.
-            fresh = tuple(self.fold.runs.get(run.run_id, run) for run in lane.next)
-            lane = LaneFacts(lane.running, fresh)
         return World(
             runs=self.fold.runs,
             sessions=self.fold.sessions,
             now=self.recorded_at,
-            lane=lane,
+            lane=self._lane(submission.lane) if submission.lane else None,
             config_version=self._config_version,
         )
+
+    def _lane(self, query: LaneQuery) -> LaneFacts:
+        """What was read of the lane, and what earlier submissions of this batch made of it."""
+        read = self._loaded.lanes[query]
+        running = read.running
+        for run_id in self._runs_changed:
+            before = self._runs_before.get(run_id)
+            running -= before is not None and _takes_a_slot(before, query)
+            running += _takes_a_slot(self.fold.runs[run_id], query)
+        following = (self.fold.runs[run.run_id] for run in read.next)
+        waiting = (run for run in following if run.stage == "queued" and run.holder is None)
+        return LaneFacts(running, tuple(waiting))
 
     def _record(self, submission: Submission[Any], decision: Decision[Any]) -> None:
         last = self.position + len(decision.changes)
@@ -165,6 +186,9 @@ class Batch:
             digest = chain_hash(self.chain_hash, envelope, stored.state)
             stamp = Stamp(position, version, self.recorded_at, envelope.event_id)
             self.fold.apply(stream, event, stamp)
+            run_id = run_id_of(stream)
+            if run_id is not None:
+                self._runs_changed.add(run_id)
             self.position, self.chain_hash = position, digest
             self.events.append(StoredRow(replace(envelope, chain_hash=digest), stored.state))
 
@@ -201,6 +225,14 @@ class Batch:
         if decision.run_answer is not None:
             run_id, answer = decision.run_answer
             self.idempotency.answers[run_id] = answer
+            for name, reserved in self._reserved.items():
+                if reserved.run_id == run_id and reserved.answer is None:
+                    self._reserved[name] = replace(reserved, answer=answer)
+
+
+def _takes_a_slot(run: Run, query: LaneQuery) -> bool:
+    row = run_row(run)
+    return (row.lane, row.lane_depth) == (query.lane, query.depth) and row.holder is not None
 
 
 def reservation_key(reservation: Reservation) -> ReservationKey:

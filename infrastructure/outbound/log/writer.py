@@ -18,7 +18,6 @@ import psycopg
 
 from application.ports.event_log import Appended, LogUnavailable, Submission
 from domain.refusals import CorruptHistory
-from domain.stream import run_id_of, session_key_of
 from infrastructure.outbound.log.batch import Batch, Outcome
 from infrastructure.outbound.log.connections import Connect, Connection
 from infrastructure.outbound.log.fail_point import FailPoint
@@ -153,7 +152,7 @@ class LogWriter:
         if batch.events:
             self._on_append(batch.position)
         for waiting, outcome in zip(taken, outcomes, strict=True):
-            _answer(waiting, outcome, batch)
+            _answer(waiting, outcome)
 
     async def _decide(
         self, connection: Connection, taken: list[_Waiting]
@@ -196,19 +195,11 @@ def _fail(waiting: _Waiting, error: BaseException) -> None:
         waiting.future.set_exception(error)
 
 
-def _answer(waiting: _Waiting, outcome: Outcome, batch: Batch) -> None:
+def _answer(waiting: _Waiting, outcome: Outcome) -> None:
     if waiting.future.done():
         return
     if outcome.error is not None:
         waiting.future.set_exception(outcome.error)
         return
-    runs = {}
-    sessions = {}
-    for stream in outcome.streams:
-        run_id = run_id_of(stream)
-        key = session_key_of(stream)
-        if run_id is not None and run_id in batch.fold.runs:
-            runs[run_id] = batch.fold.runs[run_id]
-        elif key is not None and key in batch.fold.sessions:
-            sessions[key] = batch.fold.sessions[key]
-    waiting.future.set_result(Appended(outcome.result, outcome.position, runs, sessions))
+    assert outcome.appended is not None
+    waiting.future.set_result(outcome.appended)

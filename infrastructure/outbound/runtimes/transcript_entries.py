@@ -4,7 +4,7 @@ from typing import assert_never
 
 from application.ports.runtimes import TranscriptEntry
 from domain import transcript_line as read
-from domain.run.events import Usage
+from domain.run.facts import Usage
 from domain.runtime_reading import RuntimeReading
 
 

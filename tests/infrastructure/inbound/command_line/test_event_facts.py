@@ -43,11 +43,14 @@ from infrastructure.inbound.command_line.event_facts import facts
                 "agentId": "main",
                 "depth": 1,
                 "role": "leaf",
-                "plan": {"model": "example/words", "runTimeoutSeconds": 0},
+                "plan": {"modelProvider": "example", "model": "words", "runTimeoutSeconds": 0},
             },
             "agent main, depth 1, leaf, model example/words",
         ),
-        ("RunClaimed", {"attempt": 1, "laneRunning": 2, "laneWidth": 8}, "attempt 1, lane 2/8"),
+        ("RunClaimed", {"attempt": 1, "laneRunning": 2, "laneWidth": 8}, "attempt 1, lane 3/8"),
+        ("RunClaimed", {"attempt": 2, "laneRunning": 0, "laneWidth": 0}, "attempt 2"),
+        ("RunEnded", {"outcome": "timeout", "reason": "timeout"}, "timeout"),
+        ("StopRequested", {"by": "admin", "byRequester": False, "reason": None}, "by admin"),
         (
             "RunEnded",
             {

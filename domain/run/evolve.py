@@ -1,0 +1,208 @@
+"""How events change a run. It only grows; it judges nothing."""
+
+from datetime import datetime, timedelta
+from typing import assert_never
+
+from domain.refusals import CorruptHistory
+from domain.run.events import (
+    AgentOverridden,
+    AnnouncementAcknowledged,
+    DescendantsSettled,
+    PreparationResumed,
+    PreparationStarted,
+    RunAnnounced,
+    RunArchived,
+    RunClaimed,
+    RunEnded,
+    RunEvent,
+    RunQueued,
+    RunStarted,
+    ScriptsResolved,
+    SessionCreated,
+    SpawnRefused,
+    SpawnRequested,
+    StopRequested,
+)
+from domain.run.lifecycle import next_stage
+from domain.run.state import Inbox, Refusal, Run
+from domain.stamp import Stamp
+
+
+def born(event: SpawnRequested, stamp: Stamp) -> Run:
+    """The run as it is after its first event."""
+    return Run(
+        stage="requested",
+        version=stamp.version,
+        last_event_id=stamp.event_id,
+        run_id=event.run_id,
+        session_id=event.session_id,
+        created_position=stamp.position,
+        created_at=stamp.recorded_at,
+        requester=event.requester,
+        requested_agent_id=event.requested_agent_id,
+        agent_id=event.requested_agent_id,
+        label=event.label,
+        task=event.task,
+        preamble=event.preamble,
+        options=event.options,
+        config_revision=event.config_revision,
+        holder=event.holder,
+        epoch=stamp.version,
+        depth=event.requester.depth + 1,
+    )
+
+
+def evolve(run: Run | None, event: RunEvent, stamp: Stamp) -> Run:
+    """The run after `event`. `CorruptHistory` when the lifecycle has no such step."""
+    stage = next_stage(run.stage if run else "unborn", event)
+    if run is None:
+        assert isinstance(event, SpawnRequested)
+        return born(event, stamp)
+    return run.model_copy(
+        update={
+            "stage": stage,
+            "version": stamp.version,
+            "last_event_id": stamp.event_id,
+            **_changes(run, event, stamp),
+        }
+    )
+
+
+def _changes(run: Run, event: RunEvent, stamp: Stamp) -> dict[str, object]:
+    match event:
+        case SpawnRequested() | ScriptsResolved():
+            return {}
+        case PreparationResumed():
+            return {"holder": event.holder, "attempt": event.attempt, "epoch": stamp.version}
+        case AgentOverridden():
+            return {"agent_id": event.to_agent_id, "overridden": True}
+        case PreparationStarted():
+            return {"child_session_key": event.child_session_key}
+        case SessionCreated():
+            return {
+                "child_session_key": event.child_session_key,
+                "agent_id": event.agent_id,
+                "depth": event.depth,
+                "role": event.role,
+                "control_scope": event.control_scope,
+                "plan": event.plan,
+                "warnings": event.warnings,
+            }
+        case RunQueued():
+            return {
+                "holder": None,
+                "lane": event.lane,
+                "lane_depth": event.lane_depth,
+                "queued_position": stamp.position,
+            }
+        case RunClaimed():
+            return {"holder": event.holder, "attempt": event.attempt, "epoch": stamp.version}
+        case RunStarted():
+            return {
+                "started_at": stamp.recorded_at,
+                "system_prompt": event.system_prompt,
+                "message": event.message,
+            }
+        case StopRequested():
+            return {
+                "stop_requested_by": event.by,
+                "stop_by_requester": event.by_requester,
+                "stop_reason": event.reason,
+            }
+        case RunEnded():
+            return _ended(run, event, stamp)
+        case DescendantsSettled():
+            return {"pending_descendants": 0}
+        case RunAnnounced():
+            return _announced(run, event, stamp)
+        case AnnouncementAcknowledged():
+            if run.inbox is None:
+                raise CorruptHistory("an announcement was acknowledged that was never made")
+            return {"inbox": run.inbox.model_copy(update={"acknowledged_at": stamp.recorded_at})}
+        case RunArchived():
+            return {"archived_at": stamp.recorded_at, "transcript_path": event.transcript_path}
+        case SpawnRefused():
+            return _refused(event, stamp)
+        case _:
+            assert_never(event)
+
+
+def _ended(run: Run, event: RunEnded, stamp: Stamp) -> dict[str, object]:
+    changes: dict[str, object] = {
+        "holder": None,
+        "outcome": event.outcome,
+        "end_reason": event.reason,
+        "ended_at": stamp.recorded_at,
+        "runtime_ms": _runtime_ms(run, stamp),
+        "result": event.result,
+        "error": event.error,
+        "usage": event.usage,
+        "transcript": event.transcript,
+        "transcript_path": event.transcript.path if event.transcript else None,
+        "pending_descendants": event.pending_descendants,
+    }
+    if event.stopped_by is not None:
+        changes["stop_requested_by"] = event.stopped_by
+        changes["stop_by_requester"] = event.stopped_by_requester
+    return changes
+
+
+def _runtime_ms(run: Run, stamp: Stamp) -> int | None:
+    if run.started_at is None:
+        return None
+    return (stamp.recorded_at - run.started_at) // timedelta(milliseconds=1)
+
+
+def _announced(run: Run, event: RunAnnounced, stamp: Stamp) -> dict[str, object]:
+    return {
+        "announced_at": stamp.recorded_at,
+        "archive_at": archive_due(run, stamp.recorded_at),
+        "inbox": Inbox(
+            disposition=event.disposition,
+            reason=event.reason,
+            status=event.status,
+            text=event.text,
+            dedupe_key=event.dedupe_key,
+            position=stamp.position,
+            created_at=stamp.recorded_at,
+        ),
+    }
+
+
+def archive_due(run: Run, announced_at: datetime) -> datetime | None:
+    """When an announced run is archived: at once for `cleanup: "delete"`, else a configured time
+    after its end and never before it is announced; None when archiving is switched off.
+
+    A session that lives on (mode `session`) is archived at once when it was stopped, else not."""
+    if run.options.mode == "session":
+        return announced_at if run.outcome == "stopped" else None
+    if run.cleanup == "delete":
+        return announced_at
+    if run.plan is None or run.plan.archive_after_minutes == 0 or run.ended_at is None:
+        return None
+    due = run.ended_at + timedelta(minutes=run.plan.archive_after_minutes)
+    return max(due, announced_at)
+
+
+def _refused(event: SpawnRefused, stamp: Stamp) -> dict[str, object]:
+    inbox = None
+    if event.announcement is not None:
+        inbox = Inbox(
+            disposition="inbox",
+            status="error",
+            text=event.announcement,
+            dedupe_key=event.dedupe_key or "",
+            position=stamp.position,
+            created_at=stamp.recorded_at,
+        )
+    return {
+        "holder": None,
+        "refusal": Refusal(
+            rule=event.rule,
+            status=event.status,
+            step=event.step,
+            text=event.text,
+            inputs=event.inputs,
+        ),
+        "inbox": inbox,
+    }

@@ -1,0 +1,87 @@
+"""Decisions while a spawn is prepared."""
+
+from domain.refusals import WrongStage
+from domain.run.commands import (
+    CreateSession,
+    RefuseSpawn,
+    ResolveScripts,
+    ResumePreparation,
+)
+from domain.run.dedupe import dedupe_key
+from domain.run.events import (
+    AgentOverridden,
+    PreparationResumed,
+    RunEvent,
+    RunQueued,
+    ScriptsResolved,
+    SessionCreated,
+    SpawnRefused,
+)
+from domain.run.holding import must_hold
+from domain.run.state import Run
+
+
+def resume(run: Run, command: ResumePreparation) -> tuple[RunEvent, ...]:
+    """Another holder goes on."""
+    must_hold(run, command.lost_epoch)
+    return (
+        PreparationResumed(holder=command.holder, attempt=run.attempt + 1, reason=command.reason),
+    )
+
+
+def scripts(run: Run, command: ResolveScripts) -> tuple[RunEvent, ...]:
+    """What the scripts did, and the override when another agent won."""
+    must_hold(run, command.epoch)
+    resolved = ScriptsResolved(receipts=command.receipts, candidates=command.candidates)
+    if command.override_to is None or command.override_to == run.agent_id:
+        return (resolved,)
+    if run.agent_id is None:
+        raise WrongStage("override the agent", "without an agent")
+    return (
+        resolved,
+        AgentOverridden(
+            from_agent_id=run.agent_id,
+            to_agent_id=command.override_to,
+            candidates=command.candidates,
+        ),
+    )
+
+
+def create(run: Run, command: CreateSession) -> tuple[RunEvent, ...]:
+    """The child exists; with nothing to wait for it is queued at once."""
+    must_hold(run, command.epoch)
+    if run.child_session_key is None or run.agent_id is None:
+        raise WrongStage("create the session", "not prepared")
+    return (
+        SessionCreated(
+            child_session_key=run.child_session_key,
+            session_id=run.session_id,
+            agent_id=run.agent_id,
+            depth=command.depth,
+            max_depth=command.max_depth,
+            role=command.role,
+            control_scope=command.control_scope,
+            plan=command.plan,
+            ingredients=command.ingredients,
+            warnings=command.warnings,
+            note=command.note,
+        ),
+        RunQueued(lane=command.lane, lane_depth=command.depth),
+    )
+
+
+def refuse(run: Run, command: RefuseSpawn) -> tuple[RunEvent, ...]:
+    """The spawn is not to be."""
+    if command.epoch is not None:
+        must_hold(run, command.epoch)
+    return (
+        SpawnRefused(
+            rule=command.rule,
+            status=command.status,
+            step=command.step,
+            text=command.text,
+            inputs=command.inputs,
+            announcement=command.announcement,
+            dedupe_key=dedupe_key(run) if command.announcement else None,
+        ),
+    )

@@ -1,0 +1,207 @@
+"""What every caller of the log relies on: one order, one append, and nobody else's troubles."""
+
+import asyncio
+from datetime import UTC, datetime, timedelta
+from itertools import pairwise
+from typing import Any
+from uuid import UUID
+
+import pytest
+
+from application.ports.event_log import Decision, LogUnavailable, Submission, World
+from domain.refusals import CorruptHistory, Rejected
+from domain.stream import run_stream, session_stream
+from infrastructure.outbound.log import writer
+from tests.support import run_commands as ask
+from tests.support import run_histories as past
+from tests.support.logged_family import LoggedFamily
+from tests.support.running_log import RunningLog, running_on
+from tests.support.storytelling import ROOT, run_id
+from tests.support.submissions import (
+    SeenBefore,
+    at_once,
+    failing_with,
+    key,
+    observe,
+    observing,
+    recording,
+    seen,
+    submission,
+)
+
+PLACES = 20
+CALLERS = 64
+
+
+async def test_an_empty_log_is_at_position_zero(running: RunningLog) -> None:
+    assert await running.log.head() == 0
+    assert await running.log.read(limit=10) == []
+    assert isinstance(running.log.log_id, UUID)
+
+
+async def test_positions_have_no_gaps_whatever_is_turned_down_in_between(
+    running: RunningLog,
+) -> None:
+    await observe(running.log, ["known"])
+    asked: list[Submission[Any]] = []
+    for number in range(10):
+        asked += [observing(key(number)), observing(key("known")), failing_with(KeyError(number))]
+    answers = await at_once(running.log, *asked)
+    assert await running.commits() == 2, "the commands were not decided as one batch"
+    recorded = [one for one in answers if not isinstance(one, BaseException)]
+    assert [one.position for one in recorded] == list(range(2, 12))
+    assert len(await running.events()) == 11
+
+
+async def test_a_rejection_or_a_failure_hurts_only_its_own_caller(running: RunningLog) -> None:
+    await observe(running.log, ["known"])
+    troubles: list[BaseException] = [Rejected("no"), KeyError("broken"), ZeroDivisionError()]
+    answers = await at_once(
+        running.log,
+        observing(key(1)),
+        *map(failing_with, troubles),
+        observing(key("known")),
+        observing(key(2)),
+    )
+    assert answers[1:4] == troubles
+    assert isinstance(answers[4], SeenBefore)
+    assert [answers[0].result, answers[5].result] == [(key(1),), (key(2),)]
+
+
+async def test_the_streams_of_one_decision_land_in_one_append(
+    running: RunningLog, family: LoggedFamily
+) -> None:
+    await family.queue("scout")
+    await family.tell("scout", ask.claim())
+    await family.start("scout")
+    appended = await family.tell("scout", ask.end(family.run("scout").epoch))
+    last = [one.envelope for one in (await running.events())[-2:]]
+    assert [one.stream for one in last] == [run_stream(family.id("scout")), session_stream(ROOT)]
+    assert {one.append_last for one in last} == {appended.position}
+    assert len({one.command_id for one in last}) == 1
+    assert [one.version for one in last] == [8, 3]
+
+
+async def test_an_append_of_which_one_event_does_not_fit_lands_in_no_stream(
+    running: RunningLog,
+) -> None:
+    archived = (run_stream(run_id(1)), past.archived())
+    with pytest.raises(CorruptHistory, match="cannot follow stage unborn"):
+        await running.log.submit(recording(seen(key(1)), archived))
+    assert await running.events() == []
+    assert await running.ask("SELECT 1 FROM sessions") == []
+
+
+async def test_an_event_that_does_not_fit_hurts_only_its_own_caller(running: RunningLog) -> None:
+    misfit = recording((run_stream(run_id(1)), past.archived()))
+    answers = await at_once(running.log, observing(key(1)), misfit, observing(key(2)))
+    assert isinstance(answers[1], CorruptHistory)
+    assert await running.types() == ["SessionObserved", "SessionObserved"]
+
+
+async def test_a_decision_sees_what_earlier_ones_of_its_batch_recorded(
+    running: RunningLog,
+) -> None:
+    def next_one(world: World) -> Decision[int]:
+        number = sum(key(one) in world.sessions for one in range(10))
+        return Decision(number, [seen(key(number))])
+
+    streams = [session_stream(key(one)) for one in range(10)]
+    asked = [submission(next_one, *streams) for _ in range(10)]
+    answers = await at_once(running.log, *asked)
+    assert [one.result for one in answers] == list(range(10))
+    assert await running.commits() == 1
+
+
+async def test_an_answer_shows_the_state_after_its_own_append_and_no_later_one(
+    running: RunningLog, family: LoggedFamily
+) -> None:
+    await family.begin("scout")
+    stopped, ended = await asyncio.gather(
+        family.tell("scout", ask.stop()), family.tell("scout", ask.end(family.run("scout").epoch))
+    )
+    assert await running.commits() == 5, "the two commands were not decided as one batch"
+    assert stopped.runs[family.id("scout")].stage == "started"
+    assert ended.runs[family.id("scout")].stage == "ended"
+    assert stopped.runs[family.id("scout")].version == 8
+    assert stopped.sessions[ROOT].version == 2
+    assert (stopped.position, ended.position) == (ended.position - 2, await running.log.head())
+
+
+@pytest.mark.parametrize("processes", [1, 2])
+async def test_sixty_four_spawns_at_once_fill_exactly_the_places_there_are(
+    running: RunningLog, processes: int
+) -> None:
+    async with running_on(running.url) as other:
+        logs = [running.log, other.log][:processes]
+        families = [
+            LoggedFamily(log, first=1 + 1000 * number, max_children=PLACES)
+            for number, log in enumerate(logs)
+        ]
+        answers = await asyncio.gather(
+            *(families[one % processes].spawn(f"child {one}") for one in range(CALLERS))
+        )
+    refusals = [one.result.refusal for one in answers if one.result.refusal is not None]
+    assert {one.rule for one in refusals} == {"active_children"}
+    assert len(refusals) == CALLERS - PLACES
+    types = await running.types()
+    assert (types.count("ChildAdmitted"), types.count("SpawnRefused")) == (
+        PLACES,
+        CALLERS - PLACES,
+    )
+    session = answers[0].sessions[ROOT]
+    assert session.active_children <= PLACES
+    counted = [one.event for one in await running.events() if one.envelope.type == "ChildAdmitted"]
+    assert [getattr(one, "active_children", None) for one in counted] == list(range(PLACES))
+
+
+async def test_the_time_of_recording_never_runs_backwards(running: RunningLog) -> None:
+    await observe(running.log, range(3))
+    ahead = datetime.now(UTC) + timedelta(hours=1)
+    await running.ask("UPDATE log_head SET recorded_at = %s", ahead)
+    await observe(running.log, range(3, 6))
+    events = [one.envelope for one in await running.events()]
+    assert all(one.recorded_at <= two.recorded_at for one, two in pairwise(events))
+    assert [one.recorded_at for one in events[3:]] == [ahead] * 3
+    assert all(one.occurred_at < ahead for one in events)
+
+
+async def test_a_decision_to_record_nothing_leaves_no_trace(running: RunningLog) -> None:
+    await observe(running.log, ["known"])
+    appended = await running.log.submit(
+        submission(lambda world: Decision(len(world.sessions)), session_stream(key("known")))
+    )
+    assert (appended.result, appended.position) == (1, 1)
+    assert appended.sessions[key("known")].version == 1
+    assert await running.commits() == 1
+
+
+async def test_a_caller_that_gives_up_does_not_undo_what_it_asked(running: RunningLog) -> None:
+    tasks = [asyncio.create_task(running.log.submit(observing(key(one)))) for one in range(3)]
+    await asyncio.sleep(0)
+    tasks[1].cancel()
+    answers = await asyncio.gather(*tasks, return_exceptions=True)
+    assert [isinstance(one, asyncio.CancelledError) for one in answers] == [False, True, False]
+    assert len(await running.events()) == 3
+
+
+async def test_what_was_submitted_is_written_before_a_log_is_closed(database_url: str) -> None:
+    async with running_on(database_url) as running:
+        asked: list[asyncio.Task[Any]] = [
+            asyncio.create_task(running.log.submit(observing(key(one)))) for one in range(200)
+        ]
+        await asyncio.sleep(0)
+        await running.log.close()
+        assert all(one.done() for one in asked)
+        assert len(await running.events()) == len(await asyncio.gather(*asked)) == 200
+        with pytest.raises(LogUnavailable, match="is stopping"):
+            await running.log.submit(observing(key("late")))
+
+
+async def test_a_log_that_is_asked_too_much_turns_callers_away(
+    running: RunningLog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(writer, "QUEUE_SUBMISSIONS_MAX", 5)
+    answers = await at_once(running.log, *(observing(key(one)) for one in range(8)))
+    assert [isinstance(one, LogUnavailable) for one in answers] == [False] * 5 + [True] * 3
+    assert len(await running.events()) == 5

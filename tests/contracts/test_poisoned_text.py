@@ -1,0 +1,103 @@
+"""What no database takes hurts only the caller who brought it, and holds up nobody."""
+
+import time
+from typing import Any
+from uuid import UUID
+
+import pytest
+from uuid_utils.compat import uuid7
+
+from application.ports.event_log import (
+    Answer,
+    Content,
+    ContentKey,
+    Decision,
+    LogUnavailable,
+    Reservation,
+    Submission,
+)
+from domain.content import ContentRef
+from domain.stream import run_stream
+from tests.support.logged_family import LoggedFamily
+from tests.support.running_log import RunningLog
+from tests.support.storytelling import requested, run_id
+from tests.support.submissions import at_once, key, observing, recording, seen, submission
+
+SECONDS_MAX = 3.0
+
+
+def _run(**changes: Any) -> Submission[None]:
+    return recording((run_stream(run_id(1)), requested(**changes)))
+
+
+def _beside(**changes: Any) -> Submission[None]:
+    return submission(lambda _: Decision(None, [seen(key("poisoned"))], **changes))
+
+
+def _content(text: str, *, size: int = 1, content_id: UUID | None = None) -> Content:
+    ref = ContentRef(id=content_id or uuid7(), bytes=size, hmac="0" * 64)
+    return Content(ref, run_id(1), "task", text)
+
+
+def _reserving(answer: Answer, name: str = "key") -> Submission[None]:
+    reservation = Reservation("admin", "POST", "/v1/spawns", name, b"body")
+    return submission(
+        lambda _: Decision(None, [seen(key("poisoned"))], answer=answer), reservation=reservation
+    )
+
+
+TWICE = uuid7()
+POISONS = {
+    "a NUL in a column": _run(label="a\0b"),
+    "a NUL in a state": _run(holder="a\0b", config_revision=3),
+    "a NUL in the key of a stream": observing("agent:main:a\0b"),
+    "a NUL in a content": _beside(contents=[_content("a\0b")]),
+    "a NUL in an idempotency key": _reserving(Answer("accepted", {}), "a\0b"),
+    "a lone surrogate in a column": _run(label="a\ud800b"),
+    "a lone surrogate in the key of a stream": observing("agent:main:a\ud800b"),
+    "a lone surrogate in a content": _beside(contents=[_content("a\ud800b")]),
+    "a lone surrogate in an answer": _reserving(Answer("accepted", {"label": "a\ud800b"})),
+    "a key too long for an index": observing("agent:main:" + _content(str(TWICE)).text * 900),
+    "a number too great for its column": _beside(contents=[_content("x", size=2**40)]),
+    "an answer that is no JSON": _reserving(Answer("accepted", {"what": object()})),
+    "a content kept twice": _beside(contents=[_content("x", content_id=TWICE)] * 2),
+    "a key that is no key": _beside(keys=[ContentKey(run_id(1), "text")]),  # type: ignore[arg-type]
+}
+
+
+@pytest.mark.parametrize("poison", POISONS)
+async def test_poison_hurts_only_its_own_caller(running: RunningLog, poison: str) -> None:
+    began = time.monotonic()
+    healthy = [observing(key(number)) for number in range(6)]
+    answers = await at_once(running.log, *healthy[:3], POISONS[poison], *healthy[3:])
+    poisoned = answers.pop(3)
+    assert isinstance(poisoned, Exception)
+    assert not isinstance(poisoned, LogUnavailable), "asking again would not help"
+    assert [one.result for one in answers] == [(key(number),) for number in range(6)]
+    assert sorted(one.position for one in answers) == list(range(1, 7))
+    assert len(await running.events()) == 6
+    assert time.monotonic() - began < SECONDS_MAX
+
+
+async def test_poison_alone_in_its_batch_leaves_the_writer_fit(
+    running: RunningLog, family: LoggedFamily
+) -> None:
+    for poison in POISONS.values():
+        (answer,) = await at_once(running.log, poison)
+        assert isinstance(answer, Exception)
+    await family.begin("scout")
+    assert [one.version for one in family.runs.values()] == [7]
+    assert await running.ask("SELECT 1 FROM contents WHERE body = 'x'") == []
+    assert await running.ask("SELECT 1 FROM idempotency") == []
+
+
+async def test_text_of_any_other_kind_is_kept_as_it_is(
+    running: RunningLog, family: LoggedFamily
+) -> None:
+    odd = "\x01\x1b[31m‮ \u2028 👩‍👩‍👧 %s %(x)s {} '; DROP TABLE events; -- \\x00 \\u0000 \ufffd"
+    await family.spawn("odd", label=odd, task=odd)
+    (label, state), *_ = await running.ask("SELECT label, state->>'label' FROM runs")
+    assert (label, state) == (odd, odd)
+    assert await running.ask("SELECT body FROM contents WHERE kind = 'task'") == [(odd,)]
+    recorded = (await running.events())[1].event
+    assert getattr(recorded, "label", None) == odd

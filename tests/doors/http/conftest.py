@@ -1,0 +1,23 @@
+"""One server for all tests of the HTTP door; what it wrote is looked through at the end."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.support.http_house import House, open_house
+
+
+@pytest.fixture(scope="session")
+def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
+    """The server. Each test spawns for a session of its own, so that none sees another's runs."""
+    folder: Path = tmp_path_factory.mktemp("door")
+    folder.chmod(0o755)
+    house = open_house(folder)
+    with house.server:
+        yield house
+    log = house.server.log()
+    assert "Traceback" not in log
+    assert " ERROR " not in log
+    for name, secret in house.secrets.items():
+        assert secret not in log, f"the {name} token stands in the log"

@@ -1,0 +1,270 @@
+"""Bodies that cannot be taken: a clear problem, and nothing of them on record."""
+
+import json
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from tests.support.http_house import House
+from tests.support.http_problems import pointers_of, problem_of
+from tests.support.http_wire import exchange, head
+
+pytestmark = pytest.mark.slow
+
+MIB = 1024 * 1024
+
+
+def body(requester: str, **more: Any) -> dict[str, Any]:
+    return {"requester": {"sessionKey": requester}, "task": "hello", **more}
+
+
+@pytest.fixture
+def requester(house: House) -> Iterator[str]:
+    """A session for which nothing may be recorded."""
+    key = house.session("bad-body")
+    yield key
+    assert house.runs(key) == []
+    assert house.http.get(f"/v1/sessions/{key}").status_code == 404
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "{",
+        "[1, 2",
+        "{'task': 'x'}",
+        '{"task": tru}',
+        "\ufeff{}",
+        '{"task": "x"} and',
+        "NaN",
+        "1e999",
+    ],
+)
+def test_a_body_that_is_not_json_is_malformed(house: House, requester: str, text: str) -> None:
+    problem_of(house.post(text.encode()), 400, "malformed_json")
+
+
+def test_a_body_that_is_not_utf_8_is_malformed(house: House, requester: str) -> None:
+    made = json.dumps(body(requester, task="MARK")).encode()
+    for raw in (b"\xff\xfe", b"\xc3\x28", b"\xed\xa0\x80", b"\xf4\x90\x80\x80", b"\xc0\x80"):
+        problem_of(house.post(made.replace(b"MARK", raw)), 400, "malformed_json")
+
+
+@pytest.mark.parametrize("escaped", ["\\ud800", "\\udc00 x", "x\\ud83d\\ud83d", "\\ude00\\ud83d"])
+def test_half_a_character_is_malformed(house: House, requester: str, escaped: str) -> None:
+    for made in (body(requester, task="MARK"), body(requester, MARK=1)):
+        text = json.dumps(made).replace("MARK", escaped)
+        problem_of(house.post(text.encode()), 400, "malformed_json")
+
+
+def test_a_nul_is_malformed_wherever_it_stands(house: House, requester: str) -> None:
+    for made, pointer in (
+        (body(requester, task="a\0b"), "/task"),
+        (body(f"{requester}\0"), "/requester/sessionKey"),
+        (body(requester, attachments=[{"name": ["\0"]}]), "/attachments/0/name/0"),
+    ):
+        answer = house.post(json.dumps(made).encode())
+        assert pointers_of(problem_of(answer, 400, "malformed_json")) == [pointer]
+    answer = house.post(json.dumps(body(requester, **{"a\0": 1})).encode())
+    problem_of(answer, 400, "malformed_json")
+
+
+def test_a_body_that_is_nested_too_deep_is_malformed(house: House, requester: str) -> None:
+    for depth in (101, 2_000, 200_000):
+        nested = "[" * depth + "]" * depth
+        text = json.dumps(body(requester, sharedContext={"x": "MARK"})).replace('"MARK"', nested)
+        problem_of(house.post(text.encode()), 400, "malformed_json")
+
+
+def test_a_body_of_countless_values_is_refused_at_once(house: House, requester: str) -> None:
+    text = json.dumps(body(requester, attachments="MARK")).replace(
+        '"MARK"', "[" + "[]," * 4_000_000 + "[]]"
+    )
+    began = time.monotonic()
+    problem_of(house.post(text.encode()), 400, "malformed_json")
+    assert time.monotonic() - began < 5
+
+
+def test_every_fault_of_a_body_is_named_with_its_place(house: House, requester: str) -> None:
+    made = body(requester, cleanup="burn", thred=True, label=7, attachAs={"mountpath": "x"})
+    made["requester"]["sessionkey"] = "x"
+    problem = problem_of(house.post(json.dumps(made).encode()), 422, "invalid_request")
+    assert sorted(pointers_of(problem)) == [
+        "/attachAs/mountpath",
+        "/cleanup",
+        "/label",
+        "/requester/sessionkey",
+        "/thred",
+    ]
+    assert {"pointer": "/thred", "detail": "unknown key"} in problem["errors"]
+    assert any("'delete' or 'keep'" in error["detail"] for error in problem["errors"])
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("task", 1),
+        ("task", None),
+        ("task", {"text": "x"}),
+        ("task", ""),
+        ("task", " \n\t "),
+        ("label", ["x"]),
+        ("label", "two\nlines"),
+        ("label", "x" * 201),
+        ("agentId", 3),
+        ("agentId", "x" * 5_000),
+        ("model", "m" * 300),
+        ("runTimeoutSeconds", "5"),
+        ("runTimeoutSeconds", True),
+        ("runTimeoutSeconds", -1),
+        ("thread", "no"),
+        ("thread", 0),
+        ("mode", "RUN"),
+        ("mode", "batch"),
+        ("cleanup", "Keep"),
+        ("sandbox", "never"),
+        ("context", "shared"),
+        ("lightContext", 1),
+        ("expectsCompletionMessage", None),
+        ("attachments", {}),
+        ("attachments", ["x"]),
+        ("attachAs", "here"),
+        ("sharedContext", []),
+        ("sharedContextScope", "world"),
+        ("contextPreamble", 1),
+        ("parallel", "yes"),
+        ("dependsOn", "researcher"),
+    ],
+)
+def test_a_wrong_value_is_invalid(house: House, requester: str, field: str, value: object) -> None:
+    made = json.dumps(body(requester) | {field: value}).encode()
+    problem = problem_of(house.post(made), 422, "invalid_request")
+    assert all(pointer.startswith(f"/{field}") for pointer in pointers_of(problem)), problem
+    assert pointers_of(problem)
+
+
+@pytest.mark.parametrize(
+    "key", ["", "   ", "agent:", "agent:main", "agent:a b:x", "agent:main:\x07", "x" * 513, ":"]
+)
+def test_a_text_that_is_no_session_key_is_invalid(house: House, key: str) -> None:
+    problem = problem_of(house.spawn(key), 422, "invalid_request")
+    assert pointers_of(problem) == ["/requester/sessionKey"]
+
+
+@pytest.mark.parametrize("text", ["", "{}", "[]", "null", '"x"', "7", "[{}]"])
+def test_what_is_required_must_be_there(house: House, text: str) -> None:
+    problem_of(house.post(text.encode()), 422, "invalid_request")
+
+
+@pytest.mark.parametrize(
+    "content_type",
+    ["text/plain", "application/x-www-form-urlencoded", "application/jsonp", "text/json", ""],
+)
+def test_only_json_is_taken(house: House, requester: str, content_type: str) -> None:
+    made = json.dumps(body(requester)).encode()
+    problem_of(house.post(made, Content_Type=content_type), 415, "not_json")
+
+
+@pytest.mark.parametrize("content_type", ["Application/JSON", "application/json; charset=utf-8"])
+def test_json_is_json_in_every_spelling(house: House, content_type: str) -> None:
+    made = json.dumps(body(house.session())).encode()
+    assert house.post(made, Content_Type=content_type).status_code == 201
+
+
+def test_numbers_beyond_all_measure_do_no_harm(house: House) -> None:
+    for number in ("1e308", "1e18", "9007199254740993", "0.4"):
+        text = json.dumps(body(house.session(), runTimeoutSeconds="MARK"))
+        answer = house.post(text.replace('"MARK"', number).encode())
+        assert answer.status_code == 201, answer.text
+        assert house.server.run(answer.json()["runId"], "ended")["outcome"] == "success"
+
+
+def test_a_number_that_json_cannot_hold_is_malformed(house: House, requester: str) -> None:
+    for number in ("1e999", "-1e999", "NaN", "Infinity", "01", "1."):
+        text = json.dumps(body(requester, runTimeoutSeconds="MARK"))
+        problem_of(house.post(text.replace('"MARK"', number).encode()), 400, "malformed_json")
+
+
+def test_an_address_that_is_a_whole_number_may_be_large_but_not_endless(house: House) -> None:
+    session = house.session()
+    for number, status in (("18446744073709551615", 201), ("9" * 400, 422)):
+        made = {"requester": {"sessionKey": session, "threadId": "MARK"}, "task": "x"}
+        answer = house.post(json.dumps(made).replace('"MARK"', number).encode())
+        assert answer.status_code in (status, 400), answer.text
+    assert len(house.runs(session)) == 1
+
+
+def test_a_task_of_two_mebibytes_runs(house: House) -> None:
+    task = "ä" * MIB
+    run = house.ended(house.session(), task=task)
+    assert run["outcome"] == "success"
+    assert run["task"] == task
+    assert task in house.http.get(f"/v1/runs/{run['runId']}/prompt").json()["message"]
+
+
+def test_a_task_of_nine_mebibytes_is_too_large(house: House, requester: str) -> None:
+    made = json.dumps(body(requester, task="x" * 9 * MIB)).encode()
+    problem_of(house.post(made), 413, "too_large")
+
+
+def test_a_body_of_twenty_mebibytes_is_too_large(house: House, requester: str) -> None:
+    made = json.dumps(body(requester, task="x" * 20 * MIB)).encode()
+    problem_of(house.post(made), 413, "too_large")
+
+
+def test_a_body_without_a_length_is_counted_as_it_comes(house: House, requester: str) -> None:
+    made = json.dumps(body(requester, task="x" * 20 * MIB)).encode()
+    chunks = (made[start : start + MIB] for start in range(0, len(made), MIB))
+    answer = house.http.post(
+        "/v1/spawns", content=chunks, headers={"Content-Type": "application/json"}
+    )
+    problem_of(answer, 413, "too_large")
+    assert house.http.get("/healthz").status_code == 200
+
+
+def test_a_length_that_is_declared_is_believed_before_the_body_comes(
+    house: House, requester: str
+) -> None:
+    headers = {
+        "Host": "127.0.0.1",
+        "Authorization": f"Bearer {house.server.token}",
+        "Content-Type": "application/json",
+        "Content-Length": str(20 * MIB),
+    }
+    problem_of(exchange(house.server.url, head("POST", "/v1/spawns", headers)), 413, "too_large")
+
+
+def test_a_caller_that_leaves_in_the_middle_of_its_body_leaves_no_error(
+    house: House, requester: str
+) -> None:
+    made = json.dumps(body(requester)).encode()
+    headers = {
+        "Host": "127.0.0.1",
+        "Authorization": f"Bearer {house.server.token}",
+        "Content-Type": "application/json",
+        "Content-Length": str(len(made) + 1),
+    }
+    authority_before = house.server.log()
+    from tests.support.http_wire import Authority
+
+    with Authority.of(house.server.url).connect() as connection:
+        connection.sendall(head("POST", "/v1/spawns", headers) + made)
+    assert house.http.get("/healthz").status_code == 200
+    assert house.server.log() == authority_before
+
+
+def test_the_bodies_of_other_commands_are_as_strict(house: House) -> None:
+    run = house.ended(house.session())
+    stop = f"/v1/runs/{run['runId']}/stop"
+    ack = f"/v1/sessions/{run['requesterSessionKey']}/announcements/{run['runId']}/ack"
+    problem = problem_of(house.http.post(stop, json={"resaon": "x"}), 422, "invalid_request")
+    assert pointers_of(problem) == ["/resaon"]
+    problem_of(house.http.post(stop, json={"reason": "x" * 2001}), 422, "invalid_request")
+    problem_of(house.http.post(stop, json=[]), 422, "invalid_request")
+    problem_of(house.http.post(ack, json={"by": "me"}), 422, "invalid_request")
+    problem_of(house.http.post(ack, content=b"{"), 415, "not_json")
+    headers = {"Content-Type": "application/json"}
+    problem_of(house.http.post(ack, content=b"{", headers=headers), 400, "malformed_json")
+    assert house.server.run(run["runId"])["version"] == run["version"]

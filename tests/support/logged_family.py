@@ -1,0 +1,223 @@
+"""A family that lives in a real log: what `FamilyLog` is in memory."""
+
+from collections.abc import Mapping
+from typing import Any
+from uuid import UUID
+
+from uuid_utils.compat import uuid7
+
+from application.envelope import SYSTEM, Actor, Provenance
+from application.keeping import Keeper
+from application.ports.event_log import (
+    Answer,
+    Appended,
+    ContentKey,
+    Decision,
+    EventLog,
+    LaneQuery,
+    Reservation,
+    Submission,
+    World,
+)
+from application.work import provenance_of
+from domain.family_decisions import Family, decide_in_turn, streams_of
+from domain.run.commands import RunCommand
+from domain.run.state import Run
+from domain.session.state import Session
+from domain.spawn_decision import SpawnAnswered, request_spawn
+from domain.stream import run_stream, session_stream
+from tests.support import run_commands as ask
+from tests.support.family_log import child_key, policy, spawn_request
+from tests.support.storytelling import ROOT, run_id
+
+LANE = "subagent"
+
+
+class LoggedFamily:
+    """Runs are called by names that the test gives; `main` is the root session.
+
+    `first` is the number of the first run's id, so that several families fit into one log.
+    """
+
+    def __init__(
+        self, log: EventLog, *, root: str = ROOT, first: int = 1, **policy_changes: Any
+    ) -> None:
+        self.log = log
+        self.root = root
+        self.policy = policy(**policy_changes)
+        self.runs: dict[UUID, Run] = {}
+        self.sessions: dict[str, Session] = {}
+        self._ids: dict[str, UUID] = {}
+        self._next = first
+
+    def id(self, name: str) -> UUID:
+        """The id of the run of this name."""
+        return self._ids[name]
+
+    def run(self, name: str) -> Run:
+        """The run of this name, as it was after its last append."""
+        return self.runs[self._ids[name]]
+
+    def key(self, name: str) -> str:
+        """The session key that belongs to a name."""
+        return self.root if name == "main" else child_key(self._ids[name])
+
+    def session_id(self, name: str) -> UUID:
+        """The id of the session of this run."""
+        return run_id(100_000 + self._ids[name].int % 2**32)
+
+    async def spawn(
+        self,
+        name: str,
+        by: str = "main",
+        *,
+        actor: Actor = SYSTEM,
+        traceparent: str | None = None,
+        reservation: Reservation | None = None,
+        answer: Answer | None = None,
+        **changes: Any,
+    ) -> Appended[SpawnAnswered]:
+        """A session asks for a child; its contents are kept under a key of the child's own."""
+        self._ids[name] = run_id(self._next)
+        self._next += 1
+        asker = self.key(by)
+        parent = self._ids.get(by)
+        request = spawn_request(
+            run_id=self.id(name),
+            session_id=self.session_id(name),
+            requester_key=asker,
+            **changes,
+        )
+        key = content_key_of(request.session_id)
+
+        def decide(world: World) -> Decision[SpawnAnswered]:
+            keeper = Keeper(request.session_id, key, uuid7)
+            answered = request_spawn(world.sessions, world.runs, request, self.policy, keeper.keep)
+            keys = (ContentKey(request.session_id, key),)
+            return Decision(
+                answered,
+                answered.changes,
+                keeper.kept,
+                keys,
+                answer=answer,
+                reserve_run=request.run_id,
+            )
+
+        streams = [run_stream(request.run_id), session_stream(asker)]
+        if parent is not None:
+            streams.append(run_stream(parent))
+        return self._heard(
+            await self.log.submit(
+                Submission(
+                    command_id=uuid7(),
+                    streams=tuple(streams),
+                    decide=decide,
+                    provenance=Provenance(
+                        actor=actor,
+                        correlation=self.root,
+                        run_id=request.run_id,
+                        traceparent=traceparent,
+                        config_revision=1,
+                    ),
+                    reservation=reservation,
+                )
+            )
+        )
+
+    async def tell(
+        self,
+        name: str,
+        *commands: RunCommand,
+        actor: Actor = SYSTEM,
+        spawn_answer: Answer | None = None,
+    ) -> Appended[None]:
+        """Ask something of a run; several commands are decided in turn and recorded as one."""
+        run = self.run(name)
+
+        def decide(world: World) -> Decision[None]:
+            changes = decide_in_turn(Family(world.runs, world.sessions), run.run_id, commands)
+            told = (run.run_id, spawn_answer) if spawn_answer else None
+            return Decision(None, changes, run_answer=told)
+
+        return self._heard(
+            await self.log.submit(
+                Submission(
+                    command_id=uuid7(),
+                    streams=streams_of(run),
+                    decide=decide,
+                    provenance=provenance_of(run, actor),
+                )
+            )
+        )
+
+    def _heard(self, appended: Appended[Any]) -> Appended[Any]:
+        self._take(appended.runs, appended.sessions)
+        return appended
+
+    def _take(self, runs: Mapping[UUID, Run], sessions: Mapping[str, Session]) -> None:
+        for run in runs.values():
+            known = self.runs.get(run.run_id)
+            if known is None or known.version < run.version:
+                self.runs[run.run_id] = run
+        for session in sessions.values():
+            before = self.sessions.get(session.session_key)
+            if before is None or before.version < session.version:
+                self.sessions[session.session_key] = session
+
+    async def resolve(self, name: str, **changes: Any) -> None:
+        """The context scripts have run."""
+        await self.tell(name, ask.resolve(self.run(name).epoch, **changes))
+
+    async def create(self, name: str, **changes: Any) -> None:
+        """Prepare a requested run up to its lane."""
+        run = self.run(name)
+        depth = run.requester.depth + 1
+        limit = self.policy.max_spawn_depth
+        commands: list[RunCommand] = []
+        if run.stage == "requested":
+            commands.append(ask.resolve(run.epoch))
+        commands += [
+            ask.prepare(run.epoch, child_session_key=child_key(run.run_id)),
+            ask.create(run.epoch, depth=depth, max_depth=limit, lane=LANE, **changes),
+        ]
+        await self.tell(name, *commands)
+
+    async def queue(self, name: str, by: str = "main") -> None:
+        """Spawn a child and bring it to its lane."""
+        await self.spawn(name, by)
+        await self.create(name)
+
+    async def begin(self, name: str, by: str = "main") -> None:
+        """Spawn a child and bring it to where its runtime executes."""
+        await self.queue(name, by)
+        await self.tell(name, ask.claim())
+        await self.start(name)
+
+    async def start(self, name: str) -> None:
+        """A claimed run executes."""
+        await self.tell(name, ask.start(self.run(name).epoch))
+
+    async def end(self, name: str, **changes: Any) -> None:
+        """The runtime is done."""
+        await self.tell(name, ask.end(self.run(name).epoch, **changes))
+
+    async def announce(self, name: str) -> None:
+        """Tell the requester."""
+        await self.tell(name, ask.announce())
+
+    async def live(self, name: str, by: str = "main") -> None:
+        """A whole life, from the request to the archive."""
+        await self.begin(name, by)
+        await self.end(name)
+        await self.announce(name)
+        await self.tell(name, ask.archive())
+
+
+def content_key_of(session_id: UUID) -> bytes:
+    """The key under which a session's contents are kept in tests."""
+    return session_id.bytes * 2
+
+
+def lane(depth: int = 1, take: int = 8) -> LaneQuery:
+    """A question about the lane of these runs."""
+    return LaneQuery(LANE, depth, take)

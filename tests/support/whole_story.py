@@ -1,0 +1,96 @@
+"""A story in which everything that can be recorded happens, told in a real log."""
+
+from uuid_utils.compat import uuid7
+
+from application.envelope import Provenance
+from application.keeping import Keeper
+from application.ports.event_log import ContentKey, Decision, Submission, World
+from domain.config_events import ConfigurationActivated
+from domain.run.facts import Candidate, SpawnOptions
+from domain.stream import CONFIG_STREAM
+from tests.support import run_commands as ask
+from tests.support.logged_family import LoggedFamily
+from tests.support.running_log import RunningLog
+from tests.support.storytelling import ref
+
+
+async def activate(running: RunningLog, text: str = "{}") -> int:
+    """A configuration becomes the active one; gives its revision."""
+    owner = running.log.log_id
+
+    def decide(world: World) -> Decision[int]:
+        keeper = Keeper(owner, owner.bytes * 2, uuid7)
+        revision = world.config_version + 1
+        event = ConfigurationActivated(
+            revision=revision,
+            content=keeper.keep("configuration", text),
+            source="built-in",
+            activated_by="system",
+        )
+        keys = (ContentKey(owner, owner.bytes * 2),)
+        return Decision(revision, ((CONFIG_STREAM, event),), keeper.kept, keys)
+
+    appended = await running.log.submit(
+        Submission(
+            command_id=uuid7(),
+            streams=(CONFIG_STREAM,),
+            decide=decide,
+            provenance=Provenance(config_revision=1),
+        )
+    )
+    return appended.result
+
+
+async def tell_everything(running: RunningLog) -> LoggedFamily:
+    """Every type of event, in lives that are as long as lives can be."""
+    await activate(running)
+    family = LoggedFamily(running.log, max_children=4)
+    await _an_orchestrator_that_ends_before_those_below(family)
+    await _one_that_is_taken_over_and_becomes_another_agent(family)
+    await _those_that_are_refused_or_stopped(family)
+    await activate(running, '{"agents": {}}')
+    return family
+
+
+async def _an_orchestrator_that_ends_before_those_below(family: LoggedFamily) -> None:
+    await family.begin("scout")
+    await family.begin("below", "scout")
+    await family.spawn("unprepared", "scout")
+    await family.end("scout")
+    run = family.run("unprepared")
+    await family.tell(
+        "unprepared", ask.refuse(run.epoch, inputs={"wanted": "gpt", "limit": None, "tries": 2})
+    )
+    await family.tell("below", ask.stop())
+    await family.end("below", outcome="stopped", reason="stopped")
+    await family.announce("below")
+    await family.announce("scout")
+    await family.tell("scout", ask.acknowledge())
+    await family.tell("scout", ask.archive(transcript_path="/x/scout.jsonl"))
+
+
+async def _one_that_is_taken_over_and_becomes_another_agent(family: LoggedFamily) -> None:
+    await family.spawn("late", options=SpawnOptions(run_timeout_seconds=1.5, cleanup="delete"))
+    await family.tell("late", ask.resume(family.run("late").epoch))
+    candidate = Candidate(script_id="router", priority=1.5, agent_id="steward", verdict="taken")
+    await family.resolve("late", candidates=(candidate,), override_to="steward")
+    await family.create("late")
+    await family.tell("late", ask.claim())
+    await family.tell("late", ask.claim(holder="server-2", lost_epoch=family.run("late").epoch))
+    await family.start("late")
+    await family.end("late", outcome="error", reason="exit", exit_code=3, error=ref("broken"))
+    await family.announce("late")
+
+
+async def _those_that_are_refused_or_stopped(family: LoggedFamily) -> None:
+    await family.spawn("forbidden", target_agent_id="stranger", agent_id_argument="stranger")
+    await family.spawn("nonsense", target_agent_id=None, agent_id_argument="!!")
+    await family.queue("stopped")
+    await family.tell("stopped", ask.stop(by_requester=True))
+    await family.spawn("told later")
+    await family.tell(
+        "told later",
+        ask.refuse(family.run("told later").epoch, announcement=ref("it was refused")),
+    )
+    await family.tell("told later", ask.acknowledge())
+    await family.queue("waiting")
