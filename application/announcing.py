@@ -56,7 +56,9 @@ class Announcing:
         texts = await self._work.contents.texts(refs)
         notes: list[str] = []
         if run.outcome == "stopped":
-            reason = texts.get(run.stop_reason.id) if run.stop_reason else None
+            # Stopped before anybody held it, a run ended at once, and its end has the reason.
+            why = run.stop_reason or (run.error if run.end_reason == "stopped" else None)
+            reason = texts.get(why.id) if why else None
             notes.append(stopped_note(run.stop_requested_by or "somebody", reason))
         elif run.error is not None:
             notes.append(texts.get(run.error.id, ""))

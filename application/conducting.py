@@ -197,6 +197,8 @@ class Conducting:
             failed = [result for result in results if isinstance(result, BaseException)]
             if failed:
                 raise failed[0]
+            if len(run_ids) < DUE_BATCH:
+                return
 
     async def _forget_answers(self) -> None:
         await self._coordination.forget_old_answers(days=ANSWERS_KEPT_DAYS)

@@ -67,12 +67,17 @@ class Preparing:
         self._work = work
         self._gathering = gathering
         self._scripts: dict[UUID, asyncio.Task[Gathered]] = {}
-        self._under_way: set[UUID] = set()
+        self._callers: dict[UUID, CallerIsThere] = {}
 
     @property
     def under_way(self) -> frozenset[UUID]:
         """The runs that are being prepared here now."""
-        return frozenset(self._under_way)
+        return frozenset(self._callers)
+
+    def is_told(self, run_id: UUID) -> bool:
+        """Whether somebody waits for the answer to a spawn, as far as is known here."""
+        caller_is_there = self._callers.get(run_id)
+        return caller_is_there is None or caller_is_there()
 
     def interrupt(self, run_id: UUID) -> None:
         """The spawn was refused meanwhile (stopped): its scripts need not end."""
@@ -86,7 +91,7 @@ class Preparing:
         When somebody else refused it or took it over, that is the end of it here.
         """
         epoch = run.epoch
-        self._under_way.add(run.run_id)
+        self._callers[run.run_id] = caller_is_there
         try:
             step = await self._step(run, caller_is_there)
             if run.stage == "requested":
@@ -97,7 +102,7 @@ class Preparing:
         except WrongStage:
             _log.info("preparation of %s ends: it was decided elsewhere", run.run_id)
         finally:
-            self._under_way.discard(run.run_id)
+            self._callers.pop(run.run_id, None)
         now = await self._work.run(run.run_id)
         if now.stage in PREPARING and now.epoch == epoch:
             raise RuntimeError(f"the preparation of {run.run_id} made no progress")

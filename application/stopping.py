@@ -2,6 +2,7 @@
 
 from application.answers import SpawnRefusal, refused
 from application.envelope import Actor
+from application.ingredients import refusal_announcement
 from application.ports.event_log import Answer, Reservation
 from application.preparing import Preparing
 from application.work import Work
@@ -42,11 +43,16 @@ class Stopping:
     ) -> None:
         keeper = await self._work.keeper(run)
         text = f"the spawn was stopped by {actor.name} before its session was created"
+        by_requester = actor.session == run.requester.session_key
+        told = by_requester or self._preparing.is_told(run.run_id)
         command = StopRun(
             by=actor.name,
-            by_requester=actor.session == run.requester.session_key,
+            by_requester=by_requester,
             reason=keeper.keep("stopReason", reason) if reason else None,
             text=keeper.keep("refusal", text),
+            announcement=(
+                None if told else keeper.keep("announcement", refusal_announcement(run, text))
+            ),
         )
         appended = await self._work.record(
             run,

@@ -37,6 +37,9 @@ def open_database(url: str | None, embedded_home: Path) -> Database:
         raise UserError(str(error)) from error
     try:
         migrate(server.conninfo)
+    except SQLAlchemyError as error:
+        server.close()
+        raise UserError(f"the embedded database cannot be used: {_reason(error)}") from error
     except BaseException:
         server.close()
         raise

@@ -97,12 +97,14 @@ class StartRun:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StopRun:
-    """Somebody wants the run to stop. `text` refuses a spawn that is still in preparation."""
+    """Somebody wants the run to stop. `text` refuses a spawn that is still in preparation, and
+    `announcement` tells its requester when no caller waits for the answer."""
 
     by: str
     by_requester: bool
     reason: ContentRef | None
     text: ContentRef
+    announcement: ContentRef | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,6 +7,7 @@ from domain.run.commands import (
     StartRun,
     StopRun,
 )
+from domain.run.dedupe import dedupe_key
 from domain.run.events import (
     RunClaimed,
     RunEnded,
@@ -61,7 +62,16 @@ def stop(run: Run, command: StopRun) -> tuple[RunEvent, ...]:
     if run.stage in OVER:
         return ()
     if run.stage in PREPARING:
-        return (SpawnRefused(rule="stopped", status="error", step=run.stage, text=command.text),)
+        return (
+            SpawnRefused(
+                rule="stopped",
+                status="error",
+                step=run.stage,
+                text=command.text,
+                announcement=command.announcement,
+                dedupe_key=dedupe_key(run) if command.announcement else None,
+            ),
+        )
     if run.holder is None or run.stage == "session-created":
         # Until it is claimed from its lane nobody executes it: there is nobody to ask.
         return (

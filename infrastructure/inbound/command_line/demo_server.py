@@ -44,8 +44,7 @@ def examples_directory() -> Path:
 def data_for(data_dir: Path | None) -> Iterator[Path]:
     """The data directory of the demo: the one given, which stays, or one that is removed."""
     if data_dir is not None:
-        data_dir.mkdir(parents=True, exist_ok=True)
-        yield data_dir.resolve()
+        yield data_dir.expanduser().resolve()
         return
     directory = Path(tempfile.mkdtemp(prefix="spawnlog-demo-"))
     try:

@@ -1,6 +1,5 @@
 """The HTTP application: every endpoint, and what is the same for all of them."""
 
-import logging
 from collections.abc import Awaitable, Callable
 from typing import Any
 
@@ -8,6 +7,7 @@ from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
 from fastapi.openapi.utils import get_openapi
 from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect
 
 from application.envelope import WRITER_VERSION
 from application.ports.event_log import LogUnavailable
@@ -27,9 +27,8 @@ from infrastructure.inbound.http.described import PROBLEM_SCHEMA
 from infrastructure.inbound.http.doors import Doors
 from infrastructure.inbound.http.guarding import Guard
 from infrastructure.inbound.http.problems import Problem, answer_problem, problem_response
+from infrastructure.inbound.http.requests import position_headers
 from infrastructure.inbound.http.spawn_body import SpawnBody
-
-_log = logging.getLogger("spawnlog.http")
 
 Handler = Callable[[Request, Exception], Awaitable[Response]]
 
@@ -42,6 +41,7 @@ def create_application(doors: Doors) -> FastAPI:
         openapi_url="/openapi.json",
         docs_url=None,
         redoc_url=None,
+        redirect_slashes=False,
         exception_handlers=_handlers(),
     )
     application.state.doors = doors
@@ -56,7 +56,11 @@ def create_application(doors: Doors) -> FastAPI:
         health.router,
     ):
         application.include_router(router)
-    application.add_middleware(Guard, hosts=doors.hosts)
+    application.add_middleware(
+        Guard,
+        hosts=doors.hosts,
+        position=lambda: position_headers(doors, doors.tail.position),
+    )
     application.openapi = lambda: _openapi(application)  # type: ignore[method-assign]
     return application
 
@@ -69,44 +73,43 @@ def _handlers() -> dict[int | type[Exception], Any]:
         Rejected: _rejected,
         RequestValidationError: _invalid,
         HTTPException: _plain,
-        Exception: _internal,
+        ClientDisconnect: _gone,
     }
 
 
 async def _unavailable(request: Request, error: Exception) -> Response:
-    return problem_response(Problem("unavailable", str(error)), request.url.path)
+    return problem_response(Problem("unavailable", str(error)), request.scope)
 
 
 async def _erased(request: Request, error: Exception) -> Response:
-    return problem_response(Problem("erased", str(error)), request.url.path)
+    return problem_response(Problem("erased", str(error)), request.scope)
 
 
 async def _rejected(request: Request, error: Exception) -> Response:
     # Somebody else decided in between; the record says what.
-    return problem_response(Problem("session_closed", str(error)), request.url.path)
+    return problem_response(Problem("session_closed", str(error)), request.scope)
 
 
 async def _invalid(request: Request, error: Exception) -> Response:
     assert isinstance(error, RequestValidationError)
     errors = [
-        {"pointer": "/".join(str(part) for part in one["loc"]), "detail": one["msg"]}
+        {"pointer": "".join(f"/{part}" for part in one["loc"]), "detail": one["msg"]}
         for one in error.errors()[:20]
     ]
     detail = f"{errors[0]['pointer']}: {errors[0]['detail']}"
-    return problem_response(Problem("invalid_request", detail, errors=errors), request.url.path)
+    return problem_response(Problem("invalid_request", detail, errors=errors), request.scope)
+
+
+async def _gone(request: Request, error: Exception) -> Response:
+    # It left in the middle of its body, so nobody reads this.
+    return problem_response(Problem("malformed_json", "the body is incomplete"), request.scope)
 
 
 async def _plain(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
     code = "method_not_allowed" if error.status_code == 405 else "not_found"
     text = "there is nothing here; see /openapi.json for what there is"
-    return problem_response(Problem(code, text), request.url.path)
-
-
-async def _internal(request: Request, error: Exception) -> Response:
-    _log.error("%s %s failed", request.method, request.url.path, exc_info=error)
-    text = "an internal error; the server's log has the details"
-    return problem_response(Problem("internal", text), request.url.path)
+    return problem_response(Problem(code, text, headers=error.headers), request.scope)
 
 
 def _openapi(application: FastAPI) -> dict[str, Any]:

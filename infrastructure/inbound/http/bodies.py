@@ -13,6 +13,7 @@ from infrastructure.inbound.http.problems import Problem
 Model = TypeVar("Model", bound=BaseModel)
 
 DEPTH_MAX = 100
+VALUES_MAX = 10_000
 ERRORS_SHOWN_MAX = 20
 
 
@@ -56,7 +57,9 @@ def _parsed(raw: bytes) -> Any:
         raise Problem(
             "malformed_json", f"the body is not JSON in UTF-8: {_short(str(error))}"
         ) from None
-    for pointer, text, depth in _walk(values, "", 1):
+    for count, (pointer, text, depth) in enumerate(_walk(values, "", 1)):
+        if count > VALUES_MAX:
+            raise Problem("malformed_json", f"the body has more than {VALUES_MAX} values")
         if depth > DEPTH_MAX:
             raise Problem("malformed_json", f"the body is nested deeper than {DEPTH_MAX}")
         if "\0" in text:
@@ -82,6 +85,8 @@ def _walk(value: Any, pointer: str, depth: int) -> Iterator[tuple[str, str, int]
         if depth <= DEPTH_MAX:
             for index, item in enumerate(value):
                 yield from _walk(item, f"{pointer}/{index}", depth + 1)
+    else:
+        yield pointer, "", depth
 
 
 def _escaped(key: str) -> str:

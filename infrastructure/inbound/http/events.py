@@ -32,6 +32,7 @@ router = APIRouter(tags=["log"])
 
 TYPES = frozenset(name for name, _ in EVENT_TYPES)
 SCAN_EVENTS = 500
+SCAN_PAGES_MAX = 40
 STREAM = "text/event-stream"
 
 
@@ -121,10 +122,13 @@ async def _filter(
 async def _page(
     doors: Doors, wanted: Filter, after: int, limit: int, head: int
 ) -> tuple[list[dict[str, object]], int]:
-    """Up to `limit` events, and the position up to which the log was looked through."""
+    """Up to `limit` events, and the position up to which the log was looked through: a question
+    that few events answer goes on from there."""
     items: list[dict[str, object]] = []
     position = after
-    while len(items) < limit and position < head:
+    for _ in range(SCAN_PAGES_MAX):
+        if len(items) >= limit or position >= head:
+            break
         found = await doors.work.log.read(
             after=position,
             limit=SCAN_EVENTS,

@@ -1,6 +1,7 @@
 """Guards before anything is read: whose host and origin, how large, how a response is marked."""
 
 import logging
+import re
 from collections.abc import Callable, Iterable, Mapping
 from urllib.parse import urlsplit
 
@@ -18,6 +19,8 @@ SECURITY_HEADERS = (
     (b"content-security-policy", b"default-src 'none'; frame-ancestors 'none'"),
     (b"referrer-policy", b"no-referrer"),
 )
+
+_CONTROL = re.compile(rb"%[01]")
 
 _log = logging.getLogger("spawnlog.http")
 
@@ -129,8 +132,8 @@ def _unusable(scope: Scope) -> Problem | None:
         return Problem(
             "headers_too_large", f"all headers may have {HEADERS_BYTES_MAX} bytes at most"
         )
-    if "\0" in scope["path"] or b"%00" in query:
-        return Problem("invalid_request", "a URL must not contain NUL")
+    if _CONTROL.search(scope["raw_path"]) or b"%00" in query:
+        return Problem("invalid_request", "a URL must not contain NUL or control characters")
     return None
 
 

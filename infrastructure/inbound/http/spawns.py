@@ -147,4 +147,4 @@ async def _response(doors: Doors, request: Request, told: Answer) -> Response:
         limit=told.body["limit"],
         headers=position_headers(doors, position),
     )
-    return problem_response(problem, request.url.path)
+    return problem_response(problem, request.scope)

@@ -84,10 +84,7 @@ class LogTail:
         waiters = self._by_run.setdefault(run_id, set())
         waiters.add(event)
         try:
-            if any(
-                one.envelope.position > after and one.envelope.provenance.run_id == run_id
-                for one in reversed(self._recent)
-            ):
+            if self._has_event_of(run_id, after):
                 return True
             async with asyncio.timeout(timeout_seconds):
                 await event.wait()
@@ -98,6 +95,14 @@ class LogTail:
             if not waiters:
                 self._by_run.pop(run_id, None)
         return True
+
+    def _has_event_of(self, run_id: UUID, after: int) -> bool:
+        for recorded in reversed(self._recent):
+            if recorded.envelope.position <= after:
+                return False
+            if recorded.envelope.provenance.run_id == run_id:
+                return True
+        return False
 
     async def _grown_beyond(self, after: int, timeout_seconds: float) -> bool:
         try:

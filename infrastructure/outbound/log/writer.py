@@ -17,9 +17,9 @@ from uuid import UUID
 import psycopg
 
 from application.ports.event_log import Appended, LogUnavailable, Submission
-from domain.refusals import CorruptHistory
 from infrastructure.outbound.log.batch import Batch, Outcome
-from infrastructure.outbound.log.connections import Connect, Connection
+from infrastructure.outbound.log.commit_fate import is_recorded
+from infrastructure.outbound.log.connections import Connect, Connection, UnknownFormat
 from infrastructure.outbound.log.fail_point import FailPoint
 from infrastructure.outbound.log.loading import load
 from infrastructure.outbound.log.mapper import EventMapper
@@ -113,10 +113,11 @@ class LogWriter:
     async def _write(self, taken: list[_Waiting]) -> None:
         try:
             await self._write_or_reconnect(taken)
-        except (psycopg.DataError, psycopg.IntegrityError, CorruptHistory) as error:
-            await self._roll_back()
+        except UnknownFormat:
+            raise
+        except Exception as error:
             if len(taken) == 1:
-                _log.error("a submission cannot be recorded: %s", error)
+                _log.error("a submission cannot be recorded: %s", _in_short(error))
                 _fail(taken[0], error)
                 return
             # One submission spoils the batch: each one alone, so that it hurts only its caller.
@@ -126,33 +127,52 @@ class LogWriter:
     async def _write_or_reconnect(self, taken: list[_Waiting]) -> None:
         batch: Batch | None = None
         outcomes: list[Outcome] = []
+        refused: Exception | None = None
         for attempt in range(RECONNECT_ATTEMPTS_MAX):
             try:
                 connection = await self._connected()
-                if batch is not None and await self._is_recorded(connection, batch):
+                if batch is not None and await is_recorded(connection, batch):
+                    return self._tell(taken, outcomes, batch)
+                if refused is not None:
                     break
                 batch, outcomes = await self._decide(connection, taken)
-                if batch.is_empty:
-                    await connection.execute("ROLLBACK")
-                else:
-                    self._fail_point.pass_by("before", batch.event_types)
-                    await store(connection, batch, self._channel)
-                    self._fail_point.pass_by("after", batch.event_types)
-                break
-            except (psycopg.OperationalError, psycopg.InterfaceError) as error:
+                await self._store(connection, batch)
+                return self._tell(taken, outcomes, batch)
+            except Exception as error:
+                if not self._is_away(error):
+                    refused = error
+                    await self._roll_back()
+                    continue
                 await self._disconnect()
                 if attempt == 0:
-                    _log.warning("the database is away: %s", str(error).strip())
+                    _log.warning("the database is away: %s", _in_short(error))
                 await asyncio.sleep(RECONNECT_PAUSE_SECONDS)
-        else:
-            for waiting in taken:
-                _fail(waiting, LogUnavailable("the database is away; ask again in a moment"))
+        if refused is not None:
+            raise refused
+        for waiting in taken:
+            _fail(waiting, LogUnavailable("the database is away; ask again in a moment"))
+
+    async def _store(self, connection: Connection, batch: Batch) -> None:
+        if batch.is_empty:
+            await connection.execute("ROLLBACK")
             return
-        assert batch is not None
+        self._fail_point.pass_by("before", batch.event_types)
+        await store(connection, batch, self._channel)
+        self._fail_point.pass_by("after", batch.event_types)
+
+    def _tell(self, taken: list[_Waiting], outcomes: list[Outcome], batch: Batch) -> None:
         if batch.events:
             self._on_append(batch.position)
         for waiting, outcome in zip(taken, outcomes, strict=True):
             _answer(waiting, outcome)
+
+    def _is_away(self, error: Exception) -> bool:
+        """Whether it may go better on another connection, or in a moment."""
+        if self._connection is None or self._connection.closed:
+            return isinstance(error, psycopg.Error)
+        if isinstance(error, psycopg.errors.ProgramLimitExceeded):
+            return False
+        return isinstance(error, psycopg.OperationalError | psycopg.InterfaceError)
 
     async def _decide(
         self, connection: Connection, taken: list[_Waiting]
@@ -160,16 +180,6 @@ class LogWriter:
         loaded = await load(connection, [waiting.submission for waiting in taken])
         batch = Batch(loaded, self._mapper, self._new_id)
         return batch, [batch.decide(waiting.submission) for waiting in taken]
-
-    async def _is_recorded(self, connection: Connection, batch: Batch) -> bool:
-        """Whether a batch whose commit was not confirmed is in the log after all."""
-        if not batch.events:
-            return False
-        cursor = await connection.execute(
-            "SELECT chain_hash FROM events WHERE position = %s", [batch.position]
-        )
-        row = await cursor.fetchone()
-        return row is not None and bytes(row[0]) == batch.chain_hash
 
     async def _connected(self) -> Connection:
         if self._connection is None or self._connection.closed:
@@ -203,3 +213,10 @@ def _answer(waiting: _Waiting, outcome: Outcome) -> None:
         return
     assert outcome.appended is not None
     waiting.future.set_result(outcome.appended)
+
+
+def _in_short(error: Exception) -> str:
+    """What went wrong, without the rows that a database quotes in its details."""
+    if isinstance(error, psycopg.Error) and error.diag.message_primary:
+        return f"{type(error).__name__}: {error.diag.message_primary}"
+    return f"{type(error).__name__}: {str(error).strip().partition(chr(10))[0]}"

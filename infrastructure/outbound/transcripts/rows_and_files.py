@@ -24,10 +24,11 @@ PAGE_ENTRIES = 1_000
 _FENCED = (
     "WITH held AS MATERIALIZED (SELECT run_id FROM runs WHERE run_id = %(run_id)s"
     f" AND to_position = {FOREVER} AND epoch = %(epoch)s AND stage = 'started' FOR SHARE)"
-    " INSERT INTO transcript_entries (run_id, sequence, recorded_at, kind, body)"
+    ", written AS (INSERT INTO transcript_entries (run_id, sequence, recorded_at, kind, body)"
     " SELECT held.run_id, t.sequence, clock_timestamp(), t.kind, t.body FROM held,"
     " unnest(%(sequences)s::int[], %(kinds)s::text[], %(bodies)s::text[])"
-    " AS t (sequence, kind, body) ON CONFLICT DO NOTHING RETURNING 1"
+    " AS t (sequence, kind, body) ON CONFLICT DO NOTHING)"
+    " SELECT count(*) FROM held"
 )
 
 
@@ -50,8 +51,9 @@ class RowsAndFiles:
             "bodies": [_storable(entry) for entry in entries],
         }
         async with borrowed(self._pool) as connection:
-            written = await (await connection.execute(_FENCED, values)).fetchall()
-        return len(written) == len(entries)
+            held = await (await connection.execute(_FENCED, values)).fetchone()
+        assert held is not None
+        return bool(held[0])
 
     async def read(
         self, run_id: UUID, *, after: int, limit: int, kinds: Sequence[str] | None = None

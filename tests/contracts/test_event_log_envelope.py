@@ -1,0 +1,213 @@
+"""What stands around each event: every column is what it says, in the answer and in the table."""
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+from uuid import UUID
+
+from uuid_utils.compat import uuid7
+
+from application.envelope import SYSTEM, WRITER_VERSION, Actor, Provenance
+from domain.run.events import SpawnRequested
+from domain.stream import run_stream, session_stream
+from tests.support import run_commands as ask
+from tests.support.logged_family import LoggedFamily
+from tests.support.running_log import RunningLog
+from tests.support.storytelling import ROOT, requested, run_id
+from tests.support.submissions import key, observing, recording, seen
+
+TRACEPARENT = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
+COLUMNS = (
+    "position, stream, version, type, type_version, recorded_at, occurred_at, event_id, command_id,"
+    " actor_kind, actor_token, actor_session, causation, correlation, run_id, traceparent,"
+    " config_revision, writer_version, append_last, chain_hash"
+)
+
+
+def _provenance(**changes: Any) -> Provenance:
+    plain = {
+        "actor": Actor(kind="token", token="orchestrator", session=ROOT),
+        "correlation": ROOT,
+        "causation": uuid7(),
+        "run_id": run_id(1),
+        "traceparent": TRACEPARENT,
+        "config_revision": 7,
+    }
+    return Provenance(**{**plain, **changes})
+
+
+async def test_every_column_is_what_was_submitted(running: RunningLog) -> None:
+    before = datetime.now(UTC) - timedelta(seconds=1)
+    command, provenance = uuid7(), _provenance()
+    await running.log.submit(observing(key(0)))
+    await running.log.submit(
+        recording(
+            (run_stream(run_id(1)), requested()),
+            seen(key(1)),
+            command_id=command,
+            provenance=provenance,
+        )
+    )
+    row = dict(
+        zip(
+            COLUMNS.replace(" ", "").split(","),
+            (await running.ask(f"SELECT {COLUMNS} FROM events WHERE position = 2"))[0],
+            strict=True,
+        )
+    )
+    told = {name: row.pop(name) for name in ("recorded_at", "occurred_at", "event_id")}
+    assert before < told["occurred_at"] <= told["recorded_at"] < before + timedelta(seconds=30)
+    assert told["event_id"].version == 7
+    assert len(row.pop("chain_hash")) == 32
+    assert row == {
+        "position": 2,
+        "stream": run_stream(run_id(1)),
+        "version": 1,
+        "type": "SpawnRequested",
+        "type_version": 1,
+        "command_id": command,
+        "actor_kind": "token",
+        "actor_token": "orchestrator",
+        "actor_session": ROOT,
+        "causation": provenance.causation,
+        "correlation": ROOT,
+        "run_id": run_id(1),
+        "traceparent": TRACEPARENT,
+        "config_revision": 7,
+        "writer_version": WRITER_VERSION,
+        "append_last": 3,
+    }
+
+
+async def test_what_is_read_is_what_stands_in_the_table(running: RunningLog) -> None:
+    await running.log.submit(
+        recording((run_stream(run_id(1)), requested()), seen(key(1)), provenance=_provenance())
+    )
+    await running.log.submit(observing(key(2)))
+    rows = await running.ask(f"SELECT {COLUMNS} FROM events ORDER BY position")
+    for recorded, row in zip(await running.events(), rows, strict=True):
+        one = recorded.envelope
+        source = one.provenance
+        read = (
+            *(one.position, one.stream, one.version, one.type, one.type_version),
+            *(one.recorded_at, one.occurred_at, one.event_id, one.command_id),
+            *(source.actor.kind, source.actor.token, source.actor.session),
+            *(source.causation, source.correlation, source.run_id, source.traceparent),
+            *(source.config_revision, one.writer_version, one.append_last, one.chain_hash),
+        )
+        assert read == row
+        assert (one.stamp.position, one.stamp.version) == (one.position, one.version)
+        assert (one.stamp.recorded_at, one.stamp.event_id) == (one.recorded_at, one.event_id)
+
+
+async def test_what_nobody_said_stays_empty(running: RunningLog) -> None:
+    await running.log.submit(observing(key(1), provenance=Provenance()))
+    (recorded,) = await running.events()
+    assert recorded.envelope.provenance == Provenance(actor=SYSTEM, config_revision=0)
+
+
+async def test_event_ids_are_different_and_in_order_and_commands_keep_theirs(
+    running: RunningLog, family: LoggedFamily
+) -> None:
+    await family.live("scout")
+    envelopes = [one.envelope for one in await running.events()]
+    ids = [one.event_id for one in envelopes]
+    assert len(set(ids)) == len(ids)
+    assert ids == sorted(ids)
+    by_append: dict[int, set[UUID]] = {}
+    for one in envelopes:
+        by_append.setdefault(one.append_last, set()).add(one.command_id)
+    assert all(len(commands) == 1 for commands in by_append.values())
+    assert len(set.union(*by_append.values())) == len(by_append) == 7
+
+
+async def test_each_event_of_an_append_names_its_own_run_and_what_led_to_it(
+    running: RunningLog, family: LoggedFamily
+) -> None:
+    """The announcement of the one below settles the scout, which then gives its place back."""
+    await family.begin("scout")
+    await family.begin("below", "scout")
+    await family.end("scout")
+    await family.end("below")
+    scout = (await running.log.read(limit=99, run_id=family.id("scout")))[-2].envelope
+    below = family.run("below")
+    await family.announce("below")
+    events = [one.envelope for one in await running.events() if one.envelope.position > 23]
+    told = {one.type: (one.stream, one.provenance) for one in events}
+    assert [*told] == ["RunAnnounced", "ChildSettled", "DescendantsSettled", "ChildReleased"]
+    assert told["RunAnnounced"][1].run_id == told["ChildSettled"][1].run_id == below.run_id
+    assert told["RunAnnounced"][1].causation == below.last_event_id
+    assert told["ChildSettled"][0] == session_stream(family.key("scout"))
+    settled = told["DescendantsSettled"][1]
+    assert settled.run_id == family.id("scout")
+    assert settled.correlation == ROOT
+    assert settled.causation == scout.event_id
+    assert scout.type == "RunEnded"
+
+
+async def test_a_run_of_another_tree_in_the_same_append_names_that_tree(
+    running: RunningLog,
+) -> None:
+    other = LoggedFamily(running.log, root="agent:main:other", first=500)
+    await other.begin("stranger")
+    run = other.run("stranger")
+    await running.log.submit(
+        recording(
+            seen(key(1)),
+            (run_stream(run.run_id), _ended()),
+            (run_stream(run_id(2)), requested(run_id=run_id(2))),
+            provenance=_provenance(),
+        )
+    )
+    first, ended, born = [one.envelope.provenance for one in (await running.events())[-3:]]
+    assert first.run_id == run_id(1)
+    assert (ended.run_id, ended.correlation) == (run.run_id, "agent:main:other")
+    assert ended.causation == run.last_event_id
+    assert (born.run_id, born.correlation) == (run_id(2), ROOT)
+    assert {one.traceparent for one in (first, ended, born)} == {TRACEPARENT}
+    assert {one.config_revision for one in (first, ended, born)} == {7}
+
+
+def _ended() -> Any:
+    from tests.support.run_histories import ended
+
+    return ended()
+
+
+async def test_a_spawn_carries_its_actor_and_trace(
+    running: RunningLog, family: LoggedFamily
+) -> None:
+    actor = Actor(kind="child", token="child:1", session="agent:main:subagent:x")
+    await family.spawn("scout", actor=actor, traceparent=TRACEPARENT)
+    sources = [one.envelope.provenance for one in await running.events()]
+    assert len(sources) == 3
+    assert {one.actor for one in sources} == {actor}
+    assert {one.traceparent for one in sources} == {TRACEPARENT}
+    assert {one.run_id for one in sources} == {family.id("scout")}
+
+
+async def test_the_log_is_read_by_type_run_tree_and_position(
+    running: RunningLog, family: LoggedFamily
+) -> None:
+    other = LoggedFamily(running.log, root="agent:main:other", first=500)
+    await family.live("scout")
+    await other.spawn("stranger")
+    everything = await running.events()
+
+    async def positions(**query: Any) -> list[int]:
+        limit = query.pop("limit", 99)
+        found = await running.log.read(limit=limit, **query)
+        return [one.envelope.position for one in found]
+
+    assert await positions(limit=3) == [1, 2, 3]
+    assert await positions(after=3, limit=2) == [4, 5]
+    assert await positions(after=3, until=5) == [4, 5]
+    assert await positions(after=len(everything)) == []
+    born = [one.envelope.position for one in everything if isinstance(one.event, SpawnRequested)]
+    assert await positions(types=("SpawnRequested",)) == born
+    assert await positions(types=("SpawnRequested",), run_id=other.id("stranger")) == born[1:]
+    assert await positions(correlations=[ROOT, "agent:main:other"]) == [
+        one.envelope.position for one in everything
+    ]
+    assert await positions(correlations=["agent:main:other"]) == [15, 16, 17]
+    assert await positions(correlations=[]) == []
+    assert await positions(types=("NoSuchType",)) == []

@@ -1,0 +1,134 @@
+"""The parts of the demo: its server, its data, and that its stories notice a difference."""
+
+import os
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from infrastructure.inbound.command_line.client import Client
+from infrastructure.inbound.command_line.demo_server import (
+    data_for,
+    ended_by_signals,
+    examples_directory,
+    served,
+)
+from infrastructure.inbound.command_line.demo_stage import Stage
+from infrastructure.inbound.command_line.demo_stories import CHILDREN_MAX, STORIES
+from infrastructure.inbound.command_line.failures import CommandFailed
+from infrastructure.inbound.command_line.location import Server
+from tests.support.recorded_api import RecordedApi, Reply, problem
+
+RUN = "11111111-0000-4000-8000-000000000001"
+
+
+@pytest.fixture
+def stage(api: RecordedApi) -> Iterator[Stage]:
+    with Client(Server(api.url)) as client:
+        yield Stage(client, "agent:main:demo-1")
+
+
+def event(event_type: str) -> dict[str, Any]:
+    return {"type": event_type, "recordedAt": "2026-03-01T09:30:00Z", "payload": {}}
+
+
+def test_the_examples_stand_beside_the_source() -> None:
+    assert (examples_directory() / "spawnlog.json5").is_file()
+
+
+def test_data_that_nobody_asked_to_keep_is_removed() -> None:
+    with data_for(None) as directory:
+        (directory / "file").write_text("x")
+    assert not directory.exists()
+
+
+def test_data_in_a_directory_that_was_given_stays(tmp_path: Path) -> None:
+    with data_for(tmp_path) as directory:
+        (directory / "file").write_text("x")
+    assert (tmp_path / "file").exists()
+
+
+def test_a_signal_ends_the_demo_so_that_it_tidies_up() -> None:
+    with pytest.raises(SystemExit) as ended, ended_by_signals(), data_for(None) as directory:
+        os.kill(os.getpid(), signal.SIGTERM)
+    assert ended.value.code == 128 + signal.SIGTERM
+    assert not directory.exists()
+    assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
+
+
+@pytest.mark.slow
+def test_a_server_that_does_not_start_is_told_with_its_last_words(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PYTHONPATH", str(Path(__file__).resolve().parents[4]))
+    config = tmp_path / "below" / "missing.json5"
+    config.parent.mkdir()
+    with (
+        pytest.raises(CommandFailed, match=r"ended with status 2; it said:\n.*missing\.json5"),
+        served(config, tmp_path / "data"),
+    ):
+        pytest.fail("there is no server to use")
+
+
+def test_a_story_spawns_for_its_own_session(stage: Stage, api: RecordedApi) -> None:
+    api.on("POST", "/v1/spawns", Reply({"runId": RUN}, status=201))
+    assert stage.spawn("Count", "counter", cleanup="delete") == RUN
+    assert api.asked[0].body == {
+        "requester": {"sessionKey": "agent:main:demo-1"},
+        "task": "Count",
+        "agentId": "counter",
+        "cleanup": "delete",
+    }
+
+
+def test_a_refusal_gives_its_problem_and_an_acceptance_is_not_expected(
+    stage: Stage, api: RecordedApi
+) -> None:
+    refusal = problem(403, code="spawn_forbidden", rule="active_children", runId=RUN)
+    api.on("POST", "/v1/spawns", refusal, Reply({"runId": RUN}, status=201))
+    assert stage.refused("Sleep", "sleeper")["rule"] == "active_children"
+    with pytest.raises(CommandFailed, match="should not have been"):
+        stage.refused("Sleep", "sleeper")
+
+
+def test_what_is_as_it_should_be_is_no_difference(stage: Stage) -> None:
+    stage.expect("the outcome", "success", "success")
+    stage.expect_in("the result", "12 words", "12")
+    stage.expect_events(["SpawnRequested", "RunStarted", "RunEnded"], "SpawnRequested", "RunEnded")
+    assert stage.unexpected == []
+
+
+def test_each_difference_is_noticed(stage: Stage) -> None:
+    stage.expect("the outcome", "error", "success")
+    stage.expect_in("the result", None, "12")
+    stage.expect_events(["RunEnded", "RunStarted"], "RunStarted", "RunEnded")
+    assert len(stage.unexpected) == 3
+
+
+def test_the_events_of_a_run_are_printed_and_given(
+    stage: Stage, api: RecordedApi, capsys: pytest.CaptureFixture[str]
+) -> None:
+    api.on("GET", f"/v1/runs/{RUN}", Reply({"runId": RUN, "agentId": "a", "label": "x\x1b"}))
+    items = [event("SpawnRequested"), event("RunEnded")]
+    api.on("GET", f"/v1/runs/{RUN}/events", Reply({"items": items}))
+    assert stage.events(RUN) == ["SpawnRequested", "RunEnded"]
+    printed = capsys.readouterr().out
+    assert "RunEnded" in printed
+    assert "\x1b" not in printed
+
+
+def test_a_long_result_is_cut(stage: Stage, capsys: pytest.CaptureFixture[str]) -> None:
+    stage.show("result", "\n".join(f"line {number}" for number in range(100)))
+    printed = capsys.readouterr().out
+    assert "line 11" in printed
+    assert "line 12" not in printed
+
+
+def test_the_stories_fit_the_examples() -> None:
+    config = (examples_directory() / "spawnlog.json5").read_text("utf-8")
+    assert f"maxChildrenPerAgent: {CHILDREN_MAX}," in config
+    for agent in ("main", "counter", "searcher", "summer", "failing", "sleeper"):
+        assert f'id: "{agent}"' in config
+    assert len(STORIES) == 8
