@@ -7,17 +7,20 @@ import os
 import signal
 import socket
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import uvicorn
 
 from application.envelope import Actor
+from application.repeating import Repeating
 from domain.configuration.problems import ConfigurationError
 from infrastructure.house import House
 from infrastructure.inbound.http.application import create_application
 from infrastructure.outbound.configuration.loading import load
 
 HTTP_GRACE_SECONDS = 5
+NOTE_SECONDS = 5.0
 
 _log = logging.getLogger("spawnlog")
 
@@ -58,10 +61,13 @@ async def serve_house(house: House, listening: socket.socket, config: Path | Non
         if serving.done():
             await serving
             return 2
-        house.directory.note_server(url, os.getpid())
+        house.directory.replace_note(url, os.getpid())
+        noting = Repeating("note", partial(_note, house, url), NOTE_SECONDS)
+        noting.start()
         print(f"spawnlog ready on {url}", flush=True)
         await _first(told_to_stop, serving)
         _log.info("stopping")
+        await noting.close()
         await house.drain()
         server.should_exit = True
         await serving
@@ -69,6 +75,10 @@ async def serve_house(house: House, listening: socket.socket, config: Path | Non
         house.directory.forget_server(os.getpid())
         await house.close()
     return 0
+
+
+async def _note(house: House, url: str) -> None:
+    house.directory.note_server(url, os.getpid())
 
 
 async def _first(event: asyncio.Event, serving: asyncio.Task[None]) -> None:

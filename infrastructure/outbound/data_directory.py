@@ -9,8 +9,12 @@ from pathlib import Path
 from uuid import uuid4
 
 import orjson
-from platformdirs import user_data_path
 
+from infrastructure.data_directory import (
+    ADMIN_TOKEN_FILE,
+    SERVER_FILE,
+    default_data_directory,
+)
 from infrastructure.failures import UserError
 
 TOKEN_BYTES = 32
@@ -26,7 +30,7 @@ class DataDirectory:
     def open(cls, path: Path | None) -> "DataDirectory":
         """Make it when it is not there. As root others may pass through it (0711), because the
         embedded server runs as somebody else; what is private is closed by itself."""
-        chosen = (path or user_data_path("spawnlog", appauthor=False)).expanduser().absolute()
+        chosen = (path or default_data_directory()).expanduser().absolute()
         try:
             chosen.mkdir(parents=True, exist_ok=True, mode=0o711 if os.geteuid() == 0 else 0o700)
         except OSError as error:
@@ -57,7 +61,7 @@ class DataDirectory:
 
     def admin_token(self) -> str:
         """The administrator's token; made at the first start, readable by the owner alone."""
-        return self._secret("admin-token", lambda: "sla_" + secrets.token_urlsafe(TOKEN_BYTES))
+        return self._secret(ADMIN_TOKEN_FILE, lambda: "sla_" + secrets.token_urlsafe(TOKEN_BYTES))
 
     def child_token_key(self) -> bytes:
         """The key of children's tokens; shared by all servers of this directory."""
@@ -86,14 +90,24 @@ class DataDirectory:
         return path.read_text("utf-8").strip()
 
     def note_server(self, url: str, pid: int) -> None:
-        """Where the server can be reached, for the command line."""
+        """Where the server can be reached, for the command line. Of several servers one is noted;
+        when its note goes, another one writes its own."""
+        if (self.path / SERVER_FILE).exists():
+            return
+        self._note(url, pid)
+
+    def replace_note(self, url: str, pid: int) -> None:
+        """Note a server that has just started, whatever is noted."""
+        self._note(url, pid)
+
+    def _note(self, url: str, pid: int) -> None:
         part = self.path / f".server.json.{pid}"
         part.write_bytes(orjson.dumps({"url": url, "pid": pid}))
-        part.replace(self.path / "server.json")
+        part.replace(self.path / SERVER_FILE)
 
     def forget_server(self, pid: int) -> None:
         """The server is gone; another one's note is left alone."""
-        path = self.path / "server.json"
+        path = self.path / SERVER_FILE
         with suppress(FileNotFoundError, orjson.JSONDecodeError, KeyError):
             if orjson.loads(path.read_bytes())["pid"] == pid:
                 path.unlink()

@@ -9,7 +9,7 @@ from uuid_utils.compat import uuid7
 from application.envelope import SYSTEM, WRITER_VERSION, Actor, Provenance
 from domain.run.events import SpawnRequested
 from domain.stream import run_stream, session_stream
-from tests.support import run_commands as ask
+from tests.support import run_histories as past
 from tests.support.logged_family import LoggedFamily
 from tests.support.running_log import RunningLog
 from tests.support.storytelling import ROOT, requested, run_id
@@ -128,10 +128,9 @@ async def test_each_event_of_an_append_names_its_own_run_and_what_led_to_it(
     await family.begin("below", "scout")
     await family.end("scout")
     await family.end("below")
-    scout = (await running.log.read(limit=99, run_id=family.id("scout")))[-2].envelope
-    below = family.run("below")
+    below, head = family.run("below"), await running.log.head()
     await family.announce("below")
-    events = [one.envelope for one in await running.events() if one.envelope.position > 23]
+    events = [one.envelope for one in await running.log.read(after=head, limit=9)]
     told = {one.type: (one.stream, one.provenance) for one in events}
     assert [*told] == ["RunAnnounced", "ChildSettled", "DescendantsSettled", "ChildReleased"]
     assert told["RunAnnounced"][1].run_id == told["ChildSettled"][1].run_id == below.run_id
@@ -140,8 +139,8 @@ async def test_each_event_of_an_append_names_its_own_run_and_what_led_to_it(
     settled = told["DescendantsSettled"][1]
     assert settled.run_id == family.id("scout")
     assert settled.correlation == ROOT
-    assert settled.causation == scout.event_id
-    assert scout.type == "RunEnded"
+    ended = await running.log.read(limit=1, run_id=family.id("scout"), types=("RunEnded",))
+    assert settled.causation == ended[0].envelope.event_id
 
 
 async def test_a_run_of_another_tree_in_the_same_append_names_that_tree(
@@ -153,7 +152,7 @@ async def test_a_run_of_another_tree_in_the_same_append_names_that_tree(
     await running.log.submit(
         recording(
             seen(key(1)),
-            (run_stream(run.run_id), _ended()),
+            (run_stream(run.run_id), past.ended()),
             (run_stream(run_id(2)), requested(run_id=run_id(2))),
             provenance=_provenance(),
         )
@@ -165,12 +164,6 @@ async def test_a_run_of_another_tree_in_the_same_append_names_that_tree(
     assert (born.run_id, born.correlation) == (run_id(2), ROOT)
     assert {one.traceparent for one in (first, ended, born)} == {TRACEPARENT}
     assert {one.config_revision for one in (first, ended, born)} == {7}
-
-
-def _ended() -> Any:
-    from tests.support.run_histories import ended
-
-    return ended()
 
 
 async def test_a_spawn_carries_its_actor_and_trace(
@@ -208,6 +201,6 @@ async def test_the_log_is_read_by_type_run_tree_and_position(
     assert await positions(correlations=[ROOT, "agent:main:other"]) == [
         one.envelope.position for one in everything
     ]
-    assert await positions(correlations=["agent:main:other"]) == [15, 16, 17]
+    assert await positions(correlations=["agent:main:other"]) == [16, 17, 18]
     assert await positions(correlations=[]) == []
     assert await positions(types=("NoSuchType",)) == []

@@ -5,18 +5,19 @@ from pathlib import Path
 
 import pytest
 
+from infrastructure.database import open_database
+from infrastructure.outbound.data_directory import DataDirectory
 from tests.support.data_directories import copied, new_place
-from tests.support.running_server import RunningServer, configuration, scripted
-from tests.support.spawning_server import Stories, telling
+from tests.support.spawning_server import Stories
 
 
 @pytest.fixture(scope="session")
 def made_data_dir() -> Iterator[Path]:
-    """A data directory with a database in it, which nobody uses: it is copied."""
+    """A data directory with an empty log in it, which nobody uses: it is copied."""
     with new_place() as place:
-        with RunningServer(place / "data", configuration(scripted())):
-            pass
-        yield place / "data"
+        directory = DataDirectory.open(place / "data")
+        open_database(None, directory.postgres).close()
+        yield directory.path
 
 
 @pytest.fixture(scope="module")
@@ -30,8 +31,6 @@ def data_dir(made_data_dir: Path) -> Iterator[Path]:
 def server(made_data_dir: Path) -> Iterator[Stories]:
     """One server with an agent for every story."""
     with new_place() as place:
-        folder = place / "notes"
-        folder.mkdir()
-        with telling(copied(made_data_dir, place / "data"), folder) as stories:
+        with Stories(copied(made_data_dir, place / "data"), place / "notes") as stories:
             yield stories
         assert " ERROR " not in stories.log(), stories.log()

@@ -1,17 +1,17 @@
 """The server of the end-to-end stories: agents for each outcome, and two context scripts."""
 
 import stat
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from tests.support.child_programs import orchestrator, shell, waiter
+from tests.support.child_programs import daemon, orchestrator, shell, waiter
 from tests.support.running_server import RunningServer, configuration, scripted, wait_for
 
 WIDTH = 2
 """How many runs go on at a time at each depth."""
 CHILDREN_MAX = 3
+LEASE_SECONDS = 1
+DRAIN_SECONDS = 1
 
 _IDENTITY = """#!/bin/sh
 case "$1" in
@@ -51,6 +51,7 @@ def stories(folder: Path) -> dict[str, Any]:
         shell("accountant", _JSONL, output="jsonl"),
         scripted("silent", result="ANNOUNCE_SKIP"),
         waiter("waiter", folder),
+        daemon("daemon", folder),
         orchestrator("orchestrator", folder, "waiter"),
         {
             **scripted("slow"),
@@ -62,6 +63,7 @@ def stories(folder: Path) -> dict[str, Any]:
         archiveAfterMinutes=0,
         contextScripts={"run": [_identity_script(identity)]},
     )
+    config["spawnlog"] = {"leaseSeconds": LEASE_SECONDS, "drainSeconds": DRAIN_SECONDS}
     config["models"] = {"providers": {"example": {"models": [_WORDS]}}}
     config["agents"]["defaults"]["model"] = "example/words"
     return config
@@ -94,9 +96,12 @@ def _script(path: Path, text: str) -> Path:
 
 
 class Stories(RunningServer):
-    """A running server and the folder of notes."""
+    """A server with every story's agents. Its children and scripts leave notes in `folder`."""
 
-    folder: Path
+    def __init__(self, data_dir: Path, folder: Path, **more: Any) -> None:
+        folder.mkdir(exist_ok=True)
+        super().__init__(data_dir, stories(folder), **more)
+        self.folder = folder
 
     def accepted(self, agent_id: str, task: str = "hello", **body: Any) -> str:
         """Spawn; gives the run's id."""
@@ -118,12 +123,3 @@ class Stories(RunningServer):
         answer = self.http.get(f"/v1/sessions/{key}")
         assert answer.status_code == 200, answer.text
         return dict(answer.json())
-
-
-@contextmanager
-def telling(data_dir: Path, folder: Path) -> Iterator[Stories]:
-    """A server with every story's agents."""
-    server = Stories(data_dir, stories(folder))
-    server.folder = folder
-    with server:
-        yield server

@@ -4,7 +4,7 @@ import time
 from dataclasses import dataclass
 
 from application.projections import run_rows, session_rows
-from application.projections.fold import Changes, Fold
+from application.projections.fold import FOREVER, Changes, Fold
 from infrastructure.outbound.log.connections import Connection
 from infrastructure.outbound.log.loading import LOCK
 from infrastructure.outbound.log.mapper import EventMapper
@@ -45,7 +45,7 @@ async def rebuild(connection: Connection) -> Rebuilt:
             await connection.execute(f"DELETE FROM {table}")
         events = await _fold_all(connection)
         differing = sum([await _differing(connection, table) for table in TABLES])
-        counts = [await _count(connection, table) for table in TABLES]
+        counts = [await _count_open(connection, table) for table in TABLES]
         await note_versions(connection)
         await connection.execute("COMMIT")
     except BaseException:
@@ -79,8 +79,10 @@ async def _differing(connection: Connection, table: str) -> int:
     return int(row[0])
 
 
-async def _count(connection: Connection, table: str) -> int:
-    row = await (await connection.execute(f"SELECT count(*) FROM {table}")).fetchone()
+async def _count_open(connection: Connection, table: str) -> int:
+    row = await (
+        await connection.execute(f"SELECT count(*) FROM {table} WHERE to_position = {FOREVER}")
+    ).fetchone()
     assert row is not None
     return int(row[0])
 

@@ -1,0 +1,175 @@
+"""A repeated request is told what the first one was told, and nothing is decided for it."""
+
+import asyncio
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from application.ports.event_log import (
+    AlreadyReserved,
+    Answer,
+    Decision,
+    Reservation,
+    Reserved,
+    Submission,
+)
+from domain.refusals import Rejected
+from domain.stream import session_stream
+from tests.support import run_commands as ask
+from tests.support.logged_family import LoggedFamily
+from tests.support.running_log import RunningLog, running_on
+from tests.support.storytelling import run_id
+from tests.support.submissions import at_once, key, observing, seen, submission
+
+FIRST = Reservation("admin", "POST", "/v1/spawns", "order-1", b"the body")
+ACCEPTED = Answer("accepted", {"status": "accepted", "runs": [{"label": "ä\0"}], "n": None})
+
+
+def asking(name: str = "one", **more: Any) -> Submission[str]:
+    """A request under an idempotency key, answered at once unless `answer` is None."""
+    plain = {"reservation": FIRST, "answer": ACCEPTED, "reserve_run": None, **more}
+    decision = {each: plain.pop(each) for each in ("answer", "reserve_run")}
+    return submission(
+        lambda _: Decision(name, [seen(key(name))], **decision),
+        session_stream(key(name)),
+        **plain,
+    )
+
+
+async def test_a_repeat_is_told_what_the_first_was_told(running: RunningLog) -> None:
+    assert (await running.log.submit(asking())).result == "one"
+    with pytest.raises(AlreadyReserved) as caught:
+        await running.log.submit(asking("two"))
+    assert caught.value.reserved == Reserved(b"the body", None, ACCEPTED)
+    assert await running.types() == ["SessionObserved"]
+
+
+async def test_another_process_knows_it_too(running: RunningLog) -> None:
+    await running.log.submit(asking())
+    async with running_on(running.url) as other:
+        with pytest.raises(AlreadyReserved) as caught:
+            await other.log.submit(asking("two"))
+    assert caught.value.reserved.answer == ACCEPTED
+
+
+async def test_another_body_under_the_same_key_is_told_by_its_fingerprint(
+    running: RunningLog,
+) -> None:
+    await running.log.submit(asking())
+    with pytest.raises(AlreadyReserved) as caught:
+        await running.log.submit(asking("two", reservation=replace(FIRST, fingerprint=b"other")))
+    assert caught.value.reserved.fingerprint == b"the body"
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        replace(FIRST, token="child:1"),
+        replace(FIRST, method="PATCH"),
+        replace(FIRST, path="/v1/runs/1/stop"),
+        replace(FIRST, key="order-2"),
+    ],
+    ids=["token", "method", "path", "key"],
+)
+async def test_keys_of_different_requests_are_different(
+    running: RunningLog, other: Reservation
+) -> None:
+    await running.log.submit(asking())
+    assert (await running.log.submit(asking("two", reservation=other))).result == "two"
+
+
+async def test_a_request_under_way_has_no_answer_until_its_run_has(
+    running: RunningLog, family: LoggedFamily
+) -> None:
+    await family.spawn("scout", reservation=FIRST)
+    with pytest.raises(AlreadyReserved) as caught:
+        await family.spawn("again", reservation=FIRST)
+    assert caught.value.reserved == Reserved(b"the body", family.id("scout"), None)
+    run = family.run("scout")
+    await family.tell("scout", ask.refuse(run.epoch), spawn_answer=ACCEPTED)
+    with pytest.raises(AlreadyReserved) as caught:
+        await family.spawn("once more", reservation=FIRST)
+    assert caught.value.reserved == Reserved(b"the body", family.id("scout"), ACCEPTED)
+
+
+async def test_the_first_answer_stays(running: RunningLog, family: LoggedFamily) -> None:
+    await family.spawn("scout", reservation=FIRST, answer=ACCEPTED)
+    await family.tell("scout", ask.refuse(1), spawn_answer=Answer("error", {"text": "late"}))
+    with pytest.raises(AlreadyReserved) as caught:
+        await family.spawn("again", reservation=FIRST)
+    assert caught.value.reserved.answer == ACCEPTED
+
+
+async def test_of_two_at_once_one_is_carried_out(running: RunningLog) -> None:
+    first, second = await at_once(running.log, asking(), asking("two"))
+    assert await running.commits() == 1
+    assert first.result == "one"
+    assert isinstance(second, AlreadyReserved)
+    assert second.reserved == Reserved(b"the body", None, ACCEPTED)
+    assert await running.types() == ["SessionObserved"]
+
+
+async def test_of_two_at_once_in_two_processes_one_is_carried_out(running: RunningLog) -> None:
+    async with running_on(running.url) as other:
+        for number in range(20):
+            reservation = replace(FIRST, key=f"order-{number}")
+            answers = await asyncio.gather(
+                running.log.submit(asking(f"a{number}", reservation=reservation)),
+                other.log.submit(asking(f"b{number}", reservation=reservation)),
+                return_exceptions=True,
+            )
+            turned_down = [one for one in answers if isinstance(one, AlreadyReserved)]
+            assert len(turned_down) == 1
+            assert turned_down[0].reserved.answer == ACCEPTED
+    assert len(await running.events()) == 20
+
+
+async def test_a_repeat_in_the_batch_that_completes_it_is_told_the_answer(
+    running: RunningLog, family: LoggedFamily
+) -> None:
+    await family.spawn("scout", reservation=FIRST)
+    completed, repeated = await asyncio.gather(
+        family.tell("scout", ask.refuse(1), spawn_answer=ACCEPTED),
+        running.log.submit(asking("again")),
+        return_exceptions=True,
+    )
+    assert await running.commits() == 2
+    assert not isinstance(completed, BaseException)
+    assert isinstance(repeated, AlreadyReserved)
+    assert repeated.reserved.answer == ACCEPTED
+
+
+async def test_a_run_may_be_reserved_and_completed_in_one_batch(running: RunningLog) -> None:
+    completing = submission(
+        lambda _: Decision(None, [seen(key("end"))], run_answer=(run_id(7), ACCEPTED)),
+        session_stream(key("end")),
+    )
+    await at_once(running.log, asking(answer=None, reserve_run=run_id(7)), completing)
+    assert await running.commits() == 1
+    with pytest.raises(AlreadyReserved) as caught:
+        await running.log.submit(asking("again"))
+    assert caught.value.reserved == Reserved(b"the body", run_id(7), ACCEPTED)
+
+
+async def test_what_is_turned_down_reserves_nothing(running: RunningLog) -> None:
+    def no(_: object) -> Decision[None]:
+        raise Rejected("no")
+
+    refused, accepted = await at_once(
+        running.log, submission(no, reservation=FIRST), asking("taken")
+    )
+    assert isinstance(refused, Rejected)
+    assert accepted.result == "taken"
+
+
+async def test_an_answer_is_kept_although_nothing_was_recorded(running: RunningLog) -> None:
+    nothing: Submission[None] = submission(
+        lambda _: Decision(None, answer=ACCEPTED), reservation=FIRST
+    )
+    await running.log.submit(observing(key("before")))
+    await running.log.submit(nothing)
+    with pytest.raises(AlreadyReserved) as caught:
+        await running.log.submit(nothing)
+    assert caught.value.reserved.answer == ACCEPTED
+    assert len(await running.events()) == 1

@@ -1,0 +1,163 @@
+"""kill -9 of the server after each recorded stage: the run comes to its end, and is told once."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.mortal_server import Mortal
+
+pytestmark = pytest.mark.slow
+
+ROOT = "agent:main:main"
+REQUESTED = ["SpawnRequested"]
+RESUMED = ["PreparationResumed"]
+SCRIPTS = ["ScriptsResolved"]
+CREATED = ["PreparationStarted", "SessionCreated", "RunQueued"]
+CLAIMED = ["RunClaimed"]
+STARTED = ["RunStarted"]
+ENDED = ["RunEnded", "RunAnnounced", "RunArchived"]
+PREPARED = [*REQUESTED, *SCRIPTS, *CREATED]
+WHOLE = [*PREPARED, *CLAIMED, *STARTED, *ENDED]
+
+
+@pytest.fixture(scope="module")
+def mortal(data_dir: Path) -> Iterator[Mortal]:
+    with Mortal(data_dir, data_dir.with_name("notes")) as server:
+        yield server
+
+
+def life(server: Mortal, key: str, **body: Any) -> dict[str, Any]:
+    """The run that the same request gives after the restart, at its end."""
+    answer = server.answer_again(key, cleanup="delete", **body)
+    assert answer.status_code == 201, answer.text
+    assert answer.headers["Idempotent-Replayed"] == "true"
+    run = server.run(answer.json()["runId"], "archived")
+    assert run["stage"] == "archived"
+    must_be_in_order(server, run)
+    return run
+
+
+def must_be_in_order(server: Mortal, run: dict[str, Any]) -> None:
+    """One announcement, no place taken, positions and versions without gaps."""
+    inbox = [one for one in server.inbox() if one["runId"] == run["runId"]]
+    assert len(inbox) == 1
+    assert server.session(ROOT)["activeChildren"] == 0
+    log = server.whole_log()
+    assert [one["position"] for one in log] == list(range(1, len(log) + 1))
+    own = [one for one in log if one["stream"] == f"run:{run['runId']}"]
+    assert [one["version"] for one in own] == list(range(1, len(own) + 1))
+    assert run["version"] == len(own)
+    counted = [one["type"] for one in log if one["payload"].get("run_id", "") == run["runId"]]
+    assert counted.count("ChildAdmitted") == counted.count("ChildReleased") == 1
+
+
+@pytest.mark.parametrize(
+    ("moment", "agent_id", "events"),
+    [
+        ("after SpawnRequested", "plain", [*REQUESTED, *RESUMED, *WHOLE[1:]]),
+        ("after ScriptsResolved", "plain", [*REQUESTED, *SCRIPTS, *RESUMED, *WHOLE[2:]]),
+        (
+            "after AgentOverridden",
+            "steward",
+            [*REQUESTED, *SCRIPTS, "AgentOverridden", *RESUMED, *WHOLE[2:]],
+        ),
+        ("after SessionCreated", "plain", WHOLE),
+        ("after RunClaimed", "plain", [*PREPARED, *CLAIMED, *CLAIMED, *STARTED, *ENDED]),
+        ("before RunStarted", "echo", [*PREPARED, *CLAIMED, *CLAIMED, *STARTED, *ENDED]),
+        ("after RunEnded", "plain", WHOLE),
+        ("after RunAnnounced", "plain", WHOLE),
+        ("after RunArchived", "plain", WHOLE),
+    ],
+)
+def test_a_run_goes_on_when_its_server_is_killed(
+    mortal: Mortal, moment: str, agent_id: str, events: list[str]
+) -> None:
+    mortal.alive()
+    mortal.is_to_die(moment)
+    mortal.asked_in_vain(moment, agentId=agent_id, cleanup="delete")
+    mortal.has_died()
+    mortal.start()
+    run = life(mortal, moment, agentId=agent_id)
+    assert run["outcome"] == "success"
+    assert mortal.events(run["runId"]) == events
+
+
+@pytest.mark.parametrize("moment", ["after RunStarted", "before RunEnded"])
+def test_a_run_that_had_started_is_interrupted_and_never_executed_again(
+    mortal: Mortal, moment: str
+) -> None:
+    mortal.alive()
+    mortal.is_to_die(moment)
+    mortal.asked_in_vain(moment, agentId="echo", cleanup="delete")
+    mortal.has_died()
+    mortal.start()
+    run = life(mortal, moment, agentId="echo")
+    assert run["outcome"] == "error"
+    assert run["error"].startswith("interrupted: the server that held this run is gone")
+    assert mortal.events(run["runId"]) == WHOLE
+    told = next(one for one in mortal.inbox() if one["runId"] == run["runId"])
+    assert told["status"] == "error"
+    assert "Notes: interrupted: " in told["text"]
+
+
+def test_a_transcript_that_was_renamed_before_the_kill_is_archived_once(mortal: Mortal) -> None:
+    mortal.alive()
+    mortal.is_to_die("before RunArchived")
+    mortal.asked_in_vain("renamed", agentId="accountant", cleanup="delete")
+    mortal.has_died()
+    (renamed,) = mortal.data_dir.glob("transcripts/accountant/*")
+    mortal.start()
+    run = life(mortal, "renamed", agentId="accountant")
+    assert mortal.events(run["runId"]) == WHOLE
+    assert list(mortal.data_dir.glob("transcripts/accountant/*")) == [renamed]
+    assert run["transcriptPath"] == str(renamed)
+
+
+def test_a_recovery_that_is_killed_is_recovered_from(mortal: Mortal) -> None:
+    mortal.alive()
+    mortal.is_to_die("after SpawnRequested")
+    mortal.asked_in_vain("twice", agentId="plain", cleanup="delete")
+    mortal.has_died()
+    mortal.is_to_die("after PreparationResumed")
+    mortal.start()
+    mortal.has_died()
+    mortal.start()
+    run = life(mortal, "twice", agentId="plain")
+    assert run["outcome"] == "success"
+    assert mortal.events(run["runId"]) == [*REQUESTED, *RESUMED, *RESUMED, *WHOLE[1:]]
+
+
+def test_a_run_that_was_told_to_stop_is_stopped_though_its_server_was_killed(
+    mortal: Mortal,
+) -> None:
+    mortal.alive()
+    run_id = mortal.accepted("waiter", key="stopping", cleanup="delete")
+    mortal.note(f"{run_id}.began")
+    mortal.is_to_die("after StopRequested")
+    with pytest.raises(Exception, match=r"disconnected|reset|closed"):
+        mortal.http.post(f"/v1/runs/{run_id}/stop", json={"reason": "enough"})
+    mortal.has_died()
+    mortal.start()
+    run = life(mortal, "stopping", agentId="waiter")
+    assert run["outcome"] == "stopped"
+    assert mortal.events(run_id) == [*WHOLE[:-3], "StopRequested", *ENDED]
+    told = next(one for one in mortal.inbox() if one["runId"] == run_id)
+    assert "Notes: stopped by admin: enough" in told["text"]
+
+
+def test_a_refusal_that_its_caller_never_heard_of_stands_in_the_inbox(mortal: Mortal) -> None:
+    mortal.alive()
+    mortal.is_to_die("after SpawnRequested")
+    mortal.asked_in_vain("unheard", agentId="impostor")
+    mortal.has_died()
+    mortal.start()
+    answer = mortal.answer_again("unheard", agentId="impostor")
+    assert (answer.status_code, answer.json()["rule"]) == (422, "agent_unknown")
+    run_id = answer.json()["runId"]
+    assert mortal.events(run_id) == [*REQUESTED, *RESUMED, *SCRIPTS, "SpawnRefused"]
+    told = [one for one in mortal.inbox() if one["runId"] == run_id]
+    assert len(told) == 1
+    assert "the spawn was refused: " in told[0]["text"]
+    assert mortal.session(ROOT)["activeChildren"] == 0
