@@ -28,7 +28,7 @@ check: $(INSTALLED) ## format, lint, types, import floors, fast tests
 	@$(BIN)/ruff format --check .
 	@$(BIN)/ruff check .
 	@$(BIN)/mypy
-	@$(BIN)/lint-imports
+	@$(BIN)/lint-imports --no-cache
 	@$(BIN)/python -m pytest -m "not slow" $(TESTS)
 
 fix: $(INSTALLED) ## format, and mend what the linter can mend

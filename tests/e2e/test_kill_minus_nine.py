@@ -30,7 +30,7 @@ def mortal(data_dir: Path) -> Iterator[Mortal]:
 
 def life(server: Mortal, key: str, **body: Any) -> dict[str, Any]:
     """The run that the same request gives after the restart, at its end."""
-    answer = server.answer_again(key, cleanup="delete", **body)
+    answer = server.answer_again(key, **body, cleanup="delete")
     assert answer.status_code == 201, answer.text
     assert answer.headers["Idempotent-Replayed"] == "true"
     run = server.run(answer.json()["runId"], "archived")

@@ -116,6 +116,7 @@ class ActiveConfigurations:
         """The folder an agent works in, made when it is not there."""
         given = pinned.configuration.workspace_for(agent_id)
         folder = self.loaded.path_of(given) if given else self._workspaces / agent_id
+        self._workspaces.mkdir(mode=0o700, parents=True, exist_ok=True)
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         return os.path.abspath(folder)
 

@@ -45,10 +45,14 @@ async def open_connection(conninfo: str, *, application: str, **settings: Any) -
         keepalives_count=3,
         **settings,
     )
-    await connection.execute(
-        f"SET lock_timeout = {LOCK_TIMEOUT_MS};"
-        f" SET statement_timeout = {STATEMENT_TIMEOUT_MS};"
-        f" SET idle_in_transaction_session_timeout = {IDLE_IN_TRANSACTION_TIMEOUT_MS};"
-        " SET timezone = 'UTC'; SET synchronous_commit = on; SET jit = off"
-    )
+    try:
+        await connection.execute(
+            f"SET lock_timeout = {LOCK_TIMEOUT_MS};"
+            f" SET statement_timeout = {STATEMENT_TIMEOUT_MS};"
+            f" SET idle_in_transaction_session_timeout = {IDLE_IN_TRANSACTION_TIMEOUT_MS};"
+            " SET timezone = 'UTC'; SET synchronous_commit = on; SET jit = off"
+        )
+    except BaseException:
+        await connection.close()
+        raise
     return connection

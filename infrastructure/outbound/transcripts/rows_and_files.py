@@ -127,7 +127,9 @@ def _line(entry: RecordedEntry) -> bytes:
 
 
 def _make_folder(folder: Path) -> None:
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    # Parents made on the way get the common mode, so the private one is made first.
+    folder.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    folder.mkdir(mode=0o700, exist_ok=True)
 
 
 def _private(path: Path) -> int:

@@ -1,0 +1,179 @@
+"""A lane is never wider than it may be, whoever claims from it and how many do so at once."""
+
+import asyncio
+from collections.abc import Sequence
+from uuid import UUID
+
+import pytest
+
+from application.ports.event_log import (
+    Change,
+    Decision,
+    EventLog,
+    LaneFacts,
+    LaneQuery,
+    Submission,
+    World,
+)
+from application.projections.fold import Fold
+from domain.refusals import Rejected
+from domain.run.commands import ClaimRun
+from domain.run.decide import decide
+from domain.stream import run_stream
+from tests.support import run_commands as ask
+from tests.support.logged_family import LoggedFamily, lane
+from tests.support.running_log import RunningLog, running_on
+from tests.support.submissions import at_once, submission
+
+WIDTH = 3
+RUNS = 24
+ROUNDS_MAX = 500
+
+
+async def facts(log: EventLog, query: LaneQuery) -> LaneFacts:
+    """The facts of a lane as a decision sees them."""
+    appended = await log.submit(submission(lambda world: Decision(_told(world)), lane=query))
+    return appended.result
+
+
+def _told(world: World) -> LaneFacts:
+    assert world.lane is not None
+    return world.lane
+
+
+def claiming(width: int, query: LaneQuery, holder: str = "server-1") -> Submission[list[UUID]]:
+    """Claims as many runs as there is room for, first in line first."""
+
+    def choose(world: World) -> Decision[list[UUID]]:
+        told, changes, taken = _told(world), list[Change](), list[UUID]()
+        for run in told.next:
+            running = told.running + len(taken)
+            command = ClaimRun(holder=holder, lane_width=width, lane_running=running)
+            try:
+                events = decide(run, command)
+            except Rejected:
+                continue
+            changes += [(run_stream(run.run_id), event) for event in events]
+            taken.append(run.run_id)
+        return Decision(taken, changes)
+
+    return submission(choose, lane=query)
+
+
+async def queued(log: EventLog, count: int, first: int = 1) -> LoggedFamily:
+    """A family in which so many wait in their lane."""
+    family = LoggedFamily(log, first=first, max_children=count)
+    for number in range(count):
+        await family.queue(f"r{number}")
+    return family
+
+
+async def test_a_lane_tells_who_runs_and_who_is_next(
+    running: RunningLog, family: LoggedFamily
+) -> None:
+    for name in ("one", "two", "three", "four"):
+        await family.queue(name)
+    await family.begin("held")
+    await family.queue("below", "held")
+    told = await facts(running.log, lane(take=3))
+    assert told.running == 1
+    assert [run.run_id for run in told.next] == [family.id(one) for one in ("one", "two", "three")]
+    assert told.next[0] == family.run("one")
+    deeper = await facts(running.log, lane(depth=2))
+    assert (deeper.running, [run.run_id for run in deeper.next]) == (0, [family.id("below")])
+    assert await facts(running.log, LaneQuery("other", 1, 8)) == LaneFacts(0, ())
+
+
+async def test_a_run_leaves_its_lane_when_it_ends_and_keeps_its_place_when_taken_over(
+    running: RunningLog, family: LoggedFamily
+) -> None:
+    await family.queue("one")
+    await family.tell("one", ask.claim())
+    assert (await facts(running.log, lane())).running == 1
+    await family.tell("one", ask.claim(holder="server-2", lost_epoch=family.run("one").epoch))
+    await family.start("one")
+    assert (await facts(running.log, lane())).running == 1
+    await family.end("one")
+    assert await facts(running.log, lane()) == LaneFacts(0, ())
+
+
+async def test_a_decision_counts_what_earlier_ones_of_its_batch_claimed(
+    running: RunningLog,
+) -> None:
+    family = await queued(running.log, 8)
+    before = await running.commits()
+    answers = await at_once(running.log, *(claiming(WIDTH, lane(take=8)) for _ in range(4)))
+    assert await running.commits() == before + 1
+    assert [len(one.result) for one in answers] == [WIDTH, 0, 0, 0]
+    assert answers[0].result == [family.id(f"r{number}") for number in range(WIDTH)]
+
+
+async def test_a_decision_counts_what_ended_in_its_batch(running: RunningLog) -> None:
+    family = await queued(running.log, 6)
+    await running.log.submit(claiming(WIDTH, lane()))
+    family.runs |= (await running.log.submit(_reading(family))).runs
+    await family.start("r0")
+    before = await running.commits()
+    _, taken = await asyncio.gather(
+        family.end("r0"), running.log.submit(claiming(WIDTH, lane(take=1)))
+    )
+    assert await running.commits() == before + 1
+    assert taken.result == [family.id("r3")]
+    assert (await facts(running.log, lane())).running == WIDTH
+
+
+async def test_a_run_that_is_stopped_in_the_same_batch_is_not_next_any_more(
+    running: RunningLog,
+) -> None:
+    family = await queued(running.log, 2)
+    _, taken = await asyncio.gather(
+        family.tell("r0", ask.stop()), running.log.submit(claiming(WIDTH, lane()))
+    )
+    assert taken.result == [family.id("r1")]
+
+
+@pytest.mark.slow
+async def test_two_processes_that_claim_at_once_never_take_more_than_the_width(
+    running: RunningLog,
+) -> None:
+    async with running_on(running.url) as other:
+        family = await queued(running.log, RUNS)
+        logs = (running.log, other.log)
+        ended: set[UUID] = set()
+
+        async def work(log: EventLog, holder: str) -> None:
+            own = LoggedFamily(log)
+            for _ in range(ROUNDS_MAX):
+                if len(ended) == RUNS:
+                    return
+                taken = await log.submit(claiming(WIDTH, lane(take=5), holder))
+                for run_id in taken.result:
+                    own._ids[str(run_id)] = run_id
+                    own.runs[run_id] = taken.runs[run_id]
+                    await own.start(str(run_id))
+                    await own.end(str(run_id))
+                    ended.add(run_id)
+
+        await asyncio.gather(*(work(log, f"{one}") for one in (1, 2) for log in logs))
+    assert ended == {family.id(f"r{number}") for number in range(RUNS)}
+    await _never_wider_than(running, WIDTH, [family.id(f"r{one}") for one in range(RUNS)])
+
+
+async def _never_wider_than(running: RunningLog, width: int, in_line: Sequence[UUID]) -> None:
+    fold = Fold((), ())
+    claimed: list[UUID] = []
+    most = 0
+    for recorded in await running.events():
+        envelope = recorded.envelope
+        fold.apply(envelope.stream, recorded.event, envelope.stamp)
+        held = [one for one in fold.runs.values() if one.stage in ("queued", "started")]
+        most = max(most, sum(one.holder is not None for one in held))
+        if envelope.type == "RunClaimed" and envelope.provenance.run_id is not None:
+            claimed.append(envelope.provenance.run_id)
+    assert most == width
+    assert claimed == list(in_line)
+
+
+def _reading(family: LoggedFamily) -> Submission[None]:
+    streams = [run_stream(run_id) for run_id in family.runs]
+    return submission(lambda _: Decision(None), *streams)
