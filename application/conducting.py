@@ -95,7 +95,10 @@ class Conducting:
         """Take no new runs: the process is about to end."""
         await self._dispatch.close()
         await self._recover.close()
-        await self._crew.recovering.settle()
+
+    async def settle(self, seconds: float) -> None:
+        """Wait for what was taken over from others, so long at most."""
+        await self._crew.recovering.settle(seconds)
 
     async def finish_due(self) -> None:
         """Announce and archive what is due now, for the last time."""

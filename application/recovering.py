@@ -17,6 +17,7 @@ from application.ports.coordination import Coordination, LostRun
 from application.ports.runtimes import RuntimeEnd
 from application.preparing import Preparing, nobody
 from application.sealing import Sealing
+from application.settling import settled
 from application.work import Work
 from domain.refusals import Rejected
 from domain.run.commands import ClaimRun, ResumePreparation
@@ -71,9 +72,9 @@ class Recovering:
 
         return forget
 
-    async def settle(self) -> None:
-        """Wait until what was taken over is dealt with."""
-        await asyncio.gather(*self._under_way.values(), return_exceptions=True)
+    async def settle(self, seconds: float) -> None:
+        """Wait until what was taken over is dealt with, so long at most."""
+        await settled(self._under_way.values(), seconds)
 
     async def _dropped(self) -> list[LostRun]:
         """Runs that are held under our own name while nothing works on them, as after a failure in
@@ -131,9 +132,7 @@ class Recovering:
         await self._preparing.prepare(appended.runs[run.run_id], nobody)
 
     async def _claim_again(self, run: Run) -> None:
-        command = ClaimRun(
-            holder=self._holder.name, lane_width=0, lane_running=0, lost_epoch=run.epoch
-        )
+        command = ClaimRun(holder=self._holder.name, lost_epoch=run.epoch)
         appended = await self._work.record(run, (command,))
         self._executing.take(appended.runs[run.run_id])
 

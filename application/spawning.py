@@ -20,6 +20,7 @@ from application.ports.event_log import (
     World,
 )
 from application.preparing import CallerIsThere, Preparing
+from application.settling import settled
 from application.work import Work
 from domain.agent_id import is_valid_agent_id, normalise_agent_id
 from domain.refusals import AgentOnRecord
@@ -84,16 +85,24 @@ class Spawning:
         )
         self._under_way.add(task)
         task.add_done_callback(self._ended)
-        return await asyncio.shield(task)
+        try:
+            return await asyncio.shield(task)
+        except asyncio.CancelledError:
+            if not task.cancelled():
+                raise
+            raise LogUnavailable(
+                "the service is stopping; the spawn goes on: ask again under its Idempotency-Key"
+            ) from None
 
     def _ended(self, task: "asyncio.Task[Spawned]") -> None:
         self._under_way.discard(task)
         if not task.cancelled() and task.exception() is not None:
             _log.debug("a spawn ended with %r", task.exception())
 
-    async def settle(self) -> None:
-        """Wait until every spawn under way is answered."""
-        await asyncio.gather(*self._under_way, return_exceptions=True)
+    async def settle(self, seconds: float) -> None:
+        """Wait until every spawn under way is answered, so long at most. The others are left as
+        they are recorded, for whoever takes them over."""
+        await settled(self._under_way, seconds)
 
     async def _spawn(
         self,

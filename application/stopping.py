@@ -3,12 +3,15 @@
 from application.answers import SpawnRefusal, refused
 from application.envelope import Actor
 from application.ingredients import refusal_announcement
-from application.ports.event_log import Answer, Reservation
+from application.ports.event_log import Answer, LogUnavailable, Reservation
 from application.preparing import Preparing
 from application.work import Work
+from domain.refusals import ReadAgain
 from domain.run.commands import StopRun
 from domain.run.lifecycle import OVER, PREPARING
 from domain.run.state import Run
+
+READS_MAX = 5
 
 
 class Stopping:
@@ -26,7 +29,7 @@ class Stopping:
         One that is held ends when its holder has ended it; one that is over stays as it is.
         """
         answer = Answer("stopping", {"runId": str(run.run_id), "wasOver": run.stage in OVER})
-        await self._stop_one(run, actor, reason, reservation, answer)
+        run = await self._stop_one(run, actor, reason, reservation, answer)
         if run.child_session_key is not None:
             for below in await self._work.registry.runs_below(run.child_session_key):
                 if below.stage not in OVER:
@@ -40,7 +43,23 @@ class Stopping:
         reason: str | None,
         reservation: Reservation | None = None,
         answer: Answer | None = None,
-    ) -> None:
+    ) -> Run:
+        """Stop one run; gives it as it is then."""
+        for _ in range(READS_MAX):
+            try:
+                return await self._stop_now(run, actor, reason, reservation, answer)
+            except ReadAgain:
+                run = await self._work.run(run.run_id)
+        raise LogUnavailable("the run changes too fast to be stopped; ask again in a moment")
+
+    async def _stop_now(
+        self,
+        run: Run,
+        actor: Actor,
+        reason: str | None,
+        reservation: Reservation | None,
+        answer: Answer | None,
+    ) -> Run:
         keeper = await self._work.keeper(run)
         text = f"the spawn was stopped by {actor.name} before its session was created"
         by_requester = actor.session == run.requester.session_key
@@ -63,8 +82,10 @@ class Stopping:
             reservation=reservation,
             answer=answer,
         )
-        if appended.runs[run.run_id].stage == "refused":
+        after = appended.runs[run.run_id]
+        if after.stage == "refused":
             self._preparing.interrupt(run.run_id)
+        return after
 
 
 def _refusal(run: Run, text: str) -> Answer | None:

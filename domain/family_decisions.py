@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from uuid import UUID
 
 from domain.event_types import AnyEvent
-from domain.refusals import Rejected
+from domain.refusals import ReadAgain, Rejected
 from domain.run.commands import (
     AnnounceRun,
     ArchiveRun,
@@ -28,6 +28,7 @@ from domain.run.events import (
     SpawnRefused,
 )
 from domain.run.evolve import evolve
+from domain.run.lifecycle import PREPARING
 from domain.run.state import Run
 from domain.session.decide import CloseSession, ReleaseChild, SessionCommand, SettleChild
 from domain.session.decide import decide as decide_session
@@ -82,10 +83,10 @@ def decide_in_turn(family: Family, run_id: UUID, commands: Sequence[RunCommand])
     the last.
     """
     changes: Changes = []
-    for command in commands:
+    for index, command in enumerate(commands, start=1):
         following = decide(family, run_id, command)
         changes += following
-        if command is not commands[-1]:
+        if index < len(commands):
             family = _after(family, run_id, following)
     return changes
 
@@ -133,8 +134,12 @@ def _with_pending(family: Family, run: Run, event: RunEvent) -> RunEvent:
 
 
 def _pending(family: Family, run: Run) -> int:
-    own = family.sessions.get(run.child_session_key or "")
-    return len(own.unsettled) if own is not None else 0
+    if run.child_session_key is None or run.stage in PREPARING:
+        return 0
+    own = family.sessions.get(run.child_session_key)
+    if own is None:
+        raise ReadAgain("the child's session was created meanwhile; read the run and ask again")
+    return len(own.unsettled)
 
 
 def _consequences(family: Family, run: Run, events: Sequence[AnyEvent]) -> Changes:

@@ -29,6 +29,10 @@ class AgentOnRecord(Rejected):
         self.agent_id = agent_id
 
 
+class ReadAgain(Rejected):
+    """The command was made from an older state of the run than the one on record."""
+
+
 class NotYet(Rejected):
     """What the command waits for has not happened; it may be asked again later."""
 

@@ -1,5 +1,6 @@
 """A server's inside: every part built, started in order and ended in the reverse of it."""
 
+import asyncio
 import logging
 import os
 import socket
@@ -194,8 +195,9 @@ class House:
         """Take no new work, let what is under way end, and end what does not."""
         self.closing = True
         await self.conducting.stop_claiming()
-        await self.spawning.settle()
-        await self.executing.drain(self.settings.drain_seconds, "server stopped")
+        seconds = self.settings.drain_seconds
+        ended = self.executing.drain(seconds, "server stopped")
+        await asyncio.gather(self.spawning.settle(seconds), self.conducting.settle(seconds), ended)
         await self.conducting.finish_due()
 
     async def close(self) -> None:

@@ -79,8 +79,8 @@ class ClaimRun:
     """Take a queued run out of its lane, or over from a claim that lost its holder."""
 
     holder: str
-    lane_width: int
-    lane_running: int
+    lane_width: int = 0
+    lane_running: int = 0
     lost_epoch: int | None = None
 
 

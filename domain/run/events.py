@@ -100,12 +100,16 @@ class RunQueued(Event):
 
 
 class RunClaimed(Event):
-    """A holder took the run out of its lane. The claim's epoch is this event's version."""
+    """A holder took the run out of its lane. The claim's epoch is this event's version.
+
+    Width and occupation are what was compared; None when it was taken over from a claim that had
+    lost its holder, for then the slot was held already.
+    """
 
     holder: str
     attempt: int
-    lane_width: int
-    lane_running: int
+    lane_width: int | None = None
+    lane_running: int | None = None
 
 
 class RunStarted(Event):

@@ -34,8 +34,8 @@ def claim(run: Run, command: ClaimRun) -> tuple[RunEvent, ...]:
         RunClaimed(
             holder=command.holder,
             attempt=run.attempt + 1 if takes_over else 1,
-            lane_width=command.lane_width,
-            lane_running=command.lane_running,
+            lane_width=None if takes_over else command.lane_width,
+            lane_running=None if takes_over else command.lane_running,
         ),
     )
 

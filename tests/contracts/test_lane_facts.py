@@ -148,10 +148,9 @@ async def test_two_processes_that_claim_at_once_never_take_more_than_the_width(
                     return
                 taken = await log.submit(claiming(WIDTH, lane(take=5), holder))
                 for run_id in taken.result:
-                    own._ids[str(run_id)] = run_id
-                    own.runs[run_id] = taken.runs[run_id]
-                    await own.start(str(run_id))
-                    await own.end(str(run_id))
+                    name = own.adopt(taken.runs[run_id])
+                    await own.start(name)
+                    await own.end(name)
                     ended.add(run_id)
 
         await asyncio.gather(*(work(log, f"{one}") for one in (1, 2) for log in logs))

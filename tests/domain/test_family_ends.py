@@ -4,10 +4,10 @@ import contextlib
 
 import pytest
 
-from domain.family_decisions import KeyTaken, UnknownRun, decide
-from domain.refusals import Rejected, SessionIsClosed
+from domain.family_decisions import Family, KeyTaken, UnknownRun, decide, streams_of
+from domain.refusals import ReadAgain, Rejected, SessionIsClosed
 from domain.session.events import ChildReleased, ChildSettled
-from domain.stream import session_stream
+from domain.stream import session_key_of, session_stream
 from tests.support import run_commands as ask
 from tests.support.family_log import FamilyLog, child_key
 from tests.support.storytelling import observed, run_id
@@ -144,3 +144,16 @@ def test_of_commands_in_turn_none_is_recorded_when_one_is_refused() -> None:
     with pytest.raises(Rejected):
         log.tell("scout", ask.resolve(1), ask.create(1))
     assert log.recorded == before
+
+
+def test_a_stop_that_was_begun_before_the_session_was_there_still_counts_those_below() -> None:
+    log = FamilyLog()
+    log.spawn("scout")
+    named_too_early = streams_of(log.run("scout"))
+    log.create("scout")
+    log.begin("below", "scout")
+    keys = {session_key_of(stream) for stream in named_too_early}
+    known = {key: one for key, one in log.fold.sessions.items() if key in keys}
+    with pytest.raises(ReadAgain):
+        log.record(decide(Family(log.fold.runs, known), log.run("scout").run_id, ask.stop()))
+    assert log.counted("main") == ["scout"]

@@ -22,6 +22,7 @@ from tests.support.family_log import FamilyLog, Recorded, child_key, policy
 from tests.support.family_model import (
     ENDED,
     HELD,
+    OTHER_AGENT,
     RECORDED,
     REFUSED,
     Life,
@@ -32,7 +33,7 @@ from tests.support.family_model import (
 COMMANDS: dict[str, Callable[[Run, int], RunCommand]] = {
     "resume": lambda run, epoch: ask.resume(epoch),
     "resolve": lambda run, epoch: ask.resolve(epoch),
-    "override": lambda run, epoch: ask.resolve(epoch, override_to="steward"),
+    "override": lambda run, epoch: ask.resolve(epoch, override_to=OTHER_AGENT),
     "prepare": lambda run, epoch: ask.prepare(epoch, child_session_key=child_key(run.run_id)),
     "create": lambda run, epoch: ask.create(epoch, depth=run.depth),
     "refuse": lambda run, epoch: ask.refuse(epoch),
@@ -79,7 +80,8 @@ class Lives(RuleBasedStateMachine):
         self.log.spawn(name, by)
         depth = self.tree.lives[by].depth + 1 if by in self.tree.lives else 1
         stage = "refused" if against else "requested"
-        self.tree.lives[name] = Life(name, by, depth, stage, is_admitted=against is None)
+        agent_id = self.tree.lives[by].agent_id if by in self.tree.lives else "main"
+        self.tree.lives[name] = Life(name, by, depth, stage, agent_id, is_admitted=against is None)
         last = self.log.recorded[-1].event
         if against:
             assert isinstance(last, SpawnRefused)

@@ -3,7 +3,8 @@
 import pytest
 
 from domain.refusals import StopWanted
-from domain.run.events import RunEnded, StopRequested
+from domain.run.dedupe import dedupe_key
+from domain.run.events import RunEnded, SpawnRefused, StopRequested
 from domain.run.facts import Outcome
 from tests.support import run_commands as ask
 from tests.support import run_histories as past
@@ -71,3 +72,12 @@ def test_a_run_that_was_to_stop_ends_as_stopped_when_its_holder_is_lost(
 )
 def test_a_stop_of_what_is_over_changes_nothing(history: past.History) -> None:
     given(*history).when(ask.stop()).then()
+
+
+def test_a_stop_of_a_spawn_whose_caller_is_gone_waits_in_the_inbox() -> None:
+    command = ask.stop(announcement=ref("it was stopped"))
+    after = given(*past.a_resolved_run()).when(command).then(SpawnRefused)
+    run = after.state
+    assert run is not None
+    assert run.inbox is not None
+    assert (run.inbox.text, run.inbox.dedupe_key) == (ref("it was stopped"), dedupe_key(run))

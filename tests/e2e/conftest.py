@@ -8,6 +8,7 @@ import pytest
 from infrastructure.database import open_database
 from infrastructure.outbound.data_directory import DataDirectory
 from tests.support.data_directories import copied, new_place
+from tests.support.mortal_server import Mortal
 from tests.support.spawning_server import Stories
 
 
@@ -20,11 +21,18 @@ def made_data_dir() -> Iterator[Path]:
         yield directory.path
 
 
-@pytest.fixture(scope="module")
-def data_dir(made_data_dir: Path) -> Iterator[Path]:
-    """The data directory of this file's servers. Everything in it and beside it is removed."""
+@pytest.fixture(scope="session")
+def one_that_dies(made_data_dir: Path) -> Iterator[Mortal]:
     with new_place() as place:
-        yield copied(made_data_dir, place / "data")
+        with Mortal(copied(made_data_dir, place / "data"), place / "notes") as server:
+            yield server
+
+
+@pytest.fixture
+def mortal(one_that_dies: Mortal) -> Mortal:
+    """A server to kill, running whatever the test before has made of it."""
+    one_that_dies.alive()
+    return one_that_dies
 
 
 @pytest.fixture(scope="session")
@@ -34,3 +42,13 @@ def server(made_data_dir: Path) -> Iterator[Stories]:
         with Stories(copied(made_data_dir, place / "data"), place / "notes") as stories:
             yield stories
         assert " ERROR " not in stories.log(), stories.log()
+
+
+@pytest.fixture(scope="session")
+def partner(server: Stories) -> Iterator[Stories]:
+    """Another server on the same data directory."""
+    other = Stories(server.data_dir, server.folder)
+    other.log_path = server.log_path.with_name("partner.log")
+    with other:
+        yield other
+    assert " ERROR " not in other.log(), other.log()

@@ -1,7 +1,5 @@
 """kill -9 of the server after each recorded stage: the run comes to its end, and is told once."""
 
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -20,12 +18,6 @@ STARTED = ["RunStarted"]
 ENDED = ["RunEnded", "RunAnnounced", "RunArchived"]
 PREPARED = [*REQUESTED, *SCRIPTS, *CREATED]
 WHOLE = [*PREPARED, *CLAIMED, *STARTED, *ENDED]
-
-
-@pytest.fixture(scope="module")
-def mortal(data_dir: Path) -> Iterator[Mortal]:
-    with Mortal(data_dir, data_dir.with_name("notes")) as server:
-        yield server
 
 
 def life(server: Mortal, key: str, **body: Any) -> dict[str, Any]:
@@ -49,7 +41,7 @@ def must_be_in_order(server: Mortal, run: dict[str, Any]) -> None:
     own = [one for one in log if one["stream"] == f"run:{run['runId']}"]
     assert [one["version"] for one in own] == list(range(1, len(own) + 1))
     assert run["version"] == len(own)
-    counted = [one["type"] for one in log if one["payload"].get("run_id", "") == run["runId"]]
+    counted = [one["type"] for one in log if one["payload"].get("runId") == run["runId"]]
     assert counted.count("ChildAdmitted") == counted.count("ChildReleased") == 1
 
 
@@ -74,7 +66,6 @@ def must_be_in_order(server: Mortal, run: dict[str, Any]) -> None:
 def test_a_run_goes_on_when_its_server_is_killed(
     mortal: Mortal, moment: str, agent_id: str, events: list[str]
 ) -> None:
-    mortal.alive()
     mortal.is_to_die(moment)
     mortal.asked_in_vain(moment, agentId=agent_id, cleanup="delete")
     mortal.has_died()
@@ -88,7 +79,6 @@ def test_a_run_goes_on_when_its_server_is_killed(
 def test_a_run_that_had_started_is_interrupted_and_never_executed_again(
     mortal: Mortal, moment: str
 ) -> None:
-    mortal.alive()
     mortal.is_to_die(moment)
     mortal.asked_in_vain(moment, agentId="echo", cleanup="delete")
     mortal.has_died()
@@ -103,7 +93,6 @@ def test_a_run_that_had_started_is_interrupted_and_never_executed_again(
 
 
 def test_a_transcript_that_was_renamed_before_the_kill_is_archived_once(mortal: Mortal) -> None:
-    mortal.alive()
     mortal.is_to_die("before RunArchived")
     mortal.asked_in_vain("renamed", agentId="accountant", cleanup="delete")
     mortal.has_died()
@@ -116,7 +105,6 @@ def test_a_transcript_that_was_renamed_before_the_kill_is_archived_once(mortal: 
 
 
 def test_a_recovery_that_is_killed_is_recovered_from(mortal: Mortal) -> None:
-    mortal.alive()
     mortal.is_to_die("after SpawnRequested")
     mortal.asked_in_vain("twice", agentId="plain", cleanup="delete")
     mortal.has_died()
@@ -132,7 +120,6 @@ def test_a_recovery_that_is_killed_is_recovered_from(mortal: Mortal) -> None:
 def test_a_run_that_was_told_to_stop_is_stopped_though_its_server_was_killed(
     mortal: Mortal,
 ) -> None:
-    mortal.alive()
     run_id = mortal.accepted("waiter", key="stopping", cleanup="delete")
     mortal.note(f"{run_id}.began")
     mortal.is_to_die("after StopRequested")
@@ -148,7 +135,6 @@ def test_a_run_that_was_told_to_stop_is_stopped_though_its_server_was_killed(
 
 
 def test_a_refusal_that_its_caller_never_heard_of_stands_in_the_inbox(mortal: Mortal) -> None:
-    mortal.alive()
     mortal.is_to_die("after SpawnRequested")
     mortal.asked_in_vain("unheard", agentId="impostor")
     mortal.has_died()

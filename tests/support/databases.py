@@ -6,7 +6,7 @@ import tempfile
 import time
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 import psycopg
@@ -96,19 +96,19 @@ def _place() -> Path | None:
 
 
 @contextmanager
-def serving_databases() -> Iterator[Databases]:
-    """A server in a temporary home, for as long as it is used."""
+def temporary_home() -> Iterator[Path]:
+    """A place for a server of one's own, which must have stopped by the end of the block."""
     directory = Path(tempfile.mkdtemp(prefix="spawnlog-test-", dir=_place() or Path("/tmp")))
     directory.chmod(0o755)
     try:
-        server = EmbeddedPostgres.start(directory / "postgres")
-        try:
-            databases = Databases(directory / "postgres")
-            try:
-                yield databases
-            finally:
-                databases.close()
-        finally:
-            server.close()
+        yield directory / "postgres"
     finally:
         shutil.rmtree(directory)
+
+
+@contextmanager
+def serving_databases() -> Iterator[Databases]:
+    """A server in a temporary home, for as long as it is used."""
+    with temporary_home() as home, closing(EmbeddedPostgres.start(home)):
+        with closing(Databases(home)) as databases:
+            yield databases

@@ -133,17 +133,22 @@ def leave(process: subprocess.Popen[str]) -> None:
     assert process.returncode == 0
 
 
-def run_as_ordinary_user(script: str, *arguments: str) -> str:
-    """What a Python script prints, run by a user that is not root.
+def as_ordinary_user() -> tuple[str, ...]:
+    """What a command stands behind to be run by a user that is not root; nothing when we are none.
 
     As root the user is `nobody`. The right to read what only root may read lets it run an
     interpreter or a checkout below /root; it gives no right to write and none to be root.
     """
-    command = [sys.executable, "-c", script, *arguments]
-    if os.geteuid() == 0:
-        identity = [f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups"]
-        reading = ["--inh-caps=+dac_read_search", "--ambient-caps=+dac_read_search"]
-        command = ["setpriv", *identity, *reading, *command]
+    if os.geteuid() != 0:
+        return ()
+    identity = (f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups")
+    reading = ("--inh-caps=+dac_read_search", "--ambient-caps=+dac_read_search")
+    return ("setpriv", *identity, *reading)
+
+
+def run_as_ordinary_user(script: str, *arguments: str) -> str:
+    """What a Python script prints, run by a user that is not root."""
+    command = [*as_ordinary_user(), sys.executable, "-c", script, *arguments]
     ended = subprocess.run(
         command, cwd=PROJECT, capture_output=True, text=True, timeout=60, check=False
     )

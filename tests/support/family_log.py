@@ -116,15 +116,18 @@ class FamilyLog:
         key = self.key(by)
         known = self.fold.sessions.get(key)
         own = self.fold.runs.get(known.run_id) if known and known.run_id else None
+        agent_id = known.agent_id if known else "main"
+        plain = {
+            "run_id": run_id(number),
+            "session_id": run_id(1000 + number),
+            "requester_key": key,
+            "requester_agent_id": agent_id,
+            "target_agent_id": agent_id,
+        }
         return request_spawn(
             {key: known} if known else {},
             {own.run_id: own} if own else {},
-            spawn_request(
-                run_id=run_id(number),
-                session_id=run_id(1000 + number),
-                requester_key=key,
-                **changes,
-            ),
+            spawn_request(**{**plain, **changes}),
             self.policy,
             keep,
         )

@@ -11,6 +11,9 @@ DONE = ("announced", "archived", "refused")
 ENDED = ("ended", "announced", "archived")
 HELD = ("resume", "resolve", "override", "prepare", "create", "refuse", "start", "end")
 
+OTHER_AGENT = "other"
+"""Who a script puts in the place of the agent asked for."""
+
 RECORDED = "recorded"
 NOTHING = "nothing"
 REFUSED = "refused"
@@ -96,7 +99,8 @@ class Tree:
             return self._stop(life)
         if kind == "acknowledge" and life.is_acknowledged:
             return NOTHING
-        self._do(life, kind)
+        is_that_agent = kind == "override" and life.agent_id == OTHER_AGENT
+        self._do(life, "resolve" if is_that_agent else kind)
         return RECORDED
 
     def permits(self, life: Life, kind: str) -> bool:
@@ -135,7 +139,7 @@ class Tree:
             "archive": "archived",
         }
         life.stage = stages.get(kind, life.stage)
-        life.agent_id = "steward" if kind == "override" else life.agent_id
+        life.agent_id = OTHER_AGENT if kind == "override" else life.agent_id
         life.has_key = life.has_key or kind == "prepare"
         life.is_held = (life.is_held or kind in ("claim", "take over")) and kind != "end"
         life.in_inbox = life.in_inbox or kind == "announce"

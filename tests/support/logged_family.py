@@ -58,6 +58,12 @@ class LoggedFamily:
         """The run of this name, as it was after its last append."""
         return self.runs[self._ids[name]]
 
+    def adopt(self, run: Run) -> str:
+        """Take up a run of another family, by its id as its name."""
+        self._ids[str(run.run_id)] = run.run_id
+        self.runs[run.run_id] = run
+        return str(run.run_id)
+
     def key(self, name: str) -> str:
         """The session key that belongs to a name."""
         return self.root if name == "main" else child_key(self._ids[name])

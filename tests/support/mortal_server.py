@@ -2,6 +2,8 @@
 
 import contextlib
 import signal
+import threading
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -12,12 +14,40 @@ from tests.support.running_server import wait_for
 from tests.support.spawning_server import Stories
 
 
+QUICK_LEASE_SECONDS = 1.5
+
+
+class Aside:
+    """A request that somebody else waits for."""
+
+    def __init__(self, ask: Callable[[], httpx2.Response]) -> None:
+        self._ask = ask
+        self._answers: list[httpx2.Response] = []
+        self._thread = threading.Thread(target=self._wait)
+        self._thread.start()
+
+    def _wait(self) -> None:
+        with contextlib.suppress(httpx2.TransportError):
+            self._answers.append(self._ask())
+
+    def answer(self) -> httpx2.Response | None:
+        """The answer, once it is here; None when the connection was lost."""
+        self._thread.join(60)
+        assert not self._thread.is_alive()
+        return self._answers[0] if self._answers else None
+
+
 class Mortal(Stories):
     """Dies when it is told where."""
 
     def __init__(self, data_dir: Path, folder: Path) -> None:
         self._order = data_dir.with_name("fail-point")
-        super().__init__(data_dir, folder, environment={VARIABLE: str(self._order)})
+        super().__init__(
+            data_dir,
+            folder,
+            lease_seconds=QUICK_LEASE_SECONDS,
+            environment={VARIABLE: str(self._order)},
+        )
 
     def alive(self) -> None:
         """Running, and ordered to stay so: whatever the test before has left."""
@@ -50,12 +80,14 @@ class Mortal(Stories):
 
         return wait_for("an answer to the same request", ask)
 
-    def whole_log(self) -> list[dict[str, Any]]:
-        """Every event, in order."""
-        events: list[dict[str, Any]] = []
-        while True:
-            after = events[-1]["position"] if events else 0
-            page = self.http.get("/v1/events", params={"after": after, "limit": 500}).json()
-            events += page["items"]
-            if not page["items"]:
-                return events
+    def spawned_aside(self, **body: Any) -> "Aside":
+        """Ask for a spawn that takes its time, and go on."""
+        return Aside(lambda: self.spawn(**body))
+
+    def being_prepared(self, session_key: str) -> str:
+        """The id of the one spawn of a session that is being prepared."""
+        query = {"requester": session_key, "status": "preparing"}
+        (found,) = wait_for(
+            "the spawn", lambda: self.http.get("/v1/runs", params=query).json()["items"]
+        )
+        return str(found["runId"])

@@ -1,6 +1,5 @@
 """The server of the end-to-end stories: agents for each outcome, and two context scripts."""
 
-import stat
 from pathlib import Path
 from typing import Any
 
@@ -9,8 +8,8 @@ from tests.support.running_server import RunningServer, configuration, scripted,
 
 WIDTH = 2
 """How many runs go on at a time at each depth."""
-CHILDREN_MAX = 3
-LEASE_SECONDS = 1
+CHILDREN_MAX = 5
+LEASE_SECONDS = 10
 DRAIN_SECONDS = 1
 
 _IDENTITY = """#!/bin/sh
@@ -22,9 +21,10 @@ case "$1" in
 esac
 """
 _SLOW = """#!/bin/sh
-echo $$ > "{folder}/slow.$SPAWNLOG_RUN_ID"
 sleep 600 &
-wait
+echo $$ > "{folder}/slow.$SPAWNLOG_RUN_ID"
+while [ ! -e "{folder}/$SPAWNLOG_RUN_ID.go" ]; do sleep 0.05; done
+echo "attempt $SPAWNLOG_ATTEMPT"
 """
 _JSONL = """
 cat > /dev/null
@@ -37,7 +37,7 @@ echo '{"type": "result", "text": "all of it"}'
 """
 
 
-def stories(folder: Path) -> dict[str, Any]:
+def stories(folder: Path, *, lease_seconds: float = LEASE_SECONDS) -> dict[str, Any]:
     """The configuration; the children and scripts leave their notes in `folder`."""
     identity = _script(folder / "identity.sh", _IDENTITY)
     slow = _script(folder / "slow.sh", _SLOW.replace("{folder}", str(folder)))
@@ -63,7 +63,7 @@ def stories(folder: Path) -> dict[str, Any]:
         archiveAfterMinutes=0,
         contextScripts={"run": [_identity_script(identity)]},
     )
-    config["spawnlog"] = {"leaseSeconds": LEASE_SECONDS, "drainSeconds": DRAIN_SECONDS}
+    config["spawnlog"] = {"leaseSeconds": lease_seconds, "drainSeconds": DRAIN_SECONDS}
     config["models"] = {"providers": {"example": {"models": [_WORDS]}}}
     config["agents"]["defaults"]["model"] = "example/words"
     return config
@@ -91,16 +91,23 @@ def _json_script(name: str, path: Path) -> dict[str, Any]:
 
 def _script(path: Path, text: str) -> Path:
     path.write_text(text, "utf-8")
-    path.chmod(path.stat().st_mode | stat.S_IXUSR)
+    path.chmod(0o755)
     return path
 
 
 class Stories(RunningServer):
     """A server with every story's agents. Its children and scripts leave notes in `folder`."""
 
-    def __init__(self, data_dir: Path, folder: Path, **more: Any) -> None:
+    def __init__(
+        self,
+        data_dir: Path,
+        folder: Path,
+        *,
+        lease_seconds: float = LEASE_SECONDS,
+        **more: Any,
+    ) -> None:
         folder.mkdir(exist_ok=True)
-        super().__init__(data_dir, stories(folder), **more)
+        super().__init__(data_dir, stories(folder, lease_seconds=lease_seconds), **more)
         self.folder = folder
 
     def accepted(self, agent_id: str, task: str = "hello", **body: Any) -> str:
@@ -115,7 +122,7 @@ class Stories(RunningServer):
         return wait_for(f"the note {name}", lambda: path.exists() and path.read_text("utf-8"))
 
     def let_go(self, run_id: str) -> None:
-        """Let a waiter end."""
+        """Let a waiter, or the script of a slow spawn, end."""
         (self.folder / f"{run_id}.go").touch()
 
     def session(self, key: str) -> dict[str, Any]:
@@ -123,3 +130,13 @@ class Stories(RunningServer):
         answer = self.http.get(f"/v1/sessions/{key}")
         assert answer.status_code == 200, answer.text
         return dict(answer.json())
+
+    def whole_log(self) -> list[dict[str, Any]]:
+        """Every event, in order."""
+        events: list[dict[str, Any]] = []
+        while True:
+            after = events[-1]["position"] if events else 0
+            page = self.http.get("/v1/events", params={"after": after, "limit": 500}).json()
+            events += page["items"]
+            if not page["items"]:
+                return events

@@ -97,10 +97,10 @@ def _configured(payload: Payload) -> str:
 
 def _claimed(payload: Payload) -> str:
     """The count was taken before this run. A run taken over from a lost holder counts nobody."""
+    if not payload.get("laneWidth"):
+        return _joined(_named("attempt", payload.get("attempt")), "taken over")
     running, width = int(payload["laneRunning"]) + 1, int(payload["laneWidth"])
-    return _joined(
-        _named("attempt", payload.get("attempt")), f"lane {running}/{width}" if width else ""
-    )
+    return _joined(_named("attempt", payload.get("attempt")), f"lane {running}/{width}")
 
 
 def _started(payload: Payload) -> str:

@@ -2,8 +2,6 @@
 
 import hashlib
 import re
-from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
 from typing import Annotated, Any
 from uuid import UUID
 
@@ -19,8 +17,6 @@ from infrastructure.inbound.http.doors import Doors
 from infrastructure.inbound.http.problems import Problem
 
 IDEMPOTENCY_KEY_CHARS_MAX = 255
-FUTURE_SECONDS_MAX = 5
-_POSITION = re.compile(r"pos:([0-9]{1,18})")
 _TRACEPARENT = re.compile(r"00-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}")
 
 ANYBODY = Caller(actor=Actor(kind="anybody"), scopes=ALL_SCOPES, patterns=("*",))
@@ -49,15 +45,6 @@ async def caller_of(request: Request) -> Caller:
 
 InDoors = Annotated[Doors, Depends(doors_of)]
 ByCaller = Annotated[Caller, Depends(caller_of)]
-At = Annotated[
-    str | None,
-    Query(
-        description="As of when: `pos:N` or an RFC 3339 instant; now when left out.",
-        examples=["pos:18342"],
-    ),
-]
-
-
 def must(caller: Caller, scope: Scope) -> None:
     """403 unless the caller has the scope."""
     if not caller.may(scope):
@@ -70,47 +57,6 @@ def must_act_for(caller: Caller, session_key: str) -> None:
         raise Problem(
             "not_permitted", "this token does not act for that session; use the session's own"
         )
-
-
-@dataclass(frozen=True, slots=True)
-class AsOf:
-    """The position an answer is true at; `now` when none was asked for."""
-
-    position: int
-    now: bool
-
-
-async def as_of(doors: Doors, at: str | None) -> AsOf:
-    """The position that `at` means. 422 for what is no position, or lies ahead."""
-    head = await doors.work.log.head()
-    if at is None:
-        return AsOf(head, now=True)
-    match = _POSITION.fullmatch(at)
-    if match is not None:
-        position = int(match.group(1))
-        if position > head:
-            raise Problem("invalid_request", f"the log ends at pos:{head}; ask for that or less")
-        return AsOf(position, now=position == head)
-    instant = instant_of(at, "at")
-    ahead = instant - datetime.now(UTC)
-    if ahead > timedelta(seconds=FUTURE_SECONDS_MAX):
-        raise Problem("invalid_request", "that instant lies ahead; ask for the past or for now")
-    if ahead > timedelta(0):
-        return AsOf(head, now=True)
-    return AsOf(min(await doors.work.registry.position_at(instant), head), now=False)
-
-
-def instant_of(text: str, name: str) -> datetime:
-    """An RFC 3339 instant; 422 with the parameter's name for anything else."""
-    try:
-        instant = datetime.fromisoformat(text)
-    except ValueError:
-        instant = None
-    if instant is None or instant.tzinfo is None or "T" not in text.upper():
-        raise Problem(
-            "invalid_request", f"{name} must be pos:N or an RFC 3339 instant with an offset"
-        )
-    return instant.astimezone(UTC)
 
 
 def canonical_key(doors: Doors, spelling: str) -> str:

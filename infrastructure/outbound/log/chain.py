@@ -1,8 +1,8 @@
 """The chain: each event's hash covers the one before it, its whole envelope and its stored bytes.
 
-The encoding is fixed for ever under its format number: a two-byte format, then each field as a
-four-byte length and its bytes (length 0xFFFFFFFF for an absent one). Integers are eight bytes, big
-endian; instants are microseconds since 1970-01-01 UTC.
+The encoding is fixed for ever under its format number: a two-byte format, then the previous hash
+and each field as a four-byte length and its bytes (length 0xFFFFFFFF for an absent one). Integers
+are eight bytes, big endian; instants are microseconds since 1970-01-01 UTC.
 """
 
 import hashlib
@@ -66,7 +66,5 @@ def chain_hash(previous: bytes, envelope: Envelope, state: bytes) -> bytes:
         envelope.append_last,
         state,
     )
-    digest = hashlib.sha256(_field(previous))
-    digest.update(struct.pack(">H", CHAIN_FORMAT))
-    digest.update(b"".join(map(_field, fields)))
-    return digest.digest()
+    encoded = struct.pack(">H", CHAIN_FORMAT) + b"".join(map(_field, (previous, *fields)))
+    return hashlib.sha256(encoded).digest()

@@ -56,10 +56,12 @@ async def load(connection: Connection, submissions: Sequence[Submission[Any]]) -
         await connection.execute("BEGIN")
         await connection.execute(LOCK)
         head = await connection.execute(HEAD)
-        runs = await connection.execute(RUNS, [run_ids]) if run_ids else None
         sessions = await connection.execute(SESSIONS, [session_keys]) if session_keys else None
         reserved = await connection.execute(RESERVED, [keys]) if keys else None
         lanes = {query: await _ask_lane(connection, query) for query in lane_queries}
+    # Not in the pipeline: a psycopg pipeline ends with a Flush, after which PostgreSQL counts no
+    # idle time, and a process that is frozen with the lock in its hands would stop all others.
+    runs = await connection.execute(RUNS, [run_ids])
     row = await head.fetchone()
     assert row is not None
     if row[3] > LOG_FORMAT:

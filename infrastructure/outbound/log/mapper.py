@@ -7,7 +7,7 @@ The library's own mapper names classes in stored rows and imports what a row nam
 from typing import cast
 
 import orjson
-from eventsourcing.persistence import JSONTranscoder, Mapper, StoredEvent
+from eventsourcing.persistence import Cipher, Compressor, JSONTranscoder, Mapper, StoredEvent
 
 from domain.event_types import EVENT_TYPES, TYPE_OF, AnyEvent
 from domain.refusals import CorruptHistory
@@ -16,8 +16,8 @@ from domain.refusals import CorruptHistory
 class EventMapper(Mapper[str]):
     """Events to stored events and back; compression and cipher as in eventsourcing."""
 
-    def __init__(self) -> None:
-        super().__init__(JSONTranscoder())
+    def __init__(self, compressor: Compressor | None = None, cipher: Cipher | None = None) -> None:
+        super().__init__(JSONTranscoder(), compressor, cipher)
 
     def store(self, stream: str, version: int, event: AnyEvent) -> StoredEvent:
         """The event as it is stored: JSON with camelCase names."""
@@ -32,14 +32,15 @@ class EventMapper(Mapper[str]):
     def load(self, stored: StoredEvent) -> AnyEvent:
         """The event of stored bytes. `CorruptHistory` when its type or shape is unknown."""
         name, _, number = stored.topic.rpartition(":")
-        cls = EVENT_TYPES.get((name, int(number)))
+        cls = EVENT_TYPES.get((name, int(number) if number.isdecimal() else 0))
         if cls is None:
             raise CorruptHistory(
                 f"event type {stored.topic} is unknown here; this log needs a newer spawnlog"
             )
         try:
             return cast("AnyEvent", cls.model_validate_json(self.payload(stored.state)))
-        except ValueError as error:
+        except Exception as error:
+            # What a cipher or a compressor raises on bytes that are not its own is its own affair.
             raise CorruptHistory(
                 f"version {stored.originator_version} of {stored.originator_id} is not a"
                 f" {stored.topic}: {error}"

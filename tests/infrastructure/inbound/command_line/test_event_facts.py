@@ -48,7 +48,11 @@ from infrastructure.inbound.command_line.event_facts import facts
             "agent main, depth 1, leaf, model example/words",
         ),
         ("RunClaimed", {"attempt": 1, "laneRunning": 2, "laneWidth": 8}, "attempt 1, lane 3/8"),
-        ("RunClaimed", {"attempt": 2, "laneRunning": 0, "laneWidth": 0}, "attempt 2"),
+        (
+            "RunClaimed",
+            {"attempt": 2, "laneRunning": None, "laneWidth": None},
+            "attempt 2, taken over",
+        ),
         ("RunEnded", {"outcome": "timeout", "reason": "timeout"}, "timeout"),
         ("StopRequested", {"by": "admin", "byRequester": False, "reason": None}, "by admin"),
         (

@@ -1,0 +1,16 @@
+"""Giving work that is under way the time to end, and breaking off what takes longer."""
+
+import asyncio
+from collections.abc import Iterable
+from typing import Any
+
+
+async def settled(under_way: Iterable["asyncio.Task[Any]"], seconds: float) -> None:
+    """Return when all of it has ended; what has not after so many seconds is cancelled."""
+    tasks = set(under_way)
+    if not tasks:
+        return
+    _, late = await asyncio.wait(tasks, timeout=seconds)
+    for task in late:
+        task.cancel()
+    await asyncio.gather(*late, return_exceptions=True)

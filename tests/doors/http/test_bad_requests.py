@@ -1,0 +1,301 @@
+"""Requests that are wrong before anybody looks at their body."""
+
+import json
+
+import pytest
+
+from tests.support.http_house import House
+from tests.support.http_problems import pointers_of, problem_of, well_formed_problem
+from tests.support.http_wire import exchange, head
+
+pytestmark = pytest.mark.slow
+
+SESSION = "agent:main:main"
+
+
+def asked(house: House, target: str, *headers: tuple[str, str], method: str = "GET") -> bytes:
+    """The head of a request with the administrator's token and these headers."""
+    return head(method, target, [*headers, ("Authorization", f"Bearer {house.server.token}")])
+
+
+@pytest.mark.parametrize(
+    "host",
+    ["evil.example", "127.0.0.1.evil.example", "evil.example:80", "127.0.0.1@evil.example", "", "["],
+)
+def test_a_foreign_host_is_refused(house: House, host: str) -> None:
+    answer = exchange(house.server.url, asked(house, "/v1/runs", ("Host", host)))
+    problem_of(answer, 403, "foreign_host")
+
+
+@pytest.mark.parametrize(
+    "host", ["127.0.0.1", "LOCALHOST:1", "[::1]:8700", "spawnlog.example", "Spawnlog.Example:443"]
+)
+def test_its_own_names_and_those_of_the_configuration_are_taken(house: House, host: str) -> None:
+    answer = exchange(house.server.url, asked(house, "/v1/runs", ("Host", host)))
+    assert answer.status_code == 200
+
+
+def test_two_hosts_or_none_are_refused(house: House) -> None:
+    for hosts in ((), ("127.0.0.1", "127.0.0.1"), ("127.0.0.1", "evil.example")):
+        headers = [("Host", host) for host in hosts]
+        answer = exchange(house.server.url, asked(house, "/v1/runs", *headers))
+        assert answer.status_code in (400, 403)
+        if answer.status_code == 403:
+            problem_of(answer, 403, "foreign_host")
+
+
+def test_health_is_not_told_under_a_foreign_name_either(house: House) -> None:
+    answer = exchange(house.server.url, head("GET", "/healthz", {"Host": "evil.example"}))
+    problem_of(answer, 403, "foreign_host")
+
+
+@pytest.mark.parametrize(
+    "origin", ["https://evil.example", "null", "http://127.0.0.1.evil.example", "file://", "http://["]
+)
+def test_a_foreign_origin_is_refused(house: House, origin: str) -> None:
+    problem_of(house.http.get("/v1/runs", headers={"Origin": origin}), 403, "foreign_origin")
+    answer = house.http.post(
+        "/v1/spawns",
+        json={"requester": {"sessionKey": SESSION}, "task": "x"},
+        headers={"Origin": origin},
+    )
+    problem_of(answer, 403, "foreign_origin")
+
+
+def test_its_own_origin_is_taken(house: House) -> None:
+    for origin in (house.server.url, "https://spawnlog.example"):
+        assert house.http.get("/v1/runs", headers={"Origin": origin}).status_code == 200
+
+
+def test_no_page_is_given_rights_across_origins(house: House) -> None:
+    answer = house.http.options(
+        "/v1/spawns",
+        headers={"Origin": house.server.url, "Access-Control-Request-Method": "POST"},
+    )
+    well_formed_problem(answer)
+    assert not [name for name in answer.headers if name.startswith("access-control")]
+
+
+@pytest.mark.parametrize(
+    "target",
+    [
+        "/",
+        "/v1",
+        "/v1/",
+        "/v1/nothing",
+        "/v1/runs/",
+        "/v1/spawns/",
+        "/v1/diff?from=pos:1&to=pos:2",
+        "/v1/config/revisions",
+        "/v1/config/revisions/1",
+        "/metrics",
+        "/docs",
+        "/v1/runs/0/compare?with=1",
+        "/v1/runs/0/explain",
+        "/v1/runs/0/shared-context",
+        f"/v1/sessions/{SESSION}/tree",
+        f"/v1/sessions/{SESSION}/shared-context",
+        "/v1/../admin-token",
+        "/v1/runs/..%2f..%2fadmin-token",
+    ],
+)
+def test_what_is_not_there_is_not_found(house: House, target: str) -> None:
+    answer = exchange(house.server.url, asked(house, target, ("Host", "127.0.0.1")))
+    problem_of(answer, 404, "not_found")
+
+
+@pytest.mark.parametrize(
+    ("method", "target"),
+    [
+        ("POST", "/v1/runs/0/messages"),
+        ("POST", "/v1/runs/0/respawn"),
+        ("POST", f"/v1/sessions/{SESSION}/stop"),
+        ("PATCH", f"/v1/sessions/{SESSION}/shared-context"),
+        ("POST", "/v1/what-if"),
+    ],
+)
+def test_a_command_of_a_later_release_is_not_found(
+    house: House, method: str, target: str
+) -> None:
+    problem_of(house.http.request(method, target, json={}), 404, "not_found")
+
+
+@pytest.mark.parametrize(
+    ("method", "target", "allowed"),
+    [("DELETE", "/v1/runs", "GET"), ("GET", "/v1/spawns", "POST"), ("PUT", "/healthz", "GET")],
+)
+def test_a_wrong_method_is_told_the_right_one(
+    house: House, method: str, target: str, allowed: str
+) -> None:
+    answer = house.http.request(method, target)
+    problem_of(answer, 405, "method_not_allowed")
+    assert answer.headers["allow"] == allowed
+
+
+@pytest.mark.parametrize(
+    ("target", "code", "status"),
+    [
+        ("/v1/runs?label=%00", "invalid_request", 422),
+        ("/v1/runs?agentId=a%00b", "invalid_request", 422),
+        ("/v1/runs?requester=%00", "invalid_request", 422),
+        ("/v1/runs?tree=agent:main:%00", "invalid_request", 422),
+        ("/v1/sessions/%00", "invalid_request", 422),
+        ("/v1/sessions/agent:main:%07", "invalid_request", 422),
+        ("/v1/sessions/agent:main:%1F", "invalid_request", 422),
+        ("/v1/sessions/a%00b/announcements", "invalid_request", 422),
+        ("/v1/runs/%00", "invalid_request", 422),
+        ("/v1/runs?requester=" + "x" * 3000, "invalid_request", 422),
+        ("/v1/runs?label=" + "x" * 3000, "invalid_request", 422),
+        ("/v1/sessions/" + "x" * 3000, "invalid_request", 422),
+        ("/v1/sessions/" + "%20" * 2000 + "main", "invalid_request", 422),
+        ("/v1/runs?label=" + "x" * 20_000, "target_too_long", 414),
+        ("/v1/runs?requester=%ED%A0%80", None, 200),
+        ("/v1/runs?label=%FF%FE", None, 200),
+        ("/v1/sessions/%FF", "not_found", 404),
+        ("/v1/runs/x", "not_found", 404),
+        ("/v1/runs/" + "-" * 3000, "not_found", 404),
+        ("/v1/runs/{12345678-1234-5678-1234-567812345678}", "not_found", 404),
+        ("/v1/runs/12345678-1234-5678-1234-567812345678", "not_found", 404),
+    ],
+)
+def test_texts_in_a_url_do_no_harm(
+    house: House, target: str, code: str | None, status: int
+) -> None:
+    answer = exchange(house.server.url, asked(house, target, ("Host", "127.0.0.1")))
+    if code is None:
+        assert answer.status_code == status, answer.text
+    else:
+        problem_of(answer, status, code)
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "limit=0",
+        "limit=501",
+        "limit=-1",
+        "limit=x",
+        "limit=1e2",
+        "limit=99999999999999999999999",
+        "order=up",
+        "stage=begun",
+        "status=fine",
+        "outcome=good",
+        "since=yesterday",
+        "since=2024-01-01",
+        "since=2024-01-01T00:00:00",
+        "since=2024-W01-1T00:00:00Z",
+        "since=0001-01-01T00:00:00%2B14:00",
+        "until=9999-12-31T23:59:59-14:00",
+        "at=pos:-1",
+        "at=pos:x",
+        "at=7",
+        "at=pos:999999999999999999",
+        "at=pos:9999999999999999999999",
+        "at=2999-01-01T00:00:00Z",
+        "at=0001-01-01T00:00:00%2B14:00",
+        "agentID=main",
+        "page=2",
+    ],
+)
+def test_a_question_that_cannot_be_understood_is_invalid(house: House, query: str) -> None:
+    problem_of(house.http.get(f"/v1/runs?{query}"), 422, "invalid_request")
+
+
+@pytest.mark.parametrize(
+    "target",
+    [
+        "/v1/events?after=-1",
+        "/v1/events?after=x",
+        "/v1/events?after=1000000000000000000000000000000",
+        "/v1/events?types=NoSuchType",
+        "/v1/events?at=pos:1",
+        f"/v1/sessions/{SESSION}/announcements?after=1000000000000000000000000000000",
+        f"/v1/sessions/{SESSION}/announcements?wait=soon",
+        f"/v1/sessions/{SESSION}/announcements?at=pos:1",
+        "/v1/agents?requester=agent:a%20b:x",
+        "/v1/agents?at=pos:1",
+        "/healthz/?x=1",
+    ],
+)
+def test_other_questions_are_as_strict(house: House, target: str) -> None:
+    answer = house.http.get(target)
+    if target.startswith("/healthz"):
+        problem_of(answer, 404, "not_found")
+    else:
+        problem_of(answer, 422, "invalid_request")
+
+
+def test_an_unknown_parameter_is_named_and_the_known_ones_are_told(house: House) -> None:
+    problem = problem_of(house.http.get("/v1/runs?agentID=main"), 422, "invalid_request")
+    assert pointers_of(problem) == ["/query/agentID"]
+    assert "agentId" in problem["detail"]
+
+
+def test_questions_about_one_run_are_strict_too(house: House) -> None:
+    run = house.ended(house.session())
+    for rest in (
+        "?version=0",
+        "?version=x",
+        "?wait=1h",
+        "?wait=-1s",
+        "?until=ended",
+        "?wait=1s&until=over",
+        "?wait=1s&at=pos:1",
+        "?version=1&at=pos:1",
+        "?wait=1s&version=1",
+        "/transcript?after=-1",
+        "/transcript?after=1000000000000000000000000000000",
+        "/transcript?tools=maybe",
+        "/transcript?tool=true",
+        "/events?at=pos:1",
+        "/events?limit=0",
+        "/prompt?at=pos:1",
+    ):
+        answer = house.http.get(f"/v1/runs/{run['runId']}{rest}")
+        problem_of(answer, 422, "invalid_request")
+    answer = house.http.get(f"/v1/runs/{run['runId']}?version=99999999999999999999")
+    assert answer.status_code in (404, 422)
+    well_formed_problem(answer)
+
+
+@pytest.mark.parametrize("value", ["²", "x", "-1", "1.5", "9" * 5000, " ", "0x1"])
+def test_a_last_event_id_that_is_no_position_is_invalid(house: House, value: str) -> None:
+    request = asked(
+        house,
+        "/v1/events",
+        ("Host", "127.0.0.1"),
+        ("Accept", "text/event-stream"),
+        ("Last-Event-ID", value),
+    )
+    problem_of(exchange(house.server.url, request), 422, "invalid_request")
+
+
+@pytest.mark.parametrize("key", ["", "x" * 256, "\t", "a\x7fb"])
+def test_an_idempotency_key_that_is_none_is_invalid(house: House, key: str) -> None:
+    session = house.session()
+    made = json.dumps({"requester": {"sessionKey": session}, "task": "x"}).encode()
+    request = asked(
+        house,
+        "/v1/spawns",
+        ("Host", "127.0.0.1"),
+        ("Content-Type", "application/json"),
+        ("Content-Length", str(len(made))),
+        ("Idempotency-Key", key),
+        method="POST",
+    )
+    answer = exchange(house.server.url, request, made)
+    assert answer.status_code in (400, 422)
+    assert house.runs(session) == []
+
+
+def test_headers_without_end_are_refused(house: House) -> None:
+    many = [(f"X-Header-{number}", "x" * 1000) for number in range(100)]
+    request = asked(house, "/v1/runs", ("Host", "127.0.0.1"), *many)
+    problem_of(exchange(house.server.url, request), 431, "headers_too_large")
+
+
+def test_what_is_no_http_is_answered_and_left(house: House) -> None:
+    answer = exchange(house.server.url, b"\x16\x03\x01 hello\r\n\r\n")
+    assert answer.status_code == 400
+    assert house.http.get("/healthz").status_code == 200

@@ -1,0 +1,134 @@
+"""Many callers spawn for one requester at the same time: its cap is exact at every moment."""
+
+import threading
+from collections import Counter
+from collections.abc import Sequence
+
+import httpx2
+import pytest
+
+from tests.support.spawning_server import CHILDREN_MAX, Stories
+
+pytestmark = pytest.mark.slow
+
+CALLERS = 64
+SPAWNS_EACH = 5
+
+
+def spellings(name: str) -> list[str]:
+    """One key, as its owner, a script or an attacker may write it."""
+    return [
+        f"agent:main:{name}",
+        name,
+        f"Agent:MAIN:{name.upper()}",
+        f"  agent::main : {name} ",
+        f":agent:main:{name}:",
+        name.title(),
+    ]
+
+
+class Crowd:
+    """Callers that spawn at the same time, and somebody who looks at the count meanwhile."""
+
+    def __init__(self, servers: Sequence[Stories], name: str, callers: int) -> None:
+        self.servers = servers
+        self.name = name
+        self.key = f"agent:main:{name}"
+        self.statuses: Counter[int] = Counter()
+        self.accepted: list[str] = []
+        self.sampled: Counter[int] = Counter()
+        self._failures: list[BaseException] = []
+        self._start = threading.Barrier(callers + 1)
+        self._over = threading.Event()
+        self._threads = [
+            threading.Thread(target=self._guarded, args=(self._ask, number))
+            for number in range(callers)
+        ]
+        self._threads.append(threading.Thread(target=self._guarded, args=(self._look, 0)))
+
+    def play(self) -> None:
+        """All of it."""
+        for thread in self._threads:
+            thread.start()
+        for thread in self._threads[:-1]:
+            thread.join(90)
+        self._over.set()
+        self._threads[-1].join(30)
+        assert not self._failures, self._failures
+        assert not any(thread.is_alive() for thread in self._threads)
+
+    def _guarded(self, what: object, number: int) -> None:
+        try:
+            server = self.servers[number % len(self.servers)]
+            headers = {"Authorization": f"Bearer {server.token}"}
+            with httpx2.Client(base_url=server.url, headers=headers, timeout=60) as client:
+                self._start.wait(30)
+                what(client, number)  # type: ignore[operator]
+        except BaseException as failure:
+            self._failures.append(failure)
+
+    def _ask(self, client: httpx2.Client, number: int) -> None:
+        written = spellings(self.name)
+        for turn in range(SPAWNS_EACH):
+            key = written[(number + turn) % len(written)]
+            body = {"requester": {"sessionKey": key}, "task": "hello", "agentId": "plain"}
+            answer = client.post("/v1/spawns", json=body | {"cleanup": "delete"})
+            self.statuses[answer.status_code] += 1
+            if answer.status_code == 201:
+                self.accepted.append(answer.json()["runId"])
+            else:
+                assert answer.json()["rule"] == "active_children", answer.text
+
+    def _look(self, client: httpx2.Client, _: int) -> None:
+        while not self._over.is_set():
+            answer = client.get(f"/v1/sessions/{self.key}")
+            if answer.status_code == 200:
+                self.sampled[answer.json()["activeChildren"]] += 1
+            self._over.wait(0.005)
+
+    def must_have_kept_the_cap(self) -> None:
+        """In every answer, in the record, at every moment that was looked at, and at the end."""
+        server = self.servers[0]
+        assert set(self.statuses) == {201, 403}
+        assert max(self.sampled) <= CHILDREN_MAX
+        for run_id in self.accepted:
+            assert server.run(run_id, "archived")["outcome"] == "success"
+        counted: set[str] = set()
+        most = 0
+        for event in server.whole_log():
+            if event["stream"] == f"session:{self.key}":
+                if event["type"] == "ChildAdmitted":
+                    assert event["payload"]["activeChildren"] == len(counted)
+                    counted.add(event["payload"]["runId"])
+                elif event["type"] == "ChildReleased":
+                    counted.remove(event["payload"]["runId"])
+                most = max(most, len(counted))
+        assert most == CHILDREN_MAX
+        assert counted == set()
+        self._must_have_every_place_again(server)
+
+    def _must_have_every_place_again(self, server: Stories) -> None:
+        session = server.session(self.key)
+        assert (session["activeChildren"], session["maxChildren"]) == (0, CHILDREN_MAX)
+        requester = {"sessionKey": self.key}
+        held = [server.accepted("waiter", requester=requester) for _ in range(CHILDREN_MAX)]
+        assert server.spawn(requester=requester, agentId="plain").status_code == 403
+        for run_id in held:
+            server.http.post(f"/v1/runs/{run_id}/stop", json={})
+            server.run(run_id, "announced")
+
+
+def test_sixty_four_callers_never_have_more_children_than_the_cap(server: Stories) -> None:
+    crowd = Crowd([server], "crowded", CALLERS)
+    crowd.play()
+    assert crowd.statuses.total() == CALLERS * SPAWNS_EACH
+    assert len(crowd.sampled) > 1
+    crowd.must_have_kept_the_cap()
+    assert " ERROR " not in server.log(), server.log()
+
+
+def test_the_cap_is_one_for_two_servers(server: Stories, partner: Stories) -> None:
+    crowd = Crowd([server, partner], "shared", CALLERS // 4)
+    crowd.play()
+    crowd.must_have_kept_the_cap()
+    assert " ERROR " not in server.log() + partner.log()

@@ -1,0 +1,88 @@
+"""kill -9 of the server in the middle of a run, and of its database: nothing is left, nothing lost."""
+
+import pytest
+
+from tests.support.embedded_servers import kill, postmaster_of
+from tests.support.mortal_server import Mortal
+from tests.support.process_table import is_alive
+from tests.support.running_server import wait_for
+
+pytestmark = pytest.mark.slow
+
+
+def requester(key: str) -> dict[str, str]:
+    return {"sessionKey": f"agent:main:{key}"}
+
+
+def test_no_process_of_a_child_outlives_the_server(mortal: Mortal) -> None:
+    run_id = mortal.accepted("daemon", requester=requester("daemon"), cleanup="delete")
+    child, grandchild = (int(mortal.note(name)) for name in ("child", "grandchild"))
+    assert is_alive(child)
+    assert is_alive(grandchild)
+    mortal.kill()
+    wait_for("the child to be killed", lambda: not is_alive(child), seconds=5)
+    wait_for("the grandchild to be killed", lambda: not is_alive(grandchild), seconds=5)
+    mortal.start()
+    run = mortal.run(run_id, "archived")
+    assert (run["stage"], run["outcome"]) == ("archived", "error")
+    assert run["error"].startswith("interrupted: ")
+    (told,) = mortal.inbox("agent:main:daemon")
+    assert "Notes: interrupted: " in told["text"]
+
+
+def test_no_script_outlives_the_server_and_the_spawn_goes_on(mortal: Mortal) -> None:
+    body = {"agentId": "slow", "requester": requester("scripts"), "cleanup": "delete"}
+    aside = mortal.spawned_aside(key="scripts", **body)
+    run_id = mortal.being_prepared("agent:main:scripts")
+    note = mortal.folder / f"slow.{run_id}"
+    script = int(mortal.note(note.name))
+    note.unlink()
+    mortal.kill()
+    assert aside.answer() is None
+    wait_for("the script to be killed", lambda: not is_alive(script), seconds=5)
+    mortal.start()
+    mortal.note(note.name)
+    in_flight = mortal.spawn(key="scripts", **body)
+    assert (in_flight.status_code, in_flight.json()["code"]) == (409, "idempotency_in_flight")
+    mortal.let_go(run_id)
+    assert mortal.answer_again("scripts", **body).json()["runId"] == run_id
+    run = mortal.run(run_id, "archived")
+    assert run["outcome"] == "success"
+    # The script can tell that it was run before.
+    message = mortal.http.get(f"/v1/runs/{run_id}/prompt").json()["message"]
+    assert "attempt 2" in message
+    assert len(mortal.inbox("agent:main:scripts")) == 1
+
+
+def test_a_killed_database_comes_back_and_every_run_ends(mortal: Mortal) -> None:
+    key = "agent:main:database"
+    running = mortal.accepted("waiter", requester=requester("database"), cleanup="delete")
+    mortal.note(f"{running}.began")
+    preparing = {"agentId": "slow", "requester": requester("database"), "cleanup": "delete"}
+    aside = mortal.spawned_aside(key="database", contextPreamble="mind the tide", **preparing)
+    prepared = mortal.being_prepared(key)
+    mortal.note(f"slow.{prepared}")
+    kill(postmaster_of(mortal.data_dir / "postgres"))
+    mortal.let_go(prepared)
+    mortal.let_go(running)
+    answer = aside.answer()
+    assert answer is not None
+    assert answer.status_code in (201, 503), answer.text
+    afterwards = wait_for("a spawn to be accepted again", lambda: _accepted(mortal))
+    for run_id in (running, prepared, afterwards):
+        run = mortal.run(run_id, "archived")
+        assert run["stage"] == "archived", run
+        if run["outcome"] != "success":
+            assert run["error"].startswith("interrupted: ")
+    assert mortal.run(afterwards)["outcome"] == "success"
+    told = [one["runId"] for one in mortal.inbox(key)]
+    assert sorted(told) == sorted({running, prepared, afterwards})
+    assert mortal.session(key)["activeChildren"] == 0
+    assert mortal.process is not None
+    assert mortal.process.poll() is None
+
+
+def _accepted(mortal: Mortal) -> str | None:
+    answer = mortal.spawn(agentId="plain", requester=requester("database"), cleanup="delete")
+    assert answer.status_code in (201, 503), answer.text
+    return str(answer.json()["runId"]) if answer.status_code == 201 else None

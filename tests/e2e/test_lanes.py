@@ -1,0 +1,105 @@
+"""The lane: so many at a time and no more, first come first served, on one server or two."""
+
+from typing import Any
+
+import pytest
+
+from tests.support.running_server import wait_for
+from tests.support.spawning_server import WIDTH, Stories
+
+pytestmark = pytest.mark.slow
+
+SLEEPERS = 6
+
+
+def lane(server: Stories) -> dict[str, Any]:
+    """The lane of the children of root sessions."""
+    items = server.http.get("/v1/lanes").json()["items"]
+    return next((one for one in items if one["depth"] == 1), {"running": [], "queued": []})
+
+
+def in_lane(server: Stories, what: str) -> list[str]:
+    return [one["runId"] for one in lane(server)[what]]
+
+
+def queued_up(servers: list[Stories], name: str) -> list[str]:
+    """Sleepers, asked for one after the other at one server and the other."""
+    assert lane(servers[0]) == {"running": [], "queued": []}
+    return [
+        servers[number % len(servers)].accepted(
+            "waiter", requester={"sessionKey": f"agent:main:{name}-{number % 3}"}, cleanup="delete"
+        )
+        for number in range(SLEEPERS)
+    ]
+
+
+def must_have_kept_the_width(server: Stories, runs: list[str]) -> None:
+    """In the record: never more than the width claimed and not ended, in the order queued."""
+    log = [one for one in server.whole_log() if one["runId"] in runs]
+    running: set[str] = set()
+    most = 0
+    for event in log:
+        if event["type"] == "RunClaimed":
+            running.add(event["runId"])
+        elif event["type"] == "RunEnded":
+            running.discard(event["runId"])
+        most = max(most, len(running))
+    assert most == WIDTH
+    queued = [one["runId"] for one in log if one["type"] == "RunQueued"]
+    claimed = [one["runId"] for one in log if one["type"] == "RunClaimed"]
+    assert claimed == [run_id for run_id in queued if run_id in claimed]
+
+
+@pytest.mark.parametrize("servers_count", [1, 2])
+def test_no_more_run_at_a_time_than_the_width_and_in_the_order_they_came(
+    server: Stories, partner: Stories, servers_count: int
+) -> None:
+    servers = [server, partner][:servers_count]
+    runs = queued_up(servers, f"lane-{servers_count}")
+    assert in_lane(server, "queued") == runs[WIDTH:]
+    for number, run_id in enumerate(runs):
+        up_to = min(number + WIDTH, SLEEPERS)
+        wait_for("the next in line", lambda: in_lane(server, "running") == runs[number:up_to])
+        assert in_lane(server, "queued") == runs[up_to:]
+        server.note(f"{run_id}.began")
+        server.let_go(run_id)
+        assert server.run(run_id, "archived")["outcome"] == "success"
+    must_have_kept_the_width(server, runs)
+
+
+def test_those_who_wait_can_be_stopped_and_the_others_move_up(
+    server: Stories, partner: Stories
+) -> None:
+    runs = queued_up([server], "lane-stopped")
+    stopped = [runs[WIDTH], runs[-1]]
+    for run_id in stopped:
+        assert partner.http.post(f"/v1/runs/{run_id}/stop", json={}).status_code == 200
+        assert partner.run(run_id)["outcome"] == "stopped"
+    left = [run_id for run_id in runs if run_id not in stopped]
+    assert in_lane(server, "queued") == left[WIDTH:]
+    for run_id in left:
+        server.note(f"{run_id}.began")
+        server.let_go(run_id)
+        assert server.run(run_id, "archived")["outcome"] == "success"
+    for run_id in stopped:
+        events = server.run(run_id, "archived") and server.events(run_id)
+        assert "RunClaimed" not in events
+    must_have_kept_the_width(server, runs)
+
+
+def test_a_run_of_one_server_is_stopped_through_the_other(
+    server: Stories, partner: Stories
+) -> None:
+    runs = [
+        one.accepted("waiter", requester={"sessionKey": "agent:main:across"}, cleanup="delete")
+        for one in (server, partner)
+    ]
+    for run_id in runs:
+        server.note(f"{run_id}.began")
+    for asked in (server, partner):
+        for run_id in runs:
+            asked.http.post(f"/v1/runs/{run_id}/stop", json={"reason": "both of you"})
+    for run_id in runs:
+        assert server.run(run_id, "archived")["outcome"] == "stopped"
+        assert server.events(run_id).count("StopRequested") == 1
+    assert len(partner.inbox("agent:main:across")) == 2

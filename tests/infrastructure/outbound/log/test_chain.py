@@ -1,0 +1,202 @@
+"""The chain: one fixed encoding, and nothing that could be changed without being seen."""
+
+import hashlib
+import struct
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta, timezone
+from typing import Any
+from uuid import UUID
+
+import pytest
+
+from application.envelope import Actor, Envelope, Provenance
+from infrastructure.outbound.log.chain import chain_hash, microseconds
+from infrastructure.outbound.log.mapper import EventMapper
+from infrastructure.outbound.log.reading import COLUMNS, recorded
+from tests.support.running_log import RunningLog
+from tests.support.whole_story import tell_everything
+
+PREVIOUS = bytes(range(32))
+STATE = b'{"runId":"1"}'
+GOLDEN = "c177ec93a885df2724fe6c072a08f355a2007ac356c603530fd531afdc71d42b"
+ACTOR = Actor(kind="token", token="orchestrator", session="agent:main:main")
+SOURCE = Provenance(
+    actor=ACTOR,
+    causation=UUID(int=3),
+    correlation="agent:main:main",
+    run_id=UUID(int=4),
+    traceparent="00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01",
+    config_revision=7,
+)
+ENVELOPE = Envelope(
+    position=18_342,
+    stream="session:agent:main:main",
+    version=3,
+    type="ChildAdmitted",
+    type_version=1,
+    recorded_at=datetime(2026, 3, 1, 12, 0, 0, 123_457, UTC),
+    occurred_at=datetime(2026, 3, 1, 11, 59, 59, 999_999, UTC),
+    event_id=UUID(int=1),
+    command_id=UUID(int=2),
+    provenance=SOURCE,
+    writer_version="0.1.0",
+    append_last=18_344,
+    chain_hash=b"",
+)
+OTHER_VALUES: dict[str, Any] = {
+    "position": 18_343,
+    "stream": "session:agent:main:mainx",
+    "version": 4,
+    "type": "ChildReleased",
+    "type_version": 2,
+    "recorded_at": ENVELOPE.recorded_at + timedelta(microseconds=1),
+    "occurred_at": ENVELOPE.occurred_at + timedelta(microseconds=1),
+    "event_id": UUID(int=9),
+    "command_id": UUID(int=9),
+    "writer_version": "0.1.1",
+    "append_last": 18_345,
+}
+OTHER_SOURCES: dict[str, Any] = {
+    "actor": replace(ACTOR, kind="child"),
+    "causation": None,
+    "correlation": "",
+    "run_id": UUID(int=9),
+    "traceparent": None,
+    "config_revision": 8,
+}
+
+
+def _by_hand() -> bytes:
+    """The encoding as it is described, written down once more."""
+
+    def sized(data: bytes) -> bytes:
+        return len(data).to_bytes(4, "big") + data
+
+    def number(value: int) -> bytes:
+        return sized(struct.pack(">q", value))
+
+    def text(value: str | None) -> bytes:
+        assert value is not None
+        return sized(value.encode())
+
+    def micros(at: datetime) -> bytes:
+        return number((at - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(microseconds=1))
+
+    parts = [
+        b"\x00\x01",
+        sized(PREVIOUS),
+        number(18_342),
+        text("session:agent:main:main"),
+        number(3),
+        text("ChildAdmitted"),
+        number(1),
+        micros(ENVELOPE.recorded_at),
+        micros(ENVELOPE.occurred_at),
+        *(sized(UUID(int=one).bytes) for one in (1, 2)),
+        *(text(one) for one in ("token", "orchestrator", "agent:main:main")),
+        sized(UUID(int=3).bytes),
+        text("agent:main:main"),
+        sized(UUID(int=4).bytes),
+        text(SOURCE.traceparent),
+        number(7),
+        text("0.1.0"),
+        number(18_344),
+        sized(STATE),
+    ]
+    return hashlib.sha256(b"".join(parts)).digest()
+
+
+def test_the_hash_of_a_fixed_event_never_changes() -> None:
+    assert chain_hash(PREVIOUS, ENVELOPE, STATE).hex() == GOLDEN
+    assert _by_hand().hex() == GOLDEN
+
+
+@pytest.mark.parametrize("field", OTHER_VALUES)
+def test_every_column_is_in_the_hash(field: str) -> None:
+    changed = replace(ENVELOPE, **{field: OTHER_VALUES[field]})
+    assert chain_hash(PREVIOUS, changed, STATE).hex() != GOLDEN
+
+
+@pytest.mark.parametrize("field", OTHER_SOURCES)
+def test_every_column_of_the_provenance_is_in_the_hash(field: str) -> None:
+    source = replace(SOURCE, **{field: OTHER_SOURCES[field]})
+    changed = replace(ENVELOPE, provenance=source)
+    assert chain_hash(PREVIOUS, changed, STATE).hex() != GOLDEN
+
+
+@pytest.mark.parametrize("field", ["kind", "token", "session"])
+def test_every_column_of_the_actor_is_in_the_hash(field: str) -> None:
+    source = replace(SOURCE, actor=replace(ACTOR, **{field: "other"}))
+    changed = replace(ENVELOPE, provenance=source)
+    assert chain_hash(PREVIOUS, changed, STATE).hex() != GOLDEN
+
+
+def test_no_field_of_an_envelope_was_forgotten_here() -> None:
+    beside = {"provenance", "chain_hash"}
+    assert {*OTHER_VALUES} == {*Envelope.__dataclass_fields__} - beside
+    assert {*OTHER_SOURCES} == {*Provenance.__dataclass_fields__}
+    assert {*Actor.__dataclass_fields__} == {"kind", "token", "session"}
+
+
+def test_the_bytes_and_the_hash_before_are_in_the_hash() -> None:
+    assert chain_hash(PREVIOUS, ENVELOPE, STATE + b" ").hex() != GOLDEN
+    assert chain_hash(PREVIOUS[:-1], ENVELOPE, STATE).hex() != GOLDEN
+    assert chain_hash(b"", ENVELOPE, STATE).hex() != GOLDEN
+    assert chain_hash(PREVIOUS, replace(ENVELOPE, chain_hash=b"x"), STATE).hex() == GOLDEN
+
+
+def test_text_cannot_be_moved_from_one_column_to_the_next() -> None:
+    moved = replace(ENVELOPE, stream="session:agent:main:mai", type="nChildAdmitted")
+    assert chain_hash(PREVIOUS, moved, STATE).hex() != GOLDEN
+
+
+def test_an_absent_value_is_not_an_empty_one() -> None:
+    empty = replace(ENVELOPE, provenance=replace(SOURCE, correlation=""))
+    absent = replace(ENVELOPE, provenance=replace(SOURCE, correlation=None))
+    assert chain_hash(PREVIOUS, empty, STATE) != chain_hash(PREVIOUS, absent, STATE)
+
+
+def test_an_instant_is_the_same_in_every_time_zone() -> None:
+    elsewhere = ENVELOPE.recorded_at.astimezone(timezone(timedelta(hours=5, minutes=30)))
+    assert chain_hash(PREVIOUS, replace(ENVELOPE, recorded_at=elsewhere), STATE).hex() == GOLDEN
+    assert microseconds(datetime(9999, 12, 31, 23, 59, 59, 999_999, UTC)) == 253402300799999999
+    assert microseconds(datetime(1969, 12, 31, 23, 59, 59, 999_999, UTC)) == -1
+
+
+async def test_the_chain_of_a_whole_log_is_found_again_from_its_table(
+    running: RunningLog,
+) -> None:
+    await tell_everything(running)
+    hashes = await _chain(running)
+    rows = await running.ask("SELECT chain_hash FROM events ORDER BY position")
+    assert [one for (one,) in rows] == hashes
+    assert await running.ask("SELECT chain_hash FROM log_head") == [(hashes[-1],)]
+    assert len(set(hashes)) == len(hashes)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "actor_token = 'somebody'",
+        "occurred_at = occurred_at - interval '1 microsecond'",
+        "state = state || ' '::bytea",
+        "writer_version = ''",
+    ],
+)
+async def test_a_row_changed_by_hand_shows_from_there_on(running: RunningLog, change: str) -> None:
+    await tell_everything(running)
+    before = await _chain(running)
+    await running.ask(f"UPDATE events SET {change} WHERE position = 30")
+    after = await _chain(running)
+    assert after[:29] == before[:29]
+    assert not set(after[29:]) & set(before)
+
+
+async def _chain(running: RunningLog) -> list[bytes]:
+    rows = await running.ask(f"SELECT {COLUMNS} FROM events ORDER BY position")
+    mapper = EventMapper()
+    hashes = [b""]
+    for row in rows:
+        envelope = recorded(row, mapper).envelope
+        hashes.append(chain_hash(hashes[-1], envelope, row[-1]))
+    return hashes[1:]

@@ -1,0 +1,180 @@
+"""However a connection is lost, what was asked is recorded once, and its caller is told."""
+
+import asyncio
+
+import psycopg
+import pytest
+
+from application.ports.event_log import Answer, Decision, LogUnavailable, Reservation, World
+from infrastructure.outbound.log import writer
+from infrastructure.outbound.log.connections import Connection, open_connection
+from infrastructure.outbound.log.loading import LOCK
+from tests.support.held_commits import Lines, held_commits, until
+from tests.support.running_log import RunningLog, running_on
+from tests.support.submissions import at_once, key, observe, observing, seen, stalling, submission
+
+KILLS = 25
+WORKERS = 8
+COUNTED_MAX = 9
+
+
+@pytest.fixture(autouse=True)
+def _short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(writer, "RECONNECT_PAUSE_SECONDS", 0.01)
+
+
+class Counting:
+    """A command that records one more session each time it is decided."""
+
+    def __init__(self) -> None:
+        self.asked = 0
+        streams = [f"session:{key(number)}" for number in range(COUNTED_MAX)]
+        self.submission = submission(self._decide, *streams)
+
+    def _decide(self, world: World) -> Decision[int]:
+        self.asked += 1
+        number = len(world.sessions)
+        return Decision(number, [seen(key(number))])
+
+
+@pytest.mark.slow
+async def test_a_writer_that_is_cut_off_again_and_again_loses_nothing_and_repeats_nothing(
+    running: RunningLog,
+) -> None:
+    told: dict[str, int] = {}
+    stop = asyncio.Event()
+
+    async def work(worker: int) -> None:
+        number = 0
+        while not stop.is_set():
+            number += 1
+            asked = f"{worker}-{number}"
+            told[key(asked)] = (await running.log.submit(observing(key(asked)))).position
+
+    workers = [asyncio.create_task(work(number)) for number in range(WORKERS)]
+    killed: set[int] = set()
+
+    async def kill_one() -> bool:
+        for pid in await running.writers():
+            if (await running.ask("SELECT pg_terminate_backend(%s, 5000)", pid))[0][0]:
+                killed.add(pid)
+                return True
+        return False
+
+    for _ in range(KILLS):
+        await until(kill_one, "a batch is in flight")
+    stop.set()
+    await asyncio.gather(*workers)
+    assert len(killed) == KILLS
+    recorded = {one.envelope.stream: one.envelope.position for one in await running.events()}
+    assert recorded == {f"session:{one}": position for one, position in told.items()}
+    assert len(recorded) == await running.log.head() > KILLS
+
+
+async def test_a_transaction_that_was_ended_before_its_commit_is_decided_again(
+    running: RunningLog,
+) -> None:
+    counting = Counting()
+    async with held_commits(running.url) as commits:
+        asked = asyncio.create_task(running.log.submit(counting.submission))
+        await commits.terminate(await commits.held())
+        await commits.held()
+        await commits.release()
+        assert (await asked).result == 0
+    assert counting.asked == 2
+    assert len(await running.events()) == 1
+
+
+async def test_a_commit_that_goes_on_after_its_connection_was_lost_is_not_repeated(
+    database_url: str,
+) -> None:
+    lines, counting = Lines(database_url), Counting()
+    async with running_on(database_url, connect=lines.connect) as running:
+        async with held_commits(database_url) as commits:
+            asked = asyncio.create_task(running.log.submit(counting.submission))
+            lines.cut(await commits.held())
+
+            async def another_writer_asks() -> bool:
+                return len(await running.writers()) == 2
+
+            await until(another_writer_asks, "the writer has come back and waits for the lock")
+            await commits.release()
+            appended = await asked
+        assert (appended.result, appended.position, counting.asked) == (0, 1, 1)
+        assert len(await running.events()) == 1
+        await observe(running.log, ["next"])
+
+
+@pytest.mark.parametrize("with_events", [True, False])
+async def test_a_commit_that_was_confirmed_to_nobody_is_found_again(
+    database_url: str, with_events: bool
+) -> None:
+    lines, asked_times = Lines(database_url), 0
+
+    def decide(_: World) -> Decision[int]:
+        nonlocal asked_times
+        asked_times += 1
+        changes = [seen(key(asked_times))] if with_events else []
+        return Decision(asked_times, changes, answer=Answer("accepted", {}))
+
+    asking = submission(decide, reservation=Reservation("admin", "POST", "/", "key", b"body"))
+    async with running_on(database_url, connect=lines.connect) as running:
+        async with held_commits(database_url) as commits:
+            asked = asyncio.create_task(running.log.submit(asking))
+            held = await commits.held()
+            lines.free.clear()
+            lines.cut(held)
+            await commits.release()
+            await until(lambda: commits.is_gone(held), "the commit is done")
+            lines.free.set()
+            assert (await asked).result == 1
+        assert asked_times == 1
+        assert len(await running.events()) == with_events
+        assert await running.ask("SELECT count(*) FROM idempotency") == [(1,)]
+
+
+async def test_those_who_wait_are_told_when_the_database_stays_away(
+    database_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(writer, "RECONNECT_ATTEMPTS_MAX", 3)
+    is_there = True
+
+    async def connect() -> Connection:
+        if not is_there:
+            raise psycopg.OperationalError("nobody there")
+        return await open_connection(database_url, application="test")
+
+    async with running_on(database_url, connect=connect) as running:
+        await observe(running.log, ["before"])
+        is_there = False
+        await running.ask(
+            "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity"
+            " WHERE application_name = 'spawnlog test'"
+        )
+        answers = await at_once(running.log, *(observing(key(number)) for number in range(3)))
+        assert [type(one) for one in answers] == [LogUnavailable] * 3
+        assert str(answers[0]) == "the database is away; ask again in a moment"
+        is_there = True
+        await observe(running.log, ["after"])
+        assert len(await running.events()) == 2
+
+
+async def test_a_decision_that_held_the_lock_too_long_is_made_again(database_url: str) -> None:
+    lines = Lines(database_url, "idle_in_transaction_session_timeout = '50ms'")
+    async with running_on(database_url, connect=lines.connect) as running:
+        appended = await running.log.submit(stalling(0.3, key("slow")))
+        assert appended.result == 2
+        assert len(await running.events()) == 1
+
+
+async def test_a_lock_held_by_somebody_else_is_waited_for(
+    database_url: str, connection: Connection
+) -> None:
+    lines = Lines(database_url, "lock_timeout = '30ms'")
+    async with running_on(database_url, connect=lines.connect) as running:
+        async with connection.transaction():
+            await connection.execute(LOCK)
+            asked = asyncio.create_task(running.log.submit(observing(key("patient"))))
+            await asyncio.wait({asked}, timeout=0.3)
+            assert not asked.done()
+        assert (await asked).position == 1

@@ -1,0 +1,110 @@
+"""Transactions held at their very commit, and connections cut in the middle of one."""
+
+import asyncio
+import socket
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+
+from infrastructure.outbound.log.connections import Connection, open_connection
+
+HELD_TABLES = ("events", "idempotency")
+_HOLD = "pg_advisory_lock(7, 7)"
+_SHARE = "pg_advisory_xact_lock_shared(7, 7)"
+_WAITING = (
+    "SELECT pid FROM pg_locks WHERE locktype = 'advisory' AND (classid, objid) = (7, 7)"
+    " AND NOT granted"
+)
+
+
+async def until(condition: Callable[[], Awaitable[bool]], what: str, seconds: float = 10.0) -> None:
+    """Wait for a condition; fail with `what` when it does not come true in time."""
+    deadline = time.monotonic() + seconds
+    while not await condition():
+        assert time.monotonic() < deadline, f"not within {seconds} s: {what}"
+        await asyncio.sleep(0.005)
+
+
+class HeldCommits:
+    """Whoever commits to the log waits, all written and nothing visible, until `release`."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+
+    async def waiting(self) -> list[int]:
+        """The backends that are held."""
+        rows = await (await self._connection.execute(_WAITING)).fetchall()
+        return [row[0] for row in rows]
+
+    async def held(self) -> int:
+        """The one backend that is held, once there is one."""
+
+        async def one() -> bool:
+            return len(await self.waiting()) == 1
+
+        await until(one, "a commit is held")
+        return (await self.waiting())[0]
+
+    async def terminate(self, pid: int) -> None:
+        """End a backend, as an administrator would, and wait until it is gone."""
+        await self._connection.execute("SELECT pg_terminate_backend(%s, 5000)", [pid])
+
+    async def is_gone(self, pid: int) -> bool:
+        """Whether a backend has ended, its transaction with it."""
+        cursor = await self._connection.execute(
+            "SELECT 1 FROM pg_stat_activity WHERE pid = %s", [pid]
+        )
+        return await cursor.fetchone() is None
+
+    async def release(self) -> None:
+        """Let everybody commit, from now on."""
+        await self._connection.execute("SELECT pg_advisory_unlock_all()")
+
+
+@asynccontextmanager
+async def held_commits(url: str) -> AsyncIterator[HeldCommits]:
+    """Hold commits from here on."""
+    connection = await open_connection(url, application="holds commits")
+    async with connection:
+        await connection.execute(
+            "CREATE OR REPLACE FUNCTION held() RETURNS trigger LANGUAGE plpgsql"
+            f" AS $$ BEGIN PERFORM {_SHARE}; RETURN NULL; END $$"
+        )
+        for table in HELD_TABLES:
+            await connection.execute(
+                f"CREATE CONSTRAINT TRIGGER held AFTER INSERT ON {table}"
+                " DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION held()"
+            )
+        await connection.execute(f"SELECT {_HOLD}")
+        try:
+            yield HeldCommits(connection)
+        finally:
+            await connection.execute("SELECT pg_advisory_unlock_all()")
+
+
+class Lines:
+    """Opens connections, and knows them: they can be cut, and new ones kept from being made."""
+
+    def __init__(self, url: str, *settings: str) -> None:
+        self._url = url
+        self._settings = settings
+        self._opened: dict[int, Connection] = {}
+        self.free = asyncio.Event()
+        self.free.set()
+
+    async def connect(self) -> Connection:
+        """What a log is given to connect by."""
+        await self.free.wait()
+        connection = await open_connection(self._url, application="test")
+        for setting in self._settings:
+            await connection.execute(f"SET {setting}")
+        self._opened[connection.info.backend_pid] = connection
+        return connection
+
+    def cut(self, pid: int) -> None:
+        """The connection to this backend is lost on the way; the backend does not know it yet."""
+        line = socket.socket(fileno=self._opened[pid].fileno())
+        try:
+            line.shutdown(socket.SHUT_RDWR)
+        finally:
+            line.detach()
