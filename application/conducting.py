@@ -34,6 +34,7 @@ DUE_BATCH = 50
 DISPATCH_SECONDS = 1.0
 DUE_SECONDS = 1.0
 FORGET_SECONDS = 3600.0
+RENEW_SECONDS_MIN = 0.1
 ANSWERS_KEPT_DAYS = 7
 
 _log = logging.getLogger("spawnlog.conducting")
@@ -102,8 +103,11 @@ class Conducting:
 
     async def finish_due(self) -> None:
         """Announce and archive what is due now, for the last time."""
-        await self._announce_due()
-        await self._archive_due()
+        try:
+            await self._announce_due()
+            await self._archive_due()
+        except LogUnavailable as away:
+            _log.warning("what is due is left to the next start: %s", away)
 
     async def close(self) -> None:
         """End all work and give the lease up. Nothing may be held by then."""
@@ -159,13 +163,18 @@ class Conducting:
         """Prolong the lease. It counts from before the question was asked: the database's clock
         cannot have given more than that."""
         asked = time.monotonic()
+        left = self._renewed + self._lease_seconds - asked
         try:
-            ours = await self._coordination.renew(
-                self._holder.name, url=self.url, lease_seconds=self._lease_seconds
-            )
-        except LogUnavailable:
+            # A database that does not answer at all must not hide that the lease has run out.
+            async with asyncio.timeout(max(left, RENEW_SECONDS_MIN)):
+                ours = await self._coordination.renew(
+                    self._holder.name, url=self.url, lease_seconds=self._lease_seconds
+                )
+        except (LogUnavailable, TimeoutError) as away:
             if time.monotonic() - self._renewed >= self._lease_seconds:
                 await self._let_go("it could not be renewed in time")
+            if isinstance(away, TimeoutError):
+                raise LogUnavailable("the database does not answer") from away
             raise
         if not ours:
             await self._let_go("it had expired")
@@ -191,15 +200,17 @@ class Conducting:
         while run_ids := await self._coordination.claim_due(
             kind, self._holder.name, limit=DUE_BATCH, lease_seconds=self._lease_seconds
         ):
-            try:
-                results = await asyncio.gather(
-                    *(do(run_id) for run_id in run_ids), return_exceptions=True
-                )
-            finally:
-                await self._coordination.release(kind, run_ids)
-            failed = [result for result in results if isinstance(result, BaseException)]
-            if failed:
-                raise failed[0]
+            results = await asyncio.gather(
+                *(do(run_id) for run_id in run_ids), return_exceptions=True
+            )
+            done = []
+            for run_id, result in zip(run_ids, results, strict=True):
+                if isinstance(result, BaseException):
+                    # Its claim stands until it expires, so that it does not hold up the others.
+                    _log.error("%s of run %s failed", kind, run_id, exc_info=result)
+                else:
+                    done.append(run_id)
+            await self._coordination.release(kind, done)
             if len(run_ids) < DUE_BATCH:
                 return
 

@@ -203,7 +203,8 @@ def _winner(choice: OverrideChoice) -> str | None:
 
 def _report(script: ContextScript, finished: ScriptFinished, reading: ScriptReading) -> None:
     if reading.error is not None:
-        _log.warning("[context-script] %s failed: %s", script.id, reading.error[:500])
+        # The error holds what the script printed, which is for the receipt, not for the log.
+        _log.warning("[context-script] %s failed (exit %s)", script.id, finished.exit_code)
     elif script.log is not False:
         chars = len(reading.content or "")
         _log.info("[context-script] %s (%s) → %d chars", script.id, script.uri, chars)

@@ -13,7 +13,9 @@ from uuid import UUID
 
 from application.batching import batched
 from application.judging import judged
-from application.launching import Launching
+from application.keeping import Keeper
+from application.launching import Launching, Prepared
+from application.persisting import persistently
 from application.ports.configurations import SecretMissing
 from application.ports.event_log import LogUnavailable
 from application.ports.runtimes import (
@@ -25,6 +27,7 @@ from application.ports.runtimes import (
 )
 from application.ports.transcripts import Transcripts
 from application.sealing import Sealing
+from application.settling import settled
 from application.work import Work
 from domain.refusals import LostClaim, Rejected, StopWanted, WrongStage
 from domain.run.state import Run
@@ -32,7 +35,7 @@ from domain.run.state import Run
 FLUSH_ENTRIES = 200
 FLUSH_SECONDS = 0.1
 FLUSH_CHARACTERS = 1_000_000
-RETRY_PAUSE_SECONDS = 0.5
+ENDING_SECONDS_MAX = 15.0
 
 _log = logging.getLogger("spawnlog.executing")
 
@@ -47,6 +50,10 @@ class _Execution:
     interrupted: str | None = None
     let_go: bool = False
     task: "asyncio.Task[None] | None" = None
+
+    def is_let_go(self) -> bool:
+        """Whether nothing may be recorded of it any more."""
+        return self.let_go
 
 
 class Executing:
@@ -105,7 +112,7 @@ class Executing:
 
     async def _all_ended(self) -> None:
         tasks = [one.task for one in self._held.values() if one.task is not None]
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await settled(tasks, ENDING_SECONDS_MAX)
 
     async def _execute(self, execution: _Execution) -> None:
         run_id = execution.run.run_id
@@ -115,6 +122,8 @@ class Executing:
                 await self._record_end(execution, end)
         except (LostClaim, WrongStage) as lost:
             _log.warning("run %s is no longer ours: %s", run_id, lost)
+        except LogUnavailable as away:
+            _log.warning("run %s was let go of: %s", run_id, away)
         except Exception:
             _log.exception("run %s: executing failed", run_id)
             if not execution.let_go:
@@ -150,22 +159,23 @@ class Executing:
 
     async def _begin(self, execution: _Execution) -> RuntimeSession:
         run = execution.run
-        keeper = await self._work.keeper(run)
-        prepared = await self._launching.prepare(run, keeper)
+        keeper, prepared = await persistently(
+            lambda: self._prepare(run), given_up=execution.is_let_go
+        )
         session = await self._runtimes.open(prepared.launch)
         execution.session = session
-        while True:
-            try:
-                appended = await self._work.record(run, (prepared.start,), keeper)
-                break
-            except LogUnavailable:
-                if execution.let_go:
-                    raise
-                await asyncio.sleep(RETRY_PAUSE_SECONDS)
+        appended = await persistently(
+            lambda: self._work.record(run, (prepared.start,), keeper),
+            given_up=execution.is_let_go,
+        )
         execution.run = appended.runs[run.run_id]
         if not execution.let_go:
             session.go()
         return session
+
+    async def _prepare(self, run: Run) -> tuple[Keeper, Prepared]:
+        keeper = await self._work.keeper(run)
+        return keeper, await self._launching.prepare(run, keeper)
 
     async def _follow(self, execution: _Execution, session: RuntimeSession) -> RuntimeEnd:
         began = time.monotonic()
@@ -219,28 +229,20 @@ class Executing:
         self, execution: _Execution, written: int, batch: list[TranscriptEntry]
     ) -> bool:
         run = execution.run
-        while True:
-            try:
-                return await self._transcripts.append(run.run_id, run.epoch, written + 1, batch)
-            except LogUnavailable:
-                if execution.let_go:
-                    return False
-                await asyncio.sleep(RETRY_PAUSE_SECONDS)
+        return await persistently(
+            lambda: self._transcripts.append(run.run_id, run.epoch, written + 1, batch),
+            given_up=execution.is_let_go,
+        )
 
     async def _record_end(self, execution: _Execution, end: RuntimeEnd) -> None:
-        while True:
-            try:
-                await self._sealing.end(execution.run, end)
-                return
-            except LogUnavailable:
-                if execution.let_go:
-                    return
-                await asyncio.sleep(RETRY_PAUSE_SECONDS)
-            except (LostClaim, WrongStage):
-                raise
-            except Rejected as rejected:
-                _log.warning("the end of %s is not recorded: %s", execution.run.run_id, rejected)
-                return
+        try:
+            await persistently(
+                lambda: self._sealing.end(execution.run, end), given_up=execution.is_let_go
+            )
+        except (LostClaim, WrongStage):
+            raise
+        except Rejected as rejected:
+            _log.warning("the end of %s is not recorded: %s", execution.run.run_id, rejected)
 
 
 def _characters(entry: TranscriptEntry) -> int:

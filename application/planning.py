@@ -25,8 +25,14 @@ class Planned:
     warnings: tuple[str, ...]
 
 
-def plan_child(run: Run, configuration: Configuration, workspace_dir: str) -> Planned | Refusal:
-    """The plan for the agent that will run, or the rule that refuses it."""
+UNNAMED_MODEL = "The model that was asked for has no model's name and was skipped."
+
+
+def plan_child(
+    run: Run, configuration: Configuration, workspace_dir: str, thinking_argument: str | None
+) -> Planned | Refusal:
+    """The plan for the agent that will run, or the rule that refuses it. `thinking_argument` is
+    the text of what was asked for and is no level."""
     agent_id = run.agent_id
     assert agent_id is not None
     refusal = _unfit_agent(run, configuration)
@@ -35,7 +41,7 @@ def plan_child(run: Run, configuration: Configuration, workspace_dir: str) -> Pl
     agent = configuration.agent(agent_id)
     defaults = configuration.subagent_defaults
     thinking = plan_thinking(
-        argument=run.options.thinking,
+        argument=thinking_argument or run.options.thinking,
         agent_subagents=agent.subagents.thinking if agent else None,
         defaults_subagents=defaults.thinking,
         caller_active=_of_same_agent(run, run.options.active_thinking),
@@ -43,6 +49,7 @@ def plan_child(run: Run, configuration: Configuration, workspace_dir: str) -> Pl
     if thinking.error is not None:
         return Refusal(rule="thinking", status="error", text=thinking.error)
     model = _model(run, configuration)
+    unnamed = run.model_argument is not None
     capabilities = capabilities_at(run.depth, defaults.max_spawn_depth)
     tools = configuration.tools.subagents.tools
     policy = tool_policy(
@@ -55,7 +62,7 @@ def plan_child(run: Run, configuration: Configuration, workspace_dir: str) -> Pl
         model_provider=model.provider,
         model=model.model,
         model_source=model.source,
-        model_applied=model.applied,
+        model_applied=model.applied and not unnamed,
         thinking=thinking.level,
         run_timeout_seconds=run_timeout_seconds(
             run.options.run_timeout_seconds, defaults.run_timeout_seconds
@@ -68,7 +75,8 @@ def plan_child(run: Run, configuration: Configuration, workspace_dir: str) -> Pl
         cost_input_usd_per_million=cost.input if cost else None,
         cost_output_usd_per_million=cost.output if cost else None,
     )
-    return Planned(plan, capabilities, model.warnings)
+    warnings = (UNNAMED_MODEL, *model.warnings) if unnamed else model.warnings
+    return Planned(plan, capabilities, warnings)
 
 
 def _unfit_agent(run: Run, configuration: Configuration) -> Refusal | None:

@@ -166,7 +166,7 @@ class Preparing:
         run = step.run
         agent_id = run.agent_id
         assert agent_id is not None
-        planned = self._plan(step, agent_id)
+        planned = await self._plan(step, agent_id)
         if isinstance(planned, Refusal):
             return await self._refuse(step, planned, before)
         key = run.child_session_key or child_key(agent_id, str(self._work.identities.run_id()))
@@ -201,7 +201,7 @@ class Preparing:
         )
         return appended.runs[run.run_id]
 
-    def _plan(self, step: _Step, agent_id: str) -> Planned | Refusal:
+    async def _plan(self, step: _Step, agent_id: str) -> Planned | Refusal:
         try:
             workspace = self._work.configurations.workspace_of(step.pinned, agent_id)
         except OSError as error:
@@ -213,7 +213,9 @@ class Preparing:
                     " Give the agent another workspace, or mend this one."
                 ),
             )
-        return plan_child(step.run, step.pinned.configuration, workspace)
+        argument = step.run.thinking_argument
+        thinking = await self._work.contents.text(argument) if argument else None
+        return plan_child(step.run, step.pinned.configuration, workspace, thinking)
 
     async def _preamble(self, step: _Step) -> tuple[Ingredient, ...]:
         run = step.run

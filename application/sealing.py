@@ -32,7 +32,8 @@ class Sealing:
         except OSError as failure:
             # The entries stay in the database; the run must end all the same.
             _log.error("the transcript of %s cannot be written: %s", run.run_id, failure)
-            error = f"{error or ''}\nthe transcript file cannot be written: {failure.strerror}"
+            note = f"the transcript file cannot be written: {failure.strerror}"
+            error = f"{error}\n{note}" if error else note
         result = frozen_result(end.result) if end.result else None
         command = EndRun(
             epoch=run.epoch,

@@ -21,34 +21,16 @@ from application.ports.event_log import (
 )
 from application.preparing import CallerIsThere, Preparing
 from application.settling import settled
+from application.spawn_request import SpawnRequest, command_of
 from application.work import Work
-from domain.agent_id import is_valid_agent_id, normalise_agent_id
 from domain.refusals import AgentOnRecord
-from domain.run.facts import SpawnOptions
 from domain.run.lifecycle import PREPARING
 from domain.run.state import Run
 from domain.session.state import Session
-from domain.session_key import depth_of_shape
-from domain.spawn_decision import RequestSpawn, SpawnAnswered, SpawnPolicy, request_spawn
+from domain.spawn_decision import SpawnAnswered, SpawnPolicy, request_spawn
 from domain.stream import run_stream, session_stream
 
 _log = logging.getLogger("spawnlog.spawning")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SpawnRequest:
-    """A request of the right shape. `requester_key` is canonical; `origin` is JSON text."""
-
-    requester_key: str
-    requester_display_key: str
-    requester_agent_id: str
-    origin: str | None
-    task: str
-    preamble: str | None
-    label: str | None
-    agent_id: str | None
-    thread: bool
-    options: SpawnOptions
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,34 +114,6 @@ class Spawning:
         run = await self._preparing.prepare(run, caller_is_there)
         return await self._answered(run)
 
-    def _command(
-        self, request: SpawnRequest, actor: Actor, pinned: PinnedConfiguration
-    ) -> RequestSpawn:
-        ids = self._work.identities
-        given = request.agent_id
-        valid = given is None or is_valid_agent_id(given)
-        target = normalise_agent_id(given) if given else request.requester_agent_id
-        return RequestSpawn(
-            run_id=ids.run_id(),
-            session_id=ids.run_id(),
-            requester_key=request.requester_key,
-            requester_display_key=request.requester_display_key,
-            requester_agent_id=request.requester_agent_id,
-            requester_session_id=ids.run_id(),
-            shape_depth=depth_of_shape(request.requester_key),
-            asserted_by=actor.name,
-            agent_id_argument=given,
-            target_agent_id=target if valid else None,
-            label=request.label,
-            task=request.task,
-            preamble=request.preamble,
-            origin=request.origin,
-            thread=request.thread,
-            options=request.options,
-            config_revision=pinned.revision,
-            holder=self._holder.name,
-        )
-
     async def _admit(
         self,
         request: SpawnRequest,
@@ -170,7 +124,7 @@ class Spawning:
         traceparent: str | None,
     ) -> tuple[SpawnAnswered, Run]:
         ids = self._work.identities
-        command = self._command(request, actor, pinned)
+        command = command_of(request, actor, pinned, ids, self._holder.name)
         key = ids.content_key()
         policy = policy_of(pinned, command.requester_agent_id)
 

@@ -1,5 +1,8 @@
 """Stops runs: one and everything below it."""
 
+import logging
+from uuid import UUID
+
 from application.answers import SpawnRefusal, refused
 from application.envelope import Actor
 from application.ingredients import refusal_announcement
@@ -12,6 +15,9 @@ from domain.run.lifecycle import OVER, PREPARING
 from domain.run.state import Run
 
 READS_MAX = 5
+LOOKS_MAX = 200
+
+_log = logging.getLogger("spawnlog.stopping")
 
 
 class Stopping:
@@ -30,11 +36,30 @@ class Stopping:
         """
         answer = Answer("stopping", {"runId": str(run.run_id), "wasOver": run.stage in OVER})
         run = await self._stop_one(run, actor, reason, reservation, answer)
-        if run.child_session_key is not None:
-            for below in await self._work.registry.runs_below(run.child_session_key):
-                if below.stage not in OVER:
-                    await self._stop_one(below, actor, reason)
+        await self._stop_below(run, actor, reason)
         return answer
+
+    async def _stop_below(self, run: Run, actor: Actor, reason: str | None) -> None:
+        """Level by level: those below may still spawn while they are reached one after another,
+        so it looks again until a look finds nobody who was not told."""
+        if run.child_session_key is None:
+            return
+        told: set[UUID] = set()
+        for _ in range(LOOKS_MAX):
+            below = await self._work.registry.runs_below(run.child_session_key)
+            fresh = [
+                one
+                for one in below
+                if one.stage not in OVER
+                and one.stop_requested_by is None
+                and one.run_id not in told
+            ]
+            if not fresh:
+                return
+            for one in fresh:
+                await self._stop_one(one, actor, reason)
+                told.add(one.run_id)
+        _log.error("run %s: its descendants spawn faster than they can be stopped", run.run_id)
 
     async def _stop_one(
         self,

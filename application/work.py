@@ -95,7 +95,6 @@ def provenance_of(run: Run, actor: Actor = SYSTEM) -> Provenance:
     return Provenance(
         actor=actor,
         correlation=run.requester.root_session_key,
-        causation=run.last_event_id,
         run_id=run.run_id,
         config_revision=run.config_revision,
     )

@@ -1,5 +1,6 @@
 """Which model a child runs with."""
 
+import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Literal
@@ -20,6 +21,7 @@ ModelSetting = str | Mapping[str, object] | None
 """A model's name, or `{"primary": name, "fallbacks": [name, …]}`, or nothing."""
 
 MODEL_CHARACTERS_MAX = 256
+_MODEL_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:/@+\-]{0,255}")
 FALLBACKS_MAX = 10
 _SOURCE_NAMES: dict[ModelSource, str] = {
     "argument": "the model argument",
@@ -132,6 +134,12 @@ def _names(setting: ModelSetting) -> list[str]:
 
 def _resolved(name: str, aliases: Mapping[str, str]) -> str:
     return name if "/" in name else aliases.get(name.lower(), name)
+
+
+def is_model_name(text: str) -> bool:
+    """Whether a text has the form of a model's name: `provider/model`, `model:tag` and the like.
+    Only such texts are kept in events; others are free text."""
+    return _MODEL_NAME.fullmatch(text) is not None
 
 
 def _is_name(reference: str) -> bool:

@@ -51,6 +51,8 @@ class RequestSpawn:
     label: str | None
     task: str
     preamble: str | None
+    model_argument: str | None = None
+    thinking_argument: str | None = None
     origin: str | None
     thread: bool
     options: SpawnOptions
@@ -159,6 +161,10 @@ def _first_child(admission: AdmitChild) -> AnyEvent:
     )
 
 
+def _kept(keep: Keep, kind: str, text: str | None) -> ContentRef | None:
+    return keep(kind, text) if text else None
+
+
 def _requested(
     command: RequestSpawn,
     requester: Session | SessionObserved,
@@ -187,7 +193,9 @@ def _requested(
         ),
         label=command.label,
         task=keep("task", command.task),
-        preamble=keep("preamble", command.preamble) if command.preamble else None,
+        preamble=_kept(keep, "preamble", command.preamble),
+        model_argument=_kept(keep, "model", command.model_argument),
+        thinking_argument=_kept(keep, "thinking", command.thinking_argument),
         options=command.options,
         facts=facts,
         config_revision=command.config_revision,

@@ -14,6 +14,13 @@ POOL_CONNECTIONS_MAX = 12
 POOL_WAIT_SECONDS = 10.0
 
 
+async def still_there(connection: Connection) -> None:
+    """Raises `OperationalError` when the server has hung up meanwhile. Looks at the socket alone,
+    so that it costs no round trip: first there is a last word to be read, then the end."""
+    for _ in range(2):
+        connection.pgconn.consume_input()
+
+
 class Connecting:
     """Opens connections; an embedded server that is gone is started again on the way."""
 
@@ -43,6 +50,7 @@ class Connecting:
                 "application_name": "spawnlog reads",
                 "options": "-c timezone=UTC -c statement_timeout=30000 -c jit=off",
             },
+            check=still_there,
             open=False,
         )
         await pool.open(wait=True, timeout=POOL_WAIT_SECONDS)

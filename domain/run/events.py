@@ -28,7 +28,8 @@ class SpawnRequested(Event):
 
     `requested_agent_id` is the normalised id that was asked for (the requester's own when none
     was given) and None when what was given is no agent id at all; the text that was given is then
-    in `agent_id_argument`.
+    in `agent_id_argument`. Likewise `model_argument` and `thinking_argument`, for what is no name
+    of a model and no level of thinking.
     """
 
     run_id: UUID
@@ -39,6 +40,8 @@ class SpawnRequested(Event):
     label: str | None = None
     task: ContentRef
     preamble: ContentRef | None = None
+    model_argument: ContentRef | None = None
+    thinking_argument: ContentRef | None = None
     options: SpawnOptions
     facts: AdmissionFacts
     config_revision: int

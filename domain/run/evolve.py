@@ -44,6 +44,8 @@ def born(event: SpawnRequested, stamp: Stamp) -> Run:
         label=event.label,
         task=event.task,
         preamble=event.preamble,
+        model_argument=event.model_argument,
+        thinking_argument=event.thinking_argument,
         options=event.options,
         config_revision=event.config_revision,
         holder=event.holder,

@@ -55,6 +55,8 @@ class Run(Fact):
     label: str | None = None
     task: ContentRef
     preamble: ContentRef | None = None
+    model_argument: ContentRef | None = None
+    thinking_argument: ContentRef | None = None
     options: SpawnOptions
     config_revision: int
     holder: str | None = None

@@ -139,8 +139,9 @@ async def test_each_event_of_an_append_names_its_own_run_and_what_led_to_it(
     settled = told["DescendantsSettled"][1]
     assert settled.run_id == family.id("scout")
     assert settled.correlation == ROOT
-    ended = await running.log.read(limit=1, run_id=family.id("scout"), types=("RunEnded",))
-    assert settled.causation == ended[0].envelope.event_id
+    by_type = {one.type: one.event_id for one in events}
+    assert told["ChildSettled"][1].causation == by_type["RunAnnounced"]
+    assert settled.causation == by_type["ChildSettled"]
 
 
 async def test_a_run_of_another_tree_in_the_same_append_names_that_tree(

@@ -118,9 +118,7 @@ def test_a_claim_that_lost_its_holder_is_taken_over_even_in_a_full_lane() -> Non
     story.when(ask.claim()).refused(LostClaim)
     story.when(ask.claim(lost_epoch=PREPARER)).refused(LostClaim)
     again = ask.claim(holder="server-2", lost_epoch=CLAIMER, **full)
-    after = story.when(again).then(
-        RunClaimed(holder="server-2", attempt=2)
-    )
+    after = story.when(again).then(RunClaimed(holder="server-2", attempt=2))
     after.when(ask.end(CLAIMER)).refused(LostClaim)
 
 

@@ -77,7 +77,7 @@ class Crowd:
             if answer.status_code == 201:
                 self.accepted.append(answer.json()["runId"])
             else:
-                assert answer.json()["rule"] == "active_children", answer.text
+                assert answer.json().get("rule") == "active_children", answer.text
 
     def _look(self, client: httpx2.Client, _: int) -> None:
         while not self._over.is_set():

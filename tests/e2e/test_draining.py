@@ -1,6 +1,7 @@
 """SIGTERM: what can end in time ends, the rest is interrupted or left for the next start."""
 
 import time
+from typing import Any
 
 import pytest
 
@@ -14,8 +15,8 @@ pytestmark = pytest.mark.slow
 STOP_SECONDS_MAX = DRAIN_SECONDS + 8
 
 
-def requester(key: str) -> dict[str, str]:
-    return {"sessionKey": f"agent:main:{key}"}
+def of(key: str, **body: Any) -> dict[str, Any]:
+    return {"requester": {"sessionKey": f"agent:main:{key}"}, "cleanup": "delete", **body}
 
 
 def stopped(mortal: Mortal) -> None:
@@ -26,7 +27,7 @@ def stopped(mortal: Mortal) -> None:
 
 
 def test_runs_have_time_to_end_and_are_interrupted_after_it(mortal: Mortal) -> None:
-    body = {"requester": requester("drained"), "cleanup": "delete"}
+    body = of("drained")
     quick, endless = (mortal.accepted("waiter", **body) for _ in range(WIDTH))
     pid = int(mortal.note(f"{endless}.began"))
     mortal.note(f"{quick}.began")
@@ -50,7 +51,7 @@ def test_runs_have_time_to_end_and_are_interrupted_after_it(mortal: Mortal) -> N
 
 
 def test_a_spawn_that_is_prepared_is_left_to_the_next_start(mortal: Mortal) -> None:
-    body = {"agentId": "slow", "requester": requester("unprepared"), "cleanup": "delete"}
+    body = of("unprepared", agentId="slow")
     aside = mortal.spawned_aside(key="unprepared", **body)
     run_id = mortal.being_prepared("agent:main:unprepared")
     note = mortal.folder / f"slow.{run_id}"

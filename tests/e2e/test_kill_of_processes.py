@@ -1,7 +1,12 @@
-"""kill -9 of the server in the middle of a run, and of its database: nothing is left, nothing lost."""
+"""kill -9 of the server in the middle of things, and of its database: nothing is left or lost."""
+
+import contextlib
+import json
+from typing import Any
 
 import pytest
 
+from tests.support.data_directories import busy_with
 from tests.support.embedded_servers import kill, postmaster_of
 from tests.support.mortal_server import Mortal
 from tests.support.process_table import is_alive
@@ -14,8 +19,12 @@ def requester(key: str) -> dict[str, str]:
     return {"sessionKey": f"agent:main:{key}"}
 
 
+def of(key: str, **body: Any) -> dict[str, Any]:
+    return {"requester": requester(key), "cleanup": "delete", **body}
+
+
 def test_no_process_of_a_child_outlives_the_server(mortal: Mortal) -> None:
-    run_id = mortal.accepted("daemon", requester=requester("daemon"), cleanup="delete")
+    run_id = mortal.accepted("daemon", **of("daemon"))
     child, grandchild = (int(mortal.note(name)) for name in ("child", "grandchild"))
     assert is_alive(child)
     assert is_alive(grandchild)
@@ -31,7 +40,7 @@ def test_no_process_of_a_child_outlives_the_server(mortal: Mortal) -> None:
 
 
 def test_no_script_outlives_the_server_and_the_spawn_goes_on(mortal: Mortal) -> None:
-    body = {"agentId": "slow", "requester": requester("scripts"), "cleanup": "delete"}
+    body = of("scripts", agentId="slow")
     aside = mortal.spawned_aside(key="scripts", **body)
     run_id = mortal.being_prepared("agent:main:scripts")
     note = mortal.folder / f"slow.{run_id}"
@@ -56,10 +65,10 @@ def test_no_script_outlives_the_server_and_the_spawn_goes_on(mortal: Mortal) -> 
 
 def test_a_killed_database_comes_back_and_every_run_ends(mortal: Mortal) -> None:
     key = "agent:main:database"
-    running = mortal.accepted("waiter", requester=requester("database"), cleanup="delete")
+    running = mortal.accepted("waiter", **of("database"))
     mortal.note(f"{running}.began")
-    preparing = {"agentId": "slow", "requester": requester("database"), "cleanup": "delete"}
-    aside = mortal.spawned_aside(key="database", contextPreamble="mind the tide", **preparing)
+    preparing = of("database", agentId="slow", contextPreamble="mind the tide")
+    aside = mortal.spawned_aside(key="database", **preparing)
     prepared = mortal.being_prepared(key)
     mortal.note(f"slow.{prepared}")
     kill(postmaster_of(mortal.data_dir / "postgres"))
@@ -83,6 +92,44 @@ def test_a_killed_database_comes_back_and_every_run_ends(mortal: Mortal) -> None
 
 
 def _accepted(mortal: Mortal) -> str | None:
-    answer = mortal.spawn(agentId="plain", requester=requester("database"), cleanup="delete")
+    answer = mortal.spawn(**of("database", agentId="plain"))
     assert answer.status_code in (201, 503), answer.text
     return str(answer.json()["runId"]) if answer.status_code == 201 else None
+
+
+def test_an_orchestrator_whose_child_was_lost_with_the_server_is_told_of(mortal: Mortal) -> None:
+    foreign = mortal.accepted("plain", **of("strangers"))
+    parent = mortal.accepted("orchestrator", f"help; foreign run: {foreign}", **of("family"))
+    child = json.loads(mortal.note(f"{parent}.json"))["said"]["spawnOfItsOwn"][1]["runId"]
+    mortal.note(f"{child}.began")
+    assert mortal.run(parent, "ended")["outcome"] == "success"
+    assert mortal.session("agent:main:family")["activeChildren"] == 1
+    mortal.kill()
+    mortal.start()
+    assert mortal.run(parent, "archived")["outcome"] == "success"
+    assert mortal.run(child)["outcome"] == "error"
+    assert mortal.session("agent:main:family")["activeChildren"] == 0
+    (told,) = mortal.inbox("agent:main:family")
+    findings = told["text"].partition("Findings of its sub-agents:")[2]
+    assert "Status: error: interrupted: " in findings
+
+
+def test_when_everything_dies_at_once_the_next_start_goes_on(mortal: Mortal) -> None:
+    running = mortal.accepted("waiter", **of("dark"))
+    mortal.note(f"{running}.began")
+    ended = mortal.accepted("plain", **of("dark"))
+    mortal.run(ended, "ended")
+    everything = busy_with(mortal.data_dir.parent)
+    assert mortal.process is not None
+    assert {mortal.process.pid, postmaster_of(mortal.data_dir / "postgres")} <= set(everything)
+    for pid in everything:
+        with contextlib.suppress(ProcessLookupError):
+            kill(pid)
+    mortal.kill()
+    mortal.start()
+    assert mortal.run(ended, "archived")["outcome"] == "success"
+    run = mortal.run(running, "archived")
+    assert (run["outcome"], run["error"].partition(":")[0]) == ("error", "interrupted")
+    told = [one["runId"] for one in mortal.inbox("agent:main:dark")]
+    assert sorted(told) == sorted([running, ended])
+    assert mortal.spawn(**of("dark", agentId="plain")).status_code == 201

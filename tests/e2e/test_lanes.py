@@ -1,5 +1,6 @@
 """The lane: so many at a time and no more, first come first served, on one server or two."""
 
+from functools import partial
 from typing import Any
 
 import pytest
@@ -20,6 +21,10 @@ def lane(server: Stories) -> dict[str, Any]:
 
 def in_lane(server: Stories, what: str) -> list[str]:
     return [one["runId"] for one in lane(server)[what]]
+
+
+def is_running(server: Stories, runs: list[str]) -> bool:
+    return in_lane(server, "running") == runs
 
 
 def queued_up(servers: list[Stories], name: str) -> list[str]:
@@ -59,7 +64,8 @@ def test_no_more_run_at_a_time_than_the_width_and_in_the_order_they_came(
     assert in_lane(server, "queued") == runs[WIDTH:]
     for number, run_id in enumerate(runs):
         up_to = min(number + WIDTH, SLEEPERS)
-        wait_for("the next in line", lambda: in_lane(server, "running") == runs[number:up_to])
+        going_on = runs[number:up_to]
+        wait_for("the next in line", partial(is_running, server, going_on))
         assert in_lane(server, "queued") == runs[up_to:]
         server.note(f"{run_id}.began")
         server.let_go(run_id)

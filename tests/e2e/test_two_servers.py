@@ -1,9 +1,14 @@
 """Two servers on one data directory: one PostgreSQL, one log, each takes over from the other."""
 
+import signal
+from typing import Any
+
 import psycopg
 import pytest
 
+from infrastructure.composition import rebuild
 from infrastructure.outbound.embedded_postgres.layout import Home
+from infrastructure.serve_options import ServeOptions
 from tests.support.embedded_servers import answers, keepers_of, server_is_gone
 from tests.support.mortal_server import QUICK_LEASE_SECONDS, Mortal
 from tests.support.process_table import is_alive
@@ -15,11 +20,41 @@ pytestmark = pytest.mark.slow
 KEY = "agent:main:orphans"
 
 
-def test_a_server_takes_over_from_one_that_was_killed(mortal: Mortal) -> None:
-    other = Stories(mortal.data_dir, mortal.folder, lease_seconds=QUICK_LEASE_SECONDS)
-    other.log_path = mortal.log_path.with_name("other.log")
+@pytest.fixture
+def other(mortal: Mortal) -> Stories:
+    """Another server on the same data directory, not started yet."""
+    server = Stories(mortal.data_dir, mortal.folder, lease_seconds=QUICK_LEASE_SECONDS)
+    server.log_path = mortal.log_path.with_name("other.log")
+    return server
+
+
+def test_a_server_that_slept_past_its_lease_lets_go_of_what_others_took(
+    mortal: Mortal, other: Stories
+) -> None:
+    key = "agent:main:sleepy"
+    body: dict[str, Any] = {"requester": {"sessionKey": key}, "cleanup": "delete"}
+    run_id = mortal.accepted("waiter", **body)
+    pid = int(mortal.note(f"{run_id}.began"))
+    assert mortal.process is not None
+    with other:
+        mortal.process.send_signal(signal.SIGSTOP)
+        try:
+            run = other.run(run_id, "archived")
+            assert (run["outcome"], run["error"].partition(":")[0]) == ("error", "interrupted")
+            assert is_alive(pid)
+        finally:
+            mortal.process.send_signal(signal.SIGCONT)
+        # It may not say a word about the run any more, and what it still executes is killed.
+        wait_for("the child to be killed", lambda: not is_alive(pid), seconds=10)
+        assert other.events(run_id).count("RunEnded") == 1
+        assert len(other.inbox(key)) == 1
+        for server in (mortal, other):
+            assert server.run(server.accepted("echo", **body), "archived")["outcome"] == "success"
+
+
+def test_a_server_takes_over_from_one_that_was_killed(mortal: Mortal, other: Stories) -> None:
     postgres = mortal.data_dir / "postgres"
-    body = {"requester": {"sessionKey": KEY}, "cleanup": "delete"}
+    body: dict[str, Any] = {"requester": {"sessionKey": KEY}, "cleanup": "delete"}
     running = [mortal.accepted("waiter", **body) for _ in range(WIDTH)]
     pids = [int(mortal.note(f"{run_id}.began")) for run_id in running]
     queued = mortal.accepted("plain", **body)
@@ -29,9 +64,8 @@ def test_a_server_takes_over_from_one_that_was_killed(mortal: Mortal) -> None:
     mortal.note(note.name)
     with other:
         assert len(keepers_of(postgres)) == 1
-        assert other.http.get("/readyz").headers.get("Spawnlog-Log") == mortal.http.get(
-            "/readyz"
-        ).headers.get("Spawnlog-Log")
+        logs = {one.http.get("/v1/lanes").headers["Spawnlog-Log"] for one in (mortal, other)}
+        assert len(logs) == 1
         note.unlink()
         mortal.kill()
         assert aside.answer() is None
@@ -54,3 +88,12 @@ def test_a_server_takes_over_from_one_that_was_killed(mortal: Mortal) -> None:
     assert server_is_gone(postgres)
     with pytest.raises(psycopg.OperationalError):
         psycopg.connect(Home.at(postgres).conninfo())
+
+
+def test_after_all_this_the_rows_made_anew_from_the_events_are_the_same(mortal: Mortal) -> None:
+    events = len(mortal.whole_log())
+    mortal.stop()
+    report = rebuild(ServeOptions(config=mortal.config, data_dir=mortal.data_dir))
+    assert report.events == events
+    assert report.runs > 1
+    assert report.identical

@@ -6,6 +6,8 @@ import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 
+import psycopg
+
 from infrastructure.outbound.log.connections import Connection, open_connection
 
 HELD_TABLES = ("events", "idempotency")
@@ -56,6 +58,18 @@ class HeldCommits:
         )
         return await cursor.fetchone() is None
 
+    async def blocks_a_row(self) -> None:
+        """Wait until somebody waits for a row that a held transaction has changed."""
+
+        async def blocks() -> bool:
+            cursor = await self._connection.execute(
+                "SELECT 1 FROM pg_stat_activity WHERE datname = current_database()"
+                " AND wait_event IN ('transactionid', 'tuple')"
+            )
+            return await cursor.fetchone() is not None
+
+        await until(blocks, "somebody waits for a row")
+
     async def release(self) -> None:
         """Let everybody commit, from now on."""
         await self._connection.execute("SELECT pg_advisory_unlock_all()")
@@ -89,12 +103,17 @@ class Lines:
         self._url = url
         self._settings = settings
         self._opened: dict[int, Connection] = {}
+        self.good: int | None = None
         self.free = asyncio.Event()
         self.free.set()
 
     async def connect(self) -> Connection:
-        """What a log is given to connect by."""
+        """What a log is given to connect by; it works as often as `good` says."""
         await self.free.wait()
+        if self.good is not None:
+            self.good -= 1
+            if self.good < 0:
+                raise psycopg.OperationalError("nobody there")
         connection = await open_connection(self._url, application="test")
         for setting in self._settings:
             await connection.execute(f"SET {setting}")

@@ -21,11 +21,15 @@ PONDERING = """#!/bin/sh
 for given in "$@"; do
   case "$given" in label=*) label=${{given#label=}};; esac
 done
+case "$label" in ponder-*|ghost-*) ;; *) exit 0;; esac
 : > "{folder}/$label.began"
 while [ ! -e "{folder}/$label.go" ]; do sleep 0.02; done
-case "$label" in refuse-*) exit 3;; esac
 echo pondered
 """
+
+
+GHOST = "ghost"
+"""An agent that is not configured: it is refused, after the scripts have run for it."""
 
 
 @dataclass(frozen=True)
@@ -174,10 +178,8 @@ def _configuration(gates: Gates, script: Path) -> dict[str, Any]:
         "id": "ponder",
         "uri": str(script),
         "argMap": {"label": "label"},
-        "errorHandling": "stop",
         "timeoutSeconds": 25,
     }
-    pondering = {**scripted("pondering"), "subagents": {"contextScripts": {"run": [ponder]}}}
     holder = command(
         "holder",
         "sh",
@@ -185,16 +187,24 @@ def _configuration(gates: Gates, script: Path) -> dict[str, Any]:
         HOLDING.format(folder=gates.folder),
         env={"PASSWORD": "${AGENT_PASSWORD}"},
     )
-    agents = [
+    quick = [
         {**scripted(), "default": True, "name": "Answers"},
         narrow,
         slow,
         failing,
         scripted("talker", steps=steps),
-        pondering,
         holder,
     ]
-    made = configuration(*agents, maxSpawnDepth=2, maxChildrenPerAgent=5, maxConcurrent=100)
+    for agent in quick:
+        agent.setdefault("subagents", {})["contextScripts"] = {"ignore": ["ponder"]}
+    made = configuration(
+        *quick,
+        scripted("pondering"),
+        maxSpawnDepth=2,
+        maxChildrenPerAgent=5,
+        maxConcurrent=100,
+        contextScripts={"run": [ponder]},
+    )
     made["spawnlog"] |= {
         "drainSeconds": 0,
         "allowedHosts": ["spawnlog.example"],

@@ -1,12 +1,13 @@
 """A reader of server-sent events that can be asked, and left."""
 
+import contextlib
 import json
 import queue
 import socket
 import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from http.client import HTTPResponse
+from http.client import parse_headers
 from types import TracebackType
 from typing import Any, Self
 
@@ -49,11 +50,12 @@ class StreamReader:
     def __enter__(self) -> Self:
         self._connection = self._authority.connect()
         self._connection.sendall(self._request)
-        self._response = HTTPResponse(self._connection)
-        self._response.begin()
+        self._file = self._connection.makefile("rb")
+        self.status = int(self._file.readline().split()[1])
+        self.headers = {
+            name.lower(): str(value) for name, value in parse_headers(self._file).items()
+        }
         self._connection.settimeout(None)
-        self.status = self._response.status
-        self.headers = {name.lower(): value for name, value in self._response.headers.items()}
         self._thread = threading.Thread(target=self._read)
         self._thread.start()
         return self
@@ -68,35 +70,29 @@ class StreamReader:
 
     def leave(self) -> None:
         """Close the connection; repeating it changes nothing."""
-        try:
+        with contextlib.suppress(OSError):
             self._connection.shutdown(socket.SHUT_RDWR)
-        except OSError:
-            pass
         self._thread.join()
-        self._response.close()
+        self._file.close()
         self._connection.close()
 
     def _read(self) -> None:
-        fields: dict[str, str] = {}
         try:
-            for raw in self._response:
-                line = raw.decode().rstrip("\n")
-                if not line:
-                    self._take(fields)
-                    fields = {}
-                elif line.startswith(":"):
-                    fields["comment"] = line[1:].strip()
-                else:
-                    name, _, value = line.partition(": ")
-                    fields[name] = value
+            rest = b""
+            while size := int(self._file.readline() or b"0", 16):
+                *whole, rest = (rest + self._file.read(size)).split(b"\n\n")
+                self._file.read(2)
+                for text in whole:
+                    self._take(text.decode())
         except OSError:
             pass
         finally:
             self._frames.put(None)
 
-    def _take(self, fields: dict[str, str]) -> None:
+    def _take(self, text: str) -> None:
+        fields = dict(line.split(": ", 1) for line in text.split("\n"))
         data = json.loads(fields["data"]) if "data" in fields else None
-        self._frames.put(Frame(fields.get("id"), fields.get("event"), data, fields.get("comment")))
+        self._frames.put(Frame(fields.get("id"), fields.get("event"), data, fields.get("")))
 
     def frame(self, seconds: float = SECONDS_MAX) -> Frame | None:
         """The next frame of any kind; None when the stream has ended."""

@@ -1,6 +1,6 @@
 """A family that lives in a real log: what `FamilyLog` is in memory."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 from uuid import UUID
 
@@ -53,6 +53,11 @@ class LoggedFamily:
     def id(self, name: str) -> UUID:
         """The id of the run of this name."""
         return self._ids[name]
+
+    def names(self, runs: Iterable[Run]) -> list[str]:
+        """How these runs are called."""
+        called = {run_id: name for name, run_id in self._ids.items()}
+        return [called[run.run_id] for run in runs]
 
     def run(self, name: str) -> Run:
         """The run of this name, as it was after its last append."""

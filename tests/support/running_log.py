@@ -36,7 +36,7 @@ class RunningLog:
     async def ask(self, query: str, *values: Any) -> list[Any]:
         """The rows of a query, past the log."""
         async with self.pool.connection() as connection:
-            cursor = await connection.execute(query, values)
+            cursor = await connection.execute(query, values or None)
             return await cursor.fetchall() if cursor.description else []
 
     async def events(self) -> Sequence[RecordedEvent]:
@@ -55,10 +55,25 @@ class RunningLog:
         """In how many transactions all of it was recorded."""
         return int((await self.ask("SELECT count(*) FROM commits"))[0][0])
 
+    async def backends(self, query: str) -> list[int]:
+        """The backends of this database whose last query was like this one."""
+        rows = await self.ask(
+            "SELECT pid FROM pg_stat_activity WHERE datname = current_database()"
+            " AND application_name = 'spawnlog test' AND query LIKE %s",
+            query,
+        )
+        return [row[0] for row in rows]
+
+    async def end(self, pid: int) -> bool:
+        """End a backend as an administrator would; False when it is not there any more."""
+        return bool((await self.ask("SELECT pg_terminate_backend(%s)", pid))[0][0])
+
     async def writers(self) -> list[int]:
         """The backends that hold the append lock or wait for it."""
         rows = await self.ask(
-            "SELECT pid FROM pg_locks WHERE locktype = 'advisory' AND classid = %s", LOCK_CLASS
+            "SELECT pid FROM pg_locks JOIN pg_database ON pg_database.oid = database"
+            " WHERE datname = current_database() AND locktype = 'advisory' AND classid = %s",
+            LOCK_CLASS,
         )
         return [row[0] for row in rows]
 
@@ -73,6 +88,10 @@ async def identity_of(url: str) -> tuple[UUID, str]:
     return row[0], row[1]
 
 
+async def _configure(connection: Connection) -> None:
+    await connection.execute("SET timezone = 'UTC'; SET jit = off")
+
+
 @asynccontextmanager
 async def open_pool(url: str) -> AsyncIterator[AsyncConnectionPool[Connection]]:
     """Connections for reading, set up as a server sets them up."""
@@ -81,7 +100,8 @@ async def open_pool(url: str) -> AsyncIterator[AsyncConnectionPool[Connection]]:
         min_size=1,
         max_size=POOL_CONNECTIONS_MAX,
         timeout=POOL_WAIT_SECONDS,
-        kwargs={"autocommit": True, "options": "-c timezone=UTC -c jit=off"},
+        kwargs={"autocommit": True},
+        configure=_configure,
         open=False,
     )
     await pool.open(wait=True, timeout=POOL_WAIT_SECONDS)

@@ -9,7 +9,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, Self, TypeVar
+from typing import Any, Literal, Self, TypeVar
 
 import httpx2
 
@@ -22,7 +22,9 @@ ROOT = Path(__file__).resolve().parents[2]
 T = TypeVar("T")
 
 
-def wait_for(what: str, look: Callable[[], T], *, seconds: float = WAIT_SECONDS_MAX) -> T:
+def wait_for(
+    what: str, look: Callable[[], T | Literal[False] | None], *, seconds: float = WAIT_SECONDS_MAX
+) -> T:
     """The first truthy answer of `look`; fails when none comes in time."""
     deadline = time.monotonic() + seconds
     while True:

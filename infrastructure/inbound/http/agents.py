@@ -4,17 +4,22 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Response
 
+from application.access import Caller
 from application.ports.registry import LaneState
 from domain.admission import allowed_agents
 from domain.configuration.configuration import Configuration
+from domain.run.state import Run
 from domain.session_key import agent_id_of
+from infrastructure.inbound.http import examples
 from infrastructure.inbound.http.described import problems, success
+from infrastructure.inbound.http.doors import Doors
+from infrastructure.inbound.http.moments import At, as_of
+from infrastructure.inbound.http.paging import LIMIT_MAX, Limit
 from infrastructure.inbound.http.problems import Problem
 from infrastructure.inbound.http.requests import (
     ByCaller,
     InDoors,
     answer,
-    as_of,
     canonical_key,
     must,
 )
@@ -28,14 +33,16 @@ router = APIRouter(tags=["agents"])
     summary="The agents a requester may spawn",
     description="The requester's own agent first when it is allowed, the others sorted.",
     responses={
-        **success({"requester": "main", "allowAny": False, "agents": [{"id": "main"}]}),
-        **problems("invalid_request"),
+        **success(examples.AGENTS),
+        **problems(),
     },
 )
 async def list_agents(
     doors: InDoors,
     caller: ByCaller,
-    requester: Annotated[str, Query(max_length=2048)] = "main",
+    requester: Annotated[
+        str, Query(max_length=2048, description="The requester's session key, in any spelling.")
+    ] = "main",
 ) -> Response:
     """The agents."""
     must(caller, "read")
@@ -74,44 +81,57 @@ def _agent(agent_id: str, configuration: Configuration) -> dict[str, Any]:
         " depth, so that a parent that waits never starves its child."
     ),
     responses={
-        **success({"items": [{"lane": "subagent", "depth": 1, "width": 8}]}),
-        **problems("invalid_request"),
+        **success(examples.LANES),
+        **problems("not_served_yet"),
     },
 )
-async def list_lanes(doors: InDoors, caller: ByCaller, at: str | None = None) -> Response:
-    """The lanes that have somebody in them."""
+async def list_lanes(
+    doors: InDoors, caller: ByCaller, limit: Limit = LIMIT_MAX, at: At = None
+) -> Response:
+    """The lanes that have somebody in them. There is one a depth, so one page holds them all."""
     must(caller, "read")
     if at is not None:
-        raise Problem("not_served_yet", "this release shows lanes as they are now; leave at out")
+        raise Problem(
+            "not_served_yet",
+            "this release shows lanes as they are now; leave at out",
+            errors=({"pointer": "/query/at", "detail": "not served yet"},),
+        )
     position = (await as_of(doors, None)).position
     configuration = doors.work.configurations.current().configuration
     width = configuration.subagent_defaults.max_concurrent
-    lanes = await doors.work.registry.lanes()
-    body = {"items": [_lane(lane, width, caller.sees_everything) for lane in lanes]}
+    lanes = (await doors.work.registry.lanes())[:limit]
+    body = {"items": [await _lane(doors, caller, lane, width) for lane in lanes]}
     return answer(doors, body, position)
 
 
-def _lane(lane: LaneState, width: int, with_holders: bool) -> dict[str, Any]:
+async def _lane(doors: Doors, caller: Caller, lane: LaneState, width: int) -> dict[str, Any]:
     full = len(lane.running) >= width
+    running = [
+        {
+            **await _member(doors, caller, run),
+            "holder": run.holder if caller.sees_everything else None,
+        }
+        for run in lane.running
+    ]
+    queued = [
+        {
+            **await _member(doors, caller, run),
+            "place": place,
+            "waitsFor": "a slot" if full else "to be claimed",
+        }
+        for place, run in enumerate(lane.queued, start=1)
+    ]
     return {
         "lane": lane.lane,
         "depth": lane.depth,
         "width": width,
-        "running": [
-            {
-                "runId": run.run_id,
-                "label": run.label,
-                "holder": run.holder if with_holders else None,
-            }
-            for run in lane.running
-        ],
-        "queued": [
-            {
-                "runId": run.run_id,
-                "label": run.label,
-                "place": place,
-                "waitsFor": "a slot" if full else "to be claimed",
-            }
-            for place, run in enumerate(lane.queued, start=1)
-        ],
+        "running": running,
+        "queued": queued,
     }
+
+
+async def _member(doors: Doors, caller: Caller, run: Run) -> dict[str, Any]:
+    """Which run it is; a run that the caller may not see only takes its place."""
+    if not await doors.access.covers_run(caller, run):
+        return {"runId": None, "label": None}
+    return {"runId": run.run_id, "label": run.label}

@@ -1,11 +1,9 @@
 """The HTTP application: every endpoint, and what is the same for all of them."""
 
-from collections.abc import Awaitable, Callable
 from typing import Any
 
 from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
-from fastapi.openapi.utils import get_openapi
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
 
@@ -23,14 +21,22 @@ from infrastructure.inbound.http import (
     sessions,
     spawns,
 )
-from infrastructure.inbound.http.described import PROBLEM_SCHEMA
 from infrastructure.inbound.http.doors import Doors
 from infrastructure.inbound.http.guarding import Guard
+from infrastructure.inbound.http.openapi import describe
 from infrastructure.inbound.http.problems import Problem, answer_problem, problem_response
 from infrastructure.inbound.http.requests import position_headers
-from infrastructure.inbound.http.spawn_body import SpawnBody
 
-Handler = Callable[[Request, Exception], Awaitable[Response]]
+ROUTERS = (
+    spawns.router,
+    runs.router,
+    run_records.router,
+    controls.router,
+    sessions.router,
+    agents.router,
+    events.router,
+    health.router,
+)
 
 
 def create_application(doors: Doors) -> FastAPI:
@@ -45,23 +51,14 @@ def create_application(doors: Doors) -> FastAPI:
         exception_handlers=_handlers(),
     )
     application.state.doors = doors
-    for router in (
-        spawns.router,
-        runs.router,
-        run_records.router,
-        controls.router,
-        sessions.router,
-        agents.router,
-        events.router,
-        health.router,
-    ):
+    for router in ROUTERS:
         application.include_router(router)
     application.add_middleware(
         Guard,
         hosts=doors.hosts,
         position=lambda: position_headers(doors, doors.tail.position),
     )
-    application.openapi = lambda: _openapi(application)  # type: ignore[method-assign]
+    application.openapi = lambda: describe(application, ROUTERS)  # type: ignore[method-assign]
     return application
 
 
@@ -100,7 +97,7 @@ async def _invalid(request: Request, error: Exception) -> Response:
     return problem_response(Problem("invalid_request", detail, errors=errors), request.scope)
 
 
-async def _gone(request: Request, error: Exception) -> Response:
+async def _gone(request: Request, _: Exception) -> Response:
     # It left in the middle of its body, so nobody reads this.
     return problem_response(Problem("malformed_json", "the body is incomplete"), request.scope)
 
@@ -110,23 +107,3 @@ async def _plain(request: Request, error: Exception) -> Response:
     code = "method_not_allowed" if error.status_code == 405 else "not_found"
     text = "there is nothing here; see /openapi.json for what there is"
     return problem_response(Problem(code, text, headers=error.headers), request.scope)
-
-
-def _openapi(application: FastAPI) -> dict[str, Any]:
-    if application.openapi_schema is None:
-        schema = get_openapi(
-            title="spawnlog",
-            version=application.version,
-            openapi_version="3.1.0",
-            summary="Control plane and black-box recorder for AI sub-agent runs",
-            routes=application.routes,
-        )
-        schemas = schema.setdefault("components", {}).setdefault("schemas", {})
-        body = SpawnBody.model_json_schema(ref_template="#/components/schemas/{model}")
-        schemas.update(body.pop("$defs", {}))
-        schemas["SpawnBody"] = body
-        schemas["Problem"] = PROBLEM_SCHEMA
-        schema["components"]["securitySchemes"] = {"bearer": {"type": "http", "scheme": "bearer"}}
-        schema["security"] = [{"bearer": []}]
-        application.openapi_schema = schema
-    return application.openapi_schema

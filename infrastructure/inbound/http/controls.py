@@ -6,16 +6,24 @@ from fastapi import APIRouter, Request, Response
 from pydantic import Field
 
 from application.ports.event_log import AlreadyReserved, Answer
+from infrastructure.inbound.http import examples
 from infrastructure.inbound.http.bodies import Body, read_body
-from infrastructure.inbound.http.described import problems, success
+from infrastructure.inbound.http.described import (
+    BODY_PROBLEMS,
+    KEY_PROBLEMS,
+    problems,
+    success,
+    takes,
+)
 from infrastructure.inbound.http.doors import Doors
+from infrastructure.inbound.http.moments import as_of
 from infrastructure.inbound.http.problems import Problem
 from infrastructure.inbound.http.replays import first_answer_again
 from infrastructure.inbound.http.requests import (
     ByCaller,
     InDoors,
+    RunInPath,
     answer,
-    as_of,
     must,
     reservation_of,
     visible_run,
@@ -40,18 +48,14 @@ class StopBody(Body):
         " Stopping one that is over changes nothing."
     ),
     responses={
-        **success({"runId": "3f0e…", "wasOver": False}),
-        **problems(
-            "not_found",
-            "invalid_request",
-            "malformed_json",
-            "not_json",
-            "idempotency_in_flight",
-            "idempotency_key_reused",
-        ),
+        **success(examples.STOPPED),
+        **problems("not_found", *BODY_PROBLEMS, *KEY_PROBLEMS),
     },
+    openapi_extra=takes(StopBody, {"reason": "no longer needed"}),
 )
-async def stop_run(request: Request, doors: InDoors, caller: ByCaller, runId: str) -> Response:
+async def stop_run(
+    request: Request, doors: InDoors, caller: ByCaller, runId: RunInPath
+) -> Response:
     """Stop."""
     must(caller, "control")
     body, raw = await read_body(request, StopBody)

@@ -1,16 +1,37 @@
-"""How endpoints stand in OpenAPI: the problems each may answer with, with an example of each."""
+"""How endpoints stand in OpenAPI: what each takes and answers, with an example of everything."""
 
 from collections.abc import Mapping
 from typing import Any
 
-from infrastructure.inbound.http.problems import MEDIA_TYPE, TITLES, TYPE_PREFIX
+from pydantic import BaseModel
 
-_EVERYWHERE = ("unauthorized", "not_permitted", "foreign_host", "unavailable", "internal")
+from infrastructure.inbound.http.problems import (
+    MEDIA_TYPE,
+    RETRYABLE,
+    TITLES,
+    TYPE_PREFIX,
+)
+
+BODY_PROBLEMS = ("malformed_json", "not_json", "too_large")
+KEY_PROBLEMS = ("idempotency_in_flight", "idempotency_key_reused")
+_EVERYWHERE = (
+    "invalid_request",
+    "foreign_host",
+    "foreign_origin",
+    "target_too_long",
+    "headers_too_large",
+    "unavailable",
+    "internal",
+)
+_WITH_TOKEN = ("unauthorized", "not_permitted")
 
 _DETAILS: Mapping[str, str] = {
     "unauthorized": "send a token as Authorization: Bearer …",
     "not_permitted": 'this token lacks the scope "read"',
     "foreign_host": "this server is not addressed by that name",
+    "foreign_origin": "requests from pages of other sites are refused",
+    "target_too_long": "a URL may have 16384 bytes at most",
+    "headers_too_large": "all headers may have 65536 bytes at most",
     "not_found": "there is no such run",
     "invalid_request": "/task: is required",
     "malformed_json": "the body is not JSON in UTF-8",
@@ -31,36 +52,42 @@ _DETAILS: Mapping[str, str] = {
 }
 
 
-def problems(*codes: str) -> dict[int | str, dict[str, Any]]:
+def problems(*codes: str, needs_token: bool = True) -> dict[int | str, dict[str, Any]]:
     """The `responses` of an endpoint for these problems and those that every one may have."""
     responses: dict[int | str, dict[str, Any]] = {}
-    for code in (*codes, *_EVERYWHERE):
+    for code in (*codes, *(_WITH_TOKEN if needs_token else ()), *_EVERYWHERE):
         status, title = TITLES[code]
-        entry = responses.setdefault(
-            status,
-            {
-                "description": title,
-                "content": {
-                    MEDIA_TYPE: {
-                        "schema": {"$ref": "#/components/schemas/Problem"},
-                        "examples": {},
-                    }
-                },
-            },
-        )
+        entry = responses.setdefault(status, _problem_response(title))
         entry["content"][MEDIA_TYPE]["examples"][code] = {"value": _example(code, status, title)}
     return responses
 
 
-def _example(code: str, status: int, title: str) -> dict[str, Any]:
+def _problem_response(title: str) -> dict[str, Any]:
+    schema = {"$ref": "#/components/schemas/Problem"}
     return {
+        "description": title,
+        "content": {MEDIA_TYPE: {"schema": schema, "examples": {}}},
+    }
+
+
+def takes(model: type[BaseModel], example: object, *, required: bool = False) -> dict[str, Any]:
+    """The `openapi_extra` of an endpoint with a body of this shape."""
+    schema = {"$ref": f"#/components/schemas/{model.__name__}"}
+    content = {"application/json": {"schema": schema, "example": example}}
+    return {"requestBody": {"required": required, "content": content}}
+
+
+def _example(code: str, status: int, title: str) -> dict[str, Any]:
+    waits = {"retryAfterMs": 1000} if code in RETRYABLE else {}
+    return {
+        **waits,
         "type": TYPE_PREFIX + code,
         "title": title,
         "status": status,
         "detail": _DETAILS.get(code, title),
         "instance": "/v1/…",
         "code": code,
-        "retryable": code in ("idempotency_in_flight", "unavailable"),
+        "retryable": code in RETRYABLE,
     }
 
 
@@ -90,6 +117,8 @@ PROBLEM_SCHEMA: dict[str, Any] = {
         "limit": {"type": "integer"},
         "current": {"type": "integer"},
         "runId": {"type": "string", "format": "uuid"},
+        "childSessionKey": {"type": "string"},
+        "retryAfterMs": {"type": "integer"},
         "errors": {
             "type": "array",
             "items": {

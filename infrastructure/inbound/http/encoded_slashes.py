@@ -1,7 +1,7 @@
 """Slashes inside a part of a path, as some session keys have them.
 
 Routes are found in the decoded path, where `%2F` and `/` look alike. So an encoded slash goes
-through the routes as a sign that no key may contain, and becomes a slash again where a part is read.
+through the routes as a sign that no key may contain, and is a slash again where a part is read.
 """
 
 import re

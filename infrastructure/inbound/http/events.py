@@ -1,27 +1,28 @@
 """`GET /v1/events`: the log, as pages and as a live stream."""
 
-from collections.abc import AsyncIterator
+import re
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, Any
 from uuid import UUID
 
 from fastapi import APIRouter, Query, Request, Response
-from starlette.responses import StreamingResponse
 
 from application.access import Caller
 from application.envelope import RecordedEvent
 from domain.event_types import EVENT_TYPES
+from infrastructure.inbound.http import examples
 from infrastructure.inbound.http.described import problems, success
 from infrastructure.inbound.http.doors import Doors
 from infrastructure.inbound.http.event_bodies import event_body
-from infrastructure.inbound.http.event_stream import Frames, stream
-from infrastructure.inbound.http.paging import LIMIT_DEFAULT, LIMIT_MAX
+from infrastructure.inbound.http.event_stream import MEDIA_TYPE as STREAM
+from infrastructure.inbound.http.event_stream import EventStream, Frames
+from infrastructure.inbound.http.moments import as_of
+from infrastructure.inbound.http.paging import LIMIT_DEFAULT, POSITION_MAX, Limit
 from infrastructure.inbound.http.problems import Problem
 from infrastructure.inbound.http.requests import (
     ByCaller,
     InDoors,
     answer,
-    as_of,
     canonical_key,
     must,
     own_run,
@@ -33,7 +34,7 @@ router = APIRouter(tags=["log"])
 TYPES = frozenset(name for name, _ in EVENT_TYPES)
 SCAN_EVENTS = 500
 SCAN_PAGES_MAX = 40
-STREAM = "text/event-stream"
+_LAST_EVENT_ID = re.compile("[0-9]{1,18}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +66,13 @@ class Filter:
         return source.correlation is not None and self.caller.acts_for(source.correlation)
 
 
+def _page_or_stream() -> dict[Any, Any]:
+    responses = success(examples.EVENTS)
+    schema = {"type": "string"}
+    responses[200]["content"][STREAM] = {"schema": schema, "example": examples.FRAME}
+    return responses
+
+
 @router.get(
     "/v1/events",
     operation_id="listEvents",
@@ -76,19 +84,25 @@ class Filter:
         " is disconnected and resumes where it was."
     ),
     responses={
-        **success({"items": [{"position": 1, "type": "SessionObserved"}], "nextAfter": 1}),
-        **problems("invalid_request", "not_found"),
+        **_page_or_stream(),
+        **problems("not_found", "foreign_cursor"),
     },
 )
 async def list_events(
     request: Request,
     doors: InDoors,
     caller: ByCaller,
-    after: Annotated[int | None, Query(ge=0)] = None,
-    limit: Annotated[int, Query(ge=1, le=LIMIT_MAX)] = LIMIT_DEFAULT,
+    after: Annotated[
+        int | None,
+        Query(ge=0, le=POSITION_MAX, description="Behind this position; streams default to now."),
+    ] = None,
+    limit: Limit = LIMIT_DEFAULT,
     types: Annotated[str | None, Query(max_length=2000, description="Names, by commas.")] = None,
-    runId: str | None = None,
-    tree: Annotated[str | None, Query(max_length=2048)] = None,
+    runId: Annotated[str | None, Query(max_length=64, description="Of this run only.")] = None,
+    tree: Annotated[
+        str | None,
+        Query(max_length=2048, description="Of the tree below this root session only."),
+    ] = None,
 ) -> Response:
     """The log."""
     must(caller, "read")
@@ -148,26 +162,29 @@ async def _page(
     return items, position
 
 
-async def _stream(
-    request: Request, doors: Doors, wanted: Filter, after: int | None
-) -> StreamingResponse:
+async def _stream(request: Request, doors: Doors, wanted: Filter, after: int | None) -> EventStream:
+    if doors.closing():
+        raise Problem("unavailable", "the service is stopping; resume in a moment")
     head = (await as_of(doors, None)).position
     start = _resume(request.headers.get("last-event-id"), after, head)
-    frames: AsyncIterator[bytes] = stream(
-        Frames(wanted.takes, filtered=not wanted.takes_everything),
+    return EventStream(
+        Frames(wanted.takes, after=start, filtered=not wanted.takes_everything),
         doors.tail,
         start,
         doors.closing,
+        headers=position_headers(doors, head),
     )
-    headers = {**position_headers(doors, head), "X-Accel-Buffering": "no"}
-    return StreamingResponse(frames, media_type=STREAM, headers=headers)
 
 
 def _resume(last_event_id: str | None, after: int | None, head: int) -> int:
-    if last_event_id is not None:
-        if not last_event_id.isdigit() or int(last_event_id) > head:
-            raise Problem(
-                "invalid_request", "Last-Event-ID must be a position of this log; leave it out"
-            )
-        return int(last_event_id)
-    return min(after, head) if after is not None else head
+    if last_event_id is None:
+        return min(after, head) if after is not None else head
+    if not _LAST_EVENT_ID.fullmatch(last_event_id):
+        raise Problem(
+            "invalid_request", "Last-Event-ID must be a position of this log; leave it out"
+        )
+    if int(last_event_id) > head:
+        raise Problem(
+            "foreign_cursor", f"this log ends at {head}: that position is of another; begin again"
+        )
+    return int(last_event_id)

@@ -64,11 +64,10 @@ class Guard:
             await send(message)
 
         try:
-            problem = self._problem(scope)
-            if problem is not None:
-                await problem_response(problem, scope)(scope, receive, marked)
-                return
+            self._must_be_in_order(scope)
             await self._app(scope, limited(receive), marked)
+        except Problem as problem:
+            await problem_response(problem, scope)(scope, receive, marked)
         except Exception as error:
             # Said once, and answered, so that the connection lives on for what comes next.
             _log.error("%s %s failed", scope["method"], _logged(scope), exc_info=error)
@@ -83,21 +82,21 @@ class Guard:
                 headers.append((name.lower().encode(), value.encode()))
         return headers
 
-    def _problem(self, scope: Scope) -> Problem | None:
+    def _must_be_in_order(self, scope: Scope) -> None:
         headers = [(name.lower(), value.decode("latin-1")) for name, value in scope["headers"]]
         hosts = [value for name, value in headers if name == b"host"]
         if len(hosts) != 1 or host_of(hosts[0]) not in self._hosts:
-            return Problem(
+            raise Problem(
                 "foreign_host",
                 "this server is not addressed by that name; use its own address or list the name"
                 " in spawnlog.allowedHosts",
             )
         for name, value in headers:
             if name == b"origin" and host_of(authority_of(value)) not in self._hosts:
-                return Problem("foreign_origin", "requests from pages of other sites are refused")
+                raise Problem("foreign_origin", "requests from pages of other sites are refused")
             if name == b"content-length" and (not value.isdecimal() or int(value) > BODY_BYTES_MAX):
-                return _too_large()
-        return _unusable(scope)
+                raise _too_large()
+        _must_be_usable(scope)
 
 
 def authority_of(origin: str) -> str:
@@ -124,17 +123,16 @@ def limited(receive: Receive) -> Receive:
     return counted
 
 
-def _unusable(scope: Scope) -> Problem | None:
+def _must_be_usable(scope: Scope) -> None:
     query = scope["query_string"]
     if len(scope["raw_path"]) + len(query) > TARGET_BYTES_MAX:
-        return Problem("target_too_long", f"a URL may have {TARGET_BYTES_MAX} bytes at most")
+        raise Problem("target_too_long", f"a URL may have {TARGET_BYTES_MAX} bytes at most")
     if sum(len(name) + len(value) for name, value in scope["headers"]) > HEADERS_BYTES_MAX:
-        return Problem(
+        raise Problem(
             "headers_too_large", f"all headers may have {HEADERS_BYTES_MAX} bytes at most"
         )
     if _CONTROL.search(scope["raw_path"]) or b"%00" in query:
-        return Problem("invalid_request", "a URL must not contain NUL or control characters")
-    return None
+        raise Problem("invalid_request", "a URL must not contain NUL or control characters")
 
 
 def _logged(scope: Scope) -> str:

@@ -1,11 +1,18 @@
 """`/healthz` and `/readyz`: for those who watch the server; no token is needed."""
 
+import asyncio
+
 from fastapi import APIRouter, Response
 
+from infrastructure.inbound.http import examples
+from infrastructure.inbound.http.described import problems, success
 from infrastructure.inbound.http.problems import Problem
 from infrastructure.inbound.http.requests import InDoors, answer
 
 router = APIRouter(tags=["health"])
+
+ANSWER_SECONDS = 2.0
+"""How long the database may take: who asks whether it is ready does not wait for long."""
 
 
 @router.get(
@@ -13,12 +20,8 @@ router = APIRouter(tags=["health"])
     operation_id="getHealth",
     summary="Alive",
     description="The process answers.",
-    responses={
-        200: {
-            "description": "Alive",
-            "content": {"application/json": {"example": {"status": "ok"}}},
-        }
-    },
+    responses={**success(examples.HEALTH), **problems(needs_token=False)},
+    openapi_extra={"security": []},
 )
 async def healthz(doors: InDoors) -> Response:
     """Alive."""
@@ -30,19 +33,18 @@ async def healthz(doors: InDoors) -> Response:
     operation_id="getReadiness",
     summary="Ready",
     description="The database answers, its schema and format are known, the tail is not behind.",
-    responses={
-        200: {
-            "description": "Ready",
-            "content": {"application/json": {"example": {"status": "ready"}}},
-        },
-        503: {"description": "Not ready: the detail says why"},
-    },
+    responses={**success(examples.READINESS), **problems(needs_token=False)},
+    openapi_extra={"security": []},
 )
 async def readyz(doors: InDoors) -> Response:
     """Ready."""
     readiness = doors.readiness()
     if not readiness.ready:
         raise Problem("unavailable", "; ".join(readiness.reasons))
-    head = await doors.work.log.head()
+    try:
+        async with asyncio.timeout(ANSWER_SECONDS):
+            head = await doors.work.log.head()
+    except TimeoutError:
+        raise Problem("unavailable", "the database does not answer in time") from None
     body = {"status": "ready", "head": head, "tail": doors.tail.position}
     return answer(doors, body, head)

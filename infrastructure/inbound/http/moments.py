@@ -21,6 +21,7 @@ _INSTANT = re.compile(
 At = Annotated[
     str | None,
     Query(
+        max_length=64,
         description="As of when: `pos:N` or an RFC 3339 instant; now when left out.",
         examples=["pos:18342"],
     ),

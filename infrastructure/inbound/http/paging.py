@@ -4,14 +4,25 @@ import base64
 import binascii
 import hashlib
 from dataclasses import dataclass
+from typing import Annotated
 from uuid import UUID
 
 import orjson
+from fastapi import Query
 
 from infrastructure.inbound.http.problems import Problem
 
 LIMIT_MAX = 500
 LIMIT_DEFAULT = 50
+POSITION_MAX = 2**62
+
+Limit = Annotated[int, Query(ge=1, le=LIMIT_MAX, description="How many items at most.")]
+After = Annotated[
+    int,
+    Query(
+        ge=0, le=POSITION_MAX, description="Only what stands behind this: `nextAfter` of a page."
+    ),
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,18 +44,29 @@ def written(cursor: Cursor, log_id: UUID, question: str) -> str:
     return base64.urlsafe_b64encode(orjson.dumps(parts)).decode().rstrip("=")
 
 
-def read(text: str, log_id: UUID, question: str) -> Cursor:
+def read(text: str, log_id: UUID, question: str, head: int) -> Cursor:
     """The cursor again. 410 for one of another log, 422 for what is none of this question."""
     try:
         padded = text.encode("ascii") + b"=" * (-len(text) % 4)
         log, asked, at, behind = orjson.loads(base64.b64decode(padded, b"-_", validate=True))
-        cursor = Cursor(int(at), int(behind))
     except (UnicodeEncodeError, binascii.Error, ValueError, TypeError):
-        raise Problem("invalid_request", "this is no cursor; begin again without it") from None
+        raise _no_cursor() from None
+    if not isinstance(log, str):
+        raise _no_cursor()
     if log != str(log_id):
         raise Problem("foreign_cursor", "this cursor is of another log; begin again without it")
     if asked != question:
         raise Problem(
             "invalid_request", "this cursor belongs to another question; begin again without it"
         )
-    return cursor
+    if not _is_position(at, head) or not _is_position(behind, head):
+        raise _no_cursor()
+    return Cursor(at, behind)
+
+
+def _is_position(value: object, head: int) -> bool:
+    return type(value) is int and 0 <= value <= head
+
+
+def _no_cursor() -> Problem:
+    return Problem("invalid_request", "this is no cursor; begin again without it")

@@ -1,4 +1,4 @@
-"""What every endpoint asks of a request: its doors, its caller, the position it is about."""
+"""What every endpoint asks of a request: its doors, its caller, what it is about."""
 
 import hashlib
 import re
@@ -6,7 +6,8 @@ from typing import Annotated, Any
 from uuid import UUID
 
 import orjson
-from fastapi import Depends, Query, Request, Response
+from fastapi import Depends, Path, Request, Response
+from pydantic import AfterValidator
 
 from application.access import ALL_SCOPES, Caller, Scope
 from application.envelope import Actor
@@ -14,9 +15,13 @@ from application.ports.event_log import Reservation
 from domain.run.state import Run
 from domain.session_key import InvalidSessionKey, canonical
 from infrastructure.inbound.http.doors import Doors
+from infrastructure.inbound.http.encoded_slashes import restored
+from infrastructure.inbound.http.moments import AsOf
 from infrastructure.inbound.http.problems import Problem
 
 IDEMPOTENCY_KEY_CHARS_MAX = 255
+SESSION_KEY_CHARS_MAX = 512
+_UUID = re.compile(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 _TRACEPARENT = re.compile(r"00-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}")
 
 ANYBODY = Caller(actor=Actor(kind="anybody"), scopes=ALL_SCOPES, patterns=("*",))
@@ -43,8 +48,34 @@ async def caller_of(request: Request) -> Caller:
     return caller
 
 
+async def caller_with_known_parameters(request: Request) -> Caller:
+    """Who asks; 422 when it asks with parameters that the endpoint does not have."""
+    caller = await caller_of(request)
+    known = [one.alias for one in request.scope["route"].dependant.query_params]
+    for name in request.query_params:
+        if name not in known:
+            raise Problem(
+                "invalid_request",
+                f"there is no parameter {name[:100]} here; there is {', '.join(known) or 'none'}",
+                errors=({"pointer": f"/query/{name[:100]}", "detail": "unknown parameter"},),
+            )
+    return caller
+
+
 InDoors = Annotated[Doors, Depends(doors_of)]
-ByCaller = Annotated[Caller, Depends(caller_of)]
+ByCaller = Annotated[Caller, Depends(caller_with_known_parameters)]
+RunInPath = Annotated[str, Path(description="The run's id.")]
+AnnouncementInPath = Annotated[str, Path(description="The announcement's id: that of its run.")]
+KeyInPath = Annotated[
+    str,
+    Path(
+        max_length=SESSION_KEY_CHARS_MAX,
+        description="The session's key in any spelling, or its id. A slash in it goes as `%2F`.",
+    ),
+    AfterValidator(restored),
+]
+
+
 def must(caller: Caller, scope: Scope) -> None:
     """403 unless the caller has the scope."""
     if not caller.may(scope):
@@ -75,10 +106,9 @@ def canonical_key(doors: Doors, spelling: str) -> str:
 
 def run_id_of(text: str) -> UUID:
     """A run's id out of a path; 404 for what is none."""
-    try:
-        return UUID(text)
-    except ValueError:
-        raise Problem("not_found", "there is no such run") from None
+    if not _UUID.fullmatch(text):
+        raise Problem("not_found", "there is no such run")
+    return UUID(text)
 
 
 async def visible_run(doors: Doors, caller: Caller, text: str, at: AsOf) -> Run:

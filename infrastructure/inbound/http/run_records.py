@@ -2,19 +2,25 @@
 
 import hashlib
 from typing import Annotated, Any
+from uuid import UUID
 
 from fastapi import APIRouter, Query, Response
 
+from application.envelope import RecordedEvent
 from domain.run.events import RunStarted
+from domain.stream import run_stream
+from infrastructure.inbound.http import examples
 from infrastructure.inbound.http.described import problems, success
+from infrastructure.inbound.http.doors import Doors
 from infrastructure.inbound.http.event_bodies import event_body
-from infrastructure.inbound.http.paging import LIMIT_DEFAULT, LIMIT_MAX
+from infrastructure.inbound.http.moments import as_of
+from infrastructure.inbound.http.paging import LIMIT_DEFAULT, LIMIT_MAX, After, Limit
 from infrastructure.inbound.http.problems import Problem
 from infrastructure.inbound.http.requests import (
     ByCaller,
     InDoors,
+    RunInPath,
     answer,
-    as_of,
     must,
     own_run,
     visible_run,
@@ -22,32 +28,46 @@ from infrastructure.inbound.http.requests import (
 
 router = APIRouter(tags=["runs"])
 
-EVENTS_MAX = 10_000
 SPOKEN_KINDS = ("message", "progress", "result", "text")
-
-Limit = Annotated[int, Query(ge=1, le=LIMIT_MAX)]
-After = Annotated[int, Query(ge=0)]
 
 
 @router.get(
     "/v1/runs/{runId}/events",
     operation_id="listRunEvents",
     summary="The events of a run",
-    description="In order, with their envelopes. Free texts are references.",
+    description=(
+        "In order, those behind `after`, with their envelopes. Free texts are references."
+    ),
     responses={
-        **success({"items": [{"position": 2, "type": "SpawnRequested"}]}),
+        **success(examples.RUN_EVENTS),
         **problems("not_found"),
     },
 )
-async def list_run_events(doors: InDoors, caller: ByCaller, runId: str) -> Response:
-    """The events of one run's own stream."""
+async def list_run_events(
+    doors: InDoors, caller: ByCaller, runId: RunInPath, after: After = 0, limit: Limit = LIMIT_MAX
+) -> Response:
+    """A page of the events of one run's own stream."""
     must(caller, "read")
     now = await as_of(doors, None)
     run = await visible_run(doors, caller, runId, now)
-    events = await doors.work.log.read(limit=EVENTS_MAX, run_id=run.run_id, until=now.position)
-    stream = f"run:{run.run_id}"
-    items = [event_body(one) for one in events if one.envelope.stream == stream]
-    return answer(doors, {"items": items}, now.position)
+    events = await _events_of(doors, run.run_id, after=after, until=now.position, wanted=limit + 1)
+    items = [event_body(one) for one in events[:limit]]
+    following = items[-1]["position"] if len(events) > limit else None
+    return answer(doors, {"items": items, "nextAfter": following}, now.position)
+
+
+async def _events_of(
+    doors: Doors, run_id: UUID, *, after: int, until: int, wanted: int
+) -> list[RecordedEvent]:
+    """Events of the run's own stream: what is about it may stand in other streams too."""
+    found: list[RecordedEvent] = []
+    while len(found) < wanted:
+        page = await doors.work.log.read(after=after, limit=LIMIT_MAX, run_id=run_id, until=until)
+        found += [one for one in page if one.envelope.stream == run_stream(run_id)]
+        if len(page) < LIMIT_MAX:
+            break
+        after = page[-1].envelope.position
+    return found
 
 
 @router.get(
@@ -59,11 +79,11 @@ async def list_run_events(doors: InDoors, caller: ByCaller, runId: str) -> Respo
         " offsets within its text, and the SHA-256 of its bytes."
     ),
     responses={
-        **success({"systemPrompt": "…", "message": "…", "parts": []}),
+        **success(examples.PROMPT),
         **problems("not_found", "not_started", "erased"),
     },
 )
-async def get_run_prompt(doors: InDoors, caller: ByCaller, runId: str) -> Response:
+async def get_run_prompt(doors: InDoors, caller: ByCaller, runId: RunInPath) -> Response:
     """The prompt."""
     must(caller, "content")
     now = await as_of(doors, None)
@@ -101,17 +121,17 @@ async def get_run_prompt(doors: InDoors, caller: ByCaller, runId: str) -> Respon
         " shown with `tools=true`."
     ),
     responses={
-        **success({"items": [{"sequence": 1, "kind": "text"}], "nextAfter": None}),
+        **success(examples.TRANSCRIPT),
         **problems("not_found"),
     },
 )
 async def get_run_transcript(
     doors: InDoors,
     caller: ByCaller,
-    runId: str,
+    runId: RunInPath,
     after: After = 0,
     limit: Limit = LIMIT_DEFAULT,
-    tools: bool = False,
+    tools: Annotated[bool, Query(description="With tool calls and token counts.")] = False,
 ) -> Response:
     """A page of the transcript."""
     must(caller, "content")

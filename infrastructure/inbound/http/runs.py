@@ -7,37 +7,36 @@ from fastapi import APIRouter, Query, Request, Response
 from application.access import Caller
 from application.ports.registry import RunQuery
 from domain.run.state import Run
-from infrastructure.inbound.http import paging
+from infrastructure.inbound.http import examples, paging
+from infrastructure.inbound.http import run_filters as asking
 from infrastructure.inbound.http.described import problems, success
 from infrastructure.inbound.http.doors import Doors
+from infrastructure.inbound.http.moments import At, as_of
 from infrastructure.inbound.http.problems import Problem
 from infrastructure.inbound.http.requests import (
-    At,
     ByCaller,
     InDoors,
+    RunInPath,
     answer,
-    as_of,
     canonical_key,
-    instant_of,
     must,
+    position_headers,
     visible_run,
 )
-from infrastructure.inbound.http.run_bodies import run_bodies, stages_and_outcome
-from infrastructure.inbound.http.waiting import wait_seconds, wait_until
+from infrastructure.inbound.http.run_bodies import run_bodies
+from infrastructure.inbound.http.waiting import Wait, wait_seconds, wait_until
 
 router = APIRouter(tags=["runs"])
 
-Stage = Literal[
-    "requested", "scripts-resolved", "overridden", "session-created", "queued", "started",
-    "ended", "announced", "archived", "refused",
-]  # fmt: skip
-Status = Literal[
-    "preparing", "waiting", "queued", "running", "done", "failed", "timeout", "stopped",
-    "unknown", "refused",
-]  # fmt: skip
-Outcome = Literal["success", "error", "timeout", "stopped", "unknown"]
-Until = Literal["started", "ended", "announced", "archived"]
-Text = Annotated[str | None, Query(max_length=2048)]
+VERSION_MAX = 2**31 - 1
+Until = Annotated[
+    Literal["started", "ended", "announced", "archived"] | None,
+    Query(description="What to wait for; `ended` when left out. A refusal ends every wait."),
+]
+Version = Annotated[
+    int | None,
+    Query(ge=1, le=VERSION_MAX, description="The run as it was after so many of its events."),
+]
 
 
 @router.get(
@@ -49,37 +48,38 @@ Text = Annotated[str | None, Query(max_length=2048)]
         " keeps the position at which the listing began."
     ),
     responses={
-        **success({"items": [{"runId": "3f0e…", "stage": "archived"}], "nextCursor": None}),
-        **problems("invalid_request", "foreign_cursor"),
+        **success(examples.RUNS),
+        **problems("foreign_cursor"),
     },
 )
 async def list_runs(
     doors: InDoors,
     caller: ByCaller,
-    requester: Text = None,
-    tree: Text = None,
-    agent_id: Annotated[str | None, Query(alias="agentId", max_length=64)] = None,
-    label: Text = None,
-    stage: Stage | None = None,
-    status: Status | None = None,
-    outcome: Outcome | None = None,
-    since: str | None = None,
-    until: str | None = None,
+    requester: asking.ByRequester = None,
+    tree: asking.ByTree = None,
+    agent_id: asking.ByAgent = None,
+    label: asking.ByLabel = None,
+    stage: asking.ByStage = None,
+    status: asking.ByStatus = None,
+    outcome: asking.ByOutcome = None,
+    since: asking.Since = None,
+    until: asking.Until = None,
     at: At = None,
-    limit: Annotated[int, Query(ge=1, le=paging.LIMIT_MAX)] = paging.LIMIT_DEFAULT,
-    cursor: str | None = None,
-    order: Literal["asc", "desc"] = "desc",
+    limit: paging.Limit = paging.LIMIT_DEFAULT,
+    cursor: asking.ByCursor = None,
+    order: asking.Order = "desc",
 ) -> Response:
     """A page of the registry."""
     must(caller, "read")
     requester = canonical_key(doors, requester) if requester else None
     tree = canonical_key(doors, tree) if tree else None
-    query = _query(requester, tree, agent_id, label, stage, status, outcome, since, until)
+    query = asking.run_query(requester, tree, agent_id, label, stage, status, outcome, since, until)
     question = paging.fingerprint(query, order, caller.patterns, at)
     if cursor is None:
         place = paging.Cursor((await as_of(doors, at)).position, -1)
     else:
-        place = paging.read(cursor, doors.work.log.log_id, question)
+        head = (await as_of(doors, None)).position
+        place = paging.read(cursor, doors.work.log.log_id, question, head)
     found, last = await _visible(doors, caller, query, place, limit, order == "asc")
     following = paging.Cursor(place.at, last) if last is not None else None
     body = {
@@ -116,36 +116,6 @@ async def _visible(
             return found, None
 
 
-def _query(
-    requester: str | None,
-    tree: str | None,
-    agent_id: str | None,
-    label: str | None,
-    stage: str | None,
-    status: str | None,
-    outcome: str | None,
-    since: str | None,
-    until: str | None,
-) -> RunQuery:
-    stages: tuple[str, ...] | None = (stage,) if stage else None
-    if status is not None:
-        by_status, status_outcome = stages_and_outcome(status)
-        stages = tuple(one for one in by_status if stages is None or one in stages)
-        if status_outcome is not None and outcome not in (None, status_outcome):
-            stages = ()
-        outcome = outcome or status_outcome
-    return RunQuery(
-        requester=requester,
-        tree=tree,
-        agent_id=agent_id,
-        label=label,
-        stages=stages,
-        outcome=outcome,
-        since=instant_of(since, "since") if since else None,
-        until=instant_of(until, "until") if until else None,
-    )
-
-
 @router.get(
     "/v1/runs/{runId}",
     operation_id="getRun",
@@ -156,25 +126,27 @@ def _query(
         " the time is over."
     ),
     responses={
-        **success({"runId": "3f0e…", "stage": "ended", "status": "done", "version": 9}),
-        **problems("not_found", "invalid_request"),
+        **success(examples.RUN),
+        **problems("not_found"),
     },
 )
 async def get_run(
     request: Request,
     doors: InDoors,
     caller: ByCaller,
-    runId: str,
+    runId: RunInPath,
     at: At = None,
-    version: Annotated[int | None, Query(ge=1)] = None,
-    wait: str | None = None,
-    until: Until | None = None,
+    version: Version = None,
+    wait: Wait = None,
+    until: Until = None,
 ) -> Response:
     """One run."""
     must(caller, "read")
     seconds = wait_seconds(wait)
-    if seconds and (at is not None or version is not None):
-        raise Problem("invalid_request", "wait is about the future and at about the past: use one")
+    if sum(one is not None for one in (wait, at, version)) > 1:
+        raise Problem("invalid_request", "wait, at and version speak of different times: use one")
+    if until is not None and wait is None:
+        raise Problem("invalid_request", "until says what to wait for: give wait too, as in 30s")
     moment = await as_of(doors, at)
     run = await visible_run(doors, caller, runId, moment)
     if seconds:
@@ -190,6 +162,13 @@ async def get_run(
     bodies = await run_bodies((run,), doors.work.contents, full=full)
     etag = f'"{run.version}"'
     headers = {"ETag": etag}
-    if request.headers.get("if-none-match") == etag:
+    if _is_known(request, etag):
+        headers |= position_headers(doors, moment.position)
         return Response(status_code=304, headers=headers)
     return answer(doors, bodies[0], moment.position, headers=headers)
+
+
+def _is_known(request: Request, etag: str) -> bool:
+    """Whether the caller says that it has this version already."""
+    given = ",".join(request.headers.getlist("if-none-match")).split(",")
+    return bool({one.strip().removeprefix("W/") for one in given} & {etag, "*"})

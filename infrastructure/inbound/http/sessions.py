@@ -1,8 +1,9 @@
 """Sessions and their inboxes."""
 
-from typing import Annotated, Any
+import time
+from typing import Any
 
-from fastapi import APIRouter, Query, Request, Response
+from fastapi import APIRouter, Request, Response
 
 from application.access import Caller
 from application.ports.event_log import AlreadyReserved, Answer
@@ -11,19 +12,26 @@ from domain.refusals import Rejected
 from domain.run.lifecycle import OVER
 from domain.run.state import Run
 from domain.session.state import Session
+from infrastructure.inbound.http import examples
 from infrastructure.inbound.http.bodies import Body, read_body
-from infrastructure.inbound.http.described import problems, success
+from infrastructure.inbound.http.described import (
+    BODY_PROBLEMS,
+    KEY_PROBLEMS,
+    problems,
+    success,
+    takes,
+)
 from infrastructure.inbound.http.doors import Doors
-from infrastructure.inbound.http.paging import LIMIT_DEFAULT, LIMIT_MAX
+from infrastructure.inbound.http.moments import AsOf, At, as_of
+from infrastructure.inbound.http.paging import LIMIT_DEFAULT, After, Limit
 from infrastructure.inbound.http.problems import Problem
 from infrastructure.inbound.http.replays import first_answer_again
 from infrastructure.inbound.http.requests import (
-    AsOf,
-    At,
+    AnnouncementInPath,
     ByCaller,
     InDoors,
+    KeyInPath,
     answer,
-    as_of,
     canonical_key,
     must,
     must_act_for,
@@ -31,7 +39,7 @@ from infrastructure.inbound.http.requests import (
     run_id_of,
 )
 from infrastructure.inbound.http.run_bodies import announcement_state
-from infrastructure.inbound.http.waiting import wait_seconds
+from infrastructure.inbound.http.waiting import Wait, has_grown, wait_seconds
 
 router = APIRouter(tags=["sessions"])
 
@@ -45,11 +53,11 @@ SETTLED = frozenset({"announced", "archived", "refused"})
     summary="One session",
     description="By its key in any spelling or by its session id.",
     responses={
-        **success({"sessionKey": "agent:main:main", "activeChildren": 1, "maxChildren": 5}),
-        **problems("not_found", "invalid_request"),
+        **success(examples.SESSION),
+        **problems("not_found"),
     },
 )
-async def get_session(doors: InDoors, caller: ByCaller, key: str, at: At = None) -> Response:
+async def get_session(doors: InDoors, caller: ByCaller, key: KeyInPath, at: At = None) -> Response:
     """One session."""
     must(caller, "read")
     moment = await as_of(doors, at)
@@ -107,33 +115,29 @@ async def _session(doors: Doors, caller: Caller, key: str, moment: AsOf) -> Sess
         " the first one."
     ),
     responses={
-        **success({"items": [{"id": "3f0e…", "status": "success", "state": "delivered"}]}),
-        **problems("invalid_request"),
+        **success(examples.ANNOUNCEMENTS),
+        **problems(),
     },
 )
 async def list_announcements(
     doors: InDoors,
     caller: ByCaller,
-    key: str,
-    after: Annotated[int, Query(ge=0)] = 0,
-    limit: Annotated[int, Query(ge=1, le=LIMIT_MAX)] = LIMIT_DEFAULT,
-    wait: str | None = None,
+    key: KeyInPath,
+    after: After = 0,
+    limit: Limit = LIMIT_DEFAULT,
+    wait: Wait = None,
 ) -> Response:
     """A page of an inbox."""
     must(caller, "read")
     session_key = await _key(doors, key)
     must_act_for(caller, session_key)
-    seen = doors.tail.position
-    position = (await as_of(doors, None)).position
-    runs = await doors.work.registry.inbox(session_key, after=after, limit=limit + 1)
-    seconds = wait_seconds(wait)
-    while not runs and seconds > 0 and not doors.closing():
-        step = min(seconds, 5.0)
-        await doors.tail.changed(None, after=seen, timeout_seconds=step)
-        seconds -= step if doors.tail.position == seen else 0.05
+    deadline = time.monotonic() + wait_seconds(wait)
+    while True:
         seen = doors.tail.position
         position = (await as_of(doors, None)).position
         runs = await doors.work.registry.inbox(session_key, after=after, limit=limit + 1)
+        if runs or not await has_grown(doors, None, after=seen, deadline=deadline):
+            break
     items = await _items(doors, runs[:limit], with_text=caller.may("content"))
     following = items[-1]["position"] if len(runs) > limit else None
     return answer(doors, {"items": items, "nextAfter": following}, position)
@@ -179,12 +183,13 @@ class AckBody(Body):
     summary="Take an announcement",
     description="Repeating it changes nothing.",
     responses={
-        **success({"id": "3f0e…", "runId": "3f0e…"}),
-        **problems("not_found", "no_announcement", "invalid_request", "idempotency_key_reused"),
+        **success(examples.ACKNOWLEDGED),
+        **problems("not_found", "no_announcement", *BODY_PROBLEMS, *KEY_PROBLEMS),
     },
+    openapi_extra=takes(AckBody, {}),
 )
 async def acknowledge(
-    request: Request, doors: InDoors, caller: ByCaller, key: str, id: str
+    request: Request, doors: InDoors, caller: ByCaller, key: KeyInPath, id: AnnouncementInPath
 ) -> Response:
     """Acknowledge."""
     session_key = await _key(doors, key)

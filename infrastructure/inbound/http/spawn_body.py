@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 import orjson
 from pydantic import Field, field_validator
 
-from application.spawning import SpawnRequest
+from application.spawn_request import SpawnRequest
 from domain.agent_id import normalise_agent_id
 from domain.configuration.configuration import Configuration
 from domain.run.facts import SpawnOptions
@@ -18,6 +18,7 @@ from infrastructure.inbound.http.problems import Problem
 LABEL_CHARS_MAX = 200
 NAME_CHARS_MAX = 256
 ADDRESS_CHARS_MAX = 1024
+MODEL_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9._:/@+\-]{0,255}$"
 TASK_BYTES_MAX = 8 * 1024 * 1024
 
 Name = Annotated[str, Field(max_length=NAME_CHARS_MAX)]
@@ -39,8 +40,8 @@ class RequesterBody(Body):
     agent_id_override: Name | None = None
     workspace_dir: Annotated[str, Field(max_length=4096)] | None = None
     sandboxed: bool = False
-    active_model: Name | None = None
-    active_thinking: Name | None = None
+    active_model: Annotated[str, Field(pattern=MODEL_PATTERN)] | None = None
+    active_thinking: Annotated[str, Field(pattern=r"^[A-Za-z_ -]{1,32}$")] | None = None
 
 
 class AttachAsBody(Body):

@@ -2,14 +2,20 @@
 
 import asyncio
 import contextlib
-from typing import Any
 
 from fastapi import APIRouter, Request, Response
 
 from application.ports.event_log import AlreadyReserved, Answer
 from domain.refusals import SessionIsClosed
+from infrastructure.inbound.http import examples
 from infrastructure.inbound.http.bodies import read_body
-from infrastructure.inbound.http.described import problems, success
+from infrastructure.inbound.http.described import (
+    BODY_PROBLEMS,
+    KEY_PROBLEMS,
+    problems,
+    success,
+    takes,
+)
 from infrastructure.inbound.http.doors import Doors
 from infrastructure.inbound.http.problems import Problem, problem_response
 from infrastructure.inbound.http.replays import first_answer_again
@@ -27,20 +33,6 @@ from infrastructure.inbound.http.spawn_body import SpawnBody, must_be_served, sp
 
 router = APIRouter(tags=["spawns"])
 
-_EXAMPLE: dict[str, Any] = {
-    "status": "accepted",
-    "runs": [{"runId": "3f0e…", "childSessionKey": "agent:counter:subagent:9b1d…"}],
-    "runId": "3f0e…",
-    "childSessionKey": "agent:counter:subagent:9b1d…",
-    "sessionId": "77aa…",
-    "label": "counter",
-    "mode": "run",
-    "note": "Auto-announce is push-based. …",
-    "modelApplied": True,
-    "attachments": None,
-    "warnings": [],
-}
-
 
 @router.post(
     "/v1/spawns",
@@ -53,36 +45,17 @@ _EXAMPLE: dict[str, Any] = {
     ),
     status_code=201,
     responses={
-        **success(_EXAMPLE, status=201, description="Accepted and durable"),
+        **success(examples.SPAWNED, status=201, description="Accepted and durable"),
         **problems(
             "spawn_forbidden",
             "spawn_error",
-            "invalid_request",
-            "malformed_json",
-            "not_json",
             "not_served_yet",
-            "too_large",
             "session_closed",
-            "idempotency_in_flight",
-            "idempotency_key_reused",
+            *BODY_PROBLEMS,
+            *KEY_PROBLEMS,
         ),
     },
-    openapi_extra={
-        "requestBody": {
-            "required": True,
-            "content": {
-                "application/json": {
-                    "schema": {"$ref": "#/components/schemas/SpawnBody"},
-                    "example": {
-                        "requester": {"sessionKey": "agent:main:main"},
-                        "task": "Count the words of this sentence",
-                        "agentId": "counter",
-                        "label": "counter",
-                    },
-                }
-            },
-        }
-    },
+    openapi_extra=takes(SpawnBody, examples.SPAWN, required=True),
 )
 async def spawn(request: Request, doors: InDoors, caller: ByCaller) -> Response:
     """Take a spawn."""

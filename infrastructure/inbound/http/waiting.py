@@ -1,16 +1,32 @@
 """Long-polling: a read that waits until something is so."""
 
+import asyncio
 import re
 import time
 from collections.abc import Mapping
+from typing import Annotated
+from uuid import UUID
+
+from fastapi import Query
 
 from domain.run.state import Run
 from infrastructure.inbound.http.doors import Doors
 from infrastructure.inbound.http.problems import Problem
 
 WAIT_SECONDS_MAX = 60.0
+CLOSING_LOOK_SECONDS = 0.25
+"""How often who waits looks whether the service stops: that does not wait for them."""
 _WAIT = re.compile(r"([0-9]{1,6}(?:\.[0-9]{1,3})?)(ms|s|m)")
 _SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0}
+
+Wait = Annotated[
+    str | None,
+    Query(
+        max_length=16,
+        description="How long to wait, 60 s at most: a time such as `30s`, `500ms` or `1m`.",
+        examples=["30s"],
+    ),
+]
 
 REACHED: Mapping[str, tuple[str, ...]] = {
     "started": ("started", "ended", "announced", "archived", "refused"),
@@ -32,16 +48,31 @@ def wait_seconds(text: str | None) -> float:
 
 
 async def wait_until(doors: Doors, run: Run, until: str, seconds: float) -> None:
-    """Return when the run has reached a stage, or the time is over."""
+    """Return when the run has reached a stage, the time is over, or the service stops."""
     deadline = time.monotonic() + seconds
-    while run.stage not in REACHED[until]:
-        left = deadline - time.monotonic()
-        if left <= 0 or doors.closing():
-            return
+    while True:
         position = doors.tail.position
-        fresh = await doors.work.registry.run(run.run_id)
-        assert fresh is not None
-        if fresh.stage in REACHED[until]:
+        now = await doors.work.run(run.run_id)
+        if now.stage in REACHED[until]:
             return
-        await doors.tail.changed(run.run_id, after=position, timeout_seconds=min(left, 5.0))
-        run = await doors.work.run(run.run_id)
+        if not await has_grown(doors, run.run_id, after=position, deadline=deadline):
+            return
+
+
+async def has_grown(doors: Doors, run_id: UUID | None, *, after: int, deadline: float) -> bool:
+    """Wait for the log to grow behind `after` (about that run, if one is given).
+
+    False when the time, of the monotonic clock, is over, or the service stops.
+    """
+    left = deadline - time.monotonic()
+    if left <= 0:
+        return False
+    growing = asyncio.ensure_future(doors.tail.changed(run_id, after=after, timeout_seconds=left))
+    try:
+        while not doors.closing():
+            done, _ = await asyncio.wait({growing}, timeout=CLOSING_LOOK_SECONDS)
+            if done:
+                return growing.result()
+        return False
+    finally:
+        growing.cancel()

@@ -1,5 +1,6 @@
 """The active configuration: a fact of the log, which every process on it follows."""
 
+import errno
 import logging
 import os
 from collections.abc import Callable, Mapping
@@ -28,6 +29,10 @@ REVISIONS_MAX = 100_000
 ATTEMPTS_MAX = 20
 
 
+class WorkspaceUnusable(OSError):
+    """The folder that an agent was given cannot be told."""
+
+
 class _Overtaken(Rejected):
     """Another process activated a configuration in between."""
 
@@ -43,7 +48,7 @@ class ActiveConfigurations:
         self._identities = identities
         self._workspaces = workspaces
         self._loaded: LoadedConfiguration | None = None
-        self._own_revision = 0
+        self._files: dict[int, LoadedConfiguration] = {}
         self._current: PinnedConfiguration | None = None
         self._pinned: dict[int, PinnedConfiguration] = {}
 
@@ -75,7 +80,7 @@ class ActiveConfigurations:
         else:
             raise RuntimeError("the configuration changes too fast to be followed")
         self._loaded = loaded
-        self._own_revision = revision
+        self._files[revision] = loaded
         pinned = PinnedConfiguration(revision, loaded.configuration, loaded.stored)
         self._pinned[revision] = pinned
         self._current = pinned
@@ -98,27 +103,32 @@ class ActiveConfigurations:
         """A runtime's own environment with its secrets resolved now."""
         if not isinstance(runtime, CommandRuntime):
             return {}
+        # A revision of another server's file names places; the same places of our file serve.
+        source = self._files.get(pinned.revision, self.loaded)
         resolved: dict[str, str] = {}
         for name, value in runtime.env.items():
-            if not isinstance(value, str) and pinned.revision != self._own_revision:
-                raise SecretMissing(
-                    f"the value of {name} stands in the file of configuration revision"
-                    f" {pinned.revision}, which this server does not have; put it into the"
-                    " environment and write ${NAME}"
-                )
             try:
-                resolved[name] = self.loaded.resolve(value)
+                resolved[name] = source.resolve(value)
             except ConfigurationError as error:
-                raise SecretMissing(f"the value of {name} cannot be had: {error}") from error
+                raise SecretMissing(
+                    f"the value of {name} cannot be had: {error}; put it into the environment of"
+                    " every server and write ${NAME}"
+                ) from error
         return resolved
 
     def workspace_of(self, pinned: PinnedConfiguration, agent_id: str) -> str:
         """The folder an agent works in, made when it is not there."""
         given = pinned.configuration.workspace_for(agent_id)
-        folder = self.loaded.path_of(given) if given else self._workspaces / agent_id
+        try:
+            folder = self._folder_of(given) if given else self._workspaces / agent_id
+        except ConfigurationError as error:
+            raise WorkspaceUnusable(errno.EINVAL, str(error)) from error
         self._workspaces.mkdir(mode=0o700, parents=True, exist_ok=True)
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         return os.path.abspath(folder)
+
+    def _folder_of(self, given: str) -> Path:
+        return self.loaded.path_of(self.loaded.resolve(given))
 
     async def _append(
         self,

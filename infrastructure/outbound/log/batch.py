@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
-from datetime import datetime
 from typing import Any
 from uuid import UUID
 
@@ -23,30 +22,16 @@ from application.ports.event_log import (
 )
 from application.projections.fold import Fold
 from application.projections.run_rows import run_row
+from domain.event_types import AnyEvent
 from domain.refusals import CorruptHistory
+from domain.run.events import DescendantsSettled, RunClaimed
 from domain.run.state import Run
 from domain.session.state import Session
 from domain.stamp import Stamp
 from domain.stream import CONFIG_STREAM, run_id_of, session_key_of
 from infrastructure.outbound.log.chain import chain_hash
+from infrastructure.outbound.log.loaded import Loaded, reservation_key
 from infrastructure.outbound.log.mapper import EventMapper
-
-ReservationKey = tuple[str, str, str, str]
-
-
-@dataclass(frozen=True, slots=True)
-class Loaded:
-    """What the first round trip brought, all of it read under the lock."""
-
-    position: int
-    recorded_at: datetime
-    chain_hash: bytes
-    now: datetime
-    runs: tuple[Run, ...]
-    sessions: tuple[Session, ...]
-    config_version: int
-    reserved: dict[ReservationKey, Reserved]
-    lanes: dict[LaneQuery, LaneFacts]
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,6 +148,7 @@ class Batch:
     def _record(self, submission: Submission[Any], decision: Decision[Any]) -> None:
         last = self.position + len(decision.changes)
         name = self._mapper.store
+        previous: UUID | None = None
         for stream, event in decision.changes:
             version = self._next_version(stream)
             stored = name(stream, version, event)
@@ -178,7 +164,7 @@ class Batch:
                 occurred_at=self._loaded.now,
                 event_id=self._new_id(),
                 command_id=submission.command_id,
-                provenance=self._provenance(submission, stream),
+                provenance=self._provenance(submission, stream, event, previous),
                 writer_version=WRITER_VERSION,
                 append_last=last,
                 chain_hash=b"",
@@ -190,22 +176,31 @@ class Batch:
             if run_id is not None:
                 self._runs_changed.add(run_id)
             self.position, self.chain_hash = position, digest
+            previous = envelope.event_id
             self.events.append(StoredRow(replace(envelope, chain_hash=digest), stored.state))
 
-    def _provenance(self, submission: Submission[Any], stream: str) -> Provenance:
-        """An append may be about several runs: each event names its own run and tree."""
-        run_id = run_id_of(stream)
-        if run_id is None or run_id == submission.provenance.run_id:
-            return submission.provenance
-        run = self.fold.runs.get(run_id)
-        if run is None:
-            return replace(submission.provenance, run_id=run_id)
-        return replace(
-            submission.provenance,
-            run_id=run_id,
-            correlation=run.requester.root_session_key,
-            causation=run.last_event_id,
-        )
+    def _provenance(
+        self,
+        submission: Submission[Any],
+        stream: str,
+        event: AnyEvent,
+        previous: UUID | None,
+    ) -> Provenance:
+        """An append may be about several runs: each event names its own run, tree and cause."""
+        source = submission.provenance
+        run_id = run_id_of(stream) or source.run_id
+        run = self.fold.runs.get(run_id) if run_id is not None else None
+        last = run.last_event_id if run is not None else None
+        others = run_id != source.run_id and not isinstance(event, DescendantsSettled)
+        if others or isinstance(event, RunClaimed):
+            cause = last
+        elif previous is not None:
+            cause = previous
+        else:
+            # What an outside caller asks for has no event as its cause, unless it names one.
+            cause = source.causation or (last if source.actor.kind == "system" else None)
+        root = run.requester.root_session_key if run is not None else source.correlation
+        return replace(source, run_id=run_id, correlation=root, causation=cause)
 
     def _next_version(self, stream: str) -> int:
         if stream == CONFIG_STREAM:
@@ -233,8 +228,3 @@ class Batch:
 def _takes_a_slot(run: Run, query: LaneQuery) -> bool:
     row = run_row(run)
     return (row.lane, row.lane_depth) == (query.lane, query.depth) and row.holder is not None
-
-
-def reservation_key(reservation: Reservation) -> ReservationKey:
-    """What makes two requests the same request."""
-    return (reservation.token, reservation.method, reservation.path, reservation.key)

@@ -1,7 +1,8 @@
 """What became of a batch whose commit was never confirmed."""
 
-from infrastructure.outbound.log.batch import Batch, reservation_key
+from infrastructure.outbound.log.batch import Batch
 from infrastructure.outbound.log.connections import Connection
+from infrastructure.outbound.log.loaded import reservation_key
 from infrastructure.outbound.log.loading import LOCK
 
 

@@ -29,10 +29,6 @@ async def borrowed(pool: AsyncConnectionPool[Connection]) -> AsyncIterator[Conne
         raise LogUnavailable("the database is away; ask again in a moment") from error
 
 
-class UnknownFormat(Exception):
-    """The log is of a format that this program does not know."""
-
-
 async def open_connection(conninfo: str, *, application: str, **settings: Any) -> Connection:
     """A connection outside any transaction, with limits on what it may wait for."""
     connection = await psycopg.AsyncConnection.connect(

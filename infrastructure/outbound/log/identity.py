@@ -3,9 +3,9 @@
 from dataclasses import dataclass
 from uuid import UUID
 
-from domain.event_types import LOG_FORMAT
 from infrastructure.failures import UserError
 from infrastructure.outbound.log.connections import Connection
+from infrastructure.outbound.log.format import format_of, must_know
 from infrastructure.outbound.log.rebuilding import stale_projections
 
 
@@ -24,22 +24,15 @@ async def identify(connection: Connection, storage_home: str) -> LogIdentity:
     `UserError` when the log is of a newer format, of another data directory, or when its
     projections are of another version than this program makes.
     """
+    must_know(await format_of(connection))
     await connection.execute(
         "UPDATE log_head SET storage_home = %s WHERE storage_home IS NULL", [storage_home]
     )
     row = await (
-        await connection.execute(
-            "SELECT log_id, current_schema(), format, storage_home FROM log_head"
-        )
+        await connection.execute("SELECT log_id, current_schema(), storage_home FROM log_head")
     ).fetchone()
-    if row is None:
-        raise UserError("the log has no head; restore it from a backup")
-    if row[2] > LOG_FORMAT:
-        raise UserError(
-            f"the log has format {row[2]} and this program knows {LOG_FORMAT};"
-            " install a newer spawnlog"
-        )
-    if row[3] != storage_home:
+    assert row is not None
+    if row[2] != storage_home:
         raise UserError(
             "this log belongs to another data directory, where its transcripts are; start with"
             " that one (--data-dir)"

@@ -9,12 +9,12 @@ from psycopg import AsyncCursor
 from application.ports.event_log import Answer as StoredAnswer
 from application.ports.event_log import LaneFacts, LaneQuery, Reserved, Submission
 from application.projections.fold import FOREVER
-from domain.event_types import LOG_FORMAT
 from domain.run.state import Run
 from domain.session.state import Session
 from domain.stream import run_id_of, session_key_of
-from infrastructure.outbound.log.batch import Loaded, ReservationKey, reservation_key
-from infrastructure.outbound.log.connections import Connection, UnknownFormat
+from infrastructure.outbound.log.connections import Connection
+from infrastructure.outbound.log.format import must_know
+from infrastructure.outbound.log.loaded import Loaded, ReservationKey, reservation_key
 from infrastructure.outbound.log.mapper import payload_object
 
 LOCK_CLASS = 0x53504C47
@@ -64,11 +64,7 @@ async def load(connection: Connection, submissions: Sequence[Submission[Any]]) -
     runs = await connection.execute(RUNS, [run_ids])
     row = await head.fetchone()
     assert row is not None
-    if row[3] > LOG_FORMAT:
-        raise UnknownFormat(
-            f"the log has format {row[3]} and this program knows {LOG_FORMAT};"
-            " install a newer spawnlog"
-        )
+    must_know(row[3])
     lane_facts = {query: await _lane_facts(*cursors) for query, cursors in lanes.items()}
     known = tuple(Run.model_validate_json(one[0]) for one in await _rows(runs))
     named = {run.run_id for run in known}

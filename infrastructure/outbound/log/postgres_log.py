@@ -1,5 +1,6 @@
 """The log of one database schema: writer, readers and tail together."""
 
+import hashlib
 from collections.abc import Callable, Sequence
 from typing import TypeVar
 from uuid import UUID
@@ -52,7 +53,11 @@ class PostgresLog:
     async def start(self) -> None:
         """Begin to follow and to write."""
         await self.tail.start()
-        await self._writer.start()
+        try:
+            await self._writer.start()
+        except BaseException:
+            await self.tail.close()
+            raise
 
     async def close(self) -> None:
         """Write what was submitted, then stop."""
@@ -95,5 +100,6 @@ class PostgresLog:
 
 
 def channel_of(schema: str) -> str:
-    """The name of the notifications of a log in `schema`."""
-    return f"spawnlog_{schema}"[:60]
+    """The name of the notifications of a log in `schema`, short and plain whatever that one is."""
+    digest = hashlib.sha256(schema.encode()).hexdigest()
+    return f"spawnlog_{digest[:16]}"

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from application.projections import run_rows, session_rows
 from application.projections.fold import FOREVER, Changes, Fold
 from infrastructure.outbound.log.connections import Connection
+from infrastructure.outbound.log.format import format_of, must_know
 from infrastructure.outbound.log.loading import LOCK
 from infrastructure.outbound.log.mapper import EventMapper
 from infrastructure.outbound.log.reading import read_events
@@ -38,6 +39,7 @@ async def rebuild(connection: Connection) -> Rebuilt:
             " SET LOCAL lock_timeout = 0; SET LOCAL idle_in_transaction_session_timeout = 0"
         )
         await connection.execute(LOCK)
+        must_know(await format_of(connection))
         for table in TABLES:
             await connection.execute(
                 f"CREATE TEMPORARY TABLE old_{table} ON COMMIT DROP AS TABLE {table}"

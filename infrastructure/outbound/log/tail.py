@@ -45,6 +45,7 @@ class LogTail:
         self._grown = asyncio.Event()
         self._hint = asyncio.Event()
         self._by_run: dict[UUID, set[asyncio.Event]] = {}
+        self._connection: Connection | None = None
         self._task: asyncio.Task[None] | None = None
         self._listener: asyncio.Task[None] | None = None
         self.failure: BaseException | None = None
@@ -56,20 +57,33 @@ class LogTail:
 
     async def start(self) -> None:
         """Begin at the present head."""
-        connection = await self._connect()
-        row = await (await connection.execute("SELECT position FROM log_head")).fetchone()
+        self._connection = await self._connect()
+        try:
+            head = await self._connection.execute("SELECT position FROM log_head")
+            row = await head.fetchone()
+        except BaseException:
+            await self._disconnect()
+            raise
         assert row is not None
         self._position = row[0]
-        self._task = asyncio.create_task(self._follow_on(connection), name="log tail")
+        self._task = asyncio.create_task(self._follow_on(), name="log tail")
         self._listener = asyncio.create_task(self._listen_on(), name="log listener")
 
     async def close(self) -> None:
-        """Stop following."""
-        for task in (self._task, self._listener):
-            if task is not None:
-                task.cancel()
-                with contextlib.suppress(asyncio.CancelledError):
-                    await task
+        """Stop following. A tail that has failed before ends as quietly as any other."""
+        tasks = [task for task in (self._task, self._listener) if task is not None]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        # A task that was cancelled while it connected keeps a connection alive in its traceback,
+        # and one that was cancelled before its first step has run no `finally`.
+        self._task = self._listener = None
+        await self._disconnect()
+
+    async def _disconnect(self) -> None:
+        if self._connection is not None:
+            await self._connection.close()
+            self._connection = None
 
     def hint(self, position: int) -> None:
         """The log has grown to `position`, says the writer of this process."""
@@ -84,9 +98,9 @@ class LogTail:
         waiters = self._by_run.setdefault(run_id, set())
         waiters.add(event)
         try:
-            if self._has_event_of(run_id, after):
-                return True
             async with asyncio.timeout(timeout_seconds):
+                if self._has_event_of(run_id, after) or await self._had_event_of(run_id, after):
+                    return True
                 await event.wait()
         except TimeoutError:
             return False
@@ -103,6 +117,11 @@ class LogTail:
             if recorded.envelope.provenance.run_id == run_id:
                 return True
         return False
+
+    async def _had_event_of(self, run_id: UUID, after: int) -> bool:
+        """Whether the log has such an event from before those that are kept."""
+        kept_from = self._recent[0].envelope.position if self._recent else self._position + 1
+        return after < kept_from - 1 and bool(await self._read(after, limit=1, run_id=run_id))
 
     async def _grown_beyond(self, after: int, timeout_seconds: float) -> bool:
         try:
@@ -126,44 +145,46 @@ class LogTail:
                 continue
             kept = [one for one in self._recent if one.envelope.position > position]
             if not kept or kept[0].envelope.position != position + 1:
-                kept = await self._page(position)
+                kept = await self._read(position, limit=PAGE_EVENTS)
             for event in kept:
                 yield event
             position = kept[-1].envelope.position if kept else position
 
-    async def _page(self, after: int) -> list[RecordedEvent]:
-        connection = await self._connect()
-        try:
-            return await read_events(
-                connection, self._mapper, after=after, limit=PAGE_EVENTS, until=self._position
-            )
-        finally:
-            await connection.close()
-
-    async def _follow_on(self, connection: Connection) -> None:
-        current: Connection | None = connection
+    async def _read(
+        self, after: int, *, limit: int, run_id: UUID | None = None
+    ) -> list[RecordedEvent]:
+        """Events that were seen before, from the log; it waits for a database that is away."""
+        until = self._position
         while True:
             try:
-                current = current or await self._connect()
-                await self._catch_up(current)
+                async with await self._connect() as connection:
+                    return await read_events(
+                        connection,
+                        self._mapper,
+                        after=after,
+                        limit=limit,
+                        until=until,
+                        run_id=run_id,
+                    )
+            except (psycopg.OperationalError, psycopg.InterfaceError):
+                await asyncio.sleep(RECONNECT_PAUSE_SECONDS)
+
+    async def _follow_on(self) -> None:
+        while True:
+            try:
+                self._connection = self._connection or await self._connect()
+                await self._catch_up(self._connection)
                 with contextlib.suppress(TimeoutError):
                     async with asyncio.timeout(POLL_SECONDS):
                         await self._hint.wait()
                 self._hint.clear()
             except (psycopg.OperationalError, psycopg.InterfaceError):
-                if current is not None:
-                    with contextlib.suppress(psycopg.Error):
-                        await current.close()
-                current = None
+                await self._disconnect()
                 await asyncio.sleep(RECONNECT_PAUSE_SECONDS)
-            except asyncio.CancelledError:
-                if current is not None:
-                    await current.close()
-                raise
             except Exception as error:
                 self.failure = error
                 _log.exception("the tail stops: it cannot read the log")
-                raise
+                return
 
     async def _catch_up(self, connection: Connection) -> None:
         while True:
@@ -198,5 +219,4 @@ class LogTail:
                 await asyncio.sleep(RECONNECT_PAUSE_SECONDS)
             finally:
                 if connection is not None:
-                    with contextlib.suppress(psycopg.Error):
-                        await connection.close()
+                    await connection.close()

@@ -19,8 +19,9 @@ import psycopg
 from application.ports.event_log import Appended, LogUnavailable, Submission
 from infrastructure.outbound.log.batch import Batch, Outcome
 from infrastructure.outbound.log.commit_fate import is_recorded
-from infrastructure.outbound.log.connections import Connect, Connection, UnknownFormat
+from infrastructure.outbound.log.connections import Connect, Connection
 from infrastructure.outbound.log.fail_point import FailPoint
+from infrastructure.outbound.log.format import UnknownFormat
 from infrastructure.outbound.log.loading import load
 from infrastructure.outbound.log.mapper import EventMapper
 from infrastructure.outbound.log.storing import store

@@ -38,7 +38,8 @@ _CLAIM = (
     f" WHERE runs.due_kind = %(kind)s AND runs.to_position = {FOREVER}"
     " AND runs.due_at <= clock_timestamp()"
     " AND (claims.until IS NULL OR claims.until <= clock_timestamp())"
-    " ORDER BY runs.due_at LIMIT %(limit)s"
+    # Two that claim at once go through the same rows in the same order: no deadlock.
+    " ORDER BY runs.due_at, runs.run_id LIMIT %(limit)s"
     " ON CONFLICT (run_id, kind) DO UPDATE SET holder = excluded.holder, until = excluded.until"
     " WHERE work_claims.until <= clock_timestamp() RETURNING run_id"
 )

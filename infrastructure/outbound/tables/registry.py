@@ -64,18 +64,7 @@ class PostgresRegistry:
         ascending: bool = False,
     ) -> Sequence[Run]:
         """Runs by position of creation."""
-        clauses, values = _conditions(query)
-        clauses = ["created_position <= %s", _true_at(at), *clauses]
-        values = [at, *_positions(at), *values]
-        if behind is not None:
-            clauses.append(f"created_position {'>' if ascending else '<'} %s")
-            values.append(behind)
-        order = "ASC" if ascending else "DESC"
-        return await self._runs(
-            f"SELECT state::text FROM runs WHERE {' AND '.join(clauses)}"
-            f" ORDER BY created_position {order} LIMIT %s",
-            [*values, limit],
-        )
+        return await self._runs(*page_of_runs(query, at, limit, behind, ascending=ascending))
 
     async def session(self, key_or_id: str, *, at: int | None = None) -> Session | None:
         """A session by canonical key or by session id."""
@@ -147,6 +136,25 @@ class PostgresRegistry:
             [instant],
         )
         return int(rows[0][0]) if rows else 0
+
+
+def page_of_runs(
+    query: RunQuery, at: int, limit: int, behind: int | None, *, ascending: bool
+) -> tuple[str, list[Any]]:
+    """The query of a page and its values. In this form it goes along an index by creation and
+    looks at no more than the versions of the runs that it gives."""
+    clauses, values = _conditions(query)
+    clauses = ["created_position <= %s", _true_at(at), *clauses]
+    values = [at, *_positions(at), *values]
+    if behind is not None:
+        clauses.append(f"created_position {'>' if ascending else '<'} %s")
+        values.append(behind)
+    order = "ASC" if ascending else "DESC"
+    sql = (
+        f"SELECT state::text FROM runs WHERE {' AND '.join(clauses)}"
+        f" ORDER BY created_position {order} LIMIT %s"
+    )
+    return sql, [*values, limit]
 
 
 def _true_at(at: int | None, table: str = "") -> str:

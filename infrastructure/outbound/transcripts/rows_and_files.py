@@ -3,6 +3,7 @@
 import asyncio
 import hashlib
 import hmac
+import json
 import os
 from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
@@ -12,12 +13,15 @@ from uuid import UUID
 import orjson
 from psycopg_pool import AsyncConnectionPool
 
+from application.ports.event_log import LogUnavailable
 from application.ports.runtimes import TranscriptEntry
 from application.ports.transcripts import RecordedEntry, SealedTranscript
 from application.projections.fold import FOREVER
+from domain.bounded_text import storable
 from infrastructure.outbound.log.connections import Connection, borrowed
 
 PAGE_ENTRIES = 1_000
+ATTEMPTS_MAX = 10
 
 # The row lock on the run's open state makes an append that ends the run wait for this write, and
 # this write wait for it: after the end not one entry is added.
@@ -29,6 +33,10 @@ _FENCED = (
     " unnest(%(sequences)s::int[], %(kinds)s::text[], %(bodies)s::text[])"
     " AS t (sequence, kind, body) ON CONFLICT DO NOTHING)"
     " SELECT count(*) FROM held"
+)
+_STILL_HELD = (
+    "SELECT 1 FROM runs WHERE run_id = %(run_id)s"
+    f" AND to_position = {FOREVER} AND epoch = %(epoch)s AND stage = 'started'"
 )
 
 
@@ -51,20 +59,28 @@ class RowsAndFiles:
             "bodies": [_storable(entry) for entry in entries],
         }
         async with borrowed(self._pool) as connection:
-            held = await (await connection.execute(_FENCED, values)).fetchone()
-        assert held is not None
-        return bool(held[0])
+            for _ in range(ATTEMPTS_MAX):
+                held = await (await connection.execute(_FENCED, values)).fetchone()
+                assert held is not None
+                if held[0]:
+                    return True
+                # An append that leaves the claim as it is, a wish to stop, closes the row that
+                # was waited for and opens another one, which that statement could not see.
+                if await (await connection.execute(_STILL_HELD, values)).fetchone() is None:
+                    return False
+        raise LogUnavailable("the run changes too fast to be written about; ask again in a moment")
 
     async def read(
         self, run_id: UUID, *, after: int, limit: int, kinds: Sequence[str] | None = None
     ) -> Sequence[RecordedEntry]:
         """Entries behind number `after`."""
+        wanted = list(kinds) if kinds is not None else None
         async with borrowed(self._pool) as connection:
             cursor = await connection.execute(
                 "SELECT sequence, recorded_at, kind, body FROM transcript_entries"
                 " WHERE run_id = %s AND sequence > %s AND (%s::text[] IS NULL OR kind = ANY(%s))"
                 " ORDER BY sequence LIMIT %s",
-                [run_id, after, kinds and list(kinds), kinds and list(kinds), limit],
+                [run_id, after, wanted, wanted, limit],
             )
             rows: list[Any] = await cursor.fetchall()
         return [RecordedEntry(row[0], row[1], row[2], orjson.loads(row[3])) for row in rows]
@@ -78,15 +94,19 @@ class RowsAndFiles:
         count = size = 0
         part = target.with_name(f"{target.name}.{os.getpid()}.part")
         await asyncio.to_thread(_make_folder, target.parent)
-        with os.fdopen(_private(part), "wb") as file:
-            async for page in self._pages(run_id):
-                lines = b"".join(_line(entry) for entry in page)
-                digest.update(lines)
-                count += len(page)
-                size += len(lines)
-                await asyncio.to_thread(file.write, lines)
-            await asyncio.to_thread(_flush, file.fileno(), file)
-        await asyncio.to_thread(part.replace, target)
+        try:
+            with os.fdopen(_private(part), "wb") as file:
+                async for page in self._pages(run_id):
+                    lines = b"".join(_line(entry) for entry in page)
+                    digest.update(lines)
+                    count += len(page)
+                    size += len(lines)
+                    await asyncio.to_thread(file.write, lines)
+                await asyncio.to_thread(_flush, file.fileno(), file)
+            await asyncio.to_thread(part.replace, target)
+        except BaseException:
+            part.unlink(missing_ok=True)
+            raise
         return SealedTranscript(count, size, digest.hexdigest(), str(target))
 
     async def _pages(self, run_id: UUID) -> AsyncIterator[Sequence[RecordedEntry]]:
@@ -111,7 +131,11 @@ class RowsAndFiles:
 
 def _storable(entry: TranscriptEntry) -> str:
     # PostgreSQL text cannot hold NUL, and JSON may carry it only escaped: a program can print it.
-    return orjson.dumps(entry.body, default=str).decode()
+    try:
+        return orjson.dumps(entry.body, default=str).decode()
+    except TypeError:
+        # Half of a surrogate pair, or a number of more than 64 bits.
+        return storable(json.dumps(entry.body, default=str, ensure_ascii=False))
 
 
 def _line(entry: RecordedEntry) -> bytes:

@@ -20,7 +20,14 @@ def asked(house: House, target: str, *headers: tuple[str, str], method: str = "G
 
 @pytest.mark.parametrize(
     "host",
-    ["evil.example", "127.0.0.1.evil.example", "evil.example:80", "127.0.0.1@evil.example", "", "["],
+    [
+        "evil.example",
+        "127.0.0.1.evil.example",
+        "evil.example:80",
+        "127.0.0.1@evil.example",
+        "",
+        "[",
+    ],
 )
 def test_a_foreign_host_is_refused(house: House, host: str) -> None:
     answer = exchange(house.server.url, asked(house, "/v1/runs", ("Host", host)))
@@ -50,7 +57,8 @@ def test_health_is_not_told_under_a_foreign_name_either(house: House) -> None:
 
 
 @pytest.mark.parametrize(
-    "origin", ["https://evil.example", "null", "http://127.0.0.1.evil.example", "file://", "http://["]
+    "origin",
+    ["https://evil.example", "null", "http://127.0.0.1.evil.example", "file://", "http://["],
 )
 def test_a_foreign_origin_is_refused(house: House, origin: str) -> None:
     problem_of(house.http.get("/v1/runs", headers={"Origin": origin}), 403, "foreign_origin")
@@ -114,9 +122,7 @@ def test_what_is_not_there_is_not_found(house: House, target: str) -> None:
         ("POST", "/v1/what-if"),
     ],
 )
-def test_a_command_of_a_later_release_is_not_found(
-    house: House, method: str, target: str
-) -> None:
+def test_a_command_of_a_later_release_is_not_found(house: House, method: str, target: str) -> None:
     problem_of(house.http.request(method, target, json={}), 404, "not_found")
 
 

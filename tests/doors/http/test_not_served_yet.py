@@ -52,7 +52,7 @@ def test_all_that_is_not_served_is_named_at_once(house: House) -> None:
 
 
 def test_the_same_fields_with_their_defaults_are_taken(house: House) -> None:
-    defaults = {
+    defaults: dict[str, Any] = {
         "label": None,
         "model": None,
         "thinking": None,
@@ -73,7 +73,7 @@ def test_the_same_fields_with_their_defaults_are_taken(house: House) -> None:
         "dependsOn": [],
         "chainAfter": None,
     }
-    requester = {
+    requester: dict[str, Any] = {
         "sessionKey": house.session(),
         "channel": "telegram",
         "accountId": "a",

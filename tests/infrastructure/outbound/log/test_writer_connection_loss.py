@@ -56,7 +56,7 @@ async def test_a_writer_that_is_cut_off_again_and_again_loses_nothing_and_repeat
 
     async def kill_one() -> bool:
         for pid in await running.writers():
-            if (await running.ask("SELECT pg_terminate_backend(%s, 5000)", pid))[0][0]:
+            if pid not in killed and await running.end(pid):
                 killed.add(pid)
                 return True
         return False
@@ -147,10 +147,8 @@ async def test_those_who_wait_are_told_when_the_database_stays_away(
     async with running_on(database_url, connect=connect) as running:
         await observe(running.log, ["before"])
         is_there = False
-        await running.ask(
-            "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity"
-            " WHERE application_name = 'spawnlog test'"
-        )
+        for pid in await running.backends("%"):
+            await running.end(pid)
         answers = await at_once(running.log, *(observing(key(number)) for number in range(3)))
         assert [type(one) for one in answers] == [LogUnavailable] * 3
         assert str(answers[0]) == "the database is away; ask again in a moment"

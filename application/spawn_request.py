@@ -1,0 +1,70 @@
+"""A spawn request of the right shape, and the command it becomes."""
+
+from dataclasses import dataclass
+
+from application.envelope import Actor
+from application.ports.configurations import PinnedConfiguration
+from application.ports.identities import Identities
+from domain.agent_id import is_valid_agent_id, normalise_agent_id
+from domain.model_plan import is_model_name
+from domain.run.facts import SpawnOptions
+from domain.session_key import depth_of_shape
+from domain.spawn_decision import RequestSpawn
+from domain.thinking import normalise_thinking
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SpawnRequest:
+    """A request of the right shape. `requester_key` is canonical; `origin` is JSON text."""
+
+    requester_key: str
+    requester_display_key: str
+    requester_agent_id: str
+    origin: str | None
+    task: str
+    preamble: str | None
+    label: str | None
+    agent_id: str | None
+    thread: bool
+    options: SpawnOptions
+
+
+def command_of(
+    request: SpawnRequest,
+    actor: Actor,
+    pinned: PinnedConfiguration,
+    ids: Identities,
+    holder: str,
+) -> RequestSpawn:
+    """The command, with ids of its own."""
+    given = request.agent_id
+    valid = given is None or is_valid_agent_id(given)
+    target = normalise_agent_id(given) if given else request.requester_agent_id
+    model, thinking = request.options.model, request.options.thinking
+    no_model = model is not None and not is_model_name(model)
+    no_level = thinking is not None and normalise_thinking(thinking) is None
+    # What is no name is free text, and free text is not kept in events.
+    named = {"model": None} if no_model else {}
+    named |= {"thinking": None} if no_level else {}
+    return RequestSpawn(
+        run_id=ids.run_id(),
+        session_id=ids.run_id(),
+        requester_key=request.requester_key,
+        requester_display_key=request.requester_display_key,
+        requester_agent_id=request.requester_agent_id,
+        requester_session_id=ids.run_id(),
+        shape_depth=depth_of_shape(request.requester_key),
+        asserted_by=actor.name,
+        agent_id_argument=given,
+        target_agent_id=target if valid else None,
+        label=request.label,
+        task=request.task,
+        preamble=request.preamble,
+        model_argument=model if no_model else None,
+        thinking_argument=thinking if no_level else None,
+        origin=request.origin,
+        thread=request.thread,
+        options=request.options.model_copy(update=named),
+        config_revision=pinned.revision,
+        holder=holder,
+    )

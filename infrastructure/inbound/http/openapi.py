@@ -1,0 +1,94 @@
+"""The description of the API as a document."""
+
+from collections.abc import Iterable
+from typing import Any
+
+from fastapi import APIRouter, FastAPI
+from fastapi.openapi.utils import get_openapi
+from fastapi.routing import APIRoute
+from pydantic import BaseModel
+
+from infrastructure.inbound.http.controls import StopBody
+from infrastructure.inbound.http.described import PROBLEM_SCHEMA
+from infrastructure.inbound.http.requests import IDEMPOTENCY_KEY_CHARS_MAX
+from infrastructure.inbound.http.sessions import AckBody
+from infrastructure.inbound.http.spawn_body import SpawnBody
+
+BODIES: tuple[type[BaseModel], ...] = (SpawnBody, StopBody, AckBody)
+POSITION_HEADERS: dict[str, Any] = {
+    "Spawnlog-Log": {
+        "description": "Which log the answer is of.",
+        "schema": {"type": "string", "format": "uuid"},
+    },
+    "Spawnlog-Position": {
+        "description": "The position at which the answer is true.",
+        "schema": {"type": "integer"},
+    },
+}
+IDEMPOTENCY_KEY: dict[str, Any] = {
+    "name": "Idempotency-Key",
+    "in": "header",
+    "required": False,
+    "description": (
+        "The same key with the same body gets the first answer again, with"
+        " `Idempotent-Replayed: true`. It counts for one token and path, for seven days."
+    ),
+    "schema": {"type": "string", "maxLength": IDEMPOTENCY_KEY_CHARS_MAX},
+}
+
+
+def describe(application: FastAPI, routers: Iterable[APIRouter]) -> dict[str, Any]:
+    """The document, made once."""
+    if application.openapi_schema is None:
+        document = get_openapi(
+            title=application.title,
+            version=application.version,
+            openapi_version="3.1.0",
+            summary="Control plane and black-box recorder for AI sub-agent runs",
+            routes=application.routes,
+        )
+        components = document.setdefault("components", {})
+        components["schemas"] = _schemas()
+        components["headers"] = POSITION_HEADERS
+        components["securitySchemes"] = {"bearer": {"type": "http", "scheme": "bearer"}}
+        document["security"] = [{"bearer": []}]
+        responses = _responses_of(routers)
+        for path in document["paths"].values():
+            for method, operation in path.items():
+                _complete(method, operation, responses[operation["operationId"]])
+        application.openapi_schema = document
+    return application.openapi_schema
+
+
+def _schemas() -> dict[str, Any]:
+    schemas: dict[str, Any] = {"Problem": PROBLEM_SCHEMA}
+    for model in BODIES:
+        schema = model.model_json_schema(ref_template="#/components/schemas/{model}")
+        schemas |= schema.pop("$defs", {})
+        schemas[model.__name__] = schema
+    return schemas
+
+
+def _responses_of(routers: Iterable[APIRouter]) -> dict[str, dict[int | str, dict[str, Any]]]:
+    """The responses as they were written down, by operation."""
+    return {
+        str(route.operation_id): route.responses
+        for router in routers
+        for route in router.routes
+        if isinstance(route, APIRoute)
+    }
+
+
+def _complete(
+    method: str, operation: dict[str, Any], written: dict[int | str, dict[str, Any]]
+) -> None:
+    """What is the same for all operations."""
+    if method == "post":
+        operation.setdefault("parameters", []).append(IDEMPOTENCY_KEY)
+    # The framework leaves members out of examples that are null; answers have them.
+    for status, response in written.items():
+        operation["responses"][str(status)]["content"] = response["content"]
+    for response in operation["responses"].values():
+        response["headers"] = {
+            name: {"$ref": f"#/components/headers/{name}"} for name in POSITION_HEADERS
+        }

@@ -1,0 +1,35 @@
+"""What a batch is decided from."""
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from application.ports.event_log import (
+    LaneFacts,
+    LaneQuery,
+    Reservation,
+    Reserved,
+)
+from domain.run.state import Run
+from domain.session.state import Session
+
+ReservationKey = tuple[str, str, str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """What the first round trip brought, all of it read under the lock."""
+
+    position: int
+    recorded_at: datetime
+    chain_hash: bytes
+    now: datetime
+    runs: tuple[Run, ...]
+    sessions: tuple[Session, ...]
+    config_version: int
+    reserved: dict[ReservationKey, Reserved]
+    lanes: dict[LaneQuery, LaneFacts]
+
+
+def reservation_key(reservation: Reservation) -> ReservationKey:
+    """What makes two requests the same request."""
+    return (reservation.token, reservation.method, reservation.path, reservation.key)

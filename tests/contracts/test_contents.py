@@ -1,0 +1,109 @@
+"""Free texts beside the log: found by their reference, gone when they are erased."""
+
+import pytest
+from uuid_utils.compat import uuid7
+
+from application.keeping import Keeper, keyed_hash
+from application.ports.event_log import ContentKey, Decision
+from domain.content import ContentRef
+from infrastructure.outbound.tables.contents import PostgresContents
+from tests.support.logged_family import LoggedFamily, content_key_of
+from tests.support.running_log import RunningLog
+from tests.support.storytelling import ref, run_id
+from tests.support.submissions import key, seen, submission
+
+SESSION = run_id(1001)
+
+
+@pytest.fixture
+def contents(running: RunningLog) -> PostgresContents:
+    return PostgresContents(running.pool)
+
+
+async def kept(running: RunningLog, *texts: str) -> list[ContentRef]:
+    """Texts that one append has kept."""
+    keeper = Keeper(SESSION, content_key_of(SESSION), uuid7)
+    refs = [keeper.keep("task", text) for text in texts]
+    keys = (ContentKey(SESSION, content_key_of(SESSION)),)
+    name = key(str(uuid7()))
+    await running.log.submit(submission(lambda _: Decision(None, [seen(name)], keeper.kept, keys)))
+    return refs
+
+
+@pytest.mark.parametrize(
+    "text", ["", "plain", "ä\n\t€ 👩‍👩‍👧", "x" * 1_000_000, "\x01\x1b", "'\"\\;--"]
+)
+async def test_a_text_is_found_by_its_reference(
+    running: RunningLog, contents: PostgresContents, text: str
+) -> None:
+    (found,) = await kept(running, text)
+    assert await contents.text(found) == text
+    assert found.bytes == len(text.encode())
+    assert found.hmac == keyed_hash(content_key_of(SESSION), text.encode())
+    row = await running.ask("SELECT session_id, kind, bytes, hmac FROM contents")
+    assert row == [(SESSION, "task", found.bytes, found.hmac)]
+
+
+async def test_several_are_found_at_once_and_what_is_unknown_is_absent(
+    running: RunningLog, contents: PostgresContents
+) -> None:
+    one, two = await kept(running, "one", "two")
+    found = await contents.texts([one, two, one, ref("never kept")])
+    assert found == {one.id: "one", two.id: "two"}
+    assert await contents.texts([]) == {}
+    assert await contents.text(ref("never kept")) is None
+
+
+async def test_a_preview_is_the_first_two_hundred_characters(
+    running: RunningLog, contents: PostgresContents
+) -> None:
+    short, long, wide = await kept(running, "short", "x" * 201, "é" * 300)
+    assert await contents.previews([short, long, wide]) == {
+        short.id: "short",
+        long.id: "x" * 200,
+        wide.id: "é" * 200,
+    }
+
+
+async def test_the_key_of_a_session_is_kept_with_its_first_text_and_stays(
+    running: RunningLog, contents: PostgresContents, family: LoggedFamily
+) -> None:
+    await family.spawn("scout")
+    session = family.session_id("scout")
+    assert await contents.key(session) == content_key_of(session)
+    assert await contents.key(run_id(77)) is None
+    again = (ContentKey(session, b"another"),)
+    await running.log.submit(submission(lambda _: Decision(None, [seen(key(1))], keys=again)))
+    assert await contents.key(session) == content_key_of(session)
+    assert await contents.text(family.run("scout").task) == "look around"
+
+
+async def test_what_is_erased_is_gone_and_everything_else_stays(
+    running: RunningLog, contents: PostgresContents, family: LoggedFamily
+) -> None:
+    (mine,) = await kept(running, "mine")
+    await family.spawn("scout")
+    session = family.session_id("scout")
+    await running.ask("DELETE FROM contents WHERE session_id = %s", session)
+    await running.ask("DELETE FROM content_keys WHERE session_id = %s", session)
+    assert await contents.text(family.run("scout").task) is None
+    assert await contents.previews([family.run("scout").task]) == {}
+    assert await contents.key(session) is None
+    assert await contents.text(mine) == "mine"
+    assert len(await running.events()) == 4
+
+
+async def test_no_free_text_stands_in_an_event_or_a_row(
+    running: RunningLog, family: LoggedFamily
+) -> None:
+    secret = "tell nobody 4711"
+    await family.spawn("scout", task=secret, preamble=secret, origin=secret)
+    await family.spawn("refused", task=secret, target_agent_id=None, agent_id_argument=secret)
+    assert await running.ask("SELECT count(*) FROM contents WHERE body LIKE %s", f"%{secret}%") == [
+        (6,)
+    ]
+    for table in ("events", "runs", "sessions"):
+        column = "encode(state, 'escape')" if table == "events" else "state::text"
+        rows = await running.ask(f"SELECT {column} FROM {table}")
+        assert rows
+        assert not [row for row in rows if "4711" in row[0]]

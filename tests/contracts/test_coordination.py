@@ -1,0 +1,136 @@
+"""Who works on what: leases on the database's clock, and claims that nobody shares."""
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from application.ports.event_log import Answer, Decision, Reservation, Submission
+from infrastructure.outbound.tables.coordination import PostgresCoordination
+from tests.support import run_commands as ask
+from tests.support.held_commits import until
+from tests.support.logged_family import LoggedFamily
+from tests.support.running_log import RunningLog
+from tests.support.submissions import at_once, submission
+
+HOLDER = "server-1"
+LONG = 60.0
+SHORT = 0.05
+
+
+@pytest.fixture
+def coordination(running: RunningLog) -> PostgresCoordination:
+    return PostgresCoordination(running.pool)
+
+
+async def _expired(running: RunningLog, table: str) -> None:
+    async def over() -> bool:
+        rows = await running.ask(f"SELECT 1 FROM {table} WHERE until > clock_timestamp()")
+        return not rows
+
+    await until(over, "the lease is over")
+
+
+async def test_a_lease_is_written_and_prolonged(
+    running: RunningLog, coordination: PostgresCoordination
+) -> None:
+    assert await coordination.renew(HOLDER, url="http://a", lease_seconds=SHORT)
+    assert await coordination.renew(HOLDER, url="http://b", lease_seconds=LONG)
+    ((url, left),) = await running.ask("SELECT url, until - clock_timestamp() FROM holders")
+    assert url == "http://b"
+    assert timedelta(seconds=LONG - 10) < left <= timedelta(seconds=LONG)
+
+
+async def test_a_lease_that_is_over_cannot_be_had_back(
+    running: RunningLog, coordination: PostgresCoordination
+) -> None:
+    await coordination.renew(HOLDER, url=None, lease_seconds=SHORT)
+    await _expired(running, "holders")
+    assert not await coordination.renew(HOLDER, url=None, lease_seconds=LONG)
+    assert not await coordination.renew(HOLDER, url=None, lease_seconds=LONG)
+    assert await coordination.renew("server-1b", url=None, lease_seconds=LONG)
+
+
+async def test_a_lease_that_was_emptied_away_is_written_again(
+    running: RunningLog, coordination: PostgresCoordination
+) -> None:
+    await coordination.renew(HOLDER, url=None, lease_seconds=LONG)
+    await running.ask("TRUNCATE holders, work_claims")
+    assert await coordination.renew(HOLDER, url=None, lease_seconds=LONG)
+
+
+async def test_runs_are_lost_when_their_holder_is_gone_and_not_before(
+    running: RunningLog, coordination: PostgresCoordination, family: LoggedFamily
+) -> None:
+    await family.spawn("preparing")
+    await family.begin("running")
+    await family.queue("waiting")
+    await family.live("over")
+    lost = await coordination.lost_runs(limit=9)
+    assert [(one.run_id, one.stage, one.epoch, one.absent) for one in lost] == [
+        (family.id("preparing"), "requested", 1, True),
+        (family.id("running"), "started", 6, True),
+    ]
+    assert {one.holder for one in lost} == {HOLDER}
+    await coordination.renew(HOLDER, url=None, lease_seconds=LONG)
+    assert await coordination.lost_runs(limit=9) == []
+    await coordination.leave(HOLDER)
+    lost = await coordination.lost_runs(limit=9)
+    assert [(one.run_id, one.absent) for one in lost] == [
+        (family.id("preparing"), False),
+        (family.id("running"), False),
+    ]
+    assert len(await coordination.lost_runs(limit=1)) == 1
+
+
+async def test_runs_are_lost_when_a_lease_runs_out(
+    running: RunningLog, coordination: PostgresCoordination, family: LoggedFamily
+) -> None:
+    await family.spawn("preparing")
+    await coordination.renew(HOLDER, url=None, lease_seconds=SHORT)
+    await _expired(running, "holders")
+    (lost,) = await coordination.lost_runs(limit=9)
+    assert (lost.run_id, lost.absent) == (family.id("preparing"), False)
+    await family.tell("preparing", ask.resume(lost.epoch, holder="server-2"))
+    await coordination.renew("server-2", url=None, lease_seconds=LONG)
+    assert await coordination.lost_runs(limit=9) == []
+
+
+async def test_a_holder_that_left_is_forgotten_after_a_day(
+    running: RunningLog, coordination: PostgresCoordination
+) -> None:
+    for holder in ("old", "fresh"):
+        await coordination.renew(holder, url=None, lease_seconds=LONG)
+    await running.ask("UPDATE holders SET until = now() - interval '25 hours' WHERE holder = 'old'")
+    await coordination.leave("fresh")
+    assert await running.ask("SELECT holder FROM holders") == [("fresh",)]
+
+
+async def test_the_runs_of_a_holder_are_told(
+    coordination: PostgresCoordination, family: LoggedFamily
+) -> None:
+    await family.spawn("preparing")
+    await family.begin("running")
+    await family.live("over")
+    held = await coordination.held_runs(HOLDER, limit=9)
+    assert [one.run_id for one in held] == [family.id("preparing"), family.id("running")]
+    assert await coordination.held_runs("server-2", limit=9) == []
+
+
+async def test_answers_are_forgotten_when_they_are_old_and_complete(
+    running: RunningLog, coordination: PostgresCoordination
+) -> None:
+    def reserving(name: str, answer: Answer | None) -> Submission[None]:
+        reservation = Reservation("admin", "POST", "/", name, b"")
+        return submission(lambda _: Decision(None, answer=answer), reservation=reservation)
+
+    answered = Answer("accepted", {})
+    await at_once(
+        running.log,
+        *(reserving(name, answered) for name in ("old", "fresh")),
+        reserving("open", None),
+    )
+    long_ago = datetime.now(UTC) - timedelta(days=8)
+    await running.ask("UPDATE idempotency SET created_at = %s WHERE key <> 'fresh'", long_ago)
+    assert await coordination.forget_old_answers(days=7) == 1
+    assert await running.ask("SELECT key FROM idempotency ORDER BY key") == [("fresh",), ("open",)]
+    assert await coordination.forget_old_answers(days=7) == 0

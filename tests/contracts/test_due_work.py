@@ -1,0 +1,140 @@
+"""Work that is due is done by one, and by somebody else when that one does not come back."""
+
+import asyncio
+from uuid import UUID
+
+import pytest
+
+from application.projections.run_rows import DueKind
+from infrastructure.outbound.tables.coordination import PostgresCoordination
+from tests.support.held_commits import until
+from tests.support.logged_family import LoggedFamily
+from tests.support.running_log import RunningLog
+
+HOLDER = "server-1"
+LONG = 60.0
+SHORT = 0.05
+
+
+@pytest.fixture
+def coordination(running: RunningLog) -> PostgresCoordination:
+    return PostgresCoordination(running.pool)
+
+
+async def _ended(family: LoggedFamily, count: int) -> set[UUID]:
+    """So many runs that ended in the same instant and wait for their announcement."""
+    names = [f"r{number}" for number in range(count)]
+    family.policy = LoggedFamily(family.log, max_children=count).policy
+    for name in names:
+        await family.begin(name)
+    await asyncio.gather(*(family.end(name) for name in names))
+    return {family.id(name) for name in names}
+
+
+async def test_due_work_is_claimed_once_until_the_claim_is_over(
+    running: RunningLog, coordination: PostgresCoordination, family: LoggedFamily
+) -> None:
+    due = await _ended(family, 3)
+
+    async def claim(holder: str, limit: int = 9, seconds: float = LONG) -> set[UUID]:
+        return set(
+            await coordination.claim_due("announce", holder, limit=limit, lease_seconds=seconds)
+        )
+
+    first = await claim("server-1", limit=2, seconds=SHORT)
+    assert len(first) == 2
+    rest = await claim("server-2")
+    assert first | rest == due
+    assert first & rest == await claim("server-3") - due == set()
+    await _is_over_for(running, first)
+    assert await claim("server-3") == first
+    await coordination.release("announce", list(rest))
+    assert await claim("server-1") == rest
+    await coordination.release("archive", list(due))
+    assert await claim("server-1") == set()
+
+
+async def _is_over_for(running: RunningLog, run_ids: set[UUID]) -> None:
+    async def over() -> bool:
+        rows = await running.ask(
+            "SELECT 1 FROM work_claims WHERE run_id = ANY(%s) AND until > clock_timestamp()",
+            list(run_ids),
+        )
+        return not rows
+
+    await until(over, "the claims are over")
+
+
+@pytest.mark.slow
+async def test_those_who_claim_at_once_never_get_the_same(
+    running: RunningLog, coordination: PostgresCoordination, family: LoggedFamily
+) -> None:
+    due = await _ended(family, 30)
+    taken: list[UUID] = []
+
+    async def work(holder: str) -> None:
+        while run_ids := await coordination.claim_due(
+            "announce", holder, limit=4, lease_seconds=LONG
+        ):
+            taken.extend(run_ids)
+
+    for _ in range(10):
+        await asyncio.gather(*(work(f"server-{number}") for number in range(4)))
+        assert len(taken) == len(due)
+        assert set(taken) == due
+        taken.clear()
+        await running.ask("TRUNCATE work_claims")
+
+
+async def test_nothing_is_due_before_its_time(
+    running: RunningLog, coordination: PostgresCoordination, family: LoggedFamily
+) -> None:
+    async def seconds(kind: DueKind) -> float | None:
+        return await coordination.next_due_seconds(kind)
+
+    assert [await seconds("announce"), await seconds("archive")] == [None, None]
+    await family.begin("scout")
+    await family.end("scout")
+    soon = await seconds("announce")
+    assert soon is not None
+    assert -10 < soon <= 0
+    assert await coordination.claim_due("archive", HOLDER, limit=9, lease_seconds=LONG) == []
+    await family.announce("scout")
+    later = await seconds("archive")
+    assert later is not None
+    assert 3_500 < later <= 3_600
+    assert await coordination.claim_due("archive", HOLDER, limit=9, lease_seconds=LONG) == []
+    await running.ask("UPDATE runs SET due_at = now() WHERE due_kind = 'archive'")
+    assert await coordination.claim_due("archive", HOLDER, limit=9, lease_seconds=LONG) == [
+        family.id("scout")
+    ]
+
+
+async def test_an_orchestrator_is_not_due_while_those_below_it_are_under_way(
+    coordination: PostgresCoordination, family: LoggedFamily
+) -> None:
+    await family.begin("scout")
+    await family.begin("below", "scout")
+    await family.end("scout")
+    assert await coordination.claim_due("announce", HOLDER, limit=9, lease_seconds=LONG) == []
+    await family.end("below")
+    await family.announce("below")
+    assert await coordination.claim_due("announce", HOLDER, limit=9, lease_seconds=LONG) == [
+        family.id("scout")
+    ]
+
+
+async def test_emptied_tables_cost_nothing_but_a_repeat(
+    running: RunningLog, coordination: PostgresCoordination, family: LoggedFamily
+) -> None:
+    due = await _ended(family, 2)
+    claim = coordination.claim_due
+    assert set(await claim("announce", HOLDER, limit=9, lease_seconds=LONG)) == due
+    await running.ask("TRUNCATE holders, work_claims")
+    assert set(await claim("announce", "server-2", limit=9, lease_seconds=LONG)) == due
+    await family.begin("held")
+    (lost,) = await coordination.lost_runs(limit=9)
+    assert (lost.run_id, lost.absent) == (family.id("held"), True)
+    epoch = family.run("held").epoch
+    await family.end("held")
+    assert epoch == lost.epoch == 6

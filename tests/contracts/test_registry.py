@@ -1,0 +1,198 @@
+"""The registry as it is now, and how it is found in a large one."""
+
+import re
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from application.ports.registry import RunQuery
+from infrastructure.outbound.log.connections import Connection
+from infrastructure.outbound.tables.registry import PostgresRegistry, page_of_runs
+from tests.support import run_commands as ask
+from tests.support.logged_family import LoggedFamily
+from tests.support.running_log import RunningLog
+from tests.support.storytelling import ROOT, ref
+
+OTHER = "agent:main:other"
+MANY_RUNS = 4_000
+VERSIONS = 5
+
+
+@pytest.fixture
+def registry(running: RunningLog) -> PostgresRegistry:
+    return PostgresRegistry(running.pool)
+
+
+async def test_runs_are_found_by_what_they_are(
+    registry: PostgresRegistry, family: LoggedFamily
+) -> None:
+    other = LoggedFamily(family.log, root=OTHER, first=500)
+    await family.spawn("one", label="reviewer")
+    await family.begin("two")
+    await family.spawn("below", "two")
+    await family.live("three")
+    await family.spawn("four", target_agent_id="stranger", agent_id_argument="stranger")
+    await other.spawn("stranger", requester_agent_id="main")
+    at = await family.log.head()
+    third = family.run("three").created_at
+
+    async def found(**query: Any) -> list[str]:
+        runs = await registry.runs(RunQuery(**query), at=at, limit=99)
+        return family.names(run for run in runs if run.run_id != other.id("stranger"))
+
+    assert await found() == ["four", "three", "below", "two", "one"]
+    assert await found(requester=ROOT) == ["four", "three", "two", "one"]
+    assert await found(requester=family.key("two")) == ["below"]
+    assert await found(tree=ROOT) == ["four", "three", "below", "two", "one"]
+    assert await found(agent_id="main") == ["three", "below", "two", "one"]
+    assert await found(label="reviewer") == ["one"]
+    assert await found(label="review") == []
+    assert await found(stages=("requested",)) == ["below", "one"]
+    assert await found(stages=("started", "refused")) == ["four", "two"]
+    assert await found(stages=()) == []
+    assert await found(outcome="success") == ["three"]
+    assert await found(since=third) == ["four", "three"]
+    assert await found(until=third) == ["below", "two", "one"]
+    assert await found(since=third, until=third + timedelta(microseconds=1)) == ["three"]
+    assert await found(requester=ROOT, stages=("requested",), label="reviewer") == ["one"]
+    assert len(await registry.runs(RunQuery(tree=OTHER), at=at, limit=99)) == 1
+
+
+async def test_a_session_is_found_by_its_key_and_by_its_id(
+    registry: PostgresRegistry, family: LoggedFamily
+) -> None:
+    await family.queue("scout")
+    by_key = await registry.session(family.key("scout"))
+    assert by_key is not None
+    assert by_key.run_id == family.id("scout")
+    assert await registry.session(str(family.session_id("scout"))) == by_key
+    assert await registry.session("agent:main:nobody") is None
+    assert await registry.session(str(family.id("scout"))) is None
+
+
+async def test_a_child_session_tells_its_newest_run(
+    registry: PostgresRegistry, family: LoggedFamily
+) -> None:
+    await family.spawn("scout")
+    assert await registry.run_of_child(family.key("scout")) is None
+    await family.create("scout")
+    assert await registry.run_of_child(family.key("scout")) == family.run("scout")
+
+
+async def test_those_below_are_told_parents_first(
+    registry: PostgresRegistry, family: LoggedFamily
+) -> None:
+    await family.begin("scout")
+    await family.begin("aside")
+    await family.begin("below", "scout")
+    await family.spawn("deepest", "below")
+    assert family.names(await registry.runs_below(family.key("scout"))) == ["below", "deepest"]
+    everybody = family.names(await registry.runs_below(ROOT))
+    assert sorted(everybody[:2]) == ["aside", "scout"]
+    assert everybody[2:] == ["below", "deepest"]
+    assert await registry.runs_below(family.key("deepest")) == []
+    before = family.run("below").created_position - 1
+    assert await registry.runs_below(family.key("scout"), at=before) == []
+
+
+async def test_an_inbox_holds_what_was_announced_in_order(
+    registry: PostgresRegistry, family: LoggedFamily
+) -> None:
+    for name in ("one", "two", "skipped"):
+        await family.begin(name)
+        await family.end(name)
+    await family.announce("two")
+    await family.tell("skipped", ask.announce(disposition="skipped", text=None))
+    await family.announce("one")
+    await family.spawn("refused")
+    await family.tell("refused", ask.refuse(1, announcement=ref("it was refused")))
+    inbox = await registry.inbox(ROOT, after=0, limit=9)
+    assert family.names(inbox) == ["two", "one", "refused"]
+    position = inbox[0].inbox.position if inbox[0].inbox else 0
+    assert family.names(await registry.inbox(ROOT, after=position, limit=1)) == ["one"]
+    assert await registry.inbox(family.key("one"), after=0, limit=9) == []
+    await family.tell("two", ask.acknowledge())
+    await family.tell("two", ask.archive())
+    told = await registry.inbox(ROOT, after=0, limit=9)
+    assert family.names(told) == ["two", "one", "refused"]
+    taken = [run.inbox.acknowledged_at is not None for run in told if run.inbox is not None]
+    assert taken == [True, False, False]
+
+
+async def test_lanes_tell_who_is_in_them(registry: PostgresRegistry, family: LoggedFamily) -> None:
+    assert (await registry.lanes(), await registry.waiting_lanes()) == ([], [])
+    await family.begin("running")
+    await family.queue("claimed")
+    await family.tell("claimed", ask.claim())
+    await family.queue("first")
+    await family.queue("second")
+    await family.queue("below", "running")
+    top, deeper = await registry.lanes()
+    assert (top.lane, top.depth, deeper.depth) == ("subagent", 1, 2)
+    assert family.names(top.running) == ["running", "claimed"]
+    assert family.names(top.queued) == ["first", "second"]
+    assert (family.names(deeper.running), family.names(deeper.queued)) == ([], ["below"])
+    assert await registry.waiting_lanes() == [("subagent", 1), ("subagent", 2)]
+    following = await registry.next_in_lane("subagent", 1)
+    assert following == family.run("first")
+    assert await registry.next_in_lane("other", 1) is None
+    await family.tell("below", ask.claim())
+    assert await registry.waiting_lanes() == [("subagent", 1)]
+
+
+PAGES = {
+    "newest": (RunQuery(), MANY_RUNS * VERSIONS, None, False),
+    "middle": (RunQuery(), MANY_RUNS * VERSIONS // 2, None, False),
+    "first": (RunQuery(), 60, None, False),
+    "deep": (RunQuery(), MANY_RUNS * VERSIONS, MANY_RUNS // 2, False),
+    "ascending": (RunQuery(), MANY_RUNS * VERSIONS // 2, MANY_RUNS // 3, True),
+}
+
+
+@pytest.mark.slow
+async def test_a_page_goes_along_its_index_wherever_it_lies(connection: Connection) -> None:
+    await _fill(connection)
+    for name, (query, at, behind, ascending) in PAGES.items():
+        sql, values = page_of_runs(query, at, 51, behind, ascending=ascending)
+        explained = await connection.execute(f"EXPLAIN (ANALYZE, BUFFERS) {sql}", values)
+        plan = "\n".join(row[0] for row in await explained.fetchall())
+        assert re.search(r"Index Scan (Backward )?using runs_as_of", plan), f"{name}: {plan}"
+        assert "Sort" not in plan, f"{name}: {plan}"
+        touched = re.search(r"Buffers: shared hit=(\d+)", plan)
+        assert touched is not None
+        assert int(touched.group(1)) < 51 * VERSIONS * 3, f"{name}: {plan}"
+
+
+@pytest.mark.slow
+async def test_the_plan_that_serves_every_page_goes_along_an_index_too(
+    connection: Connection,
+) -> None:
+    """A connection that has asked the same often uses one plan for all values."""
+    await _fill(connection)
+    for query, index in {
+        RunQuery(): "runs_as_of",
+        RunQuery(requester="agent:main:r7"): "runs_of_a_requester",
+        RunQuery(tree="agent:main:r7"): "runs_of_a_tree",
+    }.items():
+        sql, values = page_of_runs(query, 1, 51, 1, ascending=False)
+        for number in range(1, len(values) + 1):
+            sql = sql.replace("%s", f"${number}", 1)
+        explained = await connection.execute(f"EXPLAIN (GENERIC_PLAN) {sql}")
+        plan = "\n".join(row[0] for row in await explained.fetchall())
+        assert index in plan, plan
+
+
+async def _fill(connection: Connection) -> None:
+    """So many runs with so many versions each, interleaved as they would be in a busy log."""
+    await connection.execute(
+        "INSERT INTO runs (run_id, version, created_position, created_at, from_position,"
+        " to_position, stage, session_id, requester, root, epoch, state)"
+        " SELECT md5(run::text)::uuid, version, run, now(), run + (version - 1) * %(apart)s,"
+        " CASE WHEN version = %(versions)s THEN 4611686018427387904"
+        " ELSE run + version * %(apart)s END, 'queued', md5(run::text)::uuid,"
+        " 'agent:main:r' || run %% 200, 'agent:main:r' || run %% 200, 1, '{}'"
+        " FROM generate_series(1, %(runs)s) AS run, generate_series(1, %(versions)s) AS version",
+        {"runs": MANY_RUNS, "versions": VERSIONS, "apart": MANY_RUNS},
+    )
+    await connection.execute("ANALYZE runs")

@@ -1,0 +1,170 @@
+"""The past is what the log says of it: a state at a position is the fold of what came before."""
+
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+from itertools import groupby
+from uuid import UUID
+
+import pytest
+
+from application.ports.registry import RunQuery
+from application.projections.fold import Fold
+from domain.run.state import Run
+from infrastructure.outbound.log.connections import Connection
+from infrastructure.outbound.log.rebuilding import rebuild
+from infrastructure.outbound.tables.registry import PostgresRegistry
+from tests.support import run_commands as ask
+from tests.support.logged_family import LoggedFamily
+from tests.support.random_family import live_at_random
+from tests.support.running_log import RunningLog
+from tests.support.storytelling import ROOT
+from tests.support.submissions import at_once, key, observe, observing
+from tests.support.whole_story import tell_everything
+
+RUNS_MAX = 500
+
+
+@pytest.fixture
+def registry(running: RunningLog) -> PostgresRegistry:
+    return PostgresRegistry(running.pool)
+
+
+async def _is_the_fold_everywhere(running: RunningLog, registry: PostgresRegistry) -> None:
+    fold = Fold((), ())
+    events = await running.events()
+    every_run = [one.run_id for one in await _all_runs(registry, len(events))]
+    for recorded in events:
+        envelope = recorded.envelope
+        fold.apply(envelope.stream, recorded.event, envelope.stamp)
+        at = envelope.position
+        for run_id in every_run:
+            assert await registry.run(run_id, at=at) == fold.runs.get(run_id)
+        for session_key, session in fold.sessions.items():
+            assert await registry.session(session_key, at=at) == session
+        listed = await _all_runs(registry, at)
+        newest_first = sorted(fold.runs.values(), key=lambda run: -run.created_position)
+        assert list(listed) == newest_first
+        below = await registry.runs_below(ROOT, at=at)
+        assert {run.run_id: run for run in below} == fold.runs
+    for run_id, run in fold.runs.items():
+        assert await registry.run(run_id) == run
+    for session_key, session in fold.sessions.items():
+        assert await registry.session(session_key) == session
+
+
+async def _all_runs(registry: PostgresRegistry, at: int) -> Sequence[Run]:
+    return await registry.runs(RunQuery(), at=at, limit=RUNS_MAX)
+
+
+@pytest.mark.slow
+async def test_at_every_position_the_state_is_the_fold_of_the_events_before_it(
+    running: RunningLog, registry: PostgresRegistry
+) -> None:
+    await tell_everything(running)
+    await _is_the_fold_everywhere(running, registry)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(3))
+async def test_it_is_so_too_when_many_things_happen_in_one_append(
+    running: RunningLog, registry: PostgresRegistry, connection: Connection, seed: int
+) -> None:
+    await live_at_random(running, seed, rounds=14, at_once=6)
+    assert await running.commits() < await running.log.head() / 2
+    await _is_the_fold_everywhere(running, registry)
+    assert (await rebuild(connection)).differing == 0
+
+
+async def test_every_version_of_a_run_can_be_had(
+    running: RunningLog, registry: PostgresRegistry, family: LoggedFamily
+) -> None:
+    await family.live("scout")
+    fold, scout = Fold((), ()), family.id("scout")
+    for recorded in await running.events():
+        fold.apply(recorded.envelope.stream, recorded.event, recorded.envelope.stamp)
+        run = fold.runs.get(scout)
+        if run is not None:
+            assert await registry.run_at_version(scout, run.version) == run
+    assert await registry.run_at_version(scout, 0) is None
+    assert await registry.run_at_version(scout, fold.runs[scout].version + 1) is None
+
+
+async def test_before_it_was_recorded_there_was_nothing(
+    registry: PostgresRegistry, family: LoggedFamily
+) -> None:
+    await family.spawn("scout")
+    scout = family.id("scout")
+    unknown = [await registry.run(scout, at=at) is None for at in (0, 1, 2, 3)]
+    assert unknown == [True, True, False, False]
+    assert await registry.session(ROOT, at=0) is None
+    assert await registry.run(UUID(int=9)) is None
+    assert await registry.run(scout, at=10**9) == await registry.run(scout)
+
+
+@pytest.mark.parametrize("ascending", [False, True])
+async def test_the_pages_of_one_listing_are_one_moment(
+    running: RunningLog, registry: PostgresRegistry, ascending: bool
+) -> None:
+    family = LoggedFamily(running.log, max_children=50)
+    for number in range(9):
+        await family.queue(f"r{number}")
+    at = await running.log.head()
+    expected = await _all_runs(registry, at)
+    found: list[Run] = []
+    for number in range(6):
+        behind = found[-1].created_position if found else None
+        found += await registry.runs(RunQuery(), at=at, limit=2, behind=behind, ascending=ascending)
+        await family.tell(f"r{number}", ask.stop())
+        await family.spawn(f"late {number}")
+    assert found == (list(reversed(expected)) if ascending else list(expected))
+    assert {run.stage for run in found} == {"queued"}
+    assert len(await _all_runs(registry, await running.log.head())) == 15
+
+
+async def test_a_filter_is_about_the_moment_that_is_asked_for(
+    registry: PostgresRegistry, family: LoggedFamily
+) -> None:
+    await family.queue("scout")
+    queued = await family.log.head()
+    await family.live("other")
+    in_line = RunQuery(stages=("queued",))
+    assert [one.run_id for one in await registry.runs(in_line, at=queued, limit=9)] == [
+        family.id("scout")
+    ]
+    during = [
+        len(await registry.runs(RunQuery(stages=("started",)), at=at, limit=9))
+        for at in range(await family.log.head() + 1)
+    ]
+    assert sum(during) == 1
+    done = RunQuery(outcome="success")
+    assert await registry.runs(done, at=queued, limit=9) == []
+    assert [one.run_id for one in await registry.runs(done, at=10**6, limit=9)] == [
+        family.id("other")
+    ]
+
+
+async def test_an_instant_is_the_last_whole_append_before_it(
+    running: RunningLog, registry: PostgresRegistry
+) -> None:
+    start = datetime.now(UTC) - timedelta(minutes=1)
+    assert await registry.position_at(start) == 0
+    for number in range(4):
+        await at_once(running.log, *(observing(key(f"{number}-{one}")) for one in range(5)))
+    await observe(running.log, ["last"])
+    envelopes = [one.envelope for one in await running.events()]
+    assert await registry.position_at(start) == 0
+    for recorded_at, group in groupby(envelopes, key=lambda one: one.recorded_at):
+        last = max(one.position for one in group)
+        assert await registry.position_at(recorded_at) == last
+        assert await registry.position_at(recorded_at - timedelta(microseconds=1)) < last
+    assert await registry.position_at(start + timedelta(days=1)) == len(envelopes)
+
+
+async def test_appends_of_the_same_instant_are_told_by_the_last_of_them(
+    running: RunningLog, registry: PostgresRegistry
+) -> None:
+    ahead = datetime.now(UTC) + timedelta(hours=1)
+    await running.ask("UPDATE log_head SET recorded_at = %s", ahead)
+    await observe(running.log, range(4))
+    assert await registry.position_at(ahead) == 4
+    assert await registry.position_at(ahead - timedelta(seconds=1)) == 0

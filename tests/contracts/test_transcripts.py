@@ -1,0 +1,248 @@
+"""What a child says is written down under its holder's claim, and sealed when it is over."""
+
+import asyncio
+import hashlib
+import hmac
+from collections.abc import Mapping
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+from uuid import UUID
+
+import orjson
+import psycopg
+import pytest
+
+from application.ports.runtimes import EntryKind, TranscriptEntry
+from domain.refusals import LostClaim
+from infrastructure.outbound.transcripts import rows_and_files
+from infrastructure.outbound.transcripts.rows_and_files import RowsAndFiles
+from tests.support import run_commands as ask
+from tests.support.held_commits import held_commits
+from tests.support.logged_family import LoggedFamily
+from tests.support.running_log import RunningLog
+
+KEY = b"k" * 32
+
+
+@pytest.fixture
+def transcripts(running: RunningLog, tmp_path: Path) -> RowsAndFiles:
+    return RowsAndFiles(running.pool, tmp_path / "transcripts")
+
+
+def said(*texts: str, kind: EntryKind = "message") -> list[TranscriptEntry]:
+    """One entry for each text."""
+    return [TranscriptEntry(kind, {"role": "assistant", "text": text}) for text in texts]
+
+
+async def texts(transcripts: RowsAndFiles, run_id: UUID, **query: Any) -> list[object]:
+    """What is kept of a run."""
+    plain = {"after": 0, "limit": 99, **query}
+    return [entry.body.get("text") for entry in await transcripts.read(run_id, **plain)]
+
+
+async def test_entries_are_kept_in_order_and_read_in_pages(
+    transcripts: RowsAndFiles, family: LoggedFamily
+) -> None:
+    await family.begin("scout")
+    scout, epoch = family.id("scout"), family.run("scout").epoch
+    assert await transcripts.append(scout, epoch, 1, said("a", "b"))
+    assert await transcripts.append(scout, epoch, 3, said("c", kind="tool"))
+    assert await transcripts.append(scout, epoch, 4, [])
+    assert await texts(transcripts, scout) == ["a", "b", "c"]
+    assert await texts(transcripts, scout, after=1, limit=1) == ["b"]
+    assert await texts(transcripts, scout, kinds=["tool"]) == ["c"]
+    assert await texts(transcripts, scout, kinds=("message", "usage")) == ["a", "b"]
+    assert await texts(transcripts, scout, kinds=()) == []
+    first = (await transcripts.read(scout, after=0, limit=1))[0]
+    assert (first.sequence, first.kind) == (1, "message")
+    assert first.body == {"role": "assistant", "text": "a"}
+    assert isinstance(first.recorded_at, datetime)
+
+
+async def test_a_repeated_write_changes_nothing_and_is_no_lost_claim(
+    transcripts: RowsAndFiles, family: LoggedFamily
+) -> None:
+    await family.begin("scout")
+    scout, epoch = family.id("scout"), family.run("scout").epoch
+    assert await transcripts.append(scout, epoch, 1, said("a", "b"))
+    assert await transcripts.append(scout, epoch, 1, said("a", "b"))
+    assert await transcripts.append(scout, epoch, 2, said("b", "c"))
+    assert await texts(transcripts, scout) == ["a", "b", "c"]
+
+
+async def test_nothing_is_written_outside_of_the_claim(
+    transcripts: RowsAndFiles, family: LoggedFamily
+) -> None:
+    async def refused(epoch: int) -> bool:
+        return not await transcripts.append(family.id("scout"), epoch, 1, said("late"))
+
+    await family.queue("scout")
+    assert await refused(family.run("scout").epoch)
+    await family.tell("scout", ask.claim())
+    lost = family.run("scout").epoch
+    assert await refused(lost), "it has not started yet"
+    await family.tell("scout", ask.claim(holder="server-2", lost_epoch=lost))
+    with pytest.raises(LostClaim):
+        await family.tell("scout", ask.start(lost))
+    await family.start("scout")
+    held = family.run("scout").epoch
+    assert await refused(lost)
+    assert await refused(held + 1)
+    assert await transcripts.append(family.id("scout"), held, 1, said("in time"))
+    await family.end("scout")
+    assert not await transcripts.append(family.id("scout"), held, 2, said("late"))
+    assert await texts(transcripts, family.id("scout")) == ["in time"]
+
+
+async def test_a_wish_to_stop_in_the_same_moment_is_no_lost_claim(
+    running: RunningLog, transcripts: RowsAndFiles, family: LoggedFamily
+) -> None:
+    await family.begin("scout")
+    async with held_commits(running.url) as commits:
+        stopping = asyncio.create_task(family.tell("scout", ask.stop()))
+        await commits.held()
+        writing = asyncio.create_task(
+            transcripts.append(family.id("scout"), family.run("scout").epoch, 1, said("a"))
+        )
+        await commits.blocks_a_row()
+        await commits.release()
+        await stopping
+        assert await writing
+    assert await texts(transcripts, family.id("scout")) == ["a"]
+
+
+async def test_an_end_in_the_same_moment_is_the_end(
+    running: RunningLog, transcripts: RowsAndFiles, family: LoggedFamily
+) -> None:
+    await family.begin("scout")
+    epoch = family.run("scout").epoch
+    async with held_commits(running.url) as commits:
+        ending = asyncio.create_task(family.end("scout"))
+        await commits.held()
+        writing = asyncio.create_task(transcripts.append(family.id("scout"), epoch, 1, said("a")))
+        await commits.blocks_a_row()
+        await commits.release()
+        await ending
+        assert not await writing
+    assert await texts(transcripts, family.id("scout")) == []
+
+
+ODD: dict[str, Mapping[str, object]] = {
+    "NUL": {"text": "a\0b"},
+    "half a surrogate pair": {"text": "a\ud800b\0", "name": "\udfff"},
+    "controls": {"text": "\x01\x1b[31m\u202e\u2028\x7f\r\n"},
+    "emoji": {"text": "👩‍👩‍👧 é"},
+    "escapes": {"text": "\\u0000 \\ud800 \\x00 '; DROP TABLE runs; --"},
+    "long": {"text": "x" * 1_000_000},
+    "numbers": {"inputTokens": 2**53, "outputTokens": -1, "cost": 0.1},
+    "a huge number": {"inputTokens": 2**70},
+    "not a number": {"cost": float("nan")},
+    "nested": {"input": {"a": [1, None, {"b": True}]}},
+    "foreign": {"path": Path("/x"), "raw": b"\xff"},
+    "nothing": {},
+}
+
+
+@pytest.mark.parametrize("name", ODD)
+async def test_odd_entries_are_kept_and_sealed(
+    running: RunningLog, transcripts: RowsAndFiles, family: LoggedFamily, name: str
+) -> None:
+    await family.begin("scout")
+    scout, epoch = family.id("scout"), family.run("scout").epoch
+    assert await transcripts.append(scout, epoch, 1, [TranscriptEntry("text", ODD[name])])
+    (entry,) = await transcripts.read(scout, after=0, limit=9)
+    assert set(entry.body) == set(ODD[name])
+    sealed = await transcripts.seal(scout, session_id=scout, agent_id="main", key=KEY)
+    assert sealed.count == 1
+    (line,) = Path(str(sealed.path)).read_bytes().splitlines()
+    assert orjson.loads(line).items() >= entry.body.items()
+    if name in ("NUL", "controls", "emoji", "escapes", "long", "numbers", "nested"):
+        assert entry.body == ODD[name]
+    if name == "half a surrogate pair":
+        assert entry.body == {"text": "a\ufffdb\0", "name": "\ufffd"}
+
+
+async def test_a_seal_is_the_hash_of_the_file(
+    running: RunningLog,
+    transcripts: RowsAndFiles,
+    family: LoggedFamily,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+) -> None:
+    monkeypatch.setattr(rows_and_files, "PAGE_ENTRIES", 3)
+    await family.begin("scout")
+    scout, session = family.id("scout"), family.session_id("scout")
+    await transcripts.append(
+        scout, family.run("scout").epoch, 1, said(*(f"line {number}" for number in range(10)))
+    )
+    sealed = await transcripts.seal(scout, session_id=session, agent_id="main", key=KEY)
+    path = tmp_path / "transcripts" / "main" / f"{session}.jsonl"
+    content = path.read_bytes()
+    assert sealed.path == str(path)
+    assert (sealed.count, sealed.bytes) == (10, len(content))
+    assert sealed.hmac == hmac.new(KEY, content, hashlib.sha256).hexdigest()
+    lines = [orjson.loads(line) for line in content.splitlines()]
+    assert [line["sequence"] for line in lines] == list(range(1, 11))
+    assert lines[0].keys() == {"sequence", "recordedAt", "kind", "role", "text"}
+    assert path.stat().st_mode & 0o777 == 0o600
+    assert path.parent.stat().st_mode & 0o777 == 0o700
+    assert await transcripts.seal(scout, session_id=session, agent_id="main", key=KEY) == sealed
+    assert [file.name for file in path.parent.iterdir()] == [path.name]
+
+
+async def test_a_child_that_said_nothing_has_an_empty_transcript(
+    transcripts: RowsAndFiles, family: LoggedFamily
+) -> None:
+    await family.begin("scout")
+    scout = family.id("scout")
+    sealed = await transcripts.seal(scout, session_id=scout, agent_id="main", key=KEY)
+    assert (sealed.count, sealed.bytes) == (0, 0)
+    assert Path(str(sealed.path)).read_bytes() == b""
+
+
+async def test_a_seal_that_fails_leaves_the_file_as_it_was(
+    running: RunningLog,
+    transcripts: RowsAndFiles,
+    family: LoggedFamily,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(rows_and_files, "PAGE_ENTRIES", 1)
+    await family.begin("scout")
+    scout, epoch = family.id("scout"), family.run("scout").epoch
+    await transcripts.append(scout, epoch, 1, said("a", "b"))
+    sealed = await transcripts.seal(scout, session_id=scout, agent_id="main", key=KEY)
+    path = Path(str(sealed.path))
+    before = path.read_bytes()
+    await running.ask("UPDATE transcript_entries SET body = '{' WHERE sequence = 2")
+    with pytest.raises(orjson.JSONDecodeError):
+        await transcripts.seal(scout, session_id=scout, agent_id="main", key=KEY)
+    assert path.read_bytes() == before
+    assert [file.name for file in path.parent.iterdir()] == [path.name]
+
+
+async def test_a_transcript_is_put_away_under_one_name(
+    transcripts: RowsAndFiles, family: LoggedFamily
+) -> None:
+    await family.begin("scout")
+    scout = family.id("scout")
+    sealed = await transcripts.seal(scout, session_id=scout, agent_id="main", key=KEY)
+    path = Path(str(sealed.path))
+    away = await transcripts.put_away(str(path), "2026-03-01T12-00-00.000Z")
+    assert away == f"{path}.deleted.2026-03-01T12-00-00.000Z"
+    assert await transcripts.put_away(str(path), "2026-03-01T13-00-00.000Z") == away
+    assert [file.name for file in path.parent.iterdir()] == [Path(away).name]
+    path.write_text("another one\n")
+    again = await transcripts.put_away(str(path), "2026-03-01T14-00-00.000Z")
+    assert Path(again).read_text() == "another one\n"
+    assert Path(away).exists()
+    assert not path.exists()
+
+
+async def test_a_number_is_given_to_one_entry_only(
+    running: RunningLog, transcripts: RowsAndFiles, family: LoggedFamily
+) -> None:
+    await family.begin("scout")
+    await transcripts.append(family.id("scout"), family.run("scout").epoch, 1, said("a"))
+    with pytest.raises(psycopg.IntegrityError):
+        await running.ask("INSERT INTO transcript_entries TABLE transcript_entries")

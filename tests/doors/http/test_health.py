@@ -1,0 +1,80 @@
+"""Alive, and ready: also while the database is away. A server of its own, on a database of ours."""
+
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import httpx2
+import pytest
+
+from infrastructure.outbound.embedded_postgres.server import EmbeddedPostgres
+from tests.support.http_problems import problem_of
+from tests.support.running_server import ROOT, RunningServer, configuration, scripted, wait_for
+
+pytestmark = pytest.mark.slow
+
+
+@contextmanager
+def database(home: Path) -> Iterator[str]:
+    """A PostgreSQL server for the time of the block; gives its URL."""
+    used = EmbeddedPostgres.start(home)
+    try:
+        yield used.conninfo
+    finally:
+        used.close()
+
+
+def migrated(url: str, data_dir: Path) -> None:
+    command = [sys.executable, "-m", "infrastructure.inbound.command_line.main", "migrate"]
+    arguments = ["--database-url", url, "--data-dir", str(data_dir)]
+    subprocess.run([*command, *arguments], cwd=ROOT, check=True, capture_output=True)
+
+
+def test_readiness_follows_the_database_and_health_does_not(
+    tmp_path_factory: pytest.TempPathFactory,
+) -> None:
+    folder = tmp_path_factory.mktemp("health")
+    folder.chmod(0o755)
+    home = folder / "postgres"
+    config = configuration(scripted())
+    with database(home) as url:
+        migrated(url, folder / "data")
+        server = RunningServer(folder / "data", config, arguments=("--database-url", url))
+        server.start()
+    try:
+        with httpx2.Client(base_url=server.url, timeout=15.0) as nobody:
+            away(nobody)
+            with database(home) as again:
+                assert again == url
+                back(nobody)
+                assert server.spawn().status_code == 201
+                assert server.stop() == 0
+    finally:
+        if server.process is not None and server.process.poll() is None:
+            server.kill()
+
+
+def away(nobody: httpx2.Client) -> None:
+    """The database has stopped."""
+    assert nobody.get("/healthz").json() == {"status": "ok"}
+    for _ in range(3):
+        began = time.monotonic()
+        answer = nobody.get("/readyz")
+        assert time.monotonic() - began < 5
+        problem = problem_of(answer, 503, "unavailable")
+        assert problem["retryable"] is True
+        assert int(answer.headers["retry-after"]) >= 1
+        assert "postgresql://" not in answer.text
+
+
+def back(nobody: httpx2.Client) -> None:
+    """The database is there again."""
+    answer = wait_for(
+        "readiness", lambda: (one := nobody.get("/readyz")).status_code == 200 and one
+    )
+    assert isinstance(answer, httpx2.Response)
+    assert set(answer.json()) == {"status", "head", "tail"}
+    assert answer.json()["status"] == "ready"

@@ -1,0 +1,260 @@
+"""A request that is sent twice is done once."""
+
+import json
+import uuid
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+
+import httpx2
+import pytest
+
+from tests.support.http_house import GHOST, House
+from tests.support.http_problems import problem_of
+from tests.support.http_wire import Authority, head
+from tests.support.running_server import wait_for
+
+pytestmark = pytest.mark.slow
+
+
+def a_key() -> str:
+    return f"key-{uuid.uuid4()}"
+
+
+@pytest.fixture
+def label(house: House) -> Iterator[str]:
+    """The label of a run whose script waits at its gate; the gate is open at the end."""
+    label = f"ponder-{uuid.uuid4().hex}"
+    yield label
+    house.gates.open(label)
+
+
+def replayed(answer: httpx2.Response) -> bool:
+    return answer.headers.get("idempotent-replayed") == "true"
+
+
+def test_a_repeat_gets_the_first_answer_again(house: House) -> None:
+    session, key = house.session(), a_key()
+    first = house.spawn(session, key=key)
+    second = house.spawn(session, key=key)
+    assert not replayed(first)
+    assert replayed(second)
+    assert second.status_code == first.status_code == 201
+    assert second.content == first.content
+    assert second.headers["location"] == first.headers["location"]
+    assert len(house.runs(session)) == 1
+    assert int(second.headers["spawnlog-position"]) >= int(first.headers["spawnlog-position"])
+
+
+def test_without_a_key_each_request_is_its_own(house: House) -> None:
+    session = house.session()
+    assert house.accepted(session)["runId"] != house.accepted(session)["runId"]
+
+
+def test_many_repeats_at_once_are_one_spawn(house: House) -> None:
+    session, key = house.session(), a_key()
+    with ThreadPoolExecutor(12) as pool:
+        answers = list(pool.map(lambda _: house.spawn(session, key=key), range(12)))
+    assert {answer.status_code for answer in answers} <= {201, 409}
+    accepted = [answer for answer in answers if answer.status_code == 201]
+    assert len({answer.content for answer in accepted}) == 1
+    assert sum(not replayed(answer) for answer in accepted) == 1
+    assert len(house.runs(session)) == 1
+
+
+def test_another_body_under_the_same_key_is_invalid(house: House) -> None:
+    session, key = house.session(), a_key()
+    house.spawn(session, key=key)
+    problem_of(house.spawn(session, "another", key=key), 422, "idempotency_key_reused")
+    assert len(house.runs(session)) == 1
+
+
+def test_a_refusal_is_given_again(house: House) -> None:
+    session, key = f"agent:narrow:{uuid.uuid4().hex}", a_key()
+    first = house.spawn(session, key=key, agentId="main")
+    second = house.spawn(session, key=key, agentId="main")
+    problem = problem_of(first, 403, "spawn_forbidden")
+    assert second.content == first.content
+    assert second.headers["content-type"] == first.headers["content-type"]
+    assert replayed(second)
+    assert problem["rule"]
+    assert [run["runId"] for run in house.runs(session)] == [problem["runId"]]
+
+
+def test_a_refusal_in_preparation_is_given_again_too(house: House) -> None:
+    session, key = house.session(), a_key()
+    label = f"ghost-{uuid.uuid4().hex}"
+    house.gates.open(label)
+    first = house.spawn(session, key=key, agentId=GHOST, label=label)
+    second = house.spawn(session, key=key, agentId=GHOST, label=label)
+    problem_of(first, 422, "spawn_error")
+    assert (second.content, replayed(second)) == (first.content, True)
+    assert len(house.runs(session)) == 1
+
+
+def test_what_was_invalid_is_not_given_again(house: House) -> None:
+    session, key = house.session(), a_key()
+    problem_of(house.spawn(session, "", key=key), 422, "invalid_request")
+    assert house.spawn(session, "now with a task", key=key).status_code == 201
+
+
+def test_a_key_counts_for_one_token_and_one_path(house: House) -> None:
+    session, key = house.session("spawner"), a_key()
+    first = house.spawn(session, key=key)
+    request = json.loads(first.request.content)
+    with house.with_token(house.secrets["spawner"]) as client:
+        other = client.post("/v1/spawns", json=request, headers={"Idempotency-Key": key})
+    assert other.status_code == 201
+    assert not replayed(other)
+    assert len(house.runs(session)) == 2
+    run_id = first.json()["runId"]
+    stopped = house.http.post(f"/v1/runs/{run_id}/stop", json={}, headers={"Idempotency-Key": key})
+    assert stopped.status_code == 200
+    assert not replayed(stopped)
+
+
+def test_a_request_under_way_is_not_begun_again(house: House, label: str) -> None:
+    session, key = house.session(), a_key()
+    asked = {"agentId": "pondering", "label": label}
+    with ThreadPoolExecutor(1) as pool:
+        first = pool.submit(house.spawn, session, key=key, **asked)
+        house.gates.wait(label)
+        answer = house.spawn(session, key=key, **asked)
+        problem = problem_of(answer, 409, "idempotency_in_flight")
+        assert problem["retryable"] is True
+        assert problem["retryAfterMs"] == 1000
+        assert answer.headers["retry-after"] == "1"
+        (run,) = house.runs(session)
+        assert problem["runId"] == run["runId"]
+        problem_of(house.spawn(session, "other", key=key), 422, "idempotency_key_reused")
+        house.gates.open(label)
+        assert first.result().status_code == 201
+    again = house.spawn(session, key=key, **asked)
+    assert (again.content, replayed(again)) == (first.result().content, True)
+
+
+def leave_in_the_middle(house: House, key: str, **fields: object) -> bytes:
+    """Send a spawn, wait until its script runs, and close the connection. Gives the body."""
+    body = {"task": "hello", **fields}
+    content = json.dumps(body).encode()
+    headers = {
+        "Host": "127.0.0.1",
+        "Authorization": f"Bearer {house.server.token}",
+        "Content-Type": "application/json",
+        "Content-Length": str(len(content)),
+        "Idempotency-Key": key,
+    }
+    with Authority.of(house.server.url).connect() as connection:
+        connection.sendall(head("POST", "/v1/spawns", headers) + content)
+        house.gates.wait(str(fields["label"]))
+    return content
+
+
+def test_a_spawn_whose_caller_left_is_complete_under_its_key(house: House, label: str) -> None:
+    session, key = house.session(), a_key()
+    requester = {"sessionKey": session}
+    sent = leave_in_the_middle(house, key, requester=requester, agentId="pondering", label=label)
+    problem_of(house.post(sent, Idempotency_Key=key), 409, "idempotency_in_flight")
+    house.gates.open(label)
+    (run,) = house.runs(session)
+    assert house.server.run(run["runId"], "announced")["outcome"] == "success"
+    answer = house.post(sent, Idempotency_Key=key)
+    assert answer.status_code == 201
+    assert replayed(answer)
+    assert answer.json()["runId"] == run["runId"]
+    assert len(house.server.inbox(session)) == 1
+
+
+def test_a_refusal_whose_caller_left_is_told_in_the_inbox(house: House) -> None:
+    session, key, label = house.session(), a_key(), f"ghost-{uuid.uuid4().hex}"
+    requester = {"sessionKey": session}
+    sent = leave_in_the_middle(house, key, requester=requester, agentId=GHOST, label=label)
+    house.gates.open(label)
+    (told,) = wait_for("the refusal to be told", lambda: house.server.inbox(session))
+    (run,) = house.runs(session)
+    assert run["stage"] == "refused"
+    assert told["runId"] == run["runId"]
+    assert told["status"] == "error"
+    assert "refused" in told["text"]
+    answer = house.post(sent, Idempotency_Key=key)
+    problem = problem_of(answer, 422, "spawn_error")
+    assert replayed(answer)
+    assert problem["runId"] == run["runId"]
+    assert len(house.server.inbox(session)) == 1
+
+
+def test_a_refusal_whose_caller_waited_is_told_to_it_alone(house: House) -> None:
+    session, label = house.session(), f"ghost-{uuid.uuid4().hex}"
+    house.gates.open(label)
+    problem_of(house.spawn(session, agentId=GHOST, label=label), 422, "spawn_error")
+    assert house.server.inbox(session) == []
+
+
+def test_a_spawn_stopped_while_it_is_prepared_is_told_so_and_again(
+    house: House, label: str
+) -> None:
+    session, key = house.session(), a_key()
+    asked = {"agentId": "pondering", "label": label}
+    with ThreadPoolExecutor(1) as pool:
+        first = pool.submit(house.spawn, session, key=key, **asked)
+        house.gates.wait(label)
+        (run,) = house.runs(session)
+        assert house.http.post(f"/v1/runs/{run['runId']}/stop").status_code == 200
+        problem = problem_of(first.result(10), 422, "spawn_error")
+    assert problem["rule"] == "stopped"
+    again = house.spawn(session, key=key, **asked)
+    assert (again.content, replayed(again)) == (first.result().content, True)
+
+
+def test_a_stop_is_done_once(house: House) -> None:
+    run = house.accepted(house.session(), agentId="slow")
+    path, headers = f"/v1/runs/{run['runId']}/stop", {"Idempotency-Key": a_key()}
+    first = house.http.post(path, json={"reason": "enough"}, headers=headers)
+    house.server.run(run["runId"], "ended")
+    second = house.http.post(path, json={"reason": "enough"}, headers=headers)
+    assert first.json() == {"runId": run["runId"], "wasOver": False}
+    assert (second.content, replayed(second)) == (first.content, True)
+    other = house.http.post(path, json={"reason": "too much"}, headers=headers)
+    problem_of(other, 422, "idempotency_key_reused")
+    late = house.http.post(path, json={"reason": "enough"})
+    assert late.json() == {"runId": run["runId"], "wasOver": True}
+    assert house.server.events(run["runId"]).count("StopRequested") == 1
+
+
+def test_an_acknowledgement_is_done_once(house: House) -> None:
+    run = house.ended(house.session())
+    path = f"/v1/sessions/{run['requesterSessionKey']}/announcements/{run['runId']}/ack"
+    headers = {"Idempotency-Key": a_key()}
+    first = house.http.post(path, json={}, headers=headers)
+    second = house.http.post(path, json={}, headers=headers)
+    assert first.status_code == 200
+    assert (second.content, replayed(second)) == (first.content, True)
+    problem_of(house.http.post(path, headers=headers), 422, "idempotency_key_reused")
+    assert house.http.post(path).status_code == 200
+    assert house.server.events(run["runId"]).count("AnnouncementAcknowledged") == 1
+
+
+def test_a_key_of_every_allowed_length_and_sign_is_kept_apart(house: House) -> None:
+    session = house.session()
+    keys = ["x" * 255, "x" * 254, "é", "É", "'; drop table idempotency; --"]
+    for key in keys:
+        body = json.dumps({"requester": {"sessionKey": session}, "task": "x"}).encode()
+        headers = {
+            b"Content-Type": b"application/json",
+            b"Idempotency-Key": key.encode("latin-1"),
+        }
+        first = house.http.post("/v1/spawns", content=body, headers=headers)
+        again = house.http.post("/v1/spawns", content=body, headers=headers)
+        assert first.status_code in (201, 403), first.text
+        assert again.content == first.content
+        house.server.run(first.json()["runId"], "ended")
+    assert len(house.runs(session)) >= len(keys) - 1
+
+
+def test_a_spawn_that_hangs_in_its_script_holds_up_no_other(house: House, label: str) -> None:
+    with ThreadPoolExecutor(1) as pool:
+        hanging = pool.submit(house.spawn, house.session(), agentId="pondering", label=label)
+        house.gates.wait(label)
+        assert house.ended(house.session())["outcome"] == "success"
+        assert not hanging.done()
+        house.gates.open(label)
+        assert hanging.result().status_code == 201

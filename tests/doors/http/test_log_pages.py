@@ -1,0 +1,165 @@
+"""The log as pages."""
+
+import hashlib
+from typing import Any
+
+import pytest
+
+from tests.support.http_house import House
+from tests.support.http_problems import problem_of
+
+pytestmark = pytest.mark.slow
+
+ENVELOPE = """position stream version type typeVersion recordedAt occurredAt eventId commandId
+    actor causation correlation runId traceparent configRevision writerVersion appendLast chainHash
+    payload"""
+
+
+def whole(house: House, **query: Any) -> list[dict[str, Any]]:
+    """Every event of a question, through all pages."""
+    items: list[dict[str, Any]] = []
+    after = int(query.pop("after", 0))
+    while True:
+        answer = house.http.get("/v1/events", params={"after": after, **query})
+        assert answer.status_code == 200, answer.text
+        page = answer.json()
+        assert page["head"] == int(answer.headers["spawnlog-position"])
+        assert len(page["items"]) <= int(query.get("limit", 50))
+        items += page["items"]
+        assert page["nextAfter"] >= after
+        after = page["nextAfter"]
+        if after >= page["head"]:
+            return items
+
+
+@pytest.fixture(scope="module")
+def run(house: House) -> dict[str, Any]:
+    return house.ended(house.session("pages"))
+
+
+def test_positions_have_no_gaps_and_pages_no_seams(house: House, run: dict[str, Any]) -> None:
+    positions = [item["position"] for item in whole(house, limit=7)]
+    assert positions == list(range(1, len(positions) + 1))
+    assert [item["position"] for item in whole(house, limit=500)][: len(positions)] == positions
+
+
+def test_an_event_has_its_whole_envelope(house: House, run: dict[str, Any]) -> None:
+    for item in whole(house, runId=run["runId"]):
+        assert set(item) == set(ENVELOPE.split())
+        assert set(item["actor"]) == {"kind", "token", "session"}
+        assert len(item["chainHash"]) == 64
+        assert item["appendLast"] >= item["position"]
+    asked = next(
+        item for item in whole(house, runId=run["runId"]) if item["type"] == "SpawnRequested"
+    )
+    assert asked["actor"] == {"kind": "token", "token": "admin", "session": None}
+
+
+def test_a_page_begins_behind_after(house: House, run: dict[str, Any]) -> None:
+    head = house.head()
+    page = house.http.get("/v1/events", params={"after": 3, "limit": 2}).json()
+    assert [item["position"] for item in page["items"]] == [4, 5]
+    assert page["nextAfter"] == 5
+    page = house.http.get("/v1/events", params={"after": head}).json()
+    assert page["items"] == []
+    assert page["nextAfter"] >= head
+    beyond = house.http.get("/v1/events", params={"after": head + 1_000_000}).json()
+    assert beyond["items"] == []
+
+
+def test_events_are_narrowed_by_type_run_and_tree(house: House, run: dict[str, Any]) -> None:
+    run_id, session = run["runId"], run["requesterSessionKey"]
+    of_run = whole(house, runId=run_id)
+    assert {item["runId"] for item in of_run} == {run_id}
+    assert len(of_run) >= 9
+    of_types = whole(house, runId=run_id, types="RunStarted,RunEnded")
+    assert [item["type"] for item in of_types] == ["RunStarted", "RunEnded"]
+    assert whole(house, runId=run_id, types=" RunStarted , ") == of_types[:1]
+    of_tree = whole(house, tree=session, limit=3)
+    assert {item["correlation"] for item in of_tree} == {session}
+    assert {item["position"] for item in of_run} <= {item["position"] for item in of_tree}
+    assert whole(house, tree=session.upper()) == of_tree
+    assert whole(house, tree=house.session()) == []
+    assert all(item["type"] == "RunEnded" for item in whole(house, types="RunEnded"))
+
+
+def test_the_events_of_a_run_are_those_of_its_stream(house: House, run: dict[str, Any]) -> None:
+    path = f"/v1/runs/{run['runId']}/events"
+    items = house.http.get(path).json()["items"]
+    assert [item["version"] for item in items] == list(range(1, run["version"] + 1))
+    assert {item["stream"] for item in items} == {f"run:{run['runId']}"}
+    paged: list[Any] = []
+    after: int | None = 0
+    while after is not None:
+        page = house.http.get(path, params={"limit": 2, "after": after}).json()
+        paged += page["items"]
+        after = page["nextAfter"]
+    assert paged == items
+
+
+def test_texts_are_not_in_events(house: House) -> None:
+    task = "a task that nobody else has"
+    run = house.ended(house.session(), agentId="talker", task=task, contextPreamble="a preamble")
+    answer = house.http.get("/v1/events", params={"runId": run["runId"], "limit": 500})
+    assert task not in answer.text
+    assert "a preamble" not in answer.text
+    asked = answer.json()["items"]
+    payload = next(item["payload"] for item in asked if item["type"] == "SpawnRequested")
+    assert payload["task"]["bytes"] == len(task)
+
+
+def test_an_unknown_run_has_no_events(house: House) -> None:
+    unknown = "12345678-1234-4234-8234-123456781234"
+    answer = house.http.get("/v1/events", params={"runId": unknown})
+    problem_of(answer, 404, "not_found")
+    problem_of(house.http.get(f"/v1/runs/{unknown}/events"), 404, "not_found")
+    problem_of(house.http.get("/v1/events", params={"runId": "x"}), 404, "not_found")
+
+
+def test_the_trace_of_a_request_is_kept_when_it_is_one(house: House) -> None:
+    trace = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
+    for sent, kept in ((trace, trace), ("00-xyz", None), (trace.upper(), trace)):
+        answer = house.http.post(
+            "/v1/spawns",
+            json={"requester": {"sessionKey": house.session()}, "task": "x"},
+            headers={"traceparent": sent},
+        )
+        events = whole(house, runId=answer.json()["runId"], types="SpawnRequested")
+        assert [event["traceparent"] for event in events] == [kept]
+
+
+def test_a_transcript_is_read_on_by_its_sequence(house: House) -> None:
+    run = house.ended(house.session(), agentId="talker")
+    path = f"/v1/runs/{run['runId']}/transcript"
+    spoken = house.http.get(path).json()["items"]
+    every = house.http.get(path, params={"tools": "true"}).json()["items"]
+    assert {"tool", "usage"} <= {item["kind"] for item in every}
+    assert not {"tool", "usage"} & {item["kind"] for item in spoken}
+    assert [item for item in every if item in spoken] == spoken
+    paged: list[Any] = []
+    after: int | None = 0
+    while after is not None:
+        params: dict[str, Any] = {"limit": 1, "after": after, "tools": "true"}
+        page = house.http.get(path, params=params).json()
+        paged += page["items"]
+        after = page["nextAfter"]
+    assert paged == every
+
+
+def test_a_prompt_is_told_part_by_part(house: House) -> None:
+    run = house.ended(house.session(), task="täsk", contextPreamble="préamble")
+    prompt = house.http.get(f"/v1/runs/{run['runId']}/prompt").json()
+    for of in ("systemPrompt", "message"):
+        data = prompt[of].encode()
+        parts = [part for part in prompt["parts"] if part["of"] == of]
+        assert b"".join(data[part["start"] : part["end"]] for part in parts) == data
+        for part in parts:
+            digest = hashlib.sha256(data[part["start"] : part["end"]]).hexdigest()
+            assert part["sha256"] == digest
+    assert "täsk" in prompt["message"]
+
+
+def test_there_is_no_prompt_before_the_start(house: House) -> None:
+    refused = house.spawn("agent:narrow:prompts", agentId="main").json()
+    answer = house.http.get(f"/v1/runs/{refused['runId']}/prompt")
+    problem_of(answer, 409, "not_started")

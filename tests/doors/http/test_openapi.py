@@ -1,0 +1,221 @@
+"""The description that the server gives of itself."""
+
+from typing import Any
+
+import pytest
+
+from infrastructure.inbound.http.problems import TITLES
+from tests.support.http_house import House
+
+pytestmark = pytest.mark.slow
+
+SERVED = {
+    "spawn": ("post", "/v1/spawns"),
+    "listRuns": ("get", "/v1/runs"),
+    "getRun": ("get", "/v1/runs/{runId}"),
+    "listRunEvents": ("get", "/v1/runs/{runId}/events"),
+    "getRunPrompt": ("get", "/v1/runs/{runId}/prompt"),
+    "getRunTranscript": ("get", "/v1/runs/{runId}/transcript"),
+    "stopRun": ("post", "/v1/runs/{runId}/stop"),
+    "getSession": ("get", "/v1/sessions/{key}"),
+    "listAnnouncements": ("get", "/v1/sessions/{key}/announcements"),
+    "acknowledgeAnnouncement": ("post", "/v1/sessions/{key}/announcements/{id}/ack"),
+    "listAgents": ("get", "/v1/agents"),
+    "listLanes": ("get", "/v1/lanes"),
+    "listEvents": ("get", "/v1/events"),
+    "getHealth": ("get", "/healthz"),
+    "getReadiness": ("get", "/readyz"),
+}
+OPEN = {"getHealth", "getReadiness"}
+BODIES = {"spawn", "stopRun", "acknowledgeAnnouncement"}
+
+
+@pytest.fixture(scope="module")
+def document(house: House) -> dict[str, Any]:
+    answer = house.http.get("/openapi.json")
+    assert answer.status_code == 200
+    return dict(answer.json())
+
+
+@pytest.fixture(scope="module")
+def operations(document: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    return {
+        operation["operationId"]: operation
+        for path in document["paths"].values()
+        for operation in path.values()
+    }
+
+
+def codes_of(operation: dict[str, Any]) -> set[str]:
+    """The problems that an operation is described with."""
+    return {
+        code
+        for response in operation["responses"].values()
+        for code in response["content"].get("application/problem+json", {}).get("examples", {})
+    }
+
+
+def test_it_is_openapi_of_today(document: dict[str, Any]) -> None:
+    assert document["openapi"].startswith("3.1")
+    assert document["info"]["title"] == "spawnlog"
+
+
+def test_every_endpoint_that_is_served_is_described(document: dict[str, Any]) -> None:
+    described = {
+        operation["operationId"]: (method, path)
+        for path, operations in document["paths"].items()
+        for method, operation in operations.items()
+    }
+    assert described == SERVED
+
+
+def test_every_operation_is_described_in_words(operations: dict[str, dict[str, Any]]) -> None:
+    for name, operation in operations.items():
+        assert operation["summary"].strip(), name
+        assert operation["description"].strip(), name
+        for parameter in operation.get("parameters", ()):
+            assert parameter.get("description", "").strip(), f"{name}: {parameter['name']}"
+
+
+def test_every_operation_has_an_example_of_success(operations: dict[str, dict[str, Any]]) -> None:
+    for name, operation in operations.items():
+        success = [one for status, one in operation["responses"].items() if status < "300"]
+        assert len(success) == 1, name
+        assert success[0]["content"]["application/json"]["example"], name
+
+
+def test_every_problem_has_an_example_that_is_one(operations: dict[str, dict[str, Any]]) -> None:
+    for name, operation in operations.items():
+        for status, response in operation["responses"].items():
+            if status < "400":
+                continue
+            assert list(response["content"]) == ["application/problem+json"], (name, status)
+            content = response["content"]["application/problem+json"]
+            assert content["schema"] == {"$ref": "#/components/schemas/Problem"}
+            for code, example in content["examples"].items():
+                value = example["value"]
+                assert (value["code"], str(value["status"])) == (code, status)
+                assert TITLES[code] == (value["status"], value["title"])
+                assert value["detail"].strip()
+                assert value["instance"].startswith("/")
+
+
+def test_every_operation_tells_the_problems_it_may_answer_with(
+    operations: dict[str, dict[str, Any]],
+) -> None:
+    for name, operation in operations.items():
+        expected = {"foreign_host", "foreign_origin", "unavailable", "internal"}
+        expected |= {"target_too_long", "headers_too_large"}
+        if name not in OPEN:
+            expected |= {"unauthorized", "not_permitted", "invalid_request"}
+        if name in BODIES:
+            expected |= {"malformed_json", "not_json", "too_large"}
+            expected |= {"idempotency_in_flight", "idempotency_key_reused"}
+        assert expected <= codes_of(operation), (name, expected - codes_of(operation))
+    assert {"spawn_forbidden", "spawn_error", "session_closed", "not_served_yet"} <= codes_of(
+        operations["spawn"]
+    )
+    assert "foreign_cursor" in codes_of(operations["listRuns"])
+    assert "not_started" in codes_of(operations["getRunPrompt"])
+    assert "no_announcement" in codes_of(operations["acknowledgeAnnouncement"])
+
+
+def test_health_needs_no_token_and_all_else_does(
+    document: dict[str, Any], operations: dict[str, dict[str, Any]]
+) -> None:
+    assert document["security"] == [{"bearer": []}]
+    for name, operation in operations.items():
+        assert operation.get("security") == ([] if name in OPEN else None), name
+
+
+def test_every_reference_leads_somewhere(document: dict[str, Any]) -> None:
+    def references(value: Any) -> set[str]:
+        if isinstance(value, dict):
+            own = {value["$ref"]} if isinstance(value.get("$ref"), str) else set()
+            return own.union(*map(references, value.values()))
+        return set[str]().union(*map(references, value)) if isinstance(value, list) else set()
+
+    for reference in references(document):
+        place: Any = document
+        for name in reference.removeprefix("#/").split("/"):
+            assert name in place, reference
+            place = place[name]
+
+
+def test_the_schema_of_problems_names_every_member(document: dict[str, Any]) -> None:
+    problem = document["components"]["schemas"]["Problem"]
+    named = set(problem["properties"])
+    assert {"rule", "limit", "current", "runId", "childSessionKey", "retryAfterMs"} <= named
+    assert problem["properties"]["code"]["enum"] == sorted(TITLES)
+
+
+def test_bodies_are_described_by_their_fields(
+    document: dict[str, Any], operations: dict[str, dict[str, Any]]
+) -> None:
+    schemas = document["components"]["schemas"]
+    body = schemas["SpawnBody"]
+    assert body["required"] == ["requester", "task"]
+    assert {"requester", "task", "agentId", "cleanup", "runTimeoutSeconds"} <= set(
+        body["properties"]
+    )
+    assert schemas["RequesterBody"]["required"] == ["sessionKey"]
+    for name in BODIES:
+        content = operations[name]["requestBody"]["content"]["application/json"]
+        assert content["schema"]["$ref"].startswith("#/components/schemas/"), name
+
+
+def test_the_example_of_a_spawn_is_taken(
+    house: House, operations: dict[str, dict[str, Any]]
+) -> None:
+    content = operations["spawn"]["requestBody"]["content"]["application/json"]
+    answer = house.http.post("/v1/spawns", json={**content["example"], "agentId": "main"})
+    assert answer.status_code == 201
+
+
+def test_examples_have_no_member_that_answers_have_not(
+    house: House, operations: dict[str, dict[str, Any]]
+) -> None:
+    run = house.ended(house.session(), agentId="talker")
+    session, run_id = run["requesterSessionKey"], run["runId"]
+    with house.held(house.session()):
+        answers = {
+            "listRuns": house.http.get("/v1/runs"),
+            "getRun": house.http.get(f"/v1/runs/{run_id}"),
+            "listRunEvents": house.http.get(f"/v1/runs/{run_id}/events"),
+            "getRunPrompt": house.http.get(f"/v1/runs/{run_id}/prompt"),
+            "getRunTranscript": house.http.get(f"/v1/runs/{run_id}/transcript"),
+            "getSession": house.http.get(f"/v1/sessions/{session}"),
+            "listAnnouncements": house.http.get(f"/v1/sessions/{session}/announcements"),
+            "acknowledgeAnnouncement": house.http.post(
+                f"/v1/sessions/{session}/announcements/{run_id}/ack"
+            ),
+            "stopRun": house.http.post(f"/v1/runs/{run_id}/stop"),
+            "listAgents": house.http.get("/v1/agents"),
+            "listLanes": house.http.get("/v1/lanes"),
+            "listEvents": house.http.get("/v1/events"),
+            "getHealth": house.http.get("/healthz"),
+            "getReadiness": house.http.get("/readyz"),
+            "spawn": house.spawn(house.session()),
+        }
+    assert set(answers) == set(SERVED)
+    for name, answer in answers.items():
+        assert answer.is_success, (name, answer.text)
+        (success,) = [
+            one for status, one in operations[name]["responses"].items() if status < "300"
+        ]
+        example = success["content"]["application/json"]["example"]
+        assert not same_members(example, answer.json()), name
+
+
+def same_members(example: Any, real: Any, path: str = "") -> list[str]:
+    """Where the members of an example and of a real answer differ."""
+    if isinstance(example, dict) and isinstance(real, dict):
+        if "payload" in path or path.endswith("/actor"):
+            return []
+        wrong = [f"{path}/{name}" for name in set(example) ^ set(real)]
+        for name in set(example) & set(real):
+            wrong += same_members(example[name], real[name], f"{path}/{name}")
+        return wrong
+    if isinstance(example, list) and isinstance(real, list) and example and real:
+        return same_members(example[0], real[0], f"{path}/0")
+    return []

@@ -1,0 +1,242 @@
+"""The registry as pages of one snapshot, narrowed by what is asked."""
+
+import base64
+import json
+import uuid
+from typing import Any
+
+import pytest
+
+from tests.support.http_house import GHOST, House
+from tests.support.http_problems import problem_of
+
+pytestmark = pytest.mark.slow
+
+SUMMARY_ONLY = {"taskPreview", "taskBytes"}
+NOT_IN_SUMMARIES = {"task", "resultText", "requesterOrigin"}
+
+
+def listed(house: House, **query: Any) -> list[str]:
+    """The ids of a list, through all its pages."""
+    ids: list[str] = []
+    while True:
+        answer = house.http.get("/v1/runs", params=query)
+        assert answer.status_code == 200, answer.text
+        page = answer.json()
+        ids += [run["runId"] for run in page["items"]]
+        if page["nextCursor"] is None:
+            return ids
+        query["cursor"] = page["nextCursor"]
+
+
+@pytest.fixture(scope="module")
+def family(house: House) -> dict[str, Any]:
+    """Runs of one requester: five that are done, one that failed, one that was refused."""
+    session = house.session("family")
+    done = [house.ended(session, label=f"done-{number}")["runId"] for number in range(5)]
+    failed = house.ended(session, agentId="failing", label="failed")["runId"]
+    refused = house.spawn(session, agentId=GHOST).json()["runId"]
+    return {"session": session, "done": done, "failed": failed, "refused": refused}
+
+
+def test_a_list_is_newest_first_or_oldest_first(house: House, family: dict[str, Any]) -> None:
+    expected = [*family["done"], family["failed"], family["refused"]]
+    session = family["session"]
+    assert listed(house, requester=session) == expected[::-1]
+    assert listed(house, requester=session, order="asc") == expected
+    assert listed(house, requester=session, order="desc") == expected[::-1]
+
+
+@pytest.mark.parametrize("order", ["asc", "desc"])
+@pytest.mark.parametrize("limit", [1, 2, 3, 7, 8])
+def test_pages_of_every_size_hold_the_same_runs(
+    house: House, family: dict[str, Any], limit: int, order: str
+) -> None:
+    whole = listed(house, requester=family["session"], order=order)
+    assert listed(house, requester=family["session"], order=order, limit=limit) == whole
+
+
+def test_the_last_page_has_no_cursor(house: House, family: dict[str, Any]) -> None:
+    for limit, more in ((6, True), (7, False), (8, False)):
+        params = {"requester": family["session"], "limit": limit}
+        page = house.http.get("/v1/runs", params=params).json()
+        assert (page["nextCursor"] is not None) is more
+
+
+@pytest.mark.parametrize("order", ["asc", "desc"])
+def test_the_pages_of_one_list_are_one_snapshot(house: House, order: str) -> None:
+    session = house.session()
+    old = [house.accepted(session, agentId="slow")["runId"] for _ in range(4)]
+    params: dict[str, Any] = {"requester": session, "limit": 1, "order": order}
+    page = house.http.get("/v1/runs", params=params)
+    position = page.headers["spawnlog-position"]
+    seen = page.json()["items"]
+    while cursor := page.json()["nextCursor"]:
+        other = house.accepted(session)["runId"]
+        house.http.post(f"/v1/runs/{old[len(seen) - 1]}/stop")
+        house.server.run(old[len(seen) - 1], "announced")
+        house.server.run(other, "ended")
+        page = house.http.get("/v1/runs", params={**params, "cursor": cursor})
+        assert page.headers["spawnlog-position"] == position
+        seen += page.json()["items"]
+    assert [run["runId"] for run in seen] == (old if order == "asc" else old[::-1])
+    assert {run["outcome"] for run in seen} == {None}
+    assert len(house.runs(session)) == 7
+    for run_id in old:
+        house.http.post(f"/v1/runs/{run_id}/stop")
+
+
+def test_items_are_summaries(house: House) -> None:
+    session = house.session()
+    run = house.ended(session, task="word " * 1000, label="long")
+    (item,) = house.runs(session)
+    assert set(item) - SUMMARY_ONLY == set(run) - NOT_IN_SUMMARIES
+    assert item["taskPreview"] == run["task"][:200]
+    assert item["taskBytes"] == 5000
+    assert all(item[name] == run[name] for name in set(item) - SUMMARY_ONLY)
+
+
+def test_a_run_has_every_member_of_the_contract(house: House, family: dict[str, Any]) -> None:
+    run = house.server.run(family["done"][0])
+    names = """runId stage status outcome agentId requestedAgentId requesterSessionKey
+        requesterOrigin childSessionKey sessionId controllerSessionKey continues respawnedFrom
+        batchId label task depth role modelProvider model thinking runTimeoutSeconds mode cleanup
+        contextMode workspaceDir sandboxed tools attachments warnings lane createdAt startedAt
+        endedAt announcedAt archivedAt archiveAt runtimeMs resultText error usage estimatedCostUsd
+        transcriptPath announcement dependsOn configRevision version"""
+    assert set(names.split()) <= set(run)
+    assert set(run["tools"]) == {"allow", "deny"}
+    assert {"state", "attempts", "lastError"} <= set(run["announcement"])
+    talker = house.ended(house.session(), agentId="talker")
+    assert talker["usage"] == {"inputTokens": 7, "outputTokens": 3, "totalTokens": 10}
+
+
+def test_a_requester_is_found_by_every_spelling_of_its_key(
+    house: House, family: dict[str, Any]
+) -> None:
+    key = str(family["session"])
+    expected = listed(house, requester=key)
+    rest = key.removeprefix("agent:main:")
+    for spelling in (
+        key.upper(),
+        f"  {key} ",
+        key.replace(":", "::"),
+        rest,
+        f"Agent : Main : {rest}",
+    ):
+        assert listed(house, requester=spelling) == expected
+    assert listed(house, requester=f"agent:narrow:{rest}") == []
+
+
+def test_a_tree_is_found_by_its_root(house: House) -> None:
+    session = house.session("root")
+    with house.held(session) as parent:
+        with house.with_token(parent.token) as client:
+            asked = {"requester": {"sessionKey": parent.child}, "task": "x", "agentId": "main"}
+            below = client.post("/v1/spawns", json=asked).json()["runId"]
+            house.server.run(below, "ended")
+        assert listed(house, tree=session) == [below, parent.run_id]
+        assert listed(house, tree=session.upper()) == [below, parent.run_id]
+        assert listed(house, requester=session) == [parent.run_id]
+        assert listed(house, requester=parent.child) == [below]
+        assert listed(house, tree=parent.child) == []
+
+
+def test_a_list_is_narrowed_by_each_filter(house: House, family: dict[str, Any]) -> None:
+    own = {"requester": family["session"]}
+    done, failed, refused = family["done"], family["failed"], family["refused"]
+    for query, expected in (
+        ({"label": "done-3"}, [done[3]]),
+        ({"label": "done"}, []),
+        ({"agentId": "failing"}, [failed]),
+        ({"agentId": "main"}, done[::-1]),
+        ({"stage": "refused"}, [refused]),
+        ({"stage": "announced"}, [failed, *done[::-1]]),
+        ({"stage": "queued"}, []),
+        ({"status": "done"}, done[::-1]),
+        ({"status": "failed"}, [failed]),
+        ({"status": "refused"}, [refused]),
+        ({"status": "running"}, []),
+        ({"status": "waiting"}, []),
+        ({"outcome": "error"}, [failed]),
+        ({"outcome": "success"}, done[::-1]),
+        ({"status": "done", "outcome": "error"}, []),
+        ({"status": "done", "stage": "refused"}, []),
+        ({"status": "failed", "outcome": "error", "stage": "announced"}, [failed]),
+    ):
+        assert listed(house, **own, **query) == expected, query
+
+
+@pytest.mark.parametrize(
+    "status", ["preparing", "queued", "running", "timeout", "stopped", "unknown"]
+)
+def test_every_status_can_be_asked_for(house: House, status: str) -> None:
+    house.http.get("/v1/runs", params={"status": status}).raise_for_status()
+
+
+def test_the_status_of_what_runs_is_running(house: House) -> None:
+    session = house.session()
+    with house.held(session) as run:
+        assert listed(house, requester=session, status="running") == [run.run_id]
+        house.http.post(f"/v1/runs/{run.run_id}/stop")
+        house.server.run(run.run_id, "ended")
+    assert listed(house, requester=session, status="stopped") == [run.run_id]
+    assert listed(house, requester=session, status="running") == []
+
+
+def test_since_is_inclusive_and_until_is_not(house: House, family: dict[str, Any]) -> None:
+    own = {"requester": family["session"]}
+    third = house.server.run(family["done"][2])["createdAt"]
+    assert listed(house, **own, since=third)[-1] == family["done"][2]
+    assert listed(house, **own, until=third) == family["done"][:2][::-1]
+    assert listed(house, **own, since=third, until=third) == []
+
+
+def test_a_cursor_belongs_to_its_question(house: House, family: dict[str, Any]) -> None:
+    own = {"requester": family["session"], "limit": 1}
+    cursor = house.http.get("/v1/runs", params=own).json()["nextCursor"]
+    for other in ({"order": "asc"}, {"label": "x"}, {"requester": "main"}, {"status": "done"}):
+        answer = house.http.get("/v1/runs", params={**own, **other, "cursor": cursor})
+        problem_of(answer, 422, "invalid_request")
+    answer = house.http.get("/v1/runs", params={**own, "limit": 5, "cursor": cursor})
+    assert len(answer.json()["items"]) == 5
+
+
+def parts_of(cursor: str) -> list[Any]:
+    return list(json.loads(base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4))))
+
+
+def cursor_of(parts: Any) -> str:
+    return base64.urlsafe_b64encode(json.dumps(parts).encode()).decode().rstrip("=")
+
+
+def test_a_cursor_of_another_log_is_gone(house: House, family: dict[str, Any]) -> None:
+    own = {"requester": family["session"], "limit": 1}
+    parts = parts_of(house.http.get("/v1/runs", params=own).json()["nextCursor"])
+    parts[0] = str(uuid.uuid4())
+    answer = house.http.get("/v1/runs", params={**own, "cursor": cursor_of(parts)})
+    problem_of(answer, 410, "foreign_cursor")
+
+
+@pytest.mark.parametrize("cursor", ["x", "é", "%", "e30", "W10", "bnVsbA", "AAAA", "", "x" * 5000])
+def test_a_text_that_is_no_cursor_is_invalid(house: House, cursor: str) -> None:
+    problem_of(house.http.get("/v1/runs", params={"cursor": cursor}), 422, "invalid_request")
+
+
+@pytest.mark.parametrize(
+    ("place", "value"),
+    [(2, 10**30), (2, 1e300), (2, -5), (2, "1"), (2, None), (3, -2), (3, 10**18), (3, [1]), (0, 7)],
+)
+def test_a_cursor_that_was_changed_is_invalid(
+    house: House, family: dict[str, Any], place: int, value: object
+) -> None:
+    own = {"requester": family["session"], "limit": 1}
+    parts = parts_of(house.http.get("/v1/runs", params=own).json()["nextCursor"])
+    parts[place] = value
+    answer = house.http.get("/v1/runs", params={**own, "cursor": cursor_of(parts)})
+    problem_of(answer, 422, "invalid_request")
+
+
+def test_a_limit_of_five_hundred_is_the_most(house: House) -> None:
+    house.http.get("/v1/runs", params={"limit": 500}).raise_for_status()
+    problem_of(house.http.get("/v1/runs", params={"limit": 501}), 422, "invalid_request")

@@ -1,0 +1,220 @@
+"""Sessions by every name they have, and what their inboxes hold."""
+
+import time
+import uuid
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+from urllib.parse import quote
+
+import pytest
+
+from tests.support.http_house import House
+from tests.support.http_problems import problem_of
+
+pytestmark = pytest.mark.slow
+
+UNKNOWN = "12345678-1234-4234-8234-123456781234"
+
+
+def session_of(house: House, name: str) -> dict[str, Any]:
+    answer = house.http.get(f"/v1/sessions/{quote(name, safe='')}")
+    assert answer.status_code == 200, answer.text
+    return dict(answer.json())
+
+
+def inbox_of(house: House, name: str, **query: Any) -> dict[str, Any]:
+    path = f"/v1/sessions/{quote(name, safe='')}/announcements"
+    answer = house.http.get(path, params=query)
+    assert answer.status_code == 200, answer.text
+    return dict(answer.json())
+
+
+def test_a_session_is_found_by_every_spelling_and_by_its_id(house: House) -> None:
+    key = house.session()
+    house.ended(key)
+    session = session_of(house, key)
+    assert session["sessionKey"] == key
+    rest = key.removeprefix("agent:main:")
+    names = (key.upper(), f" {key} ", rest, key.replace(":", "::"), session["sessionId"])
+    for name in names:
+        assert session_of(house, name) == session
+
+
+def test_the_main_session_is_found_by_its_alias(house: House) -> None:
+    house.ended("main")
+    assert session_of(house, "main") == session_of(house, "agent:main:main")
+
+
+def test_a_key_with_slashes_is_a_name_like_any_other(house: House) -> None:
+    key = f"agent:main:chat:group:spaces/{uuid.uuid4().hex}/threads/1"
+    run = house.ended(key)
+    assert session_of(house, key)["sessionKey"] == key
+    (told,) = inbox_of(house, key)["items"]
+    ack = f"/v1/sessions/{quote(key, safe='')}/announcements/{told['id']}/ack"
+    assert house.http.post(ack).status_code == 200
+    assert inbox_of(house, key)["items"][0]["state"] == "acknowledged"
+    assert house.runs(key)[0]["runId"] == run["runId"]
+    answer = house.http.get(f"/v1/sessions/{quote(key + 'x', safe='')}")
+    assert problem_of(answer, 404, "not_found")["instance"].count("/") == 3
+
+
+def test_a_session_tells_who_it_is_and_whom_it_has(house: House) -> None:
+    key = house.session()
+    running = [house.accepted(key, agentId="slow")["runId"] for _ in range(2)]
+    ended = house.ended(key)["runId"]
+    session = session_of(house, key)
+    assert session["activeChildren"] == 2
+    assert session["maxChildren"] == 5
+    assert session["pendingDescendants"] == 2
+    assert (session["depth"], session["role"], session["spawnedBy"]) == (0, "main", None)
+    assert [run["runId"] for run in session["runs"]] == [ended, *running[::-1]]
+    child = session_of(house, str(house.server.run(running[0])["childSessionKey"]))
+    assert (child["depth"], child["role"]) == (1, "orchestrator")
+    assert (child["spawnedBy"], child["rootSessionKey"]) == (key, key)
+    assert (child["runId"], child["controlScope"]) == (running[0], "children")
+    for run_id in running:
+        house.http.post(f"/v1/runs/{run_id}/stop")
+        house.server.run(run_id, "announced")
+    session = session_of(house, key)
+    assert (session["activeChildren"], session["pendingDescendants"]) == (0, 0)
+
+
+def test_the_cap_of_children_is_told_with_its_numbers(house: House) -> None:
+    key = house.session()
+    runs = [house.accepted(key, agentId="slow")["runId"] for _ in range(5)]
+    problem = problem_of(house.spawn(key), 403, "spawn_forbidden")
+    assert (problem["current"], problem["limit"]) == (5, 5)
+    assert "5/5" in problem["detail"]
+    for run_id in runs:
+        house.http.post(f"/v1/runs/{run_id}/stop")
+
+
+@pytest.mark.parametrize("name", ["agent:main:nobody", UNKNOWN, "nobody", "agent:none:x"])
+def test_a_session_nobody_has_seen_is_not_found(house: House, name: str) -> None:
+    problem_of(house.http.get(f"/v1/sessions/{name}"), 404, "not_found")
+    assert inbox_of(house, name)["items"] == []
+
+
+def test_an_announcement_has_every_member_of_the_contract(house: House) -> None:
+    run = house.ended(house.session())
+    (told,) = inbox_of(house, run["requesterSessionKey"])["items"]
+    assert {"id", "runId", "text", "status", "state", "dedupeKey"} <= set(told)
+    assert (told["runId"], told["status"], told["state"]) == (run["runId"], "success", "delivered")
+    assert "done" in told["text"]
+
+
+def test_an_inbox_is_read_on_behind_a_position(house: House) -> None:
+    key = house.session()
+    runs = [house.ended(key)["runId"] for _ in range(4)]
+    whole = inbox_of(house, key)
+    assert [told["runId"] for told in whole["items"]] == runs
+    assert whole["nextAfter"] is None
+    seen: list[str] = []
+    after: int | None = 0
+    while after is not None:
+        page = inbox_of(house, key, after=after, limit=2)
+        seen += [told["runId"] for told in page["items"]]
+        after = page["nextAfter"]
+    assert seen == runs
+    last = whole["items"][-1]["position"]
+    assert inbox_of(house, key, after=last)["items"] == []
+    assert inbox_of(house, key, after=last - 1)["items"] == whole["items"][-1:]
+
+
+def test_who_waits_is_told_when_the_first_announcement_comes(house: House) -> None:
+    key = house.session()
+    with ThreadPoolExecutor(2) as pool, house.held(key) as run:
+        waiting = pool.submit(inbox_of, house, key, wait="20s")
+        by_id = session_of(house, key)["sessionId"]
+        waiting_by_id = pool.submit(inbox_of, house, by_id, wait="20s")
+        for _ in range(3):
+            house.ended(house.session())
+        assert not waiting.done()
+        house.gates.open(run.run_id)
+        for told in (waiting.result(20), waiting_by_id.result(20)):
+            assert [one["runId"] for one in told["items"]] == [run.run_id]
+
+
+def test_a_wait_in_vain_takes_its_time_and_no_more(house: House) -> None:
+    key = house.session()
+    with ThreadPoolExecutor(1) as pool:
+        began = time.monotonic()
+        waiting = pool.submit(inbox_of, house, key, wait="700ms")
+        while not waiting.done():
+            house.ended(house.session())
+        taken = time.monotonic() - began
+    assert waiting.result()["items"] == []
+    assert 0.7 <= taken < 5
+
+
+def test_a_wait_for_what_is_there_ends_at_once(house: House) -> None:
+    key = house.session()
+    house.ended(key)
+    began = time.monotonic()
+    assert len(inbox_of(house, key, wait="30s")["items"]) == 1
+    assert time.monotonic() - began < 3
+
+
+def test_an_acknowledgement_is_shown_and_repeating_it_changes_nothing(house: House) -> None:
+    run = house.ended(house.session())
+    key = run["requesterSessionKey"]
+    path = f"/v1/sessions/{key}/announcements/{run['runId']}/ack"
+    for _ in range(2):
+        answer = house.http.post(path)
+        assert answer.status_code == 200
+        assert answer.json() == {"id": run["runId"], "runId": run["runId"]}
+    (told,) = inbox_of(house, key)["items"]
+    assert told["state"] == "acknowledged"
+    assert told["acknowledgedAt"]
+    assert house.server.run(run["runId"])["announcement"]["state"] == "acknowledged"
+    assert house.server.events(run["runId"]).count("AnnouncementAcknowledged") == 1
+
+
+def test_only_what_is_in_an_inbox_can_be_acknowledged(house: House) -> None:
+    run, other = house.ended(house.session()), house.session()
+    own = run["requesterSessionKey"]
+    for session, run_id in ((other, run["runId"]), (own, UNKNOWN), (own, "x")):
+        answer = house.http.post(f"/v1/sessions/{session}/announcements/{run_id}/ack")
+        problem_of(answer, 404, "not_found")
+    quiet = house.ended(own, expectsCompletionMessage=False)
+    running = house.accepted(own, agentId="slow")
+    for run_id in (quiet["runId"], running["runId"]):
+        answer = house.http.post(f"/v1/sessions/{own}/announcements/{run_id}/ack")
+        problem_of(answer, 409, "no_announcement")
+    house.http.post(f"/v1/runs/{running['runId']}/stop")
+
+
+def test_a_closed_session_spawns_no_more(house: House) -> None:
+    run = house.accepted(house.session(), cleanup="delete")
+    run = house.server.run(run["runId"], "archived")
+    answer = house.spawn(str(run["childSessionKey"]))
+    problem_of(answer, 409, "session_closed")
+    assert session_of(house, str(run["childSessionKey"]))["closedAt"]
+
+
+def test_a_stop_is_told_to_the_requester_with_its_reason(house: House) -> None:
+    key = house.session()
+    run = house.accepted(key, agentId="slow")
+    house.server.run(run["runId"], "started")
+    answer = house.http.post(f"/v1/runs/{run['runId']}/stop", json={"reason": "enough of it"})
+    assert answer.json() == {"runId": run["runId"], "wasOver": False}
+    ended = house.server.run(run["runId"], "announced")
+    assert (ended["outcome"], ended["status"]) == ("stopped", "stopped")
+    (told,) = inbox_of(house, key)["items"]
+    assert "enough of it" in told["text"]
+
+
+def test_a_stop_of_what_is_not_there_is_not_found(house: House) -> None:
+    for run_id in (UNKNOWN, "x", "0"):
+        problem_of(house.http.post(f"/v1/runs/{run_id}/stop"), 404, "not_found")
+
+
+def test_a_stop_reaches_those_below(house: House) -> None:
+    with house.held(house.session()) as parent:
+        with house.with_token(parent.token) as client:
+            body = {"requester": {"sessionKey": parent.child}, "task": "x", "agentId": "slow"}
+            below = client.post("/v1/spawns", json=body).json()["runId"]
+        house.server.run(below, "started")
+        assert house.http.post(f"/v1/runs/{parent.run_id}/stop").status_code == 200
+        for run_id in (parent.run_id, below):
+            assert house.server.run(run_id, "announced")["outcome"] == "stopped"

@@ -1,0 +1,348 @@
+"""Who may do what: the administrator, the tokens of the configuration, and nobody."""
+
+from collections.abc import Iterator
+
+import httpx2
+import pytest
+
+from tests.support.http_house import HeldRun, House
+from tests.support.http_problems import problem_of
+from tests.support.http_wire import exchange, head
+
+pytestmark = pytest.mark.slow
+
+ENDPOINTS = (
+    ("GET", "/v1/runs"),
+    ("GET", "/v1/runs/0"),
+    ("GET", "/v1/runs/0/events"),
+    ("GET", "/v1/runs/0/prompt"),
+    ("GET", "/v1/runs/0/transcript"),
+    ("POST", "/v1/runs/0/stop"),
+    ("POST", "/v1/spawns"),
+    ("GET", "/v1/sessions/main"),
+    ("GET", "/v1/sessions/main/announcements"),
+    ("POST", "/v1/sessions/main/announcements/0/ack"),
+    ("GET", "/v1/agents"),
+    ("GET", "/v1/lanes"),
+    ("GET", "/v1/events"),
+)
+
+
+def body(requester: str) -> dict[str, object]:
+    return {"requester": {"sessionKey": requester}, "task": "hello"}
+
+
+@pytest.fixture(scope="module")
+def reader_run(house: House) -> dict[str, object]:
+    """A run of a session that the tokens `reader`, `texts` and `controller` are for."""
+    return house.ended(house.session("reader"), agentId="talker", task="a secret task")
+
+
+@pytest.fixture(scope="module")
+def foreign_run(house: House) -> dict[str, object]:
+    """A run that is none of theirs."""
+    return house.ended(house.session("stranger"))
+
+
+@pytest.fixture
+def as_token(house: House, request: pytest.FixtureRequest) -> Iterator[httpx2.Client]:
+    """A client with the token named by the test."""
+    with house.with_token(house.secrets[request.param]) as client:
+        yield client
+
+
+@pytest.mark.parametrize(("method", "path"), ENDPOINTS)
+def test_without_a_token_nothing_is_told(house: House, method: str, path: str) -> None:
+    with httpx2.Client(base_url=house.server.url) as client:
+        answer = client.request(method, path)
+        problem_of(answer, 401, "unauthorized")
+        assert answer.headers["www-authenticate"] == "Bearer"
+
+
+@pytest.mark.parametrize(
+    "authorization",
+    [
+        "Bearer",
+        "Bearer ",
+        "Bearer wrong",
+        "Basic {token}",
+        "{token}",
+        "Bearer x{token}",
+        "Bearer {token}x",
+        "Bearer slc_",
+        "Bearer slc_AAAA",
+        "Bearer slc_\u00e9\u00e9",
+        "Bearer slc_" + "A" * 60,
+        "Bearer " + "x" * 10_000,
+    ],
+)
+def test_a_wrong_token_is_no_token(house: House, authorization: str) -> None:
+    sent = authorization.format(token=house.server.token)
+    request = head("GET", "/v1/runs", {"Host": "127.0.0.1", "Authorization": sent})
+    problem_of(exchange(house.server.url, request), 401, "unauthorized")
+
+
+def test_the_scheme_is_taken_in_every_spelling(house: House) -> None:
+    sent = f"bearer   {house.server.token}"
+    request = head("GET", "/v1/runs", {"Host": "127.0.0.1", "Authorization": sent})
+    assert exchange(house.server.url, request).status_code == 200
+
+
+@pytest.mark.parametrize("name", ["token", "access_token", "authorization", "bearer"])
+def test_a_token_in_a_url_is_no_token(house: House, name: str) -> None:
+    with httpx2.Client(base_url=house.server.url) as client:
+        answer = client.get("/v1/runs", params={name: house.server.token})
+        problem_of(answer, 401, "unauthorized")
+        assert house.server.token not in answer.text
+
+
+def test_a_token_in_a_cookie_is_no_token(house: House) -> None:
+    headers = {"Cookie": f"token={house.server.token}; Authorization=Bearer {house.server.token}"}
+    with httpx2.Client(base_url=house.server.url, headers=headers) as client:
+        problem_of(client.get("/v1/runs"), 401, "unauthorized")
+
+
+def test_a_token_of_the_configuration_with_admin_may_do_everything(house: House) -> None:
+    with house.with_token(house.secrets["everything"]) as client:
+        answer = client.post("/v1/spawns", json=body(house.session()))
+        assert answer.status_code == 201
+        run_id = answer.json()["runId"]
+        run = client.get(f"/v1/runs/{run_id}?wait=10s&until=announced").json()
+        assert run["resultText"] == "done"
+        assert client.get("/v1/lanes").status_code == 200
+
+
+@pytest.mark.parametrize("as_token", ["spawner"], indirect=True)
+def test_one_that_may_spawn_spawns_for_its_sessions_alone(
+    house: House, as_token: httpx2.Client
+) -> None:
+    assert as_token.post("/v1/spawns", json=body(house.session("spawner"))).status_code == 201
+    for session in (house.session("stranger"), "main", "global", "agent:other:spawner-1"):
+        answer = as_token.post("/v1/spawns", json=body(session))
+        problem_of(answer, 403, "not_permitted")
+    for path in ("/v1/runs", "/v1/events", "/v1/agents", "/v1/lanes", "/v1/sessions/main"):
+        problem_of(as_token.get(path), 403, "not_permitted")
+
+
+@pytest.mark.parametrize("as_token", ["reader", "texts", "controller"], indirect=True)
+def test_one_that_may_not_spawn_does_not(house: House, as_token: httpx2.Client) -> None:
+    session = house.session("reader")
+    problem_of(as_token.post("/v1/spawns", json=body(session)), 403, "not_permitted")
+    assert house.runs(session) == []
+
+
+@pytest.mark.parametrize("as_token", ["reader"], indirect=True)
+def test_a_reader_gets_summaries_of_its_trees_and_no_texts(
+    as_token: httpx2.Client, reader_run: dict[str, object], foreign_run: dict[str, object]
+) -> None:
+    listed = as_token.get("/v1/runs", params={"limit": 500}).json()["items"]
+    assert reader_run["runId"] in {run["runId"] for run in listed}
+    assert all(run["requesterSessionKey"].startswith("agent:main:reader-") for run in listed)
+    run = as_token.get(f"/v1/runs/{reader_run['runId']}").json()
+    assert "resultText" not in run
+    assert "task" not in run
+    assert run["taskPreview"]
+    for rest in ("prompt", "transcript"):
+        answer = as_token.get(f"/v1/runs/{reader_run['runId']}/{rest}")
+        problem_of(answer, 403, "not_permitted")
+    for rest in ("", "/events", "/prompt", "/transcript"):
+        answer = as_token.get(f"/v1/runs/{foreign_run['runId']}{rest}")
+        assert answer.status_code in (403, 404)
+        if rest in ("", "/events"):
+            problem_of(answer, 404, "not_found")
+
+
+@pytest.mark.parametrize("as_token", ["texts"], indirect=True)
+def test_one_that_may_read_texts_gets_them_of_its_trees_alone(
+    as_token: httpx2.Client, reader_run: dict[str, object], foreign_run: dict[str, object]
+) -> None:
+    own, foreign = reader_run["runId"], foreign_run["runId"]
+    assert as_token.get(f"/v1/runs/{own}").json()["task"] == "a secret task"
+    assert "a secret task" in as_token.get(f"/v1/runs/{own}/prompt").json()["message"]
+    assert as_token.get(f"/v1/runs/{own}/transcript").json()["items"]
+    for rest in ("", "/prompt", "/transcript", "/events"):
+        problem_of(as_token.get(f"/v1/runs/{foreign}{rest}"), 404, "not_found")
+
+
+@pytest.mark.parametrize("as_token", ["reader"], indirect=True)
+def test_a_reader_sees_the_events_of_its_trees_alone(
+    as_token: httpx2.Client, reader_run: dict[str, object], foreign_run: dict[str, object]
+) -> None:
+    items, after = [], 0
+    while True:
+        page = as_token.get("/v1/events", params={"after": after, "limit": 500}).json()
+        items += page["items"]
+        after = page["nextAfter"]
+        if after >= page["head"]:
+            break
+    assert {item["runId"] for item in items} >= {reader_run["runId"]}
+    assert all(item["correlation"].startswith("agent:main:reader-") for item in items)
+    answer = as_token.get("/v1/events", params={"runId": str(foreign_run["runId"])})
+    problem_of(answer, 404, "not_found")
+
+
+@pytest.mark.parametrize("as_token", ["reader"], indirect=True)
+def test_a_foreign_session_is_not_there_for_it(
+    as_token: httpx2.Client, reader_run: dict[str, object], foreign_run: dict[str, object]
+) -> None:
+    own, foreign = reader_run["requesterSessionKey"], foreign_run["requesterSessionKey"]
+    assert as_token.get(f"/v1/sessions/{own}").status_code == 200
+    assert as_token.get(f"/v1/sessions/{reader_run['childSessionKey']}").status_code == 200
+    assert as_token.get(f"/v1/sessions/{reader_run['sessionId']}").status_code == 200
+    for name in (foreign, foreign_run["childSessionKey"], foreign_run["sessionId"]):
+        problem_of(as_token.get(f"/v1/sessions/{name}"), 404, "not_found")
+    problem_of(as_token.get(f"/v1/sessions/{foreign}/announcements"), 403, "not_permitted")
+
+
+@pytest.mark.parametrize("as_token", ["reader"], indirect=True)
+def test_an_announcement_shows_a_reader_its_beginning_only(
+    house: House, as_token: httpx2.Client
+) -> None:
+    run = house.ended(house.session("reader"))
+    path = f"/v1/sessions/{run['requesterSessionKey']}/announcements"
+    (seen,) = as_token.get(path).json()["items"]
+    (whole,) = house.http.get(path).json()["items"]
+    assert len(whole["text"]) > len(seen["text"])
+    assert whole["text"].startswith(seen["text"])
+
+
+@pytest.mark.parametrize("as_token", ["reader"], indirect=True)
+def test_without_control_nothing_is_stopped_or_acknowledged(
+    as_token: httpx2.Client, reader_run: dict[str, object]
+) -> None:
+    run_id, session = reader_run["runId"], reader_run["requesterSessionKey"]
+    problem_of(as_token.post(f"/v1/runs/{run_id}/stop"), 403, "not_permitted")
+    ack = f"/v1/sessions/{session}/announcements/{run_id}/ack"
+    problem_of(as_token.post(ack), 403, "not_permitted")
+
+
+@pytest.mark.parametrize("as_token", ["controller"], indirect=True)
+def test_control_is_over_its_own_trees_alone(
+    house: House, as_token: httpx2.Client, foreign_run: dict[str, object]
+) -> None:
+    own = house.accepted(house.session("other"), agentId="slow")
+    foreign = house.accepted(house.session("stranger"), agentId="slow")
+    problem_of(as_token.post(f"/v1/runs/{foreign['runId']}/stop"), 404, "not_found")
+    session = foreign_run["requesterSessionKey"]
+    ack = f"/v1/sessions/{session}/announcements/{foreign_run['runId']}/ack"
+    problem_of(as_token.post(ack), 403, "not_permitted")
+    assert as_token.post(f"/v1/runs/{own['runId']}/stop").status_code == 200
+    assert house.server.run(own["runId"], "ended")["outcome"] == "stopped"
+    assert house.server.run(foreign["runId"])["outcome"] is None
+    house.http.post(f"/v1/runs/{foreign['runId']}/stop")
+
+
+@pytest.mark.parametrize("as_token", ["reader"], indirect=True)
+def test_lanes_show_it_how_many_there_are_and_not_who(
+    house: House, as_token: httpx2.Client
+) -> None:
+    with house.held(house.session("stranger"), label="hidden"):
+        with house.held(house.session("reader"), label="shown") as own:
+            house.server.run(own.run_id, "started")
+            lanes = as_token.get("/v1/lanes").json()["items"]
+            members = [run for lane in lanes for run in lane["running"]]
+            assert len(members) >= 2
+            assert {"shown"} == {run["label"] for run in members if run["label"]}
+            assert {own.run_id} == {run["runId"] for run in members if run["runId"]}
+            assert all(run["holder"] is None for run in members)
+            every = house.http.get("/v1/lanes").json()["items"]
+            seen = [run for lane in every for run in lane["running"]]
+            assert {"hidden", "shown"} <= {run["label"] for run in seen}
+            assert all(run["holder"] for run in seen)
+
+
+@pytest.fixture
+def child(house: House) -> Iterator[HeldRun]:
+    """A run that stands at its gate, and its child's own token."""
+    with house.held(house.session("parent"), label="child") as run:
+        yield run
+
+
+def test_a_child_reads_its_own_run_and_its_texts(house: House, child: HeldRun) -> None:
+    with house.with_token(child.token) as client:
+        run = client.get(f"/v1/runs/{child.run_id}").json()
+        assert run["task"] == "hello"
+        assert client.get(f"/v1/runs/{child.run_id}/prompt").status_code == 200
+        assert client.get(f"/v1/runs/{child.run_id}/events").json()["items"]
+        events = client.get("/v1/events", params={"runId": child.run_id})
+        assert events.json()["items"]
+        problem_of(client.get("/v1/events"), 403, "not_permitted")
+        assert [one["runId"] for one in client.get("/v1/runs").json()["items"]] == [child.run_id]
+
+
+def test_a_child_sees_its_siblings_as_summaries_only(house: House, child: HeldRun) -> None:
+    parent = str(house.server.run(child.run_id)["requesterSessionKey"])
+    sibling = house.ended(parent)
+    with house.with_token(child.token) as client:
+        run = client.get(f"/v1/runs/{sibling['runId']}").json()
+        assert "resultText" not in run
+        assert "task" not in run
+        for rest in ("prompt", "transcript"):
+            answer = client.get(f"/v1/runs/{sibling['runId']}/{rest}")
+            problem_of(answer, 403, "not_permitted")
+
+
+def test_a_child_sees_nothing_of_strangers_or_of_its_parent(house: House, child: HeldRun) -> None:
+    stranger = house.ended(house.session("stranger"))
+    parent = house.server.run(child.run_id)["requesterSessionKey"]
+    with house.with_token(child.token) as client:
+        for rest in ("", "/events", "/prompt", "/transcript"):
+            answer = client.get(f"/v1/runs/{stranger['runId']}{rest}")
+            problem_of(answer, 404, "not_found")
+        problem_of(client.get(f"/v1/sessions/{parent}"), 404, "not_found")
+        problem_of(client.get(f"/v1/sessions/{parent}/announcements"), 403, "not_permitted")
+        ack = f"/v1/sessions/{parent}/announcements/{stranger['runId']}/ack"
+        problem_of(client.post(ack), 403, "not_permitted")
+
+
+def test_a_child_spawns_for_its_own_session_and_no_other(house: House, child: HeldRun) -> None:
+    parent = str(house.server.run(child.run_id)["requesterSessionKey"])
+    with house.with_token(child.token) as client:
+        for session in (parent, "main", house.session()):
+            answer = client.post("/v1/spawns", json=body(session))
+            problem_of(answer, 403, "not_permitted")
+        answer = client.post("/v1/spawns", json={**body(child.child), "agentId": "main"})
+        assert answer.status_code == 201, answer.text
+        run_id = answer.json()["runId"]
+        run = client.get(f"/v1/runs/{run_id}?wait=10s&until=announced").json()
+        assert run["depth"] == 2
+        assert run["resultText"] == "done"
+        (told,) = client.get(f"/v1/sessions/{child.child}/announcements").json()["items"]
+        assert told["runId"] == run_id
+        ack = f"/v1/sessions/{child.child}/announcements/{run_id}/ack"
+        assert client.post(ack).status_code == 200
+    assert len(house.runs(parent)) == 1
+
+
+def test_a_child_stops_those_below_it_but_not_itself(house: House, child: HeldRun) -> None:
+    with house.with_token(child.token) as client:
+        problem_of(client.post(f"/v1/runs/{child.run_id}/stop"), 403, "not_permitted")
+        below = client.post("/v1/spawns", json={**body(child.child), "agentId": "slow"}).json()
+        assert client.post(f"/v1/runs/{below['runId']}/stop").status_code == 200
+        run = client.get(f"/v1/runs/{below['runId']}?wait=10s&until=ended").json()
+        assert run["outcome"] == "stopped"
+
+
+def test_a_leaf_may_neither_spawn_nor_stop(house: House, child: HeldRun) -> None:
+    with house.held(child.child, label="leaf") as leaf:
+        with house.with_token(leaf.token) as client:
+            problem_of(client.post("/v1/spawns", json=body(leaf.child)), 403, "not_permitted")
+            problem_of(client.post(f"/v1/runs/{leaf.run_id}/stop"), 403, "not_permitted")
+            problem_of(client.get(f"/v1/runs/{child.run_id}"), 404, "not_found")
+            assert client.get(f"/v1/runs/{leaf.run_id}").status_code == 200
+
+
+def test_a_childs_token_dies_with_its_run(house: House) -> None:
+    with house.held(house.session("parent")) as run:
+        with house.with_token(run.token) as client:
+            assert client.get(f"/v1/runs/{run.run_id}").status_code == 200
+    with house.with_token(run.token) as client:
+        problem_of(client.get(f"/v1/runs/{run.run_id}"), 401, "unauthorized")
+
+
+def test_a_childs_token_cannot_be_changed_into_anothers(house: House, child: HeldRun) -> None:
+    for place in (5, 20, len(child.token) - 2):
+        other = "A" if child.token[place] != "A" else "B"
+        changed = child.token[:place] + other + child.token[place + 1 :]
+        with house.with_token(changed) as client:
+            problem_of(client.get("/v1/runs"), 401, "unauthorized")

@@ -1,0 +1,91 @@
+"""Connections: set up with limits on what they may wait for, and never left behind."""
+
+import asyncio
+from contextlib import suppress
+
+import psycopg
+import pytest
+
+from application.ports.event_log import LogUnavailable
+from infrastructure.outbound.log.connections import Connection, borrowed, open_connection
+from tests.support.held_commits import Lines, until
+from tests.support.running_log import open_pool, running_on
+
+STEPS = 60
+
+
+async def test_a_connection_waits_for_nothing_without_end(connection: Connection) -> None:
+    expected = {
+        "lock_timeout": "10s",
+        "statement_timeout": "30s",
+        "idle_in_transaction_session_timeout": "5s",
+        "TimeZone": "UTC",
+        "synchronous_commit": "on",
+    }
+    for name, value in expected.items():
+        row = await (await connection.execute(f"SHOW {name}")).fetchone()
+        assert row == (value,), name
+    assert connection.autocommit
+    assert connection.info.parameter_status("application_name") == "spawnlog test"
+
+
+async def test_who_gives_up_connecting_leaves_no_connection_behind(
+    database_url: str, connection: Connection
+) -> None:
+    """Given up after any number of steps; the fixture fails when a connection stays open."""
+    for steps in range(STEPS):
+        opening = asyncio.create_task(open_connection(database_url, application="test"))
+        for _ in range(steps):
+            await asyncio.sleep(0)
+        opening.cancel()
+        with suppress(asyncio.CancelledError):
+            await (await opening).close()
+
+    async def alone() -> bool:
+        cursor = await connection.execute(
+            "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()"
+        )
+        return await cursor.fetchone() == (1,)
+
+    await until(alone, "no connection is left behind", seconds=5)
+
+
+async def test_a_log_that_is_closed_as_soon_as_it_is_open_leaves_nothing_behind(
+    database_url: str,
+) -> None:
+    for steps in range(12):
+        async with running_on(database_url):
+            for _ in range(steps):
+                await asyncio.sleep(0)
+
+
+async def test_a_log_that_cannot_start_leaves_nothing_behind(database_url: str) -> None:
+    for good in range(2):
+        lines = Lines(database_url)
+        lines.good = good
+        with pytest.raises(psycopg.OperationalError, match="nobody there"):
+            async with running_on(database_url, connect=lines.connect):
+                pass
+
+
+async def test_a_database_that_is_away_is_told_as_such(database_url: str) -> None:
+    async with open_pool(database_url) as pool:
+        async with borrowed(pool) as connection:
+            pid = connection.info.backend_pid
+        async with await open_connection(database_url, application="test") as other:
+            await other.execute("SELECT pg_terminate_backend(%s, 5000)", [pid])
+        with pytest.raises(LogUnavailable, match="ask again in a moment"):
+            async with borrowed(pool) as connection:
+                await connection.execute("SELECT 1")
+        async with borrowed(pool) as connection:
+            await connection.execute("SELECT 1")
+    with pytest.raises(LogUnavailable):
+        async with borrowed(pool):
+            pass
+
+
+async def test_an_error_of_the_question_itself_is_not_an_absence(database_url: str) -> None:
+    async with open_pool(database_url) as pool:
+        with pytest.raises(psycopg.errors.UndefinedTable):
+            async with borrowed(pool) as connection:
+                await connection.execute("SELECT 1 FROM nothing")

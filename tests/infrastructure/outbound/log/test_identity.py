@@ -1,0 +1,79 @@
+"""Which log this is, and whether a server may work on it."""
+
+import asyncio
+
+import pytest
+
+from domain.event_types import LOG_FORMAT
+from infrastructure.failures import UserError
+from infrastructure.outbound.log.connections import Connection, open_connection
+from infrastructure.outbound.log.identity import identify
+from infrastructure.outbound.log.migrating import migrate
+from infrastructure.outbound.log.rebuilding import rebuild
+from tests.support.running_log import RunningLog
+from tests.support.submissions import at_once, key, observe, observing
+
+
+async def test_a_log_keeps_its_id_and_the_first_directory_it_was_used_with(
+    connection: Connection,
+) -> None:
+    first = await identify(connection, "home-1")
+    assert first.schema == "public"
+    assert await identify(connection, "home-1") == first
+    with pytest.raises(UserError, match=r"another data directory.*--data-dir"):
+        await identify(connection, "home-2")
+
+
+async def test_two_logs_have_two_ids(connection: Connection, empty_database_url: str) -> None:
+    migrate(empty_database_url)
+    async with await open_connection(empty_database_url, application="test") as other:
+        assert (await identify(other, "h")).log_id != (await identify(connection, "h")).log_id
+
+
+async def test_of_two_directories_at_once_one_is_taken(database_url: str) -> None:
+    async def ask(home: str) -> bool:
+        async with await open_connection(database_url, application="test") as connection:
+            try:
+                await identify(connection, home)
+            except UserError:
+                return False
+        return True
+
+    answers = await asyncio.gather(*(ask(f"home-{number}") for number in range(6)))
+    assert sorted(answers) == [False] * 5 + [True]
+
+
+async def test_a_log_of_a_newer_format_is_left_alone(connection: Connection) -> None:
+    await connection.execute("UPDATE log_head SET format = %s", [LOG_FORMAT + 1])
+    with pytest.raises(UserError, match=f"has format {LOG_FORMAT + 1}.*install a newer spawnlog"):
+        await identify(connection, "home-1")
+    row = await (await connection.execute("SELECT storage_home FROM log_head")).fetchone()
+    assert row == (None,)
+
+
+async def test_a_log_that_becomes_newer_while_a_server_runs_takes_nothing_more_from_it(
+    running: RunningLog,
+) -> None:
+    await observe(running.log, ["before"])
+    await running.ask("UPDATE log_head SET format = %s", LOG_FORMAT + 1)
+    answers = await at_once(running.log, *(observing(key(number)) for number in range(3)))
+    assert all(isinstance(one, UserError) for one in answers)
+    assert "install a newer spawnlog" in str(answers[0])
+    await running.ask("UPDATE log_head SET format = %s", LOG_FORMAT)
+    await observe(running.log, ["after"])
+    assert len(await running.events()) == 2
+
+
+async def test_rows_of_another_version_are_not_worked_with(connection: Connection) -> None:
+    await identify(connection, "home-1")
+    await connection.execute("UPDATE projections SET version = version + 1 WHERE name = 'runs'")
+    with pytest.raises(UserError, match=r"the rows of runs are.*run `spawnlog log rebuild`"):
+        await identify(connection, "home-1")
+    await rebuild(connection)
+    await identify(connection, "home-1")
+
+
+async def test_a_log_without_its_head_is_told_as_such(connection: Connection) -> None:
+    await connection.execute("DELETE FROM log_head")
+    with pytest.raises(UserError, match="has no head; restore it from a backup"):
+        await identify(connection, "home-1")

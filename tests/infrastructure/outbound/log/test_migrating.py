@@ -1,0 +1,207 @@
+"""Bringing a database to the schema of this release."""
+
+import shutil
+import tomllib
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+
+import psycopg
+import pytest
+from sqlalchemy.exc import ProgrammingError
+
+import infrastructure
+from infrastructure.outbound.log.connections import open_connection
+from infrastructure.outbound.log.migrating import (
+    MIGRATION_LOCK,
+    current_revision,
+    migrate,
+    newest_revision,
+    scripts_folder,
+    sqlalchemy_url,
+)
+from tests.support.embedded_servers import wait_until
+from tests.support.running_log import identity_of, running_on
+from tests.support.submissions import observe
+
+PROJECT = Path(__file__).parents[4]
+TABLES = {
+    "alembic_version",
+    "log_head",
+    "events",
+    "commits",
+    "projections",
+    "runs",
+    "sessions",
+    "content_keys",
+    "contents",
+    "transcript_entries",
+    "idempotency",
+    "holders",
+    "work_claims",
+}
+BROKEN = '''
+"""One table, and then a mistake.
+
+Revision: 0002
+"""
+from alembic import op
+
+revision = "0002"
+down_revision = "0001"
+
+
+def upgrade() -> None:
+    op.execute("CREATE TABLE added (x int)")
+    op.execute("CREATE TABLE added (x int)")
+'''
+
+
+def _described(url: str) -> list[tuple[object, ...]]:
+    """Every column and index."""
+    with psycopg.connect(url) as connection:
+        return connection.execute(
+            "SELECT table_name, column_name, data_type, is_nullable FROM information_schema.columns"
+            " WHERE table_schema = current_schema() UNION ALL"
+            " SELECT tablename, indexname, indexdef, '' FROM pg_indexes"
+            " WHERE schemaname = current_schema() ORDER BY 1, 2"
+        ).fetchall()
+
+
+def _count_waiting(connection: psycopg.Connection[tuple[object, ...]]) -> int:
+    rows = connection.execute(
+        "SELECT 1 FROM pg_locks JOIN pg_database ON pg_database.oid = database WHERE NOT granted"
+        " AND datname = current_database() AND locktype = 'advisory' AND objid = %s",
+        [MIGRATION_LOCK],
+    )
+    return len(rows.fetchall())
+
+
+def test_an_empty_database_gets_the_whole_schema(empty_database_url: str) -> None:
+    assert current_revision(empty_database_url) is None
+    assert migrate(empty_database_url) == (None, newest_revision())
+    assert current_revision(empty_database_url) == newest_revision()
+    assert {str(row[0]) for row in _described(empty_database_url)} == TABLES
+    with psycopg.connect(empty_database_url) as connection:
+        head = connection.execute("SELECT position, format, chain_hash FROM log_head").fetchall()
+    assert head == [(0, 1, b"")]
+
+
+def test_a_second_migration_changes_nothing(empty_database_url: str) -> None:
+    migrate(empty_database_url)
+    before = _described(empty_database_url)
+    assert migrate(empty_database_url) == (newest_revision(), newest_revision())
+    assert _described(empty_database_url) == before
+
+
+def test_a_log_has_one_head_and_no_more(database_url: str) -> None:
+    with psycopg.connect(database_url) as connection:
+        with pytest.raises(psycopg.IntegrityError):
+            connection.execute(
+                "INSERT INTO log_head SELECT false, log_id, 0, recorded_at, '', 1 FROM log_head"
+            )
+
+
+@pytest.mark.slow
+def test_of_those_that_migrate_at_once_one_does_and_the_others_wait(
+    empty_database_url: str,
+) -> None:
+    with psycopg.connect(empty_database_url, autocommit=True) as holder:
+        holder.execute("SELECT pg_advisory_lock(%s)", [MIGRATION_LOCK])
+        with ThreadPoolExecutor(4) as threads:
+            started = [threads.submit(migrate, empty_database_url) for _ in range(4)]
+            wait_until(lambda: _count_waiting(holder) == 4, "all wait for their turn")
+            holder.execute("SELECT pg_advisory_unlock_all()")
+            answers = [one.result(30) for one in started]
+    assert sorted(answers, key=str) == [
+        *[(newest_revision(), newest_revision())] * 3,
+        (None, newest_revision()),
+    ]
+
+
+def test_a_migration_that_fails_leaves_no_half_and_lets_go(
+    empty_database_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    packaged = _packaged(tmp_path, monkeypatch)
+    (packaged / "versions" / "0002_broken.py").write_text(BROKEN)
+    for _ in range(2):
+        with pytest.raises(ProgrammingError, match="already exists"):
+            migrate(empty_database_url)
+        assert current_revision(empty_database_url) == "0001"
+        assert {str(row[0]) for row in _described(empty_database_url)} == TABLES
+
+
+def test_the_migrations_are_found_beside_the_source_and_inside_a_package(
+    empty_database_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert scripts_folder() == PROJECT / "alembic"
+    packaged = _packaged(tmp_path, monkeypatch)
+    assert scripts_folder() == packaged
+    assert migrate(empty_database_url) == (None, "0001")
+
+
+def test_a_wheel_holds_the_migrations_where_they_are_looked_for() -> None:
+    project = tomllib.loads((PROJECT / "pyproject.toml").read_text("utf-8"))
+    wheel = project["tool"]["hatch"]["build"]["targets"]["wheel"]
+    assert wheel["force-include"] == {"alembic": "infrastructure/migrations"}
+    assert "infrastructure" in wheel["packages"]
+    assert not (PROJECT / "infrastructure" / "migrations").exists()
+
+
+def test_the_folder_of_migrations_does_not_hide_the_library() -> None:
+    assert not (PROJECT / "alembic" / "__init__.py").exists()
+
+
+@pytest.mark.parametrize("url", ["mysql://host/db", "host=/tmp dbname=x", "", "postgresql:/x"])
+def test_a_url_of_something_else_is_refused(url: str) -> None:
+    with pytest.raises(ValueError, match="must begin with postgresql://"):
+        sqlalchemy_url(url)
+
+
+def test_both_spellings_of_a_url_are_understood() -> None:
+    for scheme in ("postgresql", "postgres"):
+        assert sqlalchemy_url(f"{scheme}://u:p%40ss@h:5/d?host=/s") == (
+            "postgresql+psycopg://u:p%40ss@h:5/d?host=/s"
+        )
+
+
+@contextmanager
+def _schemas(url: str, *names: str) -> Iterator[list[str]]:
+    with psycopg.connect(url, autocommit=True) as connection:
+        for name in names:
+            connection.execute(psycopg.sql.SQL("CREATE SCHEMA {}").format(_name(name)))
+    yield [f"{url}&options=-csearch_path%3D{name}" for name in names]
+
+
+def _name(name: str) -> psycopg.sql.Identifier:
+    return psycopg.sql.Identifier(name)
+
+
+async def test_two_schemas_of_one_database_hold_two_logs(empty_database_url: str) -> None:
+    with _schemas(empty_database_url, "one", "another") as (one, another):
+        assert migrate(one) == (None, "0001")
+        assert current_revision(another) is None
+        assert migrate(another) == (None, "0001")
+        async with running_on(one) as first, running_on(another) as second:
+            await observe(first.log, range(3))
+            await observe(second.log, range(2))
+            assert (len(await first.events()), len(await second.events())) == (3, 2)
+        assert [(await identity_of(url))[1] for url in (one, another)] == ["one", "another"]
+        assert len({(await identity_of(url))[0] for url in (one, another)}) == 2
+
+
+async def test_migrations_and_logs_do_not_take_each_others_lock(database_url: str) -> None:
+    connection = await open_connection(database_url, application="test")
+    async with connection, running_on(database_url) as running:
+        await connection.execute(f"SELECT pg_advisory_lock({MIGRATION_LOCK})")
+        await observe(running.log, range(2))
+        assert len(await running.events()) == 2
+
+
+def _packaged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The migrations as an installed package holds them."""
+    package = tmp_path / "100% infrastructure"
+    shutil.copytree(PROJECT / "alembic", package / "migrations")
+    monkeypatch.setattr(infrastructure, "__file__", str(package / "__init__.py"))
+    return package / "migrations"

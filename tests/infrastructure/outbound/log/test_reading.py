@@ -1,0 +1,72 @@
+"""Reading by position: pages without a seam, whatever the session of the reader is set to."""
+
+from datetime import UTC
+
+import pytest
+
+from domain.refusals import CorruptHistory
+from infrastructure.outbound.log.connections import Connection
+from infrastructure.outbound.log.mapper import EventMapper
+from infrastructure.outbound.log.reading import read_events
+from tests.support.running_log import RunningLog
+from tests.support.whole_story import tell_everything
+
+
+@pytest.mark.parametrize("limit", [1, 7, 1_000])
+async def test_pages_join_without_a_seam(
+    running: RunningLog, connection: Connection, limit: int
+) -> None:
+    await tell_everything(running)
+    head = await running.log.head()
+    found: list[int] = []
+    for _ in range(head + 2):
+        page = await read_events(
+            connection, EventMapper(), after=found[-1] if found else 0, limit=limit
+        )
+        assert len(page) <= limit
+        if not page:
+            break
+        found += [one.envelope.position for one in page]
+    assert found == list(range(1, head + 1))
+
+
+@pytest.mark.parametrize("setting", ["timezone = 'Asia/Kolkata'", "bytea_output = 'escape'"])
+async def test_events_are_the_same_in_every_session(
+    running: RunningLog, connection: Connection, setting: str
+) -> None:
+    await tell_everything(running)
+    await connection.execute(f"SET {setting}")
+    there = await read_events(connection, EventMapper(), after=0, limit=1_000)
+    here = await running.events()
+    assert there == here
+    assert [one.envelope.recorded_at.astimezone(UTC) for one in there] == [
+        one.envelope.recorded_at for one in here
+    ]
+
+
+async def test_one_event_that_cannot_be_read_is_told_by_its_place(
+    running: RunningLog, connection: Connection
+) -> None:
+    await tell_everything(running)
+    await running.ask("UPDATE events SET state = '{\"x\": 1}'::bytea WHERE position = 9")
+    assert len(await read_events(connection, EventMapper(), after=0, limit=8)) == 8
+    with pytest.raises(CorruptHistory, match=r"version \d+ of (run|session):"):
+        await read_events(connection, EventMapper(), after=8, limit=1)
+
+
+async def test_filters_use_the_indexes_made_for_them(
+    running: RunningLog, connection: Connection
+) -> None:
+    await tell_everything(running)
+    await connection.execute("SET enable_seqscan = off; SET enable_sort = off")
+    for condition, index in {
+        "run_id = '00000000-0000-4000-8000-000000000001'": "events_of_a_run",
+        "correlation = 'agent:main:main'": "events_of_a_tree",
+        "position > 7": "events_pkey",
+    }.items():
+        cursor = await connection.execute(
+            f"EXPLAIN SELECT 1 FROM events WHERE {condition} AND position > 3"
+            " ORDER BY position LIMIT 5"
+        )
+        plan = " ".join(row[0] for row in await cursor.fetchall())
+        assert index in plan, plan

@@ -1,0 +1,159 @@
+"""Whoever follows the log sees every event once, in order, whatever becomes of connections."""
+
+import asyncio
+import time
+from itertools import count
+
+import pytest
+
+from infrastructure.outbound.log import tail
+from infrastructure.outbound.log.postgres_log import channel_of
+from tests.support.followers import following
+from tests.support.held_commits import Lines, until
+from tests.support.running_log import RunningLog, running_on
+from tests.support.submissions import key, observe, observing
+
+EVENTS = 200
+CUTS = 12
+QUICKLY_SECONDS = 3.0
+NOT_TODAY_SECONDS = 60.0
+
+
+@pytest.fixture
+def never_polls(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tail, "POLL_SECONDS", NOT_TODAY_SECONDS)
+
+
+@pytest.mark.slow
+async def test_no_event_of_two_writers_is_missed_although_notifications_are_cut(
+    running: RunningLog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tail, "POLL_SECONDS", 0.05)
+    monkeypatch.setattr(tail, "RECONNECT_PAUSE_SECONDS", 0.01)
+    numbers = count()
+
+    async def cut() -> bool:
+        listeners = await running.backends("LISTEN%")
+        readers = await running.backends("%FROM events WHERE position%")
+        return any([await running.end(pid) for pid in listeners + readers])
+
+    async with running_on(running.url) as other, following(running.tail) as follower:
+
+        async def write(log: RunningLog) -> None:
+            while (number := next(numbers)) < EVENTS:
+                await log.log.submit(observing(key(number)))
+
+        writing = [asyncio.create_task(write(log)) for log in (running, other) for _ in range(2)]
+        for _ in range(CUTS):
+            await until(cut, "somebody listens or follows")
+        await asyncio.gather(*writing)
+        async with following(other.tail) as from_the_start:
+            await asyncio.gather(follower.has(EVENTS), from_the_start.has(EVENTS))
+            assert follower.positions == list(range(1, EVENTS + 1))
+            assert follower.seen == from_the_start.seen == list(await running.events())
+        assert running.tail.failure is other.tail.failure is None
+
+
+@pytest.mark.usefixtures("never_polls")
+async def test_what_another_process_records_is_told_at_once(database_url: str) -> None:
+    async with running_on(database_url) as one, running_on(database_url) as other:
+        await until(lambda: _listens(one, 2), "both listen")
+        async with following(one.tail) as follower:
+            for number in range(5):
+                began = time.monotonic()
+                await observe(other.log, [number])
+                await follower.has(number + 1)
+                assert time.monotonic() - began < QUICKLY_SECONDS
+
+
+@pytest.mark.usefixtures("never_polls")
+async def test_what_this_process_records_needs_no_notification(database_url: str) -> None:
+    async with running_on(database_url) as running, following(running.tail) as follower:
+        await until(lambda: _listens(running, 1), "it listens")
+        for pid in await running.backends("LISTEN%"):
+            await running.end(pid)
+        await observe(running.log, range(3))
+        await follower.has(3)
+
+
+async def test_a_lost_notification_costs_one_pause(
+    database_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tail, "POLL_SECONDS", 0.05)
+    async with running_on(database_url) as running, following(running.tail) as follower:
+        async with running_on(database_url) as other:
+            monkeypatch.setattr(other.log._writer, "_channel", "elsewhere")
+            await observe(other.log, range(3))
+            await follower.has(3)
+
+
+async def test_a_follower_may_begin_anywhere(
+    running: RunningLog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tail, "PAGE_EVENTS", 7)
+    await observe(running.log, range(30))
+    async with running_on(running.url) as later:
+        async with (
+            following(later.tail) as everything,
+            following(later.tail, after=25) as the_end,
+            following(later.tail, after=30) as what_comes,
+            following(later.tail, after=32) as far_ahead,
+        ):
+            await observe(running.log, range(30, 35))
+            for follower, after in ((everything, 0), (the_end, 25), (what_comes, 30)):
+                await follower.has(35 - after)
+                assert follower.positions == list(range(after + 1, 36))
+            await far_ahead.has(3)
+            assert far_ahead.positions == [33, 34, 35]
+
+
+async def test_a_follower_that_falls_behind_goes_on_from_the_log(
+    database_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tail, "KEPT_EVENTS_MAX", 5)
+    monkeypatch.setattr(tail, "PAGE_EVENTS", 8)
+    async with running_on(database_url) as running:
+        slow = running.tail.follow(after=0)
+        await observe(running.log, range(3))
+        assert (await anext(slow)).envelope.position == 1
+        await observe(running.log, range(3, 40))
+        await until(lambda: _is_at(running, 40), "the tail has come to the end")
+        rest = [(await anext(slow)).envelope.position for _ in range(39)]
+        assert rest == list(range(2, 41))
+        await slow.aclose()  # type: ignore[attr-defined]
+
+
+async def test_a_follower_of_the_past_waits_for_a_database_that_is_away(
+    database_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tail, "RECONNECT_PAUSE_SECONDS", 0.01)
+    lines = Lines(database_url)
+    async with running_on(database_url) as before:
+        await observe(before.log, range(5))
+    async with running_on(database_url, connect=lines.connect) as running:
+        lines.good = 0
+        async with following(running.tail) as follower:
+
+            async def asked_in_vain() -> bool:
+                return lines.good is not None and lines.good < -3
+
+            await until(asked_in_vain, "it tries again and again")
+            assert follower.seen == []
+            lines.good = None
+            await follower.has(5)
+
+
+def test_a_channel_has_a_name_that_every_database_takes() -> None:
+    names = ["public", "x" * 63, "x" * 62 + "y", 'a"b', "ä" * 31, "日" * 21]
+    channels = [channel_of(name) for name in names]
+    assert len(set(channels)) == len(names)
+    assert all(channel.isascii() and len(channel) < 64 for channel in channels)
+    assert all(channel.replace("_", "").isalnum() for channel in channels)
+
+
+async def _is_at(running: RunningLog, position: int) -> bool:
+    return running.tail.position == position
+
+
+async def _listens(running: RunningLog, listeners: int) -> bool:
+    return len(await running.backends("LISTEN%")) == listeners

@@ -1,0 +1,99 @@
+"""Whoever waits for an event of the log is woken by it, and by nothing else."""
+
+import asyncio
+
+import pytest
+
+from domain.refusals import CorruptHistory
+from infrastructure.outbound.log.tail import LogHasGap
+from tests.support.followers import following
+from tests.support.held_commits import until
+from tests.support.logged_family import LoggedFamily
+from tests.support.running_log import RunningLog, running_on
+from tests.support.storytelling import run_id
+from tests.support.submissions import observe
+
+NOT_TODAY_SECONDS = 60.0
+
+
+async def _is_at(running: RunningLog, position: int) -> bool:
+    return running.tail.position == position
+
+
+async def test_those_who_wait_for_a_run_are_woken_by_its_own_events_alone(
+    running: RunningLog, family: LoggedFamily
+) -> None:
+    await family.spawn("mine")
+    await family.spawn("other")
+    await until(lambda: _is_at(running, 5), "the tail has come to the end")
+    waiting = [
+        asyncio.create_task(
+            running.tail.changed(family.id("mine"), after=5, timeout_seconds=NOT_TODAY_SECONDS)
+        )
+        for _ in range(3)
+    ]
+    await family.resolve("other")
+    assert await running.tail.changed(family.id("other"), after=5, timeout_seconds=10)
+    assert not any(task.done() for task in waiting)
+    await family.resolve("mine")
+    assert await asyncio.gather(*waiting) == [True, True, True]
+    assert running.tail._by_run == {}
+
+
+async def test_who_waits_for_what_has_happened_does_not_wait(
+    running: RunningLog, family: LoggedFamily
+) -> None:
+    await family.spawn("mine")
+    await until(lambda: _is_at(running, 3), "the tail has come to the end")
+    changed = running.tail.changed
+    assert await changed(family.id("mine"), after=0, timeout_seconds=NOT_TODAY_SECONDS)
+    assert await changed(family.id("mine"), after=2, timeout_seconds=NOT_TODAY_SECONDS)
+    assert not await changed(family.id("mine"), after=3, timeout_seconds=0.02)
+    assert not await changed(run_id(99), after=0, timeout_seconds=0.02)
+    assert await changed(None, after=2, timeout_seconds=NOT_TODAY_SECONDS)
+    assert not await changed(None, after=3, timeout_seconds=0.02)
+    async with running_on(running.url) as later:
+        assert await later.tail.changed(family.id("mine"), after=0, timeout_seconds=10)
+        assert not await later.tail.changed(run_id(99), after=0, timeout_seconds=0.1)
+        assert not await later.tail.changed(family.id("mine"), after=3, timeout_seconds=0.1)
+
+
+async def test_those_who_wait_for_anything_are_woken_by_anything(running: RunningLog) -> None:
+    waiting = asyncio.create_task(
+        running.tail.changed(None, after=1, timeout_seconds=NOT_TODAY_SECONDS)
+    )
+    await observe(running.log, ["one"])
+    assert not waiting.done()
+    await observe(running.log, ["two"])
+    assert await waiting
+
+
+@pytest.mark.parametrize(
+    ("damage", "failure"),
+    [
+        ("position = 4", LogHasGap),
+        ("position = 3, type = 'Unheard'", CorruptHistory),
+        ("position = 3, state = 'x'::bytea", CorruptHistory),
+        ("position = 3, type = 'SpawnRequested'", CorruptHistory),
+    ],
+)
+async def test_a_tail_that_cannot_go_on_says_so_and_tells_nothing_more(
+    running: RunningLog, damage: str, failure: type[Exception]
+) -> None:
+    await observe(running.log, range(2))
+    async with following(running.tail) as follower:
+        await follower.has(2)
+        await running.ask(
+            "CREATE TEMPORARY TABLE damaged AS SELECT * FROM events WHERE position = 2;"
+            f" UPDATE damaged SET stream = 'session:x', {damage};"
+            " INSERT INTO events TABLE damaged; DROP TABLE damaged"
+        )
+        running.tail.hint(3)
+
+        async def failed() -> bool:
+            return running.tail.failure is not None
+
+        await until(failed, "the damage is seen")
+        assert isinstance(running.tail.failure, failure)
+        assert follower.positions == [1, 2]
+        assert running.tail.position == 2

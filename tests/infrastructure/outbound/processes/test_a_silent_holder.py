@@ -1,0 +1,270 @@
+"""A holder that says nothing for too long is treated like one that let go."""
+
+import asyncio
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from infrastructure.outbound.processes.gatehouse import Exit, Gatehouse, Program
+from infrastructure.outbound.processes.pipes import PipeWriter
+from tests.support.gated_programs import DAEMON, lines, python, started
+from tests.support.process_table import (
+    is_alive,
+    open_descriptors,
+    state,
+    until,
+    until_dead,
+)
+
+SILENCE_SECONDS = 0.6
+PROJECT = Path(__file__).parents[4]
+
+# Says how its two programs ended; its stdin gives the word for the go of the second.
+HOLDER = """
+import asyncio, sys
+from infrastructure.outbound.processes.gatehouse import Gatehouse, Program
+
+async def beat(house):
+    while True:
+        house.heartbeat()
+        await asyncio.sleep(0.1)
+
+async def hold():
+    house = Gatehouse(silence_seconds_max=float(sys.argv[3]))
+    beating = asyncio.create_task(beat(house))
+    unstarted = await house.open(Program(("/bin/touch", sys.argv[2]), {}, None, None))
+    argv = (sys.executable, "-I", "-S", "-c", sys.argv[1])
+    process = await house.open(Program(argv, {}, None, b"x" * 10**6))
+    process.go()
+    print(unstarted.gate_pid, process.gate_pid, flush=True)
+    text = b""
+    while text.count(b"\\n") < 3:
+        text += await process.stdout.read()
+    print(text.decode(), end="", flush=True)
+    await asyncio.to_thread(sys.stdin.readline)
+    unstarted.go()
+    for one in (process, unstarted):
+        ended = await one.wait()
+        print(ended.killed, ended.error, flush=True)
+    beating.cancel()
+    await house.close()
+
+asyncio.run(hold())
+"""
+
+
+@pytest.fixture
+async def silent() -> AsyncIterator[Gatehouse]:
+    """A gatehouse with a limit, which beats only when it is told to."""
+    before = open_descriptors()
+    house = Gatehouse(silence_seconds_max=SILENCE_SECONDS)
+    yield house
+    warm = house.warm_pid
+    await house.close()
+    assert warm is None or not is_alive(warm)
+    assert open_descriptors() == before
+
+
+@contextlib.asynccontextmanager
+async def beating(house: Gatehouse) -> AsyncIterator[None]:
+    async def beat() -> None:
+        while True:
+            house.heartbeat()
+            await asyncio.sleep(SILENCE_SECONDS / 6)
+
+    task = asyncio.create_task(beat())
+    try:
+        yield
+    finally:
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+
+
+@pytest.mark.slow
+async def test_a_frozen_holder_loses_every_process_while_it_is_frozen(tmp_path: Path) -> None:
+    mark = tmp_path / "executed"
+    program = DAEMON + "daemon()\ndaemon()\nprint(os.getpid(), flush=True)\nsignal.pause()"
+    holder = subprocess.Popen(
+        [sys.executable, "-c", HOLDER, program, str(mark), "1.0"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        cwd=PROJECT,
+        env={"PYTHONPATH": str(PROJECT)},
+        text=True,
+    )
+    with holder:
+        try:
+            assert holder.stdout is not None
+            pids: list[int] = []
+            while len(pids) < 5:
+                said = await asyncio.to_thread(holder.stdout.readline)
+                assert said
+                pids += [int(word) for word in said.split()]
+            assert all(map(is_alive, pids))
+            os.kill(holder.pid, signal.SIGSTOP)
+            await until_dead(*pids)
+            assert state(holder.pid) == "T"
+            os.kill(holder.pid, signal.SIGCONT)
+            said, _ = await asyncio.to_thread(holder.communicate, "go\n", 20)
+        finally:
+            holder.kill()
+    assert said.splitlines() == [
+        "True its holder fell silent: killed after 1 seconds",
+        "True its holder fell silent: not executed within 1 seconds",
+    ]
+    assert holder.returncode == 0
+    assert not mark.exists()
+
+
+@pytest.mark.slow
+async def test_heartbeats_keep_a_program_alive_beyond_several_limits(silent: Gatehouse) -> None:
+    async with beating(silent):
+        began = time.monotonic()
+        seconds = str(SILENCE_SECONDS * 3)
+        process = await started(silent, "sleep", seconds)
+        assert await process.wait() == Exit(code=0)
+        assert time.monotonic() - began >= SILENCE_SECONDS * 3
+
+
+@pytest.mark.slow
+async def test_heartbeats_keep_a_gate_that_waits_for_its_go(
+    silent: Gatehouse, tmp_path: Path
+) -> None:
+    mark = tmp_path / "executed"
+    program = Program(("touch", str(mark)), {"PATH": "/usr/bin:/bin"}, None, None)
+    async with beating(silent):
+        process = await silent.open(program)
+        with pytest.raises(TimeoutError):
+            # To cancel the wait itself would kill it.
+            await asyncio.wait_for(asyncio.shield(process.wait()), SILENCE_SECONDS * 3)
+        assert not mark.exists()
+        process.go()
+        assert await process.wait() == Exit(code=0)
+    assert mark.exists()
+
+
+@pytest.mark.slow
+async def test_after_silence_before_its_go_a_program_is_never_executed(
+    silent: Gatehouse, tmp_path: Path
+) -> None:
+    mark = tmp_path / "executed"
+    program = Program(("touch", str(mark)), {"PATH": "/usr/bin:/bin"}, None, None)
+    process = await silent.open(program)
+    ended = await asyncio.wait_for(process.wait(), 10)
+    process.go()
+    assert ended.killed
+    assert ended.error == f"its holder fell silent: not executed within {SILENCE_SECONDS} seconds"
+    assert await process.kill() == await process.wait() == ended
+    assert not mark.exists()
+
+
+@pytest.mark.slow
+async def test_a_go_that_a_frozen_gate_finds_too_late_executes_nothing(
+    silent: Gatehouse, tmp_path: Path
+) -> None:
+    mark = tmp_path / "executed"
+    program = Program(("touch", str(mark)), {"PATH": "/usr/bin:/bin"}, None, None)
+    process = await silent.open(program)
+    opened = time.monotonic()
+    os.kill(process.gate_pid, signal.SIGSTOP)
+    process.go()
+    await until(lambda: time.monotonic() - opened > SILENCE_SECONDS * 1.2)
+    os.kill(process.gate_pid, signal.SIGCONT)
+    assert (await asyncio.wait_for(process.wait(), 10)).killed
+    assert not mark.exists()
+
+
+@pytest.mark.slow
+async def test_silence_kills_a_program_and_its_daemons(silent: Gatehouse) -> None:
+    async with beating(silent):
+        process = await started(silent, *python(DAEMON + "daemon()\ndaemon()\nsignal.pause()"))
+        daemons = [int(line) for line in await lines(process, 2)]
+    assert all(map(is_alive, daemons))
+    ended = await asyncio.wait_for(process.wait(), 10)
+    assert ended == Exit(
+        error=f"its holder fell silent: killed after {SILENCE_SECONDS} seconds", killed=True
+    )
+    assert not any(map(is_alive, daemons))
+    assert await process.stdout.read() == b""
+
+
+@pytest.mark.slow
+async def test_without_a_limit_a_silent_holder_keeps_its_program(gatehouse: Gatehouse) -> None:
+    process = await started(gatehouse, "sleep", str(SILENCE_SECONDS * 2))
+    assert await asyncio.wait_for(process.wait(), 10) == Exit(code=0)
+
+
+async def test_a_program_that_ends_by_itself_keeps_its_code_under_a_limit(
+    silent: Gatehouse,
+) -> None:
+    process = await started(silent, "sh", "-c", "exit 7")
+    assert await process.wait() == Exit(code=7)
+
+
+async def test_heartbeats_do_not_come_between_the_parts_of_a_large_specification(
+    silent: Gatehouse,
+) -> None:
+    items = ["x" * 100_000 for _ in range(15)]
+    program = Program(
+        python("import sys; print(sum(map(len, sys.argv[1:])))", *items), {}, None, None
+    )
+    async with asyncio.timeout(20):
+        opening = asyncio.create_task(silent.open(program))
+        while not opening.done():
+            silent.heartbeat()
+            await asyncio.sleep(0)
+        process = await opening
+        process.go()
+        assert await process.stdout.read() == b"1500000\n"
+        assert await process.wait() == Exit(code=0)
+
+
+async def test_a_heartbeat_passes_over_what_has_ended_or_is_full(silent: Gatehouse) -> None:
+    silent.heartbeat()
+    process = await started(silent, "true")
+    os.kill(process.gate_pid, signal.SIGKILL)
+    # Nothing of its end was heard yet.
+    await asyncio.to_thread(_wait_until_dead, process.gate_pid)
+    silent.heartbeat()
+    await process.wait()
+    silent.heartbeat()
+    await silent.close()
+    silent.heartbeat()
+
+
+async def test_what_is_sent_at_once_or_never_does_not_wait_for_room() -> None:
+    reader, writer = os.pipe()
+    pipe = PipeWriter(writer)
+    try:
+        size = 0
+        while size < 1_000_000:
+            pipe.write_at_once(b"x" * 4096)
+            size += 4096
+        assert 0 < len(os.read(reader, 1_000_000)) < size
+        os.close(reader)
+        reader = -1
+        pipe.write_at_once(b"x")
+    finally:
+        pipe.close()
+        if reader >= 0:
+            os.close(reader)
+    pipe.write_at_once(b"x")
+
+
+@pytest.mark.parametrize("seconds", [0.0, -1.0, float("nan"), float("inf")])
+async def test_a_limit_that_is_no_positive_number_of_seconds_is_refused(seconds: float) -> None:
+    with pytest.raises(ValueError, match="silence_seconds_max"):
+        Gatehouse(silence_seconds_max=seconds)
+
+
+def _wait_until_dead(pid: int) -> None:
+    deadline = time.monotonic() + 10
+    while is_alive(pid):
+        assert time.monotonic() < deadline

@@ -1,0 +1,50 @@
+"""Those who follow a log in the background, and keep what they saw."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+
+from application.envelope import RecordedEvent
+from infrastructure.outbound.log.tail import LogTail
+from tests.support.held_commits import until
+
+
+class Follower:
+    """Follows a log in the background and keeps what it saw."""
+
+    def __init__(self, followed: LogTail, after: int = 0) -> None:
+        self.seen: list[RecordedEvent] = []
+        self._task = asyncio.create_task(self._follow(followed, after))
+
+    async def _follow(self, followed: LogTail, after: int) -> None:
+        async for recorded in followed.follow(after=after):
+            self.seen.append(recorded)
+
+    @property
+    def positions(self) -> list[int]:
+        """What it saw, by position."""
+        return [recorded.envelope.position for recorded in self.seen]
+
+    async def has(self, events: int) -> None:
+        """Wait until it has seen so many."""
+
+        async def so_many() -> bool:
+            return len(self.seen) >= events
+
+        await until(so_many, f"{events} events are seen")
+
+    async def leave(self) -> None:
+        """Stop following."""
+        self._task.cancel()
+        with suppress(asyncio.CancelledError):
+            await self._task
+
+
+@asynccontextmanager
+async def following(followed: LogTail, after: int = 0) -> AsyncIterator[Follower]:
+    """A follower until the end of the block."""
+    follower = Follower(followed, after)
+    try:
+        yield follower
+    finally:
+        await follower.leave()
