@@ -54,7 +54,7 @@ class Crew:
 
 class Conducting:
     """One a process. `url` is recorded with the lease; `follow_configuration` is called when
-    another configuration was activated."""
+    another configuration was activated, `alive` whenever the lease was renewed."""
 
     def __init__(
         self,
@@ -65,6 +65,7 @@ class Conducting:
         holder: Holder,
         lease_seconds: float,
         follow_configuration: Callable[[int], Awaitable[None]],
+        alive: Callable[[], None],
     ) -> None:
         self._crew = crew
         self._coordination = coordination
@@ -72,6 +73,7 @@ class Conducting:
         self._holder = holder
         self._lease_seconds = lease_seconds
         self._follow_configuration = follow_configuration
+        self._alive = alive
         self._renewed = time.monotonic()
         self.url: str | None = None
         self._dispatch = Repeating("dispatch", crew.dispatching.dispatch, DISPATCH_SECONDS)
@@ -180,6 +182,7 @@ class Conducting:
             await self._let_go("it had expired")
             return
         self._renewed = asked
+        self._alive()
 
     async def _let_go(self, why: str) -> None:
         """Kill what is held, record nothing more of it, and go on under another name: whoever

@@ -4,7 +4,6 @@ import asyncio
 import logging
 import os
 import socket
-from collections.abc import Iterable
 from contextlib import AsyncExitStack
 from uuid import uuid4
 
@@ -26,13 +25,13 @@ from application.sealing import Sealing
 from application.spawning import Spawning
 from application.stopping import Stopping
 from application.work import Work
-from domain.configuration.problems import ConfigurationError
 from domain.configuration.settings import Settings
 from infrastructure.connecting import Connecting
 from infrastructure.database import Database
-from infrastructure.inbound.http.doors import Doors, Readiness
+from infrastructure.inbound.http.doors import Doors
 from infrastructure.outbound.configuration.active import ActiveConfigurations
 from infrastructure.outbound.configuration.loading import LoadedConfiguration
+from infrastructure.outbound.configured_tokens import ConfiguredTokens
 from infrastructure.outbound.data_directory import DataDirectory
 from infrastructure.outbound.identities import RandomIdentities
 from infrastructure.outbound.log.connections import Connection
@@ -49,12 +48,11 @@ from infrastructure.outbound.tables.coordination import PostgresCoordination
 from infrastructure.outbound.tables.registry import PostgresRegistry
 from infrastructure.outbound.tokens import (
     ChildTokenSeal,
-    KnownToken,
     KnownTokens,
     admin_token,
-    digest_of,
 )
 from infrastructure.outbound.transcripts.rows_and_files import RowsAndFiles
+from infrastructure.readiness import ReadinessCheck
 
 LOOPBACK_NAMES = frozenset({"127.0.0.1", "localhost", "::1"})
 
@@ -118,7 +116,7 @@ class House:
         seal: ChildTokenSeal,
         url: str,
     ) -> Doors:
-        gatehouse = Gatehouse()
+        gatehouse = Gatehouse(silence_seconds_max=self.settings.lease_seconds)
         await gatehouse.start()
         self._stack.push_async_callback(gatehouse.close)
         scripts = LocalFileScripts(
@@ -167,6 +165,7 @@ class House:
             holder=holder,
             lease_seconds=self.settings.lease_seconds,
             follow_configuration=self.configurations.follow,
+            alive=gatehouse.heartbeat,
         )
         self.conducting.url = url
         await self.conducting.join()
@@ -184,10 +183,10 @@ class House:
             tokens=(
                 None
                 if self.settings.no_auth
-                else KnownTokens(admin, self._configured_tokens, seal, work.registry)
+                else KnownTokens(admin, ConfiguredTokens(self.configurations), seal, work.registry)
             ),
             hosts=self._hosts(),
-            readiness=self._readiness,
+            readiness=ReadinessCheck(self.log, lambda: self.closing),
             closing=lambda: self.closing,
         )
 
@@ -216,31 +215,12 @@ class House:
         """A text of the file that was read last, with its references resolved."""
         return self.configurations.loaded.resolve(text)
 
-    def _configured_tokens(self) -> Iterable[KnownToken]:
-        """The tokens of the active configuration; one whose secret cannot be had is left out."""
-        configuration = self.configurations.current().configuration
-        for token in configuration.spawnlog.tokens:
-            try:
-                text = self.configurations.loaded.resolve_token(token.token)
-            except ConfigurationError as error:
-                _log.warning("token %s cannot be used: %s", token.id, error)
-                continue
-            yield KnownToken(token.id, digest_of(text), frozenset(token.scopes), token.sessions)
-
     def _hosts(self) -> frozenset[str]:
         """The names by which this server may be addressed."""
         names = {self.settings.host, *self.settings.allowed_hosts}
         if self.settings.is_loopback or self.settings.host in ("0.0.0.0", "::"):  # noqa: S104
             names |= LOOPBACK_NAMES
         return frozenset(names)
-
-    def _readiness(self) -> Readiness:
-        reasons = []
-        if self.closing:
-            reasons.append("the service is stopping")
-        if self.log.tail.failure is not None:
-            reasons.append("the log cannot be followed; see the server's log")
-        return Readiness(not reasons, tuple(reasons))
 
 
 def _holder_name() -> str:

@@ -6,7 +6,7 @@ import logging
 import os
 import signal
 import socket
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 from functools import partial
 from pathlib import Path
 
@@ -15,12 +15,16 @@ import uvicorn
 from application.envelope import Actor
 from application.repeating import Repeating
 from domain.configuration.problems import ConfigurationError
+from domain.configuration.settings import Settings
 from infrastructure.house import House
 from infrastructure.inbound.http.application import create_application
 from infrastructure.outbound.configuration.loading import load
 
 HTTP_GRACE_SECONDS = 5
+STOP_SECONDS_MAX = 15.0
 NOTE_SECONDS = 5.0
+START_SETTINGS = frozenset({"lease_seconds", "drain_seconds", "allowed_hosts"})
+"""Read when the server starts, and not at a reload."""
 
 _log = logging.getLogger("spawnlog")
 
@@ -68,13 +72,27 @@ async def serve_house(house: House, listening: socket.socket, config: Path | Non
         await _first(told_to_stop, serving)
         _log.info("stopping")
         await noting.close()
-        await house.drain()
-        server.should_exit = True
-        await serving
+        async with _at_most(house.settings.drain_seconds + STOP_SECONDS_MAX):
+            await house.drain()
+            server.should_exit = True
+            await serving
     finally:
         house.directory.forget_server(os.getpid())
-        await house.close()
+        async with _at_most(STOP_SECONDS_MAX):
+            await house.close()
     return 0
+
+
+@contextlib.asynccontextmanager
+async def _at_most(seconds: float) -> AsyncIterator[None]:
+    """A database that does not answer must not keep a process that was told to stop: it ends
+    where it is, its children with it, and the next start goes on from the record."""
+    try:
+        async with asyncio.timeout(seconds):
+            yield
+    except TimeoutError:
+        _log.error("stopping takes more than %d seconds: the process ends as it is", seconds)
+        os._exit(1)
 
 
 async def _note(house: House, url: str) -> None:
@@ -139,3 +157,12 @@ async def _reload_now(house: House, config: Path | None) -> None:
         _log.exception("the configuration is not changed")
     else:
         _log.info("configuration revision %d is active", revision)
+        changed = restart_needed(house.settings, loaded.configuration.spawnlog)
+        if changed:
+            _log.warning("a restart is needed for %s", ", ".join(changed))
+
+
+def restart_needed(before: Settings, after: Settings) -> tuple[str, ...]:
+    """The settings that a running server does not take over."""
+    given = after.model_fields_set & START_SETTINGS
+    return tuple(name for name in sorted(given) if getattr(before, name) != getattr(after, name))

@@ -95,6 +95,7 @@ CREATE UNIQUE INDEX runs_open ON runs (run_id) WHERE to_position = 4611686018427
 CREATE INDEX runs_as_of ON runs (created_position, from_position);
 CREATE INDEX runs_of_a_requester ON runs (requester, created_position);
 CREATE INDEX runs_of_a_tree ON runs (root, created_position);
+CREATE INDEX runs_by_label ON runs (label, created_position) WHERE label IS NOT NULL;
 CREATE INDEX runs_by_child ON runs (child_session_key)
     WHERE to_position = 4611686018427387904 AND child_session_key IS NOT NULL;
 CREATE INDEX runs_by_session ON runs (session_id) WHERE to_position = 4611686018427387904;

@@ -70,6 +70,11 @@ class Registry(Protocol):
         """The runs of every descendant of a session, parents before children."""
         ...
 
+    async def descendants(self, session_key: str, *, at: int | None = None) -> tuple[int, int]:
+        """How many runs below a session are not settled (announced or refused), and how many of
+        those are not even over."""
+        ...
+
     async def inbox(self, session_key: str, *, after: int, limit: int) -> Sequence[Run]:
         """Runs announced in a session's inbox, by position of the announcement."""
         ...

@@ -81,6 +81,9 @@ PREPARING: frozenset[Stage] = frozenset({"requested", "scripts-resolved", "overr
 OVER: frozenset[Stage] = frozenset({"ended", "announced", "archived", "refused"})
 """Stages at which nothing executes for the run any more."""
 
+SETTLED: frozenset[Stage] = frozenset({"announced", "archived", "refused"})
+"""Stages at which nobody above waits for the run any more."""
+
 
 def next_stage(stage: Stage, event: RunEvent) -> Stage:
     """The stage after `event`; `CorruptHistory` when the table has no such cell."""

@@ -10,8 +10,8 @@ from tests.support.spawning_server import CHILDREN_MAX, Stories
 
 pytestmark = pytest.mark.slow
 
-REQUESTERS = 4
-BREAK_SECONDS = 1.5
+REQUESTERS = 2
+BREAK_SECONDS = 1.0
 PAUSE_SECONDS = 0.02
 
 _BREAK = (

@@ -1,6 +1,6 @@
 """What the endpoints work with."""
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
 from application.access import Access, Tokens
@@ -34,5 +34,5 @@ class Doors:
     access: Access
     tokens: Tokens | None
     hosts: frozenset[str]
-    readiness: Callable[[], Readiness]
+    readiness: Callable[[], Awaitable[Readiness]]
     closing: Callable[[], bool]

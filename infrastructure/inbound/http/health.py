@@ -38,7 +38,7 @@ async def healthz(doors: InDoors) -> Response:
 )
 async def readyz(doors: InDoors) -> Response:
     """Ready."""
-    readiness = doors.readiness()
+    readiness = await doors.readiness()
     if not readiness.ready:
         raise Problem("unavailable", "; ".join(readiness.reasons))
     try:

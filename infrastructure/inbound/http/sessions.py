@@ -9,7 +9,6 @@ from application.access import Caller
 from application.ports.event_log import AlreadyReserved, Answer
 from application.ports.registry import RunQuery
 from domain.refusals import Rejected
-from domain.run.lifecycle import OVER
 from domain.run.state import Run
 from domain.session.state import Session
 from infrastructure.inbound.http import examples
@@ -44,7 +43,6 @@ from infrastructure.inbound.http.waiting import Wait, has_grown, wait_seconds
 router = APIRouter(tags=["sessions"])
 
 RUNS_SHOWN_MAX = 500
-SETTLED = frozenset({"announced", "archived", "refused"})
 
 
 @router.get(
@@ -64,7 +62,7 @@ async def get_session(doors: InDoors, caller: ByCaller, key: KeyInPath, at: At =
     session = await _session(doors, caller, key, moment)
     position = moment.position
     registry = doors.work.registry
-    below = await registry.runs_below(session.session_key, at=position)
+    pending, running = await registry.descendants(session.session_key, at=position)
     runs = await registry.runs(
         RunQuery(requester=session.session_key), at=position, limit=RUNS_SHOWN_MAX
     )
@@ -86,8 +84,8 @@ async def get_session(doors: InDoors, caller: ByCaller, key: KeyInPath, at: At =
         "activeChildren": session.active_children,
         "activeRuns": session.counted,
         "maxChildren": configuration.subagent_defaults.max_children_per_agent,
-        "pendingDescendants": sum(run.stage not in SETTLED for run in below),
-        "runningDescendants": sum(run.stage not in OVER for run in below),
+        "pendingDescendants": pending,
+        "runningDescendants": running,
         "runs": [
             {"runId": run.run_id, "label": run.label, "stage": run.stage, "agentId": run.agent_id}
             for run in runs

@@ -1,6 +1,6 @@
 """The first round trip of a batch: the lock, the head, and every state the batch names."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 from uuid import UUID
 
@@ -35,7 +35,8 @@ SESSIONS = (
 )
 RESERVED = (
     "SELECT token, method, path, key, fingerprint, run_id, kind, body FROM idempotency"
-    " WHERE key = ANY(%b::text[])"
+    " JOIN unnest(%b::text[], %b::text[], %b::text[], %b::text[]) AS t (token, method, path, key)"
+    " USING (token, method, path, key)"
 )
 LANE_RUNNING = (
     "SELECT count(*) FROM runs WHERE lane = %b AND lane_depth = %b AND holder IS NOT NULL"
@@ -50,14 +51,14 @@ LANE_NEXT = (
 async def load(connection: Connection, submissions: Sequence[Submission[Any]]) -> Loaded:
     """Begin the transaction, take the lock and read. The transaction is left open."""
     run_ids, session_keys = _streams(submissions)
-    keys = [one.reservation.key for one in submissions if one.reservation]
+    keys = {reservation_key(one.reservation) for one in submissions if one.reservation}
     lane_queries = {one.lane for one in submissions if one.lane}
     async with connection.pipeline():
         await connection.execute("BEGIN")
         await connection.execute(LOCK)
         head = await connection.execute(HEAD)
         sessions = await connection.execute(SESSIONS, [session_keys]) if session_keys else None
-        reserved = await connection.execute(RESERVED, [keys]) if keys else None
+        reserved = await connection.execute(RESERVED, _columns(keys)) if keys else None
         lanes = {query: await _ask_lane(connection, query) for query in lane_queries}
     # Not in the pipeline: a psycopg pipeline ends with a Flush, after which PostgreSQL counts no
     # idle time, and a process that is frozen with the lock in its hands would stop all others.
@@ -80,6 +81,10 @@ async def load(connection: Connection, submissions: Sequence[Submission[Any]]) -
         reserved=_reserved(await _rows(reserved), submissions),
         lanes=lane_facts,
     )
+
+
+def _columns(keys: Iterable[ReservationKey]) -> list[list[str]]:
+    return [list(column) for column in zip(*keys, strict=True)]
 
 
 def _streams(submissions: Sequence[Submission[Any]]) -> tuple[list[UUID], list[str]]:

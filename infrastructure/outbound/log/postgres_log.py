@@ -11,6 +11,7 @@ from application.envelope import RecordedEvent
 from application.ports.event_log import Appended, Submission
 from infrastructure.outbound.log.connections import Connect, Connection, borrowed
 from infrastructure.outbound.log.fail_point import FailPoint
+from infrastructure.outbound.log.format import format_of, must_know
 from infrastructure.outbound.log.mapper import EventMapper
 from infrastructure.outbound.log.reading import read_events
 from infrastructure.outbound.log.tail import LogTail
@@ -74,6 +75,12 @@ class PostgresLog:
             row = await (await connection.execute("SELECT position FROM log_head")).fetchone()
         assert row is not None
         return int(row[0])
+
+    async def known_head(self) -> int:
+        """The last position of a log whose format this program knows; else `UnknownFormat`."""
+        async with borrowed(self._pool) as connection:
+            must_know(await format_of(connection))
+        return await self.head()
 
     async def read(
         self,

@@ -1,7 +1,8 @@
 """The gate: a small process between a holder and one program.
 
 It executes the program after the go byte. When the lifeline ends (the holder died, or let go) or
-the program's leader exits, it kills every descendant, reports how the leader ended and exits.
+falls silent (the holder is frozen, or has lost its lease), or the program's leader exits, it kills
+every descendant, reports how the leader ended and exits.
 
 Linux: descendants that double-fork or start a session of their own come back to the gate, which
 is their subreaper, and a gate killed with SIGKILL takes the leader with it. macOS has neither: the
@@ -15,7 +16,9 @@ import signal
 import sys
 
 from infrastructure.outbound.processes.child_exits import ChildExits
+from infrastructure.outbound.processes.exit_words import HOLDER_FELL_SILENT
 from infrastructure.outbound.processes.leader import become
+from infrastructure.outbound.processes.lifeline import Lifeline
 from infrastructure.outbound.processes.parenthood import Parenthood
 from infrastructure.outbound.processes.sweep import end_children
 from infrastructure.outbound.processes.wire import (
@@ -39,7 +42,7 @@ class Gate:
     def __init__(
         self, lifeline: int, status: int, streams: tuple[int, int, int], parenthood: Parenthood
     ) -> None:
-        self._lifeline = lifeline
+        self._lifeline = Lifeline(lifeline)
         self._status = status
         self._streams = streams
         self._parenthood = parenthood
@@ -64,9 +67,11 @@ class Gate:
         spec = self._receive_spec()
         if spec is None:
             return 0
+        self._lifeline.silence_seconds_max = spec.silence_seconds_max
         self._report(READY, str(os.getpid()))
-        if not os.read(self._lifeline, 1):
-            self._report(KILLED, "ended by its holder before it was executed")
+        if not self._lifeline.wait_for_go():
+            silence = self._silence("not executed within")
+            self._report(KILLED, silence or "ended by its holder before it was executed")
             return 0
         exits = ChildExits()
         self._start(spec)
@@ -75,22 +80,11 @@ class Gate:
         return self._finish()
 
     def _receive_spec(self) -> Spec | None:
-        length = self._read_exactly(LENGTH_BYTES)
+        length = self._lifeline.read_exactly(LENGTH_BYTES)
         if length is None:
             return None
-        payload = self._read_exactly(int.from_bytes(length, "big"))
+        payload = self._lifeline.read_exactly(int.from_bytes(length, "big"))
         return None if payload is None else decode_spec(payload)
-
-    def _read_exactly(self, count: int) -> bytes | None:
-        """None when the lifeline ends before."""
-        parts = []
-        while count:
-            part = os.read(self._lifeline, min(count, 1 << 20))
-            if not part:
-                return None
-            parts.append(part)
-            count -= len(part)
-        return b"".join(parts)
 
     def _start(self, spec: Spec) -> None:
         gate = os.getpid()
@@ -104,15 +98,15 @@ class Gate:
             os.close(stream)
 
     def _watch(self, exits: ChildExits) -> None:
-        """Returns when the leader has exited or the holder has let go."""
+        """Returns when the leader has exited, or the holder has let go or fallen silent."""
         poller = select.poll()
-        for descriptor in (self._lifeline, exits.descriptor, self._failure_pipe):
+        for descriptor in (self._lifeline.descriptor, exits.descriptor, self._failure_pipe):
             poller.register(descriptor, select.POLLIN)
         while True:
-            ready = [descriptor for descriptor, _ in poller.poll()]
+            ready = [descriptor for descriptor, _ in poller.poll(self._lifeline.poll_ms())]
             if self._failure_pipe in ready and not self._read_failure():
                 poller.unregister(self._failure_pipe)
-            if self._lifeline in ready and not os.read(self._lifeline, 64):
+            if self._lifeline.is_lost():
                 self._let_go = True
                 return
             exits.forget()
@@ -167,8 +161,14 @@ class Gate:
         if code >= 0:
             return CODE, str(code)
         if self._let_go and code == -signal.SIGKILL:
-            return KILLED, "killed by its holder"
+            return KILLED, self._silence("killed after") or "killed by its holder"
         return SIGNAL, str(-code)
+
+    def _silence(self, outcome: str) -> str:
+        """Empty when it was not for silence."""
+        if not self._lifeline.fell_silent:
+            return ""
+        return f"{HOLDER_FELL_SILENT}{outcome} {self._lifeline.silence_seconds_max:g} seconds"
 
     def _report(self, word: str, text: str) -> None:
         # Nobody may be left to read it.

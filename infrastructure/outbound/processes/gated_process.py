@@ -10,7 +10,7 @@ from types import TracebackType
 from infrastructure.outbound.processes.gate_reports import GateReports
 from infrastructure.outbound.processes.pipes import PipeReader, PipeWriter, open_pipes
 from infrastructure.outbound.processes.program import Exit, Program
-from infrastructure.outbound.processes.wire import GO, encode_spec
+from infrastructure.outbound.processes.wire import GO, HEARTBEAT, encode_spec
 
 KILL_SECONDS_MAX = 15.0
 
@@ -25,7 +25,12 @@ class GatedProcess:
 
     gate_pid: int
 
-    def __init__(self, program: Program, when_ended: Callable[["GatedProcess"], None]) -> None:
+    def __init__(
+        self,
+        program: Program,
+        when_ended: Callable[["GatedProcess"], None],
+        silence_seconds_max: float | None = None,
+    ) -> None:
         """Makes the pipes; raises OSError when there are no descriptors left."""
         pipes = open_pipes(4 if program.stdin is None else 5)
         lifeline, status, stdout, stderr = pipes[:4]
@@ -40,7 +45,7 @@ class GatedProcess:
         self._gone = False
         self._for_gate = [lifeline[0], status[1], stdout[1], stderr[1]]
         self._for_gate += [pipes[4][0]] if program.stdin is not None else []
-        self._spec = encode_spec(program.argv, program.env, program.cwd)
+        self._spec = encode_spec(program.argv, program.env, program.cwd, silence_seconds_max)
 
     async def open(self, send: Callable[[list[int]], None]) -> bool:
         """Hands the gate's ends to `send` and waits for the gate; false when none came to be.
@@ -73,6 +78,12 @@ class GatedProcess:
             if self._stdin is not None:
                 self._stdin.write(self._input, close_after=True)
                 self._input = b""
+
+    def heartbeat(self) -> None:
+        """Tells the gate that its holder is alive. Never waits; a gate that does not listen is
+        passed over, as is one that has not got its whole specification yet."""
+        if not self._spec:
+            self._lifeline.write_at_once(HEARTBEAT)
 
     async def wait(self) -> Exit:
         """How it ended, when the leader has exited and every descendant is dead.

@@ -2,7 +2,8 @@
 
 Each program gets a small gate process (`gate.py`), forked from one warm process per server
 (`warm.py`), so that a start costs about a millisecond. When this server dies, in whatever way, the
-lifelines of its gates end and the gates kill everything below them.
+lifelines of its gates end and the gates kill everything below them. A server that is frozen keeps
+its lifelines; under a limit on silence its gates do the same when no heartbeat came for so long.
 
 Linux reaches every descendant. macOS has no subreaper: there the process group of the program is
 killed, and a descendant that left the group survives.
@@ -12,6 +13,7 @@ with exec, as `subprocess` and multiprocessing's "spawn" do.
 """
 
 import asyncio
+import math
 
 from infrastructure.outbound.processes.gated_process import GatedProcess
 from infrastructure.outbound.processes.program import Exit, Program
@@ -35,9 +37,17 @@ class GatehouseError(Exception):
 
 
 class Gatehouse:
-    """Belongs to the event loop it is first used in. Open it once per server."""
+    """Belongs to the event loop it is first used in. Open it once per server.
 
-    def __init__(self) -> None:
+    With `silence_seconds_max` a program is killed, or never executed, when neither a heartbeat nor
+    anything else was sent to its gate for so long; None is no limit. Raises ValueError for a limit
+    that is no positive number.
+    """
+
+    def __init__(self, *, silence_seconds_max: float | None = None) -> None:
+        if silence_seconds_max is not None and not 0 < silence_seconds_max < math.inf:
+            raise ValueError("silence_seconds_max must be more than 0 seconds, or None: no limit")
+        self._silence_seconds_max = silence_seconds_max
         self._warm: WarmHandle | None = None
         self._open: set[GatedProcess] = set()
         self._closed = False
@@ -52,6 +62,11 @@ class Gatehouse:
     async def start(self) -> None:
         """Starts the warm process; `open` would do it too. Raises GatehouseError."""
         await self._warm_process()
+
+    def heartbeat(self) -> None:
+        """Tells every gate that this server is alive and may keep its programs. Never waits."""
+        for process in self._open:
+            process.heartbeat()
 
     async def close(self) -> None:
         """Ends every program, its gate, and the warm process. May be called again."""
@@ -78,7 +93,7 @@ class Gatehouse:
         async with self._opening:
             for _ in range(OPEN_ATTEMPTS_MAX):
                 warm = await self._warm_process()
-                process = GatedProcess(program, self._open.discard)
+                process = GatedProcess(program, self._open.discard, self._silence_seconds_max)
                 self._open.add(process)
                 try:
                     async with asyncio.timeout(OPEN_SECONDS_MAX):

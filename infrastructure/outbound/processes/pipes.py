@@ -96,6 +96,13 @@ class PipeWriter:
         if not self._waiting:
             self._flush()
 
+    def write_at_once(self, data: bytes) -> None:
+        """Sends `data` only if nothing waits before it and there is room now; else forgets it."""
+        if self._descriptor >= 0 and not self._pending:
+            # A reader that is gone is noticed by whoever waits for it.
+            with contextlib.suppress(OSError):
+                os.write(self._descriptor, data)
+
     def _flush(self) -> None:
         try:
             if self._pending:

@@ -7,7 +7,11 @@ from application.ports.runtimes import Launch, RuntimeEnd
 from domain.bounded_text import storable
 from domain.configuration.secret_names import is_secret_name
 from domain.runtime_reading import RuntimeReading
-from infrastructure.outbound.processes.exit_words import signal_name, was_executed
+from infrastructure.outbound.processes.exit_words import (
+    holder_fell_silent,
+    signal_name,
+    was_executed,
+)
 from infrastructure.outbound.processes.program import Exit
 from infrastructure.outbound.runtimes.transcript_entries import usage_of
 
@@ -31,6 +35,9 @@ def end_of(
     reason, error = "exit", None
     if too_much is not None:
         reason, error = "output_limit", f"ended because {too_much}"
+    elif holder_fell_silent(exit_.error):
+        # Nobody asked it to stop, so it is not said to have been stopped.
+        reason, error = "interrupted", f"interrupted: {exit_.error}"
     elif exit_.killed:
         outcome, reason = "stopped", "stopped"
     elif exit_.signal is not None:

@@ -10,6 +10,7 @@ from psycopg_pool import AsyncConnectionPool
 
 from application.ports.registry import LaneState, RunQuery
 from application.projections.fold import FOREVER
+from domain.run.lifecycle import OVER, SETTLED
 from domain.run.state import Run
 from domain.session.state import Session
 from infrastructure.outbound.log.connections import Connection, borrowed
@@ -87,6 +88,21 @@ class PostgresRegistry:
             " SELECT state FROM below ORDER BY depth LIMIT %s",
             [session_key, *_positions(at), *_positions(at), DESCENDANTS_MAX],
         )
+
+    async def descendants(self, session_key: str, *, at: int | None = None) -> tuple[int, int]:
+        """How many runs below a session are not settled, and how many are not over."""
+        rows = await self._fetch(
+            "WITH RECURSIVE below (child_session_key, stage, depth) AS ("
+            " SELECT child_session_key, stage, 1 FROM runs"
+            f" WHERE requester = %s AND {_true_at(at)}"
+            " UNION ALL SELECT runs.child_session_key, runs.stage, below.depth + 1"
+            " FROM below JOIN runs ON runs.requester = below.child_session_key"
+            f" WHERE below.depth < 64 AND {_true_at(at, 'runs.')})"
+            " SELECT count(*) FILTER (WHERE stage <> ALL(%s)),"
+            " count(*) FILTER (WHERE stage <> ALL(%s)) FROM below",
+            [session_key, *_positions(at), *_positions(at), list(SETTLED), list(OVER)],
+        )
+        return rows[0][0], rows[0][1]
 
     async def inbox(self, session_key: str, *, after: int, limit: int) -> Sequence[Run]:
         """Runs announced in a session's inbox, by position of the announcement."""

@@ -53,8 +53,7 @@ def test_readiness_follows_the_database_and_health_does_not(
                 assert server.spawn().status_code == 201
                 assert server.stop() == 0
     finally:
-        if server.process is not None and server.process.poll() is None:
-            server.kill()
+        server.stop()
 
 
 def away(nobody: httpx2.Client) -> None:

@@ -41,6 +41,9 @@ def test_a_spec_comes_back_as_it_was() -> None:
     spec = decode_spec(encoded[LENGTH_BYTES:])
     assert (spec.argv, spec.cwd) == ([b"a", b"", b"b c"], b"/tmp")
     assert spec.env == {b"X": b"1=2", b"Y": b""}
+    assert spec.silence_seconds_max is None
+    limited = encode_spec(("a", ""), {}, None, 2.5)
+    assert decode_spec(limited[LENGTH_BYTES:]).silence_seconds_max == 2.5
     bare = decode_spec(encode_spec(("a",), {}, None)[LENGTH_BYTES:])
     assert (bare.argv, bare.env, bare.cwd) == ([b"a"], {}, b"")
 

@@ -29,6 +29,12 @@ def ended(
         (Exit(signal=11), "error", "signal", "ended by signal SIGSEGV: tail"),
         (Exit(signal=40), "error", "signal", "ended by signal 40: tail"),
         (Exit(error="killed by its holder", killed=True), "stopped", "stopped", None),
+        (
+            Exit(error="its holder fell silent: killed after 15 seconds", killed=True),
+            "error",
+            "interrupted",
+            "interrupted: its holder fell silent: killed after 15 seconds: tail",
+        ),
         (Exit(error="the gate died"), "error", "interrupted", "the gate died: tail"),
     ],
 )
