@@ -10,7 +10,7 @@ NEW_ENOUGH := import sys; sys.exit(sys.version_info < (3, 11))
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo run test check fix docs constraints clean
+.PHONY: help demo run test check fix bench docs constraints clean
 
 help: ## say what there is
 	@sed -n 's/^\([a-z]*\):.*## /\1@/p' Makefile | awk -F@ '{ printf "make %-12s %s\n", $$1, $$2 }'
@@ -34,6 +34,9 @@ check: $(INSTALLED) ## format, lint, types, import floors, fast tests
 fix: $(INSTALLED) ## format, and mend what the linter can mend
 	@$(BIN)/ruff format .
 	@$(BIN)/ruff check --fix .
+
+bench: $(INSTALLED) ## measure spawns and whole lives over HTTP, beside a floor in the same run
+	@$(BIN)/python -m benchmarks.run $(BENCH)
 
 docs: $(INSTALLED) ## draw the lifecycle in README.md from the table in domain/run/lifecycle.py
 	@$(BIN)/python -c "$$DRAW_LIFECYCLE"

@@ -206,14 +206,18 @@ class Conducting:
             results = await asyncio.gather(
                 *(do(run_id) for run_id in run_ids), return_exceptions=True
             )
-            done = []
+            failed: dict[UUID, BaseException] = {}
+            away: LogUnavailable | None = None
             for run_id, result in zip(run_ids, results, strict=True):
-                if isinstance(result, BaseException):
-                    # Its claim stands until it expires, so that it does not hold up the others.
+                if isinstance(result, LogUnavailable):
+                    away = result
+                elif isinstance(result, BaseException):
+                    failed[run_id] = result
                     _log.error("%s of run %s failed", kind, run_id, exc_info=result)
-                else:
-                    done.append(run_id)
-            await self._coordination.release(kind, done)
+            # The claim of what failed stands until it expires, so that it holds up nobody.
+            await self._coordination.release(kind, [one for one in run_ids if one not in failed])
+            if away is not None:
+                raise away
             if len(run_ids) < DUE_BATCH:
                 return
 

@@ -69,16 +69,18 @@ async def _is_over_for(running: RunningLog, run_ids: set[UUID]) -> None:
 async def test_those_who_claim_at_once_never_get_the_same(
     running: RunningLog, coordination: PostgresCoordination, family: LoggedFamily
 ) -> None:
-    due = await _ended(family, 30)
+    due = await _ended(family, 40)
     taken: list[UUID] = []
 
     async def work(holder: str) -> None:
-        while run_ids := await coordination.claim_due(
-            "announce", holder, limit=4, lease_seconds=LONG
-        ):
-            taken.extend(run_ids)
+        for _ in due:
+            taken.extend(
+                await coordination.claim_due("announce", holder, limit=25, lease_seconds=LONG)
+            )
+            if len(taken) == len(due):
+                return
 
-    for _ in range(10):
+    for _ in range(6):
         await asyncio.gather(*(work(f"server-{number}") for number in range(4)))
         assert len(taken) == len(due)
         assert set(taken) == due

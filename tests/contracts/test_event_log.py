@@ -128,9 +128,9 @@ async def test_an_answer_shows_the_state_after_its_own_append_and_no_later_one(
     assert (stopped.position, ended.position) == (ended.position - 2, await running.log.head())
 
 
-@pytest.mark.parametrize("processes", [1, 2])
+@pytest.mark.parametrize(("processes", "at_a_time"), [(1, CALLERS), (2, CALLERS), (2, 4)])
 async def test_sixty_four_spawns_at_once_fill_exactly_the_places_there_are(
-    running: RunningLog, processes: int
+    running: RunningLog, processes: int, at_a_time: int
 ) -> None:
     async with running_on(running.url) as other:
         logs = [running.log, other.log][:processes]
@@ -138,9 +138,12 @@ async def test_sixty_four_spawns_at_once_fill_exactly_the_places_there_are(
             LoggedFamily(log, first=1 + 1000 * number, max_children=PLACES)
             for number, log in enumerate(logs)
         ]
-        answers = await asyncio.gather(
-            *(families[one % processes].spawn(f"child {one}") for one in range(CALLERS))
-        )
+        answers = []
+        for first in range(0, CALLERS, at_a_time):
+            callers = range(first, first + at_a_time)
+            answers += await asyncio.gather(
+                *(families[one % processes].spawn(f"child {one}") for one in callers)
+            )
     refusals = [one.result.refusal for one in answers if one.result.refusal is not None]
     assert {one.rule for one in refusals} == {"active_children"}
     assert len(refusals) == CALLERS - PLACES

@@ -19,9 +19,9 @@ from application.ports.event_log import (
 from domain.content import ContentRef
 from domain.stream import run_stream
 from tests.support.logged_family import LoggedFamily
-from tests.support.running_log import RunningLog
+from tests.support.running_log import RunningLog, running_on
 from tests.support.storytelling import requested, run_id
-from tests.support.submissions import at_once, key, observing, recording, seen, submission
+from tests.support.submissions import at_once, key, observe, observing, recording, seen, submission
 
 SECONDS_MAX = 3.0
 
@@ -100,3 +100,17 @@ async def test_text_of_any_other_kind_is_kept_as_it_is(
     assert await running.ask("SELECT body FROM contents WHERE kind = 'task'") == [(odd,)]
     recorded = (await running.events())[1].event
     assert getattr(recorded, "label", None) == odd
+
+
+@pytest.mark.slow
+async def test_poison_at_any_time_leaves_the_writer_fit(running: RunningLog) -> None:
+    """psycopg prepares a statement at its sixth use, and believes so when just that pipeline fails;
+    a rollback makes it forget, but not if there was one before."""
+    poison = POISONS["a key too long for an index"]
+    for healthy in range(3, 8):
+        async with running_on(running.url) as fresh:
+            await at_once(fresh.log, poison)
+            await observe(fresh.log, [f"{healthy}-{number}" for number in range(healthy)])
+            await at_once(fresh.log, poison)
+            await observe(fresh.log, [f"{healthy} after {number}" for number in range(3)])
+    assert len(await running.events()) == sum(range(3, 8)) + 15

@@ -10,6 +10,7 @@ import pytest
 from application.ports.registry import RunQuery
 from application.projections.fold import Fold
 from domain.run.state import Run
+from domain.stream import run_id_of
 from infrastructure.outbound.log.connections import Connection
 from infrastructure.outbound.log.rebuilding import rebuild
 from infrastructure.outbound.tables.registry import PostgresRegistry
@@ -32,13 +33,14 @@ def registry(running: RunningLog) -> PostgresRegistry:
 async def _is_the_fold_everywhere(running: RunningLog, registry: PostgresRegistry) -> None:
     fold = Fold((), ())
     events = await running.events()
-    every_run = [one.run_id for one in await _all_runs(registry, len(events))]
     for recorded in events:
-        envelope = recorded.envelope
+        envelope, before = recorded.envelope, dict(fold.runs)
         fold.apply(envelope.stream, recorded.event, envelope.stamp)
         at = envelope.position
-        for run_id in every_run:
-            assert await registry.run(run_id, at=at) == fold.runs.get(run_id)
+        run_id = run_id_of(envelope.stream)
+        if run_id is not None:
+            assert await registry.run(run_id, at=at) == fold.runs[run_id]
+            assert await registry.run(run_id, at=at - 1) == before.get(run_id)
         for session_key, session in fold.sessions.items():
             assert await registry.session(session_key, at=at) == session
         listed = await _all_runs(registry, at)
@@ -65,11 +67,11 @@ async def test_at_every_position_the_state_is_the_fold_of_the_events_before_it(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", range(2))
 async def test_it_is_so_too_when_many_things_happen_in_one_append(
     running: RunningLog, registry: PostgresRegistry, connection: Connection, seed: int
 ) -> None:
-    await live_at_random(running, seed, rounds=14, at_once=6)
+    await live_at_random(running, seed, rounds=12, at_once=6)
     assert await running.commits() < await running.log.head() / 2
     await _is_the_fold_everywhere(running, registry)
     assert (await rebuild(connection)).differing == 0

@@ -48,7 +48,6 @@ def must_be_in_order(server: Mortal, run: dict[str, Any]) -> None:
 @pytest.mark.parametrize(
     ("moment", "agent_id", "events"),
     [
-        ("after SpawnRequested", "plain", [*REQUESTED, *RESUMED, *WHOLE[1:]]),
         ("after ScriptsResolved", "plain", [*REQUESTED, *SCRIPTS, *RESUMED, *WHOLE[2:]]),
         (
             "after AgentOverridden",
@@ -60,7 +59,6 @@ def must_be_in_order(server: Mortal, run: dict[str, Any]) -> None:
         ("before RunStarted", "echo", [*PREPARED, *CLAIMED, *CLAIMED, *STARTED, *ENDED]),
         ("after RunEnded", "plain", WHOLE),
         ("after RunAnnounced", "plain", WHOLE),
-        ("after RunArchived", "plain", WHOLE),
     ],
 )
 def test_a_run_goes_on_when_its_server_is_killed(
@@ -104,7 +102,9 @@ def test_a_transcript_that_was_renamed_before_the_kill_is_archived_once(mortal: 
     assert run["transcriptPath"] == str(renamed)
 
 
-def test_a_recovery_that_is_killed_is_recovered_from(mortal: Mortal) -> None:
+def test_a_spawn_goes_on_from_its_request_also_when_its_recovery_is_killed(
+    mortal: Mortal,
+) -> None:
     mortal.is_to_die("after SpawnRequested")
     mortal.asked_in_vain("twice", agentId="plain", cleanup="delete")
     mortal.has_died()

@@ -23,8 +23,8 @@ def in_lane(server: Stories, what: str) -> list[str]:
     return [one["runId"] for one in lane(server)[what]]
 
 
-def is_running(server: Stories, runs: list[str]) -> bool:
-    return in_lane(server, "running") == runs
+def are(server: Stories, running: list[str], queued: list[str]) -> bool:
+    return (in_lane(server, "running"), in_lane(server, "queued")) == (running, queued)
 
 
 def queued_up(servers: list[Stories], name: str) -> list[str]:
@@ -61,12 +61,10 @@ def test_no_more_run_at_a_time_than_the_width_and_in_the_order_they_came(
 ) -> None:
     servers = [server, partner][:servers_count]
     runs = queued_up(servers, f"lane-{servers_count}")
-    assert in_lane(server, "queued") == runs[WIDTH:]
     for number, run_id in enumerate(runs):
         up_to = min(number + WIDTH, SLEEPERS)
-        going_on = runs[number:up_to]
-        wait_for("the next in line", partial(is_running, server, going_on))
-        assert in_lane(server, "queued") == runs[up_to:]
+        running, queued = runs[number:up_to], runs[up_to:]
+        wait_for("the next in line", partial(are, server, running, queued))
         server.note(f"{run_id}.began")
         server.let_go(run_id)
         assert server.run(run_id, "archived")["outcome"] == "success"
@@ -82,7 +80,7 @@ def test_those_who_wait_can_be_stopped_and_the_others_move_up(
         assert partner.http.post(f"/v1/runs/{run_id}/stop", json={}).status_code == 200
         assert partner.run(run_id)["outcome"] == "stopped"
     left = [run_id for run_id in runs if run_id not in stopped]
-    assert in_lane(server, "queued") == left[WIDTH:]
+    wait_for("the first in line", partial(are, server, left[:WIDTH], left[WIDTH:]))
     for run_id in left:
         server.note(f"{run_id}.began")
         server.let_go(run_id)

@@ -41,7 +41,6 @@ def test_a_server_that_slept_past_its_lease_lets_go_of_what_others_took(
         try:
             run = other.run(run_id, "archived")
             assert (run["outcome"], run["error"].partition(":")[0]) == ("error", "interrupted")
-            assert is_alive(pid)
         finally:
             mortal.process.send_signal(signal.SIGCONT)
         # It may not say a word about the run any more, and what it still executes is killed.

@@ -4,13 +4,16 @@ import os
 import shutil
 import tempfile
 import time
+from collections import deque
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing, contextmanager
+from itertools import count
 from pathlib import Path
 
 import psycopg
 from psycopg import sql
+from psycopg.conninfo import conninfo_to_dict
 
 from infrastructure.outbound.embedded_postgres.layout import Home
 from infrastructure.outbound.embedded_postgres.server import EmbeddedPostgres
@@ -18,53 +21,53 @@ from infrastructure.outbound.log.migrating import migrate
 
 MAINTENANCE = "postgres"
 TEMPLATE = "migrated"
+AHEAD = 2
 LEAVE_SECONDS_MAX = 5.0
 MEMORY = Path("/dev/shm")
 MEMORY_BYTES_MIN = 2 * 1024**3
 
 
 class Databases:
-    """Makes databases on a server of its own, and drops them in the background."""
+    """Databases on a server of one's own, made ahead of time and dropped in the background."""
 
     def __init__(self, home: Path) -> None:
         self._home = Home.at(home)
-        self._made = 0
-        self._dropping = ThreadPoolExecutor(1, "drops databases")
-        self._dropped: list[Future[None]] = []
+        self._numbers = count(1)
         self._connection = psycopg.connect(self._url(MAINTENANCE), autocommit=True)
-        migrate(self.create_empty(TEMPLATE))
+        migrate(self._create(TEMPLATE, "template1"))
+        self._background = ThreadPoolExecutor(1, "databases")
+        self._ahead = deque(self._begin() for _ in range(AHEAD))
+        self._dropped: list[Future[None]] = []
 
     def _url(self, name: str) -> str:
         return self._home.conninfo(name)
 
-    def create_empty(self, name: str | None = None) -> str:
-        """A database without any table; gives its URL."""
-        name = name or self._new_name()
-        self._connection.execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(name)))
+    def _create(self, name: str, template: str) -> str:
+        statement = sql.SQL("CREATE DATABASE {} TEMPLATE {}")
+        with psycopg.connect(self._url(MAINTENANCE), autocommit=True) as connection:
+            connection.execute(statement.format(sql.Identifier(name), sql.Identifier(template)))
         return self._url(name)
+
+    def _begin(self) -> Future[str]:
+        return self._background.submit(self._create, f"test_{next(self._numbers)}", TEMPLATE)
+
+    def create_empty(self) -> str:
+        """A database without any table; gives its URL."""
+        return self._create(f"test_{next(self._numbers)}", "template1")
 
     def create(self) -> str:
         """A database as it is after its migration; gives its URL."""
-        name = self._new_name()
-        self._connection.execute(
-            sql.SQL("CREATE DATABASE {} TEMPLATE {}").format(
-                sql.Identifier(name), sql.Identifier(TEMPLATE)
-            )
-        )
-        return self._url(name)
-
-    def _new_name(self) -> str:
-        self._made += 1
-        return f"test_{self._made}"
+        self._ahead.append(self._begin())
+        return self._ahead.popleft().result()
 
     def drop(self, url: str) -> None:
         """Drop a database. It fails when somebody has left a connection to it open."""
-        name = psycopg.conninfo.conninfo_to_dict(url)["dbname"]
+        name = str(conninfo_to_dict(url)["dbname"])
         deadline = time.monotonic() + LEAVE_SECONDS_MAX
-        while left := self._connected_to(str(name)):
+        while left := self._connected_to(name):
             assert time.monotonic() < deadline, f"connections left open: {left}"
             time.sleep(0.005)
-        self._dropped.append(self._dropping.submit(self._drop, str(name)))
+        self._dropped.append(self._background.submit(self._drop, name))
 
     def _connected_to(self, name: str) -> list[str]:
         rows = self._connection.execute(
@@ -79,8 +82,8 @@ class Databases:
             connection.execute(sql.SQL("DROP DATABASE {}").format(sql.Identifier(name)))
 
     def close(self) -> None:
-        """Wait for what is being dropped; raises what went wrong with it."""
-        self._dropping.shutdown()
+        """Wait for what is being made and dropped; raises what went wrong with it."""
+        self._background.shutdown()
         self._connection.close()
         for dropped in self._dropped:
             dropped.result()

@@ -13,7 +13,7 @@ from infrastructure.outbound.log.fail_point import VARIABLE
 from tests.support.running_server import wait_for
 from tests.support.spawning_server import Stories
 
-QUICK_LEASE_SECONDS = 1.5
+QUICK_LEASE_SECONDS = 2.0
 
 
 class Aside:

@@ -78,12 +78,10 @@ class RunningLog:
         return [row[0] for row in rows]
 
 
-async def identity_of(url: str) -> tuple[UUID, str]:
+async def identity_of(connection: Connection) -> tuple[UUID, str]:
     """The log's id and its schema."""
-    connection = await open_connection(url, application="test")
-    async with connection:
-        cursor = await connection.execute("SELECT log_id, current_schema() FROM log_head")
-        row = await cursor.fetchone()
+    cursor = await connection.execute("SELECT log_id, current_schema() FROM log_head")
+    row = await cursor.fetchone()
     assert row is not None
     return row[0], row[1]
 
@@ -114,12 +112,13 @@ async def open_pool(url: str) -> AsyncIterator[AsyncConnectionPool[Connection]]:
 @asynccontextmanager
 async def running_on(url: str, *, connect: Connect | None = None) -> AsyncIterator[RunningLog]:
     """A log that writes and follows until the end of the block."""
-    log_id, schema = await identity_of(url)
 
     async def plainly() -> Connection:
         return await open_connection(url, application="test")
 
     async with open_pool(url) as pool:
+        async with pool.connection() as connection:
+            log_id, schema = await identity_of(connection)
         log = PostgresLog(connect or plainly, pool, log_id=log_id, schema=schema, new_id=uuid7)
         await log.start()
         try:

@@ -95,7 +95,9 @@ class RunningServer:
             )
         assert self.process.stdout is not None
         line = self._ready_line(self.process)
-        assert line.startswith("spawnlog ready on "), f"{line!r}\n{self.log()}"
+        if not line.startswith("spawnlog ready on "):
+            self.kill()
+            raise AssertionError(f"it did not start: {line!r}\n{self.log()}")
         self.url = line.removeprefix("spawnlog ready on ").strip()
         if self._http is not None:
             self._http.close()

@@ -190,8 +190,7 @@ def row_arrays(spans: Sequence[Span[Any]], columns: dict[str, str]) -> list[list
     arrays: list[list[Any]] = [
         [getattr(span.row, name) for span in spans] for name in columns if name != "state"
     ]
-    # What is at its default is left out, so that a row is small; it is read back as it was.
-    arrays.append([span.row.state.model_dump_json(exclude_defaults=True) for span in spans])
+    arrays.append([span.row.state.model_dump_json(exclude_none=True) for span in spans])
     arrays.append([span.from_position for span in spans])
     arrays.append([span.to_position for span in spans])
     return arrays

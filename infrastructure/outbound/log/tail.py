@@ -10,6 +10,7 @@ import contextlib
 import logging
 from collections import deque
 from collections.abc import AsyncIterator
+from itertools import islice
 from uuid import UUID
 
 import psycopg
@@ -143,12 +144,15 @@ class LogTail:
             if position >= self._position:
                 await self._grown_beyond(position, timeout_seconds=3600)
                 continue
-            kept = [one for one in self._recent if one.envelope.position > position]
-            if not kept or kept[0].envelope.position != position + 1:
-                kept = await self._read(position, limit=PAGE_EVENTS)
+            kept = self._kept_behind(position) or await self._read(position, limit=PAGE_EVENTS)
             for event in kept:
                 yield event
             position = kept[-1].envelope.position if kept else position
+
+    def _kept_behind(self, position: int) -> list[RecordedEvent]:
+        """Positions have no gaps, so the place of one in memory can be told from the first."""
+        start = position + 1 - self._recent[0].envelope.position if self._recent else -1
+        return list(islice(self._recent, start, None)) if start >= 0 else []
 
     async def _read(
         self, after: int, *, limit: int, run_id: UUID | None = None

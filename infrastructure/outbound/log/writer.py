@@ -107,7 +107,7 @@ class LogWriter:
                 await self._write(taken)
             except Exception as error:
                 _log.exception("a batch of %d submissions failed", len(taken))
-                await self._roll_back()
+                await self._disconnect()
                 for waiting in taken:
                     _fail(waiting, error)
 
@@ -140,11 +140,13 @@ class LogWriter:
                 await self._store(connection, batch)
                 return self._tell(taken, outcomes, batch)
             except Exception as error:
-                if not self._is_away(error):
-                    refused = error
-                    await self._roll_back()
-                    continue
+                is_away = self._is_away(error)
+                # Also when it is not: after a failed pipeline psycopg may believe in prepared
+                # statements that the server never had.
                 await self._disconnect()
+                if not is_away:
+                    refused = error
+                    continue
                 if attempt == 0:
                     _log.warning("the database is away: %s", _in_short(error))
                 await asyncio.sleep(RECONNECT_PAUSE_SECONDS)
@@ -155,7 +157,8 @@ class LogWriter:
 
     async def _store(self, connection: Connection, batch: Batch) -> None:
         if batch.is_empty:
-            await connection.execute("ROLLBACK")
+            # Not a rollback, for which psycopg forgets the statements it has prepared.
+            await connection.execute("COMMIT")
             return
         self._fail_point.pass_by("before", batch.event_types)
         await store(connection, batch, self._channel)
@@ -192,13 +195,6 @@ class LogWriter:
             with contextlib.suppress(psycopg.Error):
                 await self._connection.close()
             self._connection = None
-
-    async def _roll_back(self) -> None:
-        try:
-            connection = await self._connected()
-            await connection.execute("ROLLBACK")
-        except psycopg.Error:
-            await self._disconnect()
 
 
 def _fail(waiting: _Waiting, error: BaseException) -> None:

@@ -38,9 +38,11 @@ def run(house: House) -> dict[str, Any]:
 
 
 def test_positions_have_no_gaps_and_pages_no_seams(house: House, run: dict[str, Any]) -> None:
-    positions = [item["position"] for item in whole(house, limit=7)]
+    positions = [item["position"] for item in whole(house, limit=500)]
     assert positions == list(range(1, len(positions) + 1))
-    assert [item["position"] for item in whole(house, limit=500)][: len(positions)] == positions
+    start = max(0, len(positions) - 60)
+    small = [item["position"] for item in whole(house, after=start, limit=7)]
+    assert small[: len(positions) - start] == positions[start:]
 
 
 def test_an_event_has_its_whole_envelope(house: House, run: dict[str, Any]) -> None:

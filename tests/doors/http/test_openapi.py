@@ -98,6 +98,7 @@ def test_every_problem_has_an_example_that_is_one(operations: dict[str, dict[str
                 assert TITLES[code] == (value["status"], value["title"])
                 assert value["detail"].strip()
                 assert value["instance"].startswith("/")
+                assert ("retryAfterMs" in value) is value["retryable"]
 
 
 def test_every_operation_tells_the_problems_it_may_answer_with(

@@ -174,22 +174,20 @@ async def test_the_chain_of_a_whole_log_is_found_again_from_its_table(
     assert len(set(hashes)) == len(hashes)
 
 
-@pytest.mark.parametrize(
-    "change",
-    [
+async def test_a_row_changed_by_hand_shows_from_there_on(running: RunningLog) -> None:
+    await tell_everything(running)
+    before = await _chain(running)
+    for change in (
         "actor_token = 'somebody'",
         "occurred_at = occurred_at - interval '1 microsecond'",
         "state = state || ' '::bytea",
         "writer_version = ''",
-    ],
-)
-async def test_a_row_changed_by_hand_shows_from_there_on(running: RunningLog, change: str) -> None:
-    await tell_everything(running)
-    before = await _chain(running)
-    await running.ask(f"UPDATE events SET {change} WHERE position = 30")
-    after = await _chain(running)
-    assert after[:29] == before[:29]
-    assert not set(after[29:]) & set(before)
+    ):
+        await running.ask(f"UPDATE events SET {change} WHERE position = 30")
+        after = await _chain(running)
+        assert after[:29] == before[:29]
+        assert not set(after[29:]) & set(before), change
+        before = after
 
 
 async def _chain(running: RunningLog) -> list[bytes]:

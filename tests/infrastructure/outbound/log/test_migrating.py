@@ -187,8 +187,10 @@ async def test_two_schemas_of_one_database_hold_two_logs(empty_database_url: str
             await observe(first.log, range(3))
             await observe(second.log, range(2))
             assert (len(await first.events()), len(await second.events())) == (3, 2)
-        assert [(await identity_of(url))[1] for url in (one, another)] == ["one", "another"]
-        assert len({(await identity_of(url))[0] for url in (one, another)}) == 2
+            assert first.log.log_id != second.log.log_id
+            for running, schema in ((first, "one"), (second, "another")):
+                async with running.pool.connection() as connection:
+                    assert await identity_of(connection) == (running.log.log_id, schema)
 
 
 async def test_migrations_and_logs_do_not_take_each_others_lock(database_url: str) -> None:

@@ -1,0 +1,155 @@
+"""A changed file and SIGHUP: what is under way keeps its configuration, its secrets included."""
+
+import json
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.child_programs import shell, waiter
+from tests.support.data_directories import copied, new_place
+from tests.support.running_server import ROOT, RunningServer, configuration, scripted, wait_for
+
+pytestmark = pytest.mark.slow
+
+KEY = "agent:main:reloading"
+OLD_WORD, NEW_WORD = "the-old-word", "the-new-word"
+UNSET = "SPAWNLOG_TEST_NOBODY_SETS_THIS"
+RUNS_MAX = 60
+
+
+def file_of(folder: Path, *first: dict[str, Any], word: str, **subagents: Any) -> dict[str, Any]:
+    """The configuration, with these agents before the others."""
+    return configuration(
+        *first,
+        {**scripted("main"), "default": True},
+        waiter("waiter", folder / "notes"),
+        shell("teller", 'printf %s "$WORD"', input="stdin-text", env={"WORD": word}),
+        {**scripted("homeless"), "workspace": f"${{{UNSET}}}/place"},
+        maxConcurrent=1,
+        maxChildrenPerAgent=20,
+        **subagents,
+    )
+
+
+class Reloaded(RunningServer):
+    """A server whose file changes."""
+
+    def reload(self, values: dict[str, Any]) -> str:
+        """Change the file and send SIGHUP; gives what is logged until it is active."""
+        assert self.config is not None
+        assert self.process is not None
+        self.config.write_text(json.dumps(values), "utf-8")
+        before = len(self.log())
+        self.process.send_signal(signal.SIGHUP)
+        wait_for("the reload", lambda: "is active" in self.log()[before:])
+        return self.log()[before:]
+
+    def accepted(self, agent_id: str) -> str:
+        """Spawn; gives the run's id."""
+        body = {"requester": {"sessionKey": KEY}, "agentId": agent_id, "cleanup": "delete"}
+        answer = self.spawn(**body)
+        assert answer.status_code == 201, answer.text
+        return str(answer.json()["runId"])
+
+    def holder_of(self, run_id: str) -> str:
+        """Who executed a run."""
+        items = self.http.get(f"/v1/runs/{run_id}/events").json()["items"]
+        (claimed,) = [one for one in items if one["type"] == "RunClaimed"]
+        return str(claimed["payload"]["holder"])
+
+
+@pytest.fixture(scope="module")
+def reloaded(made_data_dir: Path) -> Iterator[Reloaded]:
+    with new_place() as place:
+        (place / "notes").mkdir()
+        data = copied(made_data_dir, place / "data")
+        with Reloaded(data, file_of(place, word=OLD_WORD)) as server:
+            yield server
+
+
+@pytest.fixture
+def place(reloaded: Reloaded) -> Path:
+    """Where its file and its data are; the file is as it was at first."""
+    folder = reloaded.data_dir.parent
+    reloaded.reload(file_of(folder, word=OLD_WORD))
+    return folder
+
+
+def test_a_queued_run_gets_the_secret_of_the_file_it_was_asked_under(
+    reloaded: Reloaded, place: Path
+) -> None:
+    running = reloaded.accepted("waiter")
+    wait_for("it to begin", lambda: (place / "notes" / f"{running}.began").exists())
+    queued = reloaded.accepted("teller")
+    assert reloaded.run(queued)["status"] == "queued"
+    # Everything stands at another place of the file now.
+    reloaded.reload(file_of(place, scripted("newcomer"), word=NEW_WORD))
+    afterwards = reloaded.accepted("teller")
+    (place / "notes" / f"{running}.go").touch()
+    for run_id, word in ((queued, OLD_WORD), (afterwards, NEW_WORD)):
+        run = reloaded.run(run_id, "archived")
+        assert (run["outcome"], run["error"], run["resultText"]) == ("success", None, word)
+    assert reloaded.run(queued)["configRevision"] < reloaded.run(afterwards)["configRevision"]
+
+
+def test_two_servers_give_runs_their_secrets_when_one_has_read_a_changed_file(
+    reloaded: Reloaded, place: Path
+) -> None:
+    other = Reloaded(reloaded.data_dir, reloaded.config)
+    other.log_path = reloaded.log_path.with_name("other.log")
+    with other:
+        reloaded.reload(file_of(place, word=OLD_WORD, archiveAfterMinutes=7))
+        revision = reloaded.run(reloaded.accepted("teller"), "archived")["configRevision"]
+        assert revision > 1
+        wait_for("the other to follow", lambda: f"revision {revision} is active" in other.log())
+        servers = (reloaded, other)
+        pids = {str(server.process.pid) for server in servers if server.process is not None}
+        seen: set[str] = set()
+        for number in range(RUNS_MAX):
+            server = servers[number % 2]
+            run = server.run(server.accepted("teller"), "archived")
+            assert (run["error"], run["resultText"]) == (None, OLD_WORD)
+            assert run["configRevision"] == revision
+            seen.add(server.holder_of(run["runId"]).split(":")[-2])
+            if seen == pids:
+                break
+        assert seen == pids
+
+
+def test_a_workspace_with_a_variable_that_is_not_set_refuses_the_spawn(
+    reloaded: Reloaded, place: Path
+) -> None:
+    answer = reloaded.spawn(requester={"sessionKey": KEY}, agentId="homeless")
+    assert answer.status_code == 422, answer.text
+    assert (answer.json()["code"], answer.json()["rule"]) == ("spawn_error", "workspace")
+    run = reloaded.run(answer.json()["runId"])
+    assert run["status"] == "refused"
+    assert run["error"] == (
+        f'The workspace of agent "homeless" cannot be made: {UNSET}: is not set, and the'
+        " configuration refers to it. Give the agent another workspace, or mend this one."
+    )
+    assert not [path for path in place.rglob("*") if UNSET in path.name]
+    assert not [path for path in ROOT.iterdir() if UNSET in path.name]
+    session = reloaded.http.get(f"/v1/sessions/{KEY}").json()
+    assert session["activeChildren"] == 0
+
+
+def test_a_setting_that_is_read_at_the_start_is_named_when_it_changes(
+    reloaded: Reloaded, place: Path
+) -> None:
+    values = file_of(place, word=OLD_WORD)
+    values["spawnlog"]["leaseSeconds"] = 3
+    values["spawnlog"]["scriptTimeoutSeconds"] = 4
+    before = len(reloaded.log())
+    reloaded.reload(values)
+    (line,) = wait_for(
+        "the warning",
+        lambda: [one for one in reloaded.log()[before:].splitlines() if "restart" in one],
+    )
+    assert "WARNING" in line
+    assert line.endswith("a restart is needed for leaseSeconds")
+    unchanged = reloaded.reload(file_of(place, word=NEW_WORD))
+    assert "restart" not in unchanged

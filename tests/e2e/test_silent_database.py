@@ -1,0 +1,113 @@
+"""A database that holds its connections and does not answer, and one that is of a newer format."""
+
+import contextlib
+import os
+import signal
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import httpx2
+import psycopg
+import pytest
+
+from infrastructure.outbound.embedded_postgres.layout import Home
+from tests.support.data_directories import copied, new_place
+from tests.support.embedded_servers import postmaster_of
+from tests.support.process_table import children
+from tests.support.running_server import RunningServer, configuration, scripted, wait_for
+
+pytestmark = pytest.mark.slow
+
+ANSWER_SECONDS_MAX = 3.0
+STOP_SECONDS = 0.5
+ENDED_SECONDS_MAX = 5.0
+
+_QUICK_STOP = f"""
+import runpy, sys
+from infrastructure import serving
+serving.STOP_SECONDS_MAX = {STOP_SECONDS}
+module, sys.argv[1:] = sys.argv[3], sys.argv[4:]
+runpy.run_module(module, run_name="__main__", alter_sys=True)
+"""
+"""The same program, which gives its end less time than it has by itself."""
+
+
+@pytest.fixture
+def server(made_data_dir: Path) -> Iterator[RunningServer]:
+    config = configuration(scripted())
+    config["spawnlog"] = {"leaseSeconds": 10, "drainSeconds": 0}
+    with new_place() as place:
+        data = copied(made_data_dir, place / "data")
+        with RunningServer(data, config, prefix=(sys.executable, "-c", _QUICK_STOP)) as running:
+            yield running
+
+
+@contextlib.contextmanager
+def silence(server: RunningServer) -> Iterator[None]:
+    """All processes of the database stand still for the time of the block."""
+    postmaster = postmaster_of(server.data_dir / "postgres")
+    stopped = [postmaster]
+    os.kill(postmaster, signal.SIGSTOP)
+    try:
+        for pid in children(postmaster):
+            os.kill(pid, signal.SIGSTOP)
+            stopped.append(pid)
+        yield
+    finally:
+        for pid in stopped:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGCONT)
+
+
+def asked(server: RunningServer) -> tuple[httpx2.Response, float]:
+    """The answer about readiness, and the seconds it took."""
+    began = time.monotonic()
+    answer = server.http.get("/readyz")
+    return answer, time.monotonic() - began
+
+
+def is_ready_again(server: RunningServer) -> None:
+    wait_for("readiness", lambda: asked(server)[0].status_code == 200)
+    answer = server.spawn(cleanup="delete")
+    assert answer.status_code == 201, answer.text
+    assert server.run(answer.json()["runId"], "archived")["outcome"] == "success"
+
+
+def test_it_is_not_ready_while_the_database_is_silent_or_of_a_newer_format(
+    server: RunningServer,
+) -> None:
+    assert asked(server)[0].status_code == 200
+    with silence(server):
+        for _ in range(2):
+            answer, seconds = asked(server)
+            assert (answer.status_code, answer.json()["code"]) == (503, "unavailable")
+            assert "the database does not answer" in answer.json()["detail"]
+            assert seconds < ANSWER_SECONDS_MAX
+        assert server.http.get("/healthz").status_code == 200
+    is_ready_again(server)
+    conninfo = Home.at(server.data_dir / "postgres").conninfo()
+    with psycopg.connect(conninfo, autocommit=True) as connection:
+        connection.execute("UPDATE log_head SET format = format + 98")
+        answer, _ = asked(server)
+        assert (answer.status_code, answer.json()["code"]) == (503, "unavailable")
+        assert "the log has format 99" in answer.json()["detail"]
+        assert "install a newer spawnlog" in answer.json()["detail"]
+        connection.execute("UPDATE log_head SET format = format - 98")
+    is_ready_again(server)
+
+
+def test_a_silent_database_does_not_keep_a_server_that_is_told_to_stop(
+    server: RunningServer,
+) -> None:
+    with silence(server):
+        began = time.monotonic()
+        server.terminate()
+        assert server.ended() == 1
+        assert time.monotonic() - began < ENDED_SECONDS_MAX
+    assert "the process ends as it is" in server.log()
+    # The next start finds everything in order.
+    server.start()
+    is_ready_again(server)
+    assert server.stop() == 0

@@ -1,0 +1,43 @@
+"""What a running server takes over from a changed file, and how long its end may take."""
+
+import subprocess
+import sys
+
+from domain.configuration.settings import Settings
+from infrastructure.serving import restart_needed
+from tests.support.running_server import ROOT
+
+BEFORE = Settings(lease_seconds=15, drain_seconds=10)
+
+
+def test_what_is_read_at_the_start_needs_a_restart_when_it_changes() -> None:
+    after = Settings(lease_seconds=20, drain_seconds=5, allowed_hosts=("board.example",))
+    assert restart_needed(BEFORE, after) == ("allowed_hosts", "drain_seconds", "lease_seconds")
+
+
+def test_what_is_the_same_or_not_given_needs_none() -> None:
+    assert restart_needed(BEFORE, Settings(lease_seconds=15)) == ()
+    assert restart_needed(BEFORE, Settings()) == ()
+
+
+def test_what_is_read_at_each_use_needs_none() -> None:
+    after = Settings(script_timeout_seconds=3, scripts_total_seconds=4)
+    assert restart_needed(BEFORE, after) == ()
+
+
+def test_an_end_that_takes_too_long_is_the_end_all_the_same() -> None:
+    script = (
+        "import asyncio\n"
+        "from infrastructure.serving import _at_most\n"
+        "async def end():\n"
+        "    async with _at_most(0.05):\n"
+        "        await asyncio.Event().wait()\n"
+        "    print('went on')\n"
+        "asyncio.run(end())\n"
+    )
+    command = [sys.executable, "-c", script]
+    ended = subprocess.run(
+        command, cwd=ROOT, capture_output=True, text=True, timeout=30, check=False
+    )
+    assert (ended.returncode, ended.stdout) == (1, "")
+    assert "the process ends as it is" in ended.stderr
