@@ -20,6 +20,7 @@ from application.preparing import Preparing
 from application.projections.run_rows import DueKind
 from application.recovering import Recovering
 from application.repeating import Repeating
+from application.timely import timely
 from domain.config_events import ConfigurationActivated
 from domain.run.events import (
     DescendantsSettled,
@@ -168,10 +169,12 @@ class Conducting:
         left = self._renewed + self._lease_seconds - asked
         try:
             # A database that does not answer at all must not hide that the lease has run out.
-            async with asyncio.timeout(max(left, RENEW_SECONDS_MIN)):
-                ours = await self._coordination.renew(
+            ours = await timely(
+                self._coordination.renew(
                     self._holder.name, url=self.url, lease_seconds=self._lease_seconds
-                )
+                ),
+                max(left, RENEW_SECONDS_MIN),
+            )
         except (LogUnavailable, TimeoutError) as away:
             if time.monotonic() - self._renewed >= self._lease_seconds:
                 await self._let_go("it could not be renewed in time")

@@ -1,71 +1,142 @@
 """The floor: plain psycopg, one transaction a spawn, the very rows that a real spawn wrote.
 
 No lock, no decision, no chain, no notification: what the database and its driver cost by
-themselves for the same rows, with as many callers.
+themselves for the same rows, with as many callers. Each table gets one statement with all its
+rows, everything of a transaction goes in one pipeline, and what can be encoded is encoded before.
 """
 
 import itertools
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 from uuid import UUID, uuid4
 
+import orjson
 import psycopg
 from psycopg import sql
-from psycopg.types.json import Jsonb
 from psycopg_pool import AsyncConnectionPool
 
-POOL_CONNECTIONS = 8
-TABLES = ("events", "runs", "sessions", "contents", "content_keys")
-FRESH_POSITIONS = frozenset({"position", "from_position", "append_last"})
+POSITIONS = frozenset(
+    {
+        "position",
+        "append_last",
+        "from_position",
+        "to_position",
+        "created_position",
+        "queued_position",
+    }
+)
+KEYS = frozenset({"stream", "session_key", "requester", "root", "child_session_key"})
 
 
 @dataclass(frozen=True, slots=True)
-class Template:
-    """The rows of one spawn, a table's columns and rows each."""
+class TableRows:
+    """The rows of one spawn in one table."""
 
-    rows: dict[str, tuple[tuple[str, ...], list[tuple[Any, ...]]]]
+    table: str
+    columns: tuple[str, ...]
+    rows: tuple[tuple[Any, ...], ...]
+
+    def statement(self) -> sql.Composed:
+        """One INSERT of all the rows."""
+        row = sql.SQL("({})").format(sql.SQL(", ").join(sql.Placeholder() for _ in self.columns))
+        return sql.SQL("INSERT INTO {} ({}) VALUES {}").format(
+            sql.Identifier(self.table),
+            sql.SQL(", ").join(map(sql.Identifier, self.columns)),
+            sql.SQL(", ").join([row] * len(self.rows)),
+        )
 
 
-async def template_of(conninfo: str, run_id: UUID, until: int) -> Template:
-    """The rows that were written for a run up to the position at which its spawn was answered."""
+async def rows_of(conninfo: str, run_id: UUID, until: int) -> tuple[TableRows, ...]:
+    """What was written for a run up to a position, that of the append that admits it to its lane:
+    by then the spawn is answered."""
     async with await psycopg.AsyncConnection.connect(conninfo) as connection:
-        cursor = await connection.execute("SELECT state FROM runs WHERE run_id = %s", [run_id])
+        cursor = await connection.execute(
+            "SELECT requester, session_id FROM runs WHERE run_id = %s LIMIT 1", [run_id]
+        )
         row = await cursor.fetchone()
         assert row is not None
-        state: dict[str, Any] = row[0]
-        key, session_id = state["requester"]["sessionKey"], state["sessionId"]
-        queries = {
-            "events": ("run_id = %s AND position <= %s", [run_id, until]),
-            "runs": ("run_id = %s AND from_position <= %s", [run_id, until]),
-            "sessions": (
+        requester, session_id = row
+        return (
+            await _rows(connection, "events", "run_id = %s AND position <= %s", [run_id, until]),
+            await _rows(connection, "runs", "run_id = %s AND from_position <= %s", [run_id, until]),
+            await _rows(
+                connection,
+                "sessions",
                 "(session_key = %s OR run_id = %s) AND from_position <= %s",
-                [key, run_id, until],
+                [requester, run_id, until],
             ),
-            "contents": ("session_id = %s AND kind IN ('task', 'preamble')", [session_id]),
-            "content_keys": ("session_id = %s", [session_id]),
-        }
-        found = {}
-        for table, (condition, values) in queries.items():
-            cursor = await connection.execute(
-                sql.SQL("SELECT * FROM {} WHERE " + condition).format(sql.Identifier(table)),
-                values,
-            )
-            assert cursor.description is not None
-            columns = tuple(column.name for column in cursor.description)
-            found[table] = (columns, await cursor.fetchall())
-        return Template(found)
+            await _rows(connection, "contents", "session_id = %s AND kind = 'task'", [session_id]),
+            await _rows(connection, "content_keys", "session_id = %s", [session_id]),
+        )
+
+
+async def _rows(
+    connection: psycopg.AsyncConnection[Any], table: str, condition: str, values: Sequence[Any]
+) -> TableRows:
+    query = sql.SQL("SELECT * FROM {} WHERE " + condition).format(sql.Identifier(table))
+    cursor = await connection.execute(query, values)
+    assert cursor.description is not None
+    columns = tuple(column.name for column in cursor.description)
+    rows = tuple(tuple(map(_encoded, row)) for row in await cursor.fetchall())
+    assert rows, f"the spawn wrote no {table}"
+    return TableRows(table, columns, rows)
+
+
+def _encoded(value: object) -> object:
+    return orjson.dumps(value).decode() if isinstance(value, dict) else value
+
+
+class Copies:
+    """Copies of the rows of one spawn. Within a copy the same id stays the same; every copy has
+    ids, keys and positions of its own, so that the indexes grow as they do in truth."""
+
+    def __init__(self, rows: Sequence[TableRows]) -> None:
+        self._rows = rows
+        (events,) = [one for one in rows if one.table == "events"]
+        place = events.columns.index("position")
+        positions = sorted(row[place] for row in events.rows)
+        self._offsets = {position: offset for offset, position in enumerate(positions)}
+        self._bases = itertools.count(1, len(positions))
+
+    @property
+    def statements(self) -> list[sql.Composed]:
+        """One INSERT a table."""
+        return [one.statement() for one in self._rows]
+
+    def next(self) -> list[list[Any]]:
+        """The values of one copy, a flat list a table."""
+        base = next(self._bases)
+        fresh: dict[object, object] = {}
+        return [
+            [
+                self._value(column, value, base, fresh)
+                for row in one.rows
+                for column, value in zip(one.columns, row, strict=True)
+            ]
+            for one in self._rows
+        ]
+
+    def _value(self, column: str, value: Any, base: int, fresh: dict[object, object]) -> Any:
+        if isinstance(value, UUID):
+            return fresh.setdefault(value, uuid4())
+        if column in POSITIONS and value in self._offsets:
+            return base + self._offsets[value]
+        if column in KEYS and value is not None:
+            return fresh.setdefault(value, f"{value[:-16]}{uuid4().hex[:16]}")
+        return value
 
 
 class Floor:
-    """Inserts copies of a template into a database of its own."""
+    """Writes copies into a database, with as many connections as there are callers."""
 
-    def __init__(self, conninfo: str, template: Template) -> None:
-        self._template = template
-        self._positions = itertools.count(1)
-        self._pool: AsyncConnectionPool[Any] = AsyncConnectionPool(
+    def __init__(self, conninfo: str, copies: Copies, callers: int) -> None:
+        self._copies = copies
+        self._statements = copies.statements
+        self._pool: AsyncConnectionPool[psycopg.AsyncConnection[Any]] = AsyncConnectionPool(
             conninfo,
-            min_size=POOL_CONNECTIONS,
-            max_size=POOL_CONNECTIONS,
+            min_size=callers,
+            max_size=callers,
             open=False,
             kwargs={"prepare_threshold": 0},
         )
@@ -80,40 +151,10 @@ class Floor:
 
     async def spawn(self) -> None:
         """One transaction with every row of one spawn."""
-        fresh = _Fresh(self._positions)
-        async with self._pool.connection() as connection, connection.pipeline():
-            for table, (columns, rows) in self._template.rows.items():
-                statement = _insert(table, columns)
-                for row in rows:
-                    values = [
-                        fresh.value(column, value)
-                        for column, value in zip(columns, row, strict=True)
-                    ]
-                    await connection.execute(statement, values)
-
-
-class _Fresh:
-    """The same ids for the same ids within one copy, others in the next."""
-
-    def __init__(self, positions: "itertools.count[int]") -> None:
-        self._positions = positions
-        self._ids: dict[object, object] = {}
-
-    def value(self, column: str, value: Any) -> Any:
-        if column in FRESH_POSITIONS:
-            return next(self._positions)
-        if isinstance(value, UUID):
-            return self._ids.setdefault(value, uuid4())
-        if column in ("stream", "session_key", "requester", "root", "child_session_key"):
-            return self._ids.setdefault(value, f"{value}-{uuid4().hex}") if value else value
-        if isinstance(value, dict):
-            return Jsonb(value)
-        return value
-
-
-def _insert(table: str, columns: tuple[str, ...]) -> sql.Composed:
-    return sql.SQL("INSERT INTO {} ({}) VALUES ({})").format(
-        sql.Identifier(table),
-        sql.SQL(", ").join(map(sql.Identifier, columns)),
-        sql.SQL(", ").join(sql.Placeholder() * len(columns)),
-    )
+        async with (
+            self._pool.connection() as connection,
+            connection.pipeline(),
+            connection.transaction(),
+        ):
+            for statement, values in zip(self._statements, self._copies.next(), strict=True):
+                await connection.execute(cast(sql.SQL, statement), values)

@@ -4,10 +4,16 @@ import asyncio
 import itertools
 import json
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
 from urllib.parse import urlsplit
 
 ANSWER_SECONDS_MAX = 60.0
+SETTLE_SECONDS_MAX = 60.0
+LOOK_SECONDS = 0.2
+
+Act = Callable[[], Awaitable[object]]
 
 
 class Connection:
@@ -47,6 +53,13 @@ class Connection:
             )
             return int(answer[0].split(b" ", 2)[1]), await self._reader.readexactly(length)
 
+    async def read(self, path: str) -> dict[str, Any]:
+        """The body of a read. RuntimeError for any other answer than 200."""
+        status, answer = await self.ask("GET", path)
+        if status != 200:
+            raise RuntimeError(f"GET {path} was answered with {status}: {answer[:300]!r}")
+        return dict(json.loads(answer))
+
 
 _numbers = itertools.count()
 
@@ -54,7 +67,7 @@ _numbers = itertools.count()
 async def spawn(connection: Connection) -> str:
     """One accepted spawn, for a requester of its own, so that no cap is in the way."""
     body = {
-        "requester": {"sessionKey": f"agent:main:bench-{next(_numbers)}"},
+        "requester": {"sessionKey": f"agent:main:bench-{next(_numbers):016}"},
         "task": "Count to nothing and say that it is done.",
         "cleanup": "delete",
     }
@@ -67,30 +80,40 @@ async def spawn(connection: Connection) -> str:
 async def life(connection: Connection) -> None:
     """One whole life: spawned, executed, announced, archived."""
     run_id = await spawn(connection)
-    path = f"/v1/runs/{run_id}?wait=30s&until=archived"
-    status, answer = await connection.ask("GET", path)
-    if status != 200 or json.loads(answer)["stage"] != "archived":
-        raise RuntimeError(f"run {run_id} was not archived: {status} {answer[:300]!r}")
+    run = await connection.read(f"/v1/runs/{run_id}?wait=30s&until=archived")
+    if (run["stage"], run["outcome"]) != ("archived", "success"):
+        raise RuntimeError(f"run {run_id} came to {run['stage']} with {run['outcome']}")
 
 
-async def measure(
-    act: Callable[[], Awaitable[object]] | None,
-    callers: int,
-    seconds: float,
-    make: Callable[[], Awaitable[Callable[[], Awaitable[object]]]] | None = None,
-) -> tuple[list[float], float]:
-    """Latencies in seconds, and how long it took: `callers` at once, each as fast as it is
-    answered. `make` gives each caller an act of its own."""
+async def settled(connection: Connection) -> None:
+    """Wait until every run is archived: what one measurement left must not burden the next."""
+    deadline = time.monotonic() + SETTLE_SECONDS_MAX
+    for stage in ("queued", "started", "ended", "announced"):
+        while (await connection.read(f"/v1/runs?limit=1&stage={stage}"))["items"]:
+            if time.monotonic() > deadline:
+                raise RuntimeError(f"runs were still {stage} after {SETTLE_SECONDS_MAX:.0f} s")
+            await asyncio.sleep(LOOK_SECONDS)
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """How long each act took, in seconds, and how long all of them together."""
+
+    latencies: list[float]
+    seconds: float
+
+
+async def measure(acts: Sequence[Act], seconds: float) -> Measured:
+    """All acts at once, each again and again as fast as it ends, for this long."""
     latencies: list[float] = []
-    acts = [await make() if make else act for _ in range(callers)]
     began = time.perf_counter()
 
-    async def call(one: Callable[[], Awaitable[object]] | None) -> None:
-        assert one is not None
-        while time.perf_counter() - began < seconds:
-            started = time.perf_counter()
-            await one()
+    async def repeat(act: Act) -> None:
+        while (started := time.perf_counter()) - began < seconds:
+            await act()
             latencies.append(time.perf_counter() - started)
 
-    await asyncio.gather(*(call(one) for one in acts))
-    return latencies, time.perf_counter() - began
+    async with asyncio.TaskGroup() as callers:
+        for act in acts:
+            callers.create_task(repeat(act))
+    return Measured(latencies, time.perf_counter() - began)

@@ -9,8 +9,9 @@ from infrastructure.database import Database
 from infrastructure.outbound.embedded_postgres.errors import EmbeddedPostgresError
 from infrastructure.outbound.log.connections import Connection, open_connection
 
-POOL_CONNECTIONS_MIN = 2
-POOL_CONNECTIONS_MAX = 12
+READING_CONNECTIONS_MAX = 12
+# One for each kind of work that goes on by itself: none of them waits for another.
+COORDINATION_CONNECTIONS_MAX = 8
 POOL_WAIT_SECONDS = 10.0
 
 
@@ -38,16 +39,25 @@ class Connecting:
                 raise psycopg.OperationalError(str(error)) from error
             return await open_connection(self._database.conninfo, application="server")
 
-    async def pool(self) -> AsyncConnectionPool[Connection]:
+    async def reading(self) -> AsyncConnectionPool[Connection]:
         """Connections for reading, open and ready."""
+        return await self._pool("reads", least=2, most=READING_CONNECTIONS_MAX)
+
+    async def coordinating(self) -> AsyncConnectionPool[Connection]:
+        """Connections for leases and claims, which no crowd of readers may keep waiting."""
+        return await self._pool("coordination", least=1, most=COORDINATION_CONNECTIONS_MAX)
+
+    async def _pool(
+        self, purpose: str, *, least: int, most: int
+    ) -> AsyncConnectionPool[Connection]:
         pool: AsyncConnectionPool[Connection] = AsyncConnectionPool(
             self._database.conninfo,
-            min_size=POOL_CONNECTIONS_MIN,
-            max_size=POOL_CONNECTIONS_MAX,
+            min_size=least,
+            max_size=most,
             timeout=POOL_WAIT_SECONDS,
             kwargs={
                 "autocommit": True,
-                "application_name": "spawnlog reads",
+                "application_name": f"spawnlog {purpose}",
                 "options": "-c timezone=UTC -c statement_timeout=30000 -c jit=off",
             },
             check=still_there,

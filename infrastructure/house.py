@@ -86,7 +86,7 @@ class House:
 
     async def _open(self, url: str) -> Doors:
         identity = await self._identify()
-        pool = await self._connecting.pool()
+        pool = await self._connecting.reading()
         self._stack.push_async_callback(pool.close)
         self.log = PostgresLog(
             self._connecting.connect,
@@ -134,7 +134,9 @@ class House:
             }
         )
         transcripts = RowsAndFiles(pool, self.directory.transcripts)
-        coordination = PostgresCoordination(pool)
+        coordinating = await self._connecting.coordinating()
+        self._stack.push_async_callback(coordinating.close)
+        coordination = PostgresCoordination(coordinating)
         holder = Holder(_holder_name)
         sealing = Sealing(work, transcripts)
         preparing = Preparing(work, ContextGathering(scripts))

@@ -6,7 +6,7 @@ import logging
 import os
 import signal
 import socket
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 
@@ -72,27 +72,32 @@ async def serve_house(house: House, listening: socket.socket, config: Path | Non
         await _first(told_to_stop, serving)
         _log.info("stopping")
         await noting.close()
-        async with _at_most(house.settings.drain_seconds + STOP_SECONDS_MAX):
+        with _at_most(house.settings.drain_seconds + STOP_SECONDS_MAX):
             await house.drain()
             server.should_exit = True
             await serving
     finally:
         house.directory.forget_server(os.getpid())
-        async with _at_most(STOP_SECONDS_MAX):
+        with _at_most(STOP_SECONDS_MAX):
             await house.close()
     return 0
 
 
-@contextlib.asynccontextmanager
-async def _at_most(seconds: float) -> AsyncIterator[None]:
+@contextlib.contextmanager
+def _at_most(seconds: float) -> Iterator[None]:
     """A database that does not answer must not keep a process that was told to stop: it ends
-    where it is, its children with it, and the next start goes on from the record."""
+    where it is, its children with it, and the next start goes on from the record. Nothing is
+    broken off for it: what waits for such a database does not let itself be broken off."""
+    timer = asyncio.get_running_loop().call_later(seconds, _end_as_it_is, seconds)
     try:
-        async with asyncio.timeout(seconds):
-            yield
-    except TimeoutError:
-        _log.error("stopping takes more than %d seconds: the process ends as it is", seconds)
-        os._exit(1)
+        yield
+    finally:
+        timer.cancel()
+
+
+def _end_as_it_is(seconds: float) -> None:
+    _log.error("stopping takes more than %d seconds: the process ends as it is", seconds)
+    os._exit(1)
 
 
 async def _note(house: House, url: str) -> None:
@@ -163,6 +168,7 @@ async def _reload_now(house: House, config: Path | None) -> None:
 
 
 def restart_needed(before: Settings, after: Settings) -> tuple[str, ...]:
-    """The settings that a running server does not take over."""
+    """The settings that a running server does not take over, as the file calls them."""
     given = after.model_fields_set & START_SETTINGS
-    return tuple(name for name in sorted(given) if getattr(before, name) != getattr(after, name))
+    changed = [name for name in sorted(given) if getattr(before, name) != getattr(after, name)]
+    return tuple(Settings.model_fields[name].alias or name for name in changed)

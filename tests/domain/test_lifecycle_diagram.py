@@ -33,7 +33,7 @@ def test_every_stage_is_reached_by_some_event(stage: Stage) -> None:
     assert (stage in reached) == (stage != "unborn")
 
 
-@pytest.mark.parametrize("stage", OVER)
+@pytest.mark.parametrize("stage", sorted(OVER))
 def test_what_is_over_stays_over(stage: Stage) -> None:
     assert set(LIFECYCLE[stage].values()) <= OVER
     assert stage not in PREPARING

@@ -1,6 +1,7 @@
 """Free text of callers is kept beside the log, where it can be erased, and never in it."""
 
 from collections.abc import Iterator
+from typing import Any
 
 import psycopg
 import pytest
@@ -53,7 +54,11 @@ def test_a_model_that_is_no_name_is_skipped_with_a_warning_and_is_on_no_record(
     server: Stories, tables: Tables
 ) -> None:
     assert len(PROSE) > 200
-    body = {"requester": {"sessionKey": KEY}, "agentId": "plain", "cleanup": "delete"}
+    body: dict[str, Any] = {
+        "requester": {"sessionKey": KEY},
+        "agentId": "plain",
+        "cleanup": "delete",
+    }
     answer = server.spawn(model=PROSE, **body)
     assert answer.status_code == 201, answer.text
     assert answer.json()["modelApplied"] is False
@@ -67,7 +72,11 @@ def test_a_model_that_is_no_name_is_skipped_with_a_warning_and_is_on_no_record(
 
 
 def test_a_model_that_is_a_name_is_on_record(server: Stories, tables: Tables) -> None:
-    body = {"requester": {"sessionKey": KEY}, "agentId": "plain", "cleanup": "delete"}
+    body: dict[str, Any] = {
+        "requester": {"sessionKey": KEY},
+        "agentId": "plain",
+        "cleanup": "delete",
+    }
     answer = server.spawn(model="nowhere/byzantium-1", **body)
     assert answer.json()["modelApplied"] is True
     run = server.run(answer.json()["runId"], "archived")
@@ -78,7 +87,7 @@ def test_a_model_that_is_a_name_is_on_record(server: Stories, tables: Tables) ->
 def test_a_thinking_level_that_is_none_is_refused_and_its_text_is_in_no_event(
     server: Stories, tables: Tables
 ) -> None:
-    body = {"requester": {"sessionKey": KEY}, "agentId": "plain"}
+    body: dict[str, Any] = {"requester": {"sessionKey": KEY}, "agentId": "plain"}
     answer = server.spawn(thinking="like Trapezunt", **body)
     assert answer.status_code == 422, answer.text
     refusal = answer.json()

@@ -1,4 +1,4 @@
-"""Connections to the database that break under the server: no run and no spawn pays for it."""
+"""Connections that break under the server, or are all taken: no run pays for it."""
 
 import threading
 
@@ -6,13 +6,15 @@ import psycopg
 import pytest
 
 from infrastructure.outbound.embedded_postgres.layout import Home
+from tests.support.mortal_server import QUICK_LEASE_SECONDS, Mortal
 from tests.support.spawning_server import CHILDREN_MAX, Stories
 
 pytestmark = pytest.mark.slow
 
 REQUESTERS = 2
 BREAK_SECONDS = 1.0
-PAUSE_SECONDS = 0.02
+PAUSE_SECONDS = 0.1
+QUESTIONS = 20
 
 _BREAK = (
     "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
@@ -37,6 +39,25 @@ class Breaking:
     def is_over(self) -> None:
         self._thread.join(30)
         assert not self._thread.is_alive()
+
+
+def test_questions_that_wait_do_not_cost_a_server_its_lease(mortal: Mortal) -> None:
+    run_id = mortal.accepted("waiter", requester={"sessionKey": "agent:main:patient"})
+    mortal.note(f"{run_id}.began")
+    conninfo = Home.at(mortal.data_dir / "postgres").conninfo()
+    asking = [threading.Thread(target=mortal.run, args=(run_id,)) for _ in range(QUESTIONS)]
+    with psycopg.connect(conninfo) as connection:
+        connection.execute("LOCK TABLE runs IN ACCESS EXCLUSIVE MODE")
+        for thread in asking:
+            thread.start()
+        threading.Event().wait(QUICK_LEASE_SECONDS * 1.5)
+        connection.rollback()
+    for thread in asking:
+        thread.join(30)
+        assert not thread.is_alive()
+    mortal.let_go(run_id)
+    run = mortal.run(run_id, "announced")
+    assert (run["outcome"], run["error"]) == ("success", None)
 
 
 def test_runs_go_on_while_connections_break(server: Stories) -> None:

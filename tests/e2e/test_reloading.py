@@ -49,7 +49,11 @@ class Reloaded(RunningServer):
 
     def accepted(self, agent_id: str) -> str:
         """Spawn; gives the run's id."""
-        body = {"requester": {"sessionKey": KEY}, "agentId": agent_id, "cleanup": "delete"}
+        body: dict[str, Any] = {
+            "requester": {"sessionKey": KEY},
+            "agentId": agent_id,
+            "cleanup": "delete",
+        }
         answer = self.spawn(**body)
         assert answer.status_code == 201, answer.text
         return str(answer.json()["runId"])

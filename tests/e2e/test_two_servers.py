@@ -90,6 +90,11 @@ def test_a_server_takes_over_from_one_that_was_killed(mortal: Mortal, other: Sto
 
 
 def test_after_all_this_the_rows_made_anew_from_the_events_are_the_same(mortal: Mortal) -> None:
+    body: dict[str, Any] = {"requester": {"sessionKey": "agent:main:anew"}}
+    for agent_id, rest in (("echo", {}), ("failing", {"cleanup": "delete"})):
+        mortal.run(mortal.accepted(agent_id, **body, **rest), "announced")
+    mortal.kill()
+    mortal.start()
     events = len(mortal.whole_log())
     mortal.stop()
     report = rebuild(ServeOptions(config=mortal.config, data_dir=mortal.data_dir))

@@ -1,13 +1,41 @@
 """Transcripts that cannot be written or put away: the runs go on, and it is said what is wrong."""
 
+import sys
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from tests.support.data_directories import copied, new_place
 from tests.support.mortal_server import Mortal
 from tests.support.running_server import wait_for
 
 pytestmark = pytest.mark.slow
+
+_ONE_BY_ONE = """
+import runpy, sys
+from application import conducting
+conducting.DUE_BATCH = 1
+module, sys.argv[1:] = sys.argv[3], sys.argv[4:]
+runpy.run_module(module, run_name="__main__", alter_sys=True)
+"""
+"""The same program, which takes what is due one by one: one that fails is a whole batch of them."""
+
+
+class OneByOne(Mortal):
+    """Takes what is due one by one."""
+
+    def __init__(self, data_dir: Path, folder: Path) -> None:
+        super().__init__(data_dir, folder)
+        self._prefix = (sys.executable, "-c", _ONE_BY_ONE)
+
+
+@pytest.fixture(scope="module")
+def mortal(made_data_dir: Path) -> Iterator[Mortal]:
+    with new_place() as place:
+        with OneByOne(copied(made_data_dir, place / "data"), place / "notes") as server:
+            yield server
 
 
 def files_of(server: Mortal, run_id: str, agent_id: str) -> list[Path]:
@@ -17,7 +45,7 @@ def files_of(server: Mortal, run_id: str, agent_id: str) -> list[Path]:
 
 
 def test_an_archive_that_fails_holds_up_no_other_and_is_tried_again(mortal: Mortal) -> None:
-    body = {"requester": {"sessionKey": "agent:main:put-away"}, "cleanup": "delete"}
+    body: dict[str, Any] = {"requester": {"sessionKey": "agent:main:put-away"}, "cleanup": "delete"}
     mortal.is_to_die("before RunArchived")
     stuck = mortal.accepted("plain", **body)
     mortal.has_died()
@@ -58,7 +86,10 @@ def test_a_run_ends_as_it_did_when_its_transcript_cannot_be_written(
     place = mortal.data_dir / "transcripts" / agent_id
     assert not place.exists()
     place.write_text("in the way", "utf-8")
-    body = {"requester": {"sessionKey": "agent:main:unwritten"}, "cleanup": "delete"}
+    body: dict[str, Any] = {
+        "requester": {"sessionKey": "agent:main:unwritten"},
+        "cleanup": "delete",
+    }
     try:
         run_id = mortal.accepted(agent_id, **body)
         run = mortal.run(run_id, "archived")

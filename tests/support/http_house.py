@@ -9,6 +9,7 @@ from typing import Any
 
 import httpx2
 
+from tests.support.http_wire import client_of
 from tests.support.running_server import RunningServer, command, configuration, scripted, wait_for
 
 HOLDING = """
@@ -96,11 +97,7 @@ class House:
     @contextmanager
     def with_token(self, token: str) -> Iterator[httpx2.Client]:
         """A client with another token."""
-        with httpx2.Client(
-            base_url=self.server.url,
-            headers={"Authorization": f"Bearer {token}"},
-            timeout=httpx2.Timeout(30.0),
-        ) as client:
+        with client_of(self.server.url, token) as client:
             yield client
 
     def post(self, content: bytes, **headers: str) -> httpx2.Response:

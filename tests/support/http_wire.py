@@ -32,6 +32,16 @@ class Authority:
         return socket.create_connection((self.host, self.port), timeout=SECONDS_MAX)
 
 
+def client_of(url: str, token: str | None = None, **headers: str) -> httpx2.Client:
+    """A client with a token, or without one. It knows nothing of certificates, which take long."""
+    given = {name.replace("_", "-"): value for name, value in headers.items()}
+    if token is not None:
+        given["Authorization"] = f"Bearer {token}"
+    return httpx2.Client(
+        base_url=url, headers=given, timeout=httpx2.Timeout(30.0), verify=False, trust_env=False
+    )
+
+
 def head(
     method: str, target: str, headers: Mapping[str, str] | Iterable[tuple[str, str]] = ()
 ) -> bytes:

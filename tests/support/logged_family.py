@@ -114,26 +114,21 @@ class LoggedFamily:
                 reserve_run=request.run_id,
             )
 
-        streams = [run_stream(request.run_id), session_stream(asker)]
-        if parent is not None:
-            streams.append(run_stream(parent))
-        return self._heard(
-            await self.log.submit(
-                Submission(
-                    command_id=uuid7(),
-                    streams=tuple(streams),
-                    decide=decide,
-                    provenance=Provenance(
-                        actor=actor,
-                        correlation=self.root,
-                        run_id=request.run_id,
-                        traceparent=traceparent,
-                        config_revision=1,
-                    ),
-                    reservation=reservation,
-                )
-            )
+        above = (run_stream(parent),) if parent is not None else ()
+        asked = Submission(
+            command_id=uuid7(),
+            streams=(run_stream(request.run_id), session_stream(asker), *above),
+            decide=decide,
+            provenance=Provenance(
+                actor=actor,
+                correlation=self.root,
+                run_id=request.run_id,
+                traceparent=traceparent,
+                config_revision=1,
+            ),
+            reservation=reservation,
         )
+        return self._heard(await self.log.submit(asked))
 
     async def tell(
         self,

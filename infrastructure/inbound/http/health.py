@@ -1,9 +1,8 @@
 """`/healthz` and `/readyz`: for those who watch the server; no token is needed."""
 
-import asyncio
-
 from fastapi import APIRouter, Response
 
+from application.timely import timely
 from infrastructure.inbound.http import examples
 from infrastructure.inbound.http.described import problems, success
 from infrastructure.inbound.http.problems import Problem
@@ -42,8 +41,7 @@ async def readyz(doors: InDoors) -> Response:
     if not readiness.ready:
         raise Problem("unavailable", "; ".join(readiness.reasons))
     try:
-        async with asyncio.timeout(ANSWER_SECONDS):
-            head = await doors.work.log.head()
+        head = await timely(doors.work.log.head(), ANSWER_SECONDS)
     except TimeoutError:
         raise Problem("unavailable", "the database does not answer in time") from None
     body = {"status": "ready", "head": head, "tail": doors.tail.position}

@@ -10,8 +10,6 @@ import pytest
 
 from tests.support.http_house import GHOST, House
 from tests.support.http_problems import problem_of
-from tests.support.http_wire import Authority, head
-from tests.support.running_server import wait_for
 
 pytestmark = pytest.mark.slow
 
@@ -130,56 +128,6 @@ def test_a_request_under_way_is_not_begun_again(house: House, label: str) -> Non
         assert first.result().status_code == 201
     again = house.spawn(session, key=key, **asked)
     assert (again.content, replayed(again)) == (first.result().content, True)
-
-
-def leave_in_the_middle(house: House, key: str, **fields: object) -> bytes:
-    """Send a spawn, wait until its script runs, and close the connection. Gives the body."""
-    body = {"task": "hello", **fields}
-    content = json.dumps(body).encode()
-    headers = {
-        "Host": "127.0.0.1",
-        "Authorization": f"Bearer {house.server.token}",
-        "Content-Type": "application/json",
-        "Content-Length": str(len(content)),
-        "Idempotency-Key": key,
-    }
-    with Authority.of(house.server.url).connect() as connection:
-        connection.sendall(head("POST", "/v1/spawns", headers) + content)
-        house.gates.wait(str(fields["label"]))
-    return content
-
-
-def test_a_spawn_whose_caller_left_is_complete_under_its_key(house: House, label: str) -> None:
-    session, key = house.session(), a_key()
-    requester = {"sessionKey": session}
-    sent = leave_in_the_middle(house, key, requester=requester, agentId="pondering", label=label)
-    problem_of(house.post(sent, Idempotency_Key=key), 409, "idempotency_in_flight")
-    house.gates.open(label)
-    (run,) = house.runs(session)
-    assert house.server.run(run["runId"], "announced")["outcome"] == "success"
-    answer = house.post(sent, Idempotency_Key=key)
-    assert answer.status_code == 201
-    assert replayed(answer)
-    assert answer.json()["runId"] == run["runId"]
-    assert len(house.server.inbox(session)) == 1
-
-
-def test_a_refusal_whose_caller_left_is_told_in_the_inbox(house: House) -> None:
-    session, key, label = house.session(), a_key(), f"ghost-{uuid.uuid4().hex}"
-    requester = {"sessionKey": session}
-    sent = leave_in_the_middle(house, key, requester=requester, agentId=GHOST, label=label)
-    house.gates.open(label)
-    (told,) = wait_for("the refusal to be told", lambda: house.server.inbox(session))
-    (run,) = house.runs(session)
-    assert run["stage"] == "refused"
-    assert told["runId"] == run["runId"]
-    assert told["status"] == "error"
-    assert "refused" in told["text"]
-    answer = house.post(sent, Idempotency_Key=key)
-    problem = problem_of(answer, 422, "spawn_error")
-    assert replayed(answer)
-    assert problem["runId"] == run["runId"]
-    assert len(house.server.inbox(session)) == 1
 
 
 def test_a_refusal_whose_caller_waited_is_told_to_it_alone(house: House) -> None:

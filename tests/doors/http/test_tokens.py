@@ -5,9 +5,9 @@ from collections.abc import Iterator
 import httpx2
 import pytest
 
-from tests.support.http_house import HeldRun, House
+from tests.support.http_house import House
 from tests.support.http_problems import problem_of
-from tests.support.http_wire import exchange, head
+from tests.support.http_wire import client_of, exchange, head
 
 pytestmark = pytest.mark.slow
 
@@ -53,7 +53,7 @@ def as_token(house: House, request: pytest.FixtureRequest) -> Iterator[httpx2.Cl
 
 @pytest.mark.parametrize(("method", "path"), ENDPOINTS)
 def test_without_a_token_nothing_is_told(house: House, method: str, path: str) -> None:
-    with httpx2.Client(base_url=house.server.url) as client:
+    with client_of(house.server.url) as client:
         answer = client.request(method, path)
         problem_of(answer, 401, "unauthorized")
         assert answer.headers["www-authenticate"] == "Bearer"
@@ -90,7 +90,7 @@ def test_the_scheme_is_taken_in_every_spelling(house: House) -> None:
 
 @pytest.mark.parametrize("name", ["token", "access_token", "authorization", "bearer"])
 def test_a_token_in_a_url_is_no_token(house: House, name: str) -> None:
-    with httpx2.Client(base_url=house.server.url) as client:
+    with client_of(house.server.url) as client:
         answer = client.get("/v1/runs", params={name: house.server.token})
         problem_of(answer, 401, "unauthorized")
         assert house.server.token not in answer.text
@@ -98,8 +98,8 @@ def test_a_token_in_a_url_is_no_token(house: House, name: str) -> None:
 
 def test_a_token_in_a_cookie_is_no_token(house: House) -> None:
     headers = {"Cookie": f"token={house.server.token}; Authorization=Bearer {house.server.token}"}
-    with httpx2.Client(base_url=house.server.url, headers=headers) as client:
-        problem_of(client.get("/v1/runs"), 401, "unauthorized")
+    with client_of(house.server.url) as client:
+        problem_of(client.get("/v1/runs", headers=headers), 401, "unauthorized")
 
 
 def test_a_token_of_the_configuration_with_admin_may_do_everything(house: House) -> None:
@@ -249,100 +249,3 @@ def test_lanes_show_it_how_many_there_are_and_not_who(
             seen = [run for lane in every for run in lane["running"]]
             assert {"hidden", "shown"} <= {run["label"] for run in seen}
             assert all(run["holder"] for run in seen)
-
-
-@pytest.fixture
-def child(house: House) -> Iterator[HeldRun]:
-    """A run that stands at its gate, and its child's own token."""
-    with house.held(house.session("parent"), label="child") as run:
-        yield run
-
-
-def test_a_child_reads_its_own_run_and_its_texts(house: House, child: HeldRun) -> None:
-    with house.with_token(child.token) as client:
-        run = client.get(f"/v1/runs/{child.run_id}").json()
-        assert run["task"] == "hello"
-        assert client.get(f"/v1/runs/{child.run_id}/prompt").status_code == 200
-        assert client.get(f"/v1/runs/{child.run_id}/events").json()["items"]
-        events = client.get("/v1/events", params={"runId": child.run_id})
-        assert events.json()["items"]
-        problem_of(client.get("/v1/events"), 403, "not_permitted")
-        assert [one["runId"] for one in client.get("/v1/runs").json()["items"]] == [child.run_id]
-
-
-def test_a_child_sees_its_siblings_as_summaries_only(house: House, child: HeldRun) -> None:
-    parent = str(house.server.run(child.run_id)["requesterSessionKey"])
-    sibling = house.ended(parent)
-    with house.with_token(child.token) as client:
-        run = client.get(f"/v1/runs/{sibling['runId']}").json()
-        assert "resultText" not in run
-        assert "task" not in run
-        for rest in ("prompt", "transcript"):
-            answer = client.get(f"/v1/runs/{sibling['runId']}/{rest}")
-            problem_of(answer, 403, "not_permitted")
-
-
-def test_a_child_sees_nothing_of_strangers_or_of_its_parent(house: House, child: HeldRun) -> None:
-    stranger = house.ended(house.session("stranger"))
-    parent = house.server.run(child.run_id)["requesterSessionKey"]
-    with house.with_token(child.token) as client:
-        for rest in ("", "/events", "/prompt", "/transcript"):
-            answer = client.get(f"/v1/runs/{stranger['runId']}{rest}")
-            problem_of(answer, 404, "not_found")
-        problem_of(client.get(f"/v1/sessions/{parent}"), 404, "not_found")
-        problem_of(client.get(f"/v1/sessions/{parent}/announcements"), 403, "not_permitted")
-        ack = f"/v1/sessions/{parent}/announcements/{stranger['runId']}/ack"
-        problem_of(client.post(ack), 403, "not_permitted")
-
-
-def test_a_child_spawns_for_its_own_session_and_no_other(house: House, child: HeldRun) -> None:
-    parent = str(house.server.run(child.run_id)["requesterSessionKey"])
-    with house.with_token(child.token) as client:
-        for session in (parent, "main", house.session()):
-            answer = client.post("/v1/spawns", json=body(session))
-            problem_of(answer, 403, "not_permitted")
-        answer = client.post("/v1/spawns", json={**body(child.child), "agentId": "main"})
-        assert answer.status_code == 201, answer.text
-        run_id = answer.json()["runId"]
-        run = client.get(f"/v1/runs/{run_id}?wait=10s&until=announced").json()
-        assert run["depth"] == 2
-        assert run["resultText"] == "done"
-        (told,) = client.get(f"/v1/sessions/{child.child}/announcements").json()["items"]
-        assert told["runId"] == run_id
-        ack = f"/v1/sessions/{child.child}/announcements/{run_id}/ack"
-        assert client.post(ack).status_code == 200
-    assert len(house.runs(parent)) == 1
-
-
-def test_a_child_stops_those_below_it_but_not_itself(house: House, child: HeldRun) -> None:
-    with house.with_token(child.token) as client:
-        problem_of(client.post(f"/v1/runs/{child.run_id}/stop"), 403, "not_permitted")
-        below = client.post("/v1/spawns", json={**body(child.child), "agentId": "slow"}).json()
-        assert client.post(f"/v1/runs/{below['runId']}/stop").status_code == 200
-        run = client.get(f"/v1/runs/{below['runId']}?wait=10s&until=ended").json()
-        assert run["outcome"] == "stopped"
-
-
-def test_a_leaf_may_neither_spawn_nor_stop(house: House, child: HeldRun) -> None:
-    with house.held(child.child, label="leaf") as leaf:
-        with house.with_token(leaf.token) as client:
-            problem_of(client.post("/v1/spawns", json=body(leaf.child)), 403, "not_permitted")
-            problem_of(client.post(f"/v1/runs/{leaf.run_id}/stop"), 403, "not_permitted")
-            problem_of(client.get(f"/v1/runs/{child.run_id}"), 404, "not_found")
-            assert client.get(f"/v1/runs/{leaf.run_id}").status_code == 200
-
-
-def test_a_childs_token_dies_with_its_run(house: House) -> None:
-    with house.held(house.session("parent")) as run:
-        with house.with_token(run.token) as client:
-            assert client.get(f"/v1/runs/{run.run_id}").status_code == 200
-    with house.with_token(run.token) as client:
-        problem_of(client.get(f"/v1/runs/{run.run_id}"), 401, "unauthorized")
-
-
-def test_a_childs_token_cannot_be_changed_into_anothers(house: House, child: HeldRun) -> None:
-    for place in (5, 20, len(child.token) - 2):
-        other = "A" if child.token[place] != "A" else "B"
-        changed = child.token[:place] + other + child.token[place + 1 :]
-        with house.with_token(changed) as client:
-            problem_of(client.get("/v1/runs"), 401, "unauthorized")

@@ -5,14 +5,14 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager, closing
 from pathlib import Path
 
-import psycopg
 import pytest
 
 from application.envelope import RecordedEvent
 from application.ports.event_log import LogUnavailable
+from infrastructure.connecting import Connecting
+from infrastructure.database import Database
 from infrastructure.outbound.embedded_postgres.server import EmbeddedPostgres
 from infrastructure.outbound.log import tail, writer
-from infrastructure.outbound.log.connections import Connection, open_connection
 from infrastructure.outbound.log.migrating import migrate
 from tests.support.databases import temporary_home
 from tests.support.embedded_servers import kill, postmaster_of, server_is_gone, wait_until
@@ -32,15 +32,9 @@ async def a_log_of_its_own(home: Path) -> AsyncIterator[RunningLog]:
     """A log on a server that is started again when it is gone, as a spawnlog server does it."""
     with closing(EmbeddedPostgres.start(home)) as server:
         migrate(server.conninfo)
-
-        async def connect() -> Connection:
-            try:
-                return await open_connection(server.conninfo, application="test")
-            except psycopg.OperationalError:
-                await asyncio.to_thread(server.ensure_running)
-                return await open_connection(server.conninfo, application="test")
-
-        async with running_on(server.conninfo, connect=connect) as running:
+        database = Database(server.conninfo, server.ensure_running, server.close, is_embedded=True)
+        connecting = Connecting(database)
+        async with running_on(server.conninfo, connect=connecting.connect) as running:
             yield running
     wait_until(lambda: server_is_gone(home), "the server has stopped")
 
@@ -65,12 +59,16 @@ class Workers:
                 self.told[stream] = appended.position
             except LogUnavailable:
                 self.untold.add(stream)
+                await asyncio.sleep(0)
 
     async def more_answers(self) -> None:
         """Wait until the log is at work again."""
         enough = len(self.told) + ANSWERS_MIN
 
         async def answered() -> bool:
+            for task in self._tasks:
+                if task.done():
+                    task.result()
             return len(self.told) >= enough
 
         await until(answered, "callers are answered", seconds=30)
@@ -89,11 +87,13 @@ async def test_a_server_that_is_killed_loses_nothing_it_has_confirmed(
     with temporary_home() as home:
         async with a_log_of_its_own(home) as running:
             workers = Workers(running)
-            for _ in range(KILLS):
+            try:
+                for _ in range(KILLS):
+                    await workers.more_answers()
+                    kill(postmaster_of(home))
                 await workers.more_answers()
-                kill(postmaster_of(home))
-            await workers.more_answers()
-            await workers.stop()
+            finally:
+                await workers.stop()
             recorded = {
                 one.envelope.stream: one.envelope.position for one in await _events(running)
             }

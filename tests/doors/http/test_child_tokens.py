@@ -1,0 +1,111 @@
+"""What a child may do with the token it was started with."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.support.http_house import HeldRun, House
+from tests.support.http_problems import problem_of
+
+pytestmark = pytest.mark.slow
+
+
+def body(requester: str) -> dict[str, object]:
+    return {"requester": {"sessionKey": requester}, "task": "hello"}
+
+
+@pytest.fixture
+def child(house: House) -> Iterator[HeldRun]:
+    """A run that stands at its gate, and its child's own token."""
+    with house.held(house.session("parent"), label="child") as run:
+        yield run
+
+
+def test_a_child_reads_its_own_run_and_its_texts(house: House, child: HeldRun) -> None:
+    with house.with_token(child.token) as client:
+        run = client.get(f"/v1/runs/{child.run_id}").json()
+        assert run["task"] == "hello"
+        assert client.get(f"/v1/runs/{child.run_id}/prompt").status_code == 200
+        assert client.get(f"/v1/runs/{child.run_id}/events").json()["items"]
+        events = client.get("/v1/events", params={"runId": child.run_id})
+        assert events.json()["items"]
+        problem_of(client.get("/v1/events"), 403, "not_permitted")
+        assert [one["runId"] for one in client.get("/v1/runs").json()["items"]] == [child.run_id]
+
+
+def test_a_child_sees_its_siblings_as_summaries_only(house: House, child: HeldRun) -> None:
+    parent = str(house.server.run(child.run_id)["requesterSessionKey"])
+    sibling = house.ended(parent)
+    with house.with_token(child.token) as client:
+        run = client.get(f"/v1/runs/{sibling['runId']}").json()
+        assert "resultText" not in run
+        assert "task" not in run
+        for rest in ("prompt", "transcript"):
+            answer = client.get(f"/v1/runs/{sibling['runId']}/{rest}")
+            problem_of(answer, 403, "not_permitted")
+
+
+def test_a_child_sees_nothing_of_strangers_or_of_its_parent(house: House, child: HeldRun) -> None:
+    stranger = house.ended(house.session("stranger"))
+    parent = house.server.run(child.run_id)["requesterSessionKey"]
+    with house.with_token(child.token) as client:
+        for rest in ("", "/events", "/prompt", "/transcript"):
+            answer = client.get(f"/v1/runs/{stranger['runId']}{rest}")
+            problem_of(answer, 404, "not_found")
+        problem_of(client.get(f"/v1/sessions/{parent}"), 404, "not_found")
+        problem_of(client.get(f"/v1/sessions/{parent}/announcements"), 403, "not_permitted")
+        ack = f"/v1/sessions/{parent}/announcements/{stranger['runId']}/ack"
+        problem_of(client.post(ack), 403, "not_permitted")
+
+
+def test_a_child_spawns_for_its_own_session_and_no_other(house: House, child: HeldRun) -> None:
+    parent = str(house.server.run(child.run_id)["requesterSessionKey"])
+    with house.with_token(child.token) as client:
+        for session in (parent, "main", house.session()):
+            answer = client.post("/v1/spawns", json=body(session))
+            problem_of(answer, 403, "not_permitted")
+        answer = client.post("/v1/spawns", json={**body(child.child), "agentId": "main"})
+        assert answer.status_code == 201, answer.text
+        run_id = answer.json()["runId"]
+        run = client.get(f"/v1/runs/{run_id}?wait=10s&until=announced").json()
+        assert run["depth"] == 2
+        assert run["resultText"] == "done"
+        (told,) = client.get(f"/v1/sessions/{child.child}/announcements").json()["items"]
+        assert told["runId"] == run_id
+        ack = f"/v1/sessions/{child.child}/announcements/{run_id}/ack"
+        assert client.post(ack).status_code == 200
+    assert len(house.runs(parent)) == 1
+
+
+def test_a_child_stops_those_below_it_but_not_itself(house: House, child: HeldRun) -> None:
+    with house.with_token(child.token) as client:
+        problem_of(client.post(f"/v1/runs/{child.run_id}/stop"), 403, "not_permitted")
+        below = client.post("/v1/spawns", json={**body(child.child), "agentId": "slow"}).json()
+        assert client.post(f"/v1/runs/{below['runId']}/stop").status_code == 200
+        run = client.get(f"/v1/runs/{below['runId']}?wait=10s&until=ended").json()
+        assert run["outcome"] == "stopped"
+
+
+def test_a_leaf_may_neither_spawn_nor_stop(house: House, child: HeldRun) -> None:
+    with house.held(child.child, label="leaf") as leaf:
+        with house.with_token(leaf.token) as client:
+            problem_of(client.post("/v1/spawns", json=body(leaf.child)), 403, "not_permitted")
+            problem_of(client.post(f"/v1/runs/{leaf.run_id}/stop"), 403, "not_permitted")
+            problem_of(client.get(f"/v1/runs/{child.run_id}"), 404, "not_found")
+            assert client.get(f"/v1/runs/{leaf.run_id}").status_code == 200
+
+
+def test_a_childs_token_dies_with_its_run(house: House) -> None:
+    with house.held(house.session("parent")) as run:
+        with house.with_token(run.token) as client:
+            assert client.get(f"/v1/runs/{run.run_id}").status_code == 200
+    with house.with_token(run.token) as client:
+        problem_of(client.get(f"/v1/runs/{run.run_id}"), 401, "unauthorized")
+
+
+def test_a_childs_token_cannot_be_changed_into_anothers(house: House, child: HeldRun) -> None:
+    for place in (5, 20, len(child.token) - 6):
+        other = "A" if child.token[place] != "A" else "B"
+        changed = child.token[:place] + other + child.token[place + 1 :]
+        with house.with_token(changed) as client:
+            problem_of(client.get("/v1/runs"), 401, "unauthorized")

@@ -1,0 +1,82 @@
+"""Requests under names that are not the server's: a page in a browser may be behind them."""
+
+import pytest
+
+from tests.support.http_house import House
+from tests.support.http_problems import problem_of, well_formed_problem
+from tests.support.http_wire import exchange, head
+
+pytestmark = pytest.mark.slow
+
+SESSION = "agent:main:main"
+
+
+def asked(house: House, target: str, *headers: tuple[str, str], method: str = "GET") -> bytes:
+    """The head of a request with the administrator's token and these headers."""
+    return head(method, target, [*headers, ("Authorization", f"Bearer {house.server.token}")])
+
+
+@pytest.mark.parametrize(
+    "host",
+    [
+        "evil.example",
+        "127.0.0.1.evil.example",
+        "evil.example:80",
+        "127.0.0.1@evil.example",
+        "",
+        "[",
+    ],
+)
+def test_a_foreign_host_is_refused(house: House, host: str) -> None:
+    answer = exchange(house.server.url, asked(house, "/v1/runs", ("Host", host)))
+    problem_of(answer, 403, "foreign_host")
+
+
+@pytest.mark.parametrize(
+    "host", ["127.0.0.1", "LOCALHOST:1", "[::1]:8700", "spawnlog.example", "Spawnlog.Example:443"]
+)
+def test_its_own_names_and_those_of_the_configuration_are_taken(house: House, host: str) -> None:
+    answer = exchange(house.server.url, asked(house, "/v1/runs", ("Host", host)))
+    assert answer.status_code == 200
+
+
+def test_two_hosts_or_none_are_refused(house: House) -> None:
+    for hosts in ((), ("127.0.0.1", "127.0.0.1"), ("127.0.0.1", "evil.example")):
+        headers = [("Host", host) for host in hosts]
+        answer = exchange(house.server.url, asked(house, "/v1/runs", *headers))
+        assert answer.status_code in (400, 403)
+        if answer.status_code == 403:
+            problem_of(answer, 403, "foreign_host")
+
+
+def test_health_is_not_told_under_a_foreign_name_either(house: House) -> None:
+    answer = exchange(house.server.url, head("GET", "/healthz", {"Host": "evil.example"}))
+    problem_of(answer, 403, "foreign_host")
+
+
+@pytest.mark.parametrize(
+    "origin",
+    ["https://evil.example", "null", "http://127.0.0.1.evil.example", "file://", "http://["],
+)
+def test_a_foreign_origin_is_refused(house: House, origin: str) -> None:
+    problem_of(house.http.get("/v1/runs", headers={"Origin": origin}), 403, "foreign_origin")
+    answer = house.http.post(
+        "/v1/spawns",
+        json={"requester": {"sessionKey": SESSION}, "task": "x"},
+        headers={"Origin": origin},
+    )
+    problem_of(answer, 403, "foreign_origin")
+
+
+def test_its_own_origin_is_taken(house: House) -> None:
+    for origin in (house.server.url, "https://spawnlog.example"):
+        assert house.http.get("/v1/runs", headers={"Origin": origin}).status_code == 200
+
+
+def test_no_page_is_given_rights_across_origins(house: House) -> None:
+    answer = house.http.options(
+        "/v1/spawns",
+        headers={"Origin": house.server.url, "Access-Control-Request-Method": "POST"},
+    )
+    well_formed_problem(answer)
+    assert not [name for name in answer.headers if name.startswith("access-control")]

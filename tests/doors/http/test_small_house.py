@@ -1,0 +1,103 @@
+"""A house with a lane for one and without authentication; in the end it is told to stop, and does
+not wait for those who wait. A server of its own, for tests in this order."""
+
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+
+from tests.support.http_streams import StreamReader
+from tests.support.running_server import RunningServer, configuration, scripted, wait_for
+
+pytestmark = pytest.mark.slow
+
+READERS = 5
+INBOX = "/v1/sessions/agent:main:nobody/announcements?wait=60s"
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
+    """The server; what it wrote is looked through at the end."""
+    slow = scripted("main", steps=[{"afterMs": 300_000}])
+    config = configuration(slow, maxConcurrent=1)
+    config["spawnlog"] |= {"drainSeconds": 0.5, "noAuth": True}
+    server = RunningServer(tmp_path_factory.mktemp("small") / "data", config)
+    with server:
+        yield server
+    assert " ERROR " not in server.log()
+    assert "Traceback" not in server.log()
+
+
+def test_those_who_wait_have_a_place_and_a_reason(server: RunningServer) -> None:
+    first, second, third = [server.spawn(label=f"{n}").json()["runId"] for n in range(3)]
+    server.run(first, "started")
+    (lane,) = server.http.get("/v1/lanes").json()["items"]
+    assert [run["runId"] for run in lane["running"]] == [first]
+    waiting = [(run["runId"], run["place"], run["waitsFor"]) for run in lane["queued"]]
+    assert waiting == [(second, 1, "a slot"), (third, 2, "a slot")]
+    listed = server.http.get("/v1/runs", params={"status": "queued"}).json()["items"]
+    assert [run["runId"] for run in listed] == [third, second]
+    for run_id in (second, third, first):
+        server.http.post(f"/v1/runs/{run_id}/stop")
+        assert server.run(run_id, "ended")["outcome"] == "stopped"
+    assert server.http.get("/v1/lanes").json()["items"] == []
+
+
+def test_without_authentication_a_token_is_not_asked_for(server: RunningServer) -> None:
+    answer = server.http.get("/v1/runs", headers={"Authorization": "Bearer nonsense"})
+    assert answer.status_code == 200
+    assert "authentication is off" in server.log()
+    refused = server.http.get("/v1/runs", headers={"Host": "evil.example"})
+    assert refused.status_code == 403
+
+
+def test_waiting_readers_hold_up_no_stop_when_nothing_happens(server: RunningServer) -> None:
+    with ThreadPoolExecutor(READERS) as pool, ExitStack() as stack:
+        streams = [
+            stack.enter_context(StreamReader(server.url, "/v1/events?after=0", server.token))
+            for _ in range(READERS)
+        ]
+        for stream in streams:
+            stream.event()
+        polls = [pool.submit(server.http.get, INBOX) for _ in range(READERS)]
+        wait_for("all to ask", lambda: connections(server) >= READERS * 2)
+        seconds = terminated(server)
+        for stream in streams:
+            stream.ends(seconds=5)
+        for poll in polls:
+            assert poll.result(10).json()["items"] == []
+    server.stop()
+    assert seconds < 4
+
+
+def test_those_who_wait_for_a_run_are_told_how_it_stands(server: RunningServer) -> None:
+    server.start()
+    run_id = server.spawn().json()["runId"]
+    server.run(run_id, "started")
+    with ThreadPoolExecutor(READERS * 2) as pool:
+        waits = [pool.submit(server.run, run_id, "archived") for _ in range(READERS)]
+        wait_for("all to ask", lambda: connections(server) >= READERS)
+        seconds = terminated(server)
+        for wait in waits:
+            assert wait.result(10)["runId"] == run_id
+    assert seconds < 6
+
+
+def terminated(server: RunningServer) -> float:
+    """How many seconds a SIGTERM takes; the server must end in good order."""
+    began = time.monotonic()
+    assert server.process is not None
+    server.process.terminate()
+    assert server.process.wait(20) == 0
+    return time.monotonic() - began
+
+
+def connections(server: RunningServer) -> int:
+    """How many connections to the server are open, by what the kernel knows of its port."""
+    port = int(server.url.rsplit(":", 1)[1])
+    rows = Path("/proc/net/tcp").read_text("ascii").splitlines()[1:]
+    local = f"0100007F:{port:04X}"
+    return sum(row.split()[1] == local and row.split()[3] == "01" for row in rows)

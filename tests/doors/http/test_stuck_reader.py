@@ -1,0 +1,58 @@
+"""A reader that stops reading, on a real connection: the server lets go of it."""
+
+import asyncio
+import contextlib
+import socket
+from collections.abc import Iterator
+
+import pytest
+import uvicorn
+from starlette.types import Receive, Scope, Send
+
+from infrastructure.inbound.http.event_stream import EventStream, Frames, Pace
+from tests.support.http_tail import GrowingLog
+from tests.support.http_wire import head
+
+pytestmark = pytest.mark.slow
+
+EVENTS = 20_000
+SECONDS_MAX = 20.0
+
+
+class Server(uvicorn.Server):
+    """Leaves the signals of the test's process alone."""
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        yield
+
+
+async def test_a_reader_that_does_not_read_is_disconnected_and_leaves_nothing_behind() -> None:
+    log, let_go = GrowingLog(), asyncio.Event()
+    await log.grow(EVENTS)
+
+    async def streaming(scope: Scope, receive: Receive, send: Send) -> None:
+        frames = Frames(lambda _: True, after=0, filtered=False)
+        pace = Pace(buffer_events_max=100, stuck_seconds=0.3)
+        response = EventStream(frames, log, 0, lambda: False, headers={}, pace=pace)
+        await response(scope, receive, send)
+        let_go.set()
+
+    config = uvicorn.Config(streaming, log_config=None, lifespan="off", http="httptools", ws="none")
+    with socket.create_server(("127.0.0.1", 0)) as listening, socket.socket() as reader:
+        server = Server(config)
+        serving = asyncio.create_task(server.serve(sockets=[listening]))
+        reader.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        reader.setblocking(False)
+        loop = asyncio.get_running_loop()
+        async with asyncio.timeout(SECONDS_MAX):
+            await loop.sock_connect(reader, listening.getsockname())
+            await loop.sock_sendall(reader, head("GET", "/v1/events", {"Host": "127.0.0.1"}))
+            await let_go.wait()
+            assert log.read < EVENTS
+            received = 0
+            while data := await loop.sock_recv(reader, 1_000_000):
+                received += len(data)
+            assert received > 0
+            server.should_exit = True
+            await serving
