@@ -94,7 +94,7 @@ def test_a_child_without_descendants_is_released_in_the_append_of_its_end() -> N
     assert log.counted("main") == []
 
 
-@pytest.mark.parametrize("bring", sorted(PREPARING))
+@pytest.mark.parametrize("bring", PREPARING)
 def test_a_refusal_gives_the_place_back_in_its_own_append(bring: Bring) -> None:
     log = FamilyLog(max_children=1)
     bring(log, "scout", "main")
@@ -102,7 +102,7 @@ def test_a_refusal_gives_the_place_back_in_its_own_append(bring: Bring) -> None:
     assert log.spawn("helper") == ["run helper SpawnRequested", "session main ChildAdmitted"]
 
 
-@pytest.mark.parametrize("bring", sorted(PREPARING))
+@pytest.mark.parametrize("bring", PREPARING)
 def test_a_stop_during_preparation_gives_the_place_back(bring: Bring) -> None:
     log = FamilyLog()
     bring(log, "scout", "main")
@@ -158,7 +158,7 @@ def test_the_announcement_of_the_last_descendant_settles_and_releases_its_orches
 
 
 @pytest.mark.parametrize("by_stop", [False, True])
-@pytest.mark.parametrize("bring", sorted(PREPARING))
+@pytest.mark.parametrize("bring", PREPARING)
 def test_the_refusal_of_the_last_descendant_settles_and_releases_its_orchestrator(
     bring: Bring, by_stop: bool
 ) -> None:

@@ -9,7 +9,7 @@ from tests.support.running_server import RunningServer, configuration, scripted,
 WIDTH = 2
 """How many runs go on at a time at each depth."""
 CHILDREN_MAX = 5
-LEASE_SECONDS = 5
+LEASE_SECONDS = 10
 DRAIN_SECONDS = 2
 
 _IDENTITY = """#!/bin/sh
