@@ -2,6 +2,8 @@
 
 DATA_DIR ?= $(CURDIR)/.build/data
 PORT ?= 8700
+# Tests of one file stay in one process, in their order; `make test PARALLEL=` runs one by one.
+PARALLEL ?= -n auto --dist loadfile
 
 BIN := .venv/bin
 INSTALLED := .venv/.installed
@@ -22,14 +24,14 @@ run: $(INSTALLED) ## serve examples/spawnlog.json5 until Ctrl-C (PORT, DATA_DIR)
 	@$(BIN)/spawnlog serve --config examples/spawnlog.json5 --port $(PORT) --data-dir "$(DATA_DIR)"
 
 test: $(INSTALLED) ## the whole test suite, on its own embedded PostgreSQL
-	@$(BIN)/python -m pytest $(TESTS)
+	@$(BIN)/python -m pytest $(PARALLEL) $(TESTS)
 
 check: $(INSTALLED) ## format, lint, types, import floors, fast tests
 	@$(BIN)/ruff format --check .
 	@$(BIN)/ruff check .
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports --no-cache
-	@$(BIN)/python -m pytest -m "not slow" $(TESTS)
+	@$(BIN)/python -m pytest -m "not slow" $(PARALLEL) $(TESTS)
 
 fix: $(INSTALLED) ## format, and mend what the linter can mend
 	@$(BIN)/ruff format .
