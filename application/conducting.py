@@ -2,9 +2,10 @@
 
 import asyncio
 import contextlib
+import itertools
 import logging
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from uuid import UUID
 
@@ -14,6 +15,7 @@ from application.dispatching import Dispatching
 from application.envelope import RecordedEvent
 from application.executing import Executing
 from application.holder import Holder
+from application.persisting import persistently
 from application.ports.coordination import Coordination
 from application.ports.event_log import LogUnavailable, Tail
 from application.preparing import Preparing
@@ -37,6 +39,7 @@ DUE_SECONDS = 1.0
 FORGET_SECONDS = 3600.0
 RENEW_SECONDS_MIN = 0.1
 ANSWERS_KEPT_DAYS = 7
+RELEASE_ATTEMPTS_MAX = 3
 
 _log = logging.getLogger("spawnlog.conducting")
 
@@ -218,11 +221,18 @@ class Conducting:
                     failed[run_id] = result
                     _log.error("%s of run %s failed", kind, run_id, exc_info=result)
             # The claim of what failed stands until it expires, so that it holds up nobody.
-            await self._coordination.release(kind, [one for one in run_ids if one not in failed])
+            await self._release(kind, [one for one in run_ids if one not in failed])
             if away is not None:
                 raise away
             if len(run_ids) < DUE_BATCH:
                 return
+
+    async def _release(self, kind: DueKind, run_ids: Sequence[UUID]) -> None:
+        attempts = itertools.count(1)
+        await persistently(
+            lambda: self._coordination.release(kind, run_ids),
+            given_up=lambda: next(attempts) == RELEASE_ATTEMPTS_MAX,
+        )
 
     async def _forget_answers(self) -> None:
         await self._coordination.forget_old_answers(days=ANSWERS_KEPT_DAYS)

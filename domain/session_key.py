@@ -49,7 +49,7 @@ def canonical(
         raise InvalidSessionKey(
             "A session key must not be empty. Give one such as agent:main:main."
         )
-    if parts[0] == "agent" and len(parts) > 1:
+    if _begins_with_agent(key):
         return _checked(parts)
     main_parts = _parts(main_key) or [MAIN]
     if parts in ([MAIN], main_parts):
@@ -148,3 +148,8 @@ def _checked(parts: list[str]) -> SessionKey:
             f"A session key must not be longer than {SESSION_KEY_BYTES_MAX} bytes."
         )
     return SessionKey(key)
+
+
+def _begins_with_agent(key: str) -> bool:
+    first, colon, _ = key.partition(":")
+    return bool(colon) and first.strip().lower() == "agent"

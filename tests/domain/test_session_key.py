@@ -197,3 +197,9 @@ def test_a_child_key_is_canonical() -> None:
 def test_a_child_key_is_made_of_nothing_else(agent_id: str, uuid: str) -> None:
     with pytest.raises(ValueError, match="not a"):
         child_key(agent_id, uuid)
+
+
+@pytest.mark.parametrize("key", ["agent:", " Agent : ", "agent::", "agent:x"])
+def test_a_key_that_begins_with_agent_names_an_agent_and_a_session(key: str) -> None:
+    with pytest.raises(InvalidSessionKey):
+        canonical(key)

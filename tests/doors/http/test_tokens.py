@@ -14,8 +14,6 @@ pytestmark = pytest.mark.slow
 ENDPOINTS = (
     ("GET", "/v1/runs"),
     ("GET", "/v1/runs/0"),
-    ("GET", "/v1/runs/0/events"),
-    ("GET", "/v1/runs/0/prompt"),
     ("GET", "/v1/runs/0/transcript"),
     ("POST", "/v1/runs/0/stop"),
     ("POST", "/v1/spawns"),

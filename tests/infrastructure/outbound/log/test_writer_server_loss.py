@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager, closing
+from contextlib import asynccontextmanager, closing, suppress
 from pathlib import Path
 
 import pytest
@@ -90,7 +90,7 @@ async def test_a_server_that_is_killed_loses_nothing_it_has_confirmed(
             try:
                 for _ in range(KILLS):
                     await workers.more_answers()
-                    kill(postmaster_of(home))
+                    await _kill_the_server(home)
                 await workers.more_answers()
             finally:
                 await workers.stop()
@@ -108,6 +108,20 @@ async def test_a_server_that_is_killed_loses_nothing_it_has_confirmed(
 
             await until(tail_has_it_all, "the tail has come to the end")
             assert running.tail.failure is None
+
+
+async def _kill_the_server(home: Path) -> None:
+    """kill -9, and wait until another one has come in its place: a server process that is busy
+    answers for a moment after its postmaster is gone."""
+    killed = postmaster_of(home)
+    kill(killed)
+
+    async def another_one() -> bool:
+        with suppress(FileNotFoundError, ValueError):
+            return postmaster_of(home) != killed
+        return False
+
+    await until(another_one, "the server is started again", seconds=30)
 
 
 async def _events(running: RunningLog) -> Sequence[RecordedEvent]:
