@@ -49,7 +49,7 @@ def canonical(
         raise InvalidSessionKey(
             "A session key must not be empty. Give one such as agent:main:main."
         )
-    if _begins_with_agent(key):
+    if parts[0] == "agent" and (len(parts) > 1 or _begins_with_agent(key)):
         return _checked(parts)
     main_parts = _parts(main_key) or [MAIN]
     if parts in ([MAIN], main_parts):
