@@ -1,6 +1,7 @@
 """The same stories as a user without any rights, and as a root whose home nobody may enter."""
 
 import os
+import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -9,6 +10,7 @@ import pytest
 from tests.e2e import test_straight_path as straight
 from tests.support.data_directories import new_place
 from tests.support.embedded_servers import NOBODY, as_ordinary_user, postmaster_of
+from tests.support.running_server import ROOT
 from tests.support.spawning_server import Stories
 
 pytestmark = pytest.mark.slow
@@ -23,6 +25,15 @@ def owner_of(pid: int) -> int:
     return Path(f"/proc/{pid}").stat().st_uid
 
 
+def readable_checkout(place: Path) -> Path:
+    """The program where the user can read it: this checkout may lie where only root may look."""
+    copy = place / "checkout"
+    ignored = shutil.ignore_patterns("__pycache__")
+    for floor in ("domain", "application", "infrastructure", "alembic"):
+        shutil.copytree(ROOT / floor, copy / floor, ignore=ignored)
+    return copy
+
+
 @pytest.fixture(scope="module")
 def ordinary() -> Iterator[Stories]:
     """A server of an ordinary user, in a home that was empty."""
@@ -34,9 +45,11 @@ def ordinary() -> Iterator[Stories]:
             for folder in (place, home, notes):
                 os.chown(folder, NOBODY, NOBODY)
         environment = {"HOME": str(home), "PATH": "/usr/bin:/bin"}
-        with Stories(
+        server = Stories(
             home / "spawnlog", notes, environment=environment, prefix=as_ordinary_user()
-        ) as server:
+        )
+        server.root = readable_checkout(place)
+        with server:
             yield server
         assert " ERROR " not in server.log(), server.log()
 

@@ -52,6 +52,7 @@ class RunningServer:
         prefix: tuple[str, ...] = (),
     ) -> None:
         self.data_dir = data_dir
+        self.root = ROOT
         self._arguments = arguments
         self._prefix = prefix
         self._environment = dict(environment or {})
@@ -86,7 +87,7 @@ class RunningServer:
         with self.log_path.open("a", encoding="utf-8") as log:
             self.process = subprocess.Popen(
                 command,
-                cwd=ROOT,
+                cwd=self.root,
                 env=environment,
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,

@@ -85,6 +85,4 @@ async def observe(log: EventLog, numbers: Sequence[int | str]) -> list[Appended[
 
 async def at_once(log: EventLog, *asked: Submission[Any]) -> list[Any]:
     """Submit all before any is decided; gives what each answered, or the error it raised."""
-    return list(
-        await asyncio.gather(*(log.submit(one) for one in asked), return_exceptions=True)
-    )
+    return list(await asyncio.gather(*(log.submit(one) for one in asked), return_exceptions=True))

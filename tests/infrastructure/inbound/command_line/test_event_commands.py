@@ -171,6 +171,8 @@ def test_ctrl_c_ends_following_without_a_traceback(api: RecordedApi) -> None:
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
+        # Whoever runs the tests in the background may have the signal ignored for all below.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
     ) as process:
         try:
             assert process.stdout is not None

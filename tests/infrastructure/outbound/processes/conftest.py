@@ -18,7 +18,7 @@ async def gatehouse() -> AsyncIterator[Gatehouse]:
     warm = house.warm_pid
     await house.close()
     assert warm is None or not is_alive(warm)
-    assert open_descriptors() == before
+    assert open_descriptors() <= before
 
 
 @pytest.fixture

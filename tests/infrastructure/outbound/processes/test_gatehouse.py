@@ -155,7 +155,7 @@ async def test_a_server_without_descriptors_refuses_and_recovers(
     await gatehouse.start()
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     highest = max(int(name) for name in os.listdir("/proc/self/fd"))
-    resource.setrlimit(resource.RLIMIT_NOFILE, (highest + 1, hard))
+    resource.setrlimit(resource.RLIMIT_NOFILE, (highest + 9, hard))
     fillers: list[int] = []
     try:
         with contextlib.suppress(OSError):

@@ -153,7 +153,7 @@ async def test_endless_output_is_ended_at_its_limit(runtimes: CommandRuntimes) -
     assert OUTPUT_BYTES_MAX - 65_536 <= size <= OUTPUT_BYTES_MAX
     assert (end.outcome, end.reason) == ("error", "output_limit")
     assert end.error == "ended because it printed more than 67108864 bytes"
-    assert open_descriptors() == before
+    assert open_descriptors() <= before
 
 
 async def test_an_endless_line_is_ended_at_its_limit(runtimes: CommandRuntimes) -> None:
