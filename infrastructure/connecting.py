@@ -22,6 +22,12 @@ async def still_there(connection: Connection) -> None:
         connection.pgconn.consume_input()
 
 
+async def _set_up(connection: Connection) -> None:
+    """Limits and clock. Not by `options`, which would replace those that stand in the URL, such as
+    the schema."""
+    await connection.execute("SET timezone = 'UTC'; SET statement_timeout = 30000; SET jit = off")
+
+
 class Connecting:
     """Opens connections; an embedded server that is gone is started again on the way."""
 
@@ -55,10 +61,10 @@ class Connecting:
             min_size=least,
             max_size=most,
             timeout=POOL_WAIT_SECONDS,
+            configure=_set_up,
             kwargs={
                 "autocommit": True,
                 "application_name": f"spawnlog {purpose}",
-                "options": "-c timezone=UTC -c statement_timeout=30000 -c jit=off",
             },
             check=still_there,
             open=False,
