@@ -30,7 +30,7 @@ used.close()
 """
 
 
-def wait_until(condition: Callable[[], bool], what: str, timeout_seconds: float = 10.0) -> None:
+def wait_until(condition: Callable[[], bool], what: str, timeout_seconds: float = 60.0) -> None:
     """Wait for a condition; fail with `what` when it does not come true in time."""
     deadline = time.monotonic() + timeout_seconds
     while not condition():
