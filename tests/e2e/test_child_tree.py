@@ -119,6 +119,7 @@ def test_a_token_is_on_no_record(tree: Tree) -> None:
 def test_stopping_an_orchestrator_stops_what_is_below_it(server: Stories) -> None:
     tree = Tree(server)
     server.note(f"{tree.child}.began")
+    server.run(tree.parent, "ended")  # What it left behind was written before its process ended.
     answer = server.http.post(f"/v1/runs/{tree.parent}/stop", json={})
     assert answer.status_code == 200
     child = server.run(tree.child, "announced")
