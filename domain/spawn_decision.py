@@ -87,19 +87,7 @@ def request_spawn(
         raise AgentOnRecord(known.agent_id)
     observed = known or _first_seen(command, policy)
     _must_be_open(known, runs)
-    facts = AdmissionFacts(
-        requester_agent_id=command.requester_agent_id,
-        agent_id_argument_given=command.agent_id_argument is not None,
-        target_agent_id=command.target_agent_id,
-        mode=command.options.mode,
-        thread=command.thread,
-        caller_depth=observed.depth,
-        max_spawn_depth=policy.max_spawn_depth,
-        active_children=known.active_children if known else 0,
-        max_children=policy.max_children,
-        require_agent_id=policy.require_agent_id,
-        allow_agents=policy.allow_agents,
-    )
+    facts = _facts(command, policy, observed.depth, known.active_children if known else 0)
     verdict = admit(facts, raw_agent_id=command.agent_id_argument or "")
     stream = session_stream(command.requester_key)
     changes: list[tuple[str, AnyEvent]] = []
@@ -122,6 +110,24 @@ def request_spawn(
     else:
         changes.append((stream, _first_child(admission)))
     return SpawnAnswered(tuple(changes), None, facts)
+
+
+def _facts(
+    command: RequestSpawn, policy: SpawnPolicy, depth: int, active_children: int
+) -> AdmissionFacts:
+    return AdmissionFacts(
+        requester_agent_id=command.requester_agent_id,
+        agent_id_argument_given=command.agent_id_argument is not None,
+        target_agent_id=command.target_agent_id,
+        mode=command.options.mode,
+        thread=command.thread,
+        caller_depth=depth,
+        max_spawn_depth=policy.max_spawn_depth,
+        active_children=active_children,
+        max_children=policy.max_children,
+        require_agent_id=policy.require_agent_id,
+        allow_agents=policy.allow_agents,
+    )
 
 
 def _must_be_open(session: Session | None, runs: Mapping[UUID, Run]) -> None:

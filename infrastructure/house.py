@@ -119,47 +119,60 @@ class House:
         gatehouse = Gatehouse(silence_seconds_max=self.settings.lease_seconds)
         await gatehouse.start()
         self._stack.push_async_callback(gatehouse.close)
-        scripts = LocalFileScripts(
-            gatehouse,
-            server=os.environ,
-            folder=str(self._loaded.folder),
-            resolve=self._resolve,
-        )
-        runtimes = ServedRuntimes(
-            {
-                "command": CommandRuntimes(
-                    gatehouse, server=os.environ, folder=str(self._loaded.folder)
-                ),
-                "scripted": ScriptedRuntimes(),
-            }
-        )
         transcripts = RowsAndFiles(pool, self.directory.transcripts)
         coordinating = await self._connecting.coordinating()
         self._stack.push_async_callback(coordinating.close)
-        coordination = PostgresCoordination(coordinating)
         holder = Holder(_holder_name)
         sealing = Sealing(work, transcripts)
-        preparing = Preparing(work, ContextGathering(scripts))
-        executing = Executing(work, Launching(work, seal, url), runtimes, transcripts, sealing)
-        self.executing = executing
+        preparing = Preparing(work, ContextGathering(self._scripts(gatehouse)))
+        launching = Launching(work, seal, url)
+        self.executing = Executing(work, launching, self._runtimes(gatehouse), transcripts, sealing)
         self.spawning = Spawning(work, preparing, holder)
-        announcing = Announcing(work)
+        coordination = PostgresCoordination(coordinating)
         crew = Crew(
             preparing=preparing,
-            dispatching=Dispatching(work, executing, holder),
-            executing=executing,
-            announcing=announcing,
+            dispatching=Dispatching(work, self.executing, holder),
+            executing=self.executing,
+            announcing=Announcing(work),
             archiving=Archiving(work, transcripts),
             recovering=Recovering(
                 work,
                 coordination,
                 preparing,
-                executing,
+                self.executing,
                 sealing,
                 holder=holder,
                 lease_seconds=self.settings.lease_seconds,
             ),
         )
+        await self._conduct(crew, coordination, holder, gatehouse, url)
+        return self._doors(work, crew, transcripts, seal)
+
+    def _scripts(self, gatehouse: Gatehouse) -> LocalFileScripts:
+        return LocalFileScripts(
+            gatehouse,
+            server=os.environ,
+            folder=str(self._loaded.folder),
+            resolve=self._resolve,
+        )
+
+    def _runtimes(self, gatehouse: Gatehouse) -> ServedRuntimes:
+        folder = str(self._loaded.folder)
+        return ServedRuntimes(
+            {
+                "command": CommandRuntimes(gatehouse, server=os.environ, folder=folder),
+                "scripted": ScriptedRuntimes(),
+            }
+        )
+
+    async def _conduct(
+        self,
+        crew: Crew,
+        coordination: PostgresCoordination,
+        holder: Holder,
+        gatehouse: Gatehouse,
+        url: str,
+    ) -> None:
         self.conducting = Conducting(
             crew,
             coordination,
@@ -173,20 +186,21 @@ class House:
         await self.conducting.join()
         self.conducting.start()
         self._stack.push_async_callback(self.conducting.close)
+
+    def _doors(
+        self, work: Work, crew: Crew, transcripts: RowsAndFiles, seal: ChildTokenSeal
+    ) -> Doors:
         admin = admin_token(self.directory.admin_token())
+        known = KnownTokens(admin, ConfiguredTokens(self.configurations), seal, work.registry)
         return Doors(
             work=work,
             spawning=self.spawning,
-            stopping=Stopping(work, preparing),
-            announcing=announcing,
+            stopping=Stopping(work, crew.preparing),
+            announcing=crew.announcing,
             transcripts=transcripts,
             tail=self.log.tail,
             access=Access(work.registry),
-            tokens=(
-                None
-                if self.settings.no_auth
-                else KnownTokens(admin, ConfiguredTokens(self.configurations), seal, work.registry)
-            ),
+            tokens=None if self.settings.no_auth else known,
             hosts=self._hosts(),
             readiness=ReadinessCheck(self.log, lambda: self.closing),
             closing=lambda: self.closing,

@@ -81,15 +81,7 @@ def _changes(run: Run, event: RunEvent, stamp: Stamp) -> dict[str, object]:
         case PreparationStarted():
             return {"child_session_key": event.child_session_key}
         case SessionCreated():
-            return {
-                "child_session_key": event.child_session_key,
-                "agent_id": event.agent_id,
-                "depth": event.depth,
-                "role": event.role,
-                "control_scope": event.control_scope,
-                "plan": event.plan,
-                "warnings": event.warnings,
-            }
+            return _prepared(event)
         case RunQueued():
             return {
                 "holder": None,
@@ -127,6 +119,18 @@ def _changes(run: Run, event: RunEvent, stamp: Stamp) -> dict[str, object]:
             return _refused(event, stamp)
         case _:
             assert_never(event)
+
+
+def _prepared(event: SessionCreated) -> dict[str, object]:
+    return {
+        "child_session_key": event.child_session_key,
+        "agent_id": event.agent_id,
+        "depth": event.depth,
+        "role": event.role,
+        "control_scope": event.control_scope,
+        "plan": event.plan,
+        "warnings": event.warnings,
+    }
 
 
 def _ended(run: Run, event: RunEnded, stamp: Stamp) -> dict[str, object]:
