@@ -16,8 +16,9 @@ BREAK_SECONDS = 1.0
 PAUSE_SECONDS = 0.1
 QUESTIONS = 20
 
+# It waits until each is gone, so that what is asked afterwards meets no connection that dies then.
 _BREAK = (
-    "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
+    "SELECT pg_terminate_backend(pid, 10000) FROM pg_stat_activity"
     " WHERE application_name LIKE 'spawnlog%' AND pid <> pg_backend_pid()"
 )
 
