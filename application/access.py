@@ -30,6 +30,13 @@ class Caller:
         """Whether whole-log questions are open to it."""
         return "*" in self.patterns
 
+    @property
+    def only_session(self) -> str | None:
+        """The one session it acts for; None when its patterns may fit more than one."""
+        if len(self.patterns) != 1 or "*" in self.patterns[0]:
+            return None
+        return self.patterns[0]
+
     def may(self, scope: Scope) -> bool:
         """Whether it has the scope; `admin` has all."""
         return scope in self.scopes or "admin" in self.scopes
@@ -70,11 +77,22 @@ class Access:
             key = session.spawned_by if session else None
         return False
 
-    async def covers_run(self, caller: Caller, run: Run) -> bool:
-        """Whether a run belongs to what the caller may see: its own, or in a tree it acts for."""
+    async def covers_run(
+        self, caller: Caller, run: Run, known: dict[str, bool] | None = None
+    ) -> bool:
+        """Whether a run belongs to what the caller may see: its own, or in a tree it acts for.
+
+        `known` are the requesters that were looked up before for this caller: whoever asks about
+        many runs keeps it, so that each requester is looked up once.
+        """
         if caller.sees_everything or caller.run_id == run.run_id:
             return True
-        return await self.covers_session(caller, run.requester.session_key)
+        requester = run.requester.session_key
+        if known is None:
+            return await self.covers_session(caller, requester)
+        if requester not in known:
+            known[requester] = await self.covers_session(caller, requester)
+        return known[requester]
 
     async def is_sibling(self, caller: Caller, run: Run) -> bool:
         """Whether a run has the same requester as the caller's own run."""

@@ -7,6 +7,8 @@ from collections.abc import Awaitable, Callable
 
 from application.ports.event_log import LogUnavailable
 
+AWAY_SECONDS = 0.5
+
 _log = logging.getLogger("spawnlog.work")
 
 
@@ -37,13 +39,19 @@ class Repeating:
             self._task = None
 
     async def _repeat(self) -> None:
+        away = False
         while True:
             self._woken.clear()
             try:
                 await self._work()
-            except LogUnavailable as away:
-                _log.warning("%s: %s", self._name, away)
-                await asyncio.sleep(self._seconds)
+                away = False
+            except LogUnavailable as why:
+                # Soon again: a lease that is not renewed in time costs every run that is held.
+                if not away:
+                    _log.warning("%s: %s", self._name, why)
+                away = True
+                await asyncio.sleep(min(self._seconds, AWAY_SECONDS))
+                continue
             except Exception:
                 _log.exception("%s failed and is tried again", self._name)
                 await asyncio.sleep(self._seconds)

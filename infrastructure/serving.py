@@ -18,6 +18,7 @@ from domain.configuration.problems import ConfigurationError
 from domain.configuration.settings import Settings
 from infrastructure.house import House
 from infrastructure.inbound.http.application import create_application
+from infrastructure.inbound.http.droppable_connection import DroppableConnection
 from infrastructure.outbound.configuration.loading import load
 
 HTTP_GRACE_SECONDS = 5
@@ -130,7 +131,7 @@ def _uvicorn(application: object) -> uvicorn.Config:
         timeout_graceful_shutdown=HTTP_GRACE_SECONDS,
         timeout_keep_alive=30,
         h11_max_incomplete_event_size=65536,
-        http="httptools",
+        http=DroppableConnection,
         ws="none",
     )
 

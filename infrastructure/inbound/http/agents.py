@@ -31,10 +31,13 @@ router = APIRouter(tags=["agents"])
     "/v1/agents",
     operation_id="listAgents",
     summary="The agents a requester may spawn",
-    description="The requester's own agent first when it is allowed, the others sorted.",
+    description=(
+        "The requester's own agent first when it is allowed, the others sorted. The requester"
+        " need not be on record; it must be a session that the token covers."
+    ),
     responses={
         **success(examples.AGENTS),
-        **problems(),
+        **problems("not_found"),
     },
 )
 async def list_agents(
@@ -47,6 +50,10 @@ async def list_agents(
     """The agents."""
     must(caller, "read")
     key = canonical_key(doors, requester)
+    if not await doors.access.covers_session(caller, key):
+        raise Problem(
+            "not_found", "there is no such session for this token; give one of its own as requester"
+        )
     configuration = doors.work.configurations.current().configuration
     agent_id = agent_id_of(key)
     allowed = allowed_agents(agent_id, configuration.subagents_for(agent_id).allow_agents)

@@ -12,6 +12,7 @@ from starlette.types import Receive, Scope, Send
 
 from application.envelope import RecordedEvent
 from application.ports.event_log import Tail
+from infrastructure.inbound.http.droppable_connection import drop_of
 from infrastructure.inbound.http.event_bodies import event_body
 
 MEDIA_TYPE = "text/event-stream"
@@ -98,10 +99,10 @@ class EventStream(StreamingResponse):
             headers={**headers, "X-Accel-Buffering": "no"},
         )
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:  # noqa: ARG002
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Fill, send and listen for the reader's leaving, until one of them is over."""
         tasks = [
-            asyncio.create_task(self._fill()),
+            asyncio.create_task(self._fill(drop_of(scope))),
             asyncio.create_task(self.stream_response(send)),
             asyncio.create_task(self.listen_for_disconnect(receive)),
         ]
@@ -138,13 +139,17 @@ class EventStream(StreamingResponse):
     def _look_seconds(self) -> float:
         return min(self._pace.closing_look_seconds, self._pace.comment_seconds)
 
-    async def _fill(self) -> None:
-        """Ends only when the reader is too slow."""
+    async def _fill(self, drop: Callable[[], None] | None) -> None:
+        """Ends only when the reader is too slow and its connection cannot be dropped: a dropped
+        one is a reader that has left."""
         try:
             async for recorded in self._tail.follow(after=self._after):
                 if not await self._taken(recorded):
                     _log.info("a stream of events ends: its reader is too slow")
-                    return
+                    if drop is None:
+                        return
+                    drop()
+                    await asyncio.Event().wait()
         except Exception as error:
             # The reader gets what there is, and an end by which it knows to resume.
             _log.warning("a stream of events ends: the log cannot be followed: %r", error)

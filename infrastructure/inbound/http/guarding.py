@@ -7,10 +7,10 @@ from urllib.parse import urlsplit
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from infrastructure.inbound.http.body_intake import BodyIntake
 from infrastructure.inbound.http.encoded_slashes import kept_apart
 from infrastructure.inbound.http.problems import Problem, problem_response
 
-BODY_BYTES_MAX = 16 * 1024 * 1024
 TARGET_BYTES_MAX = 16 * 1024
 HEADERS_BYTES_MAX = 64 * 1024
 SECURITY_HEADERS = (
@@ -54,6 +54,7 @@ class Guard:
             await self._app(scope, receive, send)
             return
         scope = {**scope, "path": kept_apart(scope)}
+        intake = BodyIntake(receive)
         started = False
 
         async def marked(message: Message) -> None:
@@ -61,11 +62,11 @@ class Guard:
             if message["type"] == "http.response.start":
                 started = True
                 message["headers"] = [*self._marks(message), *SECURITY_HEADERS]
-            await send(message)
+            await intake.answer(message, send)
 
         try:
-            self._must_be_in_order(scope)
-            await self._app(scope, limited(receive), marked)
+            self._must_be_in_order(scope, intake)
+            await self._app(scope, intake.receive, marked)
         except Problem as problem:
             await problem_response(problem, scope)(scope, receive, marked)
         except Exception as error:
@@ -82,7 +83,7 @@ class Guard:
                 headers.append((name.lower().encode(), value.encode()))
         return headers
 
-    def _must_be_in_order(self, scope: Scope) -> None:
+    def _must_be_in_order(self, scope: Scope, intake: BodyIntake) -> None:
         headers = [(name.lower(), value.decode("latin-1")) for name, value in scope["headers"]]
         hosts = [value for name, value in headers if name == b"host"]
         if len(hosts) != 1 or host_of(hosts[0]) not in self._hosts:
@@ -94,8 +95,8 @@ class Guard:
         for name, value in headers:
             if name == b"origin" and host_of(authority_of(value)) not in self._hosts:
                 raise Problem("foreign_origin", "requests from pages of other sites are refused")
-            if name == b"content-length" and (not value.isdecimal() or int(value) > BODY_BYTES_MAX):
-                raise _too_large()
+            if name == b"content-length":
+                intake.declare(value)
         _must_be_usable(scope)
 
 
@@ -105,22 +106,6 @@ def authority_of(origin: str) -> str:
         return urlsplit(origin).netloc
     except ValueError:
         return ""
-
-
-def limited(receive: Receive) -> Receive:
-    """The same body, up to the limit: a length that was not declared is counted as it comes."""
-    taken = 0
-
-    async def counted() -> Message:
-        nonlocal taken
-        message = await receive()
-        if message["type"] == "http.request":
-            taken += len(message.get("body", b""))
-            if taken > BODY_BYTES_MAX:
-                raise _too_large()
-        return message
-
-    return counted
 
 
 def _must_be_usable(scope: Scope) -> None:
@@ -137,12 +122,6 @@ def _must_be_usable(scope: Scope) -> None:
 
 def _logged(scope: Scope) -> str:
     return str(scope["raw_path"][:200].decode("latin-1"))
-
-
-def _too_large() -> Problem:
-    return Problem(
-        "too_large", f"a request body may have {BODY_BYTES_MAX} bytes at most; send less"
-    )
 
 
 def _internal() -> Problem:

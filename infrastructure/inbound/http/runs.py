@@ -4,13 +4,9 @@ from typing import Annotated, Literal
 
 from fastapi import APIRouter, Query, Request, Response
 
-from application.access import Caller
-from application.ports.registry import RunQuery
-from domain.run.state import Run
 from infrastructure.inbound.http import examples, paging
 from infrastructure.inbound.http import run_filters as asking
 from infrastructure.inbound.http.described import problems, success
-from infrastructure.inbound.http.doors import Doors
 from infrastructure.inbound.http.moments import At, as_of
 from infrastructure.inbound.http.problems import Problem
 from infrastructure.inbound.http.requests import (
@@ -24,6 +20,7 @@ from infrastructure.inbound.http.requests import (
     visible_run,
 )
 from infrastructure.inbound.http.run_bodies import run_bodies
+from infrastructure.inbound.http.run_pages import visible_runs
 from infrastructure.inbound.http.waiting import Wait, wait_seconds, wait_until
 
 router = APIRouter(tags=["runs"])
@@ -45,7 +42,9 @@ Version = Annotated[
     summary="The registry",
     description=(
         "Runs, newest first, as summaries. The pages of one listing are one snapshot: a cursor"
-        " keeps the position at which the listing began."
+        " keeps the position at which the listing began. One request looks at a bounded number of"
+        " runs, so a page may be short or empty for a token that may see few of them: the listing"
+        " is over when `nextCursor` is null, and not before."
     ),
     responses={
         **success(examples.RUNS),
@@ -80,40 +79,23 @@ async def list_runs(
     else:
         head = (await as_of(doors, None)).position
         place = paging.read(cursor, doors.work.log.log_id, question, head)
-    found, last = await _visible(doors, caller, query, place, limit, order == "asc")
-    following = paging.Cursor(place.at, last) if last is not None else None
+    page = await visible_runs(
+        doors.work.registry,
+        doors.access,
+        caller,
+        query,
+        place,
+        limit=limit,
+        ascending=order == "asc",
+    )
+    following = paging.Cursor(place.at, page.behind) if page.behind is not None else None
     body = {
-        "items": await run_bodies(found, doors.work.contents, full=False),
+        "items": await run_bodies(page.runs, doors.work.contents, full=False),
         "nextCursor": (
             paging.written(following, doors.work.log.log_id, question) if following else None
         ),
     }
     return answer(doors, body, place.at)
-
-
-async def _visible(
-    doors: Doors,
-    caller: Caller,
-    query: RunQuery,
-    place: paging.Cursor,
-    limit: int,
-    ascending: bool,
-) -> tuple[list[Run], int | None]:
-    """Up to `limit` runs that the caller may see, and where to go on (None at the end)."""
-    found: list[Run] = []
-    behind = place.behind if place.behind >= 0 else None
-    while True:
-        page = await doors.work.registry.runs(
-            query, at=place.at, limit=limit + 1, behind=behind, ascending=ascending
-        )
-        for run in page:
-            if len(found) == limit:
-                return found, behind
-            if await doors.access.covers_run(caller, run):
-                found.append(run)
-            behind = run.created_position
-        if len(page) <= limit:
-            return found, None
 
 
 @router.get(

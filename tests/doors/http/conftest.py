@@ -1,5 +1,6 @@
 """One server for all tests of the HTTP door; what it wrote is looked through at the end."""
 
+import uuid
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -21,3 +22,20 @@ def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
     assert " ERROR " not in log, log[-5000:]
     for name, secret in house.secrets.items():
         assert secret not in log, f"the {name} token stands in the log"
+
+
+@pytest.fixture
+def unrecorded(house: House) -> Iterator[str]:
+    """A session for which nothing may be recorded."""
+    key = house.session("bad-body")
+    yield key
+    assert house.runs(key) == []
+    assert house.http.get(f"/v1/sessions/{key}").status_code == 404
+
+
+@pytest.fixture
+def label(house: House) -> Iterator[str]:
+    """The label of a run whose script waits at its gate; the gate is open at the end."""
+    label = f"ponder-{uuid.uuid4().hex}"
+    yield label
+    house.gates.open(label)

@@ -3,6 +3,7 @@
 import pytest
 
 from tests.support.http_house import House
+from tests.support.http_problems import problem_of
 
 pytestmark = pytest.mark.slow
 
@@ -32,6 +33,20 @@ def test_without_a_requester_it_is_the_main_session(house: House) -> None:
     body = house.http.get("/v1/agents").json()
     assert body["requester"] == "main"
     assert body == house.http.get("/v1/agents", params={"requester": "main"}).json()
+
+
+def test_a_token_is_told_of_the_sessions_that_it_covers_alone(house: House) -> None:
+    own, foreign = house.ended(house.session("reader")), house.ended(house.session("stranger"))
+    covered = (own["requesterSessionKey"], own["childSessionKey"], house.session("reader"))
+    uncovered = (foreign["requesterSessionKey"], foreign["childSessionKey"], "agent:narrow:x")
+    with house.with_token(house.secrets["reader"]) as client:
+        for key in covered:
+            answer = client.get("/v1/agents", params={"requester": key})
+            assert answer.status_code == 200, answer.text
+        for key in (*uncovered, house.session("stranger")):
+            answer = client.get("/v1/agents", params={"requester": key})
+            problem_of(answer, 404, "not_found")
+        problem_of(client.get("/v1/agents"), 404, "not_found")
 
 
 def test_a_lane_shows_its_width_and_its_holders(house: House) -> None:

@@ -1,30 +1,16 @@
 """Bodies that cannot be taken: a clear problem, and nothing of them on record."""
 
 import json
-from collections.abc import Iterator
-from typing import Any
 
 import pytest
 
 from tests.support.http_house import House
 from tests.support.http_problems import pointers_of, problem_of
+from tests.support.http_requests import spawn_body
 
 pytestmark = pytest.mark.slow
 
 MIB = 1024 * 1024
-
-
-def body(requester: str, **more: Any) -> dict[str, Any]:
-    return {"requester": {"sessionKey": requester}, "task": "hello", **more}
-
-
-@pytest.fixture
-def requester(house: House) -> Iterator[str]:
-    """A session for which nothing may be recorded."""
-    key = house.session("bad-body")
-    yield key
-    assert house.runs(key) == []
-    assert house.http.get(f"/v1/sessions/{key}").status_code == 404
 
 
 @pytest.mark.parametrize(
@@ -40,44 +26,46 @@ def requester(house: House) -> Iterator[str]:
         "1e999",
     ],
 )
-def test_a_body_that_is_not_json_is_malformed(house: House, requester: str, text: str) -> None:
+def test_a_body_that_is_not_json_is_malformed(house: House, unrecorded: str, text: str) -> None:
     problem_of(house.post(text.encode()), 400, "malformed_json")
 
 
-def test_a_body_that_is_not_utf_8_is_malformed(house: House, requester: str) -> None:
-    made = json.dumps(body(requester, task="MARK")).encode()
+def test_a_body_that_is_not_utf_8_is_malformed(house: House, unrecorded: str) -> None:
+    made = json.dumps(spawn_body(unrecorded, task="MARK")).encode()
     for raw in (b"\xff\xfe", b"\xc3\x28", b"\xed\xa0\x80", b"\xf4\x90\x80\x80", b"\xc0\x80"):
         problem_of(house.post(made.replace(b"MARK", raw)), 400, "malformed_json")
 
 
 @pytest.mark.parametrize("escaped", ["\\ud800", "\\udc00 x", "x\\ud83d\\ud83d", "\\ude00\\ud83d"])
-def test_half_a_character_is_malformed(house: House, requester: str, escaped: str) -> None:
-    for made in (body(requester, task="MARK"), body(requester, MARK=1)):
+def test_half_a_character_is_malformed(house: House, unrecorded: str, escaped: str) -> None:
+    for made in (spawn_body(unrecorded, task="MARK"), spawn_body(unrecorded, MARK=1)):
         text = json.dumps(made).replace("MARK", escaped)
         problem_of(house.post(text.encode()), 400, "malformed_json")
 
 
-def test_a_nul_is_malformed_wherever_it_stands(house: House, requester: str) -> None:
+def test_a_nul_is_malformed_wherever_it_stands(house: House, unrecorded: str) -> None:
     for made, pointer in (
-        (body(requester, task="a\0b"), "/task"),
-        (body(f"{requester}\0"), "/requester/sessionKey"),
-        (body(requester, attachments=[{"name": ["\0"]}]), "/attachments/0/name/0"),
+        (spawn_body(unrecorded, task="a\0b"), "/task"),
+        (spawn_body(f"{unrecorded}\0"), "/requester/sessionKey"),
+        (spawn_body(unrecorded, attachments=[{"name": ["\0"]}]), "/attachments/0/name/0"),
     ):
         answer = house.post(json.dumps(made).encode())
         assert pointers_of(problem_of(answer, 400, "malformed_json")) == [pointer]
-    answer = house.post(json.dumps(body(requester, **{"a\0": 1})).encode())
+    answer = house.post(json.dumps(spawn_body(unrecorded, **{"a\0": 1})).encode())
     problem_of(answer, 400, "malformed_json")
 
 
-def test_a_body_that_is_nested_too_deep_is_malformed(house: House, requester: str) -> None:
+def test_a_body_that_is_nested_too_deep_is_malformed(house: House, unrecorded: str) -> None:
     for depth in (101, 2_000, 200_000):
         nested = "[" * depth + "]" * depth
-        text = json.dumps(body(requester, sharedContext={"x": "MARK"})).replace('"MARK"', nested)
+        text = json.dumps(spawn_body(unrecorded, sharedContext={"x": "MARK"})).replace(
+            '"MARK"', nested
+        )
         problem_of(house.post(text.encode()), 400, "malformed_json")
 
 
-def test_every_fault_of_a_body_is_named_with_its_place(house: House, requester: str) -> None:
-    made = body(requester, cleanup="burn", thred=True, label=7, attachAs={"mountpath": "x"})
+def test_every_fault_of_a_body_is_named_with_its_place(house: House, unrecorded: str) -> None:
+    made = spawn_body(unrecorded, cleanup="burn", thred=True, label=7, attachAs={"mountpath": "x"})
     made["requester"]["sessionkey"] = "x"
     problem = problem_of(house.post(json.dumps(made).encode()), 422, "invalid_request")
     assert sorted(pointers_of(problem)) == [
@@ -127,8 +115,8 @@ def test_every_fault_of_a_body_is_named_with_its_place(house: House, requester: 
         ("dependsOn", "researcher"),
     ],
 )
-def test_a_wrong_value_is_invalid(house: House, requester: str, field: str, value: object) -> None:
-    made = json.dumps(body(requester) | {field: value}).encode()
+def test_a_wrong_value_is_invalid(house: House, unrecorded: str, field: str, value: object) -> None:
+    made = json.dumps(spawn_body(unrecorded) | {field: value}).encode()
     problem = problem_of(house.post(made), 422, "invalid_request")
     assert all(pointer.startswith(f"/{field}") for pointer in pointers_of(problem)), problem
     assert pointers_of(problem)
@@ -151,28 +139,28 @@ def test_what_is_required_must_be_there(house: House, text: str) -> None:
     "content_type",
     ["text/plain", "application/x-www-form-urlencoded", "application/jsonp", "text/json", ""],
 )
-def test_only_json_is_taken(house: House, requester: str, content_type: str) -> None:
-    made = json.dumps(body(requester)).encode()
+def test_only_json_is_taken(house: House, unrecorded: str, content_type: str) -> None:
+    made = json.dumps(spawn_body(unrecorded)).encode()
     problem_of(house.post(made, Content_Type=content_type), 415, "not_json")
 
 
 @pytest.mark.parametrize("content_type", ["Application/JSON", "application/json; charset=utf-8"])
 def test_json_is_json_in_every_spelling(house: House, content_type: str) -> None:
-    made = json.dumps(body(house.session())).encode()
+    made = json.dumps(spawn_body(house.session())).encode()
     assert house.post(made, Content_Type=content_type).status_code == 201
 
 
 def test_numbers_beyond_all_measure_do_no_harm(house: House) -> None:
     for number in ("1e308", "1e18", "9007199254740993", "0.4"):
-        text = json.dumps(body(house.session(), runTimeoutSeconds="MARK"))
+        text = json.dumps(spawn_body(house.session(), runTimeoutSeconds="MARK"))
         answer = house.post(text.replace('"MARK"', number).encode())
         assert answer.status_code == 201, answer.text
         assert house.server.run(answer.json()["runId"], "ended")["outcome"] == "success"
 
 
-def test_a_number_that_json_cannot_hold_is_malformed(house: House, requester: str) -> None:
+def test_a_number_that_json_cannot_hold_is_malformed(house: House, unrecorded: str) -> None:
     for number in ("1e999", "-1e999", "NaN", "Infinity", "01", "1."):
-        text = json.dumps(body(requester, runTimeoutSeconds="MARK"))
+        text = json.dumps(spawn_body(unrecorded, runTimeoutSeconds="MARK"))
         problem_of(house.post(text.replace('"MARK"', number).encode()), 400, "malformed_json")
 
 

@@ -2,48 +2,25 @@
 
 import json
 import uuid
-from collections.abc import Iterator
 
-import httpx2
 import pytest
 
 from tests.support.http_house import GHOST, House
 from tests.support.http_problems import problem_of
-from tests.support.http_wire import Authority, head
+from tests.support.http_requests import a_key, replayed, spawn_head
+from tests.support.http_wire import Authority
 from tests.support.running_server import wait_for
 
 pytestmark = pytest.mark.slow
-
-
-def a_key() -> str:
-    return f"key-{uuid.uuid4()}"
-
-
-@pytest.fixture
-def label(house: House) -> Iterator[str]:
-    """The label of a run whose script waits at its gate; the gate is open at the end."""
-    label = f"ponder-{uuid.uuid4().hex}"
-    yield label
-    house.gates.open(label)
-
-
-def replayed(answer: httpx2.Response) -> bool:
-    return answer.headers.get("idempotent-replayed") == "true"
 
 
 def leave_in_the_middle(house: House, key: str, **fields: object) -> bytes:
     """Send a spawn, wait until its script runs, and close the connection. Gives the body."""
     body = {"task": "hello", **fields}
     content = json.dumps(body).encode()
-    headers = {
-        "Host": "127.0.0.1",
-        "Authorization": f"Bearer {house.server.token}",
-        "Content-Type": "application/json",
-        "Content-Length": str(len(content)),
-        "Idempotency-Key": key,
-    }
+    sent = spawn_head(house, Content_Length=str(len(content)), Idempotency_Key=key)
     with Authority.of(house.server.url).connect() as connection:
-        connection.sendall(head("POST", "/v1/spawns", headers) + content)
+        connection.sendall(sent + content)
         house.gates.wait(str(fields["label"]))
     return content
 

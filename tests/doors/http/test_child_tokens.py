@@ -6,12 +6,9 @@ import pytest
 
 from tests.support.http_house import HeldRun, House
 from tests.support.http_problems import problem_of
+from tests.support.http_requests import spawn_body
 
 pytestmark = pytest.mark.slow
-
-
-def body(requester: str) -> dict[str, object]:
-    return {"requester": {"sessionKey": requester}, "task": "hello"}
 
 
 @pytest.fixture
@@ -31,6 +28,16 @@ def test_a_child_reads_its_own_run_and_its_texts(house: House, child: HeldRun) -
         assert events.json()["items"]
         problem_of(client.get("/v1/events"), 403, "not_permitted")
         assert [one["runId"] for one in client.get("/v1/runs").json()["items"]] == [child.run_id]
+
+
+def test_a_child_is_told_its_own_agents(house: House, child: HeldRun) -> None:
+    parent = str(house.server.run(child.run_id)["requesterSessionKey"])
+    with house.with_token(child.token) as client:
+        own = client.get("/v1/agents", params={"requester": child.child})
+        assert own.json()["requester"] == child.child.split(":")[1]
+        for key in (parent, "main"):
+            answer = client.get("/v1/agents", params={"requester": key})
+            problem_of(answer, 404, "not_found")
 
 
 def test_a_child_sees_its_siblings_as_summaries_only(house: House, child: HeldRun) -> None:
@@ -62,9 +69,9 @@ def test_a_child_spawns_for_its_own_session_and_no_other(house: House, child: He
     parent = str(house.server.run(child.run_id)["requesterSessionKey"])
     with house.with_token(child.token) as client:
         for session in (parent, "main", house.session()):
-            answer = client.post("/v1/spawns", json=body(session))
+            answer = client.post("/v1/spawns", json=spawn_body(session))
             problem_of(answer, 403, "not_permitted")
-        answer = client.post("/v1/spawns", json={**body(child.child), "agentId": "main"})
+        answer = client.post("/v1/spawns", json={**spawn_body(child.child), "agentId": "main"})
         assert answer.status_code == 201, answer.text
         run_id = answer.json()["runId"]
         run = client.get(f"/v1/runs/{run_id}?wait=10s&until=announced").json()
@@ -80,7 +87,9 @@ def test_a_child_spawns_for_its_own_session_and_no_other(house: House, child: He
 def test_a_child_stops_those_below_it_but_not_itself(house: House, child: HeldRun) -> None:
     with house.with_token(child.token) as client:
         problem_of(client.post(f"/v1/runs/{child.run_id}/stop"), 403, "not_permitted")
-        below = client.post("/v1/spawns", json={**body(child.child), "agentId": "slow"}).json()
+        below = client.post(
+            "/v1/spawns", json={**spawn_body(child.child), "agentId": "slow"}
+        ).json()
         assert client.post(f"/v1/runs/{below['runId']}/stop").status_code == 200
         run = client.get(f"/v1/runs/{below['runId']}?wait=10s&until=ended").json()
         assert run["outcome"] == "stopped"
@@ -89,7 +98,7 @@ def test_a_child_stops_those_below_it_but_not_itself(house: House, child: HeldRu
 def test_a_leaf_may_neither_spawn_nor_stop(house: House, child: HeldRun) -> None:
     with house.held(child.child, label="leaf") as leaf:
         with house.with_token(leaf.token) as client:
-            problem_of(client.post("/v1/spawns", json=body(leaf.child)), 403, "not_permitted")
+            problem_of(client.post("/v1/spawns", json=spawn_body(leaf.child)), 403, "not_permitted")
             problem_of(client.post(f"/v1/runs/{leaf.run_id}/stop"), 403, "not_permitted")
             problem_of(client.get(f"/v1/runs/{child.run_id}"), 404, "not_found")
             assert client.get(f"/v1/runs/{leaf.run_id}").status_code == 200

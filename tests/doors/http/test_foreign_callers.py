@@ -4,16 +4,12 @@ import pytest
 
 from tests.support.http_house import House
 from tests.support.http_problems import problem_of, well_formed_problem
+from tests.support.http_requests import asked
 from tests.support.http_wire import exchange, head
 
 pytestmark = pytest.mark.slow
 
 SESSION = "agent:main:main"
-
-
-def asked(house: House, target: str, *headers: tuple[str, str], method: str = "GET") -> bytes:
-    """The head of a request with the administrator's token and these headers."""
-    return head(method, target, [*headers, ("Authorization", f"Bearer {house.server.token}")])
 
 
 @pytest.mark.parametrize(

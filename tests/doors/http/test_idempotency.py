@@ -2,32 +2,15 @@
 
 import json
 import uuid
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 
-import httpx2
 import pytest
 
 from tests.support.http_house import GHOST, House
 from tests.support.http_problems import problem_of
+from tests.support.http_requests import a_key, replayed
 
 pytestmark = pytest.mark.slow
-
-
-def a_key() -> str:
-    return f"key-{uuid.uuid4()}"
-
-
-@pytest.fixture
-def label(house: House) -> Iterator[str]:
-    """The label of a run whose script waits at its gate; the gate is open at the end."""
-    label = f"ponder-{uuid.uuid4().hex}"
-    yield label
-    house.gates.open(label)
-
-
-def replayed(answer: httpx2.Response) -> bool:
-    return answer.headers.get("idempotent-replayed") == "true"
 
 
 def test_a_repeat_gets_the_first_answer_again(house: House) -> None:

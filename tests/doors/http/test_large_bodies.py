@@ -2,39 +2,26 @@
 
 import json
 import time
-from collections.abc import Iterator
-from typing import Any
 
 import pytest
 
+from infrastructure.inbound.http.body_intake import DISCARD_SECONDS_MAX, DISCARDED_BYTES_MAX
 from tests.support.http_house import House
 from tests.support.http_problems import problem_of
-from tests.support.http_wire import Authority, exchange, head
+from tests.support.http_requests import spawn_body, spawn_head
+from tests.support.http_wire import Authority, answer_on, exchange
 
 pytestmark = pytest.mark.slow
 
 MIB = 1024 * 1024
 
 
-def body(requester: str, **more: Any) -> dict[str, Any]:
-    return {"requester": {"sessionKey": requester}, "task": "hello", **more}
-
-
-@pytest.fixture
-def requester(house: House) -> Iterator[str]:
-    """A session for which nothing may be recorded."""
-    key = house.session("bad-body")
-    yield key
-    assert house.runs(key) == []
-    assert house.http.get(f"/v1/sessions/{key}").status_code == 404
-
-
 @pytest.mark.parametrize("value", ["[]", "{}", '""', '"\\""', "0"])
 def test_a_body_of_countless_values_is_refused_at_once(
-    house: House, requester: str, value: str
+    house: House, unrecorded: str, value: str
 ) -> None:
     values = "[" + f"{value}," * (14_000_000 // (len(value) + 1)) + "0]"
-    text = json.dumps(body(requester, attachments="MARK")).replace('"MARK"', values)
+    text = json.dumps(spawn_body(unrecorded, attachments="MARK")).replace('"MARK"', values)
     began = time.monotonic()
     problem = problem_of(house.post(text.encode()), 400, "malformed_json")
     assert "values" in problem["detail"]
@@ -54,18 +41,18 @@ def test_a_task_of_two_mebibytes_runs(house: House) -> None:
     assert task in house.http.get(f"/v1/runs/{run['runId']}/prompt").json()["message"]
 
 
-def test_a_task_of_nine_mebibytes_is_too_large(house: House, requester: str) -> None:
-    made = json.dumps(body(requester, task="x" * 9 * MIB)).encode()
+def test_a_task_of_nine_mebibytes_is_too_large(house: House, unrecorded: str) -> None:
+    made = json.dumps(spawn_body(unrecorded, task="x" * 9 * MIB)).encode()
     problem_of(house.post(made), 413, "too_large")
 
 
-def test_a_body_of_twenty_mebibytes_is_too_large(house: House, requester: str) -> None:
-    made = json.dumps(body(requester, task="x" * 20 * MIB)).encode()
+def test_a_body_of_twenty_mebibytes_is_too_large(house: House, unrecorded: str) -> None:
+    made = json.dumps(spawn_body(unrecorded, task="x" * 20 * MIB)).encode()
     problem_of(house.post(made), 413, "too_large")
 
 
-def test_a_body_without_a_length_is_counted_as_it_comes(house: House, requester: str) -> None:
-    made = json.dumps(body(requester, task="x" * 20 * MIB)).encode()
+def test_a_body_without_a_length_is_counted_as_it_comes(house: House, unrecorded: str) -> None:
+    made = json.dumps(spawn_body(unrecorded, task="x" * 20 * MIB)).encode()
     chunks = (made[start : start + MIB] for start in range(0, len(made), MIB))
     answer = house.http.post(
         "/v1/spawns", content=chunks, headers={"Content-Type": "application/json"}
@@ -75,29 +62,60 @@ def test_a_body_without_a_length_is_counted_as_it_comes(house: House, requester:
 
 
 def test_a_length_that_is_declared_is_believed_before_the_body_comes(
-    house: House, requester: str
+    house: House, unrecorded: str
 ) -> None:
-    headers = {
-        "Host": "127.0.0.1",
-        "Authorization": f"Bearer {house.server.token}",
-        "Content-Type": "application/json",
-        "Content-Length": str(20 * MIB),
-    }
-    problem_of(exchange(house.server.url, head("POST", "/v1/spawns", headers)), 413, "too_large")
+    sent = spawn_head(house, Content_Length=str(20 * MIB))
+    problem_of(exchange(house.server.url, sent), 413, "too_large")
+
+
+@pytest.mark.parametrize("connection", ["close", "keep-alive"])
+@pytest.mark.parametrize("declared", [True, False])
+def test_a_caller_that_sends_all_before_it_reads_is_told_so_too(
+    house: House, unrecorded: str, connection: str, declared: bool
+) -> None:
+    made = json.dumps(spawn_body(unrecorded, task="x" * 20 * MIB)).encode()
+    if declared:
+        sent = spawn_head(house, Connection=connection, Content_Length=str(len(made)))
+    else:
+        sent = spawn_head(house, Connection=connection, Transfer_Encoding="chunked")
+        made = b"%x\r\n%b\r\n0\r\n\r\n" % (len(made), made)
+    with Authority.of(house.server.url).connect() as wire:
+        wire.sendall(sent + made)
+        answer = answer_on(wire)
+        problem_of(answer, 413, "too_large")
+        assert answer.headers["connection"] == "close"
+        assert wire.recv(1) == b""
+
+
+def test_more_than_would_be_thrown_away_is_refused_at_once(house: House, unrecorded: str) -> None:
+    with Authority.of(house.server.url).connect() as wire:
+        began = time.monotonic()
+        wire.sendall(spawn_head(house, Content_Length=str(DISCARDED_BYTES_MAX + 1)))
+        problem_of(answer_on(wire), 413, "too_large")
+        assert wire.recv(1) == b""
+        assert time.monotonic() - began < DISCARD_SECONDS_MAX / 2
+
+
+def test_a_rest_that_does_not_come_is_waited_for_no_longer_than_that(
+    house: House, unrecorded: str
+) -> None:
+    sent = spawn_head(house, Content_Length=str(DISCARDED_BYTES_MAX))
+    with Authority.of(house.server.url).connect() as wire:
+        began = time.monotonic()
+        wire.sendall(sent + bytes(MIB))
+        problem_of(answer_on(wire), 413, "too_large")
+        assert time.monotonic() - began < DISCARD_SECONDS_MAX / 2
+        assert wire.recv(1) == b""
+        assert time.monotonic() - began < DISCARD_SECONDS_MAX * 3
 
 
 def test_a_caller_that_leaves_in_the_middle_of_its_body_leaves_no_error(
-    house: House, requester: str
+    house: House, unrecorded: str
 ) -> None:
-    made = json.dumps(body(requester)).encode()
-    headers = {
-        "Host": "127.0.0.1",
-        "Authorization": f"Bearer {house.server.token}",
-        "Content-Type": "application/json",
-        "Content-Length": str(len(made) + 1),
-    }
+    made = json.dumps(spawn_body(unrecorded)).encode()
+    sent = spawn_head(house, Content_Length=str(len(made) + 1))
     log_before = house.server.log()
     with Authority.of(house.server.url).connect() as connection:
-        connection.sendall(head("POST", "/v1/spawns", headers) + made)
+        connection.sendall(sent + made)
     assert house.http.get("/healthz").status_code == 200
     assert house.server.log() == log_before

@@ -7,6 +7,7 @@ import pytest
 
 from tests.support.http_house import House
 from tests.support.http_problems import problem_of
+from tests.support.http_requests import pages_of_events
 
 pytestmark = pytest.mark.slow
 
@@ -18,18 +19,12 @@ ENVELOPE = """position stream version type typeVersion recordedAt occurredAt eve
 def whole(house: House, **query: Any) -> list[dict[str, Any]]:
     """Every event of a question, through all pages."""
     items: list[dict[str, Any]] = []
-    after = int(query.pop("after", 0))
-    while True:
-        answer = house.http.get("/v1/events", params={"after": after, **query})
-        assert answer.status_code == 200, answer.text
+    for answer in pages_of_events(house.http, **query):
         page = answer.json()
         assert page["head"] == int(answer.headers["spawnlog-position"])
         assert len(page["items"]) <= int(query.get("limit", 50))
         items += page["items"]
-        assert page["nextAfter"] >= after
-        after = page["nextAfter"]
-        if after >= page["head"]:
-            return items
+    return items
 
 
 @pytest.fixture(scope="module")

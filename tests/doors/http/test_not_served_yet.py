@@ -6,6 +6,7 @@ import pytest
 
 from tests.support.http_house import House
 from tests.support.http_problems import pointers_of, problem_of
+from tests.support.http_requests import spawn_body
 
 pytestmark = pytest.mark.slow
 
@@ -30,8 +31,8 @@ def test_a_field_that_is_not_served_is_named(
     house: House, pointer: str, fields: dict[str, Any]
 ) -> None:
     session = house.session()
-    body = {"requester": {"sessionKey": session}, "task": "hello", **fields}
-    problem = problem_of(house.http.post("/v1/spawns", json=body), 422, "not_served_yet")
+    answer = house.http.post("/v1/spawns", json=spawn_body(session, **fields))
+    problem = problem_of(answer, 422, "not_served_yet")
     assert pointers_of(problem) == [pointer]
     assert pointer in problem["detail"]
     assert house.runs(session) == []

@@ -3,6 +3,7 @@
 import pytest
 
 from tests.support.http_house import House
+from tests.support.http_requests import pages_of_events
 from tests.support.http_streams import StreamReader
 
 pytestmark = pytest.mark.slow
@@ -28,11 +29,7 @@ def test_no_answer_tells_a_secret(house: House) -> None:
                 "/v1/nothing",
             )
         ]
-        after = 0
-        while after < house.head():
-            page = house.http.get("/v1/events", params={"after": after, "limit": 500})
-            everything.append(page.text)
-            after = page.json()["nextAfter"]
+        everything += [page.text for page in pages_of_events(house.http, limit=500)]
         secrets = {**house.secrets, "admin": house.server.token, "child": run.token}
         for name, secret in secrets.items():
             for text in everything:

@@ -7,6 +7,7 @@ import pytest
 
 from tests.support.http_house import House
 from tests.support.http_problems import problem_of
+from tests.support.http_requests import pages_of_events, spawn_body
 from tests.support.http_wire import client_of, exchange, head
 
 pytestmark = pytest.mark.slow
@@ -24,10 +25,6 @@ ENDPOINTS = (
     ("GET", "/v1/lanes"),
     ("GET", "/v1/events"),
 )
-
-
-def body(requester: str) -> dict[str, object]:
-    return {"requester": {"sessionKey": requester}, "task": "hello"}
 
 
 @pytest.fixture(scope="module")
@@ -102,7 +99,7 @@ def test_a_token_in_a_cookie_is_no_token(house: House) -> None:
 
 def test_a_token_of_the_configuration_with_admin_may_do_everything(house: House) -> None:
     with house.with_token(house.secrets["everything"]) as client:
-        answer = client.post("/v1/spawns", json=body(house.session()))
+        answer = client.post("/v1/spawns", json=spawn_body(house.session()))
         assert answer.status_code == 201
         run_id = answer.json()["runId"]
         run = client.get(f"/v1/runs/{run_id}?wait=10s&until=announced").json()
@@ -114,9 +111,9 @@ def test_a_token_of_the_configuration_with_admin_may_do_everything(house: House)
 def test_one_that_may_spawn_spawns_for_its_sessions_alone(
     house: House, as_token: httpx2.Client
 ) -> None:
-    assert as_token.post("/v1/spawns", json=body(house.session("spawner"))).status_code == 201
+    assert as_token.post("/v1/spawns", json=spawn_body(house.session("spawner"))).status_code == 201
     for session in (house.session("stranger"), "main", "global", "agent:other:spawner-1"):
-        answer = as_token.post("/v1/spawns", json=body(session))
+        answer = as_token.post("/v1/spawns", json=spawn_body(session))
         problem_of(answer, 403, "not_permitted")
     for path in ("/v1/runs", "/v1/events", "/v1/agents", "/v1/lanes", "/v1/sessions/main"):
         problem_of(as_token.get(path), 403, "not_permitted")
@@ -125,7 +122,7 @@ def test_one_that_may_spawn_spawns_for_its_sessions_alone(
 @pytest.mark.parametrize("as_token", ["reader", "texts", "controller"], indirect=True)
 def test_one_that_may_not_spawn_does_not(house: House, as_token: httpx2.Client) -> None:
     session = house.session("reader")
-    problem_of(as_token.post("/v1/spawns", json=body(session)), 403, "not_permitted")
+    problem_of(as_token.post("/v1/spawns", json=spawn_body(session)), 403, "not_permitted")
     assert house.runs(session) == []
 
 
@@ -166,13 +163,8 @@ def test_one_that_may_read_texts_gets_them_of_its_trees_alone(
 def test_a_reader_sees_the_events_of_its_trees_alone(
     as_token: httpx2.Client, reader_run: dict[str, object], foreign_run: dict[str, object]
 ) -> None:
-    items, after = [], 0
-    while True:
-        page = as_token.get("/v1/events", params={"after": after, "limit": 500}).json()
-        items += page["items"]
-        after = page["nextAfter"]
-        if after >= page["head"]:
-            break
+    pages = pages_of_events(as_token, limit=500)
+    items = [item for page in pages for item in page.json()["items"]]
     assert {item["runId"] for item in items} >= {reader_run["runId"]}
     assert all(item["correlation"].startswith("agent:main:reader-") for item in items)
     answer = as_token.get("/v1/events", params={"runId": str(foreign_run["runId"])})

@@ -1,0 +1,86 @@
+"""The body of a request on its way in: counted, and what is too much of it thrown away.
+
+Whoever sends a whole request before it reads the answer would find the connection reset, and no
+answer, if the server closed it on bytes that it has not taken. So an answer to a body that is too
+large is sent at once, but the connection is closed only when the rest has been taken off it.
+"""
+
+import asyncio
+
+from starlette.types import Message, Receive, Send
+
+from infrastructure.inbound.http.problems import Problem
+
+BODY_BYTES_MAX = 16 * 1024 * 1024
+DISCARDED_BYTES_MAX = 64 * 1024 * 1024
+DISCARD_SECONDS_MAX = 5.0
+LENGTH_DIGITS_MAX = 20
+
+
+class BodyIntake:
+    """Takes in the body of one request, up to the limit. A body that declares more than would be
+    thrown away is not waited for at all."""
+
+    def __init__(
+        self,
+        receive: Receive,
+        *,
+        body_bytes_max: int = BODY_BYTES_MAX,
+        discarded_bytes_max: int = DISCARDED_BYTES_MAX,
+        discard_seconds_max: float = DISCARD_SECONDS_MAX,
+    ) -> None:
+        self._receive = receive
+        self._body_bytes_max = body_bytes_max
+        self._discarded_bytes_max = discarded_bytes_max
+        self._discard_seconds_max = discard_seconds_max
+        self._taken_bytes = 0
+        self._discards = False
+
+    def declare(self, length: str) -> None:
+        """The length that the request says it has. 413 for one that is none or is too large."""
+        is_number = length.isdecimal() and len(length) <= LENGTH_DIGITS_MAX
+        if is_number and int(length) <= self._body_bytes_max:
+            return
+        self._discards = is_number and int(length) <= self._discarded_bytes_max
+        raise self._too_large()
+
+    async def receive(self) -> Message:
+        """The next message: a length that was not declared is counted as it comes, 413 when it
+        is too large."""
+        message = await self._receive()
+        if message["type"] == "http.request":
+            self._taken_bytes += len(message.get("body", b""))
+            if self._taken_bytes > self._body_bytes_max:
+                self._discards = bool(message.get("more_body"))
+                raise self._too_large()
+        return message
+
+    async def answer(self, message: Message, send: Send) -> None:
+        """Send a part of the answer. Its end comes after the rest of a body that was too large,
+        for the connection is closed with it."""
+        ends = message["type"] == "http.response.body" and not message.get("more_body")
+        if not ends or not self._discards:
+            await send(message)
+            return
+        await send({**message, "more_body": True})
+        await self._discard()
+        await send({"type": "http.response.body", "body": b""})
+
+    async def _discard(self) -> None:
+        discarded_bytes = 0
+        try:
+            async with asyncio.timeout(self._discard_seconds_max):
+                while discarded_bytes < self._discarded_bytes_max:
+                    message = await self._receive()
+                    discarded_bytes += len(message.get("body", b""))
+                    if not message.get("more_body"):
+                        return
+        except TimeoutError:
+            return
+
+    def _too_large(self) -> Problem:
+        return Problem(
+            "too_large",
+            f"a request body may have {self._body_bytes_max} bytes at most; send less",
+            headers={"Connection": "close"},
+        )

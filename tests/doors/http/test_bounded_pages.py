@@ -1,0 +1,211 @@
+"""What one request for a page looks at is bounded, however little of it the caller may see."""
+
+from collections.abc import Sequence
+from uuid import UUID
+
+import pytest
+
+from application.access import Access, Caller
+from application.envelope import Actor
+from application.ports.registry import RunQuery
+from domain.run.state import Run
+from domain.session.state import Session
+from infrastructure.inbound.http.event_pages import EventFilter, page_of_events
+from infrastructure.inbound.http.paging import Cursor
+from infrastructure.inbound.http.run_pages import RunPage, visible_runs
+from infrastructure.outbound.tables.registry import PostgresRegistry
+from tests.support.logged_family import LoggedFamily
+from tests.support.running_log import RunningLog
+from tests.support.storytelling import ROOT
+
+OTHER = "agent:main:other"
+RUNS = 6
+
+
+class CountingRegistry(PostgresRegistry):
+    """Counts the runs that it gives, and the sessions that it is asked for."""
+
+    given = 0
+    sessions_asked = 0
+
+    async def runs(
+        self,
+        query: RunQuery,
+        *,
+        at: int,
+        limit: int,
+        behind: int | None = None,
+        ascending: bool = False,
+    ) -> Sequence[Run]:
+        found = await super().runs(query, at=at, limit=limit, behind=behind, ascending=ascending)
+        self.given += len(found)
+        return found
+
+    async def session(self, key_or_id: str, *, at: int | None = None) -> Session | None:
+        self.sessions_asked += 1
+        return await super().session(key_or_id, at=at)
+
+
+def caller(*patterns: str, run_id: UUID | None = None) -> Caller:
+    return Caller(
+        actor=Actor(kind="token", token="reader"),
+        scopes=frozenset({"read"}),
+        patterns=patterns,
+        run_id=run_id,
+    )
+
+
+@pytest.fixture
+def registry(running: RunningLog) -> CountingRegistry:
+    return CountingRegistry(running.pool)
+
+
+@pytest.fixture
+async def head(family: LoggedFamily) -> int:
+    """The head of a log with one run of another session before and behind many of the root's."""
+    other = LoggedFamily(family.log, root=OTHER, first=500)
+    await other.begin("first")
+    await other.spawn("below", "first")
+    for number in range(RUNS):
+        await family.spawn(f"run {number}")
+    await other.spawn("last")
+    return await family.log.head()
+
+
+async def page_of_runs(
+    registry: CountingRegistry,
+    asking: Caller,
+    place: Cursor,
+    *,
+    limit: int = 50,
+    examined_max: int,
+    ascending: bool = False,
+) -> RunPage:
+    return await visible_runs(
+        registry,
+        Access(registry),
+        asking,
+        RunQuery(),
+        place,
+        limit=limit,
+        ascending=ascending,
+        examined_max=examined_max,
+    )
+
+
+@pytest.mark.parametrize("ascending", [True, False])
+@pytest.mark.parametrize("examined_max", [1, 2, 4, RUNS + 3, 100])
+async def test_a_listing_of_few_among_many_goes_on_by_its_cursor(
+    registry: CountingRegistry, head: int, examined_max: int, ascending: bool
+) -> None:
+    place, pages = Cursor(head, -1), 0
+    seen: list[Run] = []
+    while True:
+        registry.given = 0
+        page = await page_of_runs(
+            registry,
+            caller("agent:main:o*"),
+            place,
+            examined_max=examined_max,
+            ascending=ascending,
+        )
+        assert registry.given <= examined_max
+        seen += page.runs
+        pages += 1
+        if page.behind is None:
+            break
+        place = Cursor(head, page.behind)
+    created = [run.created_position for run in seen]
+    assert len(created) == 3
+    assert created == sorted(created, reverse=not ascending)
+    assert pages == (RUNS + 3) // examined_max + 1
+
+
+async def test_a_page_may_be_empty_and_have_a_next_one(
+    registry: CountingRegistry, head: int
+) -> None:
+    page = await page_of_runs(
+        registry, caller("agent:main:nobody-*"), Cursor(head, -1), examined_max=3
+    )
+    assert page.runs == []
+    assert page.behind is not None
+
+
+async def test_the_same_requester_is_looked_up_once(registry: CountingRegistry, head: int) -> None:
+    await page_of_runs(registry, caller("agent:main:nobody-*"), Cursor(head, -1), examined_max=100)
+    requesters = {ROOT, OTHER, "the child of the other"}
+    # The walk from the child goes on over its parent.
+    assert registry.sessions_asked == len(requesters) + 1
+
+
+async def test_for_one_session_the_runs_of_other_trees_are_not_looked_at(
+    registry: CountingRegistry, head: int
+) -> None:
+    page = await page_of_runs(registry, caller(OTHER), Cursor(head, -1), examined_max=100)
+    assert len(page.runs) == registry.given == 3
+    (child,) = [run.child_session_key for run in page.runs if run.child_session_key]
+    first = page.runs[-1]
+    own = await page_of_runs(
+        registry, caller(str(child), run_id=first.run_id), Cursor(head, -1), examined_max=100
+    )
+    assert own.runs == page.runs[1:]
+    nobody = caller("agent:main:nobody")
+    assert (await page_of_runs(registry, nobody, Cursor(head, -1), examined_max=1)).behind is None
+
+
+async def test_who_sees_everything_gets_whole_pages(registry: CountingRegistry, head: int) -> None:
+    page = await page_of_runs(registry, caller("*"), Cursor(head, -1), limit=4, examined_max=100)
+    assert len(page.runs) == 4
+    assert registry.given == 5
+
+
+@pytest.mark.parametrize(
+    ("patterns", "types", "tree"),
+    [
+        (("agent:main:o*",), (), None),
+        ((OTHER,), (), None),
+        (("*",), (), OTHER),
+        (("*",), ("SpawnRequested",), OTHER),
+        (("agent:main:nobody-*",), (), None),
+    ],
+)
+@pytest.mark.parametrize(("examined_max", "passed_max"), [(1, 100), (100, 1), (4, 7), (100, 100)])
+async def test_a_page_of_the_log_ends_where_its_bounds_are(
+    running: RunningLog,
+    head: int,
+    patterns: tuple[str, ...],
+    types: tuple[str, ...],
+    tree: str | None,
+    examined_max: int,
+    passed_max: int,
+) -> None:
+    wanted = EventFilter(types, None, tree, caller(*patterns))
+    expected = [one.envelope.position for one in await running.events() if wanted.takes(one)]
+    seen: list[int] = []
+    after, pages = 0, 0
+    while after < head:
+        page = await page_of_events(
+            running.log,
+            wanted,
+            after=after,
+            limit=50,
+            head=head,
+            examined_max=examined_max,
+            passed_max=passed_max,
+        )
+        assert after < page.position <= min(head, after + passed_max)
+        assert len(page.events) <= examined_max
+        seen += [one.envelope.position for one in page.events]
+        after, pages = page.position, pages + 1
+    assert seen == expected
+    assert pages >= head // passed_max
+
+
+async def test_the_events_of_a_run_are_found_however_far_off(
+    running: RunningLog, family: LoggedFamily, head: int
+) -> None:
+    run_id = family.id(f"run {RUNS - 1}")
+    wanted = EventFilter((), run_id, None, caller("*"))
+    page = await page_of_events(running.log, wanted, after=0, limit=50, head=head, passed_max=1)
+    assert {one.envelope.provenance.run_id for one in page.events} == {run_id}
+    assert page.position == head
