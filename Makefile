@@ -2,6 +2,9 @@
 
 DATA_DIR ?= $(CURDIR)/.build/data
 PORT ?= 8700
+SECONDS ?= 1800
+CALLERS ?= 16
+SERVERS ?= 3
 # Tests of one file stay in one process, in their order; `make test PARALLEL=` runs one by one.
 PARALLEL ?= -n auto --dist loadfile
 
@@ -12,7 +15,7 @@ NEW_ENOUGH := import sys; sys.exit(sys.version_info < (3, 11))
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo run test check fix bench docs constraints clean
+.PHONY: help demo run test soak check fix bench docs constraints clean
 
 help: ## say what there is
 	@sed -n 's/^\([a-z]*\):.*## /\1@/p' Makefile | awk -F@ '{ printf "make %-12s %s\n", $$1, $$2 }'
@@ -25,6 +28,9 @@ run: $(INSTALLED) ## serve examples/spawnlog.json5 until Ctrl-C (PORT, DATA_DIR)
 
 test: $(INSTALLED) ## the whole test suite, on its own embedded PostgreSQL
 	@$(BIN)/python -m pytest $(PARALLEL) $(TESTS)
+
+soak: $(INSTALLED) ## kill servers under load for SECONDS, check the record (CALLERS, SERVERS)
+	@$(BIN)/python -m tests.soak --seconds $(SECONDS) --callers $(CALLERS) --servers $(SERVERS)
 
 check: $(INSTALLED) ## format, lint, types, import floors, fast tests
 	@$(BIN)/ruff format --check .

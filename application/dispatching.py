@@ -4,10 +4,11 @@ import asyncio
 import logging
 from uuid import UUID
 
+from application.envelope import SYSTEM, Provenance
 from application.executing import Executing
 from application.holder import Holder
 from application.ports.event_log import Change, Decision, LaneQuery, Submission, World
-from application.work import Work, provenance_of
+from application.work import Work
 from domain.refusals import Rejected
 from domain.run.commands import ClaimRun
 from domain.run.decide import decide
@@ -34,6 +35,8 @@ class Dispatching:
             for lane, depth in await self._work.registry.waiting_lanes():
                 while taken := await self._claim(lane, depth):
                     claimed += taken
+                    if taken < CLAIMS_MAX:
+                        break
         return claimed
 
     async def _claim(self, lane: str, depth: int) -> int:
@@ -57,15 +60,13 @@ class Dispatching:
                 running += 1
             return Decision(tuple(taken), changes)
 
-        following = await self._work.registry.next_in_lane(lane, depth)
-        if following is None:
-            return 0
         appended = await self._work.log.submit(
             Submission(
                 command_id=self._work.identities.event_id(),
                 streams=(),
                 decide=choose,
-                provenance=provenance_of(following),
+                # Each claim is about a run of its own, and says so.
+                provenance=Provenance(actor=SYSTEM, config_revision=pinned.revision),
                 lane=query,
             )
         )

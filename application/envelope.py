@@ -63,6 +63,24 @@ class Envelope:
     append_last: int
     chain_hash: bytes
 
+    def chained(self, chain_hash: bytes) -> "Envelope":
+        """The same, with its hash. Written out, because it is done for every event."""
+        return Envelope(
+            position=self.position,
+            stream=self.stream,
+            version=self.version,
+            type=self.type,
+            type_version=self.type_version,
+            recorded_at=self.recorded_at,
+            occurred_at=self.occurred_at,
+            event_id=self.event_id,
+            command_id=self.command_id,
+            provenance=self.provenance,
+            writer_version=self.writer_version,
+            append_last=self.append_last,
+            chain_hash=chain_hash,
+        )
+
     @property
     def stamp(self) -> Stamp:
         """What a fold needs of it."""

@@ -97,10 +97,10 @@ class Launching:
         )
 
     async def _created(self, run: Run) -> SessionCreated:
-        events = await self._work.log.read(limit=1, types=("SessionCreated",), run_id=run.run_id)
-        event = events[0].event
-        assert isinstance(event, SessionCreated)
-        return event
+        recorded = await self._work.log.first("SessionCreated", run.run_id)
+        assert recorded is not None
+        assert isinstance(recorded.event, SessionCreated)
+        return recorded.event
 
 
 def _reference(run: Run) -> str | None:

@@ -7,7 +7,7 @@ request or by any other after a crash. The texts of an append are collected anew
 import asyncio
 import logging
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from uuid import UUID
 
 from application.answers import SpawnRefusal, accepted, refused
@@ -20,6 +20,7 @@ from application.ingredients import (
 from application.keeping import Keeper
 from application.planning import Planned, plan_child
 from application.ports.configurations import PinnedConfiguration
+from application.spawn_request import InHand
 from application.work import Work
 from domain.admission import Refusal
 from domain.refusals import LostClaim, WrongStage
@@ -85,7 +86,9 @@ class Preparing:
         if task is not None:
             task.cancel()
 
-    async def prepare(self, run: Run, caller_is_there: CallerIsThere) -> Run:
+    async def prepare(
+        self, run: Run, caller_is_there: CallerIsThere, in_hand: InHand | None = None
+    ) -> Run:
         """Bring the run to its lane, or to a refusal. Gives the run as it is then.
 
         When somebody else refused it or took it over, that is the end of it here.
@@ -93,7 +96,7 @@ class Preparing:
         epoch = run.epoch
         self._callers[run.run_id] = caller_is_there
         try:
-            step = await self._step(run, caller_is_there)
+            step = await self._step(run, caller_is_there, in_hand)
             if run.stage == "requested":
                 return await self._from_the_start(step)
             return await self._finish(step, await self._receipts(run), ())
@@ -108,10 +111,16 @@ class Preparing:
             raise RuntimeError(f"the preparation of {run.run_id} made no progress")
         return now
 
-    async def _step(self, run: Run, caller_is_there: CallerIsThere) -> _Step:
-        pinned = await self._work.configurations.at(run.config_revision)
-        keeper = await self._work.keeper(run)
-        task = await self._work.contents.text(run.task)
+    async def _step(
+        self, run: Run, caller_is_there: CallerIsThere, in_hand: InHand | None
+    ) -> _Step:
+        work = self._work
+        pinned = await work.configurations.at(run.config_revision)
+        if in_hand is not None:
+            keeper = Keeper(run.session_id, in_hand.key, work.identities.event_id)
+            return _Step(run, in_hand.task, pinned, keeper, caller_is_there)
+        keeper = await work.keeper(run)
+        task = await work.contents.text(run.task)
         return _Step(run, task or "", pinned, keeper, caller_is_there)
 
     async def _from_the_start(self, step: _Step) -> Run:
@@ -129,13 +138,7 @@ class Preparing:
             # Nothing happened outside that a crash could repeat: one append for all of it.
             return await self._finish(step, (), (resolve,))
         appended = await self._work.record(run, (resolve,), step.keeper)
-        resolved = _Step(
-            appended.runs[run.run_id],
-            step.task,
-            step.pinned,
-            step.keeper.fork(),
-            step.caller_is_there,
-        )
+        resolved = replace(step, run=appended.runs[run.run_id], keeper=step.keeper.fork())
         return await self._finish(resolved, gathered.receipts, ())
 
     async def _gather(self, step: _Step) -> Gathered | None:
@@ -155,10 +158,10 @@ class Preparing:
             self._scripts.pop(run_id, None)
 
     async def _receipts(self, run: Run) -> tuple[ScriptReceipt, ...]:
-        events = await self._work.log.read(limit=1, types=("ScriptsResolved",), run_id=run.run_id)
-        event = events[0].event
-        assert isinstance(event, ScriptsResolved)
-        return event.receipts
+        recorded = await self._work.log.first("ScriptsResolved", run.run_id)
+        assert recorded is not None
+        assert isinstance(recorded.event, ScriptsResolved)
+        return recorded.event.receipts
 
     async def _finish(
         self, step: _Step, receipts: Sequence[ScriptReceipt], before: tuple[RunCommand, ...]

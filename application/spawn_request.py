@@ -1,6 +1,6 @@
 """A spawn request of the right shape, and the command it becomes."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from application.envelope import Actor
 from application.ports.configurations import PinnedConfiguration
@@ -27,6 +27,14 @@ class SpawnRequest:
     agent_id: str | None
     thread: bool
     options: SpawnOptions
+
+
+@dataclass(frozen=True, slots=True)
+class InHand:
+    """What whoever recorded the request just now need not read again."""
+
+    key: bytes = field(repr=False)
+    task: str
 
 
 def command_of(

@@ -21,7 +21,7 @@ from application.ports.event_log import (
 )
 from application.preparing import CallerIsThere, Preparing
 from application.settling import settled
-from application.spawn_request import SpawnRequest, command_of
+from application.spawn_request import InHand, SpawnRequest, command_of
 from application.work import Work
 from domain.refusals import AgentOnRecord
 from domain.run.lifecycle import PREPARING
@@ -98,20 +98,21 @@ class Spawning:
         known = await self._work.registry.session(request.requester_key)
         if known is not None:
             request = replace(request, requester_agent_id=known.agent_id)
+        in_hand = InHand(self._work.identities.content_key(), request.task)
         try:
             answered, run = await self._admit(
-                request, known, actor, reservation, pinned, traceparent
+                request, known, actor, reservation, pinned, traceparent, in_hand.key
             )
         except AgentOnRecord as recorded:
             # The session was first seen in between, under another agent: once more under that.
             request = replace(request, requester_agent_id=recorded.agent_id)
             answered, run = await self._admit(
-                request, known, actor, reservation, pinned, traceparent
+                request, known, actor, reservation, pinned, traceparent, in_hand.key
             )
         refusal = _first_answer(run.run_id, answered)
         if refusal is not None:
             return Spawned(run, refusal)
-        run = await self._preparing.prepare(run, caller_is_there)
+        run = await self._preparing.prepare(run, caller_is_there, in_hand)
         return await self._answered(run)
 
     async def _admit(
@@ -122,10 +123,10 @@ class Spawning:
         reservation: Reservation | None,
         pinned: PinnedConfiguration,
         traceparent: str | None,
+        key: bytes,
     ) -> tuple[SpawnAnswered, Run]:
         ids = self._work.identities
         command = command_of(request, actor, pinned, ids, self._holder.name)
-        key = ids.content_key()
         policy = policy_of(pinned, command.requester_agent_id)
 
         def decide(world: World) -> Decision[SpawnAnswered]:

@@ -27,7 +27,7 @@ def single_line(text: str, *, characters_max: int) -> str:
     """
     # Only so much is looked at that a huge value costs no more than its limit.
     looked_at = text[: max(0, characters_max) * 4 + 64]
-    line = _BREAKS.sub(" ", "".join(_shown(sign) for sign in looked_at)).strip()
+    line = _BREAKS.sub(" ", _shown(looked_at)).strip()
     if len(line) <= characters_max and len(looked_at) == len(text):
         return line
     if characters_max < 1:
@@ -56,7 +56,12 @@ def utf8_prefix(text: str, bytes_max: int) -> str:
     return fitting[: whole_characters(storable(text), len(fitting))]
 
 
-def _shown(sign: str) -> str:
+def _shown(text: str) -> str:
+    # What is printable to Python holds none of the signs below.
+    return text if text.isprintable() else "".join(map(_shown_sign, text))
+
+
+def _shown_sign(sign: str) -> str:
     if sign in _DECEIVING or any(first <= sign <= last for first, last in _DECEIVING_SPANS):
         return ""
     if unicodedata.category(sign) in ("Cc", "Zl", "Zp"):

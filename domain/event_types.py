@@ -1,7 +1,7 @@
 """The closed registry of event types: a stored name and version, and the class that reads it.
 
-A stored name never names code to import. To change an event: leave the old class, register the new
-one under the next version, add an upcast and a golden history.
+A stored name never names code to import. To change an event: change its class, raise its number in
+`VERSIONS`, and add an upcast from the version before and a golden history of the new one.
 """
 
 from typing import get_args
@@ -16,8 +16,11 @@ LOG_FORMAT = 1
 
 AnyEvent = RunEvent | SessionEvent | ConfigurationActivated
 
+VERSIONS: dict[str, int] = {}
+"""The newest version of each event that has had more than one."""
+
 EVENT_TYPES: dict[tuple[str, int], type[Event]] = {
-    (cls.__name__, 1): cls
+    (cls.__name__, VERSIONS.get(cls.__name__, 1)): cls
     for cls in (*get_args(RunEvent), *get_args(SessionEvent), ConfigurationActivated)
 }
 

@@ -1,10 +1,13 @@
 """The names of streams: `run:<uuid>`, `session:<canonical key>` and `log:config`."""
 
+from functools import lru_cache
 from uuid import UUID
 
 CONFIG_STREAM = "log:config"
 RUN_PREFIX = "run:"
 SESSION_PREFIX = "session:"
+NAMES_KEPT = 4_096
+"""Names of runs whose ids are not read anew: each is asked for a dozen times in an append."""
 
 
 def run_stream(run_id: UUID) -> str:
@@ -17,6 +20,7 @@ def session_stream(session_key: str) -> str:
     return f"{SESSION_PREFIX}{session_key}"
 
 
+@lru_cache(maxsize=NAMES_KEPT)
 def run_id_of(stream: str) -> UUID | None:
     """The run a stream belongs to; None for any other stream."""
     return UUID(stream.removeprefix(RUN_PREFIX)) if stream.startswith(RUN_PREFIX) else None

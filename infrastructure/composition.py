@@ -12,17 +12,20 @@ import uvloop
 
 from domain.configuration.problems import ConfigurationError
 from domain.configuration.settings import Settings, effective_settings
+from domain.refusals import CorruptHistory
 from infrastructure.database import migrate_database, open_database
 from infrastructure.failures import UserError
 from infrastructure.house import House
 from infrastructure.logs import write_to_stderr
 from infrastructure.outbound.configuration.loading import LoadedConfiguration, load
 from infrastructure.outbound.data_directory import DataDirectory
-from infrastructure.outbound.log.connections import open_connection
-from infrastructure.outbound.log.rebuilding import Rebuilt
 from infrastructure.outbound.log.rebuilding import rebuild as rebuild_rows
+from infrastructure.rebuild_progress import OnProgress, silently
 from infrastructure.serve_options import ServeOptions
 from infrastructure.serving import serve_house
+from infrastructure.verify_order import OnVerified, VerifyOptions, VerifyReport
+from infrastructure.verify_order import silently as say_nothing
+from infrastructure.verifying_logs import verify_log
 
 CONFIG_VARIABLE = "SPAWNLOG_CONFIG"
 
@@ -31,13 +34,18 @@ _log = logging.getLogger("spawnlog")
 
 @dataclass(frozen=True, slots=True)
 class RebuildReport:
-    """What a rebuild did; `identical` when it changed no row."""
+    """What a rebuild did; `differing` counts rows that were not what the events say."""
 
     events: int
     runs: int
     sessions: int
     seconds: float
-    identical: bool
+    differing: int
+
+    @property
+    def identical(self) -> bool:
+        """Whether it changed no row."""
+        return self.differing == 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,29 +82,31 @@ def migrate(options: ServeOptions) -> str:
     return migrate_database(_database_url(loaded, settings), directory.postgres)
 
 
-def rebuild(options: ServeOptions) -> RebuildReport:
-    """Make the rows of the projections anew from the events."""
+def rebuild(options: ServeOptions, on_progress: OnProgress = silently) -> RebuildReport:
+    """Make the rows of the projections anew from the events, while servers go on."""
     loaded, settings, directory = _prepared(options)
     database = open_database(_database_url(loaded, settings), directory.postgres)
     try:
-        rebuilt = asyncio.run(_rebuild(database.conninfo))
+        rebuilt = asyncio.run(rebuild_rows(database.conninfo, on_progress=on_progress))
+    except CorruptHistory as error:
+        raise UserError(f"the rows cannot be made anew from the log: {error}") from error
     finally:
         database.close()
     return RebuildReport(
-        rebuilt.events,
-        rebuilt.runs,
-        rebuilt.sessions,
-        rebuilt.seconds,
-        identical=rebuilt.differing == 0,
+        rebuilt.events, rebuilt.runs, rebuilt.sessions, rebuilt.seconds, rebuilt.differing or 0
     )
 
 
-async def _rebuild(conninfo: str) -> Rebuilt:
-    connection = await open_connection(conninfo, application="rebuild")
+def verify(
+    options: ServeOptions, asked: VerifyOptions, on_progress: OnVerified = say_nothing
+) -> VerifyReport:
+    """Look the log over, while servers go on."""
+    loaded, settings, directory = _prepared(options)
+    database = open_database(_database_url(loaded, settings), directory.postgres)
     try:
-        return await rebuild_rows(connection)
+        return verify_log(database.conninfo, directory.path, asked, on_progress)
     finally:
-        await connection.close()
+        database.close()
 
 
 def check_configuration(path: Path | None) -> ConfigurationReport:

@@ -7,7 +7,7 @@ from psycopg_pool import AsyncConnectionPool
 
 from infrastructure.database import Database
 from infrastructure.outbound.embedded_postgres.errors import EmbeddedPostgresError
-from infrastructure.outbound.log.connections import Connection, open_connection
+from infrastructure.outbound.log.connections import PLANNING, Connection, open_connection
 
 READING_CONNECTIONS_MAX = 12
 # One for each kind of work that goes on by itself: none of them waits for another.
@@ -23,9 +23,11 @@ async def still_there(connection: Connection) -> None:
 
 
 async def _set_up(connection: Connection) -> None:
-    """Limits and clock. Not by `options`, which would replace those that stand in the URL, such as
-    the schema."""
-    await connection.execute("SET timezone = 'UTC'; SET statement_timeout = 30000; SET jit = off")
+    """Limits, clock and planning. Not by `options`, which would replace those that stand in the
+    URL, such as the schema."""
+    await connection.execute(
+        f"SET timezone = 'UTC'; SET statement_timeout = 30000; SET jit = off; {PLANNING}"
+    )
 
 
 class Connecting:
@@ -33,6 +35,12 @@ class Connecting:
 
     def __init__(self, database: Database) -> None:
         self._database = database
+
+    @property
+    def conninfo(self) -> str:
+        """Where the database is, for processes that connect by themselves; it may hold a
+        password."""
+        return self._database.conninfo
 
     async def connect(self) -> Connection:
         """A connection of its own, for the writer or the tail."""

@@ -38,6 +38,7 @@ from infrastructure.outbound.log.connections import Connection
 from infrastructure.outbound.log.fail_point import FailPoint
 from infrastructure.outbound.log.identity import LogIdentity, identify
 from infrastructure.outbound.log.postgres_log import PostgresLog
+from infrastructure.outbound.log.rebuild_at_start import bring_rows_up_to_date
 from infrastructure.outbound.processes.gatehouse import Gatehouse
 from infrastructure.outbound.runtimes.command import CommandRuntimes
 from infrastructure.outbound.runtimes.scripted import ScriptedRuntimes
@@ -98,7 +99,7 @@ class House:
         )
         await self.log.start()
         self._stack.push_async_callback(self.log.close)
-        registry, contents = PostgresRegistry(pool), PostgresContents(pool)
+        registry, contents = PostgresRegistry(pool, self.log.remembered), PostgresContents(pool)
         identities = RandomIdentities()
         self.configurations = ActiveConfigurations(
             self.log, contents, identities, self.directory.workspaces
@@ -223,9 +224,11 @@ class House:
     async def _identify(self) -> LogIdentity:
         connection = await self._connecting.connect()
         try:
-            return await identify(connection, self.directory.identity())
+            identity = await identify(connection, self.directory.identity())
         finally:
             await connection.close()
+        await bring_rows_up_to_date(self._connecting.conninfo)
+        return identity
 
     def _resolve(self, text: str) -> str:
         """A text of the file that was read last, with its references resolved."""

@@ -18,6 +18,7 @@ from domain.configuration.problems import ConfigurationError
 from domain.configuration.settings import Settings
 from infrastructure.house import House
 from infrastructure.inbound.http.application import create_application
+from infrastructure.inbound.http.doors import Doors
 from infrastructure.inbound.http.droppable_connection import DroppableConnection
 from infrastructure.outbound.configuration.loading import load
 
@@ -55,7 +56,9 @@ async def serve_house(house: House, listening: socket.socket, config: Path | Non
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, _stop, told_to_stop)
-    doors = await house.open(url)
+    doors = await _opened(house, url, told_to_stop)
+    if doors is None:
+        return 0
     try:
         loop.add_signal_handler(signal.SIGHUP, _reload, house, config)
         if house.settings.no_auth:
@@ -82,6 +85,22 @@ async def serve_house(house: House, listening: socket.socket, config: Path | Non
         with _at_most(STOP_SECONDS_MAX):
             await house.close()
     return 0
+
+
+async def _opened(house: House, url: str, told_to_stop: asyncio.Event) -> Doors | None:
+    """The doors of the house, or None when it was told to stop before they were open: a start that
+    makes rows anew may take its time."""
+    opening = asyncio.create_task(house.open(url))
+    waiting = asyncio.create_task(told_to_stop.wait())
+    await asyncio.wait({opening, waiting}, return_when=asyncio.FIRST_COMPLETED)
+    waiting.cancel()
+    if not opening.done():
+        _log.info("stopping before the start is done")
+        opening.cancel()
+        with contextlib.suppress(asyncio.CancelledError), _at_most(STOP_SECONDS_MAX):
+            await opening
+        return None
+    return await opening
 
 
 @contextlib.contextmanager

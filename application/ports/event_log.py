@@ -6,7 +6,7 @@ idempotency record in one transaction. So a decision always sees the newest reco
 and a refusal or a conflict is the caller's own.
 """
 
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Generic, Protocol, TypeVar
@@ -179,6 +179,10 @@ class EventLog(Protocol):
         """Events in order of position, those behind `after`, at most `limit`."""
         ...
 
+    async def first(self, event_type: str, run_id: UUID) -> RecordedEvent | None:
+        """The first event of a type of a run."""
+        ...
+
 
 class Tail(Protocol):
     """Follows the log as it grows; shared by everything in the process that waits."""
@@ -188,8 +192,16 @@ class Tail(Protocol):
         """The last position seen."""
         ...
 
-    async def changed(self, run_id: UUID | None, *, after: int, timeout_seconds: float) -> bool:
-        """Wait for an event behind `after` (of that run, if one is given); False on timeout."""
+    async def changed(
+        self,
+        run_id: UUID | None,
+        *,
+        after: int,
+        timeout_seconds: float,
+        types: Collection[str] = (),
+    ) -> bool:
+        """Wait for an event behind `after`; False on timeout. Of that run, if one is given, and
+        then of one of the types, if any are."""
         ...
 
     def follow(self, *, after: int) -> AsyncIterator[RecordedEvent]:

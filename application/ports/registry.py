@@ -87,10 +87,6 @@ class Registry(Protocol):
         """Lanes and depths in which a run waits to be claimed."""
         ...
 
-    async def next_in_lane(self, lane: str, depth: int) -> Run | None:
-        """The first run that waits in a lane."""
-        ...
-
     async def position_at(self, instant: datetime) -> int:
         """The last position of the last append recorded at or before an instant; 0 before all."""
         ...

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Generic, TypeVar, get_args
+from typing import Generic, NamedTuple, TypeVar, get_args
 from uuid import UUID
 
 from application.projections.run_rows import RunRow, run_row
@@ -27,8 +27,7 @@ Row = TypeVar("Row")
 Key = TypeVar("Key")
 
 
-@dataclass(frozen=True, slots=True)
-class Span(Generic[Row]):
+class Span(NamedTuple, Generic[Row]):
     """A row and the positions between which it was true: `from_position <= p < to_position`."""
 
     row: Row

@@ -1,21 +1,19 @@
 """The registry: one row per state of a run, with the columns it is searched by."""
 
-from dataclasses import dataclass
 from datetime import datetime
-from typing import Literal
+from typing import Literal, NamedTuple
 from uuid import UUID
 
 from domain.run.lifecycle import PREPARING
 from domain.run.state import Run
 
-VERSION = 1
+VERSION = 2
 """Raised when the rows change for the same events; the projection is then made anew."""
 
 DueKind = Literal["prepare", "run", "announce", "archive"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunRow:
+class RunRow(NamedTuple):
     """A state of a run. `due_kind` and `due_at` say what somebody has to do for it next."""
 
     run_id: UUID

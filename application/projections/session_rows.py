@@ -1,17 +1,16 @@
 """Sessions: one row per state of a session."""
 
-from dataclasses import dataclass
 from datetime import datetime
+from typing import NamedTuple
 from uuid import UUID
 
 from domain.session.state import Session
 
-VERSION = 1
+VERSION = 2
 """Raised when the rows change for the same events; the projection is then made anew."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SessionRow:
+class SessionRow(NamedTuple):
     """A state of a session."""
 
     session_key: str

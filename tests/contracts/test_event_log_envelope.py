@@ -164,7 +164,9 @@ async def test_a_run_of_another_tree_in_the_same_append_names_that_tree(
     assert ended.causation == run.last_event_id
     assert (born.run_id, born.correlation) == (run_id(2), ROOT)
     assert {one.traceparent for one in (first, ended, born)} == {TRACEPARENT}
-    assert {one.config_revision for one in (first, ended, born)} == {7}
+    # What is about a run goes under the revision that its spawn was pinned to.
+    revisions = [one.config_revision for one in (first, ended, born)]
+    assert revisions == [7, run.config_revision, 7]
 
 
 async def test_a_spawn_carries_its_actor_and_trace(

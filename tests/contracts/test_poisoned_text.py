@@ -95,7 +95,7 @@ async def test_text_of_any_other_kind_is_kept_as_it_is(
 ) -> None:
     odd = "'; DROP TABLE events; -- \x01\x1b[31m\u202e \u2028 👩\u200d👩 %s %(x)s \\u0000 \ufffd"
     await family.spawn("odd", label=odd, task=odd)
-    (label, state), *_ = await running.ask("SELECT label, state->>'label' FROM runs")
+    (label, state), *_ = await running.ask("SELECT label, state::json->>'label' FROM runs")
     assert (label, state) == (odd, odd)
     assert await running.ask("SELECT body FROM contents WHERE kind = 'task'") == [(odd,)]
     recorded = (await running.events())[1].event

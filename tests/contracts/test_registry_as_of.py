@@ -11,7 +11,6 @@ from application.ports.registry import RunQuery
 from application.projections.fold import Fold
 from domain.run.state import Run
 from domain.stream import run_id_of
-from infrastructure.outbound.log.connections import Connection
 from infrastructure.outbound.log.rebuilding import rebuild
 from infrastructure.outbound.tables.registry import PostgresRegistry
 from tests.support import run_commands as ask
@@ -69,12 +68,12 @@ async def test_at_every_position_the_state_is_the_fold_of_the_events_before_it(
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(2))
 async def test_it_is_so_too_when_many_things_happen_in_one_append(
-    running: RunningLog, registry: PostgresRegistry, connection: Connection, seed: int
+    running: RunningLog, registry: PostgresRegistry, seed: int
 ) -> None:
     await live_at_random(running, seed, rounds=12, at_once=6)
     assert await running.commits() < await running.log.head() / 2
     await _is_the_fold_everywhere(running, registry)
-    assert (await rebuild(connection)).differing == 0
+    assert (await rebuild(running.url)).differing == 0
 
 
 async def test_every_version_of_a_run_can_be_had(

@@ -19,6 +19,7 @@ from domain.fact import Event
 from domain.run.events import RunEvent
 from domain.run.facts import SpawnOptions
 from domain.session.events import SessionEvent
+from domain.upcasting import UPCASTS, brought_up
 
 HISTORIES = Path(__file__).parent.parent / "histories"
 STORED = {
@@ -43,30 +44,32 @@ def test_every_event_is_written_under_the_name_it_is_read_by() -> None:
 
 def test_versions_of_a_name_count_from_one_without_gaps() -> None:
     versions: dict[str, set[int]] = {}
-    for name, version in EVENT_TYPES:
+    for name, version in (*EVENT_TYPES, *UPCASTS):
         versions.setdefault(name, set()).add(version)
     assert all(found == set(range(1, len(found) + 1)) for found in versions.values())
     assert LOG_FORMAT >= 1
 
 
 def test_every_type_and_version_has_a_golden_history_and_every_history_a_type() -> None:
-    assert set(STORED) == set(EVENT_TYPES)
+    assert set(STORED) == {*EVENT_TYPES, *UPCASTS}
 
 
 @pytest.mark.parametrize("key", STORED, ids=lambda key: f"{key[0]}:{key[1]}")
 def test_what_was_stored_is_read_and_nothing_of_it_is_lost(key: tuple[str, int]) -> None:
-    text = STORED[key].read_text()
-    event = EVENT_TYPES[key].model_validate_json(text)
-    _contains(json.loads(event.model_dump_json()), json.loads(text), key[0])
-    assert EVENT_TYPES[key].model_validate_json(event.model_dump_json()) == event
+    name, version = key
+    newest, stored = brought_up(name, version, json.loads(STORED[key].read_text()))
+    cls = EVENT_TYPES[name, newest]
+    event = cls.model_validate_json(json.dumps(stored))
+    _contains(json.loads(event.model_dump_json()), stored, name)
+    assert cls.model_validate_json(event.model_dump_json()) == event
 
 
 @pytest.mark.parametrize("key", STORED, ids=lambda key: f"{key[0]}:{key[1]}")
 def test_a_golden_history_leaves_no_field_empty(
     key: tuple[str, int],
 ) -> None:
-    stored = json.loads(STORED[key].read_text())
-    fields = EVENT_TYPES[key].model_fields
+    newest, stored = brought_up(*key, json.loads(STORED[key].read_text()))
+    fields = EVENT_TYPES[key[0], newest].model_fields
     required = {field.alias for field in fields.values() if field.is_required()}
     assert required <= set(stored)
     assert None not in stored.values()

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
+from pathlib import Path
 
 from application.envelope import RecordedEvent
 from infrastructure.outbound.log.tail import LogTail
@@ -32,6 +33,12 @@ class Follower:
             return len(self.seen) >= events
 
         await until(so_many, f"{events} events are seen")
+
+    def write_down(self, notes: Path) -> None:
+        """What it saw, an event a line: its position, its id and its chain hash."""
+        envelopes = [recorded.envelope for recorded in self.seen]
+        lines = [f"{one.position} {one.event_id} {one.chain_hash.hex()}\n" for one in envelopes]
+        notes.write_text("".join(lines), "utf-8")
 
     async def leave(self) -> None:
         """Stop following."""

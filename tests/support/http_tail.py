@@ -1,7 +1,7 @@
 """A log that grows when a test says so, for streams that are tried without a server."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Collection
 from datetime import UTC, datetime
 from uuid import UUID, uuid4
 
@@ -57,7 +57,14 @@ class GrowingLog:
             self._broken = error
             self._news.notify_all()
 
-    async def changed(self, run_id: UUID | None, *, after: int, timeout_seconds: float) -> bool:
+    async def changed(
+        self,
+        run_id: UUID | None,
+        *,
+        after: int,
+        timeout_seconds: float,
+        types: Collection[str] = (),
+    ) -> bool:
         """Wait for growth."""
         try:
             async with asyncio.timeout(timeout_seconds), self._news:

@@ -41,10 +41,10 @@ async def activate(running: RunningLog, text: str = "{}") -> int:
     return appended.result
 
 
-async def tell_everything(running: RunningLog) -> LoggedFamily:
+async def tell_everything(running: RunningLog, family: LoggedFamily | None = None) -> LoggedFamily:
     """Every type of event, in lives that are as long as lives can be."""
     await activate(running)
-    family = LoggedFamily(running.log, max_children=4)
+    family = family or LoggedFamily(running.log, max_children=4)
     await _an_orchestrator_that_ends_before_those_below(family)
     await _one_that_is_taken_over_and_becomes_another_agent(family)
     await _those_that_are_refused_or_stopped(family)

@@ -8,6 +8,7 @@ from infrastructure.inbound.command_line.options import (
     HomeDir,
     Output,
 )
+from infrastructure.inbound.command_line.rebuild_display import shown_progress
 from infrastructure.inbound.command_line.rendering import print_object
 from infrastructure.serve_options import ServeOptions
 
@@ -18,17 +19,22 @@ def rebuild_log(
     data_dir: HomeDir = None,
     output: As = Output.TABLE,
 ) -> None:
-    """Make the read tables anew from the events. Exits with 1 when they were not the same."""
+    """Make the read tables anew from the events. Exits with 1 when they were not the same.
+
+    Servers go on reading and writing meanwhile. One that was interrupted goes on where it was.
+    """
     from infrastructure.composition import rebuild
 
     options = ServeOptions(config=config, database_url=database_url, data_dir=data_dir)
-    report = rebuild(options)
+    with shown_progress() as on_progress:
+        report = rebuild(options, on_progress)
     facts = {
         "events": report.events,
         "runs": report.runs,
         "sessions": report.sessions,
         "seconds": round(report.seconds, 3),
         "identical": report.identical,
+        "differing": report.differing,
     }
     if not print_object(facts, output):
         print(
@@ -38,4 +44,4 @@ def rebuild_log(
         if report.identical:
             print("the tables are identical to what they were")
     if not report.identical:
-        raise RunFailed("the tables were not what the events say; they are now")
+        raise RunFailed(f"{report.differing} rows were not what the events say; now the tables are")

@@ -21,6 +21,7 @@ from infrastructure.inbound.command_line import (
     sessions,
     spawning,
     stopping,
+    verifying,
 )
 from infrastructure.inbound.command_line.failures import CommandFailed
 from infrastructure.inbound.command_line.plain_text import block
@@ -111,7 +112,9 @@ _announcement.command("ack")(announcements.acknowledge)
 _group("session", "Sessions that spawn or were spawned.").command("get")(sessions.get_session)
 _group("lane", "Lanes: what runs and what waits.").command("list")(lanes.list_lanes)
 _group("config", "The configuration.").command("check")(configuration.check_configuration)
-_group("log", "Care of the log.").command("rebuild")(log_commands.rebuild_log)
+_log = _group("log", "Care of the log.")
+_log.command("rebuild")(log_commands.rebuild_log)
+_log.command("verify")(verifying.verify_log)
 
 if __name__ == "__main__":
     main()

@@ -62,7 +62,12 @@ async def caller_with_known_parameters(request: Request) -> Caller:
     return caller
 
 
-InDoors = Annotated[Doors, Depends(doors_of)]
+async def _in_doors(request: Request) -> Doors:
+    """Not a plain function: one would be called in a thread of its own for every request."""
+    return doors_of(request)
+
+
+InDoors = Annotated[Doors, Depends(_in_doors)]
 ByCaller = Annotated[Caller, Depends(caller_with_known_parameters)]
 RunInPath = Annotated[str, Path(description="The run's id.")]
 AnnouncementInPath = Annotated[str, Path(description="The announcement's id: that of its run.")]

@@ -3,7 +3,7 @@
 import asyncio
 import re
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Annotated
 from uuid import UUID
 
@@ -35,6 +35,13 @@ REACHED: Mapping[str, tuple[str, ...]] = {
     "archived": ("archived", "refused"),
 }
 """The stages at which each `until` is reached; a refusal ends every wait."""
+REACHING: Mapping[str, tuple[str, ...]] = {
+    "started": ("RunStarted", "RunEnded", "SpawnRefused"),
+    "ended": ("RunEnded", "SpawnRefused"),
+    "announced": ("RunAnnounced", "SpawnRefused"),
+    "archived": ("RunArchived", "SpawnRefused"),
+}
+"""The events with which each is reached."""
 
 
 def wait_seconds(text: str | None) -> float:
@@ -55,19 +62,30 @@ async def wait_until(doors: Doors, run: Run, until: str, seconds: float) -> None
         now = await doors.work.run(run.run_id)
         if now.stage in REACHED[until]:
             return
-        if not await has_grown(doors, run.run_id, after=position, deadline=deadline):
+        types = REACHING[until]
+        if not await has_grown(doors, run.run_id, after=position, deadline=deadline, types=types):
             return
 
 
-async def has_grown(doors: Doors, run_id: UUID | None, *, after: int, deadline: float) -> bool:
-    """Wait for the log to grow behind `after` (about that run, if one is given).
+async def has_grown(
+    doors: Doors,
+    run_id: UUID | None,
+    *,
+    after: int,
+    deadline: float,
+    types: Sequence[str] = (),
+) -> bool:
+    """Wait for the log to grow behind `after` (about that run, if one is given, by events of those
+    types).
 
     False when the time, of the monotonic clock, is over, or the service stops.
     """
     left = deadline - time.monotonic()
     if left <= 0:
         return False
-    growing = asyncio.ensure_future(doors.tail.changed(run_id, after=after, timeout_seconds=left))
+    growing = asyncio.ensure_future(
+        doors.tail.changed(run_id, after=after, timeout_seconds=left, types=types)
+    )
     try:
         while not doors.closing():
             done, _ = await asyncio.wait({growing}, timeout=CLOSING_LOOK_SECONDS)

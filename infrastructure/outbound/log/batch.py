@@ -1,21 +1,19 @@
 """A batch of submissions decided one after another: pure, from loaded facts to rows to write."""
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 from uuid import UUID
 
-from application.envelope import WRITER_VERSION, Envelope, Provenance
+from application.envelope import WRITER_VERSION, Envelope, Provenance, RecordedEvent
 from application.ports.event_log import (
     AlreadyReserved,
-    Answer,
     Appended,
     Content,
     ContentKey,
     Decision,
     LaneFacts,
     LaneQuery,
-    Reservation,
     Reserved,
     Submission,
     World,
@@ -30,24 +28,18 @@ from domain.session.state import Session
 from domain.stamp import Stamp
 from domain.stream import CONFIG_STREAM, run_id_of, session_key_of
 from infrastructure.outbound.log.chain import chain_hash
-from infrastructure.outbound.log.loaded import Loaded, reservation_key
+from infrastructure.outbound.log.loaded import IdempotencyWrites, Loaded, reservation_key
 from infrastructure.outbound.log.mapper import EventMapper
+from infrastructure.outbound.log.state_memory import Remembered
 
 
 @dataclass(frozen=True, slots=True)
 class StoredRow:
-    """An event's envelope and its stored bytes."""
+    """An event, its envelope and its stored bytes."""
 
     envelope: Envelope
+    event: AnyEvent
     state: bytes
-
-
-@dataclass(slots=True)
-class IdempotencyWrites:
-    """Records to insert (with their answer, if already known) and answers to fill in, by run."""
-
-    inserts: list[tuple[Reservation, UUID | None, Answer | None]] = field(default_factory=list)
-    answers: dict[UUID, Answer] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
@@ -89,6 +81,19 @@ class Batch:
         """The types of the events to write, in order."""
         return tuple(row.envelope.type for row in self.events)
 
+    @property
+    def recorded(self) -> tuple[RecordedEvent, ...]:
+        """The events to write, as whoever follows the log is told of them."""
+        return tuple(RecordedEvent(row.envelope, row.event) for row in self.events)
+
+    def remember(self, remembered: Remembered) -> None:
+        """The batch is committed: its states are those of the record now."""
+        for run_id in self._runs_changed:
+            remembered.runs.keep(run_id, self.fold.runs[run_id])
+        for span in self.fold.session_rows.opened:
+            key = span.row.session_key
+            remembered.sessions.keep(key, self.fold.sessions[key])
+
     def decide(self, submission: Submission[Any]) -> Outcome:
         """Decide one submission and take its changes in.
 
@@ -101,6 +106,8 @@ class Batch:
             if key is not None and key in self._reserved:
                 raise AlreadyReserved(self._reserved[key])
             decision = submission.decide(self._world(submission))
+            if not decision.changes and (decision.contents or decision.keys):
+                raise ValueError("texts are kept with events that refer to them, or not at all")
         except CorruptHistory:
             raise
         except Exception as error:
@@ -177,7 +184,7 @@ class Batch:
                 self._runs_changed.add(run_id)
             self.position, self.chain_hash = position, digest
             previous = envelope.event_id
-            self.events.append(StoredRow(replace(envelope, chain_hash=digest), stored.state))
+            self.events.append(StoredRow(envelope.chained(digest), event, stored.state))
 
     def _provenance(
         self,
@@ -199,8 +206,14 @@ class Batch:
         else:
             # What an outside caller asks for has no event as its cause, unless it names one.
             cause = source.causation or (last if source.actor.kind == "system" else None)
-        root = run.requester.root_session_key if run is not None else source.correlation
-        return replace(source, run_id=run_id, correlation=root, causation=cause)
+        return Provenance(
+            actor=source.actor,
+            correlation=run.requester.root_session_key if run is not None else source.correlation,
+            causation=cause,
+            run_id=run_id,
+            traceparent=source.traceparent,
+            config_revision=run.config_revision if run is not None else source.config_revision,
+        )
 
     def _next_version(self, stream: str) -> int:
         if stream == CONFIG_STREAM:

@@ -8,15 +8,18 @@ are eight bytes, big endian; instants are microseconds since 1970-01-01 UTC.
 import hashlib
 import struct
 from datetime import UTC, datetime
+from functools import lru_cache
 from uuid import UUID
 
 from application.envelope import Envelope
 
 CHAIN_FORMAT = 1
+INSTANTS_KEPT = 1_024
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_FORMAT = struct.pack(">H", CHAIN_FORMAT)
 _ABSENT = b"\xff\xff\xff\xff"
-
-Field = str | bytes | int | UUID | datetime | None
+_LENGTH = struct.Struct(">I").pack
+_NUMBER = struct.Struct(">Iq").pack
 
 
 def microseconds(instant: datetime) -> int:
@@ -25,46 +28,60 @@ def microseconds(instant: datetime) -> int:
     return (delta.days * 86_400 + delta.seconds) * 1_000_000 + delta.microseconds
 
 
-def _field(value: Field) -> bytes:
+def _text(value: str | None) -> bytes:
     if value is None:
         return _ABSENT
-    if isinstance(value, str):
-        data = value.encode()
-    elif isinstance(value, bytes):
-        data = value
-    elif isinstance(value, UUID):
-        data = value.bytes
-    elif isinstance(value, datetime):
-        data = struct.pack(">q", microseconds(value))
-    else:
-        data = struct.pack(">q", value)
-    return struct.pack(">I", len(data)) + data
+    data = value.encode()
+    return _LENGTH(len(data)) + data
+
+
+def _uuid(value: UUID | None) -> bytes:
+    return _ABSENT if value is None else b"\0\0\0\x10" + value.bytes
+
+
+@lru_cache(maxsize=INSTANTS_KEPT)
+def _instant(value: datetime) -> bytes:
+    # All events of an append share theirs.
+    return _NUMBER(8, microseconds(value))
 
 
 def chain_hash(previous: bytes, envelope: Envelope, state: bytes) -> bytes:
     """The hash of an event; `envelope.chain_hash` itself is not read."""
+    return linked(previous, encoded(envelope, state))
+
+
+def encoded(envelope: Envelope, state: bytes) -> bytes:
+    """Everything that an event's hash covers beside the hash before it."""
     source = envelope.provenance
-    fields: tuple[Field, ...] = (
-        envelope.position,
-        envelope.stream,
-        envelope.version,
-        envelope.type,
-        envelope.type_version,
-        envelope.recorded_at,
-        envelope.occurred_at,
-        envelope.event_id,
-        envelope.command_id,
-        source.actor.kind,
-        source.actor.token,
-        source.actor.session,
-        source.causation,
-        source.correlation,
-        source.run_id,
-        source.traceparent,
-        source.config_revision,
-        envelope.writer_version,
-        envelope.append_last,
-        state,
+    return b"".join(
+        (
+            _NUMBER(8, envelope.position),
+            _text(envelope.stream),
+            _NUMBER(8, envelope.version),
+            _text(envelope.type),
+            _NUMBER(8, envelope.type_version),
+            _instant(envelope.recorded_at),
+            _instant(envelope.occurred_at),
+            _uuid(envelope.event_id),
+            _uuid(envelope.command_id),
+            _text(source.actor.kind),
+            _text(source.actor.token),
+            _text(source.actor.session),
+            _uuid(source.causation),
+            _text(source.correlation),
+            _uuid(source.run_id),
+            _text(source.traceparent),
+            _NUMBER(8, source.config_revision),
+            _text(envelope.writer_version),
+            _NUMBER(8, envelope.append_last),
+            _LENGTH(len(state)),
+            state,
+        )
     )
-    encoded = struct.pack(">H", CHAIN_FORMAT) + b"".join(map(_field, (previous, *fields)))
-    return hashlib.sha256(encoded).digest()
+
+
+def linked(previous: bytes, encoded: bytes | bytearray) -> bytes:
+    """The hash of an event whose fields, position to state, are encoded already."""
+    digest = hashlib.sha256(_FORMAT + _LENGTH(len(previous)) + previous)
+    digest.update(encoded)
+    return digest.digest()

@@ -6,7 +6,8 @@ from uuid import UUID
 from infrastructure.failures import UserError
 from infrastructure.outbound.log.connections import Connection
 from infrastructure.outbound.log.format import format_of, must_know
-from infrastructure.outbound.log.rebuilding import stale_projections
+from infrastructure.outbound.log.ownership import must_be_own
+from infrastructure.outbound.log.projection_versions import must_not_be_newer
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,10 +22,11 @@ async def identify(connection: Connection, storage_home: str) -> LogIdentity:
     """Look whose log it is. `storage_home` is the id of the data directory: a log's transcripts
     are in one directory, so all its servers share it.
 
-    `UserError` when the log is of a newer format, of another data directory, or when its
-    projections are of another version than this program makes.
+    `UserError` when the log is of a newer format, of an application of the eventsourcing library,
+    of another data directory, or when a newer release has made its projections.
     """
     must_know(await format_of(connection))
+    await must_be_own(connection)
     await connection.execute(
         "UPDATE log_head SET storage_home = %s WHERE storage_home IS NULL", [storage_home]
     )
@@ -37,9 +39,5 @@ async def identify(connection: Connection, storage_home: str) -> LogIdentity:
             "this log belongs to another data directory, where its transcripts are; start with"
             " that one (--data-dir)"
         )
-    stale = await stale_projections(connection)
-    if stale:
-        raise UserError(
-            f"the rows of {', '.join(stale)} are of another version; run `spawnlog log rebuild`"
-        )
+    await must_not_be_newer(connection)
     return LogIdentity(row[0], row[1])

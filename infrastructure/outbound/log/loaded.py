@@ -1,9 +1,11 @@
-"""What a batch is decided from."""
+"""What a batch is decided from, and what it leaves of idempotency keys."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
+from uuid import UUID
 
 from application.ports.event_log import (
+    Answer,
     LaneFacts,
     LaneQuery,
     Reservation,
@@ -33,3 +35,11 @@ class Loaded:
 def reservation_key(reservation: Reservation) -> ReservationKey:
     """What makes two requests the same request."""
     return (reservation.token, reservation.method, reservation.path, reservation.key)
+
+
+@dataclass(slots=True)
+class IdempotencyWrites:
+    """Records to insert (with their answer, if already known) and answers to fill in, by run."""
+
+    inserts: list[tuple[Reservation, UUID | None, Answer | None]] = field(default_factory=list)
+    answers: dict[UUID, Answer] = field(default_factory=dict)

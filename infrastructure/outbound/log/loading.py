@@ -16,6 +16,8 @@ from infrastructure.outbound.log.connections import Connection
 from infrastructure.outbound.log.format import must_know
 from infrastructure.outbound.log.loaded import Loaded, ReservationKey, reservation_key
 from infrastructure.outbound.log.mapper import payload_object
+from infrastructure.outbound.log.projection_versions import NOTED, must_be_ours
+from infrastructure.outbound.log.state_memory import Remembered, StateMemory, versions_of
 
 LOCK_CLASS = 0x53504C47
 """First half of the advisory lock's key; the second is the schema, so that two logs in one
@@ -28,10 +30,18 @@ HEAD = (
     " (SELECT coalesce(max(version), 0) FROM events WHERE stream = 'log:config')"
     " FROM log_head"
 )
-RUNS = f"SELECT state::text FROM runs WHERE run_id = ANY(%b::uuid[]) AND to_position = {FOREVER}"
-SESSIONS = (
-    "SELECT state::text FROM sessions"
-    f" WHERE session_key = ANY(%b::text[]) AND to_position = {FOREVER}"
+BEGIN = f"BEGIN; {LOCK}"
+# A state that is remembered at the version on record is not sent again.
+STATES = (
+    f"SELECT head.*, {NOTED}, states.* FROM"
+    f" ({HEAD}) AS head (position, recorded_at, chain_hash, format, now, config_version)"
+    " LEFT JOIN (SELECT run_id, NULL AS session_key,"
+    " CASE WHEN version = known THEN NULL ELSE state END AS state"
+    " FROM runs JOIN unnest(%b::uuid[], %b::int[]) AS t (run_id, known) USING (run_id)"
+    f" WHERE to_position = {FOREVER}"
+    " UNION ALL SELECT NULL, session_key, CASE WHEN version = known THEN NULL ELSE state END"
+    " FROM sessions JOIN unnest(%b::text[], %b::int[]) AS t (session_key, known)"
+    f" USING (session_key) WHERE to_position = {FOREVER}) AS states ON true"
 )
 RESERVED = (
     "SELECT token, method, path, key, fingerprint, run_id, kind, body FROM idempotency"
@@ -43,44 +53,80 @@ LANE_RUNNING = (
     f" AND to_position = {FOREVER}"
 )
 LANE_NEXT = (
-    "SELECT state::text FROM runs WHERE lane = %b AND lane_depth = %b AND holder IS NULL"
+    "SELECT run_id, version, state FROM runs WHERE lane = %b AND lane_depth = %b AND holder IS NULL"
     f" AND to_position = {FOREVER} AND stage = 'queued' ORDER BY queued_position LIMIT %b"
 )
 
 
-async def load(connection: Connection, submissions: Sequence[Submission[Any]]) -> Loaded:
+async def load(
+    connection: Connection, submissions: Sequence[Submission[Any]], remembered: Remembered
+) -> Loaded:
     """Begin the transaction, take the lock and read. The transaction is left open."""
     run_ids, session_keys = _streams(submissions)
     keys = {reservation_key(one.reservation) for one in submissions if one.reservation}
     lane_queries = {one.lane for one in submissions if one.lane}
-    async with connection.pipeline():
-        await connection.execute("BEGIN")
-        await connection.execute(LOCK)
-        head = await connection.execute(HEAD)
-        sessions = await connection.execute(SESSIONS, [session_keys]) if session_keys else None
-        reserved = await connection.execute(RESERVED, _columns(keys)) if keys else None
-        lanes = {query: await _ask_lane(connection, query) for query in lane_queries}
+    # Two statements in one message, which cannot be prepared.
+    await connection.execute(BEGIN, prepare=False)
+    reserved: AsyncCursor[Any] | None = None
+    lanes: dict[LaneQuery, tuple[AsyncCursor[Any], AsyncCursor[Any]]] = {}
+    if keys or lane_queries:
+        async with connection.pipeline():
+            if keys:
+                reserved = await connection.execute(RESERVED, _columns(keys))
+            lanes = {query: await _ask_lane(connection, query) for query in lane_queries}
     # Not in the pipeline: a psycopg pipeline ends with a Flush, after which PostgreSQL counts no
     # idle time, and a process that is frozen with the lock in its hands would stop all others.
-    runs = await connection.execute(RUNS, [run_ids])
-    row = await head.fetchone()
-    assert row is not None
-    must_know(row[3])
-    lane_facts = {query: await _lane_facts(*cursors) for query, cursors in lanes.items()}
-    known = tuple(Run.model_validate_json(one[0]) for one in await _rows(runs))
-    named = {run.run_id for run in known}
+    head, runs, sessions = await _states(connection, run_ids, session_keys, remembered)
+    lane_facts = {
+        query: await _lane_facts(*cursors, remembered.runs) for query, cursors in lanes.items()
+    }
     in_line = (run for facts in lane_facts.values() for run in facts.next)
     return Loaded(
-        position=row[0],
-        recorded_at=row[1],
-        chain_hash=row[2],
-        now=row[4],
-        runs=(*known, *(run for run in in_line if run.run_id not in named)),
-        sessions=tuple(Session.model_validate_json(one[0]) for one in await _rows(sessions)),
-        config_version=row[5],
+        position=head[0],
+        recorded_at=head[1],
+        chain_hash=head[2],
+        now=head[4],
+        runs=(*runs.values(), *(run for run in in_line if run.run_id not in runs)),
+        sessions=tuple(sessions),
+        config_version=head[5],
         reserved=_reserved(await _rows(reserved), submissions),
         lanes=lane_facts,
     )
+
+
+async def _states(
+    connection: Connection,
+    run_ids: list[UUID],
+    session_keys: list[str],
+    remembered: Remembered,
+) -> tuple[Sequence[Any], dict[UUID, Run], list[Session]]:
+    """The head, and the states of the streams that are on record."""
+    known_runs = remembered.runs.known(run_ids)
+    known_sessions = remembered.sessions.known(session_keys)
+    cursor = await connection.execute(
+        STATES,
+        [
+            run_ids,
+            versions_of(run_ids, known_runs),
+            session_keys,
+            versions_of(session_keys, known_sessions),
+        ],
+    )
+    rows = await cursor.fetchall()
+    head = rows[0]
+    must_know(head[3])
+    must_be_ours(head[6])
+    runs: dict[UUID, Run] = {}
+    sessions: list[Session] = []
+    for *_, run_id, key, state in rows:
+        if run_id is not None:
+            known = known_runs[run_id] if state is None else Run.model_validate_json(state)
+            runs[run_id] = known
+        elif key is not None:
+            sessions.append(
+                known_sessions[key] if state is None else Session.model_validate_json(state)
+            )
+    return head, runs, sessions
 
 
 def _columns(keys: Iterable[ReservationKey]) -> list[list[str]]:
@@ -110,11 +156,20 @@ async def _ask_lane(
     )
 
 
-async def _lane_facts(running: AsyncCursor[Any], following: AsyncCursor[Any]) -> LaneFacts:
+async def _lane_facts(
+    running: AsyncCursor[Any], following: AsyncCursor[Any], memory: StateMemory[UUID, Run]
+) -> LaneFacts:
     count = await running.fetchone()
     assert count is not None
-    runs = tuple(Run.model_validate_json(row[0]) for row in await following.fetchall())
-    return LaneFacts(count[0], runs)
+    rows = await following.fetchall()
+    known = memory.known([row[0] for row in rows])
+    runs = [
+        found
+        if (found := known.get(run_id)) is not None and found.version == version
+        else Run.model_validate_json(state)
+        for run_id, version, state in rows
+    ]
+    return LaneFacts(count[0], tuple(runs))
 
 
 async def _rows(cursor: AsyncCursor[Any] | None) -> list[Any]:

@@ -4,20 +4,32 @@ The library's own mapper names classes in stored rows and imports what a row nam
 `Name:version` from the closed registry, so a row can never name code.
 """
 
+from collections.abc import Mapping
 from typing import cast
 
 import orjson
 from eventsourcing.persistence import Cipher, Compressor, JSONTranscoder, Mapper, StoredEvent
 
 from domain.event_types import EVENT_TYPES, TYPE_OF, AnyEvent
+from domain.fact import Event
 from domain.refusals import CorruptHistory
+from domain.upcasting import UPCASTS, Upcasts, brought_up
 
 
 class EventMapper(Mapper[str]):
     """Events to stored events and back; compression and cipher as in eventsourcing."""
 
-    def __init__(self, compressor: Compressor | None = None, cipher: Cipher | None = None) -> None:
+    def __init__(
+        self,
+        compressor: Compressor | None = None,
+        cipher: Cipher | None = None,
+        *,
+        event_types: Mapping[tuple[str, int], type[Event]] = EVENT_TYPES,
+        upcasts: Upcasts = UPCASTS,
+    ) -> None:
         super().__init__(JSONTranscoder(), compressor, cipher)
+        self._event_types = event_types
+        self._upcasts = upcasts
 
     def store(self, stream: str, version: int, event: AnyEvent) -> StoredEvent:
         """The event as it is stored: JSON with camelCase names."""
@@ -30,21 +42,28 @@ class EventMapper(Mapper[str]):
         return StoredEvent(stream, version, f"{name}:{number}", state)
 
     def load(self, stored: StoredEvent) -> AnyEvent:
-        """The event of stored bytes. `CorruptHistory` when its type or shape is unknown."""
+        """The event of stored bytes, in its newest version. `CorruptHistory` when its type or
+        shape is unknown."""
         name, _, number = stored.topic.rpartition(":")
-        cls = EVENT_TYPES.get((name, int(number) if number.isdecimal() else 0))
-        if cls is None:
-            raise CorruptHistory(
-                f"event type {stored.topic} is unknown here; this log needs a newer spawnlog"
-            )
+        version = int(number) if number.isdecimal() else 0
         try:
-            return cast("AnyEvent", cls.model_validate_json(self.payload(stored.state)))
+            payload = self.payload(stored.state)
+            if (name, version) in self._upcasts:
+                version, raw = brought_up(name, version, payload_object(payload), self._upcasts)
+                payload = orjson.dumps(raw)
+            cls = self._event_types.get((name, version))
+            event = cls.model_validate_json(payload) if cls is not None else None
         except Exception as error:
             # What a cipher or a compressor raises on bytes that are not its own is its own affair.
             raise CorruptHistory(
                 f"version {stored.originator_version} of {stored.originator_id} is not a"
                 f" {stored.topic}: {error}"
             ) from error
+        if event is None:
+            raise CorruptHistory(
+                f"event type {stored.topic} is unknown here; this log needs a newer spawnlog"
+            )
+        return cast("AnyEvent", event)
 
     def payload(self, state: bytes) -> bytes:
         """The JSON text of stored bytes."""

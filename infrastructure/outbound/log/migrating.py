@@ -6,7 +6,7 @@ from alembic import command
 from alembic.config import Config
 from alembic.runtime.migration import MigrationContext
 from alembic.script import ScriptDirectory
-from sqlalchemy import create_engine, text
+from sqlalchemy import Connection, create_engine, text
 from sqlalchemy.pool import NullPool
 
 import infrastructure
@@ -47,9 +47,21 @@ def current_revision(conninfo: str) -> str | None:
     engine = create_engine(sqlalchemy_url(conninfo), poolclass=NullPool)
     try:
         with engine.connect() as connection:
-            return MigrationContext.configure(connection).get_current_revision()
+            return revision_of(connection)
     finally:
         engine.dispose()
+
+
+def revision_of(connection: Connection) -> str | None:
+    """The revision of the schema that a connection looks into; None for an empty one."""
+    return MigrationContext.configure(connection).get_current_revision()
+
+
+def upgrade_within(connection: Connection) -> None:
+    """Bring that schema up to date as part of the connection's open transaction."""
+    configuration = _configuration()
+    configuration.attributes["connection"] = connection
+    command.upgrade(configuration, "head")
 
 
 def migrate(conninfo: str) -> tuple[str | None, str]:
@@ -58,11 +70,9 @@ def migrate(conninfo: str) -> tuple[str | None, str]:
     try:
         with engine.connect() as connection:
             connection.execute(text(f"SELECT pg_advisory_lock({MIGRATION_LOCK})"))
-            before = MigrationContext.configure(connection).get_current_revision()
+            before = revision_of(connection)
             connection.commit()
-            configuration = _configuration()
-            configuration.attributes["connection"] = connection
-            command.upgrade(configuration, "head")
+            upgrade_within(connection)
             connection.commit()
             connection.execute(text(f"SELECT pg_advisory_unlock({MIGRATION_LOCK})"))
             connection.commit()

@@ -2,6 +2,7 @@
 
 import hashlib
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import TypeVar
 from uuid import UUID
 
@@ -12,8 +13,10 @@ from application.ports.event_log import Appended, Submission
 from infrastructure.outbound.log.connections import Connect, Connection, borrowed
 from infrastructure.outbound.log.fail_point import FailPoint
 from infrastructure.outbound.log.format import format_of, must_know
+from infrastructure.outbound.log.joined_reads import JoinedReads
 from infrastructure.outbound.log.mapper import EventMapper
-from infrastructure.outbound.log.reading import read_events
+from infrastructure.outbound.log.reading import first_events, head_of, read_events
+from infrastructure.outbound.log.state_memory import Remembered
 from infrastructure.outbound.log.tail import LogTail
 from infrastructure.outbound.log.writer import LogWriter
 
@@ -37,14 +40,19 @@ class PostgresLog:
         self._log_id = log_id
         self._pool = pool
         self._mapper = EventMapper()
+        self.remembered = Remembered()
+        self._heads = JoinedReads(pool, head_of)
+        self._firsts = JoinedReads(pool, partial(first_events, self._mapper))
         self.tail = LogTail(connect, channel=channel)
         self._writer = LogWriter(
             connect,
             channel=channel,
             new_id=new_id,
-            on_append=self.tail.hint,
+            on_append=self.tail.take,
             fail_point=fail_point,
+            remembered=self.remembered,
         )
+        self.tail.own_writer = lambda: self._writer.backend_pid
 
     @property
     def log_id(self) -> UUID:
@@ -71,10 +79,9 @@ class PostgresLog:
 
     async def head(self) -> int:
         """The last position."""
-        async with borrowed(self._pool) as connection:
-            row = await (await connection.execute("SELECT position FROM log_head")).fetchone()
-        assert row is not None
-        return int(row[0])
+        position = await self._heads.get(None)
+        assert position is not None
+        return position
 
     async def known_head(self) -> int:
         """The last position of a log whose format this program knows; else `UnknownFormat`."""
@@ -104,6 +111,10 @@ class PostgresLog:
                 run_id=run_id,
                 correlations=correlations,
             )
+
+    async def first(self, event_type: str, run_id: UUID) -> RecordedEvent | None:
+        """The first event of a type of a run."""
+        return await self._firsts.get((run_id, event_type))
 
 
 def channel_of(schema: str) -> str:

@@ -1,6 +1,6 @@
 """Reading the log by position."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 from uuid import UUID
 
@@ -78,3 +78,29 @@ async def read_events(
         binary=True,
     )
     return [recorded(row, mapper) for row in await cursor.fetchall()]
+
+
+async def first_events(
+    mapper: EventMapper, connection: Connection, asked: Sequence[tuple[UUID, str]]
+) -> Mapping[tuple[UUID, str], RecordedEvent]:
+    """The first event of a type of a run, for many runs and types."""
+    cursor = await connection.execute(
+        f"SELECT {COLUMNS} FROM events"
+        " JOIN unnest(%s::uuid[], %s::text[]) AS t (wanted_run, wanted_type)"
+        " ON run_id = wanted_run AND type = wanted_type ORDER BY position DESC",
+        [[run_id for run_id, _ in asked], [name for _, name in asked]],
+        binary=True,
+    )
+    found = [recorded(row, mapper) for row in await cursor.fetchall()]
+    return {
+        (one.envelope.provenance.run_id, one.envelope.type): one
+        for one in found
+        if one.envelope.provenance.run_id is not None
+    }
+
+
+async def head_of(connection: Connection, keys: Sequence[None]) -> Mapping[None, int]:
+    """The last position."""
+    row = await (await connection.execute("SELECT position FROM log_head")).fetchone()
+    assert row is not None
+    return dict.fromkeys(keys, int(row[0]))

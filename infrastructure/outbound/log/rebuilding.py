@@ -1,84 +1,97 @@
-"""Makes the rows of the projections anew from the events, and compares them with what was there."""
+"""Makes the rows of the projections anew from the events, beside the live ones, and swaps them.
 
+Everything long is done while readers and writers go on: the fold of the whole log, by a process for
+each core, the indexes, the comparison with what was there. Then the append lock is taken, the last
+few events are folded, and the tables change places in one transaction. A rebuild that was killed
+goes on where it was; of two at once, the second is refused.
+"""
+
+import contextlib
 import time
+from collections.abc import AsyncIterator
 from dataclasses import dataclass
+from functools import partial
 
-from application.projections import run_rows, session_rows
-from application.projections.fold import FOREVER, Changes, Fold
-from infrastructure.outbound.log.connections import Connection
+from application.projections.fold import FOREVER
+from domain.refusals import CorruptHistory
+from infrastructure.failures import UserError
+from infrastructure.outbound.log import next_tables
+from infrastructure.outbound.log.building import Building
+from infrastructure.outbound.log.connections import Connection, open_connection
 from infrastructure.outbound.log.format import format_of, must_know
-from infrastructure.outbound.log.loading import LOCK
-from infrastructure.outbound.log.mapper import EventMapper
-from infrastructure.outbound.log.reading import read_events
-from infrastructure.outbound.log.storing import store_rows
+from infrastructure.outbound.log.ownership import must_be_own
+from infrastructure.outbound.log.row_comparison import differing
+from infrastructure.outbound.log.swapping import Swap
+from infrastructure.rebuild_progress import OnProgress, RebuildProgress, silently
 
-PAGE_EVENTS = 2_000
-TABLES = ("runs", "sessions")
-VERSIONS = {"runs": run_rows.VERSION, "sessions": session_rows.VERSION}
+REBUILD_LOCK_CLASS = 0x53504C52
+
+
+class RebuildUnderWay(UserError):
+    """Another process rebuilds this log."""
 
 
 @dataclass(frozen=True, slots=True)
 class Rebuilt:
-    """How much was read and written; `differing` counts rows that were not what they should be."""
+    """How much was read and written; `differing` counts rows that were not what they should be
+    (None when they were not compared)."""
 
     events: int
     runs: int
     sessions: int
-    differing: int
+    differing: int | None
     seconds: float
 
 
-async def rebuild(connection: Connection) -> Rebuilt:
-    """Rebuild in one transaction under the append lock: readers see the old rows until the end,
-    writers wait."""
+async def rebuild(
+    conninfo: str, *, compare: bool = True, on_progress: OnProgress = silently
+) -> Rebuilt:
+    """Rebuild while others read and write.
+
+    `RebuildUnderWay` when another process does so already, `CorruptHistory` when an event cannot
+    be folded: then everything stays as it was.
+    """
     began = time.monotonic()
-    await connection.execute("BEGIN")
-    try:
-        await connection.execute(
-            "SET LOCAL statement_timeout = 0;"
-            " SET LOCAL lock_timeout = 0; SET LOCAL idle_in_transaction_session_timeout = 0"
+    async with _connected(conninfo) as guard, _connected(conninfo) as working:
+        must_know(await format_of(guard))
+        await must_be_own(guard)
+        await _be_the_only_one(guard)
+        building = Building(partial(_connected, conninfo), working, conninfo, on_progress)
+        await building.begin()
+        try:
+            at = await building.fold_the_bulk()
+        except CorruptHistory:
+            # It would be found again: nothing is kept to go on from.
+            await next_tables.drop(working)
+            raise
+        await building.make_indexes()
+        on_progress(RebuildProgress("comparison", 0, 1))
+        found = await differing(working, at) if compare else None
+        swap = Swap(guard, working, building.folds, building.shape, compare=compare)
+        events, since = await swap.carry_out(
+            partial(on_progress, RebuildProgress("exchange", 0, 1))
         )
-        await connection.execute(LOCK)
-        must_know(await format_of(connection))
-        for table in TABLES:
-            await connection.execute(
-                f"CREATE TEMPORARY TABLE old_{table} ON COMMIT DROP AS TABLE {table}"
-            )
-            await connection.execute(f"DELETE FROM {table}")
-        events = await _fold_all(connection)
-        differing = sum([await _differing(connection, table) for table in TABLES])
-        counts = [await _count_open(connection, table) for table in TABLES]
-        await note_versions(connection)
-        await connection.execute("COMMIT")
-    except BaseException:
-        await connection.execute("ROLLBACK")
-        raise
-    return Rebuilt(events, counts[0], counts[1], differing, time.monotonic() - began)
+        runs, sessions = [await _count_open(working, table) for table in next_tables.KEYS]
+    differs = found + since if found is not None else None
+    return Rebuilt(events, runs, sessions, differs, time.monotonic() - began)
 
 
-async def _fold_all(connection: Connection) -> int:
-    mapper = EventMapper()
-    fold = Fold((), ())
-    position = 0
-    while page := await read_events(connection, mapper, after=position, limit=PAGE_EVENTS):
-        for recorded in page:
-            envelope = recorded.envelope
-            fold.apply(envelope.stream, recorded.event, envelope.stamp)
-        await store_rows(connection, fold.run_rows, fold.session_rows)
-        fold.run_rows, fold.session_rows = Changes(), Changes()
-        position = page[-1].envelope.position
-    return position
-
-
-async def _differing(connection: Connection, table: str) -> int:
-    row = await (
+@contextlib.asynccontextmanager
+async def _connected(conninfo: str) -> AsyncIterator[Connection]:
+    async with await open_connection(conninfo, application="rebuild") as connection:
         await connection.execute(
-            f"SELECT (SELECT count(*) FROM (TABLE {table} EXCEPT ALL TABLE old_{table}) AS a)"
-            f" + (SELECT count(*) FROM (TABLE old_{table} EXCEPT ALL TABLE {table}) AS b)"
+            "SET statement_timeout = 0; SET work_mem = '32MB'; SET maintenance_work_mem = '128MB'"
         )
-    ).fetchone()
-    assert row is not None
-    return int(row[0])
+        yield connection
+
+
+async def _be_the_only_one(connection: Connection) -> None:
+    """Until the end of the connection: a process that is killed holds nothing."""
+    cursor = await connection.execute(
+        f"SELECT pg_try_advisory_lock({REBUILD_LOCK_CLASS}, hashtext(current_schema()))"
+    )
+    if (await cursor.fetchone()) != (True,):
+        raise RebuildUnderWay("another process rebuilds this log already; let it finish")
 
 
 async def _count_open(connection: Connection, table: str) -> int:
@@ -87,24 +100,3 @@ async def _count_open(connection: Connection, table: str) -> int:
     ).fetchone()
     assert row is not None
     return int(row[0])
-
-
-async def note_versions(connection: Connection) -> None:
-    """Write down which version of each projection the rows are of."""
-    for name, version in VERSIONS.items():
-        await connection.execute(
-            "INSERT INTO projections (name, version) VALUES (%s, %s)"
-            " ON CONFLICT (name) DO UPDATE SET version = excluded.version",
-            [name, version],
-        )
-
-
-async def stale_projections(connection: Connection) -> tuple[str, ...]:
-    """Projections whose rows are of another version than this program makes."""
-    rows = await (await connection.execute("SELECT name, version FROM projections")).fetchall()
-    found = {row[0]: row[1] for row in rows}
-    if not found:
-        # A database that was just made: its rows, none so far, are of this version.
-        await note_versions(connection)
-        return ()
-    return tuple(name for name, version in VERSIONS.items() if found.get(name) != version)

@@ -1,16 +1,15 @@
 """The second round trip of a batch: every row it makes, and the commit, in one pipeline."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-import orjson
-
+from application.envelope import Envelope
 from application.ports.event_log import Content
-from application.projections.fold import FOREVER, Changes, Span
-from application.projections.run_rows import RunRow
-from application.projections.session_rows import SessionRow
-from infrastructure.outbound.log.batch import Batch, IdempotencyWrites, StoredRow
+from application.projections.fold import FOREVER, Fold, Span
+from infrastructure.outbound.log.batch import Batch
+from infrastructure.outbound.log.binary_format import Column, column
 from infrastructure.outbound.log.connections import Connection
+from infrastructure.outbound.log.idempotency_records import store_idempotency
 
 PREVIEW_CHARS = 200
 
@@ -58,7 +57,7 @@ RUN_COLUMNS = {
     "due_kind": "text",
     "due_at": "timestamptz",
     "inbox_position": "bigint",
-    "state": "jsonb",
+    "state": "text",
 }
 SESSION_COLUMNS = {
     "session_key": "text",
@@ -68,7 +67,7 @@ SESSION_COLUMNS = {
     "session_id": "uuid",
     "root": "text",
     "run_id": "uuid",
-    "state": "jsonb",
+    "state": "text",
 }
 _SPAN_COLUMNS = {"from_position": "bigint", "to_position": "bigint"}
 _CONTENT_COLUMNS = {
@@ -83,12 +82,9 @@ _CONTENT_COLUMNS = {
 
 
 def _insert(table: str, columns: dict[str, str]) -> str:
-    arrays = ", ".join(f"%b::{'text' if kind == 'jsonb' else kind}[]" for kind in columns.values())
+    arrays = ", ".join(f"%b::{kind}[]" for kind in columns.values())
     names = ", ".join(columns)
-    values = ", ".join(
-        f"{name}::jsonb" if kind == "jsonb" else name for name, kind in columns.items()
-    )
-    return f"INSERT INTO {table} ({names}) SELECT {values} FROM unnest({arrays}) AS t ({names})"
+    return f"INSERT INTO {table} ({names}) SELECT * FROM unnest({arrays}) AS t ({names})"
 
 
 def _close(table: str, key: str, kind: str) -> str:
@@ -108,106 +104,94 @@ INSERT_KEYS = (
     "INSERT INTO content_keys (session_id, key) SELECT * FROM unnest(%b::uuid[], %b::bytea[])"
     " ON CONFLICT (session_id) DO NOTHING"
 )
-INSERT_IDEMPOTENCY = (
-    "INSERT INTO idempotency (token, method, path, key, fingerprint, run_id, kind, body,"
-    " created_at) VALUES (%b, %b, %b, %b, %b, %b, %b, %b, %b)"
-)
-ANSWER_IDEMPOTENCY = (
-    "UPDATE idempotency SET kind = %b, body = %b WHERE run_id = %b AND kind IS NULL"
-)
 MOVE_HEAD = "UPDATE log_head SET position = %b, recorded_at = %b, chain_hash = %b"
 NOTE_COMMIT = "INSERT INTO commits (last_position, recorded_at) VALUES (%b, %b)"
+# Few statements, because each one costs its driver as much as its rows cost the database. The
+# parts of one see no order, so rows are closed in the first and opened in the second.
+STORE_EVENTS = (
+    f"WITH keys AS ({INSERT_KEYS}), texts AS ({INSERT_CONTENTS}), head AS ({MOVE_HEAD}),"
+    f" commit AS ({NOTE_COMMIT}), runs_closed AS ({CLOSE_RUNS}),"
+    f" sessions_closed AS ({CLOSE_SESSIONS}) {INSERT_EVENTS}"
+)
+OPEN_ROWS = f"WITH sessions_opened AS ({INSERT_SESSIONS}) {INSERT_RUNS}"
 
 
 async def store(connection: Connection, batch: Batch, channel: str) -> None:
     """Write the batch and commit. Nothing here is expected to fail: all was decided before."""
     async with connection.pipeline():
-        await _store_beside(connection, batch)
+        await store_idempotency(connection, batch.idempotency, batch.recorded_at)
         if batch.events:
-            await connection.execute(INSERT_EVENTS, _event_arrays(batch.events))
-            await store_rows(connection, batch.fold.run_rows, batch.fold.session_rows)
-            await connection.execute(
-                MOVE_HEAD, [batch.position, batch.recorded_at, batch.chain_hash]
-            )
-            await connection.execute(NOTE_COMMIT, [batch.position, batch.recorded_at])
+            await connection.execute(STORE_EVENTS, _first_values(batch))
+            await connection.execute(OPEN_ROWS, _opened(batch.fold))
         await connection.execute("COMMIT")
         if batch.events:
             await connection.execute("SELECT pg_notify(%s, %s)", [channel, str(batch.position)])
 
 
-async def store_rows(
-    connection: Connection, runs: "Changes[Any, RunRow]", sessions: "Changes[Any, SessionRow]"
-) -> None:
-    """End the rows that are no longer true, then insert the new ones: two statements each,
-    because within one the partial unique index could see both."""
-    if runs.closed:
-        await connection.execute(CLOSE_RUNS, [list(runs.closed), list(runs.closed.values())])
-    if runs.opened:
-        await connection.execute(INSERT_RUNS, row_arrays(runs.opened, RUN_COLUMNS))
-    if sessions.closed:
-        await connection.execute(
-            CLOSE_SESSIONS, [list(sessions.closed), list(sessions.closed.values())]
-        )
-    if sessions.opened:
-        await connection.execute(INSERT_SESSIONS, row_arrays(sessions.opened, SESSION_COLUMNS))
+def _first_values(batch: Batch) -> list[Any]:
+    events = event_arrays(
+        [row.envelope for row in batch.events], [row.state for row in batch.events]
+    )
+    fold = batch.fold
+    return [
+        column("uuid", [one.session_id for one in batch.keys]),
+        column("bytea", [one.key for one in batch.keys]),
+        *_columns(_content_arrays(batch.contents), _CONTENT_COLUMNS),
+        *(batch.position, batch.recorded_at, batch.chain_hash),
+        *(batch.position, batch.recorded_at),
+        *_closed(fold.run_rows.closed, "uuid"),
+        *_closed(fold.session_rows.closed, "text"),
+        *_columns(events, _EVENT_COLUMNS),
+    ]
 
 
-async def _store_beside(connection: Connection, batch: Batch) -> None:
-    if batch.keys:
-        await connection.execute(
-            INSERT_KEYS, [[one.session_id for one in batch.keys], [one.key for one in batch.keys]]
-        )
-    if batch.contents:
-        await connection.execute(INSERT_CONTENTS, _content_arrays(batch.contents))
-    await _store_idempotency(connection, batch.idempotency, batch)
+def _opened(fold: Fold) -> list[Column]:
+    return [
+        *_rows(fold.session_rows.opened, SESSION_COLUMNS),
+        *_rows(fold.run_rows.opened, RUN_COLUMNS),
+    ]
 
 
-async def _store_idempotency(
-    connection: Connection, writes: IdempotencyWrites, batch: Batch
-) -> None:
-    for reservation, run_id, answer in writes.inserts:
-        await connection.execute(
-            INSERT_IDEMPOTENCY,
-            [
-                reservation.token,
-                reservation.method,
-                reservation.path,
-                reservation.key,
-                reservation.fingerprint,
-                run_id,
-                answer.kind if answer else None,
-                orjson.dumps(answer.body).decode() if answer else None,
-                batch.recorded_at,
-            ],
-        )
-    for run_id, answer in writes.answers.items():
-        body = orjson.dumps(answer.body).decode()
-        await connection.execute(ANSWER_IDEMPOTENCY, [answer.kind, body, run_id])
+def _rows(spans: Sequence[Span[Any]], columns: dict[str, str]) -> list[Column]:
+    return _columns(row_arrays(spans, columns), columns | _SPAN_COLUMNS)
+
+
+def _closed(closed: Mapping[Any, int], kind: str) -> list[Column]:
+    return [column(kind, list(closed)), column("bigint", list(closed.values()))]
+
+
+def _columns(arrays: Sequence[Sequence[Any]], kinds: Mapping[str, str]) -> list[Column]:
+    return [column(kind, values) for values, kind in zip(arrays, kinds.values(), strict=True)]
 
 
 def row_arrays(spans: Sequence[Span[Any]], columns: dict[str, str]) -> list[list[Any]]:
-    """The spans of a projection as one array a column, `from` and `to` last."""
+    """The spans of a projection as one array a column, `from` and `to` last. The fields of the
+    rows are the columns, in their order, the state at the end."""
+    if not spans:
+        return [[] for _ in (*columns, "from", "to")]
     arrays: list[list[Any]] = [
-        [getattr(span.row, name) for span in spans] for name in columns if name != "state"
+        list(values) for values in zip(*(one.row for one in spans), strict=True)
     ]
-    arrays.append([span.row.state.model_dump_json(exclude_none=True) for span in spans])
+    assert len(arrays) == len(columns)
+    arrays[-1] = [state.model_dump_json(exclude_none=True) for state in arrays[-1]]
     arrays.append([span.from_position for span in spans])
     arrays.append([span.to_position for span in spans])
     return arrays
 
 
-def _event_arrays(rows: Sequence[StoredRow]) -> list[list[Any]]:
+def event_arrays(envelopes: Sequence[Envelope], states: Sequence[bytes]) -> list[list[Any]]:
+    """Events as one array a column, as `INSERT_EVENTS` takes them."""
     arrays: list[list[Any]] = []
     for name in _EVENT_COLUMNS:
         if name == "state":
-            arrays.append([row.state for row in rows])
+            arrays.append(list(states))
         elif name.startswith("actor_"):
             field = name.removeprefix("actor_")
-            arrays.append([getattr(row.envelope.provenance.actor, field) for row in rows])
+            arrays.append([getattr(one.provenance.actor, field) for one in envelopes])
         elif name in _PROVENANCE:
-            arrays.append([getattr(row.envelope.provenance, name) for row in rows])
+            arrays.append([getattr(one.provenance, name) for one in envelopes])
         else:
-            arrays.append([getattr(row.envelope, name) for row in rows])
+            arrays.append([getattr(one, name) for one in envelopes])
     return arrays
 
 

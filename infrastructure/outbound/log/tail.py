@@ -1,16 +1,14 @@
 """The tail: one a process. It follows the log by position and wakes whoever waits.
 
-It hears of new events from the writer of its own process, from the notifications of others, and
-asks by itself now and then, so that a missed notification costs at most `POLL_SECONDS`. Positions
-have no gaps, so it can tell that it missed nothing; if it ever sees one, it stops loudly.
+The writer of its own process hands it what was committed; of what others write it hears by
+notification, and it asks by itself now and then, so that a missed one costs at most `POLL_SECONDS`.
+Positions have no gaps, so it can tell that it missed nothing; if it ever sees one, it stops loudly.
 """
 
 import asyncio
 import contextlib
 import logging
-from collections import deque
-from collections.abc import AsyncIterator
-from itertools import islice
+from collections.abc import AsyncIterator, Callable, Collection, Sequence
 from uuid import UUID
 
 import psycopg
@@ -19,10 +17,10 @@ from application.envelope import RecordedEvent
 from infrastructure.outbound.log.connections import Connect, Connection
 from infrastructure.outbound.log.mapper import EventMapper
 from infrastructure.outbound.log.reading import read_events
+from infrastructure.outbound.log.recent_events import RecentEvents
 
 POLL_SECONDS = 1.0
 PAGE_EVENTS = 500
-KEPT_EVENTS_MAX = 5_000
 RECONNECT_PAUSE_SECONDS = 0.25
 
 _log = logging.getLogger("spawnlog.tail")
@@ -42,14 +40,14 @@ class LogTail:
         self._channel = channel
         self._mapper = mapper or EventMapper()
         self._position = 0
-        self._recent: deque[RecordedEvent] = deque(maxlen=KEPT_EVENTS_MAX)
+        self._recent = RecentEvents()
         self._grown = asyncio.Event()
         self._hint = asyncio.Event()
-        self._by_run: dict[UUID, set[asyncio.Event]] = {}
         self._connection: Connection | None = None
         self._task: asyncio.Task[None] | None = None
         self._listener: asyncio.Task[None] | None = None
         self.failure: BaseException | None = None
+        self.own_writer: Callable[[], int | None] = lambda: None
 
     @property
     def position(self) -> int:
@@ -86,43 +84,47 @@ class LogTail:
             await self._connection.close()
             self._connection = None
 
-    def hint(self, position: int) -> None:
-        """The log has grown to `position`, says the writer of this process."""
-        if position > self._position:
+    def take(self, events: Sequence[RecordedEvent]) -> None:
+        """Events that the writer of this process has committed. Those that join on to what was
+        seen need not be read again; before others there is something of another process."""
+        fresh = [event for event in events if event.envelope.position > self._position]
+        if not fresh or self.failure is not None:
+            return
+        if fresh[0].envelope.position == self._position + 1:
+            self._note(fresh)
+        else:
             self._hint.set()
 
-    async def changed(self, run_id: UUID | None, *, after: int, timeout_seconds: float) -> bool:
-        """Wait for an event behind `after` (of that run, if one is given); False on timeout."""
+    async def changed(
+        self,
+        run_id: UUID | None,
+        *,
+        after: int,
+        timeout_seconds: float,
+        types: Collection[str] = (),
+    ) -> bool:
+        """Wait for an event behind `after`; False on timeout. Of that run, if one is given, and
+        then of one of the types, if any are."""
         if run_id is None:
             return await self._grown_beyond(after, timeout_seconds)
-        event = asyncio.Event()
-        waiters = self._by_run.setdefault(run_id, set())
-        waiters.add(event)
-        try:
-            async with asyncio.timeout(timeout_seconds):
-                if self._has_event_of(run_id, after) or await self._had_event_of(run_id, after):
-                    return True
-                await event.wait()
-        except TimeoutError:
-            return False
-        finally:
-            waiters.discard(event)
-            if not waiters:
-                self._by_run.pop(run_id, None)
+        with self._recent.waiting(run_id, types) as event:
+            try:
+                async with asyncio.timeout(timeout_seconds):
+                    if self._recent.has(run_id, after, types):
+                        return True
+                    if await self._had_event_of(run_id, after, types):
+                        return True
+                    await event.wait()
+            except TimeoutError:
+                return False
         return True
 
-    def _has_event_of(self, run_id: UUID, after: int) -> bool:
-        for recorded in reversed(self._recent):
-            if recorded.envelope.position <= after:
-                return False
-            if recorded.envelope.provenance.run_id == run_id:
-                return True
-        return False
-
-    async def _had_event_of(self, run_id: UUID, after: int) -> bool:
+    async def _had_event_of(self, run_id: UUID, after: int, types: Collection[str]) -> bool:
         """Whether the log has such an event from before those that are kept."""
-        kept_from = self._recent[0].envelope.position if self._recent else self._position + 1
-        return after < kept_from - 1 and bool(await self._read(after, limit=1, run_id=run_id))
+        kept_from = self._recent.first_position or self._position + 1
+        if after >= kept_from - 1:
+            return False
+        return bool(await self._read(after, limit=1, run_id=run_id, types=tuple(types)))
 
     async def _grown_beyond(self, after: int, timeout_seconds: float) -> bool:
         try:
@@ -144,18 +146,18 @@ class LogTail:
             if position >= self._position:
                 await self._grown_beyond(position, timeout_seconds=3600)
                 continue
-            kept = self._kept_behind(position) or await self._read(position, limit=PAGE_EVENTS)
+            kept = self._recent.behind(position) or await self._read(position, limit=PAGE_EVENTS)
             for event in kept:
                 yield event
             position = kept[-1].envelope.position if kept else position
 
-    def _kept_behind(self, position: int) -> list[RecordedEvent]:
-        """Positions have no gaps, so the place of one in memory can be told from the first."""
-        start = position + 1 - self._recent[0].envelope.position if self._recent else -1
-        return list(islice(self._recent, start, None)) if start >= 0 else []
-
     async def _read(
-        self, after: int, *, limit: int, run_id: UUID | None = None
+        self,
+        after: int,
+        *,
+        limit: int,
+        run_id: UUID | None = None,
+        types: Sequence[str] = (),
     ) -> list[RecordedEvent]:
         """Events that were seen before, from the log; it waits for a database that is away."""
         until = self._position
@@ -169,6 +171,7 @@ class LogTail:
                         limit=limit,
                         until=until,
                         run_id=run_id,
+                        types=types,
                     )
             except (psycopg.OperationalError, psycopg.InterfaceError):
                 await asyncio.sleep(RECONNECT_PAUSE_SECONDS)
@@ -195,20 +198,21 @@ class LogTail:
             events = await read_events(
                 connection, self._mapper, after=self._position, limit=PAGE_EVENTS
             )
-            for event in events:
-                if event.envelope.position != self._position + 1:
-                    raise LogHasGap(f"position {self._position + 1} is missing from the log")
-                self._position = event.envelope.position
-                self._recent.append(event)
-                run_id = event.envelope.provenance.run_id
-                if run_id is not None:
-                    for waiter in self._by_run.get(run_id, ()):
-                        waiter.set()
-            if events:
-                grown, self._grown = self._grown, asyncio.Event()
-                grown.set()
+            # Some may have been handed over while the question was under way.
+            self._note([one for one in events if one.envelope.position > self._position])
             if len(events) < PAGE_EVENTS:
                 return
+
+    def _note(self, events: Sequence[RecordedEvent]) -> None:
+        """Take new events in, in order, and wake those who wait for them."""
+        for event in events:
+            if event.envelope.position != self._position + 1:
+                raise LogHasGap(f"position {self._position + 1} is missing from the log")
+            self._position = event.envelope.position
+            self._recent.add(event)
+        if events:
+            grown, self._grown = self._grown, asyncio.Event()
+            grown.set()
 
     async def _listen_on(self) -> None:
         while True:
@@ -217,8 +221,10 @@ class LogTail:
                 connection = await self._connect()
                 await connection.execute(f'LISTEN "{self._channel}"')
                 self._hint.set()
-                async for _ in connection.notifies():
-                    self._hint.set()
+                async for notification in connection.notifies():
+                    # What the writer of this process has committed it hands over itself.
+                    if notification.pid != self.own_writer():
+                        self._hint.set()
             except (psycopg.OperationalError, psycopg.InterfaceError):
                 await asyncio.sleep(RECONNECT_PAUSE_SECONDS)
             finally:

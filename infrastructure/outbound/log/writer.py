@@ -9,21 +9,23 @@ import asyncio
 import contextlib
 import logging
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 from uuid import UUID
 
 import psycopg
 
+from application.envelope import RecordedEvent
 from application.ports.event_log import Appended, LogUnavailable, Submission
 from infrastructure.outbound.log.batch import Batch, Outcome
 from infrastructure.outbound.log.commit_fate import is_recorded
-from infrastructure.outbound.log.connections import Connect, Connection
+from infrastructure.outbound.log.connections import PLANNING, Connect, Connection
 from infrastructure.outbound.log.fail_point import FailPoint
 from infrastructure.outbound.log.format import UnknownFormat
 from infrastructure.outbound.log.loading import load
 from infrastructure.outbound.log.mapper import EventMapper
+from infrastructure.outbound.log.state_memory import Remembered
 from infrastructure.outbound.log.storing import store
 
 T = TypeVar("T")
@@ -43,7 +45,7 @@ class _Waiting:
 
 
 class LogWriter:
-    """Batches submissions into appends. `on_append` hears of each new head, after the commit."""
+    """Batches submissions into appends. `on_append` hears of the events, after the commit."""
 
     def __init__(
         self,
@@ -51,9 +53,10 @@ class LogWriter:
         *,
         channel: str,
         new_id: Callable[[], UUID],
-        on_append: Callable[[int], None],
+        on_append: Callable[[Sequence[RecordedEvent]], None],
         mapper: EventMapper | None = None,
         fail_point: FailPoint | None = None,
+        remembered: Remembered | None = None,
     ) -> None:
         self._connect = connect
         self._channel = channel
@@ -61,6 +64,7 @@ class LogWriter:
         self._on_append = on_append
         self._mapper = mapper or EventMapper()
         self._fail_point = fail_point or FailPoint()
+        self._remembered = remembered or Remembered()
         self._queue: deque[_Waiting] = deque()
         self._gathered = asyncio.Event()
         self._connection: Connection | None = None
@@ -69,7 +73,7 @@ class LogWriter:
 
     async def start(self) -> None:
         """Connect and begin to write."""
-        self._connection = await self._connect()
+        self._connection = await self._opened()
         self._task = asyncio.create_task(self._write_on(), name="log writer")
 
     async def close(self) -> None:
@@ -80,6 +84,11 @@ class LogWriter:
             await self._task
         if self._connection is not None:
             await self._connection.close()
+
+    @property
+    def backend_pid(self) -> int | None:
+        """By which the database knows the writer's connection; its notifications carry it."""
+        return self._connection.info.backend_pid if self._connection is not None else None
 
     async def submit(self, submission: Submission[T]) -> Appended[T]:
         """Queue a submission and wait until it is decided and durable."""
@@ -100,6 +109,8 @@ class LogWriter:
                     return
                 self._gathered.clear()
                 continue
+            # Not a linger: who is ready to submit does so first, and then shares the commit.
+            await asyncio.sleep(0)
             taken = [
                 self._queue.popleft() for _ in range(min(len(self._queue), BATCH_SUBMISSIONS_MAX))
             ]
@@ -166,7 +177,8 @@ class LogWriter:
 
     def _tell(self, taken: list[_Waiting], outcomes: list[Outcome], batch: Batch) -> None:
         if batch.events:
-            self._on_append(batch.position)
+            batch.remember(self._remembered)
+            self._on_append(batch.recorded)
         for waiting, outcome in zip(taken, outcomes, strict=True):
             _answer(waiting, outcome)
 
@@ -181,20 +193,31 @@ class LogWriter:
     async def _decide(
         self, connection: Connection, taken: list[_Waiting]
     ) -> tuple[Batch, list[Outcome]]:
-        loaded = await load(connection, [waiting.submission for waiting in taken])
+        loaded = await load(connection, [waiting.submission for waiting in taken], self._remembered)
         batch = Batch(loaded, self._mapper, self._new_id)
         return batch, [batch.decide(waiting.submission) for waiting in taken]
 
     async def _connected(self) -> Connection:
         if self._connection is None or self._connection.closed:
-            self._connection = await self._connect()
+            self._remembered.forget()
+            self._connection = await self._opened()
         return self._connection
+
+    async def _opened(self) -> Connection:
+        connection = await self._connect()
+        try:
+            await connection.execute(PLANNING)
+        except BaseException:
+            await connection.close()
+            raise
+        return connection
 
     async def _disconnect(self) -> None:
         if self._connection is not None:
             with contextlib.suppress(psycopg.Error):
                 await self._connection.close()
             self._connection = None
+            self._remembered.forget()
 
 
 def _fail(waiting: _Waiting, error: BaseException) -> None:

@@ -1,48 +1,52 @@
 """Reads the texts beside the log."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 from uuid import UUID
 
 from psycopg_pool import AsyncConnectionPool
 
 from domain.content import ContentRef
-from infrastructure.outbound.log.connections import Connection, borrowed
+from infrastructure.outbound.log.connections import Connection
+from infrastructure.outbound.log.joined_reads import JoinedReads
 
 
 class PostgresContents:
     """Implements `Contents`."""
 
     def __init__(self, pool: AsyncConnectionPool[Connection]) -> None:
-        self._pool = pool
+        self._keys = JoinedReads(pool, _keys)
+        self._bodies = JoinedReads(pool, partial(_column, "body"))
+        self._previews = JoinedReads(pool, partial(_column, "preview"))
 
     async def key(self, session_id: UUID) -> bytes | None:
         """The session's key; None when it was destroyed."""
-        async with borrowed(self._pool) as connection:
-            row = await (
-                await connection.execute(
-                    "SELECT key FROM content_keys WHERE session_id = %s", [session_id]
-                )
-            ).fetchone()
-        return bytes(row[0]) if row else None
+        return await self._keys.get(session_id)
 
     async def text(self, ref: ContentRef) -> str | None:
         """The text of a reference; None when it was erased."""
-        return (await self.texts([ref])).get(ref.id)
+        return await self._bodies.get(ref.id)
 
     async def texts(self, refs: Iterable[ContentRef]) -> Mapping[UUID, str]:
         """Several texts by content id."""
-        return await self._read("body", refs)
+        return await self._bodies.get_all(ref.id for ref in refs)
 
     async def previews(self, refs: Iterable[ContentRef]) -> Mapping[UUID, str]:
         """The first 200 characters of several texts."""
-        return await self._read("preview", refs)
+        return await self._previews.get_all(ref.id for ref in refs)
 
-    async def _read(self, column: str, refs: Iterable[ContentRef]) -> Mapping[UUID, str]:
-        ids = list({ref.id for ref in refs})
-        if not ids:
-            return {}
-        async with borrowed(self._pool) as connection:
-            cursor = await connection.execute(
-                f"SELECT content_id, {column} FROM contents WHERE content_id = ANY(%s)", [ids]
-            )
-            return {row[0]: row[1] for row in await cursor.fetchall()}
+
+async def _keys(connection: Connection, session_ids: Sequence[UUID]) -> Mapping[UUID, bytes]:
+    cursor = await connection.execute(
+        "SELECT session_id, key FROM content_keys WHERE session_id = ANY(%s)", [session_ids]
+    )
+    return {row[0]: bytes(row[1]) for row in await cursor.fetchall()}
+
+
+async def _column(
+    column: str, connection: Connection, content_ids: Sequence[UUID]
+) -> Mapping[UUID, str]:
+    cursor = await connection.execute(
+        f"SELECT content_id, {column} FROM contents WHERE content_id = ANY(%s)", [content_ids]
+    )
+    return {row[0]: row[1] for row in await cursor.fetchall()}

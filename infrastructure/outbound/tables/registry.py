@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from datetime import datetime
+from functools import partial
 from itertools import groupby
 from typing import Any
 from uuid import UUID
@@ -14,6 +15,9 @@ from domain.run.lifecycle import OVER, SETTLED
 from domain.run.state import Run
 from domain.session.state import Session
 from infrastructure.outbound.log.connections import Connection, borrowed
+from infrastructure.outbound.log.joined_reads import JoinedReads
+from infrastructure.outbound.log.state_memory import Remembered
+from infrastructure.outbound.tables.states import open_runs, open_sessions, runs_as_of
 
 DESCENDANTS_MAX = 10_000
 
@@ -21,8 +25,14 @@ DESCENDANTS_MAX = 10_000
 class PostgresRegistry:
     """Implements `Registry`."""
 
-    def __init__(self, pool: AsyncConnectionPool[Connection]) -> None:
+    def __init__(
+        self, pool: AsyncConnectionPool[Connection], remembered: Remembered | None = None
+    ) -> None:
+        remembered = remembered or Remembered()
         self._pool = pool
+        self._open_runs = JoinedReads(pool, partial(open_runs, remembered.runs))
+        self._runs_as_of = JoinedReads(pool, partial(runs_as_of, remembered.runs))
+        self._open_sessions = JoinedReads(pool, partial(open_sessions, remembered.sessions))
 
     async def _fetch(self, sql: str, values: Sequence[Any]) -> list[Any]:
         async with borrowed(self._pool) as connection:
@@ -33,23 +43,21 @@ class PostgresRegistry:
 
     async def run(self, run_id: UUID, *, at: int | None = None) -> Run | None:
         """One run."""
-        found = await self._runs(
-            f"SELECT state::text FROM runs WHERE run_id = %s AND {_true_at(at)}",
-            [run_id, *_positions(at)],
-        )
-        return found[0] if found else None
+        if at is None:
+            return await self._open_runs.get(run_id)
+        return await self._runs_as_of.get((run_id, at))
 
     async def run_at_version(self, run_id: UUID, version: int) -> Run | None:
         """One run after so many of its events."""
         found = await self._runs(
-            "SELECT state::text FROM runs WHERE run_id = %s AND version = %s", [run_id, version]
+            "SELECT state FROM runs WHERE run_id = %s AND version = %s", [run_id, version]
         )
         return found[0] if found else None
 
     async def run_of_child(self, child_session_key: str) -> Run | None:
         """The newest run of a child session."""
         found = await self._runs(
-            f"SELECT state::text FROM runs WHERE child_session_key = %s AND {_true_at(None)}"
+            f"SELECT state FROM runs WHERE child_session_key = %s AND {_true_at(None)}"
             " ORDER BY created_position DESC LIMIT 1",
             [child_session_key],
         )
@@ -70,8 +78,10 @@ class PostgresRegistry:
     async def session(self, key_or_id: str, *, at: int | None = None) -> Session | None:
         """A session by canonical key or by session id."""
         column, value = _session_column(key_or_id)
+        if at is None and column == "session_key":
+            return await self._open_sessions.get(key_or_id)
         rows = await self._fetch(
-            f"SELECT state::text FROM sessions WHERE {column} = %s AND {_true_at(at)}",
+            f"SELECT state FROM sessions WHERE {column} = %s AND {_true_at(at)}",
             [value, *_positions(at)],
         )
         return Session.model_validate_json(rows[0][0]) if rows else None
@@ -80,9 +90,9 @@ class PostgresRegistry:
         """The runs of every descendant of a session, parents before children."""
         return await self._runs(
             "WITH RECURSIVE below (child_session_key, state, depth) AS ("
-            " SELECT child_session_key, state::text, 1 FROM runs"
+            " SELECT child_session_key, state, 1 FROM runs"
             f" WHERE requester = %s AND {_true_at(at)}"
-            " UNION ALL SELECT runs.child_session_key, runs.state::text, below.depth + 1"
+            " UNION ALL SELECT runs.child_session_key, runs.state, below.depth + 1"
             " FROM runs JOIN below ON runs.requester = below.child_session_key"
             f" WHERE below.depth < 64 AND {_true_at(at, 'runs.')})"
             " SELECT state FROM below ORDER BY depth LIMIT %s",
@@ -107,7 +117,7 @@ class PostgresRegistry:
     async def inbox(self, session_key: str, *, after: int, limit: int) -> Sequence[Run]:
         """Runs announced in a session's inbox, by position of the announcement."""
         return await self._runs(
-            "SELECT state::text FROM runs WHERE requester = %s AND inbox_position > %s"
+            "SELECT state FROM runs WHERE requester = %s AND inbox_position > %s"
             f" AND {_true_at(None)} ORDER BY inbox_position LIMIT %s",
             [session_key, after, limit],
         )
@@ -115,7 +125,7 @@ class PostgresRegistry:
     async def lanes(self) -> Sequence[LaneState]:
         """Every lane that has somebody in it."""
         rows = await self._fetch(
-            "SELECT lane, lane_depth, holder IS NOT NULL, state::text FROM runs"
+            "SELECT lane, lane_depth, holder IS NOT NULL, state FROM runs"
             f" WHERE lane IS NOT NULL AND {_true_at(None)}"
             " ORDER BY lane, lane_depth, queued_position",
             [],
@@ -133,16 +143,6 @@ class PostgresRegistry:
             [],
         )
         return [(row[0], row[1]) for row in rows]
-
-    async def next_in_lane(self, lane: str, depth: int) -> Run | None:
-        """The first run that waits in a lane."""
-        found = await self._runs(
-            "SELECT state::text FROM runs WHERE lane = %s AND lane_depth = %s"
-            f" AND stage = 'queued' AND holder IS NULL AND {_true_at(None)}"
-            " ORDER BY queued_position LIMIT 1",
-            [lane, depth],
-        )
-        return found[0] if found else None
 
     async def position_at(self, instant: datetime) -> int:
         """The last position recorded at or before an instant."""
@@ -167,7 +167,7 @@ def page_of_runs(
         values.append(behind)
     order = "ASC" if ascending else "DESC"
     sql = (
-        f"SELECT state::text FROM runs WHERE {' AND '.join(clauses)}"
+        f"SELECT state FROM runs WHERE {' AND '.join(clauses)}"
         f" ORDER BY created_position {order} LIMIT %s"
     )
     return sql, [*values, limit]

@@ -1,13 +1,14 @@
 """Transcripts as rows fenced by the holder's epoch, and as files that appear whole or not."""
 
 import asyncio
+import glob
 import hashlib
 import hmac
 import json
 import os
 from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 from uuid import UUID
 
 import orjson
@@ -93,18 +94,17 @@ class RowsAndFiles:
         digest = hmac.new(key, digestmod=hashlib.sha256)
         count = size = 0
         part = target.with_name(f"{target.name}.{os.getpid()}.part")
-        await asyncio.to_thread(_make_folder, target.parent)
+        file = await asyncio.to_thread(_opened, part)
         try:
-            with os.fdopen(_private(part), "wb") as file:
-                async for page in self._pages(run_id):
-                    lines = b"".join(_line(entry) for entry in page)
-                    digest.update(lines)
-                    count += len(page)
-                    size += len(lines)
-                    await asyncio.to_thread(file.write, lines)
-                await asyncio.to_thread(_flush, file.fileno(), file)
-            await asyncio.to_thread(part.replace, target)
+            async for page in self._pages(run_id):
+                lines = b"".join(_line(entry) for entry in page)
+                digest.update(lines)
+                count += len(page)
+                size += len(lines)
+                await asyncio.to_thread(file.write, lines)
+            await asyncio.to_thread(_finish, file, part, target)
         except BaseException:
+            file.close()
             part.unlink(missing_ok=True)
             raise
         return SealedTranscript(count, size, digest.hexdigest(), str(target))
@@ -113,6 +113,8 @@ class RowsAndFiles:
         after = 0
         while page := await self.read(run_id, after=after, limit=PAGE_ENTRIES):
             yield page
+            if len(page) < PAGE_ENTRIES:
+                return
             after = page[-1].sequence
 
     async def put_away(self, path: str, stamp: str) -> str:
@@ -120,12 +122,12 @@ class RowsAndFiles:
         return await asyncio.to_thread(self._put_away, Path(path), stamp)
 
     def _put_away(self, path: Path, stamp: str) -> str:
-        earlier = sorted(path.parent.glob(f"{path.name}.deleted.*"))
-        if not path.exists() and earlier:
-            return str(earlier[0])
         renamed = path.with_name(f"{path.name}.deleted.{stamp}")
-        if path.exists():
+        try:
             path.rename(renamed)
+        except FileNotFoundError:
+            earlier = sorted(path.parent.glob(f"{glob.escape(path.name)}.deleted.*"))
+            return str(earlier[0] if earlier else renamed)
         return str(renamed)
 
 
@@ -150,16 +152,16 @@ def _line(entry: RecordedEntry) -> bytes:
     )
 
 
-def _make_folder(folder: Path) -> None:
+def _opened(path: Path) -> BinaryIO:
     # Parents made on the way get the common mode, so the private one is made first.
-    folder.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    folder.mkdir(mode=0o700, exist_ok=True)
+    path.parent.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    path.parent.mkdir(mode=0o700, exist_ok=True)
+    flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW
+    return os.fdopen(os.open(path, flags, 0o600), "wb")
 
 
-def _private(path: Path) -> int:
-    return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o600)
-
-
-def _flush(descriptor: int, file: Any) -> None:
-    file.flush()
-    os.fsync(descriptor)
+def _finish(file: BinaryIO, part: Path, target: Path) -> None:
+    with file:
+        file.flush()
+        os.fsync(file.fileno())
+    part.replace(target)

@@ -12,17 +12,22 @@ from types import ModuleType
 import pytest
 
 from infrastructure.failures import UserError
+from infrastructure.rebuild_progress import OnProgress, RebuildProgress
 from infrastructure.serve_options import ServeOptions
 from tests.support.command_line import Command
 
 
 @dataclass
 class RebuildReport:
-    identical: bool
+    differing: int
     events: int = 30
     runs: int = 4
     sessions: int = 2
     seconds: float = 0.25
+
+    @property
+    def identical(self) -> bool:
+        return self.differing == 0
 
 
 @dataclass
@@ -40,7 +45,7 @@ class Composition:
     checked: list[Path] = field(default_factory=list)
     exit_code: int = 0
     failure: UserError | None = None
-    report: RebuildReport = field(default_factory=lambda: RebuildReport(identical=True))
+    report: RebuildReport = field(default_factory=lambda: RebuildReport(differing=0))
     configuration: ConfigurationReport = field(default_factory=ConfigurationReport)
 
     def serve(self, options: ServeOptions) -> int:
@@ -51,8 +56,9 @@ class Composition:
         self._called(options)
         return "the schema is at revision 0001"
 
-    def rebuild(self, options: ServeOptions) -> RebuildReport:
+    def rebuild(self, options: ServeOptions, on_progress: OnProgress) -> RebuildReport:
         self._called(options)
+        on_progress(RebuildProgress("events", 15, 30))
         return self.report
 
     def check_configuration(self, path: Path) -> ConfigurationReport:
@@ -131,16 +137,19 @@ def test_an_identical_rebuild_exits_with_0(spawnlog: Command, composition: Compo
     result = spawnlog("log", "rebuild", "--data-dir", "d")
     assert result.exit_code == 0
     assert "30 events gave 4 runs and 2 sessions in 0.25 s" in result.stdout
+    assert result.stderr == "folding events 15 of 30\n"
     assert composition.options == [ServeOptions(data_dir=Path("d"))]
 
 
 def test_a_rebuild_that_found_a_difference_exits_with_1(
     spawnlog: Command, composition: Composition
 ) -> None:
-    composition.report = RebuildReport(identical=False)
+    composition.report = RebuildReport(differing=3)
     result = spawnlog("log", "rebuild", "-o", "json")
     assert result.exit_code == 1
-    assert json.loads(result.stdout)["identical"] is False
+    told = json.loads(result.stdout)
+    assert (told["identical"], told["differing"]) == (False, 3)
+    assert "3 rows were not what the events say; now the tables are" in result.stderr
 
 
 def test_a_right_configuration_tells_agents_and_secrets(

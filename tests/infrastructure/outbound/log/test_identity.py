@@ -9,7 +9,6 @@ from infrastructure.failures import UserError
 from infrastructure.outbound.log.connections import Connection, open_connection
 from infrastructure.outbound.log.identity import identify
 from infrastructure.outbound.log.migrating import migrate
-from infrastructure.outbound.log.rebuilding import rebuild
 from tests.support.running_log import RunningLog
 from tests.support.submissions import at_once, key, observe, observing
 
@@ -62,15 +61,6 @@ async def test_a_log_that_becomes_newer_while_a_server_runs_takes_nothing_more_f
     await running.ask("UPDATE log_head SET format = %s", LOG_FORMAT)
     await observe(running.log, ["after"])
     assert len(await running.events()) == 2
-
-
-async def test_rows_of_another_version_are_not_worked_with(connection: Connection) -> None:
-    await identify(connection, "home-1")
-    await connection.execute("UPDATE projections SET version = version + 1 WHERE name = 'runs'")
-    with pytest.raises(UserError, match=r"the rows of runs are.*run `spawnlog log rebuild`"):
-        await identify(connection, "home-1")
-    await rebuild(connection)
-    await identify(connection, "home-1")
 
 
 async def test_a_log_without_its_head_is_told_as_such(connection: Connection) -> None:

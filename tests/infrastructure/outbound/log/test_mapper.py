@@ -106,3 +106,43 @@ def test_bytes_that_cannot_be_opened_are_a_corrupt_history(how: str) -> None:
         MAPPERS[how].load(plain)
     with pytest.raises(CorruptHistory):
         MAPPERS["plain"].load(MAPPERS[how].store("run:1", 3, archived()))
+
+
+def _renamed(event: dict[str, object]) -> dict[str, object]:
+    return {"reason": event["why"], "transcriptPath": event["path"]}
+
+
+def _with_a_path(event: dict[str, object]) -> dict[str, object]:
+    return {**event, "path": None}
+
+
+LATER = EventMapper(
+    event_types={("RunArchived", 3): EVENT_TYPES["RunArchived", 1]},
+    upcasts={("RunArchived", 1): _with_a_path, ("RunArchived", 2): _renamed},
+)
+
+
+@pytest.mark.parametrize(
+    ("topic", "state"),
+    [
+        ("RunArchived:1", b'{"why":"due"}'),
+        ("RunArchived:2", b'{"why":"due","path":null}'),
+        ("RunArchived:3", b'{"reason":"due","transcriptPath":null}'),
+    ],
+)
+def test_an_older_version_is_brought_up_when_it_is_read(topic: str, state: bytes) -> None:
+    assert LATER.load(stored(topic, state)) == archived(transcript_path=None)
+
+
+@pytest.mark.parametrize(
+    ("topic", "state", "message"),
+    [
+        ("RunArchived:4", b"{}", "needs a newer spawnlog"),
+        ("RunArchived:0", b"{}", "needs a newer spawnlog"),
+        ("RunArchived:2", b'{"why":"due"}', "is not a RunArchived:2"),
+        ("RunArchived:1", b'{"why":7}', "is not a RunArchived:1"),
+    ],
+)
+def test_what_no_upcast_can_bring_up_is_said(topic: str, state: bytes, message: str) -> None:
+    with pytest.raises(CorruptHistory, match=message):
+        LATER.load(stored(topic, state))

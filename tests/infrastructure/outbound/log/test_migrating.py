@@ -44,12 +44,12 @@ TABLES = {
 BROKEN = '''
 """One table, and then a mistake.
 
-Revision: 0002
+Revision: 9999
 """
 from alembic import op
 
-revision = "0002"
-down_revision = "0001"
+revision = "9999"
+down_revision = "{newest}"
 
 
 def upgrade() -> None:
@@ -123,12 +123,13 @@ def test_of_those_that_migrate_at_once_one_does_and_the_others_wait(
 def test_a_migration_that_fails_leaves_no_half_and_lets_go(
     empty_database_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    newest = newest_revision()
     packaged = _packaged(tmp_path, monkeypatch)
-    (packaged / "versions" / "0002_broken.py").write_text(BROKEN)
+    (packaged / "versions" / "9999_broken.py").write_text(BROKEN.replace("{newest}", newest))
     for _ in range(2):
         with pytest.raises(ProgrammingError, match="already exists"):
             migrate(empty_database_url)
-        assert current_revision(empty_database_url) == "0001"
+        assert current_revision(empty_database_url) == newest
         assert {str(row[0]) for row in _described(empty_database_url)} == TABLES
 
 
@@ -138,7 +139,7 @@ def test_the_migrations_are_found_beside_the_source_and_inside_a_package(
     assert scripts_folder() == PROJECT / "alembic"
     packaged = _packaged(tmp_path, monkeypatch)
     assert scripts_folder() == packaged
-    assert migrate(empty_database_url) == (None, "0001")
+    assert migrate(empty_database_url) == (None, newest_revision())
 
 
 def test_a_wheel_holds_the_migrations_where_they_are_looked_for() -> None:
@@ -180,9 +181,9 @@ def _name(name: str) -> psycopg.sql.Identifier:
 
 async def test_two_schemas_of_one_database_hold_two_logs(empty_database_url: str) -> None:
     with _schemas(empty_database_url, "one", "another") as (one, another):
-        assert migrate(one) == (None, "0001")
+        assert migrate(one) == (None, newest_revision())
         assert current_revision(another) is None
-        assert migrate(another) == (None, "0001")
+        assert migrate(another) == (None, newest_revision())
         async with running_on(one) as first, running_on(another) as second:
             await observe(first.log, range(3))
             await observe(second.log, range(2))

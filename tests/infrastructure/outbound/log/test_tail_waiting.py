@@ -37,7 +37,7 @@ async def test_those_who_wait_for_a_run_are_woken_by_its_own_events_alone(
     assert not any(task.done() for task in waiting)
     await family.resolve("mine")
     assert await asyncio.gather(*waiting) == [True, True, True]
-    assert running.tail._by_run == {}
+    assert running.tail._recent.waited_for == frozenset()
 
 
 async def test_who_waits_for_what_has_happened_does_not_wait(
@@ -88,7 +88,6 @@ async def test_a_tail_that_cannot_go_on_says_so_and_tells_nothing_more(
             f" UPDATE damaged SET stream = 'session:x', {damage};"
             " INSERT INTO events TABLE damaged; DROP TABLE damaged"
         )
-        running.tail.hint(3)
 
         async def failed() -> bool:
             return running.tail.failure is not None

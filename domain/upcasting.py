@@ -1,0 +1,23 @@
+"""Older versions of events, brought up to the newest one when they are read.
+
+What is stored is never touched. An upcast is a pure function from the JSON of one version to that
+of the next; it invents nothing that was not known then, and says so with an explicit absence.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+Upcast = Callable[[dict[str, Any]], dict[str, Any]]
+Upcasts = Mapping[tuple[str, int], Upcast]
+
+UPCASTS: Upcasts = {}
+"""By the name of the event and the version it is brought up from, to the version after it."""
+
+
+def brought_up(
+    name: str, version: int, stored: dict[str, Any], upcasts: Upcasts = UPCASTS
+) -> tuple[int, dict[str, Any]]:
+    """The newest version that the event can be brought to, and its JSON then."""
+    while (upcast := upcasts.get((name, version))) is not None:
+        version, stored = version + 1, upcast(stored)
+    return version, stored

@@ -1,0 +1,134 @@
+"""`spawnlog log verify`."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from infrastructure.inbound.command_line.failures import CommandFailed, RunFailed
+from infrastructure.inbound.command_line.options import (
+    As,
+    ConfigFile,
+    DatabaseUrl,
+    HomeDir,
+    Output,
+)
+from infrastructure.inbound.command_line.rendering import print_object
+from infrastructure.inbound.command_line.verify_display import shown_progress
+from infrastructure.serve_options import ServeOptions
+from infrastructure.verify_order import VerifyOptions, VerifyReport
+
+HASH_BYTES = 32
+
+NotedHead = Annotated[
+    str | None,
+    typer.Option(
+        "--head",
+        metavar="POSITION:HASH",
+        help="A head noted earlier, as this command prints it: the log must still have it.",
+        show_default=False,
+    ),
+]
+Resume = Annotated[
+    bool,
+    typer.Option("--resume", help="Go on behind what the last verification found to be right."),
+]
+StateFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--state",
+        metavar="FILE",
+        help="Where progress is noted. Without: log-verify.json in the data directory.",
+        show_default=False,
+    ),
+]
+AsJson = Annotated[bool, typer.Option("--json", help="The same as --output json.")]
+
+
+def verify_log(
+    head: NotedHead = None,
+    resume: Resume = False,
+    state: StateFile = None,
+    config: ConfigFile = None,
+    database_url: DatabaseUrl = None,
+    data_dir: HomeDir = None,
+    output: As = Output.TABLE,
+    as_json: AsJson = False,
+) -> None:
+    """Compare the log with its chain of hashes, and texts and read tables with the log.
+
+    Exits with 1 at the first difference and names its position. Servers go on meanwhile.
+    """
+    asked = VerifyOptions(
+        head=_noted(head) if head is not None else None, resume=resume, state_file=state
+    )
+    options = ServeOptions(config=config, database_url=database_url, data_dir=data_dir)
+    report = _verified(options, asked)
+    if not print_object(_facts(report), Output.JSON if as_json else output):
+        _print(report)
+    if report.difference is not None:
+        raise RunFailed(report.difference)
+
+
+def _verified(options: ServeOptions, asked: VerifyOptions) -> VerifyReport:
+    from infrastructure.composition import verify
+
+    try:
+        with shown_progress() as on_progress:
+            return verify(options, asked, on_progress)
+    except KeyboardInterrupt:
+        raise CommandFailed("interrupted before the end; go on with --resume") from None
+
+
+def _noted(text: str) -> tuple[int, bytes]:
+    position, _, digest = text.strip().partition(":")
+    try:
+        chain_hash = bytes.fromhex(digest)
+    except ValueError:
+        chain_hash = b""
+    right = position.isascii() and position.isdecimal() and len(position) <= len(str(2**62))
+    if not right or int(position) < 1 or len(chain_hash) != HASH_BYTES:
+        raise CommandFailed(
+            "--head takes a position and a hash of 64 hexadecimal digits, as in 18342:9f2c…"
+        )
+    return int(position), chain_hash
+
+
+def _facts(report: VerifyReport) -> dict[str, object]:
+    different = report.difference is not None
+    return {
+        "ok": not different,
+        "head": report.head,
+        "began": report.began,
+        "events": report.events,
+        "runRows": report.run_rows,
+        "sessionRows": report.session_rows,
+        "contents": report.contents,
+        "transcripts": report.transcripts,
+        "erased": report.erased,
+        "seconds": round(report.seconds, 3),
+        "difference": {
+            "position": report.position,
+            "kind": report.kind,
+            "text": report.difference,
+        }
+        if different
+        else None,
+    }
+
+
+def _print(report: VerifyReport) -> None:
+    since = f" behind position {report.began}" if report.began else ""
+    rate = report.events / report.seconds if report.seconds > 0 else 0.0
+    print(
+        f"{report.events:,} events{since} were right, verified in {report.seconds:.2f} s "
+        f"({rate:,.0f} a second)"
+    )
+    print(
+        f"in all {report.run_rows:,} rows of runs, {report.session_rows:,} of sessions, "
+        f"{report.contents:,} texts and {report.transcripts:,} transcripts; "
+        f"{report.erased:,} erased with their keys"
+    )
+    if report.difference is None:
+        print("nothing differs; note the head to hold the log against it later (--head):")
+        print(report.head)

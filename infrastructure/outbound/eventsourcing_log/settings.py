@@ -1,0 +1,154 @@
+"""What an application's environment says about its database.
+
+The variables are those of `eventsourcing.postgres`, so that a working environment goes on working.
+Each may carry the application's name in front (`ORDERS_POSTGRES_SCHEMA`), as everywhere in the
+library. Instead of dbname, host, port, user and password one URL may be given.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Literal, TypeVar, cast
+
+import psycopg
+from eventsourcing.utils import Environment, resolve_topic, strtobool
+from psycopg.conninfo import conninfo_to_dict
+
+DATABASE_URL = "SPAWNLOG_DATABASE_URL"
+DBNAME = "POSTGRES_DBNAME"
+HOST = "POSTGRES_HOST"
+PORT = "POSTGRES_PORT"
+USER = "POSTGRES_USER"
+PASSWORD = "POSTGRES_PASSWORD"  # noqa: S105 - the name of a variable
+GET_PASSWORD_TOPIC = "POSTGRES_GET_PASSWORD_TOPIC"  # noqa: S105
+SCHEMA = "POSTGRES_SCHEMA"
+CONNECT_TIMEOUT = "POSTGRES_CONNECT_TIMEOUT"
+IDLE_IN_TRANSACTION_TIMEOUT = "POSTGRES_IDLE_IN_TRANSACTION_SESSION_TIMEOUT"
+LOCK_TIMEOUT = "POSTGRES_LOCK_TIMEOUT"
+POOL_SIZE = "POSTGRES_POOL_SIZE"
+MAX_OVERFLOW = "POSTGRES_MAX_OVERFLOW"
+MAX_WAITING = "POSTGRES_MAX_WAITING"
+CONN_MAX_AGE = "POSTGRES_CONN_MAX_AGE"
+PRE_PING = "POSTGRES_PRE_PING"
+SINGLE_ROW_TRACKING = "SINGLE_ROW_TRACKING"
+ENABLE_DB_FUNCTIONS = "POSTGRES_ENABLE_DB_FUNCTIONS"
+ORIGINATOR_ID_TYPE = "ORIGINATOR_ID_TYPE"
+
+LOCK_TIMEOUT_SECONDS = 10
+SCHEMA_BYTES_MAX = 63
+
+N = TypeVar("N", int, float)
+
+
+@dataclass(frozen=True, slots=True)
+class LogSettings:
+    """Where the log is and how it is reached; times in seconds.
+
+    `connection` holds parameters of `psycopg.connect`; `get_password` is asked before each new
+    connection instead of a fixed password.
+    """
+
+    connection: dict[str, Any]
+    get_password: Callable[[], str] | None
+    schema: str
+    connect_timeout_seconds: int
+    idle_in_transaction_timeout_seconds: int
+    lock_timeout_seconds: int
+    pool_size: int
+    pool_overflow: int
+    pool_waiting_max: int
+    connection_age_seconds_max: float
+    ping_first: bool
+    single_row_tracking: bool
+    originator_id_type: Literal["uuid", "text"]
+
+
+def settings_of(env: Environment) -> LogSettings:
+    """The settings of an application. `OSError`, as in the library, names the variable to mend."""
+    if _is_true(env, ENABLE_DB_FUNCTIONS, "no"):
+        raise OSError(
+            f"{ENABLE_DB_FUNCTIONS} cannot be had here: events are numbered and chained by the"
+            " application's process; remove it"
+        )
+    id_type = (env.get(ORIGINATOR_ID_TYPE) or "uuid").lower()
+    if id_type not in ("uuid", "text"):
+        raise OSError(f"{ORIGINATOR_ID_TYPE} must be 'uuid' or 'text', not '{id_type}'")
+    topic = env.get(GET_PASSWORD_TOPIC)
+    return LogSettings(
+        connection=_connection(env, needs_password=not topic),
+        get_password=resolve_topic(topic) if topic else None,
+        schema=_schema(env),
+        connect_timeout_seconds=_number(env, CONNECT_TIMEOUT, 30),
+        idle_in_transaction_timeout_seconds=_number(env, IDLE_IN_TRANSACTION_TIMEOUT, 5),
+        lock_timeout_seconds=_number(env, LOCK_TIMEOUT, 0) or LOCK_TIMEOUT_SECONDS,
+        pool_size=_number(env, POOL_SIZE, 5),
+        pool_overflow=_number(env, MAX_OVERFLOW, 10),
+        pool_waiting_max=_number(env, MAX_WAITING, 0),
+        connection_age_seconds_max=_number(env, CONN_MAX_AGE, 3600.0),
+        ping_first=_is_true(env, PRE_PING, "no"),
+        single_row_tracking=_is_true(env, SINGLE_ROW_TRACKING, "yes"),
+        originator_id_type=cast("Literal['uuid', 'text']", id_type),
+    )
+
+
+def _connection(env: Environment, *, needs_password: bool) -> dict[str, Any]:
+    url = env.get(DATABASE_URL)
+    if url:
+        return _of_url(url)
+    needed = {"dbname": DBNAME, "host": HOST, "user": USER}
+    if needs_password:
+        needed["password"] = PASSWORD
+    given = {name: env.get(variable) for name, variable in needed.items()}
+    missing = [needed[name] for name, value in given.items() if value is None]
+    if missing:
+        raise OSError(
+            f"the environment has no {', '.join(missing)}; set {DATABASE_URL},"
+            f" or all of {', '.join(needed.values())}"
+        )
+    return {**given, "port": env.get(PORT) or "5432"}
+
+
+def _of_url(url: str) -> dict[str, Any]:
+    """The URL itself is never repeated: it may hold a password."""
+    try:
+        found = {name: value for name, value in conninfo_to_dict(url).items() if value is not None}
+    except psycopg.ProgrammingError:
+        raise OSError(f"{DATABASE_URL} is not a PostgreSQL URL: postgresql://…") from None
+    if "search_path" in str(found.get("options", "")):
+        raise OSError(
+            f"{DATABASE_URL} names a schema in its options; name it with {SCHEMA} instead"
+        )
+    return found
+
+
+def _schema(env: Environment) -> str:
+    schema = (env.get(SCHEMA) or "").strip() or env.name.lower()
+    if not schema:
+        raise OSError(f"an application without a name needs {SCHEMA}: a schema of its own")
+    if len(schema.encode()) > SCHEMA_BYTES_MAX or "\0" in schema or schema.startswith("pg_"):
+        raise OSError(
+            f"'{schema[:SCHEMA_BYTES_MAX]}' cannot be the name of a schema: at most"
+            f" {SCHEMA_BYTES_MAX} bytes, not beginning with pg_; set {SCHEMA}"
+        )
+    return schema
+
+
+def _number(env: Environment, variable: str, otherwise: N) -> N:
+    given = env.get(variable)
+    if not given:
+        return otherwise
+    kind = type(otherwise)
+    try:
+        number = kind(given)
+    except ValueError:
+        raise OSError(f"{variable} must be a number ({kind.__name__}), not '{given}'") from None
+    if not 0 <= number < 2**31:
+        raise OSError(f"{variable} must not be negative or beyond 2147483647: '{given}'")
+    return number
+
+
+def _is_true(env: Environment, variable: str, otherwise: str) -> bool:
+    given = env.get(variable) or otherwise
+    try:
+        return bool(strtobool(given))
+    except ValueError:
+        raise OSError(f"{variable} must be yes or no, not '{given}'") from None

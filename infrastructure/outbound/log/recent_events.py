@@ -1,0 +1,71 @@
+"""The newest events of a log, kept in memory for those who follow it and those who wait."""
+
+import asyncio
+from collections import deque
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
+from itertools import islice
+from uuid import UUID
+
+from application.envelope import RecordedEvent
+
+KEPT_EVENTS_MAX = 5_000
+
+
+class RecentEvents:
+    """Holds the last events in order of position, without gaps, and wakes who waits for more."""
+
+    def __init__(self) -> None:
+        self._events: deque[RecordedEvent] = deque(maxlen=KEPT_EVENTS_MAX)
+        self._by_run: dict[UUID, dict[asyncio.Event, frozenset[str]]] = {}
+
+    @property
+    def first_position(self) -> int | None:
+        """From where on events are held; None when there are none."""
+        return self._events[0].envelope.position if self._events else None
+
+    def add(self, recorded: RecordedEvent) -> None:
+        """Take the next event, and wake those who wait for it."""
+        self._events.append(recorded)
+        run_id = recorded.envelope.provenance.run_id
+        if run_id is not None:
+            for waiter, types in self._by_run.get(run_id, {}).items():
+                if not types or recorded.envelope.type in types:
+                    waiter.set()
+
+    def behind(self, position: int) -> list[RecordedEvent]:
+        """The events behind a position; none when the next one is not held any more.
+
+        Positions have no gaps, so the place of one can be told from the first.
+        """
+        first = self.first_position
+        start = position + 1 - first if first is not None else -1
+        return list(islice(self._events, start, None)) if start >= 0 else []
+
+    def has(self, run_id: UUID, after: int, types: Collection[str]) -> bool:
+        """Whether an event of the run behind `after` is held (of those types, if any)."""
+        for recorded in reversed(self._events):
+            envelope = recorded.envelope
+            if envelope.position <= after:
+                return False
+            if envelope.provenance.run_id == run_id and (not types or envelope.type in types):
+                return True
+        return False
+
+    @contextmanager
+    def waiting(self, run_id: UUID, types: Collection[str]) -> Iterator[asyncio.Event]:
+        """What is set by the next event of the run (of those types, if any)."""
+        event = asyncio.Event()
+        waiters = self._by_run.setdefault(run_id, {})
+        waiters[event] = frozenset(types)
+        try:
+            yield event
+        finally:
+            del waiters[event]
+            if not waiters and self._by_run.get(run_id) is waiters:
+                del self._by_run[run_id]
+
+    @property
+    def waited_for(self) -> frozenset[UUID]:
+        """The runs that somebody waits for."""
+        return frozenset(self._by_run)

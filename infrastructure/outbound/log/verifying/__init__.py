@@ -1,0 +1,1 @@
+"""Looks a log over: what is checked has a room each."""

@@ -1,0 +1,158 @@
+"""Verifies a log from its first event to its head, beside servers that append to it."""
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import psycopg
+
+from infrastructure.outbound.log.verifying.connection import Reading, open_reading, reason
+from infrastructure.outbound.log.verifying.difference import Difference, first_of
+from infrastructure.outbound.log.verifying.noted_progress import (
+    Progress,
+    note_progress,
+    noted_progress,
+)
+from infrastructure.outbound.log.verifying.processes import Processes, VerificationStopped
+from infrastructure.outbound.log.verifying.ranges import Range, RangeChecker, RangeFindings
+from infrastructure.outbound.log.verifying.whole_tables import (
+    Head,
+    NotedHead,
+    Opening,
+    open_log,
+    row_without_event,
+)
+from infrastructure.verify_order import OnVerified, silently
+
+RANGE_EVENTS_MAX = 40_000
+"""A range begins with reading the states that it goes on from, so it is not to be short."""
+PROCESSES = 2
+NOTE_SECONDS = 2.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VerifyOrder:
+    """What to verify. `head` was noted earlier by somebody; `state_file` is where the progress is
+    noted, from which `resume` goes on."""
+
+    state_file: Path
+    head: NotedHead | None = None
+    resume: bool = False
+    on_progress: OnVerified = silently
+
+
+@dataclass(frozen=True, slots=True)
+class Verification:
+    """What came of it. `began` is the position behind which it began, `checked` what was found
+    right up to there and from there on; `head` the last event of the log."""
+
+    head: Head
+    began: int
+    checked: Progress
+    seconds: float
+    difference: Difference | None
+
+
+def verify(conninfo: str, order: VerifyOrder) -> Verification:
+    """Look over the log. `VerificationStopped` when the database went away meanwhile."""
+    try:
+        with open_reading(conninfo) as connection:
+            return _Verifying(conninfo, connection, order).verify()
+    except psycopg.OperationalError as error:
+        raise VerificationStopped(f"{reason(error)}; go on with --resume") from error
+
+
+class _Verifying:
+    """One verification under way."""
+
+    def __init__(self, conninfo: str, connection: Reading, order: VerifyOrder) -> None:
+        self._conninfo = conninfo
+        self._connection = connection
+        self._order = order
+        self._noted_at = time.monotonic()
+
+    def verify(self) -> Verification:
+        began = time.monotonic()
+        opening, start = self._open()
+        checked, difference = self._walk(opening, start)
+        note_progress(self._order.state_file, checked)
+        difference = first_of((difference, opening.difference, self._rows(opening, checked)))
+        if difference is not None:
+            unknown = row_without_event(self._connection, difference.position)
+            difference = first_of((difference, unknown))
+        return Verification(
+            opening.head, start.position, checked, time.monotonic() - began, difference
+        )
+
+    def _open(self) -> tuple[Opening, Progress]:
+        order = self._order
+        log_id = self._connection.execute("SELECT log_id FROM log_head").fetchone()
+        resumed = None
+        if order.resume and log_id is not None:
+            resumed = noted_progress(order.state_file, log_id[0])
+        noted = [order.head] if order.head is not None else []
+        if resumed is not None and resumed.position > 0:
+            source = "the verification that is resumed"
+            noted.append(NotedHead(resumed.position, resumed.chain_hash, source))
+        opening = open_log(self._connection, tuple(noted))
+        return opening, resumed or Progress(opening.head.log_id)
+
+    def _walk(self, opening: Opening, start: Progress) -> tuple[Progress, Difference | None]:
+        """Up to the head, or to the first difference: nothing behind it is looked at."""
+        checked = start
+        last = opening.head.position
+        if opening.difference is not None:
+            last = min(last, opening.difference.position)
+        self._order.on_progress(start.position, start.position, last)
+        for findings in self._in_order(opening.head, start.position + 1, last):
+            if findings.difference is not None:
+                return checked, findings.difference
+            checked = checked.after(findings)
+            if time.monotonic() - self._noted_at > NOTE_SECONDS:
+                note_progress(self._order.state_file, checked)
+                self._noted_at = time.monotonic()
+            self._order.on_progress(start.position, checked.position, last)
+        return checked, None
+
+    def _in_order(self, head: Head, first: int, last: int) -> Iterator[RangeFindings]:
+        """The findings of all ranges, in order."""
+        ranges = _ranges(first, last)
+        if len(ranges) < 2:
+            checker = RangeChecker(self._connection, head.log_id, head.said_hash)
+            yield from map(checker.check, ranges)
+            return
+        with Processes(self._conninfo, head, PROCESSES) as processes:
+            yield from _shared(processes, iter(ranges))
+
+    def _rows(self, opening: Opening, checked: Progress) -> Difference | None:
+        """When everything was walked: whether there are as many rows as the events made."""
+        if checked.position < opening.head.position:
+            return None
+        made = (checked.run_rows, checked.session_rows)
+        if made == (opening.run_rows, opening.session_rows):
+            return None
+        return row_without_event(self._connection, opening.head.position)
+
+
+def _ranges(first: int, last: int) -> list[Range]:
+    """Eight for each process, so that all have something to do up to the end; longer logs more."""
+    shared = -(-(last - first + 1) // (PROCESSES * 8))
+    size = min(RANGE_EVENTS_MAX, max(RANGE_EVENTS_MAX // 8, shared))
+    return [Range(begin, min(begin + size - 1, last)) for begin in range(first, last + 1, size)]
+
+
+def _shared(processes: Processes, ranges: Iterator[Range]) -> Iterator[RangeFindings]:
+    """Share the ranges out, and put the findings back into order."""
+    waiting: dict[int, RangeFindings] = {}
+    following: list[int] = []
+    while True:
+        while processes.has_idle and (asked := next(ranges, None)) is not None:
+            processes.begin(asked)
+            following.append(asked.first)
+        if not following:
+            return
+        for findings in processes.answers():
+            waiting[findings.range.first] = findings
+        while following and following[0] in waiting:
+            yield waiting.pop(following.pop(0))

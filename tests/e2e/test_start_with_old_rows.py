@@ -1,0 +1,85 @@
+"""A server that finds rows of an older version makes them anew before it serves."""
+
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+import psycopg
+import pytest
+
+from infrastructure.outbound.embedded_postgres.server import EmbeddedPostgres
+from tests.support.mortal_server import QUICK_LEASE_SECONDS, Mortal
+from tests.support.running_server import wait_for
+from tests.support.spawning_server import Stories
+
+pytestmark = pytest.mark.slow
+
+STOP_SECONDS_MAX = 10.0
+
+
+@pytest.fixture
+def database(mortal: Mortal) -> Iterator[psycopg.Connection[Any]]:
+    """The database of a log with runs and with rows of an older version; no server is running."""
+    body: dict[str, Any] = {"requester": {"sessionKey": "agent:main:old rows"}}
+    mortal.run(mortal.accepted("echo", **body), "announced")
+    postgres = EmbeddedPostgres.start(mortal.data_dir / "postgres")
+    try:
+        mortal.stop()
+        with psycopg.connect(postgres.conninfo, autocommit=True) as connection:
+            connection.execute("UPDATE projections SET version = version - 1")
+            connection.execute("UPDATE runs SET label = 'as it was called before'")
+            yield connection
+    finally:
+        postgres.close()
+
+
+def _is_exchanging(connection: psycopg.Connection[Any]) -> bool:
+    waiting = connection.execute(
+        "SELECT 1 FROM pg_locks WHERE mode = 'AccessExclusiveLock' AND NOT granted"
+        " AND relation = 'runs'::regclass"
+    )
+    return waiting.fetchone() is not None
+
+
+def test_two_servers_that_start_at_once_serve_new_rows(
+    mortal: Mortal, database: psycopg.Connection[Any]
+) -> None:
+    other = Stories(mortal.data_dir, mortal.folder, lease_seconds=QUICK_LEASE_SECONDS)
+    other.log_path = mortal.log_path.with_name("other.log")
+    said_before = len(mortal.log())
+    starting = threading.Thread(target=mortal.start)
+    starting.start()
+    with other:
+        starting.join(60)
+        for server in (mortal, other):
+            query = {"requester": "agent:main:old rows"}
+            (run,) = server.http.get("/v1/runs", params=query).json()["items"]
+            assert run.get("label") is None
+            assert server.run(server.accepted("echo"), "announced")["outcome"] == "success"
+    said = mortal.log()[said_before:] + other.log()
+    assert "are of an older version: they are made anew" in said
+    assert said.count("events rebuilt in") == 1
+
+
+def test_a_server_that_is_told_to_stop_meanwhile_stops_and_the_next_goes_on(
+    mortal: Mortal, database: psycopg.Connection[Any]
+) -> None:
+    with psycopg.connect(database.info.dsn) as reader:
+        reader.execute("SELECT count(*) FROM runs")
+        starting = threading.Thread(target=_start_in_vain, args=(mortal,))
+        starting.start()
+        wait_for("the exchange of the tables", lambda: _is_exchanging(database))
+        mortal.terminate()
+        assert mortal.process is not None
+        assert mortal.process.wait(STOP_SECONDS_MAX) == 0
+        starting.join(60)
+        folded = database.execute("SELECT min(position) FROM rebuilding").fetchone()
+        assert folded is not None
+        assert folded[0] > 0
+    mortal.start()
+    assert database.execute("SELECT count(*) FROM runs WHERE label IS NOT NULL").fetchone() == (0,)
+
+
+def _start_in_vain(server: Mortal) -> None:
+    with pytest.raises(AssertionError, match="it did not start"):
+        server.start()

@@ -1,0 +1,64 @@
+"""A rebuild says how far it is: a bar on a terminal, a line now and then elsewhere."""
+
+import io
+import sys
+
+import pytest
+
+from infrastructure.inbound.command_line import rebuild_display
+from infrastructure.inbound.command_line.rebuild_display import shown_progress
+from infrastructure.rebuild_progress import RebuildProgress
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+class Clock:
+    """Stands still until it is told to go on."""
+
+    def __init__(self) -> None:
+        self.now = 100.0
+
+    def monotonic(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    made = Clock()
+    monkeypatch.setattr(rebuild_display, "time", made)
+    return made
+
+
+def test_elsewhere_each_step_and_every_few_seconds_are_a_line(
+    clock: Clock, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with shown_progress() as tell:
+        tell(RebuildProgress("events", 1_000, 9_000, began=1_000))
+        clock.now += 1
+        tell(RebuildProgress("events", 2_000, 9_000, began=1_000))
+        clock.now += 4
+        tell(RebuildProgress("events", 6_000, 9_000, began=1_000))
+        tell(RebuildProgress("indexes", 3, 14))
+        tell(RebuildProgress("comparison", 0, 1))
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert captured.err.splitlines() == [
+        "folding events 1,000 of 9,000",
+        "folding events 6,000 of 9,000, 1,000 a second",
+        "making indexes 3 of 14",
+        "comparing rows",
+    ]
+
+
+def test_on_a_terminal_it_is_a_bar(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
+    terminal = Terminal()
+    monkeypatch.setattr(sys, "stderr", terminal)
+    monkeypatch.setenv("TERM", "xterm")
+    with shown_progress() as tell:
+        clock.now += 2
+        tell(RebuildProgress("events", 4_000, 8_000))
+    assert "folding events" in terminal.getvalue()
+    assert "4,000 of 8,000, 2,000 a second" in terminal.getvalue()

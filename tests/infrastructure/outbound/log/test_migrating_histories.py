@@ -1,0 +1,60 @@
+"""A log that an earlier release has written is brought up with all that is in it."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from uuid import UUID
+
+import psycopg
+import pytest
+
+from application.envelope import RecordedEvent
+from domain.event_types import EVENT_TYPES
+from domain.stream import run_id_of
+from infrastructure.outbound.log.migrating import current_revision, migrate, newest_revision
+from infrastructure.outbound.log.rebuild_at_start import bring_rows_up_to_date
+from infrastructure.outbound.log.rebuilding import rebuild
+from infrastructure.outbound.log.verifying.verification import VerifyOrder, verify
+from infrastructure.outbound.tables.contents import PostgresContents
+from infrastructure.outbound.tables.registry import PostgresRegistry
+from tests.support.golden_databases import fill, revisions
+from tests.support.running_log import running_on
+from tests.support.submissions import observe
+
+EVENTS = "SELECT * FROM events ORDER BY position"
+
+
+def _all(url: str, query: str) -> list[tuple[object, ...]]:
+    with psycopg.connect(url) as connection:
+        return connection.execute(query).fetchall()
+
+
+def _first_run(events: Sequence[RecordedEvent]) -> UUID:
+    return next(run_id for one in events if (run_id := run_id_of(one.envelope.stream)))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("revision", revisions())
+async def test_a_log_of_an_earlier_release_is_brought_up_and_goes_on(
+    empty_database_url: str, tmp_path: Path, revision: str
+) -> None:
+    url = empty_database_url
+    fill(url, revision)
+    before = _all(url, EVENTS)
+    assert {row[0] for row in _all(url, "SELECT type FROM events")} == {
+        name for name, _ in EVENT_TYPES
+    }
+    assert current_revision(url) == revision
+    assert migrate(url) == (revision, newest_revision())
+    await bring_rows_up_to_date(url)
+    assert _all(url, EVENTS) == before
+    assert verify(url, VerifyOrder(state_file=tmp_path / "state")).difference is None
+    async with running_on(url) as running:
+        registry, contents = PostgresRegistry(running.pool), PostgresContents(running.pool)
+        events = await running.events()
+        assert len(events) == len(before)
+        run = await registry.run(_first_run(events))
+        assert run is not None
+        assert await contents.text(run.task)
+        await observe(running.log, range(2))
+        assert await running.log.head() == len(before) + 2
+    assert (await rebuild(url)).differing == 0

@@ -1,0 +1,124 @@
+"""A log of any length is folded page by page, with few states in memory."""
+
+from collections.abc import Sequence
+from uuid import UUID
+
+import pytest
+
+from application.projections.fold import Fold
+from application.projections.run_rows import RunRow
+from application.projections.session_rows import SessionRow
+from domain.refusals import CorruptHistory
+from domain.run.state import Run
+from domain.session.state import Session
+from domain.stamp import Stamp
+from infrastructure.outbound.log.connections import Connection
+from infrastructure.outbound.log.mapper import EventMapper
+from infrastructure.outbound.log.paged_fold import (
+    FoldedEvent,
+    PagedFold,
+    Part,
+    TableStates,
+    read_folded,
+)
+from tests.support.running_log import RunningLog
+from tests.support.whole_story import tell_everything
+
+PAGE = 3
+
+
+class Noting:
+    """The states of the tables, and how many were asked for."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._states = TableStates(connection, "runs", "sessions")
+        self.asked = 0
+
+    async def runs(self, run_ids: Sequence[UUID], at: int) -> Sequence[Run]:
+        self.asked += len(run_ids)
+        return await self._states.runs(run_ids, at)
+
+    async def sessions(self, keys: Sequence[str], at: int) -> Sequence[Session]:
+        self.asked += len(keys)
+        return await self._states.sessions(keys, at)
+
+
+async def _whole(connection: Connection, head: int) -> list[FoldedEvent]:
+    return await read_folded(connection, EventMapper(), after=0, until=head, limit=head)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("states_max", [0, 2, 1000])
+async def test_pages_make_the_rows_that_the_whole_makes_with_few_states_in_memory(
+    running: RunningLog, connection: Connection, states_max: int
+) -> None:
+    await tell_everything(running)
+    events = await _whole(connection, await running.log.head())
+    whole = Fold((), ())
+    for one in events:
+        stamp = Stamp(one.position, one.version, one.recorded_at, one.event_id)
+        whole.apply(one.stream, one.event, stamp)
+    source = Noting(connection)
+    paged = PagedFold(source, states_max=states_max)
+    made: list[tuple[RunRow | SessionRow, int]] = []
+    for start in range(0, len(events), PAGE):
+        runs, sessions = await paged.fold(events[start : start + PAGE])
+        made += [(span.row, span.from_position) for span in runs.opened]
+        made += [(span.row, span.from_position) for span in sessions.opened]
+        assert paged.states_kept <= 2 * states_max
+    expected = [(span.row, span.from_position) for span in whole.run_rows.opened]
+    assert [one for one in made if isinstance(one[0], RunRow)] == expected
+    others = [(span.row, span.from_position) for span in whole.session_rows.opened]
+    assert [one for one in made if isinstance(one[0], SessionRow)] == others
+    # What is in memory is not asked for, and what begins in a page neither.
+    assert (source.asked == 0) == (states_max == 1000)
+
+
+async def _every_key(running: RunningLog) -> tuple[list[UUID], list[str]]:
+    runs = await running.ask("SELECT DISTINCT run_id FROM runs")
+    sessions = await running.ask("SELECT DISTINCT session_key FROM sessions")
+    return [row[0] for row in runs], [row[0] for row in sessions]
+
+
+async def test_states_are_found_as_of_a_position(
+    running: RunningLog, connection: Connection
+) -> None:
+    await tell_everything(running)
+    head = await running.log.head()
+    states = TableStates(connection, "runs", "sessions")
+    for at in (1, 2, head // 2, head):
+        fold = Fold((), ())
+        for one in await _whole(connection, at):
+            stamp = Stamp(one.position, one.version, one.recorded_at, one.event_id)
+            fold.apply(one.stream, one.event, stamp)
+        every_run = [row[0] for row in await running.ask("SELECT DISTINCT run_id FROM runs")]
+        every_key = [
+            row[0] for row in await running.ask("SELECT DISTINCT session_key FROM sessions")
+        ]
+        assert {run.run_id: run for run in await states.runs(every_run, at)} == fold.runs
+        found = {one.session_key: one for one in await states.sessions(every_key, at)}
+        assert found == fold.sessions
+
+
+async def test_each_event_is_in_one_part(running: RunningLog, connection: Connection) -> None:
+    await tell_everything(running)
+    head = await running.log.head()
+    parts = [
+        await read_folded(
+            connection, EventMapper(), after=0, until=head, limit=head, part=Part(number, 3)
+        )
+        for number in range(3)
+    ]
+    assert all(parts)
+    assert sorted(one.position for part in parts for one in part) == list(range(1, head + 1))
+    streams = [{one.stream for one in part} for part in parts]
+    assert sum(map(len, streams)) == len(set().union(*streams))
+
+
+async def test_a_state_that_is_nowhere_is_told(running: RunningLog, connection: Connection) -> None:
+    await tell_everything(running)
+    events = await _whole(connection, await running.log.head())
+    await running.ask("TRUNCATE runs, sessions")
+    paged = PagedFold(TableStates(connection, "runs", "sessions"), states_max=10)
+    with pytest.raises(CorruptHistory):
+        await paged.fold(events[10:])

@@ -1,0 +1,133 @@
+"""Rows of an older version are made anew when a server starts; rows of a newer one are left."""
+
+import asyncio
+import logging
+from typing import Any
+
+import pytest
+
+from domain.refusals import CorruptHistory
+from infrastructure.failures import UserError
+from infrastructure.outbound.log import projection_versions, rebuild_at_start
+from infrastructure.outbound.log.connections import Connection
+from infrastructure.outbound.log.format import UnknownFormat
+from infrastructure.outbound.log.identity import identify
+from infrastructure.outbound.log.projection_versions import (
+    NOTED,
+    OtherRows,
+    must_be_ours,
+    note_versions,
+    stale_projections,
+)
+from infrastructure.outbound.log.rebuild_at_start import bring_rows_up_to_date
+from infrastructure.outbound.log.rebuilding import Rebuilt, rebuild
+from tests.support.rebuilds import rows
+from tests.support.running_log import RunningLog
+from tests.support.submissions import at_once, key, observe, observing
+from tests.support.whole_story import tell_everything
+
+OLDER = "UPDATE projections SET version = version - 1 WHERE name = 'runs'"
+
+
+async def _noted(running: RunningLog) -> Any:
+    return (await running.ask(f"SELECT {NOTED}"))[0][0]
+
+
+@pytest.mark.slow
+async def test_rows_of_an_older_version_are_made_anew(
+    running: RunningLog, connection: Connection, caplog: pytest.LogCaptureFixture
+) -> None:
+    await note_versions(connection)
+    await tell_everything(running)
+    before = await rows(running)
+    await running.ask("UPDATE runs SET label = 'as it was called before'")
+    await running.ask(OLDER)
+    with caplog.at_level(logging.INFO):
+        await bring_rows_up_to_date(running.url)
+    assert await rows(running) == before
+    assert await stale_projections(connection) == ()
+    assert "the rows of runs are of an older version" in caplog.text
+    assert "rebuild: events, 0 of" in caplog.text
+    caplog.clear()
+    await bring_rows_up_to_date(running.url)
+    assert caplog.text == ""
+
+
+@pytest.mark.slow
+async def test_of_several_that_start_at_once_one_makes_them(
+    running: RunningLog, connection: Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await note_versions(connection)
+    await observe(running.log, range(5))
+    await running.ask(OLDER)
+    done: list[Rebuilt] = []
+
+    async def counted(conninfo: str, **options: Any) -> Rebuilt:
+        done.append(await rebuild(conninfo, **options))
+        return done[-1]
+
+    monkeypatch.setattr(rebuild_at_start, "rebuild", counted)
+    await asyncio.gather(*(bring_rows_up_to_date(running.url) for _ in range(4)))
+    assert [one.events for one in done] == [5]
+    assert await stale_projections(connection) == ()
+
+
+async def test_a_log_with_events_and_no_version_noted_is_stale(
+    running: RunningLog, connection: Connection
+) -> None:
+    assert await stale_projections(connection) == ()
+    await running.ask("DELETE FROM projections")
+    await observe(running.log, range(3))
+    assert await stale_projections(connection) == ("runs", "sessions")
+    await bring_rows_up_to_date(running.url)
+    assert await stale_projections(connection) == ()
+
+
+async def test_a_log_that_cannot_be_folded_stops_the_start_with_the_reason(
+    running: RunningLog, connection: Connection
+) -> None:
+    await note_versions(connection)
+    await observe(running.log, range(3))
+    await running.ask(OLDER)
+    await running.ask("UPDATE events SET state = '{}'::bytea WHERE position = 2")
+    with pytest.raises(UserError, match=r"cannot be made anew from the log: version 1 of") as told:
+        await bring_rows_up_to_date(running.url)
+    assert isinstance(told.value.__cause__, CorruptHistory)
+    assert await running.ask("SELECT to_regclass('rebuilding')") == [(None,)]
+
+
+async def test_rows_of_a_newer_version_are_not_undone_by_a_start(connection: Connection) -> None:
+    await note_versions(connection)
+    await connection.execute("UPDATE projections SET version = version + 1 WHERE name = 'runs'")
+    with pytest.raises(UserError, match=r"the rows of runs are of a newer.*spawnlog log rebuild"):
+        await identify(connection, "home-1")
+
+
+async def test_a_program_notices_that_others_have_rebuilt_the_rows(
+    running: RunningLog, connection: Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    must_be_ours(await _noted(running))
+    await note_versions(connection)
+    must_be_ours(await _noted(running))
+    monkeypatch.setitem(projection_versions.VERSIONS, "sessions", 99)
+    await rebuild(running.url)
+    noted = await _noted(running)
+    assert "sessions 99" in noted
+    with pytest.raises(UnknownFormat, match=r"\(runs \d+, sessions 99\).*stop this server"):
+        must_be_ours(noted)
+
+
+async def test_a_server_of_the_older_release_writes_no_more_once_the_rows_are_exchanged(
+    running: RunningLog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await observe(running.log, ["before"])
+    with monkeypatch.context() as newer:
+        newer.setitem(projection_versions.VERSIONS, "sessions", 99)
+        await rebuild(running.url)
+    before = await rows(running)
+    answers = await at_once(running.log, *(observing(key(number)) for number in range(3)))
+    assert all(isinstance(one, OtherRows) for one in answers)
+    assert await rows(running) == before
+    assert len(await running.events()) == 1
+    await rebuild(running.url)
+    await observe(running.log, ["after"])

@@ -1,0 +1,148 @@
+"""A rebuild that is killed goes on where it was, and leaves the live rows alone until the end."""
+
+import asyncio
+import sys
+
+import pytest
+
+from infrastructure.outbound.log import next_tables, part_fold
+from infrastructure.outbound.log.connections import Connection
+from infrastructure.outbound.log.paged_fold import Part
+from infrastructure.outbound.log.part_fold import PartFold, PartHasMoved
+from infrastructure.outbound.log.projection_versions import VERSIONS
+from infrastructure.outbound.log.rebuilding import rebuild
+from infrastructure.rebuild_progress import RebuildProgress
+from tests.support.embedded_servers import PROJECT
+from tests.support.held_commits import until
+from tests.support.process_table import children, is_alive
+from tests.support.rebuilds import killed_rebuild, rows
+from tests.support.running_log import RunningLog
+from tests.support.submissions import observe
+from tests.support.whole_story import tell_everything
+
+PAGE = 4
+
+HOLDER = """
+import asyncio, sys
+from infrastructure.outbound.log.paged_fold import Part
+from infrastructure.outbound.log.part_worker import fold_in_process
+part = Part(0, 1)
+asyncio.run(
+    fold_in_process(sys.argv[1], part, 0, 3, page_events=5, on_position=lambda position: None)
+)
+"""
+
+MOMENTS = {
+    "after the first page": ("events", 1),
+    "in the middle of the events": ("events", 30),
+    "with an index": ("indexes", 1),
+    "with most indexes": ("indexes", 12),
+    "before the comparison": ("comparison", 0),
+    "before the exchange": ("exchange", 0),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("in_processes", [True, False], ids=["processes", "one process"])
+@pytest.mark.parametrize("moment", MOMENTS)
+async def test_a_rebuild_that_was_killed_goes_on_where_it_was(
+    running: RunningLog, monkeypatch: pytest.MonkeyPatch, moment: str, in_processes: bool
+) -> None:
+    await tell_everything(running)
+    before = await rows(running)
+    step, done = MOMENTS[moment]
+    await killed_rebuild(running, step, done, in_processes=in_processes, page=PAGE)
+    assert await rows(running) == before
+    folded = (await running.ask("SELECT sum(position)::int / 2 FROM rebuilding"))[0][0]
+    assert folded > 0
+    heard: list[RebuildProgress] = []
+    monkeypatch.setattr(part_fold, "PAGE_EVENTS", PAGE)
+    rebuilt = await rebuild(running.url, on_progress=heard.append)
+    assert (heard[0].began, heard[0].done) == (folded, folded)
+    assert rebuilt.differing == 0
+    assert await rows(running) == before
+    assert await running.ask("SELECT to_regclass('rebuilding'), to_regclass('runs_next')") == [
+        (None, None)
+    ]
+
+
+@pytest.mark.slow
+async def test_what_was_written_meanwhile_is_folded_too(running: RunningLog) -> None:
+    await tell_everything(running)
+    await killed_rebuild(running, "exchange", 0, in_processes=False, page=PAGE)
+    await observe(running.log, range(20))
+    before = await rows(running)
+    rebuilt = await rebuild(running.url)
+    assert (rebuilt.events, rebuilt.differing) == (await running.log.head(), 0)
+    assert await rows(running) == before
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("change", ["a version", "an index", "a column"])
+async def test_one_for_other_tables_begins_anew(
+    running: RunningLog, monkeypatch: pytest.MonkeyPatch, change: str
+) -> None:
+    await tell_everything(running)
+    await killed_rebuild(running, "comparison", 0, in_processes=False, page=PAGE)
+    if change == "a version":
+        monkeypatch.setitem(VERSIONS, "runs", 99)
+    elif change == "an index":
+        await running.ask("CREATE INDEX more ON runs (agent_id)")
+    else:
+        await running.ask("ALTER TABLE runs ADD more integer")
+    heard: list[RebuildProgress] = []
+    assert (await rebuild(running.url, on_progress=heard.append)).differing == 0
+    assert heard[0].began == 0
+
+
+async def test_a_rebuild_of_a_log_that_was_longer_begins_anew(
+    running: RunningLog, connection: Connection
+) -> None:
+    await observe(running.log, range(3))
+    shape = await next_tables.shape(connection)
+    await next_tables.create(connection, shape, 2)
+    await connection.execute("UPDATE rebuilding SET position = 3")
+    assert await next_tables.positions(connection, shape) == {Part(0, 2): 3, Part(1, 2): 3}
+    await connection.execute("UPDATE rebuilding SET position = 4 WHERE part = 1")
+    assert await next_tables.positions(connection, shape) is None
+
+
+@pytest.mark.slow
+async def test_a_process_that_waits_for_the_database_ends_with_its_holder(
+    running: RunningLog, connection: Connection
+) -> None:
+    await observe(running.log, range(3))
+    await next_tables.create(connection, "any", 1)
+    await connection.execute("BEGIN")
+    await connection.execute("LOCK TABLE rebuilding IN ACCESS EXCLUSIVE MODE")
+    holder = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-c", HOLDER, running.url), cwd=PROJECT
+    )
+    workers = "SELECT pid FROM pg_stat_activity WHERE query LIKE 'UPDATE rebuilding%'"
+
+    async def one_waits() -> bool:
+        return len(await running.ask(workers)) == 1
+
+    await until(one_waits, "the process waits", seconds=30)
+    (worker,) = children(holder.pid)
+    holder.kill()
+    await holder.wait()
+
+    async def is_gone() -> bool:
+        return not is_alive(worker)
+
+    await until(is_gone, "the process has ended", seconds=3)
+    await connection.execute("COMMIT")
+
+
+async def test_of_two_who_fold_the_same_part_the_second_stops(
+    running: RunningLog, connection: Connection
+) -> None:
+    await observe(running.log, range(3))
+    await next_tables.create(connection, "any", 1)
+    first, second = (PartFold(connection, Part(0, 1), 0, page_events=2) for _ in range(2))
+    assert [page.upto async for page in first.pages(3)] == [2, 3]
+    with pytest.raises(PartHasMoved, match="another rebuild has taken this one over"):
+        await anext(second.pages(3))
+    found = await connection.execute("SELECT count(*) FROM sessions_next")
+    assert await found.fetchone() == (3,)

@@ -1,0 +1,215 @@
+"""Rows are made anew while others read and write, and nobody has to wait for long."""
+
+import asyncio
+import time
+
+import pytest
+
+from application.projections.fold import FOREVER
+from infrastructure.outbound.log import building, part_fold, swapping
+from infrastructure.outbound.log.connections import Connection, open_connection
+from infrastructure.outbound.log.rebuilding import RebuildUnderWay, Rebuilt, rebuild
+from infrastructure.outbound.log.swapping import CannotSwap
+from tests.support.held_commits import until
+from tests.support.logged_family import LoggedFamily
+from tests.support.rebuilds import catalog, held_table
+from tests.support.running_log import RunningLog
+from tests.support.submissions import key, observe, observing
+from tests.support.whole_story import tell_everything
+
+WAIT_SECONDS_MAX = 3.0
+"""Generous: two cores are shared with everything else that is tested."""
+WRITERS = 4
+
+STATE_OF = f"SELECT version, stage FROM runs WHERE run_id = %s AND to_position = {FOREVER}"
+
+
+class Witness:
+    """Lives one life after the other and reads each state it was promised, until told to stop."""
+
+    def __init__(self, running: RunningLog, number: int) -> None:
+        self._family = LoggedFamily(
+            running.log, root=f"agent:main:witness{number}", first=1_000 * (number + 1)
+        )
+        self._url = running.url
+        self.stop = asyncio.Event()
+        self.lives = 0
+        self.slowest = 0.0
+
+    async def live_on(self) -> None:
+        async with await open_connection(self._url, application="test") as reading:
+            while not self.stop.is_set():
+                name = f"life {self.lives}"
+                for step in (self._family.begin, self._family.end, self._family.announce):
+                    began = time.monotonic()
+                    await step(name)
+                    await self._reads(reading, name)
+                    self.slowest = max(self.slowest, time.monotonic() - began)
+                self.lives += 1
+
+    async def _reads(self, reading: Connection, name: str) -> None:
+        run = self._family.run(name)
+        found = await reading.execute(STATE_OF, [run.run_id], prepare=True)
+        assert await found.fetchall() == [(run.version, run.stage)]
+
+
+@pytest.mark.slow
+async def test_those_who_read_and_write_notice_nothing_of_it(
+    running: RunningLog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await tell_everything(running)
+    monkeypatch.setattr(part_fold, "PAGE_EVENTS", 50)
+    witnesses = [Witness(running, number) for number in range(WRITERS)]
+    async with asyncio.TaskGroup() as group:
+        for witness in witnesses:
+            group.create_task(witness.live_on())
+
+        async def all_have_lived() -> bool:
+            return all(witness.lives > 1 for witness in witnesses)
+
+        await until(all_have_lived, "everybody is at work")
+        for processes_from in (0, 10**9):
+            monkeypatch.setattr(building, "PROCESSES_FROM_EVENTS", processes_from)
+            before = min(witness.lives for witness in witnesses)
+            assert (await rebuild(running.url)).differing == 0
+            assert min(witness.lives for witness in witnesses) > before
+        for witness in witnesses:
+            witness.stop.set()
+    assert max(witness.slowest for witness in witnesses) < WAIT_SECONDS_MAX
+    assert len(await running.events()) == await running.log.head()
+    assert (await rebuild(running.url)).differing == 0
+
+
+async def _waits_for_the_tables(running: RunningLog, mode: str = "AccessExclusiveLock") -> None:
+    async def waits() -> bool:
+        return bool(
+            await running.ask(
+                "SELECT 1 FROM pg_locks WHERE mode = %s AND NOT granted"
+                " AND relation = 'runs'::regclass",
+                mode,
+            )
+        )
+
+    await until(waits, "the exchange waits")
+
+
+@pytest.fixture
+async def held_back(running: RunningLog) -> "HeldBack":
+    return HeldBack(running)
+
+
+class HeldBack:
+    """A rebuild that has done everything but the exchange, because somebody reads."""
+
+    def __init__(self, running: RunningLog) -> None:
+        self._running = running
+
+    async def __aenter__(self) -> "asyncio.Task[Rebuilt]":
+        self._reader = held_table(self._running.url, "runs")
+        await self._reader.__aenter__()
+        self._task = asyncio.create_task(rebuild(self._running.url))
+        await _waits_for_the_tables(self._running)
+        return self._task
+
+    async def __aexit__(self, *error: object) -> None:
+        await self._reader.__aexit__(None, None, None)
+
+
+@pytest.mark.slow
+async def test_who_reads_for_long_stops_neither_writers_nor_the_rebuild(
+    running: RunningLog, held_back: HeldBack
+) -> None:
+    await observe(running.log, range(5))
+    async with held_back as rebuilding:
+        slowest = 0.0
+        for number in range(200):
+            began = time.monotonic()
+            await running.log.submit(observing(key(f"later {number}")))
+            slowest = max(slowest, time.monotonic() - began)
+        assert not rebuilding.done()
+    assert slowest < WAIT_SECONDS_MAX
+    rebuilt = await rebuilding
+    assert (rebuilt.events, rebuilt.differing) == (205, 0)
+    assert await running.ask("SELECT count(*) FROM sessions") == [(205,)]
+    assert (await rebuild(running.url)).differing == 0
+
+
+@pytest.mark.slow
+async def test_while_a_vacuum_is_waited_for_nobody_else_has_to_wait(running: RunningLog) -> None:
+    await observe(running.log, range(5))
+    async with held_table(running.url, "runs", "SHARE UPDATE EXCLUSIVE"):
+        rebuilding = asyncio.create_task(rebuild(running.url))
+        await _waits_for_the_tables(running, "ShareUpdateExclusiveLock")
+        await observe(running.log, ["meanwhile"])
+        await _waits_for_the_tables(running, "ShareUpdateExclusiveLock")
+        assert await running.writers() == []
+    assert (await rebuilding).events == 6
+
+
+@pytest.mark.slow
+async def test_more_events_than_may_be_folded_under_the_lock_are_folded_before_it(
+    running: RunningLog, held_back: HeldBack, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(swapping, "NEAR_EVENTS", 2)
+    monkeypatch.setattr(swapping, "BEHIND_EVENTS_MAX", 2)
+    async with held_back as rebuilding:
+        await observe(running.log, range(50))
+    rebuilt = await rebuilding
+    assert (rebuilt.events, rebuilt.differing) == (50, 0)
+
+
+async def test_a_second_rebuild_at_once_is_refused(
+    running: RunningLog, held_back: HeldBack
+) -> None:
+    await observe(running.log, range(5))
+    async with held_back as rebuilding:
+        with pytest.raises(RebuildUnderWay, match="another process rebuilds this log"):
+            await rebuild(running.url)
+    assert (await rebuilding).differing == 0
+
+
+async def test_a_log_that_grows_too_fast_is_told_of(
+    running: RunningLog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(swapping, "NEAR_EVENTS", -1)
+    monkeypatch.setattr(swapping, "BEHIND_EVENTS_MAX", -1)
+    await observe(running.log, range(5))
+    before = await catalog(running)
+    with pytest.raises(CannotSwap, match="grows faster than its rows can be made"):
+        await rebuild(running.url)
+    monkeypatch.undo()
+    assert (await rebuild(running.url)).differing == 0
+    assert await catalog(running) == before
+
+
+async def test_a_reader_who_never_ends_is_told_of(
+    running: RunningLog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(swapping, "ATTEMPTS_MAX", 2)
+    monkeypatch.setattr(swapping, "PAUSE_SECONDS", 0.01)
+    await observe(running.log, range(5))
+    async with held_table(running.url, "sessions"):
+        with pytest.raises(CannotSwap, match="end the long queries"):
+            await rebuild(running.url)
+        await observe(running.log, ["next"])
+    assert (await rebuild(running.url)).events == 6
+
+
+@pytest.mark.slow
+async def test_a_row_that_is_written_wrongly_meanwhile_is_told_and_mended(
+    running: RunningLog, held_back: HeldBack
+) -> None:
+    family = LoggedFamily(running.log)
+    await family.begin("scout")
+    async with held_back as rebuilding:
+        await running.ask(
+            "CREATE FUNCTION spoil() RETURNS trigger LANGUAGE plpgsql"
+            " AS $$ BEGIN NEW.label = 'spoilt'; RETURN NEW; END $$"
+        )
+        await running.ask(
+            "CREATE TRIGGER spoil BEFORE INSERT ON runs FOR EACH ROW EXECUTE FUNCTION spoil()"
+        )
+        await family.end("scout")
+    assert (await rebuilding).differing == 2
+    assert await running.ask("SELECT 1 FROM runs WHERE label = 'spoilt'") == []
+    assert (await rebuild(running.url)).differing == 0

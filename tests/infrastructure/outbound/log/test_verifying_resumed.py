@@ -1,0 +1,135 @@
+"""A verification goes on where an earlier one ended, in whatever way."""
+
+import asyncio
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from infrastructure.failures import UserError
+from infrastructure.outbound.log.verifying import processes, verification
+from infrastructure.outbound.log.verifying.noted_progress import note_progress, noted_progress
+from infrastructure.outbound.log.verifying.processes import Processes, VerificationStopped
+from infrastructure.outbound.log.verifying.ranges import Range
+from infrastructure.outbound.log.verifying.verification import Verification, VerifyOrder, verify
+from tests.support.kept_family import KeptFamily
+from tests.support.process_table import carrying, children, is_alive
+from tests.support.running_log import RunningLog
+from tests.support.running_server import ROOT, wait_for
+from tests.support.told_log import tell_all
+
+pytestmark = pytest.mark.slow
+
+
+async def _verify(running: RunningLog, folder: Path, **more: object) -> Verification:
+    order = VerifyOrder(**{"state_file": folder / "state.json", **more})  # type: ignore[arg-type]
+    return await asyncio.to_thread(verify, running.url, order)
+
+
+async def test_a_verification_goes_on_where_the_last_one_ended(
+    running: RunningLog, tmp_path: Path
+) -> None:
+    first = await _verify(running, tmp_path, resume=True)
+    assert first.began == 0, "nothing was noted yet"
+    await tell_all(running, tmp_path)
+    second = await _verify(running, tmp_path, resume=True)
+    family = KeptFamily(running.log, running.pool, tmp_path, root="agent:main:new", first=70_000)
+    await family.live("new")
+    third = await _verify(running, tmp_path, resume=True)
+    whole = await _verify(running, tmp_path)
+    assert (third.began, third.difference) == (second.head.position, None)
+    assert third.head == whole.head
+    assert third.checked == whole.checked
+    assert whole.began == 0
+
+
+async def test_what_was_verified_before_must_still_be_there(
+    running: RunningLog, tmp_path: Path
+) -> None:
+    await tell_all(running, tmp_path)
+    end = (await _verify(running, tmp_path)).head.position
+    await running.ask("UPDATE events SET chain_hash = sha256('') WHERE position = %s", end)
+    await running.ask("UPDATE log_head SET chain_hash = sha256('')")
+    found = await _verify(running, tmp_path, resume=True)
+    assert str(found.difference) == (
+        f"position {end}: its chain hash is not that of the verification that is resumed: the log"
+        " was rewritten"
+    )
+
+
+async def test_progress_of_another_log_or_of_nothing_is_refused(
+    running: RunningLog, tmp_path: Path
+) -> None:
+    await tell_all(running, tmp_path)
+    found = await _verify(running, tmp_path)
+    state = tmp_path / "state.json"
+    assert noted_progress(state, found.head.log_id) == found.checked
+    assert state.stat().st_mode & 0o777 == 0o600
+    assert list(tmp_path.glob(".state*")) == []
+    await running.ask("UPDATE log_head SET log_id = gen_random_uuid()")
+    with pytest.raises(UserError, match="is of another log; name another file with --state"):
+        await _verify(running, tmp_path, resume=True)
+    state.write_text("{}")
+    with pytest.raises(UserError, match="holds no progress of a verification"):
+        await _verify(running, tmp_path, resume=True)
+    with pytest.raises(UserError, match=r"cannot be noted in .*: No such file.*--state"):
+        note_progress(tmp_path / "nowhere" / "state.json", found.checked)
+
+
+_SLOWLY = """
+import json, sys, time
+from pathlib import Path
+from infrastructure.outbound.log.verifying import verification as v
+v.RANGE_EVENTS_MAX, v.NOTE_SECONDS = 10, -1.0
+def stop_there(began, position, last):
+    print(json.dumps(position), flush=True)
+    while position >= 40:
+        time.sleep(60)
+v.verify(sys.argv[1], v.VerifyOrder(state_file=Path(sys.argv[2]), on_progress=stop_there))
+"""
+
+
+async def test_one_that_was_killed_leaves_nothing_and_is_resumed(
+    running: RunningLog, tmp_path: Path
+) -> None:
+    await tell_all(running, tmp_path)
+    state = tmp_path / "state.json"
+    command = [sys.executable, "-c", _SLOWLY, running.url, str(state)]
+    with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) as killed:
+        assert killed.stdout is not None
+        while (reached := json.loads(killed.stdout.readline())) < 40:
+            pass
+        workers = children(killed.pid)
+        assert len(workers) == verification.PROCESSES
+        os.kill(killed.pid, signal.SIGKILL)
+    wait_for("the workers' end", lambda: not any(map(is_alive, workers)))
+    found = await _verify(running, tmp_path, resume=True)
+    assert (found.began, found.difference) == (reached, None)
+    assert found.checked == (await _verify(running, tmp_path)).checked
+
+
+async def test_a_worker_that_ends_too_early_is_told(running: RunningLog, tmp_path: Path) -> None:
+    await tell_all(running, tmp_path)
+    head = (await _verify(running, tmp_path)).head
+    with Processes(running.url, head, 1) as workers:
+        workers.begin(Range(1, 10))
+        assert [found.chain_hash != b"" for found in workers.answers()] == [True]
+        pid = next(
+            pid for pid in children(os.getpid()) if pid in carrying(processes.work.__module__)
+        )
+        os.kill(pid, signal.SIGKILL)
+        wait_for("its end", lambda: not is_alive(pid))
+        with pytest.raises(VerificationStopped, match="go on with --resume"):
+            _asked(workers)
+    with Processes("host=/nowhere port=1", head, 1) as workers:
+        with pytest.raises(VerificationStopped, match=r"cannot be read: .*; go on with --resume"):
+            _asked(workers)
+
+
+def _asked(workers: Processes) -> None:
+    workers.begin(Range(1, 10))
+    assert list(workers.answers())

@@ -1,0 +1,144 @@
+"""Connections to PostgreSQL that are late and break, as a network makes them: a relay on the way.
+
+The relay knows of PostgreSQL only how its messages are framed and that a commit is confirmed by
+`COMMIT`, so it works whatever the program at the end says, and in how many round trips.
+"""
+
+import asyncio
+import contextlib
+import random
+import shutil
+import tempfile
+from collections import Counter
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
+
+from infrastructure.outbound.log.connections import Connection, open_connection
+
+PIECE_BYTES = 65_536
+HEAD_BYTES = 5
+COMMITTED = b"COMMIT\0"
+
+
+@dataclass(frozen=True, slots=True)
+class Weather:
+    """How likely what is. `lost_commit`: the line is cut before the confirmation of a commit comes
+    through; `late_commit`: it comes late; `cut_question`, `cut_answer`: the line is cut behind a
+    piece that was sent, in this direction."""
+
+    lost_commit: float = 0.0
+    late_commit: float = 0.0
+    late_seconds_max: float = 0.02
+    cut_question: float = 0.0
+    cut_answer: float = 0.0
+
+
+class Relay:
+    """Stands between one process and its database, on a socket of its own."""
+
+    def __init__(self, url: str, die: random.Random, weather: Weather) -> None:
+        parts = conninfo_to_dict(url)
+        self._socket = f"{parts['host']}/.s.PGSQL.{parts['port']}"
+        self._folder = Path(tempfile.mkdtemp(prefix="line-"))
+        self._here = self._folder / f".s.PGSQL.{parts['port']}"
+        self._die = die
+        self._weather = weather
+        self._lines: set[asyncio.Task[None]] = set()
+        self._server: asyncio.Server | None = None
+        self.url = make_conninfo(url, host=str(self._folder))
+        self.faults: Counter[str] = Counter()
+
+    async def start(self) -> None:
+        """Begin to relay."""
+        self._server = await asyncio.start_unix_server(self._take, self._here)
+
+    async def close(self) -> None:
+        """Cut everything, and leave nothing behind."""
+        if self._server is not None:
+            self._server.close()
+        for line in list(self._lines):
+            line.cancel()
+        await asyncio.gather(*self._lines, return_exceptions=True)
+        shutil.rmtree(self._folder)
+
+    def _take(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        line = asyncio.create_task(self._relay(reader, writer))
+        self._lines.add(line)
+        line.add_done_callback(self._lines.discard)
+
+    async def _relay(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        ends = [writer]
+        try:
+            answers, questions = await asyncio.open_unix_connection(self._socket)
+            ends.append(questions)
+            pumps = [
+                asyncio.create_task(self._ask(reader, questions)),
+                asyncio.create_task(self._answer(answers, writer)),
+            ]
+            try:
+                await asyncio.wait(pumps, return_when=asyncio.FIRST_COMPLETED)
+            finally:
+                for pump in pumps:
+                    pump.cancel()
+                await asyncio.gather(*pumps, return_exceptions=True)
+        except OSError:
+            pass  # The database is away: whoever asked sees its line cut.
+        finally:
+            for end in ends:
+                end.transport.abort()
+
+    def _falls(self, what: str, probability: float) -> bool:
+        falls = self._die.random() < probability
+        self.faults[what] += falls
+        return falls
+
+    async def _ask(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        while piece := await reader.read(PIECE_BYTES):
+            writer.write(piece)
+            await writer.drain()
+            if self._falls("cut question", self._weather.cut_question):
+                # What was sent last is still carried out: the server notices the cut later.
+                await asyncio.sleep(self._die.uniform(0, self._weather.late_seconds_max))
+                return
+
+    async def _answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        with contextlib.suppress(asyncio.IncompleteReadError):
+            while True:
+                head = await reader.readexactly(HEAD_BYTES)
+                body = await reader.readexactly(int.from_bytes(head[1:], "big") - 4)
+                if head[:1] == b"C" and body == COMMITTED:
+                    if self._falls("lost commit", self._weather.lost_commit):
+                        return
+                    if self._falls("late commit", self._weather.late_commit):
+                        await asyncio.sleep(self._die.uniform(0, self._weather.late_seconds_max))
+                writer.write(head + body)
+                await writer.drain()
+                if self._falls("cut answer", self._weather.cut_answer):
+                    return
+
+
+class FaultyLine:
+    """Connections through a relay."""
+
+    def __init__(self, relay: Relay) -> None:
+        self._relay = relay
+        self.faults = relay.faults
+
+    async def connect(self) -> Connection:
+        """What a log is given to connect by."""
+        return await open_connection(self._relay.url, application="test")
+
+
+@asynccontextmanager
+async def faulty_line(url: str, seed: str, weather: Weather) -> AsyncIterator[FaultyLine]:
+    """A line in this weather until the end of the block."""
+    relay = Relay(url, random.Random(seed), weather)
+    await relay.start()
+    try:
+        yield FaultyLine(relay)
+    finally:
+        await relay.close()

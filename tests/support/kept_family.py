@@ -1,0 +1,110 @@
+"""A family whose every text is kept and whose transcripts are sealed, as a server does it."""
+
+from dataclasses import fields, replace
+from pathlib import Path
+from typing import Any
+from uuid import UUID
+
+from psycopg_pool import AsyncConnectionPool
+from uuid_utils.compat import uuid7
+
+from application.envelope import SYSTEM, Actor
+from application.keeping import Keeper
+from application.ports.event_log import Answer, Appended, Decision, EventLog, Submission, World
+from application.ports.runtimes import TranscriptEntry
+from application.work import provenance_of
+from domain.content import ContentRef
+from domain.family_decisions import Family, decide_in_turn, streams_of
+from domain.run.commands import RunCommand
+from domain.run.facts import Ingredient, ScriptReceipt, TranscriptSeal
+from infrastructure.outbound.log.connections import Connection
+from infrastructure.outbound.transcripts.rows_and_files import RowsAndFiles
+from tests.support.logged_family import LoggedFamily, content_key_of
+
+RECEIPT_TEXTS = ("output", "injected", "error")
+
+
+class KeptFamily(LoggedFamily):
+    """What a command of a test refers to by a mere reference is kept under a reference of its own.
+
+    `text` makes a text from its kind and the run's name; transcripts are files below `folder`.
+    """
+
+    def __init__(
+        self, log: EventLog, pool: AsyncConnectionPool[Connection], folder: Path, **more: Any
+    ) -> None:
+        super().__init__(log, **more)
+        self.transcripts = RowsAndFiles(pool, folder)
+
+    def text(self, kind: str, name: str) -> str:
+        """The text of this kind that belongs to a run."""
+        return f"the {kind} of {name}: ä {'z' * 300}"
+
+    async def tell(
+        self,
+        name: str,
+        *commands: RunCommand,
+        actor: Actor = SYSTEM,
+        spawn_answer: Answer | None = None,
+    ) -> Appended[None]:
+        """Ask something of a run, with texts that are kept."""
+        run = self.run(name)
+        keeper = Keeper(run.session_id, content_key_of(run.session_id), uuid7)
+        kept = tuple(
+            _kept(command, keeper, lambda kind: self.text(kind, name)) for command in commands
+        )
+
+        def decide(world: World) -> Decision[None]:
+            changes = decide_in_turn(Family(world.runs, world.sessions), run.run_id, kept)
+            told = (run.run_id, spawn_answer) if spawn_answer else None
+            return Decision(None, changes, keeper.kept, run_answer=told)
+
+        submission = Submission(
+            command_id=uuid7(),
+            streams=streams_of(run),
+            decide=decide,
+            provenance=provenance_of(run, actor),
+        )
+        return self._heard(await self.log.submit(submission))
+
+    async def end(self, name: str, **changes: Any) -> None:
+        """The runtime is done, and its transcript is sealed."""
+        run = self.run(name)
+        entries = [
+            TranscriptEntry("message", {"role": "assistant", "text": f"{word} of {name}"})
+            for word in ("beginning", "middle", "end")
+        ]
+        if run.stage == "started":
+            assert await self.transcripts.append(run.run_id, run.epoch, 1, entries)
+            changes = {"transcript": await self._seal(run.run_id, run.session_id), **changes}
+        await super().end(name, **changes)
+
+    async def _seal(self, run_id: UUID, session_id: UUID) -> TranscriptSeal:
+        key = content_key_of(session_id)
+        sealed = await self.transcripts.seal(
+            run_id, session_id=session_id, agent_id="main", key=key
+        )
+        return TranscriptSeal(
+            count=sealed.count, bytes=sealed.bytes, hmac=sealed.hmac, path=sealed.path
+        )
+
+
+def _kept(command: Any, keeper: Keeper, text: Any) -> Any:
+    """The command with each reference in it made one to a text that is kept."""
+    changes: dict[str, Any] = {}
+    for field in fields(command):
+        value = getattr(command, field.name)
+        if isinstance(value, ContentRef):
+            changes[field.name] = keeper.keep(field.name, text(field.name))
+        elif isinstance(value, tuple):
+            changes[field.name] = tuple(_kept_piece(piece, keeper, text) for piece in value)
+    return replace(command, **changes)
+
+
+def _kept_piece(piece: Any, keeper: Keeper, text: Any) -> Any:
+    if isinstance(piece, Ingredient):
+        return piece.model_copy(update={"content": keeper.keep("ingredient", text("ingredient"))})
+    if isinstance(piece, ScriptReceipt):
+        named = [name for name in RECEIPT_TEXTS if getattr(piece, name) is not None]
+        return piece.model_copy(update={name: keeper.keep(name, text(name)) for name in named})
+    return piece

@@ -1,0 +1,123 @@
+"""A log that notes down what was asked of it and what it answered, for somebody else to judge."""
+
+import json
+import time
+from dataclasses import dataclass, replace
+from io import TextIOWrapper
+from pathlib import Path
+from typing import Any, TypeVar
+
+from application.ports.event_log import (
+    AlreadyReserved,
+    Appended,
+    Decision,
+    EventLog,
+    LogUnavailable,
+    Submission,
+    World,
+)
+from domain.refusals import Rejected
+
+T = TypeVar("T")
+
+
+class Spoiled(Exception):
+    """A decision that fails on purpose."""
+
+
+class Hurt(Exception):
+    """The log failed in a way that no caller is ever told; it is noted down."""
+
+
+class Notebook:
+    """Notes, one JSON object a line, on disk at once."""
+
+    def __init__(self, path: Path) -> None:
+        self._file: TextIOWrapper = path.open("a", encoding="utf-8", buffering=1)
+
+    def note(self, kind: str, **facts: Any) -> None:
+        """Write one down."""
+        self._file.write(json.dumps({"kind": kind, **facts}) + "\n")
+
+    def close(self) -> None:
+        """No more notes."""
+        self._file.close()
+
+
+@dataclass(slots=True)
+class _Asked:
+    """How often a submission was decided, and what its last decision wanted to record."""
+
+    times: int = 0
+    streams: tuple[str, ...] = ()
+
+
+class NotingLog:
+    """Stands for the log of one caller, as far as it submits."""
+
+    def __init__(self, log: EventLog, notebook: Notebook, caller: str) -> None:
+        self._log = log
+        self._notebook = notebook
+        self._caller = caller
+
+    async def submit(self, submission: Submission[T]) -> Appended[T]:
+        """Ask the log, and note down command, times, outcome and position."""
+        asked, began = _Asked(), time.monotonic_ns()
+        try:
+            appended = await self._log.submit(_counted(submission, asked))
+        except Exception as error:
+            outcome = _outcome(error)
+            self._told(submission, asked, began, outcome, error=error)
+            if outcome == "broken":
+                raise Hurt from error
+            raise
+        self._told(submission, asked, began, "recorded", position=appended.position)
+        return appended
+
+    def _told(
+        self,
+        submission: Submission[Any],
+        asked: _Asked,
+        began: int,
+        outcome: str,
+        *,
+        position: int | None = None,
+        error: Exception | None = None,
+    ) -> None:
+        self._notebook.note(
+            "told",
+            caller=self._caller,
+            command=str(submission.command_id),
+            began=began,
+            ended=time.monotonic_ns(),
+            outcome=outcome,
+            position=position,
+            error=f"{type(error).__name__}: {str(error)[:300]}" if error else None,
+            decided=asked.times,
+            streams=asked.streams,
+        )
+
+
+def _outcome(error: Exception) -> str:
+    match error:
+        case AlreadyReserved():
+            return "reserved"
+        case Rejected():
+            return "rejected"
+        case LogUnavailable():
+            return "away"
+        case Spoiled():
+            return "failed"
+        case _:
+            return "broken"
+
+
+def _counted(submission: Submission[T], asked: _Asked) -> Submission[T]:
+    def decide(world: World) -> Decision[T]:
+        asked.times += 1
+        asked.streams = ()
+        decision = submission.decide(world)
+        asked.streams = tuple(stream for stream, _ in decision.changes)
+        return decision
+
+    return replace(submission, decide=decide)
