@@ -1,4 +1,4 @@
-"""The floor: plain psycopg, one transaction a spawn, the very rows that a real spawn wrote.
+"""The floor: plain psycopg, one transaction an act, the very rows that a real one wrote.
 
 No lock, no decision, no chain, no notification: what the database and its driver cost by
 themselves for the same rows, with as many callers. Each table gets one statement with all its
@@ -26,6 +26,9 @@ POSITIONS = frozenset(
         "queued_position",
     }
 )
+CONNECTIONS_MAX = 16
+"""More of them make it slower, and a server lets only so many in."""
+
 KEYS = frozenset({"stream", "session_key", "requester", "root", "child_session_key"})
 
 
@@ -48,8 +51,7 @@ class TableRows:
 
 
 async def rows_of(conninfo: str, run_id: UUID, until: int) -> tuple[TableRows, ...]:
-    """What was written for a run up to a position, that of the append that admits it to its lane:
-    by then the spawn is answered."""
+    """What was written for a run up to a position, the last one of an append."""
     async with await psycopg.AsyncConnection.connect(conninfo) as connection:
         cursor = await connection.execute(
             "SELECT requester, session_id FROM runs WHERE run_id = %s LIMIT 1", [run_id]
@@ -89,15 +91,15 @@ def _encoded(value: object) -> object:
 
 class Copies:
     """Copies of the rows of one spawn. Within a copy the same id stays the same; every copy has
-    ids, keys and positions of its own, so that the indexes grow as they do in truth."""
+    ids, keys and positions of its own, from `first` on, so that the indexes grow as in truth."""
 
-    def __init__(self, rows: Sequence[TableRows]) -> None:
+    def __init__(self, rows: Sequence[TableRows], *, first: int = 1) -> None:
         self._rows = rows
         (events,) = [one for one in rows if one.table == "events"]
         place = events.columns.index("position")
         positions = sorted(row[place] for row in events.rows)
         self._offsets = {position: offset for offset, position in enumerate(positions)}
-        self._bases = itertools.count(1, len(positions))
+        self._bases = itertools.count(first, len(positions))
 
     @property
     def statements(self) -> list[sql.Composed]:
@@ -128,15 +130,15 @@ class Copies:
 
 
 class Floor:
-    """Writes copies into a database, with as many connections as there are callers."""
+    """Writes copies into a database, over a connection for each caller up to a limit."""
 
     def __init__(self, conninfo: str, copies: Copies, callers: int) -> None:
         self._copies = copies
         self._statements = copies.statements
         self._pool: AsyncConnectionPool[psycopg.AsyncConnection[Any]] = AsyncConnectionPool(
             conninfo,
-            min_size=callers,
-            max_size=callers,
+            min_size=min(callers, CONNECTIONS_MAX),
+            max_size=min(callers, CONNECTIONS_MAX),
             open=False,
             kwargs={"prepare_threshold": 0},
         )
@@ -149,8 +151,8 @@ class Floor:
         """Disconnect."""
         await self._pool.close()
 
-    async def spawn(self) -> None:
-        """One transaction with every row of one spawn."""
+    async def write(self) -> None:
+        """One transaction with every row of one copy."""
         async with (
             self._pool.connection() as connection,
             connection.pipeline(),

@@ -10,8 +10,9 @@ from typing import Any
 from urllib.parse import urlsplit
 
 ANSWER_SECONDS_MAX = 60.0
-SETTLE_SECONDS_MAX = 60.0
+SETTLE_SECONDS_MAX = 120.0
 LOOK_SECONDS = 0.2
+STREAM_BYTES = 1 << 20
 
 Act = Callable[[], Awaitable[object]]
 
@@ -53,6 +54,27 @@ class Connection:
             )
             return int(answer[0].split(b" ", 2)[1]), await self._reader.readexactly(length)
 
+    async def stream(self, path: str, events: int) -> int:
+        """Read a stream of events until so many have come; gives how many. The connection is of
+        no use afterwards. RuntimeError when the stream ends before."""
+        assert self._reader is not None
+        assert self._writer is not None
+        head = f"GET {path} HTTP/1.1\r\n{self._common}Accept: text/event-stream\r\n\r\n"
+        self._writer.write(head.encode())
+        answer = await self._reader.readuntil(b"\r\n\r\n")
+        if not answer.startswith(b"HTTP/1.1 200"):
+            raise RuntimeError(f"GET {path} was answered with {answer[:100]!r}")
+        seen, rest = 0, b""
+        while seen < events:
+            read = await self._reader.read(STREAM_BYTES)
+            if not read:
+                raise RuntimeError(f"the stream ended after {seen} of {events} events")
+            # A mark may come in two halves.
+            text = rest + read
+            seen += text.count(b"\nevent: ")
+            rest = text[-len("event: ") :]
+        return seen
+
     async def read(self, path: str) -> dict[str, Any]:
         """The body of a read. RuntimeError for any other answer than 200."""
         status, answer = await self.ask("GET", path)
@@ -61,28 +83,41 @@ class Connection:
         return dict(json.loads(answer))
 
 
-_numbers = itertools.count()
+TASK = "Count to nothing and say that it is done."
 
 
-async def spawn(connection: Connection) -> str:
-    """One accepted spawn, for a requester of its own, so that no cap is in the way."""
-    body = {
-        "requester": {"sessionKey": f"agent:main:bench-{next(_numbers):016}"},
-        "task": "Count to nothing and say that it is done.",
-        "cleanup": "delete",
-    }
-    status, answer = await connection.ask("POST", "/v1/spawns", json.dumps(body).encode())
-    if status != 201:
-        raise RuntimeError(f"the spawn was answered with {status}: {answer[:300]!r}")
-    return str(json.loads(answer)["runId"])
+def requester(name: str) -> str:
+    """The key of a requester of its own, as long as any other one."""
+    return f"agent:main:bench-{name:0>24}"
 
 
-async def life(connection: Connection) -> None:
-    """One whole life: spawned, executed, announced, archived."""
-    run_id = await spawn(connection)
-    run = await connection.read(f"/v1/runs/{run_id}?wait=30s&until=archived")
-    if (run["stage"], run["outcome"]) != ("archived", "success"):
-        raise RuntimeError(f"run {run_id} came to {run['stage']} with {run['outcome']}")
+class Spawner:
+    """Spawns over one connection, each for a requester of its own, so that no cap is in the way.
+    No two spawners of a server have the same name."""
+
+    def __init__(self, connection: Connection, name: str) -> None:
+        self._connection = connection
+        self._name = name
+        self._numbers = itertools.count()
+
+    async def spawn(self) -> str:
+        """One accepted spawn; gives the id of its run."""
+        body = {
+            "requester": {"sessionKey": requester(f"{self._name}-{next(self._numbers)}")},
+            "task": TASK,
+            "cleanup": "delete",
+        }
+        status, answer = await self._connection.ask("POST", "/v1/spawns", json.dumps(body).encode())
+        if status != 201:
+            raise RuntimeError(f"the spawn was answered with {status}: {answer[:300]!r}")
+        return str(json.loads(answer)["runId"])
+
+    async def life(self) -> None:
+        """One whole life: spawned, executed, announced, archived."""
+        run_id = await self.spawn()
+        run = await self._connection.read(f"/v1/runs/{run_id}?wait=30s&until=archived")
+        if (run["stage"], run["outcome"]) != ("archived", "success"):
+            raise RuntimeError(f"run {run_id} came to {run['stage']} with {run['outcome']}")
 
 
 async def settled(connection: Connection) -> None:
@@ -97,15 +132,18 @@ async def settled(connection: Connection) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """How long each act took, in seconds, and how long all of them together."""
+    """How long each act took, in seconds, how long all of them together, and which share of that
+    time the processor worked for whoever measured."""
 
     latencies: list[float]
     seconds: float
+    client_cpu: float = 0.0
 
 
 async def measure(acts: Sequence[Act], seconds: float) -> Measured:
     """All acts at once, each again and again as fast as it ends, for this long."""
     latencies: list[float] = []
+    worked = time.process_time()
     began = time.perf_counter()
 
     async def repeat(act: Act) -> None:
@@ -116,4 +154,5 @@ async def measure(acts: Sequence[Act], seconds: float) -> Measured:
     async with asyncio.TaskGroup() as callers:
         for act in acts:
             callers.create_task(repeat(act))
-    return Measured(latencies, time.perf_counter() - began)
+    seconds = time.perf_counter() - began
+    return Measured(latencies, seconds, (time.process_time() - worked) / seconds)

@@ -1,23 +1,54 @@
-"""Figures of a benchmark: percentiles, a table for people, JSON for programs. Pure."""
+"""Figures of a benchmark: percentiles, tables for people, JSON for programs. Pure."""
 
 import math
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from benchmarks.load import Measured
+
 
 @dataclass(frozen=True, slots=True)
-class Cell:
-    """One measurement: what was done, by how many callers, how often a second, how long each
-    (milliseconds)."""
+class Timing:
+    """How often a second something was done, and how long each took (milliseconds).
+    `client_cpu` is the share of the time in which the measuring process worked itself."""
 
-    name: str
-    callers: int
     done: int
     seconds: float
     per_second: float
     p50_ms: float
     p99_ms: float
+    client_cpu: float
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """One measurement, and its floor where it has one: the same rows, as many callers, the same
+    commits. `processes` is how many servers, or writers, there were."""
+
+    name: str
+    commits: str
+    processes: int
+    callers: int
+    timing: Timing
+    floor: Timing | None = None
+
+    @property
+    def ratio(self) -> float | None:
+        """How often as fast as its floor."""
+        if self.floor is None or self.floor.per_second == 0:
+            return None
+        return round(self.timing.per_second / self.floor.per_second, 2)
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """A number that has no callers; without a value, `note` says why it was not measured."""
+
+    name: str
+    unit: str
+    value: float | None
+    note: str = ""
 
 
 def percentile(sorted_values: Sequence[float], share: float) -> float:
@@ -28,42 +59,86 @@ def percentile(sorted_values: Sequence[float], share: float) -> float:
     return sorted_values[max(0, min(place, len(sorted_values) - 1))]
 
 
-def cell(name: str, callers: int, latencies_seconds: Sequence[float], seconds: float) -> Cell:
-    """The cell of a list of latencies."""
-    ordered = sorted(latencies_seconds)
-    return Cell(
-        name=name,
-        callers=callers,
+def timing(measured: Measured) -> Timing:
+    """The figures of what was measured."""
+    ordered = sorted(measured.latencies)
+    return Timing(
         done=len(ordered),
-        seconds=round(seconds, 3),
-        per_second=round(len(ordered) / seconds, 1) if seconds > 0 else 0.0,
+        seconds=round(measured.seconds, 3),
+        per_second=round(len(ordered) / measured.seconds, 1) if measured.seconds > 0 else 0.0,
         p50_ms=round(percentile(ordered, 0.50) * 1000, 2),
         p99_ms=round(percentile(ordered, 0.99) * 1000, 2),
+        client_cpu=round(measured.client_cpu, 2),
     )
 
 
-def table(cells: Sequence[Cell], floor_name: str) -> str:
-    """The cells as a table; the last column is the ratio to the floor with as many callers."""
-    floors = {one.callers: one.per_second for one in cells if one.name == floor_name}
-    head = ("what", "callers", "per second", "p50 ms", "p99 ms", "of the floor")
-    rows = [head]
-    for one in cells:
-        floor = floors.get(one.callers)
-        ratio = f"{one.per_second / floor:.2f}" if floor else "-"
-        rows.append(
-            (
-                one.name,
-                str(one.callers),
-                f"{one.per_second:.1f}",
-                f"{one.p50_ms:.2f}",
-                f"{one.p99_ms:.2f}",
-                ratio,
-            )
-        )
-    widths = [max(len(row[column]) for row in rows) for column in range(len(head))]
+HEAD = (
+    "what",
+    "commits",
+    "processes",
+    "callers",
+    "per second",
+    "p50 ms",
+    "p99 ms",
+    "client cpu",
+    "floor/s",
+    "p50 ms",
+    "p99 ms",
+    "client cpu",
+    "of the floor",
+)
+
+
+def table(cells: Sequence[Cell]) -> str:
+    """The cells as a table, each beside its floor."""
+    return _aligned([HEAD, *(_row(one) for one in cells)])
+
+
+def _row(one: Cell) -> tuple[str, ...]:
+    ratio = one.ratio
+    return (
+        one.name,
+        one.commits,
+        str(one.processes),
+        str(one.callers),
+        *_timed(one.timing),
+        *(_timed(one.floor) if one.floor else ("-",) * 4),
+        f"{ratio:.2f}" if ratio is not None else "-",
+    )
+
+
+def _timed(one: Timing) -> tuple[str, ...]:
+    return (
+        f"{one.per_second:.1f}",
+        f"{one.p50_ms:.2f}",
+        f"{one.p99_ms:.2f}",
+        f"{one.client_cpu:.0%}",
+    )
+
+
+def figures_table(figures: Sequence[Figure]) -> str:
+    """The figures as a table."""
+    rows = [("what", "value", "unit")]
+    rows += [
+        (one.name, "not measured" if one.value is None else f"{one.value:.1f}", _unit(one))
+        for one in figures
+    ]
+    return _aligned(rows, right=(1,))
+
+
+def _unit(one: Figure) -> str:
+    if one.value is None:
+        return one.note
+    return f"{one.unit} ({one.note})" if one.note else one.unit
+
+
+def _aligned(rows: Sequence[tuple[str, ...]], right: Sequence[int] | None = None) -> str:
+    """Columns side by side; by default the first two are words and the others numbers."""
+    numbers = range(2, len(rows[0])) if right is None else right
+    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
     lines = [
         "  ".join(
-            _placed(text, width, column)
+            text.rjust(width) if column in numbers else text.ljust(width)
             for column, (text, width) in enumerate(zip(row, widths, strict=True))
         ).rstrip()
         for row in rows
@@ -72,12 +147,16 @@ def table(cells: Sequence[Cell], floor_name: str) -> str:
     return "\n".join(lines)
 
 
-def _placed(text: str, width: int, column: int) -> str:
-    return text.ljust(width) if column == 0 else text.rjust(width)
-
-
 def document(
-    cells: Sequence[Cell], machine: dict[str, Any], notes: Sequence[str]
+    cells: Sequence[Cell],
+    figures: Sequence[Figure],
+    machine: dict[str, Any],
+    notes: Sequence[str],
 ) -> dict[str, Any]:
     """Everything for a program."""
-    return {"machine": machine, "notes": list(notes), "cells": [asdict(one) for one in cells]}
+    return {
+        "machine": machine,
+        "notes": list(notes),
+        "cells": [{**asdict(one), "ratio": one.ratio} for one in cells],
+        "figures": [asdict(one) for one in figures],
+    }

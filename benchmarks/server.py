@@ -1,4 +1,4 @@
-"""A server of the benchmark's own: one process, on a data directory that is gone afterwards."""
+"""Servers of the benchmark's own: processes on a data directory that is gone afterwards."""
 
 import json
 import os
@@ -12,7 +12,8 @@ from pathlib import Path
 
 START_SECONDS_MAX = 60
 STOP_SECONDS_MAX = 60
-SERVE = ("-m", "infrastructure.inbound.command_line.main", "serve", "--port", "0")
+COMMAND = ("-m", "infrastructure.inbound.command_line.main")
+SERVE = (*COMMAND, "serve", "--port", "0")
 CONFIGURATION = {
     "agents": {
         "defaults": {"subagents": {"maxConcurrent": 64}},
@@ -24,26 +25,41 @@ CONFIGURATION = {
 
 @dataclass(frozen=True, slots=True)
 class Server:
-    """Where it listens, with which token, and where its embedded database lives."""
+    """Where it listens, with which token, where its embedded database lives, and its process."""
 
     url: str
     token: str
     database_home: Path
+    pid: int
+
+    def memory_mib(self) -> tuple[float, float] | None:
+        """Resident memory of the process now, and at most so far; None where it cannot be told."""
+        try:
+            lines = Path(f"/proc/{self.pid}/status").read_text("ascii", "replace").splitlines()
+        except OSError:
+            return None
+        kib = {name: value for name, _, value in (line.partition(":") for line in lines)}
+        now, most = (int(kib[name].split()[0]) / 1024 for name in ("VmRSS", "VmHWM"))
+        return now, most
+
+
+def own_environment() -> dict[str, str]:
+    """The environment without what is set for a server of the person's own: it is not meant for
+    those of a benchmark."""
+    return {name: value for name, value in os.environ.items() if not name.startswith("SPAWNLOG_")}
 
 
 @contextmanager
-def running_server(folder: Path) -> Iterator[Server]:
-    """A server for the time of the block. RuntimeError, with its last words, when none starts."""
-    data, config, log = folder / "data", folder / "spawnlog.json5", folder / "server.log"
+def running_server(folder: Path, name: str = "first") -> Iterator[Server]:
+    """A server for the time of the block; all of one folder work on one data directory.
+    RuntimeError, with its last words, when none starts."""
+    data, config = folder / "data", folder / "spawnlog.json5"
+    log = folder / f"server-{name}.log"
     config.write_text(json.dumps(CONFIGURATION), "utf-8")
-    # What is set for a server of the person's own is not meant for this one.
-    variables = {
-        name: value for name, value in os.environ.items() if not name.startswith("SPAWNLOG_")
-    }
     with log.open("w", encoding="utf-8") as words:
         process = subprocess.Popen(
             [sys.executable, *SERVE, "--data-dir", str(data), "--config", str(config)],
-            env=variables,
+            env=own_environment(),
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=words,
@@ -52,7 +68,7 @@ def running_server(folder: Path) -> Iterator[Server]:
     try:
         url = _url(process, log)
         token = (data / "admin-token").read_text("utf-8").strip()
-        yield Server(url, token, data / "postgres")
+        yield Server(url, token, data / "postgres", process.pid)
     finally:
         _end(process)
 

@@ -2,7 +2,24 @@
 
 import json
 
-from benchmarks.report import Cell, cell, document, percentile, table
+from benchmarks.load import Measured
+from benchmarks.report import (
+    Cell,
+    Figure,
+    Timing,
+    document,
+    figures_table,
+    percentile,
+    table,
+    timing,
+)
+
+SLOW = Timing(50, 1.0, 50.0, 2.0, 4.0, 0.25)
+FAST = Timing(100, 1.0, 100.0, 1.0, 2.0, 0.5)
+CELLS = [
+    Cell("spawns", "plain", 1, 8, SLOW, FAST),
+    Cell("lives", "plain", 1, 8, SLOW),
+]
 
 
 def test_a_percentile_is_a_value_that_was_measured() -> None:
@@ -12,23 +29,32 @@ def test_a_percentile_is_a_value_that_was_measured() -> None:
     assert percentile([7.0], 0.5) == 7.0
 
 
-def test_a_cell_counts_what_was_done_in_the_time() -> None:
-    made = cell("spawns", 8, [0.001, 0.002, 0.004], 2.0)
-    assert made == Cell("spawns", 8, 3, 2.0, 1.5, 2.0, 4.0)
+def test_a_timing_counts_what_was_done_in_the_time() -> None:
+    made = timing(Measured([0.004, 0.001, 0.002], 2.0, 0.126))
+    assert made == Timing(3, 2.0, 1.5, 2.0, 4.0, 0.13)
 
 
-def test_the_table_gives_each_row_as_a_ratio_to_the_floor_with_as_many_callers() -> None:
-    cells = [
-        Cell("floor", 1, 100, 1.0, 100.0, 1.0, 2.0),
-        Cell("spawns", 1, 50, 1.0, 50.0, 2.0, 4.0),
-        Cell("spawns", 8, 50, 1.0, 50.0, 2.0, 4.0),
+def test_the_table_gives_each_row_beside_its_floor() -> None:
+    lines = table(CELLS).splitlines()
+    measured = "50.0 2.00 4.00 25%  100.0 1.00 2.00 50%  0.50"
+    assert lines[2].split() == ["spawns", "plain", "1", "8", *measured.split()]
+    assert lines[3].split()[-5:] == ["-"] * 5
+    assert len(lines[1]) == max(map(len, lines))
+
+
+def test_what_could_not_be_measured_says_why() -> None:
+    figures = [
+        Figure("tailed", "events/s", 12.34),
+        Figure("verify", "events/s", None, "no command"),
     ]
-    lines = table(cells, "floor").splitlines()
-    assert lines[3].split()[-1] == "0.50"
-    assert lines[4].split()[-1] == "-"
-    assert len({len(line) for line in lines[1:2]}) == 1
+    lines = figures_table(figures).splitlines()
+    assert lines[2].split() == ["tailed", "12.3", "events/s"]
+    assert lines[3].split() == ["verify", "not", "measured", "no", "command"]
 
 
 def test_the_document_is_json() -> None:
-    made = document([cell("x", 1, [0.1], 1.0)], {"cores": 2}, ["note"])
-    assert json.loads(json.dumps(made))["cells"][0]["p50_ms"] == 100.0
+    made = document(CELLS, [Figure("x", "ms", 1.0)], {"cores": 2}, ["note"])
+    read = json.loads(json.dumps(made))
+    assert [one["ratio"] for one in read["cells"]] == [0.5, None]
+    assert read["cells"][0]["floor"]["p50_ms"] == 1.0
+    assert read["figures"][0]["name"] == "x"

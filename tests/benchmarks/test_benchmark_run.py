@@ -11,6 +11,7 @@ from benchmarks.run import main
 from tests.support.process_table import carrying
 
 ROOT = Path(__file__).resolve().parents[2]
+SECONDS_MAX = 110
 
 
 def bench(folder: Path, *arguments: str, **variables: str) -> "subprocess.CompletedProcess[str]":
@@ -22,35 +23,69 @@ def bench(folder: Path, *arguments: str, **variables: str) -> "subprocess.Comple
         env=environment | variables,
         capture_output=True,
         text=True,
-        timeout=100,
+        timeout=SECONDS_MAX,
         check=False,
     )
 
 
 @pytest.mark.slow
-def test_the_benchmark_measures_a_real_server_and_leaves_nothing(tmp_path: Path) -> None:
+def test_the_benchmark_measures_real_servers_and_leaves_nothing(tmp_path: Path) -> None:
     output = tmp_path / "figures.json"
-    size = ("--seconds", "0.3", "--callers", "2")
+    size = ("--seconds", "0.2", "--callers", "2", "--history", "0")
     # A database that is meant for another server is left alone.
     elsewhere = {"SPAWNLOG_DATABASE_URL": "postgresql://nobody@127.0.0.1:1/elsewhere"}
     done = bench(tmp_path, *size, "--output", str(output), **elsewhere)
     assert done.returncode == 0, done.stderr
     figures = json.loads(output.read_text("utf-8"))
-    kinds = {one["name"].partition(":")[0].split()[0] for one in figures["cells"]}
-    assert kinds == {"floor", "spawns", "lives"}
-    assert [one["callers"] for one in figures["cells"]] == [2, 2, 2]
-    assert all(one["done"] >= one["callers"] for one in figures["cells"])
-    assert all(0 < one["p50_ms"] <= one["p99_ms"] for one in figures["cells"])
-    assert set(figures["machine"]) == {"cores", "memoryGiB", "system", "python", "postgresql"}
-    assert str(tmp_path) not in output.read_text("utf-8")
+    measured = [(one["name"].split()[0], one["processes"]) for one in figures["cells"]]
+    both = [("appends", 1), ("appends", 2), ("spawns", 1), ("spawns", 2)]
+    assert measured == [*both, ("lives", 1), *both]
+    assert [one["commits"] for one in figures["cells"]] == ["plain"] * 5 + ["+2 ms"] * 4
     for one in figures["cells"]:
         assert one["name"] in done.stdout
+        assert one["timing"]["done"] >= one["callers"] == 2
+        assert (one["floor"] is None) == (one["ratio"] is None) == one["name"].startswith("lives")
+        for timing in filter(None, (one["timing"], one["floor"])):
+            assert 0 < timing["p50_ms"] <= timing["p99_ms"]
+    assert set(figures["machine"]) == {
+        "cores",
+        "memoryGiB",
+        "system",
+        "python",
+        "embeddedPostgresql",
+        "loadBefore",
+    }
+    assert str(tmp_path) not in output.read_text("utf-8")
+    assert [path.name for path in tmp_path.iterdir()] == ["figures.json"]
+    assert carrying(str(tmp_path)) == []
+
+
+@pytest.mark.slow
+def test_a_long_history_is_followed_streamed_rebuilt_and_weighed(tmp_path: Path) -> None:
+    output = tmp_path / "figures.json"
+    done = bench(tmp_path, "--history-only", "--history", "600", "--output", str(output))
+    assert done.returncode == 0, done.stderr
+    figures = {one["name"]: one for one in json.loads(output.read_text("utf-8"))["figures"]}
+    for name in ("generated", "tailed", "streamed over HTTP to one reader", "on disk: events"):
+        assert figures[name]["value"] > 0
+    for name in ("rebuild, as a command", "verify, as a command"):
+        one = figures[name]
+        assert one["value"] or one["note"].startswith("no command: log")
     assert [path.name for path in tmp_path.iterdir()] == ["figures.json"]
     assert carrying(str(tmp_path)) == []
 
 
 @pytest.mark.parametrize(
-    "arguments", [("--seconds", "0"), ("--seconds", "nan"), ("--callers", "0"), ("--callers", "x")]
+    "arguments",
+    [
+        ("--seconds", "0"),
+        ("--seconds", "nan"),
+        ("--callers", "0"),
+        ("--callers", "x"),
+        ("--processes", "3"),
+        ("--history", "-1"),
+        ("--history", "7"),
+    ],
 )
 def test_a_size_that_is_none_is_refused(
     arguments: tuple[str, str], capsys: pytest.CaptureFixture[str]

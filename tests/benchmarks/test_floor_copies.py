@@ -30,6 +30,11 @@ def test_copies_are_as_large_as_the_spawn_and_never_meet() -> None:
         assert len(str(copy[1][1])) == len(KEY)
 
 
+def test_copies_of_several_clients_begin_far_from_each_other() -> None:
+    (events, _) = Copies((EVENTS, RUNS), first=1_001).next()
+    assert (events[0], events[5]) == (1_001, 1_002)
+
+
 def test_within_a_copy_what_was_the_same_is_the_same() -> None:
     (events, runs) = Copies((EVENTS, RUNS)).next()
     run_id = events[3]

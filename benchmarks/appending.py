@@ -1,0 +1,104 @@
+"""The writer without anything around it: admissions submitted straight to a log of one's own."""
+
+import itertools
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+from psycopg_pool import AsyncConnectionPool
+
+from application.envelope import Actor, Provenance
+from application.keeping import Keeper
+from application.ports.configurations import PinnedConfiguration
+from application.ports.event_log import ContentKey, Decision, Submission, World
+from application.spawn_request import SpawnRequest, command_of
+from application.spawning import policy_of
+from benchmarks.load import TASK, requester
+from benchmarks.server import CONFIGURATION
+from domain.run.facts import SpawnOptions
+from domain.spawn_decision import SpawnAnswered, request_spawn
+from domain.stream import run_stream, session_stream
+from infrastructure.outbound.configuration.loading import load_values
+from infrastructure.outbound.identities import RandomIdentities
+from infrastructure.outbound.log.connections import Connection, open_connection
+from infrastructure.outbound.log.postgres_log import PostgresLog
+
+ACTOR = Actor(kind="token", token="admin")
+
+
+@asynccontextmanager
+async def opened_log(conninfo: str) -> AsyncIterator[PostgresLog]:
+    """A log at work, as one server process has it."""
+
+    async def connect() -> Connection:
+        return await open_connection(conninfo, application="benchmark")
+
+    pool: AsyncConnectionPool[Connection] = AsyncConnectionPool(
+        conninfo, min_size=1, max_size=2, open=False, kwargs={"autocommit": True}
+    )
+    await pool.open(wait=True)
+    try:
+        async with pool.connection() as connection:
+            found = await connection.execute("SELECT log_id, current_schema() FROM log_head")
+            row = await found.fetchone()
+        assert row is not None
+        log = PostgresLog(
+            connect, pool, log_id=row[0], schema=row[1], new_id=RandomIdentities().event_id
+        )
+        await log.start()
+        try:
+            yield log
+        finally:
+            await log.close()
+    finally:
+        await pool.close()
+
+
+class Admissions:
+    """What the first append of a spawn asks of the writer, without the HTTP in front of it."""
+
+    def __init__(self, log: PostgresLog, name: str) -> None:
+        self._log = log
+        self._name = name
+        self._numbers = itertools.count()
+        self._ids = RandomIdentities()
+        loaded = load_values(CONFIGURATION, "benchmark")
+        self._pinned = PinnedConfiguration(1, loaded.configuration, loaded.stored)
+
+    async def admit(self) -> None:
+        """One spawn is requested and permitted. RuntimeError when it was refused."""
+        appended = await self._log.submit(self._submission())
+        if appended.result.refusal is not None:
+            raise RuntimeError(f"the admission was refused: {appended.result.refusal.text}")
+
+    def _submission(self) -> Submission[SpawnAnswered]:
+        ids, key = self._ids, requester(f"{self._name}-{next(self._numbers)}")
+        request = SpawnRequest(
+            requester_key=key,
+            requester_display_key=key,
+            requester_agent_id="main",
+            origin=None,
+            task=TASK,
+            preamble=None,
+            label=None,
+            agent_id=None,
+            thread=False,
+            options=SpawnOptions(cleanup="delete"),
+        )
+        command = command_of(request, ACTOR, self._pinned, ids, "benchmark")
+        policy, content_key = policy_of(self._pinned, "main"), ids.content_key()
+
+        def decide(world: World) -> Decision[Any]:
+            keeper = Keeper(command.session_id, content_key, ids.event_id)
+            answered = request_spawn(world.sessions, world.runs, command, policy, keeper.keep)
+            owned = (ContentKey(command.session_id, content_key),)
+            return Decision(answered, answered.changes, keeper.kept, owned)
+
+        return Submission(
+            command_id=ids.event_id(),
+            streams=(run_stream(command.run_id), session_stream(key)),
+            decide=decide,
+            provenance=Provenance(
+                actor=ACTOR, correlation=key, run_id=command.run_id, config_revision=1
+            ),
+        )

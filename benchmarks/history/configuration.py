@@ -1,0 +1,71 @@
+"""The configurations that a generated history is decided under."""
+
+from typing import Any
+
+from application.ports.configurations import PinnedConfiguration
+from infrastructure.outbound.configuration.loading import LoadedConfiguration, load_values
+
+AGENTS = ("main", "planner", "researcher", "coder", "summarizer", "clerk", "reviewer")
+ALLOWED = ("main", "planner", "researcher", "coder", "summarizer", "steward", "archivist")
+WIDTHS = (64, 80, 72)
+"""How many run at a time at each depth, by revision in turn."""
+
+ARCHIVE_AFTER_MINUTES = 15
+MODEL = "example/large"
+
+
+def _script(name: str, priority: int, *, position: str) -> dict[str, Any]:
+    return {
+        "id": name,
+        "uri": f"scripts/{name}.sh",
+        "position": position,
+        "priority": priority,
+        "returnKey": "message",
+        "agentIdOverrideKey": "agentId",
+    }
+
+
+def _values(width: int) -> dict[str, Any]:
+    scripted = {"type": "scripted", "result": "done"}
+    agents: list[dict[str, Any]] = [{"id": name, "runtime": scripted} for name in AGENTS]
+    by_id = {agent["id"]: agent for agent in agents}
+    for name in ("main", "coder", "summarizer"):
+        by_id[name]["subagents"] = {"contextScripts": {"ignore": ["identity"]}}
+    by_id["clerk"]["subagents"] = {"requireAgentId": True}
+    by_id["researcher"]["subagents"] = {
+        "model": "example/small",
+        "contextScripts": {"run": [_script("sources", 50, position="append")]},
+    }
+    return {
+        "agents": {
+            "defaults": {
+                "model": MODEL,
+                "subagents": {
+                    "allowAgents": list(ALLOWED),
+                    "maxSpawnDepth": 3,
+                    "maxChildrenPerAgent": 5,
+                    "maxConcurrent": width,
+                    "archiveAfterMinutes": ARCHIVE_AFTER_MINUTES,
+                    "runTimeoutSeconds": 300,
+                    "contextScripts": {"run": [_script("identity", 100, position="prepend")]},
+                },
+            },
+            "list": agents,
+        },
+        "models": {
+            "providers": {
+                "example": {
+                    "models": [
+                        {"id": "large", "cost": {"input": 3, "output": 15}},
+                        {"id": "small", "cost": {"input": 0.25, "output": 1.25}},
+                    ]
+                }
+            }
+        },
+    }
+
+
+def revision(number: int) -> tuple[LoadedConfiguration, PinnedConfiguration]:
+    """The configuration of this revision, the first one being 1."""
+    loaded = load_values(_values(WIDTHS[(number - 1) % len(WIDTHS)]), "generated")
+    return loaded, PinnedConfiguration(number, loaded.configuration, loaded.stored)

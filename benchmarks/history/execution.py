@@ -1,0 +1,230 @@
+"""What a child does once it is claimed, until it is over."""
+
+import hashlib
+import hmac
+from collections.abc import Callable
+from datetime import datetime, timedelta
+from uuid import UUID
+
+import orjson
+
+from application.envelope import Actor
+from application.keeping import Keeper
+from benchmarks.history.fates import STOPPED, Fate
+from benchmarks.history.preparation import LEASE_SECONDS
+from benchmarks.history.requests import TIMEOUT_SECONDS, Asker, Child, commanded
+from benchmarks.history.simulated_log import Entry
+from benchmarks.history.society import OPERATOR, Society
+from benchmarks.history.stopping import stop
+from benchmarks.history.town import Life, Wait, ask
+from domain.child_prompt import ChildFacts, ComposedPrompt, Surroundings, compose_prompt
+from domain.refusals import Rejected
+from domain.run.commands import ClaimRun, EndRun, StartRun
+from domain.run.facts import Outcome, PromptPart, TranscriptSeal, Usage
+from domain.run.state import Run
+from domain.stream import run_stream, session_stream
+from domain.task_message import Contribution, task_pieces
+from domain.untrusted_result import frozen_result
+
+MEDIAN_SECONDS = 12.0
+SPREAD = 0.9
+SECONDS_MAX = 280.0
+POLL_SECONDS = 2.0
+
+Begin = Callable[[Asker, Child], Life[None]]
+"""A further spawn, by a child's session, on behalf of the child."""
+
+
+def claimed(society: Society, child: Child, run: Run) -> Life[Run]:
+    """Wait in the lane. Gives the run when it is claimed, or over."""
+    stream = run_stream(run.run_id)
+    if child.fate is Fate.STOPPED_IN_LANE:
+        society.town.begin(stop(society, child, OPERATOR, "not needed any more"))
+    while (run := society.log.runs[run.run_id]).stage == "queued" and run.holder is None:
+        yield Wait(None, stream)
+    if child.fate is Fate.LOST_CLAIM and run.stage == "queued":
+        yield Wait(LEASE_SECONDS)
+        claim = ClaimRun(holder=society.other_holder(run.holder), lost_epoch=run.epoch)
+        run = (yield from ask(commanded(society, run, (claim,)))).runs[run.run_id]
+    return run
+
+
+def executed(society: Society, child: Child, run: Run, works: Life[None] | None) -> Life[Run]:
+    """Start, work, end. `works` is what the child does beside its own work: spawning others."""
+    yield Wait(0.01)
+    keeper = child.keeper(society)
+    try:
+        command = _start(child, run, keeper)
+        run = (yield from ask(commanded(society, run, (command,), keeper))).runs[run.run_id]
+        seconds = _seconds(society, child)
+        if child.fate in STOPPED:
+            by = child.asker.actor if child.fate is Fate.STOPPED_BY_REQUESTER else OPERATOR
+            after = seconds * society.random.random()
+            society.town.begin(stop(society, child, by, None), after_seconds=after)
+        until = society.town.now + timedelta(seconds=seconds)
+        if works is not None and child.fate not in STOPPED:
+            yield from works
+        elif works is not None:
+            society.town.begin(works)
+        yield from _work(society, run, until)
+    except Rejected:
+        # Told to stop before it started.
+        pass
+    run = society.log.runs[run.run_id]
+    yield Wait(0.05)
+    return (yield from _ended(society, child, run))
+
+
+def _seconds(society: Society, child: Child) -> float:
+    if child.fate is Fate.TIMEOUT:
+        return float(TIMEOUT_SECONDS)
+    return min(SECONDS_MAX, MEDIAN_SECONDS * society.random.lognormvariate(0.0, SPREAD))
+
+
+def _work(society: Society, run: Run, until: datetime) -> Life[None]:
+    """As long as the work takes, or until somebody asks it to stop."""
+    stream = run_stream(run.run_id)
+    while True:
+        left = (until - society.town.now).total_seconds()
+        if left <= 0 or society.log.runs[run.run_id].stop_requested_by is not None:
+            return
+        yield Wait(left, stream)
+
+
+def _start(child: Child, run: Run, keeper: Keeper) -> StartRun:
+    prompt = _prompt(child, run)
+    texts = {
+        "systemPrompt": prompt.system_prompt.encode(),
+        "message": prompt.message.encode(),
+    }
+    assert run.plan is not None
+    return StartRun(
+        epoch=run.epoch,
+        runtime=run.plan.runtime,
+        system_prompt=keeper.keep("systemPrompt", prompt.system_prompt),
+        message=keeper.keep("message", prompt.message),
+        parts=tuple(
+            PromptPart(
+                of=part.of,
+                source=part.source,
+                start=part.start,
+                end=part.end,
+                hmac=keeper.hash(texts[part.of][part.start : part.end]),
+            )
+            for part in prompt.parts
+        ),
+    )
+
+
+def _prompt(child: Child, run: Run) -> ComposedPrompt:
+    assert run.child_session_key is not None
+    facts = ChildFacts(
+        depth=run.depth,
+        max_spawn_depth=3,
+        child_session_key=run.child_session_key,
+        label=run.label,
+        requester_session_key=run.requester.session_key,
+    )
+    before = [Contribution(name, text) for at, name, text in child.pieces if at == "prepend"]
+    after = [Contribution(name, text) for at, name, text in child.pieces if at == "append"]
+    pieces = task_pieces(child.task, prepend=before, append=after)
+    return compose_prompt(facts, pieces, Surroundings(preamble=child.preamble or ""))
+
+
+def _ended(society: Society, child: Child, run: Run) -> Life[Run]:
+    keeper = child.keeper(society)
+    command = _end(society, child, run, keeper)
+    child.outcome = command.outcome
+    try:
+        return (yield from ask(commanded(society, run, (command,), keeper))).runs[run.run_id]
+    except Rejected:
+        # Its session was made to spawn in between; what it waits for is counted anew.
+        return society.log.runs[run.run_id]
+
+
+def _end(society: Society, child: Child, run: Run, keeper: Keeper) -> EndRun:
+    outcome: Outcome = "success"
+    reason = "played"
+    exit_code: int | None = 0
+    if run.stop_requested_by is not None:
+        outcome, reason, exit_code = "stopped", "stopped", None
+    elif child.fate is Fate.FAILURE:
+        outcome, reason, exit_code = "error", "exit", 1
+        child.error = f"exit status 1: {society.texts.text(1, 2)}"
+    elif child.fate is Fate.TIMEOUT:
+        outcome, reason, exit_code = "timeout", "timeout", None
+    elif child.fate is Fate.INTERRUPTED:
+        outcome, reason, exit_code = "error", "interrupted", None
+        child.error = f"interrupted: the server that held this run is gone ({run.holder})"
+    if outcome == "success":
+        text = "NO_REPLY" if child.fate is Fate.SILENT else society.texts.text(2, 16)
+        child.result = frozen_result(text)
+    taken, given = society.random.randint(400, 9_000), society.random.randint(50, 2_000)
+    usage = Usage(input_tokens=taken, output_tokens=given, total_tokens=taken + given)
+    return EndRun(
+        epoch=run.epoch,
+        outcome=outcome,
+        reason=reason,
+        exit_code=exit_code,
+        result=keeper.keep("result", child.result) if child.result else None,
+        error=keeper.keep("error", child.error) if child.error else None,
+        usage=usage if run.started_at is not None and reason != "interrupted" else None,
+        transcript=_sealed(society, child, run) if run.started_at is not None else None,
+    )
+
+
+def _sealed(society: Society, child: Child, run: Run) -> TranscriptSeal:
+    """A few lines of transcript; the file that a server would write beside them is not made."""
+    said = [society.texts.text(1, 3) for _ in range(society.random.randint(0, 3))]
+    if child.result is not None:
+        said.append(child.result)
+    digest = hmac.new(child.key, digestmod=hashlib.sha256)
+    size = 0
+    entries: list[Entry] = []
+    for sequence, text in enumerate(said, start=1):
+        body = {"role": "assistant", "text": text}
+        at = society.town.now
+        line = orjson.dumps(
+            {"sequence": sequence, "recordedAt": at, "kind": "message", **body},
+            option=orjson.OPT_APPEND_NEWLINE,
+        )
+        digest.update(line)
+        size += len(line)
+        entries.append(Entry(run.run_id, sequence, at, "message", orjson.dumps(body).decode()))
+    society.log.entries(entries)
+    return TranscriptSeal(count=len(entries), bytes=size, hmac=digest.hexdigest())
+
+
+def waits_for_children(society: Society, run: Run) -> Life[None]:
+    """Until all of them are announced or refused, or the run is told to stop."""
+    assert run.child_session_key is not None
+    key, stream = run.child_session_key, run_stream(run.run_id)
+    while (own := society.log.runs.get(run.run_id)) is not None:
+        if own.stop_requested_by is not None or not society.log.sessions[key].unsettled:
+            return
+        yield Wait(POLL_SECONDS, stream)
+
+
+def session_streams(run: Run) -> tuple[str, ...]:
+    """The stream of the run's own session, once it has one."""
+    return (session_stream(run.child_session_key),) if run.child_session_key else ()
+
+
+def asker_of(run: Run) -> Asker:
+    """The run's session as one that spawns."""
+    assert run.child_session_key is not None
+    assert run.agent_id is not None
+    key = run.child_session_key
+    return Asker(
+        session_key=key,
+        agent_id=run.agent_id,
+        depth=run.depth,
+        actor=Actor(kind="child", token=_child_token(run.run_id), session=key),
+        root=run.requester.root_session_key,
+        run_id=run.run_id,
+        above=run.requester.session_key,
+    )
+
+
+def _child_token(run_id: UUID) -> str:
+    return f"child:{run_id}"

@@ -1,0 +1,67 @@
+"""What may become of a spawn, and how often: exact shares, so that a short history has it all."""
+
+import random
+from enum import StrEnum, auto
+
+
+class Fate(StrEnum):
+    """How one spawn will go. Caps refuse on top of this, whenever they are reached."""
+
+    SUCCESS = auto()
+    SILENT = auto()
+    UNTOLD = auto()
+    PERSISTENT = auto()
+    FAILURE = auto()
+    TIMEOUT = auto()
+    STOPPED_BY_REQUESTER = auto()
+    STOPPED_BY_OPERATOR = auto()
+    STOPPED_IN_LANE = auto()
+    STOPPED_UNPREPARED = auto()
+    LOST_PREPARATION = auto()
+    LOST_CLAIM = auto()
+    INTERRUPTED = auto()
+    NO_AGENT_ID = auto()
+    NO_THREAD = auto()
+    NOT_ALLOWED = auto()
+    NOT_CONFIGURED = auto()
+    NO_SUCH_THINKING = auto()
+
+
+SHARES = {
+    Fate.SUCCESS: 58,
+    Fate.SILENT: 3,
+    Fate.UNTOLD: 2,
+    Fate.PERSISTENT: 2,
+    Fate.FAILURE: 8,
+    Fate.TIMEOUT: 4,
+    Fate.STOPPED_BY_REQUESTER: 3,
+    Fate.STOPPED_BY_OPERATOR: 2,
+    Fate.STOPPED_IN_LANE: 2,
+    Fate.STOPPED_UNPREPARED: 2,
+    Fate.LOST_PREPARATION: 2,
+    Fate.LOST_CLAIM: 2,
+    Fate.INTERRUPTED: 2,
+    Fate.NO_AGENT_ID: 1,
+    Fate.NO_THREAD: 1,
+    Fate.NOT_ALLOWED: 3,
+    Fate.NOT_CONFIGURED: 2,
+    Fate.NO_SUCH_THINKING: 1,
+}
+"""Of a hundred spawns."""
+
+STOPPED = frozenset({Fate.STOPPED_BY_REQUESTER, Fate.STOPPED_BY_OPERATOR})
+
+
+class Deck:
+    """Draws fates from a shuffled hundred, and shuffles a new one when that is used up."""
+
+    def __init__(self, random_source: random.Random) -> None:
+        self._random = random_source
+        self._left: list[Fate] = []
+
+    def draw(self) -> Fate:
+        """The next one."""
+        if not self._left:
+            self._left = [fate for fate, share in SHARES.items() for _ in range(share)]
+            self._random.shuffle(self._left)
+        return self._left.pop()

@@ -1,0 +1,182 @@
+"""A spawn's way from its admission to its lane, or to a refusal."""
+
+import orjson
+
+from application.context_gathering import judged
+from application.ingredients import (
+    message_ingredients,
+    preamble_ingredient,
+    refusal_announcement,
+)
+from application.keeping import Keeper
+from application.planning import plan_child
+from application.preparing import LANE
+from benchmarks.history.fates import Fate
+from benchmarks.history.requests import Child, commanded
+from benchmarks.history.society import Society
+from benchmarks.history.town import Life, Wait, ask
+from domain.admission import Refusal
+from domain.agent_override import OverrideCandidate, choose_override
+from domain.configuration.context_scripts import ContextScript
+from domain.run.commands import (
+    CreateSession,
+    RefuseSpawn,
+    ResolveScripts,
+    ResumePreparation,
+    RunCommand,
+    StartPreparation,
+)
+from domain.run.facts import ScriptReceipt
+from domain.run.state import Run
+from domain.script_output import ScriptReading, read_script_output
+from domain.session_key import child_key
+from domain.spawn_notes import accepted_note
+from domain.stream import session_stream
+
+LEASE_SECONDS = 16.0
+FAILED_SCRIPTS_SHARE = 0.04
+OVERRIDES_SHARE = 0.12
+
+
+def prepared(society: Society, child: Child, run: Run) -> Life[Run]:
+    """The run as it is when its preparation is over. Raises `Rejected` when somebody stopped it."""
+    if child.fate is Fate.LOST_PREPARATION:
+        yield Wait(LEASE_SECONDS)
+        resume = ResumePreparation(
+            holder=society.other_holder(run.holder),
+            lost_epoch=run.epoch,
+            reason=f"holder {run.holder} is gone",
+        )
+        run = (yield from ask(commanded(society, run, (resume,)))).runs[run.run_id]
+    if child.fate is Fate.STOPPED_UNPREPARED:
+        yield Wait(1.0)
+        run = society.log.runs[run.run_id]
+    keeper = child.keeper(society)
+    resolve, seconds = _scripts(society, child, run, keeper)
+    yield Wait(seconds)
+    if not resolve.receipts:
+        return (yield from _finished(society, child, run, (), (resolve,), keeper))
+    run = (yield from ask(commanded(society, run, (resolve,), keeper))).runs[run.run_id]
+    yield Wait(0.01)
+    keeper = child.keeper(society)
+    return (yield from _finished(society, child, run, resolve.receipts, (), keeper))
+
+
+def _scripts(
+    society: Society, child: Child, run: Run, keeper: Keeper
+) -> tuple[ResolveScripts, float]:
+    requested = run.requested_agent_id
+    assert requested is not None
+    configuration = society.pinned.configuration
+    receipts: list[ScriptReceipt] = []
+    candidates: list[OverrideCandidate] = []
+    seconds = 0.02
+    for script in configuration.context_scripts_for(requested):
+        took = 0.02 + society.random.expovariate(4.0)
+        seconds += took
+        reading, receipt = _executed(society, script, requested, int(took * 1000), keeper)
+        receipts.append(receipt)
+        if reading.content:
+            child.pieces.append((script.position, script.id, reading.content))
+        if reading.override is not None:
+            candidates.append(OverrideCandidate(script.id, script.priority, reading.override))
+    choice = choose_override(requested, candidates, configuration.agent_ids())
+    command = ResolveScripts(
+        epoch=run.epoch,
+        receipts=tuple(receipts),
+        candidates=judged(choice),
+        override_to=choice.agent_id if choice.is_override else None,
+    )
+    return command, seconds
+
+
+def _executed(
+    society: Society, script: ContextScript, requested: str, took_ms: int, keeper: Keeper
+) -> tuple[ScriptReading, ScriptReceipt]:
+    failed = society.random.random() < FAILED_SCRIPTS_SHARE
+    said: dict[str, str] = {"message": society.texts.text(1, 4)}
+    if requested == "steward":
+        said["agentId"] = "summarizer"
+    elif script.id == "sources" and society.random.random() < OVERRIDES_SHARE:
+        said["agentId"] = society.random.choice(("coder", "coder", "nobody-at-all"))
+    output = "" if failed else orjson.dumps(said).decode()
+    reading = ScriptReading(error="exit status 1: no such source")
+    if not failed:
+        reading = read_script_output(
+            script_id=script.id,
+            text=output,
+            return_key=script.return_key,
+            agent_id_override_key=script.agent_id_override_key,
+        )
+    return reading, ScriptReceipt(
+        id=script.id,
+        uri=script.uri,
+        format=script.format,
+        priority=script.priority,
+        position=script.position,
+        outcome="failed" if reading.error else "injected" if reading.content else "empty",
+        duration_ms=took_ms,
+        exit_code=1 if failed else 0,
+        output_bytes=len(output),
+        output=keeper.keep("scriptOutput", output) if output else None,
+        injected=keeper.keep("injected", reading.content) if reading.content else None,
+        error=keeper.keep("scriptError", reading.error) if reading.error else None,
+        candidate=reading.override,
+    )
+
+
+def _finished(
+    society: Society,
+    child: Child,
+    run: Run,
+    receipts: tuple[ScriptReceipt, ...],
+    before: tuple[RunCommand, ...],
+    keeper: Keeper,
+) -> Life[Run]:
+    """Refused, or created and queued."""
+    agent_id = run.agent_id
+    assert agent_id is not None
+    configuration = society.pinned.configuration
+    argument = "extreme" if run.thinking_argument else None
+    planned = plan_child(run, configuration, f"/workspaces/{agent_id}", argument)
+    if isinstance(planned, Refusal):
+        command = _refusal(society, run, planned, keeper)
+        commands: tuple[RunCommand, ...] = (*before, command)
+    else:
+        key = child_key(agent_id, str(society.ids.run_id()))
+        society.log.hold([session_stream(key)])
+        preamble = preamble_ingredient(run, child.preamble, configuration, keeper)
+        commands = (
+            *before,
+            StartPreparation(
+                epoch=run.epoch, child_session_key=key, agent_id=agent_id, resources=()
+            ),
+            CreateSession(
+                epoch=run.epoch,
+                depth=run.depth,
+                max_depth=configuration.subagent_defaults.max_spawn_depth,
+                role=planned.capabilities.role,
+                control_scope=planned.capabilities.control_scope,
+                plan=planned.plan,
+                ingredients=(*preamble, *message_ingredients(run, receipts)),
+                warnings=planned.warnings,
+                note=accepted_note(run.options.mode, run.requester.session_key),
+                lane=LANE,
+            ),
+        )
+    return (yield from ask(commanded(society, run, commands, keeper))).runs[run.run_id]
+
+
+def _refusal(society: Society, run: Run, refusal: Refusal, keeper: Keeper) -> RefuseSpawn:
+    """A caller that has gone away finds the refusal in its inbox."""
+    told = society.random.random() < 0.5
+    text = None if told else refusal_announcement(run, refusal.text)
+    return RefuseSpawn(
+        epoch=run.epoch,
+        rule=refusal.rule,
+        status=refusal.status,
+        step="preparation",
+        text=keeper.keep("refusal", refusal.text),
+        inputs={"agentId": run.agent_id, "requestedAgentId": run.requested_agent_id},
+        announcement=keeper.keep("announcement", text) if text else None,
+    )

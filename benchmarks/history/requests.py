@@ -1,0 +1,179 @@
+"""What the sessions of a simulation ask for, and the submissions that record it."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from uuid import UUID
+
+from application.envelope import SYSTEM, Actor, Provenance
+from application.keeping import Keeper
+from application.ports.event_log import ContentKey, Decision, Submission, World
+from application.spawn_request import SpawnRequest, command_of
+from application.spawning import policy_of
+from application.work import provenance_of
+from benchmarks.history.configuration import ALLOWED, MODEL
+from benchmarks.history.fates import Fate
+from benchmarks.history.society import Society
+from domain.family_decisions import Family, decide_in_turn, streams_of
+from domain.run.commands import RunCommand
+from domain.run.facts import Outcome, SpawnOptions
+from domain.run.state import Run
+from domain.spawn_decision import RequestSpawn, SpawnAnswered, request_spawn
+from domain.stream import run_stream, session_stream
+
+TIMEOUT_SECONDS = 45
+_LEAVES = ("researcher", "coder", "summarizer", "steward", None)
+_LEAF_WEIGHTS = (28, 34, 22, 6, 10)
+_PLANNER_SHARE = 0.14
+
+
+@dataclass(frozen=True, slots=True)
+class Asker:
+    """A session that spawns; `run_id` is its own run, `root` and `above` the sessions over it."""
+
+    session_key: str
+    agent_id: str
+    depth: int
+    actor: Actor
+    root: str
+    run_id: UUID | None = None
+    above: str | None = None
+
+    @property
+    def streams(self) -> tuple[str, ...]:
+        """Its own streams and that of the session above, which an end of a child may change."""
+        streams = [session_stream(self.session_key)]
+        if self.run_id is not None:
+            streams.append(run_stream(self.run_id))
+        if self.above is not None:
+            streams.append(session_stream(self.above))
+        return tuple(streams)
+
+
+@dataclass(slots=True)
+class Child:
+    """A spawn as those around it know it."""
+
+    asker: Asker
+    fate: Fate
+    key: bytes
+    run_id: UUID
+    session_id: UUID
+    task: str
+    label: str | None
+    preamble: str | None
+    pieces: list[tuple[str, str, str]] = field(default_factory=list)
+    children: "list[Child]" = field(default_factory=list)
+    outcome: Outcome | None = None
+    result: str | None = None
+    error: str | None = None
+    stop_reason: str | None = None
+
+    def keeper(self, society: Society) -> Keeper:
+        """Collects texts of the child's session."""
+        return Keeper(self.session_id, self.key, society.ids.event_id)
+
+
+def new_spawn(
+    society: Society, asker: Asker, fate: Fate, *, agent_id: str | None = ""
+) -> tuple[Child, Submission[SpawnAnswered]]:
+    """A request with this fate, and its admission. With an empty `agent_id` it may be any."""
+    pinned = society.pinned
+    request = _request(society, asker, fate, agent_id)
+    holder = society.any_holder()
+    command = command_of(request, asker.actor, pinned, society.ids, holder)
+    child = Child(
+        asker=asker,
+        fate=fate,
+        key=society.ids.content_key(),
+        run_id=command.run_id,
+        session_id=command.session_id,
+        task=request.task,
+        label=request.label,
+        preamble=request.preamble,
+    )
+    return child, _admission(society, child, command)
+
+
+def _request(society: Society, asker: Asker, fate: Fate, agent_id: str | None) -> SpawnRequest:
+    draw, texts = society.random, society.texts
+    return SpawnRequest(
+        requester_key=asker.session_key,
+        requester_display_key=asker.session_key,
+        requester_agent_id=asker.agent_id,
+        origin='{"channel":"chat","to":"example"}' if draw.random() < 0.1 else None,
+        task=texts.text(1, 6),
+        preamble=texts.text(2, 5) if draw.random() < 0.1 else None,
+        label=texts.label() if draw.random() < 0.6 else None,
+        agent_id=_agent(society, asker, fate) if agent_id == "" else agent_id,
+        thread=fate is Fate.PERSISTENT,
+        options=SpawnOptions(
+            model=MODEL if draw.random() < 0.2 else None,
+            thinking="extreme" if fate is Fate.NO_SUCH_THINKING else None,
+            run_timeout_seconds=TIMEOUT_SECONDS if fate is Fate.TIMEOUT else None,
+            mode="session" if fate in (Fate.PERSISTENT, Fate.NO_THREAD) else "run",
+            cleanup="delete" if draw.random() < 0.2 else "keep",
+            expects_completion_message=fate is not Fate.UNTOLD,
+        ),
+    )
+
+
+def _agent(society: Society, asker: Asker, fate: Fate) -> str | None:
+    if fate is Fate.NO_AGENT_ID:
+        return "No Such Thing!"
+    if fate is Fate.NOT_ALLOWED:
+        return "reviewer"
+    if fate is Fate.NOT_CONFIGURED:
+        return ALLOWED[-1]
+    limit = society.pinned.configuration.subagent_defaults.max_spawn_depth
+    if asker.depth + 1 < limit and society.random.random() < _PLANNER_SHARE:
+        return "planner"
+    return society.random.choices(_LEAVES, _LEAF_WEIGHTS)[0]
+
+
+def _admission(society: Society, child: Child, command: RequestSpawn) -> Submission[SpawnAnswered]:
+    asker, pinned = child.asker, society.pinned
+    policy = policy_of(pinned, command.requester_agent_id)
+
+    def decide(world: World) -> Decision[SpawnAnswered]:
+        keeper = child.keeper(society)
+        answered = request_spawn(world.sessions, world.runs, command, policy, keeper.keep)
+        key = ContentKey(child.session_id, child.key)
+        return Decision(answered, answered.changes, keeper.kept, (key,))
+
+    parent = society.log.runs.get(asker.run_id) if asker.run_id is not None else None
+    return Submission(
+        command_id=society.ids.event_id(),
+        streams=(run_stream(child.run_id), *asker.streams[:2]),
+        decide=decide,
+        provenance=Provenance(
+            actor=asker.actor,
+            correlation=asker.root,
+            causation=parent.last_event_id if parent else None,
+            run_id=child.run_id,
+            traceparent=society.traceparent() if parent is None else None,
+            config_revision=pinned.revision,
+        ),
+    )
+
+
+def commanded(
+    society: Society,
+    run: Run,
+    commands: Sequence[RunCommand],
+    keeper: Keeper | None = None,
+    *,
+    actor: Actor = SYSTEM,
+) -> Submission[None]:
+    """Commands to a run, decided in turn and recorded together with the texts they refer to."""
+
+    def decide(world: World) -> Decision[None]:
+        family = Family(world.runs, world.sessions)
+        changes = decide_in_turn(family, run.run_id, commands)
+        return Decision(None, changes, keeper.kept if keeper and changes else ())
+
+    return Submission(
+        command_id=society.ids.event_id(),
+        streams=streams_of(run),
+        decide=decide,
+        provenance=provenance_of(run, actor),
+    )

@@ -1,0 +1,174 @@
+"""A log in memory that decides as the writer does: with its very batches, from states at hand.
+
+States stay only as long as somebody holds their streams, so that a history of any length fits.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from itertools import islice
+from typing import Any, Protocol
+from uuid import UUID
+
+from application.ports.event_log import LaneFacts, LaneQuery, Submission
+from benchmarks.history.identities import SeededIdentities
+from domain.run.state import Run
+from domain.session.state import Session
+from domain.stream import CONFIG_STREAM, run_stream, session_stream
+from infrastructure.outbound.log.batch import Batch, Outcome
+from infrastructure.outbound.log.loaded import Loaded
+from infrastructure.outbound.log.mapper import EventMapper
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A line of a transcript; `body` is JSON text."""
+
+    run_id: UUID
+    sequence: int
+    recorded_at: datetime
+    kind: str
+    body: str
+
+
+@dataclass(frozen=True, slots=True)
+class Beginning:
+    """Where a stretch of a log goes on from: nothing but the last position, the revision of the
+    configuration and the instant, because everything before it has come to its end."""
+
+    position: int
+    revision: int
+    at: datetime
+
+
+class Sink(Protocol):
+    """Takes what a simulation makes, in order."""
+
+    def append(self, batch: Batch) -> None:
+        """One commit's worth."""
+        ...
+
+    def entries(self, entries: Iterable[Entry]) -> None:
+        """Lines of a transcript."""
+        ...
+
+    def forget_run(self, run_id: UUID) -> None:
+        """The run will not change any more."""
+        ...
+
+    def forget_session(self, session_key: str) -> None:
+        """The session will not change any more."""
+        ...
+
+
+class Lane:
+    """Who executes and who waits at one depth; the first in line first."""
+
+    def __init__(self) -> None:
+        self.running: dict[UUID, Run] = {}
+        self.waiting: dict[UUID, Run] = {}
+
+    def take(self, run: Run) -> None:
+        """The run as it is now."""
+        is_in_lane = run.stage in ("queued", "started")
+        if is_in_lane and run.holder is None:
+            self.waiting[run.run_id] = run
+            return
+        self.waiting.pop(run.run_id, None)
+        if is_in_lane:
+            self.running[run.run_id] = run
+        else:
+            self.running.pop(run.run_id, None)
+
+
+class SimulatedLog:
+    """Decides submissions against the states in memory and hands every batch to a sink."""
+
+    def __init__(self, ids: SeededIdentities, sink: Sink, beginning: Beginning) -> None:
+        self._ids = ids
+        self._sink = sink
+        self._mapper = EventMapper()
+        self._held: dict[str, int] = {}
+        self._config_version = beginning.revision
+        self._recorded_at = beginning.at
+        self._chain_hash = b""
+        self.position = beginning.position
+        self.changed: tuple[str, ...] = ()
+        self.runs: dict[UUID, Run] = {}
+        self.sessions: dict[str, Session] = {}
+        self._by_stream: dict[str, Run | Session] = {}
+        self.lanes: dict[int, Lane] = {}
+
+    def append(self, submissions: Sequence[Submission[Any]], now: datetime) -> list[Outcome]:
+        """Decide and record, as one commit; gives what came of each."""
+        batch = Batch(self._loaded(submissions, now), self._mapper, self._ids.event_id)
+        outcomes = [batch.decide(one) for one in submissions]
+        if batch.events:
+            self._take(batch)
+            self._sink.append(batch)
+        return outcomes
+
+    def hold(self, streams: Iterable[str]) -> None:
+        """Keep the states of these streams until they are let go of as often."""
+        for stream in streams:
+            self._held[stream] = self._held.get(stream, 0) + 1
+
+    def let_go(self, streams: Iterable[str]) -> None:
+        """A state that nobody holds is forgotten: nothing may be asked of it any more."""
+        for stream in streams:
+            left = self._held.pop(stream) - 1
+            if left:
+                self._held[stream] = left
+                continue
+            state = self._by_stream.pop(stream, None)
+            if isinstance(state, Run):
+                del self.runs[state.run_id]
+                self._sink.forget_run(state.run_id)
+            elif state is not None:
+                del self.sessions[state.session_key]
+                self._sink.forget_session(state.session_key)
+
+    def entries(self, entries: Sequence[Entry]) -> None:
+        """Write lines of a transcript."""
+        self._sink.entries(entries)
+
+    def _loaded(self, submissions: Sequence[Submission[Any]], now: datetime) -> Loaded:
+        named: dict[str, Run | Session | None] = {}
+        lanes: dict[LaneQuery, LaneFacts] = {}
+        for submission in submissions:
+            for stream in submission.streams:
+                named[stream] = self._by_stream.get(stream)
+            if submission.lane is not None:
+                facts = lanes[submission.lane] = self._lane_facts(submission.lane)
+                named |= {run_stream(run.run_id): run for run in facts.next}
+        return Loaded(
+            position=self.position,
+            recorded_at=self._recorded_at,
+            chain_hash=self._chain_hash,
+            now=now,
+            runs=tuple(state for state in named.values() if isinstance(state, Run)),
+            sessions=tuple(state for state in named.values() if isinstance(state, Session)),
+            config_version=self._config_version,
+            reserved={},
+            lanes=lanes,
+        )
+
+    def _lane_facts(self, query: LaneQuery) -> LaneFacts:
+        lane = self.lanes.setdefault(query.depth, Lane())
+        following = tuple(islice(lane.waiting.values(), query.take))
+        return LaneFacts(len(lane.running), following)
+
+    def _take(self, batch: Batch) -> None:
+        self.position = batch.position
+        self._recorded_at = batch.recorded_at
+        self._chain_hash = batch.chain_hash
+        self.changed = tuple({row.envelope.stream: None for row in batch.events})
+        for run_id in {one.row.run_id: None for one in batch.fold.run_rows.opened}:
+            run = self.runs[run_id] = batch.fold.runs[run_id]
+            self._by_stream[run_stream(run_id)] = run
+            if run.lane_depth is not None:
+                self.lanes.setdefault(run.lane_depth, Lane()).take(run)
+        for key in {one.row.session_key: None for one in batch.fold.session_rows.opened}:
+            session = self.sessions[key] = batch.fold.sessions[key]
+            self._by_stream[session_stream(key)] = session
+        self._config_version += CONFIG_STREAM in self.changed

@@ -1,0 +1,84 @@
+"""What all lives of a simulation share: the clock, the log, the configuration, chance, texts."""
+
+from uuid import UUID
+
+from application.envelope import Actor, Provenance
+from application.keeping import Keeper
+from application.ports.configurations import PinnedConfiguration
+from application.ports.event_log import ContentKey, Decision, Submission, World
+from benchmarks.history.configuration import revision
+from benchmarks.history.fates import Deck
+from benchmarks.history.texts import Texts
+from benchmarks.history.town import Life, Town, ask
+from domain.config_events import ConfigurationActivated
+from domain.stream import CONFIG_STREAM
+
+OPERATOR = Actor(kind="token", token="admin")
+
+
+class Society:
+    """One a simulation. `is_closing` asks everybody to begin nothing more. A life rests once it is
+    announced."""
+
+    def __init__(self, town: Town, log_key: bytes, log_id: UUID, last_revision: int) -> None:
+        self.town = town
+        self.log = town.log
+        self.ids = town.ids
+        self.random = town.random
+        self.texts = Texts(town.random)
+        self.deck = Deck(town.random)
+        self.busy_lives = 0
+        self.resting_lives = 0
+        self.is_closing = False
+        self._log_id = log_id
+        self._key = log_key
+        self._number = last_revision + 1
+        self._pinned: PinnedConfiguration | None = None
+
+    @property
+    def pinned(self) -> PinnedConfiguration:
+        """The active configuration."""
+        assert self._pinned is not None
+        return self._pinned
+
+    def any_holder(self) -> str:
+        """One of the servers."""
+        return self.random.choice(self.town.holders)
+
+    def other_holder(self, name: str | None) -> str:
+        """A server that is not this one."""
+        return next(one for one in self.town.holders if one != name)
+
+    def traceparent(self) -> str | None:
+        """The trace that a caller takes part in, if it does."""
+        if self.random.random() >= 0.2:
+            return None
+        trace, span = self.random.getrandbits(128), self.random.getrandbits(64)
+        return f"00-{trace:032x}-{span:016x}-01"
+
+    def activation(self) -> Life[None]:
+        """The next revision of the configuration becomes the active one."""
+        number = self._number
+        loaded, pinned = revision(number)
+
+        def decide(_: World) -> Decision[None]:
+            keeper = Keeper(self._log_id, self._key, self.ids.event_id)
+            event = ConfigurationActivated(
+                revision=number,
+                content=keeper.keep("configuration", loaded.stored_text),
+                source="generated.json5",
+                activated_by=OPERATOR.name,
+            )
+            keys = (ContentKey(self._log_id, self._key),) if number == 1 else ()
+            return Decision(None, ((CONFIG_STREAM, event),), keeper.kept, keys)
+
+        yield from ask(
+            Submission(
+                command_id=self.ids.event_id(),
+                streams=(CONFIG_STREAM,),
+                decide=decide,
+                provenance=Provenance(actor=OPERATOR, config_revision=number),
+            )
+        )
+        self._pinned = pinned
+        self.town.lane_width = pinned.configuration.subagent_defaults.max_concurrent

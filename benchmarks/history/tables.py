@@ -1,0 +1,200 @@
+"""What a simulation makes, as rows of the tables: the same ones that the writer would insert."""
+
+from collections.abc import Iterable, Sequence
+from typing import Any, Generic, TypeVar
+from uuid import UUID
+
+from application.ports.event_log import Content, ContentKey
+from application.projections.fold import FOREVER, Changes, Span
+from application.projections.run_rows import RunRow
+from application.projections.session_rows import SessionRow
+from benchmarks.history.simulated_log import Entry
+from infrastructure.outbound.log.batch import Batch, StoredRow
+from infrastructure.outbound.log.storing import (
+    PREVIEW_CHARS,
+    RUN_COLUMNS,
+    SESSION_COLUMNS,
+    row_arrays,
+)
+
+Key = TypeVar("Key")
+Row = TypeVar("Row")
+Columns = list[list[Any]]
+
+TABLES: dict[str, tuple[str, ...]] = {
+    "events": (
+        "position",
+        "stream",
+        "version",
+        "type",
+        "type_version",
+        "recorded_at",
+        "occurred_at",
+        "event_id",
+        "command_id",
+        "actor_kind",
+        "actor_token",
+        "actor_session",
+        "causation",
+        "correlation",
+        "run_id",
+        "traceparent",
+        "config_revision",
+        "writer_version",
+        "append_last",
+        "state",
+        # Behind all others: it is known last.
+        "chain_hash",
+    ),
+    "commits": ("last_position", "recorded_at"),
+    "contents": ("content_id", "session_id", "kind", "bytes", "hmac", "preview", "body"),
+    "content_keys": ("session_id", "key"),
+    "transcript_entries": ("run_id", "sequence", "recorded_at", "kind", "body"),
+    "runs": (*RUN_COLUMNS, "from_position", "to_position"),
+    "sessions": (*SESSION_COLUMNS, "from_position", "to_position"),
+}
+
+
+class OpenSpans(Generic[Key, Row]):
+    """Holds the row of each key that is still true back, so that no row has to be ended later."""
+
+    def __init__(self) -> None:
+        self._open: dict[Key, Span[Row]] = {}
+
+    def take(self, changes: "Changes[Key, Row]", keys: Iterable[Key]) -> list[Span[Row]]:
+        """The rows that have ended; `keys` are those of the new rows."""
+        ended: list[Span[Row]] = []
+        for key, position in changes.closed.items():
+            before = self._open.pop(key)
+            ended.append(Span(before.row, before.from_position, position))
+        for key, span in zip(keys, changes.opened, strict=True):
+            if span.to_position == FOREVER:
+                self._open[key] = span
+            else:
+                ended.append(span)
+        return ended
+
+    def release(self, key: Key) -> list[Span[Row]]:
+        """The row of a key that will not change any more."""
+        span = self._open.pop(key, None)
+        return [] if span is None else [span]
+
+    def all(self) -> list[Span[Row]]:
+        """Every row that is still true."""
+        return list(self._open.values())
+
+
+class GatheredRows:
+    """Implements `Sink`: gathers rows until they are taken."""
+
+    def __init__(self) -> None:
+        self._runs: OpenSpans[UUID, RunRow] = OpenSpans()
+        self._sessions: OpenSpans[str, SessionRow] = OpenSpans()
+        self._clear()
+
+    def _clear(self) -> None:
+        self._events: list[StoredRow] = []
+        self._commits: list[tuple[int, Any]] = []
+        self._contents: list[Content] = []
+        self._keys: list[ContentKey] = []
+        self._entries: list[Entry] = []
+        self._run_spans: list[Span[RunRow]] = []
+        self._session_spans: list[Span[SessionRow]] = []
+
+    @property
+    def events(self) -> Sequence[StoredRow]:
+        """The events that are gathered."""
+        return self._events
+
+    def append(self, batch: Batch) -> None:
+        """One commit's worth."""
+        self._events += batch.events
+        self._commits.append((batch.position, batch.recorded_at))
+        self._contents += batch.contents
+        self._keys += batch.keys
+        runs, sessions = batch.fold.run_rows, batch.fold.session_rows
+        self._run_spans += self._runs.take(runs, [one.row.run_id for one in runs.opened])
+        self._session_spans += self._sessions.take(
+            sessions, [one.row.session_key for one in sessions.opened]
+        )
+
+    def entries(self, entries: Iterable[Entry]) -> None:
+        """Lines of a transcript."""
+        self._entries += entries
+
+    def forget_run(self, run_id: UUID) -> None:
+        """The run's row is true for ever."""
+        self._run_spans += self._runs.release(run_id)
+
+    def forget_session(self, session_key: str) -> None:
+        """The session's row is true for ever."""
+        self._session_spans += self._sessions.release(session_key)
+
+    def forget_all(self) -> None:
+        """The history ends here: what is still true stays so."""
+        self._run_spans += self._runs.all()
+        self._session_spans += self._sessions.all()
+        self._runs, self._sessions = OpenSpans(), OpenSpans()
+
+    def taken(self) -> dict[str, Columns]:
+        """What has been gathered, by table, as columns in the order of `TABLES`; those of the
+        events without their hash."""
+        made: dict[str, Columns] = {
+            "events": _event_columns(self._events),
+            "commits": _turned(self._commits),
+            "contents": _content_columns(self._contents),
+            "content_keys": [[one.session_id for one in self._keys], [k.key for k in self._keys]],
+            "transcript_entries": _turned(
+                [(e.run_id, e.sequence, e.recorded_at, e.kind, e.body) for e in self._entries]
+            ),
+        }
+        if self._run_spans:
+            made["runs"] = row_arrays(self._run_spans, RUN_COLUMNS)
+        if self._session_spans:
+            made["sessions"] = row_arrays(self._session_spans, SESSION_COLUMNS)
+        self._clear()
+        return {table: columns for table, columns in made.items() if columns and columns[0]}
+
+
+def _turned(rows: Sequence[tuple[Any, ...]]) -> Columns:
+    return [list(column) for column in zip(*rows, strict=True)]
+
+
+def _event_columns(rows: Sequence[StoredRow]) -> Columns:
+    envelopes = [row.envelope for row in rows]
+    sources = [envelope.provenance for envelope in envelopes]
+    actors = [source.actor for source in sources]
+    return [
+        [one.position for one in envelopes],
+        [one.stream for one in envelopes],
+        [one.version for one in envelopes],
+        [one.type for one in envelopes],
+        [one.type_version for one in envelopes],
+        [one.recorded_at for one in envelopes],
+        [one.occurred_at for one in envelopes],
+        [one.event_id for one in envelopes],
+        [one.command_id for one in envelopes],
+        [one.kind for one in actors],
+        [one.token for one in actors],
+        [one.session for one in actors],
+        [one.causation for one in sources],
+        [one.correlation for one in sources],
+        [one.run_id for one in sources],
+        [one.traceparent for one in sources],
+        [one.config_revision for one in sources],
+        [one.writer_version for one in envelopes],
+        [one.append_last for one in envelopes],
+        [row.state for row in rows],
+    ]
+
+
+def _content_columns(contents: Sequence[Content]) -> Columns:
+    return [
+        [one.ref.id for one in contents],
+        [one.session_id for one in contents],
+        [one.kind for one in contents],
+        [one.ref.bytes for one in contents],
+        [one.ref.hmac for one in contents],
+        [one.text[:PREVIEW_CHARS] for one in contents],
+        [one.text for one in contents],
+    ]

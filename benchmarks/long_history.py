@@ -1,0 +1,126 @@
+"""What is done with a long log: it is followed, streamed, rebuilt, verified; and what it takes."""
+
+import asyncio
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import psycopg
+
+from benchmarks.appending import opened_log
+from benchmarks.generate import generate
+from benchmarks.load import Connection
+from benchmarks.report import Figure
+from benchmarks.server import COMMAND, own_environment, running_server
+from infrastructure.database import open_database
+
+FOLLOW_EVENTS_MAX = 200_000
+FOLLOW_SECONDS_MAX = 300.0
+COMMAND_SECONDS_MAX = 900.0
+SEED = 1
+TABLES = ("events", "runs", "sessions", "contents", "content_keys", "commits")
+SIZES = (
+    "SELECT relname, pg_total_relation_size(oid) FROM pg_class"
+    " WHERE relnamespace = current_schema()::regnamespace AND relname = ANY(%s)"
+)
+
+
+def measured_history(folder: Path, events: int, processes: int) -> list[Figure]:
+    """The figures of a generated history of so many events."""
+    folder.mkdir()
+    data = folder / "data"
+    data.mkdir(mode=0o711)
+    database = open_database(None, data / "postgres")
+    try:
+        done = generate(database.conninfo, events=events, seed=SEED, processes=processes)
+        figures = [
+            Figure("events of the history", "events", done.events),
+            _rate("generated", done.events, done.seconds, f"by {processes} processes"),
+            *_sizes(database.conninfo, events),
+            asyncio.run(_followed(database.conninfo, min(events, FOLLOW_EVENTS_MAX))),
+            _commanded("rebuild", data, events),
+            _commanded("verify", data, events),
+        ]
+        with running_server(folder) as server:
+            streamed = min(events, FOLLOW_EVENTS_MAX)
+            figures.append(asyncio.run(_streamed(server.url, server.token, streamed)))
+            memory = server.memory_mib()
+            if memory is not None:
+                note = f"after streaming {streamed} events"
+                name = "memory of a server process on the history"
+                figures.append(Figure(name, "MiB", round(memory[0], 1), note))
+        return figures
+    finally:
+        database.close()
+
+
+def _rate(name: str, events: int, seconds: float, note: str = "") -> Figure:
+    return Figure(name, "events/s", round(events / seconds, 1), note)
+
+
+def _sizes(conninfo: str, events: int) -> list[Figure]:
+    """Bytes on disk for each event, indexes included."""
+    with psycopg.connect(conninfo) as connection:
+        rows = connection.execute(SIZES, [list(TABLES)]).fetchall()
+        found: dict[str, int] = dict(rows)
+    total = Figure("on disk", "bytes an event", round(sum(found.values()) / events, 1))
+    each = [
+        Figure(f"on disk: {table}", "bytes an event", round(found[table] / events, 1))
+        for table in TABLES
+    ]
+    return [total, *each]
+
+
+async def _followed(conninfo: str, events: int) -> Figure:
+    """The tail of a server process, from the first event on."""
+    async with opened_log(conninfo) as log:
+        began = time.perf_counter()
+        async with asyncio.timeout(FOLLOW_SECONDS_MAX):
+            async for recorded in log.tail.follow(after=0):
+                if recorded.envelope.position >= events:
+                    break
+        return _rate("tailed", events, time.perf_counter() - began)
+
+
+async def _streamed(url: str, token: str, events: int) -> Figure:
+    """So many events over HTTP, as server-sent events, for one reader."""
+    connection = Connection(url, token)
+    await connection.open()
+    try:
+        async with asyncio.timeout(FOLLOW_SECONDS_MAX):
+            began = time.perf_counter()
+            received = await connection.stream("/v1/events?after=0", events)
+            seconds = time.perf_counter() - began
+    finally:
+        await connection.close()
+    return _rate("streamed over HTTP to one reader", received, seconds)
+
+
+def _commanded(name: str, data: Path, events: int) -> Figure:
+    """A command on the log, by the clock on the wall: its own start included."""
+    ask = _asked(name, "--help")
+    if ask() != 0:
+        return Figure(f"{name}, as a command", "events/s", None, f"no command: log {name}")
+    began = time.perf_counter()
+    status = _asked(name, "--data-dir", str(data))()
+    seconds = time.perf_counter() - began
+    if status != 0:
+        raise RuntimeError(f"spawnlog log {name} ended with {status} on a generated history")
+    return _rate(f"{name}, as a command", events, seconds)
+
+
+def _asked(name: str, *arguments: str) -> Callable[[], int]:
+    def ask() -> int:
+        return subprocess.run(
+            [sys.executable, *COMMAND, "log", name, *arguments],
+            env=own_environment(),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            timeout=COMMAND_SECONDS_MAX,
+            check=False,
+        ).returncode
+
+    return ask

@@ -1,0 +1,188 @@
+"""Appends and spawns beside their floors: by callers, by server processes, by length of commits."""
+
+import asyncio
+import itertools
+import sys
+from collections.abc import Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+from uuid import UUID
+
+import psycopg
+from psycopg import sql
+
+from benchmarks.clients import Clients, Job, Kind
+from benchmarks.floor import TableRows, rows_of
+from benchmarks.load import Connection, Spawner, settled
+from benchmarks.report import Cell, Figure, Timing, timing
+from benchmarks.server import Server, running_server
+from benchmarks.slow_commits import DELAY_MS, commit_ms, slowed_commits
+from infrastructure.outbound.embedded_postgres.server import EmbeddedPostgres
+from infrastructure.outbound.log.migrating import migrate
+
+APPENDS = "appends (admissions)"
+SPAWNS = "spawns accepted over HTTP"
+LIVES = "lives over HTTP, request to archive"
+PLAIN, SLOWED = "plain", f"+{DELAY_MS} ms"
+
+
+@dataclass(frozen=True, slots=True)
+class Size:
+    """How long each cell is measured, with how many callers, with one server or also with two."""
+
+    seconds: float
+    callers: tuple[int, ...]
+    processes: tuple[int, ...]
+    slowed: bool
+
+
+@dataclass(slots=True)
+class Matrix:
+    """Measures on servers of its own and gathers what comes of it."""
+
+    clients: Clients
+    size: Size
+    servers: list[Server]
+    conninfo: str
+    floor: str
+    log: str
+    spawn_rows: tuple[TableRows, ...]
+    admission_rows: tuple[TableRows, ...]
+    cells: list[Cell] = field(default_factory=list)
+    _numbers: "itertools.count[int]" = field(default_factory=lambda: itertools.count(1))
+
+    def measure(self, commits: str) -> None:
+        """Every cell with the servers that run now. The spawns come last: they leave work behind,
+        and what is measured next waits for its end."""
+        for callers in self.size.callers:
+            self._measure("appends", APPENDS, self.admission_rows, commits, callers)
+        if commits == PLAIN and len(self.servers) == 1:
+            for callers in self.size.callers:
+                self._measure("lives", LIVES, (), commits, callers)
+        for callers in self.size.callers:
+            self._measure("spawns", SPAWNS, self.spawn_rows, commits, callers)
+
+    def _measure(
+        self, kind: Kind, name: str, rows: tuple[TableRows, ...], commits: str, callers: int
+    ) -> None:
+        processes = len(self.servers)
+        if callers < processes:
+            return
+        floor = self._timed("floor", callers, rows) if rows else None
+        measured = self._timed(kind, callers, ())
+        if kind in ("spawns", "lives"):
+            asyncio.run(_settled(self.servers[0]))
+        cell = Cell(name, commits, processes, callers, measured, floor)
+        self.cells.append(cell)
+        print(
+            f"{name}, {commits} commits, {processes} x {callers}: {measured.per_second:.0f}/s",
+            file=sys.stderr,
+        )
+
+    def _timed(self, kind: Kind, callers: int, rows: tuple[TableRows, ...]) -> Timing:
+        """Callers are spread over as many processes as there are servers."""
+        processes = len(self.servers)
+        shares = [callers // processes + (n < callers % processes) for n in range(processes)]
+        jobs = [
+            Job(
+                kind=kind,
+                number=next(self._numbers),
+                callers=share,
+                seconds=self.size.seconds,
+                urls=tuple(server.url for server in self.servers[place:] + self.servers[:place]),
+                token=self.servers[0].token,
+                conninfo=self.floor if kind == "floor" else self.log,
+                rows=rows,
+            )
+            for place, share in enumerate(shares)
+        ]
+        return timing(self.clients.measured(jobs))
+
+
+def measured_matrix(folder: Path, size: Size) -> tuple[list[Cell], list[Figure]]:
+    """All cells, and the figures of the servers they were measured on."""
+    with ExitStack() as opened:
+        server = opened.enter_context(running_server(folder))
+        database = EmbeddedPostgres.start(server.database_home)
+        opened.callback(database.close)
+        conninfo = database.conninfo
+        spawn_rows, admission_rows = asyncio.run(_one_spawn(server, conninfo))
+        floor, log = (_database(conninfo, name) for name in ("floor", "appends"))
+        clients = opened.enter_context(Clients())
+        matrix = Matrix(clients, size, [server], conninfo, floor, log, spawn_rows, admission_rows)
+        if 1 in size.processes:
+            matrix.measure(PLAIN)
+        figures = _memory(server, matrix.cells)
+        if 2 in size.processes:
+            with running_server(folder, "second") as second:
+                matrix.servers = [server, second]
+                matrix.measure(PLAIN)
+                if size.slowed:
+                    with slowed_commits(conninfo):
+                        matrix.measure(SLOWED)
+                matrix.servers = [server]
+        figures.append(Figure("a lone commit", "ms", round(commit_ms(floor), 2)))
+        if size.slowed:
+            with slowed_commits(conninfo):
+                figures.append(Figure(f"a lone commit, {SLOWED}", "ms", round(commit_ms(floor), 2)))
+                if 1 in size.processes:
+                    matrix.measure(SLOWED)
+        return sorted(matrix.cells, key=_place), figures
+
+
+def _place(one: Cell) -> tuple[bool, int, int, int]:
+    names = (APPENDS, SPAWNS, LIVES)
+    return one.commits == SLOWED, names.index(one.name), one.processes, one.callers
+
+
+def _memory(server: Server, cells: Sequence[Cell]) -> list[Figure]:
+    found = server.memory_mib()
+    if found is None:
+        why = "this system does not tell"
+        return [Figure("memory of a server process", "MiB", None, why)]
+    runs = sum(one.timing.done for one in cells if one.name in (SPAWNS, LIVES))
+    note = f"after {runs} runs"
+    return [
+        Figure("memory of a server process", "MiB", round(found[0], 1), note),
+        Figure("memory of a server process, peak", "MiB", round(found[1], 1)),
+    ]
+
+
+async def _settled(server: Server) -> None:
+    connection = Connection(server.url, server.token)
+    await connection.open()
+    try:
+        await settled(connection)
+    finally:
+        await connection.close()
+
+
+async def _one_spawn(
+    server: Server, conninfo: str
+) -> tuple[tuple[TableRows, ...], tuple[TableRows, ...]]:
+    """The rows of one real spawn: up to the append with which it was answered, and those of its
+    first append alone."""
+    connection = Connection(server.url, server.token)
+    await connection.open()
+    try:
+        run_id = UUID(await Spawner(connection, "one").spawn())
+        await settled(connection)
+        events = (await connection.read(f"/v1/runs/{run_id}/events"))["items"]
+    finally:
+        await connection.close()
+    queued = next(one for one in events if one["type"] == "RunQueued")
+    requested = next(one for one in events if one["type"] == "SpawnRequested")
+    return (
+        await rows_of(conninfo, run_id, queued["appendLast"]),
+        await rows_of(conninfo, run_id, requested["appendLast"]),
+    )
+
+
+def _database(conninfo: str, name: str) -> str:
+    """A database with the same schema beside the server's own; gives its URL."""
+    with psycopg.connect(conninfo, autocommit=True) as connection:
+        connection.execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(name)))
+    own = conninfo.replace("/spawnlog?", f"/{name}?")
+    migrate(own)
+    return own
