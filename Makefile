@@ -43,7 +43,7 @@ fix: $(INSTALLED) ## format, and mend what the linter can mend
 	@$(BIN)/ruff format .
 	@$(BIN)/ruff check --fix .
 
-bench: $(INSTALLED) ## measure spawns and whole lives over HTTP, beside a floor in the same run
+bench: $(INSTALLED) ## measure appends, spawns and lives beside a floor in the same run (BENCH)
 	@$(BIN)/python -m benchmarks.run $(BENCH)
 
 docs: $(INSTALLED) ## draw the lifecycle in README.md from the table in domain/run/lifecycle.py

@@ -97,7 +97,7 @@ class RowsAndFiles:
         file = await asyncio.to_thread(_opened, part)
         try:
             async for page in self._pages(run_id):
-                lines = b"".join(_line(entry) for entry in page)
+                lines = b"".join(line_of(entry) for entry in page)
                 digest.update(lines)
                 count += len(page)
                 size += len(lines)
@@ -140,7 +140,8 @@ def _storable(entry: TranscriptEntry) -> str:
         return storable(json.dumps(entry.body, default=str, ensure_ascii=False))
 
 
-def _line(entry: RecordedEntry) -> bytes:
+def line_of(entry: RecordedEntry) -> bytes:
+    """The line of an entry in a transcript's file; the seal is made over all of them."""
     return orjson.dumps(
         {
             "sequence": entry.sequence,

@@ -15,7 +15,7 @@ from domain.run.facts import TranscriptSeal
 from infrastructure.outbound.log.verifying.connection import Reading
 from infrastructure.outbound.log.verifying.contents import READ_BYTES_MAX, ContentCounts
 from infrastructure.outbound.log.verifying.difference import Difference
-from infrastructure.outbound.transcripts.rows_and_files import _line
+from infrastructure.outbound.transcripts.rows_and_files import line_of
 
 _KEYS = "SELECT session_id, key FROM content_keys WHERE session_id = ANY(%b::uuid[])"
 _ENTRIES = (
@@ -83,7 +83,7 @@ def _read(
             digest = hmac.new(keys.get(owners[run_id], b""), digestmod=hashlib.sha256)
             count = size = 0
             for _, sequence, recorded_at, kind, body in entries:
-                line = _line(RecordedEntry(sequence, recorded_at, kind, orjson.loads(body)))
+                line = line_of(RecordedEntry(sequence, recorded_at, kind, orjson.loads(body)))
                 digest.update(line)
                 count += 1
                 size += len(line)
