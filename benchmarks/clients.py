@@ -15,6 +15,7 @@ import uvloop
 from benchmarks.appending import Admissions, opened_log
 from benchmarks.floor import Copies, Floor, TableRows
 from benchmarks.load import Act, Connection, Measured, Spawner, measure
+from infrastructure.garbage import look_for_garbage_seldom
 
 PROCESSES_MAX = 2
 TOGETHER_SECONDS_MAX = 60.0
@@ -81,6 +82,8 @@ _barrier: Barrier | None = None
 def _begin(barrier: Barrier) -> None:
     global _barrier
     _barrier = barrier
+    # As a server does: the writer works in here, and the floor is to have what it has.
+    look_for_garbage_seldom()
 
 
 def _done(job: Job, together: bool) -> Measured:

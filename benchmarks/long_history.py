@@ -14,6 +14,7 @@ from benchmarks.generate import generate
 from benchmarks.load import Connection
 from benchmarks.report import Figure
 from benchmarks.server import COMMAND, own_environment, running_server
+from benchmarks.waking import measured_waking
 from infrastructure.database import open_database
 
 FOLLOW_EVENTS_MAX = 200_000
@@ -42,6 +43,7 @@ def measured_history(folder: Path, events: int, processes: int) -> list[Figure]:
             asyncio.run(_followed(database.conninfo, min(events, FOLLOW_EVENTS_MAX))),
             _commanded("rebuild", data, events),
             _commanded("verify", data, events),
+            *asyncio.run(measured_waking(database.conninfo)),
         ]
         with running_server(folder) as server:
             streamed = min(events, FOLLOW_EVENTS_MAX)

@@ -16,13 +16,14 @@ from benchmarks.clients import Clients, Job, Kind
 from benchmarks.floor import TableRows, rows_of
 from benchmarks.load import Connection, Spawner, settled
 from benchmarks.report import Cell, Figure, Timing, timing
-from benchmarks.server import Server, running_server
+from benchmarks.server import PATIENT, Server, running_server
 from benchmarks.slow_commits import DELAY_MS, commit_ms, slowed_commits
 from infrastructure.outbound.embedded_postgres.server import EmbeddedPostgres
 from infrastructure.outbound.log.migrating import migrate
 
 APPENDS = "appends (admissions)"
-SPAWNS = "spawns accepted over HTTP"
+SPAWNS = "spawns over HTTP, accepted"
+EXECUTED = "spawns over HTTP, executed meanwhile"
 LIVES = "lives over HTTP, request to archive"
 PLAIN, SLOWED = "plain", f"+{DELAY_MS} ms"
 
@@ -61,17 +62,31 @@ class Matrix:
             for callers in self.size.callers:
                 self._measure("lives", LIVES, (), commits, callers)
         for callers in self.size.callers:
-            self._measure("spawns", SPAWNS, self.spawn_rows, commits, callers)
+            self._measure("spawns", EXECUTED, self.spawn_rows, commits, callers)
+
+    def measure_waiting(self, patient: Sequence[Server], commits: str) -> None:
+        """Spawns whose runs wait in the lane, as they do where agents take their time."""
+        own, self.servers = self.servers, list(patient)
+        for callers in self.size.callers:
+            self._measure("spawns", SPAWNS, self.spawn_rows, commits, callers, settle=False)
+        self.servers = own
 
     def _measure(
-        self, kind: Kind, name: str, rows: tuple[TableRows, ...], commits: str, callers: int
+        self,
+        kind: Kind,
+        name: str,
+        rows: tuple[TableRows, ...],
+        commits: str,
+        callers: int,
+        *,
+        settle: bool = True,
     ) -> None:
         processes = len(self.servers)
         if callers < processes:
             return
         floor = self._timed("floor", callers, rows) if rows else None
         measured = self._timed(kind, callers, ())
-        if kind in ("spawns", "lives"):
+        if settle and kind in ("spawns", "lives"):
             asyncio.run(_settled(self.servers[0]))
         cell = Cell(name, commits, processes, callers, measured, floor)
         self.cells.append(cell)
@@ -122,6 +137,7 @@ def measured_matrix(folder: Path, size: Size) -> tuple[list[Cell], list[Figure]]
                     with slowed_commits(conninfo):
                         matrix.measure(SLOWED)
                 matrix.servers = [server]
+        _measure_waiting(folder / "patient", matrix)
         figures.append(Figure("a lone commit", "ms", round(commit_ms(floor), 2)))
         if size.slowed:
             with slowed_commits(conninfo):
@@ -131,8 +147,29 @@ def measured_matrix(folder: Path, size: Size) -> tuple[list[Cell], list[Figure]]
         return sorted(matrix.cells, key=_place), figures
 
 
+def _measure_waiting(folder: Path, matrix: Matrix) -> None:
+    """On servers of their own, because nothing there ever comes to its end. The floor stays where
+    it is: the same machine, the same settings."""
+    folder.mkdir()
+    for processes in matrix.size.processes:
+        for commits in (PLAIN, SLOWED) if matrix.size.slowed else (PLAIN,):
+            with ExitStack() as opened:
+                data = folder / f"{processes}-{commits.strip('+').replace(' ', '')}"
+                data.mkdir()
+                patient = [
+                    opened.enter_context(running_server(data, str(number), PATIENT))
+                    for number in range(processes)
+                ]
+                database = EmbeddedPostgres.start(patient[0].database_home)
+                opened.callback(database.close)
+                if commits == SLOWED:
+                    for conninfo in (matrix.conninfo, database.conninfo):
+                        opened.enter_context(slowed_commits(conninfo))
+                matrix.measure_waiting(patient, commits)
+
+
 def _place(one: Cell) -> tuple[bool, int, int, int]:
-    names = (APPENDS, SPAWNS, LIVES)
+    names = (APPENDS, SPAWNS, EXECUTED, LIVES)
     return one.commits == SLOWED, names.index(one.name), one.processes, one.callers
 
 
@@ -141,7 +178,7 @@ def _memory(server: Server, cells: Sequence[Cell]) -> list[Figure]:
     if found is None:
         why = "this system does not tell"
         return [Figure("memory of a server process", "MiB", None, why)]
-    runs = sum(one.timing.done for one in cells if one.name in (SPAWNS, LIVES))
+    runs = sum(one.timing.done for one in cells if one.name in (EXECUTED, LIVES))
     note = f"after {runs} runs"
     return [
         Figure("memory of a server process", "MiB", round(found[0], 1), note),

@@ -37,7 +37,8 @@ NOTES = (
     "client cpu: the share of a processor that a client process used; near 100 % it was the client"
     " that was measured. For appends the writer itself works in it",
     "database, servers and clients share the machine",
-    "a spawn that is accepted is executed too: its cells include that work",
+    "spawns accepted: one run is executed and all others wait in the lane; executed meanwhile: each"
+    " is started, ended, announced and archived in the same seconds, in a lane of 64",
     "each spawn has a requester of its own; the runtime plays back at once",
     f"slowed commits: commit_delay of {DELAY_MS} ms before each flush of the write-ahead log",
     "rebuild and verify are whole commands, their start included",

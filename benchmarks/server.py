@@ -5,10 +5,11 @@ import os
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 START_SECONDS_MAX = 60
 STOP_SECONDS_MAX = 60
@@ -21,6 +22,15 @@ CONFIGURATION = {
     },
     "spawnlog": {"drainSeconds": 1},
 }
+
+PATIENT = {
+    "agents": {
+        "defaults": {"subagents": {"maxConcurrent": 1}},
+        "list": [{"id": "main", "runtime": {"type": "command", "command": ["sleep", "600"]}}],
+    },
+    "spawnlog": {"drainSeconds": 0},
+}
+"""Of all that is spawned one is executed, and that takes longer than any measurement."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,12 +60,14 @@ def own_environment() -> dict[str, str]:
 
 
 @contextmanager
-def running_server(folder: Path, name: str = "first") -> Iterator[Server]:
+def running_server(
+    folder: Path, name: str = "first", configuration: Mapping[str, Any] = CONFIGURATION
+) -> Iterator[Server]:
     """A server for the time of the block; all of one folder work on one data directory.
     RuntimeError, with its last words, when none starts."""
     data, config = folder / "data", folder / "spawnlog.json5"
     log = folder / f"server-{name}.log"
-    config.write_text(json.dumps(CONFIGURATION), "utf-8")
+    config.write_text(json.dumps(configuration), "utf-8")
     with log.open("w", encoding="utf-8") as words:
         process = subprocess.Popen(
             [sys.executable, *SERVE, "--data-dir", str(data), "--config", str(config)],

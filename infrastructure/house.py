@@ -3,9 +3,7 @@
 import asyncio
 import logging
 import os
-import socket
 from contextlib import AsyncExitStack
-from uuid import uuid4
 
 from psycopg_pool import AsyncConnectionPool
 
@@ -54,8 +52,7 @@ from infrastructure.outbound.tokens import (
 )
 from infrastructure.outbound.transcripts.rows_and_files import RowsAndFiles
 from infrastructure.readiness import ReadinessCheck
-
-LOOPBACK_NAMES = frozenset({"127.0.0.1", "localhost", "::1"})
+from infrastructure.server_names import holder_name, hosts_of
 
 _log = logging.getLogger("spawnlog")
 
@@ -76,6 +73,7 @@ class House:
         self._connecting = Connecting(database)
         self._stack = AsyncExitStack()
         self.closing = False
+        self._stopped: asyncio.Future[None] | None = None
 
     async def open(self, url: str) -> Doors:
         """Start everything; `url` is where children and callers reach this server."""
@@ -123,7 +121,7 @@ class House:
         transcripts = RowsAndFiles(pool, self.directory.transcripts)
         coordinating = await self._connecting.coordinating()
         self._stack.push_async_callback(coordinating.close)
-        holder = Holder(_holder_name)
+        holder = Holder(holder_name)
         sealing = Sealing(work, transcripts)
         preparing = Preparing(work, ContextGathering(self._scripts(gatehouse)))
         launching = Launching(work, seal, url)
@@ -191,6 +189,7 @@ class House:
     def _doors(
         self, work: Work, crew: Crew, transcripts: RowsAndFiles, seal: ChildTokenSeal
     ) -> Doors:
+        self._stopped = asyncio.get_running_loop().create_future()
         admin = admin_token(self.directory.admin_token())
         known = KnownTokens(admin, ConfiguredTokens(self.configurations), seal, work.registry)
         return Doors(
@@ -202,14 +201,15 @@ class House:
             tail=self.log.tail,
             access=Access(work.registry),
             tokens=None if self.settings.no_auth else known,
-            hosts=self._hosts(),
+            hosts=hosts_of(self.settings),
             readiness=ReadinessCheck(self.log, lambda: self.closing),
             closing=lambda: self.closing,
+            stopped=self._stopped,
         )
 
     async def drain(self) -> None:
         """Take no new work, let what is under way end, and end what does not."""
-        self.closing = True
+        self._say_closing()
         await self.conducting.stop_claiming()
         seconds = self.settings.drain_seconds
         ended = self.executing.drain(seconds, "server stopped")
@@ -218,8 +218,13 @@ class House:
 
     async def close(self) -> None:
         """End every part."""
-        self.closing = True
+        self._say_closing()
         await self._stack.aclose()
+
+    def _say_closing(self) -> None:
+        self.closing = True
+        if self._stopped is not None and not self._stopped.done():
+            self._stopped.set_result(None)
 
     async def _identify(self) -> LogIdentity:
         connection = await self._connecting.connect()
@@ -233,14 +238,3 @@ class House:
     def _resolve(self, text: str) -> str:
         """A text of the file that was read last, with its references resolved."""
         return self.configurations.loaded.resolve(text)
-
-    def _hosts(self) -> frozenset[str]:
-        """The names by which this server may be addressed."""
-        names = {self.settings.host, *self.settings.allowed_hosts}
-        if self.settings.is_loopback or self.settings.host in ("0.0.0.0", "::"):  # noqa: S104
-            names |= LOOPBACK_NAMES
-        return frozenset(names)
-
-
-def _holder_name() -> str:
-    return f"{socket.gethostname()}:{os.getpid()}:{uuid4().hex[:8]}"

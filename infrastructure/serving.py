@@ -16,6 +16,7 @@ from application.envelope import Actor
 from application.repeating import Repeating
 from domain.configuration.problems import ConfigurationError
 from domain.configuration.settings import Settings
+from infrastructure.garbage import look_for_garbage_seldom
 from infrastructure.house import House
 from infrastructure.inbound.http.application import create_application
 from infrastructure.inbound.http.doors import Doors
@@ -72,6 +73,7 @@ async def serve_house(house: House, listening: socket.socket, config: Path | Non
         house.directory.replace_note(url, os.getpid())
         noting = Repeating("note", partial(_note, house, url), NOTE_SECONDS)
         noting.start()
+        look_for_garbage_seldom()
         print(f"spawnlog ready on {url}", flush=True)
         await _first(told_to_stop, serving)
         _log.info("stopping")

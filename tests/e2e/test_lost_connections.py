@@ -7,20 +7,22 @@ import pytest
 
 from infrastructure.outbound.embedded_postgres.layout import Home
 from tests.support.mortal_server import QUICK_LEASE_SECONDS, Mortal
+from tests.support.running_server import wait_for
 from tests.support.spawning_server import CHILDREN_MAX, Stories
 
 pytestmark = pytest.mark.slow
 
 REQUESTERS = 2
-BREAK_SECONDS = 1.0
-PAUSE_SECONDS = 0.1
+TIMES = 5
+PAUSE_SECONDS = 0.3
 QUESTIONS = 20
 
-# It waits until each is gone, so that what is asked afterwards meets no connection that dies then.
 _BREAK = (
-    "SELECT pg_terminate_backend(pid, 10000) FROM pg_stat_activity"
+    "SELECT pid FROM pg_stat_activity"
     " WHERE application_name LIKE 'spawnlog%' AND pid <> pg_backend_pid()"
+    " AND pg_terminate_backend(pid)"
 )
+_STILL_THERE = "SELECT 1 FROM pg_stat_activity WHERE pid = ANY(%s)"
 
 
 class Breaking:
@@ -33,9 +35,15 @@ class Breaking:
 
     def _break(self) -> None:
         with psycopg.connect(self._conninfo, autocommit=True) as connection:
-            for _ in range(int(BREAK_SECONDS / PAUSE_SECONDS)):
-                connection.execute(_BREAK)
+            pids: list[int] = []
+            for _ in range(TIMES):
+                pids = [row[0] for row in connection.execute(_BREAK).fetchall()]
                 threading.Event().wait(PAUSE_SECONDS)
+            # What is asked afterwards is to meet no connection that dies only then.
+            wait_for(
+                "the last ones to be gone",
+                lambda: not connection.execute(_STILL_THERE, [pids]).fetchall(),
+            )
 
     def is_over(self) -> None:
         self._thread.join(30)

@@ -51,6 +51,7 @@ class Relay:
         self._server: asyncio.Server | None = None
         self.url = make_conninfo(url, host=str(self._folder))
         self.faults: Counter[str] = Counter()
+        self.is_calm = True
 
     async def start(self) -> None:
         """Begin to relay."""
@@ -92,7 +93,7 @@ class Relay:
                 end.transport.abort()
 
     def _falls(self, what: str, probability: float) -> bool:
-        falls = self._die.random() < probability
+        falls = self._die.random() < probability and not self.is_calm
         self.faults[what] += falls
         return falls
 
@@ -122,11 +123,15 @@ class Relay:
 
 
 class FaultyLine:
-    """Connections through a relay."""
+    """Connections through a relay, good ones until it breaks loose."""
 
     def __init__(self, relay: Relay) -> None:
         self._relay = relay
         self.faults = relay.faults
+
+    def break_loose(self) -> None:
+        """From now on the weather is what it was said to be."""
+        self._relay.is_calm = False
 
     async def connect(self) -> Connection:
         """What a log is given to connect by."""

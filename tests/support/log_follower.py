@@ -44,6 +44,7 @@ async def main(order: FollowerOrder) -> None:
         try:
             async with following(tailed) as follower:
                 print("ready", flush=True)
+                line.break_loose()
                 until = int(await asyncio.to_thread(sys.stdin.readline))
                 try:
                     await follower.has(until)

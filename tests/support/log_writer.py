@@ -2,8 +2,8 @@
 stop by the end of its standard input.
 
 `python -m tests.support.log_writer ORDER`, where ORDER is a `WriterOrder` as JSON. What its callers
-were told goes into `notes`, what a follower of its own tail saw into `seen`; what its line did, as
-JSON, to standard output.
+were told goes into `notes`, what a follower of its own tail saw into `seen`. It says `ready` when
+faults may begin, and in the end, as JSON, what its line did.
 """
 
 import asyncio
@@ -123,6 +123,8 @@ async def main(order: WriterOrder) -> dict[str, Any]:
     async with faulty_line(order.url, seed, WEATHER) as line:
         async with running_on(order.url, connect=line.connect) as running:
             async with following(running.tail) as follower:
+                print("ready", flush=True)
+                line.break_loose()
                 await WriterProcess(order, running, notebook).work()
                 # What it did not see is found missing by those who judge.
                 with suppress(AssertionError):

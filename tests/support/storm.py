@@ -8,7 +8,7 @@ import subprocess
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -110,10 +110,9 @@ class Storm:
         """All of it."""
         try:
             self._followers = [self._follower(name) for name in POLLS]
-            for follower in self._followers:
-                assert follower.stdout is not None
-                assert follower.stdout.readline() == "ready\n"
+            self._must_be_ready(self._followers)
             self._writers = [self._writer(number) for number in range(self.record.writers)]
+            self._must_be_ready(self._writers)
             for number in range(FAULTS):
                 self._database.grow(EVENTS_BETWEEN_FAULTS, self._must_be_alive)
                 self._fault(number)
@@ -128,6 +127,12 @@ class Storm:
                 process.communicate()
         self._collect()
         return self.record
+
+    def _must_be_ready(self, processes: Sequence[subprocess.Popen[str]]) -> None:
+        """Nothing goes wrong before everybody is there."""
+        for process in processes:
+            assert process.stdout is not None
+            assert process.stdout.readline() == "ready\n", self._words()
 
     def _fault(self, number: int) -> None:
         if number in RESTARTS_AT:

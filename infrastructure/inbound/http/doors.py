@@ -1,5 +1,6 @@
 """What the endpoints work with."""
 
+import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
@@ -23,7 +24,8 @@ class Readiness:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Doors:
     """Put together by the composition root. `tokens` is None when authentication is off;
-    `hosts` are the names by which this server may be addressed."""
+    `hosts` are the names by which this server may be addressed, `closing` says whether it stops and
+    `stopped` is done then."""
 
     work: Work
     spawning: Spawning
@@ -36,3 +38,4 @@ class Doors:
     hosts: frozenset[str]
     readiness: Callable[[], Awaitable[Readiness]]
     closing: Callable[[], bool]
+    stopped: "asyncio.Future[None]"

@@ -4,7 +4,7 @@ import asyncio
 import re
 import time
 from collections.abc import Mapping, Sequence
-from typing import Annotated
+from typing import Annotated, Any
 from uuid import UUID
 
 from fastapi import Query
@@ -14,8 +14,6 @@ from infrastructure.inbound.http.doors import Doors
 from infrastructure.inbound.http.problems import Problem
 
 WAIT_SECONDS_MAX = 60.0
-CLOSING_LOOK_SECONDS = 0.25
-"""How often who waits looks whether the service stops: that does not wait for them."""
 _WAIT = re.compile(r"([0-9]{1,6}(?:\.[0-9]{1,3})?)(ms|s|m)")
 _SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0}
 
@@ -83,14 +81,16 @@ async def has_grown(
     left = deadline - time.monotonic()
     if left <= 0:
         return False
+    if doors.closing():
+        return False
     growing = asyncio.ensure_future(
         doors.tail.changed(run_id, after=after, timeout_seconds=left, types=types)
     )
     try:
-        while not doors.closing():
-            done, _ = await asyncio.wait({growing}, timeout=CLOSING_LOOK_SECONDS)
-            if done:
-                return growing.result()
-        return False
+        # One and the same future for all who wait: that the service stops wakes them, and until
+        # then they cost nothing.
+        either: tuple[asyncio.Future[Any], ...] = (growing, doors.stopped)
+        await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
+        return growing.done() and growing.result()
     finally:
         growing.cancel()

@@ -1,6 +1,7 @@
 """Whoever waits for an event of the log is woken by it, and by nothing else."""
 
 import asyncio
+from functools import partial
 
 import pytest
 
@@ -14,6 +15,10 @@ from tests.support.storytelling import run_id
 from tests.support.submissions import observe
 
 NOT_TODAY_SECONDS = 60.0
+BACKENDS = (
+    "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()"
+    " AND backend_type = 'client backend'"
+)
 
 
 async def _is_at(running: RunningLog, position: int) -> bool:
@@ -96,3 +101,25 @@ async def test_a_tail_that_cannot_go_on_says_so_and_tells_nothing_more(
         assert isinstance(running.tail.failure, failure)
         assert follower.positions == [1, 2]
         assert running.tail.position == 2
+
+
+@pytest.mark.slow
+async def test_ten_thousand_who_wait_cost_one_listener(
+    running: RunningLog, family: LoggedFamily
+) -> None:
+    await family.spawn("mine")
+    async with running_on(running.url) as other:
+        before = await running.ask(BACKENDS)
+        after = running.tail.position
+        wait = partial(running.tail.changed, after=after, timeout_seconds=NOT_TODAY_SECONDS)
+        waiting = [asyncio.create_task(wait(family.id("mine"))) for _ in range(5_000)]
+        waiting += [asyncio.create_task(wait(None)) for _ in range(5_000)]
+        await asyncio.sleep(0)
+        assert await running.ask(BACKENDS) == before
+        assert len(await running.backends("LISTEN%")) == 2  # One of each process.
+        elsewhere = LoggedFamily(other.log, root="agent:main:elsewhere", first=900)
+        await elsewhere.spawn("stranger")
+        assert all(await asyncio.gather(*waiting[5_000:]))
+        assert not any(task.done() for task in waiting[:5_000])
+        await family.resolve("mine")
+        assert all(await asyncio.gather(*waiting[:5_000]))
