@@ -200,8 +200,8 @@ class Tail(Protocol):
         timeout_seconds: float,
         types: Collection[str] = (),
     ) -> bool:
-        """Wait for an event behind `after`; False on timeout. Of that run, if one is given, and
-        then of one of the types, if any are."""
+        """Wait for an event behind `after`; False on timeout. Of that run, if one is given, and of
+        one of the types, if any are."""
         ...
 
     def follow(self, *, after: int) -> AsyncIterator[RecordedEvent]:

@@ -75,12 +75,13 @@ class Registry(Protocol):
         those are not even over."""
         ...
 
-    async def inbox(self, session_key: str, *, after: int, limit: int) -> Sequence[Run]:
-        """Runs announced in a session's inbox, by position of the announcement."""
+    async def inbox(self, session_key: str, *, after: int, limit: int) -> tuple[int, Sequence[Run]]:
+        """Runs announced in a session's inbox, by position of the announcement; and the position
+        at which this is all that is so."""
         ...
 
-    async def lanes(self) -> Sequence[LaneState]:
-        """Every lane that has somebody in it."""
+    async def lanes(self) -> tuple[int, Sequence[LaneState]]:
+        """Every lane that has somebody in it, and the position at which it is so."""
         ...
 
     async def waiting_lanes(self) -> Sequence[tuple[str, int]]:

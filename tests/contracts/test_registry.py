@@ -107,28 +107,28 @@ async def test_an_inbox_holds_what_was_announced_in_order(
     await family.announce("one")
     await family.spawn("refused")
     await family.tell("refused", ask.refuse(1, announcement=ref("it was refused")))
-    inbox = await registry.inbox(ROOT, after=0, limit=9)
+    _, inbox = await registry.inbox(ROOT, after=0, limit=9)
     assert family.names(inbox) == ["two", "one", "refused"]
     position = inbox[0].inbox.position if inbox[0].inbox else 0
-    assert family.names(await registry.inbox(ROOT, after=position, limit=1)) == ["one"]
-    assert await registry.inbox(family.key("one"), after=0, limit=9) == []
+    assert family.names((await registry.inbox(ROOT, after=position, limit=1))[1]) == ["one"]
+    assert (await registry.inbox(family.key("one"), after=0, limit=9))[1] == []
     await family.tell("two", ask.acknowledge())
     await family.tell("two", ask.archive())
-    told = await registry.inbox(ROOT, after=0, limit=9)
+    _, told = await registry.inbox(ROOT, after=0, limit=9)
     assert family.names(told) == ["two", "one", "refused"]
     taken = [run.inbox.acknowledged_at is not None for run in told if run.inbox is not None]
     assert taken == [True, False, False]
 
 
 async def test_lanes_tell_who_is_in_them(registry: PostgresRegistry, family: LoggedFamily) -> None:
-    assert (await registry.lanes(), await registry.waiting_lanes()) == ([], [])
+    assert (await registry.lanes(), await registry.waiting_lanes()) == ((0, []), [])
     await family.begin("running")
     await family.queue("claimed")
     await family.tell("claimed", ask.claim())
     await family.queue("first")
     await family.queue("second")
     await family.queue("below", "running")
-    top, deeper = await registry.lanes()
+    _, (top, deeper) = await registry.lanes()
     assert (top.lane, top.depth, deeper.depth) == ("subagent", 1, 2)
     assert family.names(top.running) == ["running", "claimed"]
     assert family.names(top.queued) == ["first", "second"]

@@ -103,11 +103,10 @@ async def list_lanes(
             "this release shows lanes as they are now; leave at out",
             errors=({"pointer": "/query/at", "detail": "not served yet"},),
         )
-    position = (await as_of(doors, None)).position
     configuration = doors.work.configurations.current().configuration
     width = configuration.subagent_defaults.max_concurrent
-    lanes = (await doors.work.registry.lanes())[:limit]
-    body = {"items": [await _lane(doors, caller, lane, width) for lane in lanes]}
+    position, lanes = await doors.work.registry.lanes()
+    body = {"items": [await _lane(doors, caller, lane, width) for lane in lanes[:limit]]}
     return answer(doors, body, position)
 
 

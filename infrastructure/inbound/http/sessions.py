@@ -40,6 +40,9 @@ from infrastructure.inbound.http.requests import (
 from infrastructure.inbound.http.run_bodies import announcement_state
 from infrastructure.inbound.http.waiting import Wait, has_grown, wait_seconds
 
+ANNOUNCING = ("RunAnnounced", "SpawnRefused")
+"""The events that may put something into an inbox."""
+
 router = APIRouter(tags=["sessions"])
 
 RUNS_SHOWN_MAX = 500
@@ -132,9 +135,10 @@ async def list_announcements(
     deadline = time.monotonic() + wait_seconds(wait)
     while True:
         seen = doors.tail.position
-        position = (await as_of(doors, None)).position
-        runs = await doors.work.registry.inbox(session_key, after=after, limit=limit + 1)
-        if runs or not await has_grown(doors, None, after=seen, deadline=deadline):
+        position, runs = await doors.work.registry.inbox(session_key, after=after, limit=limit + 1)
+        if runs or not await has_grown(
+            doors, None, after=seen, deadline=deadline, types=ANNOUNCING
+        ):
             break
     items = await _items(doors, runs[:limit], with_text=caller.may("content"))
     following = items[-1]["position"] if len(runs) > limit else None

@@ -17,7 +17,7 @@ class RecentEvents:
 
     def __init__(self) -> None:
         self._events: deque[RecordedEvent] = deque(maxlen=KEPT_EVENTS_MAX)
-        self._by_run: dict[UUID, dict[asyncio.Event, frozenset[str]]] = {}
+        self._by_run: dict[UUID | None, dict[asyncio.Event, frozenset[str]]] = {}
 
     @property
     def first_position(self) -> int | None:
@@ -27,8 +27,8 @@ class RecentEvents:
     def add(self, recorded: RecordedEvent) -> None:
         """Take the next event, and wake those who wait for it."""
         self._events.append(recorded)
-        run_id = recorded.envelope.provenance.run_id
-        if run_id is not None:
+        # A set, because those of no run are those of any run as well.
+        for run_id in {recorded.envelope.provenance.run_id, None}:
             for waiter, types in self._by_run.get(run_id, {}).items():
                 if not types or recorded.envelope.type in types:
                     waiter.set()
@@ -42,19 +42,20 @@ class RecentEvents:
         start = position + 1 - first if first is not None else -1
         return list(islice(self._events, start, None)) if start >= 0 else []
 
-    def has(self, run_id: UUID, after: int, types: Collection[str]) -> bool:
-        """Whether an event of the run behind `after` is held (of those types, if any)."""
+    def has(self, run_id: UUID | None, after: int, types: Collection[str]) -> bool:
+        """Whether an event behind `after` is held (of the run, of those types, if any)."""
         for recorded in reversed(self._events):
             envelope = recorded.envelope
             if envelope.position <= after:
                 return False
-            if envelope.provenance.run_id == run_id and (not types or envelope.type in types):
+            is_of = run_id is None or envelope.provenance.run_id == run_id
+            if is_of and (not types or envelope.type in types):
                 return True
         return False
 
     @contextmanager
-    def waiting(self, run_id: UUID, types: Collection[str]) -> Iterator[asyncio.Event]:
-        """What is set by the next event of the run (of those types, if any)."""
+    def waiting(self, run_id: UUID | None, types: Collection[str]) -> Iterator[asyncio.Event]:
+        """What is set by the next event (of the run, of those types, if any)."""
         event = asyncio.Event()
         waiters = self._by_run.setdefault(run_id, {})
         waiters[event] = frozenset(types)
@@ -66,6 +67,6 @@ class RecentEvents:
                 del self._by_run[run_id]
 
     @property
-    def waited_for(self) -> frozenset[UUID]:
-        """The runs that somebody waits for."""
+    def waited_for(self) -> frozenset[UUID | None]:
+        """The runs that somebody waits for; None for any run."""
         return frozenset(self._by_run)

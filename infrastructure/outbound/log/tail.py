@@ -103,9 +103,9 @@ class LogTail:
         timeout_seconds: float,
         types: Collection[str] = (),
     ) -> bool:
-        """Wait for an event behind `after`; False on timeout. Of that run, if one is given, and
-        then of one of the types, if any are."""
-        if run_id is None:
+        """Wait for an event behind `after`; False on timeout. Of that run, if one is given, and of
+        one of the types, if any are."""
+        if run_id is None and not types:
             return await self._grown_beyond(after, timeout_seconds)
         with self._recent.waiting(run_id, types) as event:
             try:
@@ -119,7 +119,7 @@ class LogTail:
                 return False
         return True
 
-    async def _had_event_of(self, run_id: UUID, after: int, types: Collection[str]) -> bool:
+    async def _had_event_of(self, run_id: UUID | None, after: int, types: Collection[str]) -> bool:
         """Whether the log has such an event from before those that are kept."""
         kept_from = self._recent.first_position or self._position + 1
         if after >= kept_from - 1:

@@ -114,25 +114,30 @@ class PostgresRegistry:
         )
         return rows[0][0], rows[0][1]
 
-    async def inbox(self, session_key: str, *, after: int, limit: int) -> Sequence[Run]:
-        """Runs announced in a session's inbox, by position of the announcement."""
-        return await self._runs(
-            "SELECT state FROM runs WHERE requester = %s AND inbox_position > %s"
-            f" AND {_true_at(None)} ORDER BY inbox_position LIMIT %s",
+    async def inbox(self, session_key: str, *, after: int, limit: int) -> tuple[int, Sequence[Run]]:
+        """Runs announced in a session's inbox, and the position at which it is so: one statement,
+        which sees one moment."""
+        rows = await self._fetch(
+            "SELECT head.position, one.state FROM log_head AS head LEFT JOIN LATERAL"
+            " (SELECT state, inbox_position FROM runs WHERE requester = %s AND inbox_position > %s"
+            f" AND {_true_at(None)} ORDER BY inbox_position LIMIT %s) AS one ON true"
+            " ORDER BY one.inbox_position",
             [session_key, after, limit],
         )
+        return rows[0][0], [Run.model_validate_json(row[1]) for row in rows if row[1] is not None]
 
-    async def lanes(self) -> Sequence[LaneState]:
-        """Every lane that has somebody in it."""
+    async def lanes(self) -> tuple[int, Sequence[LaneState]]:
+        """Every lane that has somebody in it, and the position at which it is so."""
         rows = await self._fetch(
-            "SELECT lane, lane_depth, holder IS NOT NULL, state FROM runs"
-            f" WHERE lane IS NOT NULL AND {_true_at(None)}"
+            "SELECT position, lane, lane_depth, holder IS NOT NULL, state FROM log_head"
+            f" LEFT JOIN runs ON lane IS NOT NULL AND {_true_at(None)}"
             " ORDER BY lane, lane_depth, queued_position",
             [],
         )
-        return [
-            _lane(lane, depth, list(members))
-            for (lane, depth), members in groupby(rows, key=lambda row: (row[0], row[1]))
+        members = [row[1:] for row in rows if row[1] is not None]
+        return rows[0][0], [
+            _lane(lane, depth, list(those))
+            for (lane, depth), those in groupby(members, key=lambda row: (row[0], row[1]))
         ]
 
     async def waiting_lanes(self) -> Sequence[tuple[str, int]]:

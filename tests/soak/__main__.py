@@ -1,0 +1,132 @@
+"""Concurrent clients against servers that are killed, and then the checker on what they wrote.
+
+`python -m tests.soak --seconds 1800 --callers 16 --servers 3`. Exit status 0 when the record
+contradicts nobody; else the folder with all of it is kept and named.
+"""
+
+import argparse
+import asyncio
+import random
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import httpx2
+
+from tests.soak.asking import ANSWER_SECONDS_MAX, Asking
+from tests.soak.callers import Caller, Known
+from tests.soak.history import Writing, write_end, write_events
+from tests.soak.siege import CAP, Siege
+
+CALLS_MAX = 500_000
+SECONDS_MAX = 24 * 3600
+CHECK_SECONDS_MAX = 600
+PROJECT = Path(__file__).resolve().parents[2]
+
+
+class Load:
+    """The clients of one soak."""
+
+    def __init__(self, siege: Siege, history: Path, callers: int, seed: int) -> None:
+        self._siege = siege
+        self._history = history
+        self._callers = callers
+        self._seed = seed
+        self._over = asyncio.Event()
+        self.calls = 0
+
+    async def run(self, seconds: float) -> None:
+        """Ask and attack for so long, and let everybody hear its last answer."""
+        limits = httpx2.Limits(max_connections=None, max_keepalive_connections=self._callers)
+        async with httpx2.AsyncClient(timeout=ANSWER_SECONDS_MAX, limits=limits) as http:
+            known = Known()
+            async with asyncio.TaskGroup() as tasks:
+                for number in range(self._callers):
+                    tasks.create_task(self._call(number, http, known))
+                tasks.create_task(self._siege.attack(self._over))
+                await asyncio.sleep(seconds)
+                self._over.set()
+
+    async def _call(self, number: int, http: httpx2.AsyncClient, known: Known) -> None:
+        name = f"c{number}"
+        writing = Writing(self._history, name)
+        asking = Asking(name, self._siege.servers, http, writing)
+        die = random.Random(f"{self._seed} {name}")
+        caller = Caller(asking, known, self._siege.up, die)
+        while not self._over.is_set() and self.calls < CALLS_MAX:
+            self.calls += 1
+            await caller.next()
+        writing.close()
+
+
+def soak(folder: Path, arguments: argparse.Namespace) -> bool:
+    """Make a history in the folder; False when the runs did not come to their end."""
+    history = folder / "history"
+    history.mkdir()
+    siege = Siege(folder, arguments.servers, random.Random(f"{arguments.seed} siege"))
+    with siege.standing():
+        load = Load(siege, history, arguments.callers, arguments.seed)
+        began = time.monotonic()
+        asyncio.run(load.run(arguments.seconds))
+        seconds = time.monotonic() - began
+        settled = siege.settle()
+        spawns, events = Counter[str](), 0
+
+        def counted() -> Iterator[Mapping[str, Any]]:
+            nonlocal events
+            for event in siege.events():
+                events += 1
+                if event["type"] == "SpawnRequested":
+                    spawns[event["payload"]["requester"]["sessionKey"]] += 1
+                yield event
+
+        write_events(history, counted())
+        write_end(history, {key: list(siege.inbox(key)) for key in spawns}, CAP)
+    print(
+        f"{seconds:.0f} s, {arguments.callers} callers, {arguments.servers} servers, seed"
+        f" {arguments.seed}: {load.calls / seconds:.0f} calls, {spawns.total() / seconds:.0f}"
+        f" spawns and {events / seconds:.0f} events a second; faults: {dict(siege.faults)}"
+    )
+    return settled
+
+
+def checked(history: Path) -> bool:
+    """What the checker, a program of its own, says of it."""
+    command = [sys.executable, "-m", "tests.soak.checker", str(history)]
+    return (
+        subprocess.run(command, cwd=PROJECT, timeout=CHECK_SECONDS_MAX, check=False).returncode == 0
+    )
+
+
+def main(words: Sequence[str]) -> int:
+    """Parse the command line, soak, check."""
+    parser = argparse.ArgumentParser(prog="python -m tests.soak")
+    parser.add_argument("--seconds", type=float, default=1800)
+    parser.add_argument("--callers", type=int, default=16)
+    parser.add_argument("--servers", type=int, default=3)
+    parser.add_argument("--seed", type=int, default=int(time.time()))
+    parser.add_argument("--folder", type=Path, help="an empty one; made, and removed, if not given")
+    arguments = parser.parse_args(words)
+    if not 0 < arguments.seconds <= SECONDS_MAX or arguments.callers < 1 or arguments.servers < 1:
+        parser.error(f"give 1 caller and 1 server at least, and up to {SECONDS_MAX} seconds")
+    folder = arguments.folder or Path(tempfile.mkdtemp(prefix="spawnlog-soak-"))
+    settled = soak(folder, arguments)
+    if not settled:
+        print("some runs never came to their end")
+    sys.stdout.flush()
+    if checked(folder / "history") and settled:
+        if arguments.folder is None:
+            shutil.rmtree(folder)
+        return 0
+    print(f"everything is in {folder}")
+    return 1
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,207 @@
+"""Callers: they spawn, repeat themselves, stop, read and take announcements, as a die says."""
+
+import asyncio
+import random
+from collections import deque
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from tests.soak.asking import Asking
+from tests.soak.history import Call
+
+REQUESTERS = 6
+AGENTS = {"quick": 6, "slow": 6, "failing": 2, "long": 2, "ghost": 1, "stranger": 1}
+KEYED = 0.7
+PAGE = 50
+AWAY_SECONDS_MAX = 0.2
+
+Act = Callable[[], Awaitable[object]]
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """A spawn that may be asked for again."""
+
+    label: str
+    requester: str
+    body: dict[str, Any]
+    key: str | None
+
+
+@dataclass
+class Known:
+    """What all callers know together. `position` is the highest that any of them was told."""
+
+    runs: deque[tuple[str, str, str]] = field(default_factory=lambda: deque(maxlen=60))
+    asked: deque[Request] = field(default_factory=lambda: deque(maxlen=60))
+    unanswered: deque[Request] = field(default_factory=lambda: deque(maxlen=60))
+    position: int = 0
+
+
+class Caller:
+    """One of them. `up` says which servers can be asked now."""
+
+    def __init__(
+        self, asking: Asking, known: Known, up: Callable[[], list[int]], die: random.Random
+    ) -> None:
+        self._asking = asking
+        self._known = known
+        self._up = up
+        self._die = die
+        self._spawned = 0
+        self._inbox_seen: dict[str, int] = {}
+        self._acts: dict[Act, int] = {
+            self.spawn: 10,
+            self.spawn_below: 3,
+            self.repeat: 4,
+            self.reuse_a_key: 1,
+            self.stop: 2,
+            self.read_run: 3,
+            self.read_past_run: 1,
+            self.wait_for_run: 1,
+            self.list_runs: 2,
+            self.read_session: 2,
+            self.read_past_session: 1,
+            self.read_inbox: 3,
+            self.read_log: 1,
+            self.read_lanes: 2,
+        }
+
+    async def next(self) -> None:
+        """Ask for something."""
+        (act,) = self._die.choices(list(self._acts), weights=list(self._acts.values()))
+        await act()
+
+    async def _ask(self, what: str, method: str, path: str, **more: Any) -> Call:
+        while not (up := self._up()):
+            await asyncio.sleep(self._die.uniform(0, AWAY_SECONDS_MAX))
+        server = self._die.choice(up)
+        call = await self._asking.ask(what, method, path, server, **more)
+        self._known.position = max(self._known.position, call.position or 0)
+        return call
+
+    def _requester(self) -> str:
+        return f"agent:main:soak-{self._die.randrange(REQUESTERS)}"
+
+    def _run(self) -> tuple[str, str, str] | None:
+        return self._die.choice(self._known.runs) if self._known.runs else None
+
+    def _past(self) -> int:
+        return self._die.randint(0, self._known.position)
+
+    async def spawn(self) -> None:
+        """Something new."""
+        await self._send(self._new(self._requester()))
+
+    async def spawn_below(self) -> None:
+        """Something new of a child, which may be over by now."""
+        run = self._run()
+        if run is not None:
+            await self._send(self._new(run[2]))
+
+    def _new(self, requester: str) -> Request:
+        self._spawned += 1
+        label = f"{self._asking.name}-{self._spawned}"
+        (agent_id,) = self._die.choices(list(AGENTS), weights=list(AGENTS.values()))
+        body = {
+            "requester": {"sessionKey": requester},
+            "task": f"the task of {label}",
+            "label": label,
+            "agentId": agent_id,
+            "cleanup": self._die.choice(["keep", "delete"]),
+        }
+        key = f"key of {label}" if self._die.random() < KEYED else None
+        return Request(label, requester, body, key)
+
+    async def repeat(self) -> None:
+        """What was asked before under a key, best what was never answered."""
+        known = self._known.unanswered or self._known.asked
+        if known:
+            await self._send(self._die.choice(known))
+
+    async def reuse_a_key(self) -> None:
+        """Another request under a key that was used."""
+        if self._known.asked:
+            new = self._new(self._requester())
+            used = self._die.choice(self._known.asked).key
+            await self._send(Request(new.label, new.requester, new.body, used), again=False)
+
+    async def _send(self, request: Request, *, again: bool = True) -> None:
+        call = await self._ask(
+            "spawn",
+            "POST",
+            "/v1/spawns",
+            body=request.body,
+            key=request.key,
+            label=request.label,
+            requester=request.requester,
+        )
+        if again and request.key is not None:
+            (self._known.unanswered if call.status is None else self._known.asked).append(request)
+        if call.status == 201:
+            child = call.answer["childSessionKey"]
+            self._known.runs.append((call.answer["runId"], request.requester, child))
+
+    async def stop(self) -> None:
+        """A run, whatever it does now."""
+        if (run := self._run()) is not None:
+            path = f"/v1/runs/{run[0]}/stop"
+            await self._ask("stop", "POST", path, about=run[0], body={"reason": "enough"})
+
+    async def read_run(self) -> None:
+        """As it is now."""
+        if (run := self._run()) is not None:
+            await self._ask("run", "GET", f"/v1/runs/{run[0]}", about=run[0])
+
+    async def read_past_run(self) -> None:
+        """As it was."""
+        if (run := self._run()) is not None:
+            at = self._past()
+            query = {"at": f"pos:{at}"}
+            await self._ask("run", "GET", f"/v1/runs/{run[0]}", about=run[0], at=at, query=query)
+
+    async def wait_for_run(self) -> None:
+        """As it is when it has ended, or in a second."""
+        if (run := self._run()) is not None:
+            query = {"wait": "1s", "until": "ended"}
+            await self._ask("run", "GET", f"/v1/runs/{run[0]}", about=run[0], query=query)
+
+    async def list_runs(self) -> None:
+        """The newest runs of a requester."""
+        key = self._requester()
+        query = {"requester": key, "limit": PAGE}
+        await self._ask("runs", "GET", "/v1/runs", about=key, query=query)
+
+    async def read_session(self) -> None:
+        """As it is now."""
+        run = self._run()
+        key = run[2] if run is not None and self._die.random() < 0.3 else self._requester()
+        await self._ask("session", "GET", f"/v1/sessions/{key}", about=key)
+
+    async def read_past_session(self) -> None:
+        """As it was."""
+        key, at = self._requester(), self._past()
+        query = {"at": f"pos:{at}"}
+        await self._ask("session", "GET", f"/v1/sessions/{key}", about=key, at=at, query=query)
+
+    async def read_inbox(self) -> None:
+        """What is new in it, and take the first of it."""
+        key = self._requester()
+        behind = self._inbox_seen.get(key, 0)
+        path = f"/v1/sessions/{key}/announcements"
+        query = {"after": behind, "limit": PAGE}
+        call = await self._ask("inbox", "GET", path, about=key, query=query)
+        if call.status == 200 and call.answer["items"]:
+            self._inbox_seen[key] = call.answer["items"][0]["position"]
+            run_id = call.answer["items"][0]["runId"]
+            await self._ask("acknowledge", "POST", f"{path}/{run_id}/ack", about=run_id, body={})
+
+    async def read_log(self) -> None:
+        """A page of it, from anywhere."""
+        query = {"after": self._past(), "limit": PAGE}
+        await self._ask("events", "GET", "/v1/events", query=query)
+
+    async def read_lanes(self) -> None:
+        """Who runs and who waits."""
+        await self._ask("lanes", "GET", "/v1/lanes")

@@ -1,0 +1,80 @@
+"""The checker: reads what clients wrote down and what the log says, and names each contradiction.
+
+`python -m tests.soak.checker FOLDER`; exit status 0 when there is none, 1 when there is one.
+"""
+
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from itertools import islice
+from pathlib import Path
+
+from tests.soak import log_judged, order_judged, reads_judged, spawns_judged
+from tests.soak.folding import Folded
+from tests.soak.history import History, read_history
+
+Rule = Callable[[History, Folded], Iterable[str]]
+
+RULES: Mapping[str, Rule] = {
+    rule.__name__: rule
+    for rule in (
+        log_judged.in_order,
+        log_judged.whole_appends,
+        log_judged.caps_kept,
+        log_judged.lives_are_whole,
+        log_judged.places_are_free_again,
+        spawns_judged.answers_are_known,
+        spawns_judged.accepted_are_recorded,
+        spawns_judged.refused_are_recorded,
+        spawns_judged.asked_once_is_recorded_once,
+        spawns_judged.one_key_is_one_run,
+        spawns_judged.announced_once,
+        spawns_judged.stopped_are_over,
+        spawns_judged.acknowledged_are_recorded,
+        reads_judged.runs_as_recorded,
+        reads_judged.lists_as_recorded,
+        reads_judged.sessions_as_recorded,
+        reads_judged.inboxes_as_recorded,
+        reads_judged.lanes_as_recorded,
+        reads_judged.pages_as_recorded,
+        reads_judged.past_is_answered_as_past,
+        reads_judged.nothing_is_missing,
+        order_judged.promises_are_kept,
+        order_judged.spawns_in_order,
+        order_judged.answers_behind_what_they_tell,
+    )
+}
+TOLD_MAX = 20
+
+
+def check(history: History) -> dict[str, list[str]]:
+    """The rules that are broken, each with its first contradictions."""
+    folded = Folded(history.events)
+    found = {name: list(islice(rule(history, folded), TOLD_MAX)) for name, rule in RULES.items()}
+    return {name: told for name, told in found.items() if told}
+
+
+def summary(history: History) -> str:
+    """How much there was to check."""
+    kinds = Counter(
+        f"{call.what} {'?' if call.status is None else call.status}" for call in history.calls
+    )
+    told = ", ".join(f"{kind}: {count}" for kind, count in sorted(kinds.items()))
+    return f"{len(history.events)} events, {len(history.calls)} calls ({told})"
+
+
+def main(folder: Path) -> int:
+    """Check a folder, and say what was found."""
+    history = read_history(folder)
+    print(f"checked {summary(history)}")
+    broken = check(history)
+    for name, told in broken.items():
+        print(f"VIOLATED {name}:")
+        for one in told:
+            print(f"  {one}")
+    print("verdict: " + (f"{len(broken)} rules are violated" if broken else "no contradiction"))
+    return 1 if broken else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(Path(sys.argv[1])))

@@ -1,0 +1,163 @@
+"""What the events say is true at each position, counted anew and by nobody else's code."""
+
+from bisect import bisect_right
+from collections.abc import Mapping, Sequence
+
+from tests.soak.history import Event
+
+STAGES: Mapping[str, str] = {
+    "SpawnRequested": "requested",
+    "ScriptsResolved": "scripts-resolved",
+    "AgentOverridden": "overridden",
+    "SessionCreated": "session-created",
+    "RunQueued": "queued",
+    "RunStarted": "started",
+    "RunEnded": "ended",
+    "RunAnnounced": "announced",
+    "RunArchived": "archived",
+    "SpawnRefused": "refused",
+}
+"""Each names the stage after it; any other event leaves the stage as it was."""
+OVER = ("ended", "announced", "archived", "refused")
+
+
+class Stream:
+    """Events in order, found by position without counting from the beginning."""
+
+    def __init__(self) -> None:
+        self.events: list[Event] = []
+        self._positions: list[int] = []
+
+    def add(self, event: Event) -> None:
+        """The next event."""
+        self.events.append(event)
+        self._positions.append(event.position)
+
+    def version_at(self, position: int) -> int:
+        """How many events it has at that position."""
+        return bisect_right(self._positions, position)
+
+    def until(self, position: int) -> Sequence[Event]:
+        """Its events at that position."""
+        return self.events[: self.version_at(position)]
+
+    def last(self, position: int, limit: int) -> Sequence[Event]:
+        """The last of them, newest first."""
+        end = self.version_at(position)
+        return self.events[max(end - limit, 0) : end][::-1]
+
+    def between(self, behind: int, position: int) -> Sequence[Event]:
+        """Those behind one position and not behind another."""
+        return self.events[self.version_at(behind) : self.version_at(position)]
+
+
+class Places(Stream):
+    """The stream of a session, with those who hold a place after each of its events."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._counted: list[tuple[str, ...]] = [()]
+
+    def add(self, event: Event) -> None:
+        """The next event."""
+        super().add(event)
+        counted, run_id = self._counted[-1], str(event.facts.get("runId"))
+        if event.type == "ChildAdmitted":
+            counted = (*counted, run_id)
+        elif event.type == "ChildReleased":
+            counted = tuple(one for one in counted if one != run_id)
+        self._counted.append(counted)
+
+    def counted_at(self, position: int) -> list[str]:
+        """The runs that hold a place at that position, in order of admission."""
+        return list(self._counted[self.version_at(position)])
+
+
+class Lanes:
+    """Who waits in a lane and who runs: a run waits from `RunQueued` until it is claimed, runs from
+    then on, and leaves with its end. How many of each there are, by position."""
+
+    def __init__(self) -> None:
+        self._queued: list[int] = []
+        self._claimed: list[int] = []
+        self._ended: dict[bool, list[int]] = {True: [], False: []}
+        self._holds: dict[str, bool] = {}
+
+    def take(self, run_id: str, event: Event) -> None:
+        """The next event of a run."""
+        if event.type == "RunQueued":
+            self._queued.append(event.position)
+            self._holds[run_id] = False
+        elif event.type == "RunClaimed" and not self._holds[run_id]:
+            self._claimed.append(event.position)
+            self._holds[run_id] = True
+        elif event.type == "RunEnded" and run_id in self._holds:
+            self._ended[self._holds.pop(run_id)].append(event.position)
+
+    def running_at(self, position: int) -> int:
+        """How many run."""
+        return bisect_right(self._claimed, position) - bisect_right(self._ended[True], position)
+
+    def queued_at(self, position: int) -> int:
+        """How many wait."""
+        left = bisect_right(self._claimed, position) + bisect_right(self._ended[False], position)
+        return bisect_right(self._queued, position) - left
+
+
+class Folded:
+    """All streams. Positions are looked up, never recounted from the beginning of the log."""
+
+    def __init__(self, events: Sequence[Event]) -> None:
+        self.runs: dict[str, Stream] = {}
+        self.sessions: dict[str, Places] = {}
+        self.by_requester: dict[str, Stream] = {}
+        self.by_label: dict[str, list[Event]] = {}
+        self.announced: dict[str, Stream] = {}
+        self.lanes = Lanes()
+        self._requesters: dict[str, str] = {}
+        for event in events:
+            self._take(event)
+
+    def _take(self, event: Event) -> None:
+        kind, _, name = event.stream.partition(":")
+        if kind == "session":
+            self.sessions.setdefault(name, Places()).add(event)
+        if kind != "run":
+            return
+        self.runs.setdefault(name, Stream()).add(event)
+        self.lanes.take(name, event)
+        if event.type == "SpawnRequested":
+            self._requesters[name] = event.requester
+            self.by_requester.setdefault(event.requester, Stream()).add(event)
+            self.by_label.setdefault(str(event.facts.get("label")), []).append(event)
+        if is_announcement(event):
+            self.announced.setdefault(self._requesters.get(name, ""), Stream()).add(event)
+
+    def stage_at(self, run_id: str, position: int) -> str | None:
+        """The stage of a run; None before its first event."""
+        stream = self.runs.get(run_id)
+        for event in reversed(stream.until(position) if stream else ()):
+            if event.type in STAGES:
+                return STAGES[event.type]
+        return None
+
+    def outcome_at(self, run_id: str, position: int) -> str | None:
+        """The outcome of a run; None while it has not ended."""
+        stream = self.runs.get(run_id)
+        ends = [one for one in (stream.until(position) if stream else ()) if one.type == "RunEnded"]
+        return str(ends[0].facts["outcome"]) if ends else None
+
+
+def lane_part(events: Sequence[Event]) -> str | None:
+    """In which part of a lane a run is after these events: `queued`, `running`, or in none."""
+    types = {event.type for event in events}
+    if "RunQueued" not in types or "RunEnded" in types:
+        return None
+    return "running" if "RunClaimed" in types else "queued"
+
+
+def is_announcement(event: Event) -> bool:
+    """Whether it puts an entry into its requester's inbox."""
+    if event.type == "RunAnnounced":
+        return event.facts.get("disposition") == "inbox"
+    return event.type == "SpawnRefused" and "announcement" in event.facts

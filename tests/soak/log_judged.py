@@ -1,0 +1,81 @@
+"""The log by itself: its order, its caps, and the lives in it."""
+
+from collections import Counter
+from collections.abc import Iterator
+
+from tests.soak.folding import Folded
+from tests.soak.history import History
+
+ONCE = ("SpawnRequested", "SpawnRefused", "SessionCreated", "RunStarted", "RunEnded")
+ONCE_TOO = ("RunAnnounced", "RunArchived", "AnnouncementAcknowledged")
+
+
+def in_order(history: History, _: Folded) -> Iterator[str]:
+    """Positions 1, 2, 3 …, versions 1, 2, 3 … of each stream, times that never run backwards."""
+    versions: Counter[str] = Counter()
+    before = None
+    for number, event in enumerate(history.events, start=1):
+        if event.position != number:
+            yield f"position {number} is missing: {event.position} stands there"
+            return
+        versions[event.stream] += 1
+        if event.version != versions[event.stream]:
+            yield f"{event.stream} has version {event.version} at position {number}"
+        if before is not None and event.recorded_at < before.recorded_at:
+            yield f"position {number} was recorded before the one that stands before it"
+        before = event
+
+
+def whole_appends(history: History, _: Folded) -> Iterator[str]:
+    """What was recorded together stands together, up to the position that each of it names."""
+    last = 0
+    for event in history.events:
+        if event.position > last:
+            last = event.append_last
+            if not event.position <= last <= len(history.events):
+                yield f"the append at position {event.position} ends at {last}"
+        elif event.append_last != last:
+            yield f"position {event.position} is of an append that ends at {event.append_last}"
+
+
+def caps_kept(history: History, _: Folded) -> Iterator[str]:
+    """No session has more active children than it may have, at any position."""
+    counted: dict[str, set[str]] = {}
+    for event in history.events:
+        places = counted.setdefault(event.stream, set())
+        run_id = str(event.facts.get("runId"))
+        if event.type == "ChildAdmitted":
+            if event.facts["activeChildren"] != len(places):
+                yield (
+                    f"position {event.position} was decided from {event.facts['activeChildren']}"
+                    f" active children of {event.stream}, and there were {len(places)}"
+                )
+            places.add(run_id)
+            if len(places) > min(history.cap, event.facts["maxChildren"]):
+                yield f"{event.stream} has {len(places)} children at position {event.position}"
+        elif event.type == "ChildReleased":
+            if run_id not in places:
+                yield f"position {event.position} releases {run_id}, which holds no place"
+            places.discard(run_id)
+
+
+def lives_are_whole(history: History, folded: Folded) -> Iterator[str]:
+    """Each step at most once; refused or created, never both; nothing begins without an end."""
+    for run_id, stream in folded.runs.items():
+        types = Counter(event.type for event in stream.events)
+        for name in (*ONCE, *ONCE_TOO):
+            if types[name] > 1:
+                yield f"run {run_id} has {types[name]} {name}"
+        if stream.events[0].type != "SpawnRequested":
+            yield f"run {run_id} begins with {stream.events[0].type}"
+        if types["SpawnRefused"] + types["SessionCreated"] != 1:
+            yield f"run {run_id} was neither refused nor created, or both"
+        if types["SessionCreated"] and not (types["RunEnded"] and types["RunAnnounced"]):
+            yield f"run {run_id} was accepted and never came to its announcement"
+
+
+def places_are_free_again(history: History, folded: Folded) -> Iterator[str]:
+    """In the end, when every run is over, nobody holds a place."""
+    for key, session in folded.sessions.items():
+        if held := session.counted_at(len(history.events)):
+            yield f"session {key} still counts {', '.join(held)}"

@@ -1,0 +1,58 @@
+"""Real time: what had been told before somebody asked stands before what came of the question."""
+
+from collections.abc import Iterable, Iterator
+from operator import attrgetter
+
+from tests.soak.folding import Folded
+from tests.soak.history import Call, Event, History
+
+
+def promises_are_kept(history: History, _: Folded) -> Iterator[str]:
+    """No read of the present is behind a position that anybody had been told before it began."""
+    told = [call for call in history.calls if call.position is not None]
+    now = [call for call in told if call.at is None]
+    for call, high in _after_the_highest(told, now):
+        if (call.position or 0) < high:
+            yield f"{call.told} was answered at {call.position}, after {high} had been told"
+
+
+def spawns_in_order(history: History, folded: Folded) -> Iterator[str]:
+    """A spawn stands behind every position that was told before it was first asked for."""
+    told = [call for call in history.calls if call.position is not None]
+    for call, high in _after_the_highest(told, _first_asked(history.calls)):
+        for asked in folded.by_label.get(str(call.label), []):
+            if asked.position <= high:
+                yield f"{call.told} is on record at {asked.position}, after {high} had been told"
+
+
+def answers_behind_what_they_tell(history: History, folded: Folded) -> Iterator[str]:
+    """An answer about a spawn is true at a position that has the spawn in it."""
+    for call in history.calls:
+        run_id = call.answer.get("runId")
+        if call.what != "spawn" or call.position is None or run_id is None:
+            continue
+        stream = folded.runs.get(str(run_id))
+        first: Event | None = stream.events[0] if stream else None
+        if first is not None and call.position < first.position:
+            yield f"{call.told} was answered at {call.position} about position {first.position}"
+
+
+def _first_asked(calls: Iterable[Call]) -> list[Call]:
+    """Each spawn's earliest call: a later one under the same key may find it done."""
+    first: dict[str, Call] = {}
+    for call in sorted((one for one in calls if one.what == "spawn"), key=attrgetter("began")):
+        first.setdefault(str(call.label), call)
+    return list(first.values())
+
+
+def _after_the_highest(
+    earlier: Iterable[Call], later: Iterable[Call]
+) -> Iterator[tuple[Call, int]]:
+    """Each of `later` with the highest position that had been told before it began."""
+    ended = sorted(earlier, key=attrgetter("ended"))
+    high, following = 0, 0
+    for call in sorted(later, key=attrgetter("began")):
+        while following < len(ended) and ended[following].ended < call.began:
+            high = max(high, ended[following].position or 0)
+            following += 1
+        yield call, high
