@@ -18,9 +18,9 @@ import psycopg
 from psycopg import sql
 
 from application.projections import run_rows, session_rows
-from benchmarks.history.copy_format import HEADER, TRAILER
 from benchmarks.history.tables import TABLES
 from infrastructure.failures import UserError
+from infrastructure.outbound.log.binary_format import COPY_HEADER, COPY_TRAILER
 
 WAITING_CHUNKS_MAX = 1
 STORE_SECONDS_MAX = 1_800.0
@@ -63,6 +63,9 @@ class _Index:
         return sql.SQL("ALTER TABLE {} ADD CONSTRAINT {} {}").format(
             sql.Identifier(self.table), sql.Identifier(self.name), definition
         )
+
+
+_SHORT_NAMES = {"integer": "int", "timestamp with time zone": "timestamptz"}
 
 
 class BulkStore:
@@ -157,7 +160,7 @@ class BulkStore:
                 f"table {table} has columns that this generator does not know:"
                 f" {sorted(set(found) ^ set(columns))}"
             )
-        return [found[column] for column in columns]
+        return [_SHORT_NAMES.get(found[column], found[column]) for column in columns]
 
     def _put(self, chunk: Mapping[str, bytes] | None) -> None:
         while self._thread.is_alive():
@@ -188,9 +191,9 @@ class BulkStore:
             sql.Identifier(table), sql.SQL(", ").join(map(sql.Identifier, columns))
         )
         with cursor.copy(statement) as copy:
-            copy.write(HEADER)
+            copy.write(COPY_HEADER)
             copy.write(rows)
-            copy.write(TRAILER)
+            copy.write(COPY_TRAILER)
 
 
 def _index(

@@ -7,12 +7,12 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from uuid import UUID
 
-from benchmarks.history.copy_format import copied
 from benchmarks.history.identities import CONTENT_KEY_BYTES
 from benchmarks.history.linking import rests_of
 from benchmarks.history.simulated_log import Beginning
 from benchmarks.history.simulation import RESERVE_EVENTS, LengthMissed, Shift, Simulation
 from benchmarks.history.tables import GatheredRows
+from infrastructure.outbound.log.binary_format import copied, copied_rows
 
 # Long past, so that what is appended later by a real server comes later on the clock too.
 START = datetime(2025, 1, 6, 6, tzinfo=UTC)
@@ -90,8 +90,7 @@ def _encode(
         previous, result.recorded_at = last.chain_hash, last.recorded_at
     for table, columns in rows.taken().items():
         if table == "events":
-            result.events += copied(kinds[table][:-1], columns, to_come=1)
+            result.events += copied_rows(kinds[table][:-1], columns, to_come=1)
         else:
-            encoded = b"".join(copied(kinds[table], columns))
-            result.others.setdefault(table, []).append(encoded)
+            result.others.setdefault(table, []).append(copied(kinds[table], columns))
     return previous

@@ -105,13 +105,23 @@ def column(kind: str, values: Sequence[Any]) -> Column:
     return Column(_ARRAY(1, has_null, number, len(encoded), 1) + b"".join(encoded))
 
 
-def copied(kinds: Sequence[str], columns: Sequence[Sequence[Any]]) -> bytes:
-    """The rows whose columns these are, for `COPY … (FORMAT binary)`, without header and
-    trailer."""
-    start = struct.pack(">h", len(kinds))
+def copied_rows(
+    kinds: Sequence[str], columns: Sequence[Sequence[Any]], *, to_come: int = 0
+) -> list[bytes]:
+    """The rows whose columns these are, for `COPY … (FORMAT binary)`. `to_come` is how many columns
+    will be added behind."""
+    start = [struct.pack(">h", len(kinds) + to_come)] * len(columns[0])
     encoded = [_TYPES[kind][1](values) for kind, values in zip(kinds, columns, strict=True)]
-    pieces: list[bytes] = []
-    for row in zip(*encoded, strict=True):
-        pieces.append(start)
-        pieces.extend(row)
-    return b"".join(pieces)
+    return list(map(b"".join, zip(start, *encoded, strict=True)))
+
+
+def copied(kinds: Sequence[str], columns: Sequence[Sequence[Any]]) -> bytes:
+    """All rows, without header and trailer."""
+    return b"".join(copied_rows(kinds, columns))
+
+
+def with_bytes(rows: Sequence[bytes], values: Iterable[bytes]) -> bytes:
+    """All the rows, each with one more column of type bytea."""
+    return b"".join(
+        [row + _LENGTH(len(value)) + value for row, value in zip(rows, values, strict=True)]
+    )
