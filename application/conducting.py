@@ -137,12 +137,14 @@ class Conducting:
         )
 
     async def _follow(self) -> None:
-        async for recorded in self._tail.follow(after=self._tail.position):
-            try:
-                await self._heed(recorded)
-            except Exception:
-                # The next event must be heeded whatever became of this one.
-                _log.exception("event %d was not heeded", recorded.envelope.position)
+        # A log that cannot be followed ends the server; whoever follows it says why.
+        with contextlib.suppress(LogUnavailable):
+            async for recorded in self._tail.follow(after=self._tail.position):
+                try:
+                    await self._heed(recorded)
+                except Exception:
+                    # The next event must be heeded whatever became of this one.
+                    _log.exception("event %d was not heeded", recorded.envelope.position)
 
     async def _heed(self, recorded: RecordedEvent) -> None:
         run_id = recorded.envelope.provenance.run_id

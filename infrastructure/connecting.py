@@ -1,13 +1,14 @@
 """How a server reaches its database, also after it was gone."""
 
 import asyncio
+from collections.abc import Callable
 
 import psycopg
 from psycopg_pool import AsyncConnectionPool
 
 from infrastructure.database import Database
 from infrastructure.outbound.embedded_postgres.errors import EmbeddedPostgresError
-from infrastructure.outbound.log.connections import PLANNING, Connection, open_connection
+from infrastructure.outbound.log.connections import PATIENCE, PLANNING, Connection, open_connection
 
 READING_CONNECTIONS_MAX = 12
 # One for each kind of work that goes on by itself: none of them waits for another.
@@ -22,19 +23,12 @@ async def still_there(connection: Connection) -> None:
         connection.pgconn.consume_input()
 
 
-async def _set_up(connection: Connection) -> None:
-    """Limits, clock and planning. Not by `options`, which would replace those that stand in the
-    URL, such as the schema."""
-    await connection.execute(
-        f"SET timezone = 'UTC'; SET statement_timeout = 30000; SET jit = off; {PLANNING}"
-    )
-
-
 class Connecting:
     """Opens connections; an embedded server that is gone is started again on the way."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
+        self.on_connection: Callable[[], None] = lambda: None
 
     @property
     def conninfo(self) -> str:
@@ -61,6 +55,14 @@ class Connecting:
         """Connections for leases and claims, which no crowd of readers may keep waiting."""
         return await self._pool("coordination", least=1, most=COORDINATION_CONNECTIONS_MAX)
 
+    async def _set_up(self, connection: Connection) -> None:
+        """Limits, clock and planning. Not by `options`, which would replace those that stand in the
+        URL, such as the schema."""
+        self.on_connection()
+        await connection.execute(
+            f"SET timezone = 'UTC'; SET statement_timeout = 30000; SET jit = off; {PLANNING}"
+        )
+
     async def _pool(
         self, purpose: str, *, least: int, most: int
     ) -> AsyncConnectionPool[Connection]:
@@ -69,10 +71,11 @@ class Connecting:
             min_size=least,
             max_size=most,
             timeout=POOL_WAIT_SECONDS,
-            configure=_set_up,
+            configure=self._set_up,
             kwargs={
                 "autocommit": True,
                 "application_name": f"spawnlog {purpose}",
+                **PATIENCE,
             },
             check=still_there,
             open=False,

@@ -3,6 +3,7 @@
 import asyncio
 import logging
 import os
+from collections.abc import Callable
 from contextlib import AsyncExitStack
 
 from psycopg_pool import AsyncConnectionPool
@@ -73,6 +74,7 @@ class House:
         self._connecting = Connecting(database)
         self._stack = AsyncExitStack()
         self.closing = False
+        self.on_end: Callable[[], None] = lambda: None
         self._stopped: asyncio.Future[None] | None = None
 
     async def open(self, url: str) -> Doors:
@@ -95,6 +97,8 @@ class House:
             new_id=RandomIdentities().event_id,
             fail_point=FailPoint.of(os.environ),
         )
+        self.log.end_with(self._end)
+        self._connecting.on_connection = self.log.remembered.forget
         await self.log.start()
         self._stack.push_async_callback(self.log.close)
         registry, contents = PostgresRegistry(pool, self.log.remembered), PostgresContents(pool)
@@ -107,6 +111,12 @@ class House:
         seal = ChildTokenSeal(self.directory.child_token_key())
         doors = await self._people(work, pool, seal, url)
         return doors
+
+    def _end(self, why: str) -> None:
+        """This process can do no more work here: what it holds is taken over once it is gone."""
+        if not self.closing:
+            _log.error("this server stops: %s", why)
+        self.on_end()
 
     async def _people(
         self,

@@ -57,6 +57,7 @@ async def serve_house(house: House, listening: socket.socket, config: Path | Non
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, _stop, told_to_stop)
+    house.on_end = told_to_stop.set
     doors = await _opened(house, url, told_to_stop)
     if doors is None:
         return 0

@@ -85,3 +85,20 @@ def test_a_server_that_is_told_to_stop_meanwhile_stops_and_the_next_goes_on(
 def _start_in_vain(server: Mortal) -> None:
     with pytest.raises(AssertionError, match="it did not start"):
         server.start()
+
+
+def test_a_server_whose_rows_another_release_has_made_says_so_and_ends(mortal: Mortal) -> None:
+    said_before = len(mortal.log())
+    postgres = EmbeddedPostgres.start(mortal.data_dir / "postgres")
+    try:
+        with psycopg.connect(postgres.conninfo, autocommit=True) as connection:
+            connection.execute("UPDATE projections SET version = version + 1")
+            answer = mortal.spawn(agentId="echo")
+            assert answer.status_code == 503
+            assert "the rows are of another version now" in answer.json()["detail"]
+            assert mortal.process is not None
+            assert mortal.process.wait(STOP_SECONDS_MAX * 3) == 0
+            connection.execute("UPDATE projections SET version = version - 1")
+    finally:
+        postgres.close()
+    assert "this server stops: the rows are of another version now" in mortal.log()[said_before:]

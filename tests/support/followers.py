@@ -5,7 +5,10 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 
+import pytest
+
 from application.envelope import RecordedEvent
+from application.ports.event_log import LogUnavailable
 from infrastructure.outbound.log.tail import LogTail
 from tests.support.held_commits import until
 
@@ -41,10 +44,17 @@ class Follower:
         notes.write_text("".join(lines), "utf-8")
 
     async def leave(self) -> None:
-        """Stop following."""
+        """Stop following. A log that could not be followed to here is told of."""
         self._task.cancel()
         with suppress(asyncio.CancelledError):
             await self._task
+
+    async def is_told(self) -> str:
+        """What it was told when the log could not be followed any more."""
+        with pytest.raises(LogUnavailable) as told:
+            await self._task
+        self._task = asyncio.create_task(asyncio.sleep(0))
+        return str(told.value)
 
 
 @asynccontextmanager

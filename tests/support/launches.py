@@ -12,7 +12,7 @@ from uuid import UUID
 from application.ports.runtimes import Launch, RuntimeEnd, RuntimeSession, TranscriptEntry
 from domain.configuration.runtimes import CommandRuntime, Runtime, ScriptedRuntime
 from infrastructure.outbound.processes.gatehouse import Gatehouse
-from tests.support.process_table import is_alive, open_descriptors
+from tests.support.process_table import is_alive, open_descriptors, until_no_more_is_open
 
 SERVER = {
     "PATH": os.environ.get("PATH", "/usr/bin:/bin"),
@@ -91,4 +91,4 @@ async def careful_gatehouse() -> AsyncIterator[Gatehouse]:
         warm = house.warm_pid
         await house.close()
     assert warm is None or not is_alive(warm)
-    assert open_descriptors() <= before
+    await until_no_more_is_open(before)

@@ -55,6 +55,12 @@ async def until(condition: Callable[[], bool], seconds_max: float = 10.0) -> Non
             await asyncio.sleep(0.002)
 
 
+async def until_no_more_is_open(before: set[str]) -> None:
+    """Waits until no descriptor is open that was not before: another thread of the tests may have
+    one open just now."""
+    await until(lambda: open_descriptors() <= before)
+
+
 async def until_dead(*pids: int) -> None:
     assert pids
     assert all(pid > 1 for pid in pids)

@@ -11,6 +11,7 @@ from application.envelope import WRITER_VERSION
 from application.ports.event_log import LogUnavailable
 from application.work import ContentsErased
 from domain.refusals import Rejected
+from infrastructure.failures import UserError
 from infrastructure.inbound.http import (
     agents,
     controls,
@@ -66,6 +67,7 @@ def _handlers() -> dict[int | type[Exception], Any]:
     return {
         Problem: answer_problem,
         LogUnavailable: _unavailable,
+        UserError: _unavailable,
         ContentsErased: _erased,
         Rejected: _rejected,
         RequestValidationError: _invalid,

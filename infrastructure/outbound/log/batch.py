@@ -88,11 +88,12 @@ class Batch:
 
     def remember(self, remembered: Remembered) -> None:
         """The batch is committed: its states are those of the record now."""
-        for run_id in self._runs_changed:
-            remembered.runs.keep(run_id, self.fold.runs[run_id])
+        # Of several rows of one key the last one has the newest version, and is the one kept.
+        for run_span in self.fold.run_rows.opened:
+            row = run_span.row
+            remembered.runs.keep(row.run_id, row.state, run_span.from_position)
         for span in self.fold.session_rows.opened:
-            key = span.row.session_key
-            remembered.sessions.keep(key, self.fold.sessions[key])
+            remembered.sessions.keep(span.row.session_key, span.row.state, span.from_position)
 
     def decide(self, submission: Submission[Any]) -> Outcome:
         """Decide one submission and take its changes in.

@@ -3,7 +3,7 @@
 from infrastructure.outbound.log.batch import Batch
 from infrastructure.outbound.log.connections import Connection
 from infrastructure.outbound.log.loaded import reservation_key
-from infrastructure.outbound.log.loading import LOCK
+from infrastructure.outbound.log.loading import BEGIN
 
 
 async def is_recorded(connection: Connection, batch: Batch) -> bool:
@@ -11,8 +11,7 @@ async def is_recorded(connection: Connection, batch: Batch) -> bool:
 
     Asked under the lock: the transaction of a lost connection may still be committing.
     """
-    await connection.execute("BEGIN")
-    await connection.execute(LOCK)
+    await connection.execute(BEGIN, prepare=False)
     found = await _is_stored(connection, batch)
     await connection.execute("ROLLBACK")
     return found

@@ -18,6 +18,13 @@ CONNECT_TIMEOUT_SECONDS = 10
 LOCK_TIMEOUT_MS = 10_000
 STATEMENT_TIMEOUT_MS = 30_000
 IDLE_IN_TRANSACTION_TIMEOUT_MS = 5_000
+PATIENCE: dict[str, Any] = {
+    "keepalives_idle": 5,
+    "keepalives_interval": 2,
+    "keepalives_count": 3,
+    "tcp_user_timeout": 10_000,  # milliseconds
+}
+"""For how long a connection to a database on another machine is believed in that says nothing."""
 # Every question of a server goes along an index. A plan that was made while the tables were small
 # would read them whole, and go on doing so when they are large.
 PLANNING = "SET enable_seqscan = off; SET enable_hashjoin = off; SET enable_mergejoin = off"
@@ -40,9 +47,7 @@ async def open_connection(conninfo: str, *, application: str, **settings: Any) -
         autocommit=True,
         connect_timeout=CONNECT_TIMEOUT_SECONDS,
         application_name=f"spawnlog {application}",
-        keepalives_idle=5,
-        keepalives_interval=2,
-        keepalives_count=3,
+        **PATIENCE,
         **settings,
     )
     connection.adapters.register_dumper(Column, ColumnDumper)

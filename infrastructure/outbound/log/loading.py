@@ -17,7 +17,13 @@ from infrastructure.outbound.log.format import must_know
 from infrastructure.outbound.log.loaded import Loaded, ReservationKey, reservation_key
 from infrastructure.outbound.log.mapper import payload_object
 from infrastructure.outbound.log.projection_versions import NOTED, must_be_ours
-from infrastructure.outbound.log.state_memory import Remembered, StateMemory, versions_of
+from infrastructure.outbound.log.state_memory import (
+    Remembered,
+    StateMemory,
+    Stored,
+    marks_of,
+    stored,
+)
 
 LOCK_CLASS = 0x53504C47
 """First half of the advisory lock's key; the second is the schema, so that two logs in one
@@ -30,17 +36,18 @@ HEAD = (
     " (SELECT coalesce(max(version), 0) FROM events WHERE stream = 'log:config')"
     " FROM log_head"
 )
-BEGIN = f"BEGIN; {LOCK}"
+# The head is read behind the lock whatever the database is set to.
+BEGIN = f"BEGIN ISOLATION LEVEL READ COMMITTED; {LOCK}"
 # A state that is remembered at the version on record is not sent again.
 STATES = (
-    f"SELECT head.*, {NOTED}, states.* FROM"
+    f"SELECT head.*, {NOTED}, 'runs'::regclass::oid::bigint, 'sessions'::regclass::oid::bigint,"
+    " states.* FROM"
     f" ({HEAD}) AS head (position, recorded_at, chain_hash, format, now, config_version)"
-    " LEFT JOIN (SELECT run_id, NULL AS session_key,"
-    " CASE WHEN version = known THEN NULL ELSE state END AS state"
-    " FROM runs JOIN unnest(%b::uuid[], %b::int[]) AS t (run_id, known) USING (run_id)"
+    f" LEFT JOIN (SELECT run_id, NULL AS session_key, {stored('runs')} FROM runs"
+    " JOIN unnest(%b::uuid[], %b::int[], %b::bigint[]) AS t (run_id, known, since) USING (run_id)"
     f" WHERE to_position = {FOREVER}"
-    " UNION ALL SELECT NULL, session_key, CASE WHEN version = known THEN NULL ELSE state END"
-    " FROM sessions JOIN unnest(%b::text[], %b::int[]) AS t (session_key, known)"
+    f" UNION ALL SELECT NULL, session_key, {stored('sessions')} FROM sessions"
+    " JOIN unnest(%b::text[], %b::int[], %b::bigint[]) AS t (session_key, known, since)"
     f" USING (session_key) WHERE to_position = {FOREVER}) AS states ON true"
 )
 RESERVED = (
@@ -53,7 +60,8 @@ LANE_RUNNING = (
     f" AND to_position = {FOREVER}"
 )
 LANE_NEXT = (
-    "SELECT run_id, version, state FROM runs WHERE lane = %b AND lane_depth = %b AND holder IS NULL"
+    "SELECT run_id, version, from_position, state FROM runs"
+    " WHERE lane = %b AND lane_depth = %b AND holder IS NULL"
     f" AND to_position = {FOREVER} AND stage = 'queued' ORDER BY queued_position LIMIT %b"
 )
 
@@ -106,25 +114,25 @@ async def _states(
     cursor = await connection.execute(
         STATES,
         [
-            run_ids,
-            versions_of(run_ids, known_runs),
-            session_keys,
-            versions_of(session_keys, known_sessions),
+            *(remembered.runs.table, run_ids, *marks_of(run_ids, known_runs)),
+            *(remembered.sessions.table, session_keys, *marks_of(session_keys, known_sessions)),
         ],
     )
     rows = await cursor.fetchall()
     head = rows[0]
     must_know(head[3])
     must_be_ours(head[6])
+    remembered.runs.of(head[7])
+    remembered.sessions.of(head[8])
     runs: dict[UUID, Run] = {}
     sessions: list[Session] = []
-    for *_, run_id, key, state in rows:
+    for row in rows:
+        run_id, key, found = row[9], row[10], Stored(*row[11:])
         if run_id is not None:
-            known = known_runs[run_id] if state is None else Run.model_validate_json(state)
-            runs[run_id] = known
+            runs[run_id] = remembered.runs.found(run_id, found, known_runs, Run.model_validate_json)
         elif key is not None:
             sessions.append(
-                known_sessions[key] if state is None else Session.model_validate_json(state)
+                remembered.sessions.found(key, found, known_sessions, Session.model_validate_json)
             )
     return head, runs, sessions
 
@@ -164,10 +172,10 @@ async def _lane_facts(
     rows = await following.fetchall()
     known = memory.known([row[0] for row in rows])
     runs = [
-        found
-        if (found := known.get(run_id)) is not None and found.version == version
+        known[run_id][1]
+        if run_id in known and known[run_id][0] == (version, since)
         else Run.model_validate_json(state)
-        for run_id, version, state in rows
+        for run_id, version, since, state in rows
     ]
     return LaneFacts(count[0], tuple(runs))
 

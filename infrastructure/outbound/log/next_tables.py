@@ -110,6 +110,17 @@ async def _create_like(connection: Connection, table: str) -> None:
             next=next_table, live=sql.Identifier(table), options=sql.SQL(", ").join(options)
         )
     )
+    owner = await (
+        await connection.execute(
+            "SELECT rolname FROM pg_class JOIN pg_roles ON pg_roles.oid = relowner"
+            " WHERE pg_class.oid = %s::regclass AND rolname <> current_user",
+            [table],
+        )
+    ).fetchone()
+    if owner is not None:
+        await connection.execute(
+            sql.SQL("ALTER TABLE {} OWNER TO {}").format(next_table, sql.Identifier(owner[0]))
+        )
     cursor = await connection.execute(
         "SELECT format('GRANT %%s ON %%I TO %%s', privilege_type, %s::text,"
         " CASE WHEN grantee = 0 THEN 'PUBLIC' ELSE grantee::regrole::text END)"

@@ -18,6 +18,7 @@ from domain.run.state import Run
 from domain.session.state import Session
 from domain.stamp import Stamp
 from domain.stream import run_id_of, session_key_of
+from domain.upcasting import UPCASTS
 from infrastructure.outbound.log.connections import Connection
 from infrastructure.outbound.log.mapper import EventMapper
 
@@ -78,6 +79,7 @@ _IN_PART = " AND (hashtext(stream) & 2147483647) %% %(parts)s = %(part)s"
 _DECODE: dict[tuple[str, int], Callable[[bytes], AnyEvent]] = {
     name: cast("Callable[[bytes], AnyEvent]", cls.model_validate_json)
     for name, cls in EVENT_TYPES.items()
+    if name not in UPCASTS
 }
 
 

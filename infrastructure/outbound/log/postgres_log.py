@@ -15,6 +15,7 @@ from infrastructure.outbound.log.fail_point import FailPoint
 from infrastructure.outbound.log.format import format_of, must_know
 from infrastructure.outbound.log.joined_reads import JoinedReads
 from infrastructure.outbound.log.mapper import EventMapper
+from infrastructure.outbound.log.projection_versions import must_have_own_rows
 from infrastructure.outbound.log.reading import first_events, head_of, read_events
 from infrastructure.outbound.log.state_memory import Remembered
 from infrastructure.outbound.log.tail import LogTail
@@ -59,6 +60,11 @@ class PostgresLog:
         """Which log this is."""
         return self._log_id
 
+    def end_with(self, end: Callable[[str], None]) -> None:
+        """What to do, with the reason, when this process can no longer work on the log."""
+        self.tail.on_failure = end
+        self._writer.on_unknown = end
+
     async def start(self) -> None:
         """Begin to follow and to write."""
         await self.tail.start()
@@ -84,9 +90,11 @@ class PostgresLog:
         return position
 
     async def known_head(self) -> int:
-        """The last position of a log whose format this program knows; else `UnknownFormat`."""
+        """The last position of a log whose format and rows this program knows; else
+        `UnknownFormat`."""
         async with borrowed(self._pool) as connection:
             must_know(await format_of(connection))
+            await must_have_own_rows(connection)
         return await self.head()
 
     async def read(

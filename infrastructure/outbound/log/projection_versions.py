@@ -31,6 +31,12 @@ def must_be_ours(noted: str | None) -> None:
         )
 
 
+async def must_have_own_rows(connection: Connection) -> None:
+    """Raises `OtherRows` as `must_be_ours` does."""
+    row = await (await connection.execute(f"SELECT {NOTED}")).fetchone()
+    must_be_ours(row[0] if row is not None else None)
+
+
 async def note_versions(connection: Connection) -> None:
     """Write down that the rows are of the versions that this program makes."""
     for name, version in VERSIONS.items():

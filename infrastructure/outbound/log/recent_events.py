@@ -24,6 +24,17 @@ class RecentEvents:
         """From where on events are held; None when there are none."""
         return self._events[0].envelope.position if self._events else None
 
+    @property
+    def newest(self) -> bytes | None:
+        """The chain's hash of the last event; None when there is none."""
+        return self._events[-1].envelope.chain_hash if self._events else None
+
+    def wake_all(self) -> None:
+        """Everybody who waits may look again."""
+        for waiters in self._by_run.values():
+            for waiter in waiters:
+                waiter.set()
+
     def add(self, recorded: RecordedEvent) -> None:
         """Take the next event, and wake those who wait for it."""
         self._events.append(recorded)

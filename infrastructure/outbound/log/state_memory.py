@@ -1,20 +1,31 @@
 """States that were decoded before, so that the same text is not decoded again and again.
 
-It never answers by itself: whoever uses one asks the database which version is on record, and the
-state of a stream at a version is the same for ever. It is emptied when the writer connects anew,
-so that a database that was restored meanwhile cannot be taken for the one that was known.
+It never answers by itself: whoever uses one asks the database which version is on record, since
+which position, in which table; the state of a stream at a version is the same for ever. The table
+counts because a rebuild exchanges it to mend its rows. The memory is emptied when somebody connects
+anew, so that a database that was restored meanwhile cannot be taken for the one that was known.
 """
 
 from collections import OrderedDict
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Generic, Protocol, TypeVar
+from typing import Generic, NamedTuple, Protocol, TypeVar
 from uuid import UUID
 
 from domain.run.state import Run
 from domain.session.state import Session
 
 STATES_MAX = 4_000
+
+
+class Mark(NamedTuple):
+    """By what a state is known again: its version, and the position since which it is true."""
+
+    version: int
+    since: int
+
+
+NOTHING = Mark(0, 0)
 
 
 class Versioned(Protocol):
@@ -26,34 +37,59 @@ class Versioned(Protocol):
         ...
 
 
+class Stored(NamedTuple):
+    """What `stored` asks of a row; `state` is None for one that is known."""
+
+    table: int
+    since: int
+    state: str | None
+
+
 K = TypeVar("K", bound=Hashable)
 S = TypeVar("S", bound=Versioned)
+Read = Callable[[str], S]
 
 
 class StateMemory(Generic[K, S]):
     """The states used last, by the key of their stream."""
 
     def __init__(self) -> None:
-        self._states: OrderedDict[K, S] = OrderedDict()
+        self._states: OrderedDict[K, tuple[Mark, S]] = OrderedDict()
+        self.table = 0
 
-    def known(self, keys: Sequence[K]) -> dict[K, S]:
+    def known(self, keys: Sequence[K]) -> dict[K, tuple[Mark, S]]:
         """Those that are remembered, whatever version they are of."""
-        found: dict[K, S] = {}
+        found: dict[K, tuple[Mark, S]] = {}
         for key in keys:
-            state = self._states.get(key)
-            if state is not None:
+            remembered = self._states.get(key)
+            if remembered is not None:
                 self._states.move_to_end(key)
-                found[key] = state
+                found[key] = remembered
         return found
 
-    def keep(self, key: K, state: S) -> None:
+    def found(self, key: K, row: Stored, known: Mapping[K, tuple[Mark, S]], read: Read[S]) -> S:
+        """The state of a row that was asked for with `known`."""
+        if row.state is None:
+            return known[key][1]
+        state = read(row.state)
+        if row.table == self.table:
+            self.keep(key, state, row.since)
+        return state
+
+    def keep(self, key: K, state: S, since: int) -> None:
         """Remember a state that is committed, unless a newer one is known."""
         before = self._states.get(key)
-        if before is None or before.version < state.version:
-            self._states[key] = state
+        if before is None or before[0].version < state.version:
+            self._states[key] = Mark(state.version, since), state
         self._states.move_to_end(key)
         while len(self._states) > STATES_MAX:
             self._states.popitem(last=False)
+
+    def of(self, table: int) -> None:
+        """The rows stand in this table now, by its number; what is known of another is void."""
+        if table != self.table:
+            self.forget()
+            self.table = table
 
     def forget(self) -> None:
         """Remember nothing."""
@@ -73,6 +109,19 @@ class Remembered:
         self.sessions.forget()
 
 
-def versions_of(keys: Sequence[K], known: Mapping[K, S]) -> list[int]:
-    """For each key the version that is remembered; 0 when none is."""
-    return [state.version if (state := known.get(key)) is not None else 0 for key in keys]
+def marks_of(keys: Sequence[K], known: Mapping[K, tuple[Mark, S]]) -> tuple[list[int], list[int]]:
+    """For each key the version and the position that are remembered; 0 when none is."""
+    marks = [known[key][0] if key in known else NOTHING for key in keys]
+    return [mark.version for mark in marks], [mark.since for mark in marks]
+
+
+def stored(table: str) -> str:
+    """Expressions of SQL, the columns of `Stored`: the state is not sent when it is known already.
+
+    Beside the table stands `t` with the columns known and since; a parameter of the statement, the
+    first in here, is the number of the table that is remembered."""
+    return (
+        f"{table}.tableoid::bigint, from_position, CASE WHEN version = known"
+        f" AND from_position = since AND {table}.tableoid::bigint = %b::bigint"
+        " THEN NULL ELSE state END"
+    )

@@ -125,7 +125,12 @@ async def store(connection: Connection, batch: Batch, channel: str) -> None:
             await connection.execute(OPEN_ROWS, _opened(batch.fold))
         await connection.execute("COMMIT")
         if batch.events:
-            await connection.execute("SELECT pg_notify(%s, %s)", [channel, str(batch.position)])
+            await notify(connection, channel, batch.position)
+
+
+async def notify(connection: Connection, channel: str, position: int) -> None:
+    """Tell other processes how far the log goes."""
+    await connection.execute("SELECT pg_notify(%s, %s)", [channel, str(position)])
 
 
 def _first_values(batch: Batch) -> list[Any]:

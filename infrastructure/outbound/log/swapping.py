@@ -72,6 +72,11 @@ class Swap:
                 # Whoever waited behind us goes on first.
                 await asyncio.sleep(pause)
                 pause = min(2 * pause, PAUSE_SECONDS_MAX)
+            except errors.IdleInTransactionSessionTimeout as error:
+                raise CannotSwap(
+                    "the last rows took too long to make while writers waited; run this again, it"
+                    " goes on where it was"
+                ) from error
             except errors.DependentObjectsStillExist as error:
                 raise CannotSwap(
                     f"something of your own hangs on the tables ({error.diag.message_detail});"

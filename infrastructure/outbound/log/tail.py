@@ -6,7 +6,6 @@ Positions have no gaps, so it can tell that it missed nothing; if it ever sees o
 """
 
 import asyncio
-import contextlib
 import logging
 from collections.abc import AsyncIterator, Callable, Collection, Sequence
 from uuid import UUID
@@ -14,10 +13,12 @@ from uuid import UUID
 import psycopg
 
 from application.envelope import RecordedEvent
+from application.ports.event_log import LogUnavailable
 from infrastructure.outbound.log.connections import Connect, Connection
 from infrastructure.outbound.log.mapper import EventMapper
 from infrastructure.outbound.log.reading import read_events
 from infrastructure.outbound.log.recent_events import RecentEvents
+from infrastructure.outbound.log.same_log import must_be_the_same
 
 POLL_SECONDS = 1.0
 PAGE_EVENTS = 500
@@ -47,6 +48,7 @@ class LogTail:
         self._task: asyncio.Task[None] | None = None
         self._listener: asyncio.Task[None] | None = None
         self.failure: BaseException | None = None
+        self.on_failure: Callable[[str], None] = lambda _: None
         self.own_writer: Callable[[], int | None] = lambda: None
 
     @property
@@ -105,6 +107,7 @@ class LogTail:
     ) -> bool:
         """Wait for an event behind `after`; False on timeout. Of that run, if one is given, and of
         one of the types, if any are."""
+        self._must_go_on()
         if run_id is None and not types:
             return await self._grown_beyond(after, timeout_seconds)
         with self._recent.waiting(run_id, types) as event:
@@ -115,9 +118,14 @@ class LogTail:
                     if await self._had_event_of(run_id, after, types):
                         return True
                     await event.wait()
+                    self._must_go_on()
             except TimeoutError:
                 return False
         return True
+
+    def _must_go_on(self) -> None:
+        if self.failure is not None:
+            raise LogUnavailable("the log cannot be followed any more; see the server's log")
 
     async def _had_event_of(self, run_id: UUID | None, after: int, types: Collection[str]) -> bool:
         """Whether the log has such an event from before those that are kept."""
@@ -131,6 +139,7 @@ class LogTail:
             async with asyncio.timeout(timeout_seconds):
                 while self._position <= after:
                     await self._next_growth()
+                    self._must_go_on()
         except TimeoutError:
             return False
         return True
@@ -143,6 +152,7 @@ class LogTail:
         """Every event behind `after`, from memory where it is still there, else from the log."""
         position = after
         while True:
+            self._must_go_on()
             if position >= self._position:
                 await self._grown_beyond(position, timeout_seconds=3600)
                 continue
@@ -181,9 +191,11 @@ class LogTail:
             try:
                 self._connection = self._connection or await self._connect()
                 await self._catch_up(self._connection)
-                with contextlib.suppress(TimeoutError):
+                try:
                     async with asyncio.timeout(POLL_SECONDS):
                         await self._hint.wait()
+                except TimeoutError:
+                    await must_be_the_same(self._connection, self._position, self._recent.newest)
                 self._hint.clear()
             except (psycopg.OperationalError, psycopg.InterfaceError):
                 await self._disconnect()
@@ -191,6 +203,9 @@ class LogTail:
             except Exception as error:
                 self.failure = error
                 _log.exception("the tail stops: it cannot read the log")
+                self._recent.wake_all()
+                self._tell_growth()
+                self.on_failure(f"the log cannot be followed: {error}")
                 return
 
     async def _catch_up(self, connection: Connection) -> None:
@@ -211,8 +226,11 @@ class LogTail:
             self._position = event.envelope.position
             self._recent.add(event)
         if events:
-            grown, self._grown = self._grown, asyncio.Event()
-            grown.set()
+            self._tell_growth()
+
+    def _tell_growth(self) -> None:
+        grown, self._grown = self._grown, asyncio.Event()
+        grown.set()
 
     async def _listen_on(self) -> None:
         while True:

@@ -26,7 +26,7 @@ from infrastructure.outbound.log.format import UnknownFormat
 from infrastructure.outbound.log.loading import load
 from infrastructure.outbound.log.mapper import EventMapper
 from infrastructure.outbound.log.state_memory import Remembered
-from infrastructure.outbound.log.storing import store
+from infrastructure.outbound.log.storing import notify, store
 
 T = TypeVar("T")
 
@@ -70,6 +70,7 @@ class LogWriter:
         self._connection: Connection | None = None
         self._task: asyncio.Task[None] | None = None
         self._closing = False
+        self.on_unknown: Callable[[str], None] = lambda _: None
 
     async def start(self) -> None:
         """Connect and begin to write."""
@@ -125,7 +126,8 @@ class LogWriter:
     async def _write(self, taken: list[_Waiting]) -> None:
         try:
             await self._write_or_reconnect(taken)
-        except UnknownFormat:
+        except UnknownFormat as unknown:
+            self.on_unknown(str(unknown))
             raise
         except Exception as error:
             if len(taken) == 1:
@@ -144,6 +146,8 @@ class LogWriter:
             try:
                 connection = await self._connected()
                 if batch is not None and await is_recorded(connection, batch):
+                    # Whoever was to be notified may not have been.
+                    await notify(connection, self._channel, batch.position)
                     return self._tell(taken, outcomes, batch)
                 if refused is not None:
                     break

@@ -10,13 +10,16 @@ from domain.content import ContentRef
 from infrastructure.outbound.log.connections import Connection
 from infrastructure.outbound.log.joined_reads import JoinedReads
 
+BODIES_MAX = 16
+"""How many texts one question is about: a small one must not wait for many large ones."""
+
 
 class PostgresContents:
     """Implements `Contents`."""
 
     def __init__(self, pool: AsyncConnectionPool[Connection]) -> None:
         self._keys = JoinedReads(pool, _keys)
-        self._bodies = JoinedReads(pool, partial(_column, "body"))
+        self._bodies = JoinedReads(pool, partial(_column, "body"), keys_max=BODIES_MAX)
         self._previews = JoinedReads(pool, partial(_column, "preview"))
 
     async def key(self, session_id: UUID) -> bytes | None:

@@ -7,21 +7,22 @@ from application.projections.fold import FOREVER
 from domain.run.state import Run
 from domain.session.state import Session
 from infrastructure.outbound.log.connections import Connection
-from infrastructure.outbound.log.state_memory import StateMemory, versions_of
+from infrastructure.outbound.log.state_memory import StateMemory, Stored, marks_of, stored
 
 _OPEN_RUNS = (
-    "SELECT run_id, CASE WHEN version = known THEN NULL ELSE state END"
-    " FROM runs JOIN unnest(%s::uuid[], %s::int[]) AS t (run_id, known) USING (run_id)"
+    f"SELECT run_id, {stored('runs')} FROM runs"
+    " JOIN unnest(%b::uuid[], %b::int[], %b::bigint[]) AS t (run_id, known, since) USING (run_id)"
     f" WHERE to_position = {FOREVER}"
 )
 _RUNS_AS_OF = (
-    "SELECT t.run_id, t.at, CASE WHEN version = known THEN NULL ELSE state END"
-    " FROM unnest(%s::uuid[], %s::bigint[], %s::int[]) AS t (run_id, at, known)"
+    f"SELECT t.run_id, t.at, {stored('runs')} FROM"
+    " unnest(%b::uuid[], %b::bigint[], %b::int[], %b::bigint[]) AS t (run_id, at, known, since)"
     " JOIN runs ON runs.run_id = t.run_id AND from_position <= t.at AND to_position > t.at"
 )
 _OPEN_SESSIONS = (
-    "SELECT session_key, CASE WHEN version = known THEN NULL ELSE state END FROM sessions"
-    " JOIN unnest(%s::text[], %s::int[]) AS t (session_key, known) USING (session_key)"
+    f"SELECT session_key, {stored('sessions')} FROM sessions"
+    " JOIN unnest(%b::text[], %b::int[], %b::bigint[]) AS t (session_key, known, since)"
+    " USING (session_key)"
     f" WHERE to_position = {FOREVER}"
 )
 
@@ -31,10 +32,12 @@ async def open_runs(
 ) -> Mapping[UUID, Run]:
     """The newest states."""
     known = memory.known(run_ids)
-    cursor = await connection.execute(_OPEN_RUNS, [run_ids, versions_of(run_ids, known)])
+    cursor = await connection.execute(
+        _OPEN_RUNS, [memory.table, list(run_ids), *marks_of(run_ids, known)]
+    )
     return {
-        run_id: known[run_id] if state is None else _kept(memory, state)
-        for run_id, state in await cursor.fetchall()
+        run_id: memory.found(run_id, Stored(*row), known, Run.model_validate_json)
+        for run_id, *row in await cursor.fetchall()
     }
 
 
@@ -45,11 +48,12 @@ async def runs_as_of(
     run_ids = [run_id for run_id, _ in asked]
     known = memory.known(run_ids)
     cursor = await connection.execute(
-        _RUNS_AS_OF, [run_ids, [at for _, at in asked], versions_of(run_ids, known)]
+        _RUNS_AS_OF,
+        [memory.table, run_ids, [at for _, at in asked], *marks_of(run_ids, known)],
     )
     return {
-        (run_id, at): known[run_id] if state is None else Run.model_validate_json(state)
-        for run_id, at, state in await cursor.fetchall()
+        (run_id, at): known[run_id][1] if state is None else Run.model_validate_json(state)
+        for run_id, at, _, _, state in await cursor.fetchall()
     }
 
 
@@ -58,14 +62,10 @@ async def open_sessions(
 ) -> Mapping[str, Session]:
     """The newest states."""
     known = memory.known(keys)
-    cursor = await connection.execute(_OPEN_SESSIONS, [keys, versions_of(keys, known)])
+    cursor = await connection.execute(
+        _OPEN_SESSIONS, [memory.table, list(keys), *marks_of(keys, known)]
+    )
     return {
-        key: known[key] if state is None else Session.model_validate_json(state)
-        for key, state in await cursor.fetchall()
+        key: memory.found(key, Stored(*row), known, Session.model_validate_json)
+        for key, *row in await cursor.fetchall()
     }
-
-
-def _kept(memory: StateMemory[UUID, Run], state: str) -> Run:
-    run = Run.model_validate_json(state)
-    memory.keep(run.run_id, run)
-    return run

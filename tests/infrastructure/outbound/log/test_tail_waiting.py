@@ -5,7 +5,9 @@ from functools import partial
 
 import pytest
 
+from application.ports.event_log import LogUnavailable
 from domain.refusals import CorruptHistory
+from infrastructure.outbound.log.same_log import LogWentBack
 from infrastructure.outbound.log.tail import LogHasGap
 from tests.support.followers import following
 from tests.support.held_commits import until
@@ -99,6 +101,7 @@ async def test_a_tail_that_cannot_go_on_says_so_and_tells_nothing_more(
 
         await until(failed, "the damage is seen")
         assert isinstance(running.tail.failure, failure)
+        assert "cannot be followed" in await follower.is_told()
         assert follower.positions == [1, 2]
         assert running.tail.position == 2
 
@@ -123,3 +126,24 @@ async def test_ten_thousand_who_wait_cost_one_listener(
         assert not any(task.done() for task in waiting[:5_000])
         await family.resolve("mine")
         assert all(await asyncio.gather(*waiting[:5_000]))
+
+
+async def test_a_log_that_went_back_is_not_followed_and_nobody_waits_for_it(
+    running: RunningLog,
+) -> None:
+    said: list[str] = []
+    running.log.end_with(said.append)
+    await observe(running.log, range(3))
+    waiting = asyncio.create_task(
+        running.tail.changed(None, after=3, timeout_seconds=NOT_TODAY_SECONDS)
+    )
+    await running.ask("DELETE FROM events WHERE position = 3; UPDATE log_head SET position = 2")
+    with pytest.raises(LogUnavailable, match="cannot be followed"):
+        await waiting
+    assert isinstance(running.tail.failure, LogWentBack)
+    (why,) = said
+    assert "ends at 2" in why
+    with pytest.raises(LogUnavailable):
+        await running.tail.changed(None, after=0, timeout_seconds=NOT_TODAY_SECONDS)
+    with pytest.raises(LogUnavailable):
+        await anext(running.tail.follow(after=0))

@@ -7,7 +7,7 @@ import pytest
 from infrastructure.outbound.processes.collect import Finished, run_to_end
 from infrastructure.outbound.processes.gatehouse import Gatehouse, Program
 from tests.support.gated_programs import Runner
-from tests.support.process_table import is_alive, open_descriptors
+from tests.support.process_table import is_alive, open_descriptors, until_no_more_is_open
 
 
 @pytest.fixture
@@ -18,7 +18,7 @@ async def gatehouse() -> AsyncIterator[Gatehouse]:
     warm = house.warm_pid
     await house.close()
     assert warm is None or not is_alive(warm)
-    assert open_descriptors() <= before
+    await until_no_more_is_open(before)
 
 
 @pytest.fixture

@@ -21,6 +21,7 @@ from tests.support.process_table import (
     state,
     until,
     until_dead,
+    until_no_more_is_open,
 )
 
 SILENCE_SECONDS = 0.6
@@ -69,7 +70,7 @@ async def silent() -> AsyncIterator[Gatehouse]:
     warm = house.warm_pid
     await house.close()
     assert warm is None or not is_alive(warm)
-    assert open_descriptors() <= before
+    await until_no_more_is_open(before)
 
 
 @contextlib.asynccontextmanager

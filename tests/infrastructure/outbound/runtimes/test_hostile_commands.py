@@ -16,7 +16,13 @@ from infrastructure.outbound.runtimes.command import (
 )
 from tests.support.gated_programs import DAEMON
 from tests.support.launches import SERVER, all_of, command, launch, python_command, text_of
-from tests.support.process_table import children, is_alive, open_descriptors, until
+from tests.support.process_table import (
+    children,
+    is_alive,
+    open_descriptors,
+    until,
+    until_no_more_is_open,
+)
 
 MIB = 1024 * 1024
 
@@ -153,7 +159,7 @@ async def test_endless_output_is_ended_at_its_limit(runtimes: CommandRuntimes) -
     assert OUTPUT_BYTES_MAX - 65_536 <= size <= OUTPUT_BYTES_MAX
     assert (end.outcome, end.reason) == ("error", "output_limit")
     assert end.error == "ended because it printed more than 67108864 bytes"
-    assert open_descriptors() <= before
+    await until_no_more_is_open(before)
 
 
 async def test_an_endless_line_is_ended_at_its_limit(runtimes: CommandRuntimes) -> None:

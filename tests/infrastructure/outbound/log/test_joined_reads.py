@@ -1,0 +1,71 @@
+"""Reads that many ask at once: each is answered, none waits for another that is stuck."""
+
+import asyncio
+from collections.abc import Mapping, Sequence
+
+import pytest
+
+from application.ports.event_log import LogUnavailable
+from infrastructure.outbound.log import joined_reads
+from infrastructure.outbound.log.connections import Connection
+from infrastructure.outbound.log.joined_reads import JoinedReads
+from tests.support.running_log import RunningLog
+
+
+class Asked:
+    """Answers every key with itself, those that begin with `stuck` never, `bad` with an error."""
+
+    def __init__(self) -> None:
+        self.questions: list[list[str]] = []
+
+    async def __call__(self, connection: Connection, keys: Sequence[str]) -> Mapping[str, str]:
+        self.questions.append(list(keys))
+        if any(key.startswith("stuck") for key in keys):
+            await asyncio.Event().wait()
+        if "bad" in keys:
+            raise ValueError("no such key can be asked for")
+        await connection.execute("SELECT 1")
+        return {key: key for key in keys if key != "absent"}
+
+
+async def test_who_asks_at_once_shares_a_question(running: RunningLog) -> None:
+    asked = Asked()
+    reads = JoinedReads(running.pool, asked)
+    keys = [f"key {number % 10}" for number in range(40)]
+    answers = await asyncio.gather(*(reads.get(key) for key in keys))
+    assert answers == keys
+    assert len(asked.questions) <= 2
+    assert await reads.get_all(["a", "absent", "b"]) == {"a": "a", "b": "b"}
+
+
+async def test_a_bad_key_hurts_only_who_asked_for_it(running: RunningLog) -> None:
+    reads = JoinedReads(running.pool, Asked())
+    good, bad = await asyncio.gather(reads.get("good"), reads.get("bad"), return_exceptions=True)
+    assert good == "good"
+    assert isinstance(bad, ValueError)
+
+
+async def test_a_question_that_is_stuck_ends_in_time_and_holds_up_no_other(
+    running: RunningLog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(joined_reads, "LONG_SECONDS", 0.05)
+    monkeypatch.setattr(joined_reads, "ANSWER_SECONDS_MAX", 1.0)
+    reads = JoinedReads(running.pool, Asked(), keys_max=1)
+    stuck = [asyncio.create_task(reads.get(f"stuck {number}")) for number in range(2)]
+    async with asyncio.timeout(10):
+        while reads._under_way < 2 or not reads._all_take_long():
+            await asyncio.sleep(0.01)
+        assert await reads.get("free") == "free"
+        assert not any(task.done() for task in stuck)
+        for task in stuck:
+            with pytest.raises(LogUnavailable, match="does not answer"):
+                await task
+    assert reads._under_way == 0
+
+
+async def test_who_goes_away_takes_nothing_from_the_others(running: RunningLog) -> None:
+    reads = JoinedReads(running.pool, Asked())
+    leaving, staying = (asyncio.create_task(reads.get("one")) for _ in range(2))
+    await asyncio.sleep(0)
+    leaving.cancel()
+    assert await staying == "one"
