@@ -98,6 +98,7 @@ def test_a_server_whose_rows_another_release_has_made_says_so_and_ends(mortal: M
             assert "the rows are of another version now" in answer.json()["detail"]
             assert mortal.process is not None
             assert mortal.process.wait(STOP_SECONDS_MAX * 3) == 0
+            assert mortal.stop() == 0
             connection.execute("UPDATE projections SET version = version - 1")
     finally:
         postgres.close()
