@@ -11,7 +11,7 @@ import pytest
 from tests.support.data_directories import new_place
 from tests.support.running_server import ROOT
 
-SECONDS = 20
+SECONDS = 45
 ALL_SECONDS_MAX = 200
 CALLS_MIN = 100
 
