@@ -3,9 +3,11 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from psycopg import AsyncRawCursor
+
 from application.envelope import Envelope
 from application.ports.event_log import Content
-from application.projections.fold import FOREVER, Fold, Span
+from application.projections.fold import FOREVER, Span
 from infrastructure.outbound.log.batch import Batch
 from infrastructure.outbound.log.binary_format import Column, column
 from infrastructure.outbound.log.connections import Connection
@@ -94,6 +96,13 @@ def _close(table: str, key: str, kind: str) -> str:
     )
 
 
+def _numbered(query: str) -> str:
+    """With `$1`, `$2` … in place of each `%b`: psycopg would look for them at every execution,
+    because it remembers no query of this length."""
+    first, *behind = query.split("%b")
+    return first + "".join(f"${number}{text}" for number, text in enumerate(behind, 1))
+
+
 INSERT_EVENTS = _insert("events", _EVENT_COLUMNS)
 INSERT_RUNS = _insert("runs", RUN_COLUMNS | _SPAN_COLUMNS)
 INSERT_SESSIONS = _insert("sessions", SESSION_COLUMNS | _SPAN_COLUMNS)
@@ -105,15 +114,23 @@ INSERT_KEYS = (
     " ON CONFLICT (session_id) DO NOTHING"
 )
 MOVE_HEAD = "UPDATE log_head SET position = %b, recorded_at = %b, chain_hash = %b"
-NOTE_COMMIT = "INSERT INTO commits (last_position, recorded_at) VALUES (%b, %b)"
-# Few statements, because each one costs its driver as much as its rows cost the database. The
-# parts of one see no order, so rows are closed in the first and opened in the second.
-STORE_EVENTS = (
-    f"WITH keys AS ({INSERT_KEYS}), texts AS ({INSERT_CONTENTS}), head AS ({MOVE_HEAD}),"
-    f" commit AS ({NOTE_COMMIT}), runs_closed AS ({CLOSE_RUNS}),"
-    f" sessions_closed AS ({CLOSE_SESSIONS}) {INSERT_EVENTS}"
+# Other processes are told with the commit how far the log goes; never without it, nor it without.
+NOTE_COMMIT = (
+    "INSERT INTO commits (last_position, recorded_at) VALUES (%b, %b)"
+    " RETURNING pg_notify(%b, last_position::text)"
 )
-OPEN_ROWS = f"WITH sessions_opened AS ({INSERT_SESSIONS}) {INSERT_RUNS}"
+# A row may only be opened when the one before it is closed, and the parts of one statement have no
+# order but the one in which they ask each other.
+_CLOSED = " WHERE (SELECT count(*) FROM {}) >= 0"
+# One statement, because each costs its driver as much as its rows cost the database.
+STORE = _numbered(
+    f"WITH keys AS ({INSERT_KEYS}), texts AS ({INSERT_CONTENTS}), head AS ({MOVE_HEAD}),"
+    f" commit AS ({NOTE_COMMIT}), runs_closed AS ({CLOSE_RUNS} RETURNING 1),"
+    f" sessions_closed AS ({CLOSE_SESSIONS} RETURNING 1),"
+    f" runs_opened AS ({INSERT_RUNS}{_CLOSED.format('runs_closed')}),"
+    f" sessions_opened AS ({INSERT_SESSIONS}{_CLOSED.format('sessions_closed')})"
+    f" {INSERT_EVENTS}"
+)
 
 
 async def store(connection: Connection, batch: Batch, channel: str) -> None:
@@ -121,39 +138,27 @@ async def store(connection: Connection, batch: Batch, channel: str) -> None:
     async with connection.pipeline():
         await store_idempotency(connection, batch.idempotency, batch.recorded_at)
         if batch.events:
-            await connection.execute(STORE_EVENTS, _first_values(batch))
-            await connection.execute(OPEN_ROWS, _opened(batch.fold))
+            await AsyncRawCursor(connection).execute(STORE, _values(batch, channel))
         await connection.execute("COMMIT")
-        if batch.events:
-            await notify(connection, channel, batch.position)
 
 
-async def notify(connection: Connection, channel: str, position: int) -> None:
-    """Tell other processes how far the log goes."""
-    await connection.execute("SELECT pg_notify(%s, %s)", [channel, str(position)])
-
-
-def _first_values(batch: Batch) -> list[Any]:
+def _values(batch: Batch, channel: str) -> list[Any]:
+    """As `STORE` takes them."""
     events = event_arrays(
         [row.envelope for row in batch.events], [row.state for row in batch.events]
     )
-    fold = batch.fold
+    runs, sessions = batch.fold.run_rows, batch.fold.session_rows
     return [
         column("uuid", [one.session_id for one in batch.keys]),
         column("bytea", [one.key for one in batch.keys]),
         *_columns(_content_arrays(batch.contents), _CONTENT_COLUMNS),
         *(batch.position, batch.recorded_at, batch.chain_hash),
-        *(batch.position, batch.recorded_at),
-        *_closed(fold.run_rows.closed, "uuid"),
-        *_closed(fold.session_rows.closed, "text"),
+        *(batch.position, batch.recorded_at, channel),
+        *_closed(runs.closed, "uuid"),
+        *_closed(sessions.closed, "text"),
+        *_rows(runs.opened, RUN_COLUMNS),
+        *_rows(sessions.opened, SESSION_COLUMNS),
         *_columns(events, _EVENT_COLUMNS),
-    ]
-
-
-def _opened(fold: Fold) -> list[Column]:
-    return [
-        *_rows(fold.session_rows.opened, SESSION_COLUMNS),
-        *_rows(fold.run_rows.opened, RUN_COLUMNS),
     ]
 
 

@@ -26,7 +26,7 @@ from infrastructure.outbound.log.format import UnknownFormat
 from infrastructure.outbound.log.loading import load
 from infrastructure.outbound.log.mapper import EventMapper
 from infrastructure.outbound.log.state_memory import Remembered
-from infrastructure.outbound.log.storing import notify, store
+from infrastructure.outbound.log.storing import store
 
 T = TypeVar("T")
 
@@ -146,8 +146,6 @@ class LogWriter:
             try:
                 connection = await self._connected()
                 if batch is not None and await is_recorded(connection, batch):
-                    # Whoever was to be notified may not have been.
-                    await notify(connection, self._channel, batch.position)
                     return self._tell(taken, outcomes, batch)
                 if refused is not None:
                     break
