@@ -32,16 +32,22 @@ class Dispatching:
         """Claim what can be claimed now, in every lane; gives how many runs were started."""
         claimed = 0
         async with self._one_at_a_time:
-            for lane, depth in await self._work.registry.waiting_lanes():
+            # Where there is no room nothing is submitted: while agents take their time that is so
+            # at every run that is queued. Whatever ends wakes this again.
+            for lane, depth in await self._work.registry.waiting_lanes(width=self._width()):
                 while taken := await self._claim(lane, depth):
                     claimed += taken
                     if taken < CLAIMS_MAX:
                         break
         return claimed
 
+    def _width(self) -> int:
+        configuration = self._work.configurations.current().configuration
+        return configuration.subagent_defaults.max_concurrent
+
     async def _claim(self, lane: str, depth: int) -> int:
         pinned = self._work.configurations.current()
-        width = pinned.configuration.subagent_defaults.max_concurrent
+        width = self._width()
         query = LaneQuery(lane, depth, min(width, CLAIMS_MAX))
 
         def choose(world: World) -> Decision[tuple[UUID, ...]]:

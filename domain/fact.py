@@ -1,5 +1,8 @@
 """What every recorded fact is made of: a frozen value with camelCase names in JSON."""
 
+from collections.abc import Mapping
+from typing import Self
+
 from pydantic import BaseModel, ConfigDict
 from pydantic.alias_generators import to_camel
 
@@ -16,6 +19,17 @@ class Fact(BaseModel):
         serialize_by_alias=True,
         allow_inf_nan=False,
     )
+
+    def changed(self, changes: Mapping[str, object]) -> Self:
+        """The same fact but for these fields, whose values are taken as they are."""
+        # What `model_copy(update=...)` gives, in a fifth of its time, which every event of a fold
+        # would take. The set of given fields is shared and not added to: no fact is asked for it.
+        made = object.__new__(type(self))
+        object.__setattr__(made, "__dict__", {**self.__dict__, **changes})
+        object.__setattr__(made, "__pydantic_fields_set__", self.__pydantic_fields_set__)
+        object.__setattr__(made, "__pydantic_extra__", None)
+        object.__setattr__(made, "__pydantic_private__", None)
+        return made
 
 
 class Event(Fact):

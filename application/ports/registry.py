@@ -66,6 +66,11 @@ class Registry(Protocol):
         """A session by canonical key or by session id."""
         ...
 
+    def remembers(self, session_key: str) -> bool:
+        """Whether this process had to do with the session lately. Costs nothing and says nothing
+        about the record: a session may be on it all the same."""
+        ...
+
     async def runs_below(self, session_key: str, *, at: int | None = None) -> Sequence[Run]:
         """The runs of every descendant of a session, parents before children."""
         ...
@@ -84,8 +89,9 @@ class Registry(Protocol):
         """Every lane that has somebody in it, and the position at which it is so."""
         ...
 
-    async def waiting_lanes(self) -> Sequence[tuple[str, int]]:
-        """Lanes and depths in which a run waits to be claimed."""
+    async def waiting_lanes(self, *, width: int) -> Sequence[tuple[str, int]]:
+        """Lanes and depths in which a run waits to be claimed, without those that are seen to be
+        full: where the first `width` in line are held. A lane that is given may be full as well."""
         ...
 
     async def position_at(self, instant: datetime) -> int:

@@ -7,7 +7,7 @@ from uuid import UUID
 from domain.run.lifecycle import PREPARING
 from domain.run.state import Run
 
-VERSION = 2
+VERSION = 3
 """Raised when the rows change for the same events; the projection is then made anew."""
 
 DueKind = Literal["prepare", "run", "announce", "archive"]
@@ -39,10 +39,35 @@ class RunRow(NamedTuple):
     state: Run
 
 
+class RunFinding(NamedTuple):
+    """The columns that are not fields of the state under the same name."""
+
+    requester: str
+    root: str
+    lane: str | None
+    lane_depth: int | None
+    queued_position: int | None
+    due_kind: DueKind | None
+    due_at: datetime | None
+    inbox_position: int | None
+
+
+def run_finding(run: Run) -> RunFinding:
+    """What is looked for of a state and not said by it in these words."""
+    inbox, requester = run.inbox, run.requester
+    waits = run.stage in ("queued", "started")
+    return RunFinding(
+        requester.session_key,
+        requester.root_session_key,
+        *((run.lane, run.lane_depth, run.queued_position) if waits else (None, None, None)),
+        *due(run),
+        inbox.position if inbox is not None and inbox.disposition == "inbox" else None,
+    )
+
+
 def run_row(run: Run) -> RunRow:
     """The row of a state."""
-    due_kind, due_at = due(run)
-    in_inbox = run.inbox is not None and run.inbox.disposition == "inbox"
+    found = run_finding(run)
     return RunRow(
         run_id=run.run_id,
         version=run.version,
@@ -51,19 +76,19 @@ def run_row(run: Run) -> RunRow:
         stage=run.stage,
         outcome=run.outcome,
         session_id=run.session_id,
-        requester=run.requester.session_key,
-        root=run.requester.root_session_key,
+        requester=found.requester,
+        root=found.root,
         child_session_key=run.child_session_key,
         agent_id=run.agent_id,
         label=run.label,
-        lane=run.lane if run.stage in ("queued", "started") else None,
-        lane_depth=run.lane_depth if run.stage in ("queued", "started") else None,
-        queued_position=run.queued_position if run.stage in ("queued", "started") else None,
+        lane=found.lane,
+        lane_depth=found.lane_depth,
+        queued_position=found.queued_position,
         holder=run.holder,
         epoch=run.epoch,
-        due_kind=due_kind,
-        due_at=due_at,
-        inbox_position=run.inbox.position if in_inbox and run.inbox else None,
+        due_kind=found.due_kind,
+        due_at=found.due_at,
+        inbox_position=found.inbox_position,
         state=run,
     )
 

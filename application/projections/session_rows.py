@@ -6,7 +6,7 @@ from uuid import UUID
 
 from domain.session.state import Session
 
-VERSION = 2
+VERSION = 3
 """Raised when the rows change for the same events; the projection is then made anew."""
 
 
@@ -21,6 +21,17 @@ class SessionRow(NamedTuple):
     root: str
     run_id: UUID | None
     state: Session
+
+
+class SessionFinding(NamedTuple):
+    """The columns that are not fields of the state under the same name."""
+
+    root: str
+
+
+def session_finding(session: Session) -> SessionFinding:
+    """What is looked for of a state and not said by it in these words."""
+    return SessionFinding(session.root_session_key)
 
 
 def session_row(session: Session) -> SessionRow:

@@ -1,5 +1,6 @@
 """How events change a run. It only grows; it judges nothing."""
 
+from collections.abc import Mapping
 from datetime import datetime, timedelta
 from typing import assert_never
 
@@ -56,18 +57,21 @@ def born(event: SpawnRequested, stamp: Stamp) -> Run:
 
 def evolve(run: Run | None, event: RunEvent, stamp: Stamp) -> Run:
     """The run after `event`. `CorruptHistory` when the lifecycle has no such step."""
+    return evolved(run, event, stamp)[0]
+
+
+def evolved(run: Run | None, event: RunEvent, stamp: Stamp) -> tuple[Run, Mapping[str, object]]:
+    """The run after `event`, and the fields in which it differs from what it was before, with
+    their values; none of a run that has just begun."""
     stage = next_stage(run.stage if run else "unborn", event)
     if run is None:
         assert isinstance(event, SpawnRequested)
-        return born(event, stamp)
-    return run.model_copy(
-        update={
-            "stage": stage,
-            "version": stamp.version,
-            "last_event_id": stamp.event_id,
-            **_changes(run, event, stamp),
-        }
-    )
+        return born(event, stamp), {}
+    changes = _changes(run, event, stamp)
+    changes["stage"] = stage
+    changes["version"] = stamp.version
+    changes["last_event_id"] = stamp.event_id
+    return run.changed(changes), changes
 
 
 def _changes(run: Run, event: RunEvent, stamp: Stamp) -> dict[str, object]:
@@ -112,7 +116,7 @@ def _changes(run: Run, event: RunEvent, stamp: Stamp) -> dict[str, object]:
         case AnnouncementAcknowledged():
             if run.inbox is None:
                 raise CorruptHistory("an announcement was acknowledged that was never made")
-            return {"inbox": run.inbox.model_copy(update={"acknowledged_at": stamp.recorded_at})}
+            return {"inbox": run.inbox.changed({"acknowledged_at": stamp.recorded_at})}
         case RunArchived():
             return {"archived_at": stamp.recorded_at, "transcript_path": event.transcript_path}
         case SpawnRefused():

@@ -1,5 +1,6 @@
 """What is true of a session: the fold of its events. `evolve` only grows; it judges nothing."""
 
+from collections.abc import Mapping
 from datetime import datetime
 from typing import Literal, assert_never
 from uuid import UUID
@@ -7,6 +8,7 @@ from uuid import UUID
 from domain.fact import Fact
 from domain.refusals import CorruptHistory
 from domain.session.events import (
+    Assertion,
     ChildAdmitted,
     ChildReleased,
     ChildSettled,
@@ -51,6 +53,11 @@ class Session(Fact):
     spawned_by: str | None = None
     root_session_key: str
     run_id: UUID | None = None
+    asserted_by: str | None = None
+    assertions: tuple[Assertion, ...] = ()
+    depth_from: str | None = None
+    sandboxed: bool | None = None
+    workspace_dir: str | None = None
     created_position: int
     created_at: datetime
     counted: tuple[UUID, ...] = ()
@@ -66,16 +73,25 @@ class Session(Fact):
 
 def evolve(session: Session | None, event: SessionEvent, stamp: Stamp) -> Session:
     """The session after `event`. `CorruptHistory` when its lifecycle has no such step."""
+    return evolved(session, event, stamp)[0]
+
+
+def evolved(
+    session: Session | None, event: SessionEvent, stamp: Stamp
+) -> tuple[Session, Mapping[str, object]]:
+    """The session after `event`, and the fields in which it differs from what it was before, with
+    their values; none of a session that is seen for the first time."""
     before: SessionStage = session.stage if session else "unseen"
     stage = SESSION_LIFECYCLE[before].get(type(event))
     if stage is None:
         raise CorruptHistory(f"{type(event).__name__} cannot follow stage {before}")
     if session is None:
         assert isinstance(event, SessionObserved)
-        return _observed(event, stamp)
-    return session.model_copy(
-        update={"stage": stage, "version": stamp.version, **_changes(session, event, stamp)}
-    )
+        return _observed(event, stamp), {}
+    changes = _changes(session, event, stamp)
+    changes["stage"] = stage
+    changes["version"] = stamp.version
+    return session.changed(changes), changes
 
 
 def _observed(event: SessionObserved, stamp: Stamp) -> Session:
@@ -92,6 +108,11 @@ def _observed(event: SessionObserved, stamp: Stamp) -> Session:
         spawned_by=event.spawned_by,
         root_session_key=event.root_session_key,
         run_id=event.run_id,
+        asserted_by=event.asserted_by,
+        assertions=event.assertions,
+        depth_from=event.depth_from,
+        sandboxed=event.sandboxed,
+        workspace_dir=event.workspace_dir,
         created_position=stamp.position,
         created_at=stamp.recorded_at,
     )

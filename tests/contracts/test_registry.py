@@ -121,7 +121,7 @@ async def test_an_inbox_holds_what_was_announced_in_order(
 
 
 async def test_lanes_tell_who_is_in_them(registry: PostgresRegistry, family: LoggedFamily) -> None:
-    assert (await registry.lanes(), await registry.waiting_lanes()) == ((0, []), [])
+    assert (await registry.lanes(), await registry.waiting_lanes(width=9)) == ((0, []), [])
     await family.begin("running")
     await family.queue("claimed")
     await family.tell("claimed", ask.claim())
@@ -133,9 +133,24 @@ async def test_lanes_tell_who_is_in_them(registry: PostgresRegistry, family: Log
     assert family.names(top.running) == ["running", "claimed"]
     assert family.names(top.queued) == ["first", "second"]
     assert (family.names(deeper.running), family.names(deeper.queued)) == ([], ["below"])
-    assert await registry.waiting_lanes() == [("subagent", 1), ("subagent", 2)]
+    assert await registry.waiting_lanes(width=9) == [("subagent", 1), ("subagent", 2)]
     await family.tell("below", ask.claim())
-    assert await registry.waiting_lanes() == [("subagent", 1)]
+    assert await registry.waiting_lanes(width=9) == [("subagent", 1)]
+
+
+async def test_a_lane_that_is_full_waits_for_nobody(
+    registry: PostgresRegistry, family: LoggedFamily
+) -> None:
+    await family.begin("running")
+    for name in ("overtaken", "second"):
+        await family.queue(name)
+    assert await registry.waiting_lanes(width=1) == []
+    assert await registry.waiting_lanes(width=2) == [("subagent", 1)]
+    await family.tell("second", ask.claim())
+    # Full, but not by the first ones in line: whoever claims counts.
+    assert await registry.waiting_lanes(width=2) == [("subagent", 1)]
+    await family.tell("overtaken", ask.claim())
+    assert await registry.waiting_lanes(width=9) == []
 
 
 PAGES = {

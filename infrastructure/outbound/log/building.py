@@ -10,6 +10,7 @@ from infrastructure.outbound.log.connections import Connection
 from infrastructure.outbound.log.paged_fold import Part
 from infrastructure.outbound.log.part_fold import PartFold
 from infrastructure.outbound.log.part_worker import fold_in_process
+from infrastructure.outbound.log.row_comparison import differing
 from infrastructure.rebuild_progress import OnProgress, RebuildProgress
 
 PARTS = 2
@@ -113,7 +114,20 @@ class Building:
 
         async with self._connected() as second:
             await _all_of(make_on(one) for one in (self._working, second))
-        await next_tables.analyze(self._working)
+
+    async def look_over(self, at: int, *, compare: bool) -> int | None:
+        """How many live rows are not what the events say as of position `at`, if that is asked;
+        meanwhile the planner is told what the new tables hold."""
+        found: int | None = None
+
+        async def look() -> None:
+            nonlocal found
+            if compare:
+                found = await differing(self._working, at)
+
+        async with self._connected() as second:
+            await _all_of((look(), next_tables.analyze(second)))
+        return found
 
 
 async def _all_of(works: Iterable[Coroutine[Any, Any, None]]) -> None:

@@ -38,17 +38,23 @@ HEAD = (
 )
 # The head is read behind the lock whatever the database is set to.
 BEGIN = f"BEGIN ISOLATION LEVEL READ COMMITTED; {LOCK}"
+# One key at a time and newest first: PostgreSQL keeps the plan that it made while the tables were
+# small, and the order leaves it nothing but the key's own index.
+_NEWEST = "ORDER BY from_position DESC LIMIT 1"
 # A state that is remembered at the version on record is not sent again.
 STATES = (
     f"SELECT head.*, {NOTED}, 'runs'::regclass::oid::bigint, 'sessions'::regclass::oid::bigint,"
     " states.* FROM"
     f" ({HEAD}) AS head (position, recorded_at, chain_hash, format, now, config_version)"
-    f" LEFT JOIN (SELECT run_id, NULL AS session_key, {stored('runs')} FROM runs"
-    " JOIN unnest(%b::uuid[], %b::int[], %b::bigint[]) AS t (run_id, known, since) USING (run_id)"
-    f" WHERE to_position = {FOREVER}"
-    f" UNION ALL SELECT NULL, session_key, {stored('sessions')} FROM sessions"
-    " JOIN unnest(%b::text[], %b::int[], %b::bigint[]) AS t (session_key, known, since)"
-    f" USING (session_key) WHERE to_position = {FOREVER}) AS states ON true"
+    " LEFT JOIN (SELECT t.run_id, NULL AS session_key, one.* FROM"
+    " unnest(%b::uuid[], %b::int[], %b::bigint[]) AS t (run_id, known, since)"
+    f" CROSS JOIN LATERAL (SELECT {stored('runs')} FROM runs"
+    f" WHERE runs.run_id = t.run_id AND to_position = {FOREVER} {_NEWEST}) AS one"
+    " UNION ALL SELECT NULL, t.session_key, one.* FROM"
+    " unnest(%b::text[], %b::int[], %b::bigint[]) AS t (session_key, known, since)"
+    f" CROSS JOIN LATERAL (SELECT {stored('sessions')} FROM sessions"
+    f" WHERE sessions.session_key = t.session_key AND to_position = {FOREVER} {_NEWEST}) AS one"
+    ") AS states ON true"
 )
 RESERVED = (
     "SELECT token, method, path, key, fingerprint, run_id, kind, body FROM idempotency"
@@ -114,8 +120,8 @@ async def _states(
     cursor = await connection.execute(
         STATES,
         [
-            *(remembered.runs.table, run_ids, *marks_of(run_ids, known_runs)),
-            *(remembered.sessions.table, session_keys, *marks_of(session_keys, known_sessions)),
+            *(run_ids, *marks_of(run_ids, known_runs), remembered.runs.table),
+            *(session_keys, *marks_of(session_keys, known_sessions), remembered.sessions.table),
         ],
     )
     rows = await cursor.fetchall()

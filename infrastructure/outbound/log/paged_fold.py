@@ -3,23 +3,19 @@
 States stay in a bounded memory; one that was put out of it is loaded again when an event needs it.
 """
 
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from datetime import datetime
-from typing import Any, NamedTuple, Protocol, TypeVar, cast
+from typing import Any, NamedTuple, Protocol, TypeVar
 from uuid import UUID
 
-from eventsourcing.persistence import StoredEvent
-
-from application.projections.fold import FOREVER, Changes, Fold
-from application.projections.run_rows import RunRow
-from application.projections.session_rows import SessionRow
-from domain.event_types import EVENT_TYPES, AnyEvent
+from application.projections.fold import FOREVER, Changes, StreamFold
+from domain.event_types import AnyEvent
 from domain.run.state import Run
 from domain.session.state import Session
 from domain.stamp import Stamp
 from domain.stream import run_id_of, session_key_of
-from domain.upcasting import UPCASTS
 from infrastructure.outbound.log.connections import Connection
+from infrastructure.outbound.log.encoded_rows import run_encoder, session_encoder
 from infrastructure.outbound.log.mapper import EventMapper
 
 Key = TypeVar("Key", bound=Hashable)
@@ -76,24 +72,11 @@ _EVENTS = (
     " ORDER BY position LIMIT %(limit)s"
 )
 _IN_PART = " AND (hashtext(stream) & 2147483647) %% %(parts)s = %(part)s"
-_DECODE: dict[tuple[str, int], Callable[[bytes], AnyEvent]] = {
-    name: cast("Callable[[bytes], AnyEvent]", cls.model_validate_json)
-    for name, cls in EVENT_TYPES.items()
-    if name not in UPCASTS
-}
 
 
 def _folded(row: Sequence[Any], mapper: EventMapper) -> FoldedEvent:
     position, stream, version, recorded_at, event_id, name, number, state = row
-    decode = _DECODE.get((name, number))
-    try:
-        # What the mapper does, without the parts that are of no use here.
-        event = decode(mapper.payload(state)) if decode is not None else None
-    except Exception:
-        event = None
-    if event is None:
-        # It knows how to say what is wrong.
-        event = mapper.load(StoredEvent(stream, version, f"{name}:{number}", state))
+    event = mapper.event(stream, version, name, number, state)
     return FoldedEvent(position, stream, version, recorded_at, event_id, event)
 
 
@@ -166,7 +149,11 @@ class PagedFold:
     def __init__(self, source: StateSource, *, states_max: int) -> None:
         self._source = source
         self._states_max = states_max
-        self._fold = Fold((), ())
+        self._run_encoder = run_encoder()
+        self._session_encoder = session_encoder()
+        self._fold: StreamFold[bytes, bytes] = StreamFold(
+            (), (), self._run_encoder.encode, self._session_encoder.encode
+        )
 
     @property
     def states_kept(self) -> int:
@@ -175,8 +162,9 @@ class PagedFold:
 
     async def fold(
         self, page: Sequence[FoldedEvent]
-    ) -> tuple[Changes[UUID, RunRow], Changes[str, SessionRow]]:
-        """The changes of the rows that a page makes; the pages come in order, without gaps.
+    ) -> tuple[Changes[UUID, bytes], Changes[str, bytes]]:
+        """The changes of the encoded rows that a page makes; the pages come in order, without
+        gaps.
 
         `CorruptHistory` when an event does not fit the state before it. After an error the fold is
         not usable any more.
@@ -188,6 +176,8 @@ class PagedFold:
             fold.apply(stream, event, Stamp(position, version, recorded_at, event_id))
         _forget(fold.runs, runs, self._states_max)
         _forget(fold.sessions, sessions, self._states_max)
+        self._run_encoder.forget()
+        self._session_encoder.forget()
         return fold.run_rows, fold.session_rows
 
     async def _remember(self, page: Sequence[FoldedEvent]) -> tuple[set[UUID], set[str]]:

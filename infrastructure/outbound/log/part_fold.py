@@ -11,21 +11,19 @@ from typing import Any
 from uuid import UUID
 
 from application.projections.fold import FOREVER, Changes
-from application.projections.run_rows import RunRow
-from application.projections.session_rows import SessionRow
 from infrastructure.failures import UserError
 from infrastructure.outbound.log.connections import Connection
 from infrastructure.outbound.log.mapper import EventMapper
 from infrastructure.outbound.log.paged_fold import PagedFold, Part, TableStates, read_folded
-from infrastructure.outbound.log.row_copy import copy_rows, packed
+from infrastructure.outbound.log.row_copy import copy_rows, with_spans
 from infrastructure.outbound.log.storing import RUN_COLUMNS, SESSION_COLUMNS
 
 PAGE_EVENTS = 5_000
 STATES_MAX = 4_096
 """How many runs, and how many sessions, a part keeps in memory between two pages."""
 
-RunChanges = Changes[UUID, RunRow]
-SessionChanges = Changes[str, SessionRow]
+RunChanges = Changes[UUID, bytes]
+SessionChanges = Changes[str, bytes]
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,8 +77,8 @@ class PartFold:
 
     async def _store(self, upto: int, runs: RunChanges, sessions: SessionChanges) -> None:
         connection = self._connection
-        run_rows = packed(runs.opened, RUN_COLUMNS)
-        session_rows = packed(sessions.opened, SESSION_COLUMNS)
+        run_rows = with_spans(runs.opened, RUN_COLUMNS)
+        session_rows = with_spans(sessions.opened, SESSION_COLUMNS)
         async with connection.transaction():
             moved = await connection.execute(
                 "UPDATE rebuilding SET position = %s WHERE part = %s AND position = %s",

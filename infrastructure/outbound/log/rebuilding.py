@@ -20,7 +20,6 @@ from infrastructure.outbound.log.building import Building
 from infrastructure.outbound.log.connections import Connection, open_connection
 from infrastructure.outbound.log.format import format_of, must_know
 from infrastructure.outbound.log.ownership import must_be_own
-from infrastructure.outbound.log.row_comparison import differing
 from infrastructure.outbound.log.swapping import Swap
 from infrastructure.rebuild_progress import OnProgress, RebuildProgress, silently
 
@@ -66,7 +65,7 @@ async def rebuild(
             raise
         await building.make_indexes()
         on_progress(RebuildProgress("comparison", 0, 1))
-        found = await differing(working, at) if compare else None
+        found = await building.look_over(at, compare=compare)
         swap = Swap(guard, working, building.folds, building.shape, compare=compare)
         events, since = await swap.carry_out(
             partial(on_progress, RebuildProgress("exchange", 0, 1))

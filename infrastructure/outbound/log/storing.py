@@ -91,8 +91,11 @@ def _insert(table: str, columns: dict[str, str]) -> str:
 
 def _close(table: str, key: str, kind: str) -> str:
     return (
-        f"UPDATE {table} SET to_position = t.closed FROM unnest(%b::{kind}[], %b::bigint[])"
-        f" AS t (key, closed) WHERE {table}.{key} = t.key AND to_position = {FOREVER}"
+        f"UPDATE {table} SET to_position = found.closed FROM (SELECT t.closed, one.ctid"
+        f" FROM unnest(%b::{kind}[], %b::bigint[]) AS t (key, closed) CROSS JOIN LATERAL"
+        f" (SELECT ctid FROM {table} WHERE {table}.{key} = t.key AND to_position = {FOREVER}"
+        " ORDER BY from_position DESC LIMIT 1) AS one) AS found"
+        f" WHERE {table}.ctid = found.ctid"
     )
 
 

@@ -130,7 +130,7 @@ class Swap:
 
     async def _differing_in(self, page: Page) -> int:
         keys: dict[str, Sequence[object]] = {
-            "runs": list({span.row.run_id for span in page.runs.opened}),
-            "sessions": list({span.row.session_key for span in page.sessions.opened}),
+            "runs": list(page.runs.keys),
+            "sessions": list(page.sessions.keys),
         }
         return await differing_since(self._working, page.after, page.upto, keys)

@@ -17,6 +17,7 @@ from domain.session.state import Session
 from infrastructure.outbound.log.connections import Connection, borrowed
 from infrastructure.outbound.log.joined_reads import JoinedReads
 from infrastructure.outbound.log.state_memory import Remembered
+from infrastructure.outbound.tables.lanes import WAITING
 from infrastructure.outbound.tables.states import open_runs, open_sessions, runs_as_of
 
 DESCENDANTS_MAX = 10_000
@@ -29,6 +30,7 @@ class PostgresRegistry:
         self, pool: AsyncConnectionPool[Connection], remembered: Remembered | None = None
     ) -> None:
         remembered = remembered or Remembered()
+        self._sessions = remembered.sessions
         self._pool = pool
         self._open_runs = JoinedReads(pool, partial(open_runs, remembered.runs))
         self._runs_as_of = JoinedReads(pool, partial(runs_as_of, remembered.runs))
@@ -86,6 +88,10 @@ class PostgresRegistry:
         )
         return Session.model_validate_json(rows[0][0]) if rows else None
 
+    def remembers(self, session_key: str) -> bool:
+        """Whether the state of a session is in memory, of whatever version."""
+        return bool(self._sessions.known([session_key]))
+
     async def runs_below(self, session_key: str, *, at: int | None = None) -> Sequence[Run]:
         """The runs of every descendant of a session, parents before children."""
         return await self._runs(
@@ -140,13 +146,9 @@ class PostgresRegistry:
             for (lane, depth), those in groupby(members, key=lambda row: (row[0], row[1]))
         ]
 
-    async def waiting_lanes(self) -> Sequence[tuple[str, int]]:
-        """Lanes and depths in which a run waits to be claimed."""
-        rows = await self._fetch(
-            "SELECT DISTINCT lane, lane_depth FROM runs WHERE lane IS NOT NULL"
-            f" AND stage = 'queued' AND holder IS NULL AND {_true_at(None)} ORDER BY 1, 2",
-            [],
-        )
+    async def waiting_lanes(self, *, width: int) -> Sequence[tuple[str, int]]:
+        """Lanes and depths in which a run waits, and that are not seen to be full."""
+        rows = await self._fetch(WAITING, [width, width])
         return [(row[0], row[1]) for row in rows]
 
     async def position_at(self, instant: datetime) -> int:

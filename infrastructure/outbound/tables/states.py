@@ -9,21 +9,27 @@ from domain.session.state import Session
 from infrastructure.outbound.log.connections import Connection
 from infrastructure.outbound.log.state_memory import StateMemory, Stored, marks_of, stored
 
-_OPEN_RUNS = (
-    f"SELECT run_id, {stored('runs')} FROM runs"
-    " JOIN unnest(%b::uuid[], %b::int[], %b::bigint[]) AS t (run_id, known, since) USING (run_id)"
-    f" WHERE to_position = {FOREVER}"
+# Each key is looked up by itself, newest row first. PostgreSQL keeps the plan that it made while
+# the tables were small, when to go through an index of all open rows cost no more than to find
+# one; the order leaves it nothing but the key's own index.
+_NEWEST = "ORDER BY from_position DESC LIMIT 1"
+OPEN_RUNS = (
+    "SELECT t.run_id, one.* FROM"
+    " unnest(%b::uuid[], %b::int[], %b::bigint[]) AS t (run_id, known, since)"
+    f" CROSS JOIN LATERAL (SELECT {stored('runs')} FROM runs"
+    f" WHERE runs.run_id = t.run_id AND to_position = {FOREVER} {_NEWEST}) AS one"
 )
-_RUNS_AS_OF = (
-    f"SELECT t.run_id, t.at, {stored('runs')} FROM"
+RUNS_AS_OF = (
+    "SELECT t.run_id, t.at, one.* FROM"
     " unnest(%b::uuid[], %b::bigint[], %b::int[], %b::bigint[]) AS t (run_id, at, known, since)"
-    " JOIN runs ON runs.run_id = t.run_id AND from_position <= t.at AND to_position > t.at"
+    f" CROSS JOIN LATERAL (SELECT {stored('runs')} FROM runs WHERE runs.run_id = t.run_id"
+    f" AND from_position <= t.at AND to_position > t.at {_NEWEST}) AS one"
 )
-_OPEN_SESSIONS = (
-    f"SELECT session_key, {stored('sessions')} FROM sessions"
-    " JOIN unnest(%b::text[], %b::int[], %b::bigint[]) AS t (session_key, known, since)"
-    " USING (session_key)"
-    f" WHERE to_position = {FOREVER}"
+OPEN_SESSIONS = (
+    "SELECT t.session_key, one.* FROM"
+    " unnest(%b::text[], %b::int[], %b::bigint[]) AS t (session_key, known, since)"
+    f" CROSS JOIN LATERAL (SELECT {stored('sessions')} FROM sessions"
+    f" WHERE sessions.session_key = t.session_key AND to_position = {FOREVER} {_NEWEST}) AS one"
 )
 
 
@@ -33,7 +39,7 @@ async def open_runs(
     """The newest states."""
     known = memory.known(run_ids)
     cursor = await connection.execute(
-        _OPEN_RUNS, [memory.table, list(run_ids), *marks_of(run_ids, known)]
+        OPEN_RUNS, [list(run_ids), *marks_of(run_ids, known), memory.table]
     )
     return {
         run_id: memory.found(run_id, Stored(*row), known, Run.model_validate_json)
@@ -48,8 +54,8 @@ async def runs_as_of(
     run_ids = [run_id for run_id, _ in asked]
     known = memory.known(run_ids)
     cursor = await connection.execute(
-        _RUNS_AS_OF,
-        [memory.table, run_ids, [at for _, at in asked], *marks_of(run_ids, known)],
+        RUNS_AS_OF,
+        [run_ids, [at for _, at in asked], *marks_of(run_ids, known), memory.table],
     )
     return {
         (run_id, at): known[run_id][1] if state is None else Run.model_validate_json(state)
@@ -63,7 +69,7 @@ async def open_sessions(
     """The newest states."""
     known = memory.known(keys)
     cursor = await connection.execute(
-        _OPEN_SESSIONS, [memory.table, list(keys), *marks_of(keys, known)]
+        OPEN_SESSIONS, [list(keys), *marks_of(keys, known), memory.table]
     )
     return {
         key: memory.found(key, Stored(*row), known, Session.model_validate_json)

@@ -5,6 +5,7 @@ from typing import Any
 import psycopg
 from psycopg.rows import TupleRow
 
+from infrastructure.outbound.log.binary_format import Column, ColumnDumper
 from infrastructure.outbound.log.connections import CONNECT_TIMEOUT_SECONDS, LOCK_TIMEOUT_MS
 
 Reading = psycopg.Connection[TupleRow]
@@ -22,6 +23,7 @@ def open_reading(conninfo: str) -> Reading:
         application_name="spawnlog verify",
         client_encoding="utf8",
     )
+    connection.adapters.register_dumper(Column, ColumnDumper)
     try:
         # Every look-up is by a few keys: without these a table that was never analysed is read
         # as a whole to find them.

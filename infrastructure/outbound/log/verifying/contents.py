@@ -8,6 +8,7 @@ from uuid import UUID
 
 from domain.content import ContentRef
 from domain.stream import RUN_PREFIX
+from infrastructure.outbound.log.binary_format import column
 from infrastructure.outbound.log.storing import PREVIEW_CHARS
 from infrastructure.outbound.log.verifying.connection import Reading
 from infrastructure.outbound.log.verifying.difference import Difference
@@ -55,9 +56,9 @@ def check_contents(
         rows = connection.execute(
             _CONTENTS,
             [
-                [one.ref.id for one in batch],
-                [one.owner for one in batch],
-                [one.ref.bytes for one in batch],
+                column("uuid", [one.ref.id for one in batch]),
+                column("uuid", [one.owner for one in batch]),
+                column("bigint", [one.ref.bytes for one in batch]),
             ],
             binary=True,
         ).fetchall()

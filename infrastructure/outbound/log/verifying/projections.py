@@ -12,6 +12,7 @@ from application.projections.session_rows import SessionRow
 from domain.refusals import CorruptHistory
 from domain.run.state import Run
 from domain.session.state import Session
+from infrastructure.outbound.log.binary_format import column
 from infrastructure.outbound.log.storing import RUN_COLUMNS, SESSION_COLUMNS
 from infrastructure.outbound.log.verifying.connection import Reading
 from infrastructure.outbound.log.verifying.difference import Difference
@@ -73,7 +74,7 @@ def states_as_of(
     """
     if not keys:
         return []
-    rows = connection.execute(table.as_of, [list(keys), at]).fetchall()
+    rows = connection.execute(table.as_of, [column(table.key_type, keys), at]).fetchall()
     try:
         return [table.state.model_validate_json(row[0]) for row in rows]
     except ValidationError as error:
@@ -89,7 +90,8 @@ def check_rows(
     if not expected:
         return None
     keys = list({table.key_of(row) for row in expected.values()})
-    found = connection.execute(table.begun, [keys, first, last], binary=True).fetchall()
+    asked = [column(table.key_type, keys), first, last]
+    found = connection.execute(table.begun, asked, binary=True).fetchall()
     values_of = table.values
     wrong: list[tuple[int, str]] = []
     for stored in found:
@@ -121,8 +123,8 @@ def _first(wrong: Sequence[tuple[int, str]]) -> tuple[int, Any, str]:
 
 
 def _same(state: BaseModel, text: str) -> bool:
-    # As the writer dumps it.
-    if state.model_dump_json(exclude_none=True) == text:
+    # As the writer dumps it, without the detour over a string.
+    if state.__pydantic_serializer__.to_json(state, exclude_none=True) == text.encode():
         return True
     # Written by another release the text may be another one and say the same.
     try:

@@ -6,8 +6,6 @@ from itertools import islice
 from typing import Any, NamedTuple
 from uuid import UUID
 
-from eventsourcing.persistence import StoredEvent
-
 from application.projections.run_rows import RunRow, run_row
 from application.projections.session_rows import SessionRow, session_row
 from domain.config_events import ConfigurationActivated
@@ -96,9 +94,10 @@ class Refold:
         return Refolded(events, runs, sessions, None)
 
     def _event(self, row: StoredEventRow) -> AnyEvent:
-        topic = f"{row.type}:{row.type_version}"
         try:
-            return self._mapper.load(StoredEvent(row.stream, row.version, topic, row.state))
+            return self._mapper.event(
+                row.stream, row.version, row.type, row.type_version, row.state
+            )
         except CorruptHistory:
             text = f"its bytes are no event of the type {row.type}"
             raise _Unfit(Difference(row.position, "unreadable", text)) from None
@@ -114,7 +113,8 @@ class Refold:
 
     def _session(self, row: StoredEventRow, event: Any, instant: datetime) -> Any:
         before = self._states.pop(row.stream, None)
-        stamp = Stamp(row.position, row.version, instant, UUID(bytes=row.event_id))
+        # A session does not say which event was its last.
+        stamp = Stamp(row.position, row.version, instant)
         state = evolve_session(before, event, stamp)
         if before is None and session_stream(state.session_key) != row.stream:
             raise CorruptHistory(f"{row.stream} begins with session {state.session_key}")

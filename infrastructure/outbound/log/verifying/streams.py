@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from infrastructure.outbound.log.binary_format import column
 from infrastructure.outbound.log.verifying.chain_walk import Link
 from infrastructure.outbound.log.verifying.connection import Reading
 from infrastructure.outbound.log.verifying.difference import Difference, first_of
@@ -47,9 +48,9 @@ class StreamVersions:
         found = self._connection.execute(
             _PREDECESSORS,
             [
-                [row.stream for row in older.values()],
-                [row.version for row in older.values()],
-                list(older),
+                column("text", [row.stream for row in older.values()]),
+                column("int", [row.version for row in older.values()]),
+                column("bigint", list(older)),
             ],
         ).fetchall()
         return first_of(
@@ -77,7 +78,7 @@ def check_commits(
     found: dict[int, int] = dict(
         connection.execute(_COMMITS, [max(1, link.position), rows[-1].position]).fetchall()
     )
-    before = link
+    before: Link | StoredEventRow = link
     for row in rows:
         changes = row.recorded_at != before.recorded_at and before.position > 0
         if changes and before.position not in found:
@@ -87,5 +88,5 @@ def check_commits(
         if at is not None and (at != row.recorded_at or row.append_last != row.position):
             text = "the table of commits says of a commit what the event does not"
             return Difference(row.position, "commit", text)
-        before = Link(row.position, b"", row.recorded_at, row.append_last, b"")
+        before = row
     return None

@@ -12,6 +12,7 @@ import orjson
 
 from application.ports.transcripts import RecordedEntry
 from domain.run.facts import TranscriptSeal
+from infrastructure.outbound.log.binary_format import column
 from infrastructure.outbound.log.verifying.connection import Reading
 from infrastructure.outbound.log.verifying.contents import READ_BYTES_MAX, ContentCounts
 from infrastructure.outbound.log.verifying.difference import Difference
@@ -45,7 +46,9 @@ def check_transcripts(
     """The first transcript that is not what was sealed; they are in order."""
     for batch in _batches(sealed):
         owners = list({one.owner for one in batch})
-        keys: dict[UUID, bytes] = dict(connection.execute(_KEYS, [owners]).fetchall())
+        keys: dict[UUID, bytes] = dict(
+            connection.execute(_KEYS, [column("uuid", owners)]).fetchall()
+        )
         read = dict(_read(connection, batch, keys))
         for one in batch:
             wrong = _wrong(one, read.get(one.run_id), one.owner in keys, counts)
@@ -76,7 +79,7 @@ def _read(
     with connection.cursor(binary=True) as cursor:
         rows: Iterable[Any]
         if len(batch) > 1:
-            rows = cursor.execute(_ENTRIES, [list(owners)]).fetchall()
+            rows = cursor.execute(_ENTRIES, [column("uuid", list(owners))]).fetchall()
         else:
             rows = cursor.stream(_ENTRIES, [list(owners)])
         for run_id, entries in groupby(rows, key=itemgetter(0)):

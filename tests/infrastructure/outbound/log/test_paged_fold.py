@@ -5,14 +5,13 @@ from uuid import UUID
 
 import pytest
 
-from application.projections.fold import Fold
-from application.projections.run_rows import RunRow
-from application.projections.session_rows import SessionRow
+from application.projections.fold import Fold, StreamFold
 from domain.refusals import CorruptHistory
 from domain.run.state import Run
 from domain.session.state import Session
 from domain.stamp import Stamp
 from infrastructure.outbound.log.connections import Connection
+from infrastructure.outbound.log.encoded_rows import run_encoder, session_encoder
 from infrastructure.outbound.log.mapper import EventMapper
 from infrastructure.outbound.log.paged_fold import (
     FoldedEvent,
@@ -54,22 +53,23 @@ async def test_pages_make_the_rows_that_the_whole_makes_with_few_states_in_memor
 ) -> None:
     await tell_everything(running)
     events = await _whole(connection, await running.log.head())
-    whole = Fold((), ())
+    whole: StreamFold[bytes, bytes] = StreamFold(
+        (), (), run_encoder().encode, session_encoder().encode
+    )
     for one in events:
         stamp = Stamp(one.position, one.version, one.recorded_at, one.event_id)
         whole.apply(one.stream, one.event, stamp)
     source = Noting(connection)
     paged = PagedFold(source, states_max=states_max)
-    made: list[tuple[RunRow | SessionRow, int]] = []
+    made_runs: list[tuple[bytes, int]] = []
+    made_sessions: list[tuple[bytes, int]] = []
     for start in range(0, len(events), PAGE):
         runs, sessions = await paged.fold(events[start : start + PAGE])
-        made += [(span.row, span.from_position) for span in runs.opened]
-        made += [(span.row, span.from_position) for span in sessions.opened]
+        made_runs += [(span.row, span.from_position) for span in runs.opened]
+        made_sessions += [(span.row, span.from_position) for span in sessions.opened]
         assert paged.states_kept <= 2 * states_max
-    expected = [(span.row, span.from_position) for span in whole.run_rows.opened]
-    assert [one for one in made if isinstance(one[0], RunRow)] == expected
-    others = [(span.row, span.from_position) for span in whole.session_rows.opened]
-    assert [one for one in made if isinstance(one[0], SessionRow)] == others
+    assert made_runs == [(span.row, span.from_position) for span in whole.run_rows.opened]
+    assert made_sessions == [(span.row, span.from_position) for span in whole.session_rows.opened]
     # What is in memory is not asked for, and what begins in a page neither.
     assert (source.asked == 0) == (states_max == 1000)
 

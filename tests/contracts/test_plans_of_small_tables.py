@@ -1,0 +1,74 @@
+"""Plans that were made while the tables were empty, and are kept while they grow."""
+
+import re
+from collections.abc import Sequence
+from typing import Any
+from uuid import UUID
+
+import pytest
+
+from infrastructure.outbound.log.connections import PLANNING, Connection
+from infrastructure.outbound.log.loading import STATES
+from infrastructure.outbound.log.storing import CLOSE_RUNS, CLOSE_SESSIONS
+from infrastructure.outbound.tables.lanes import WAITING
+from infrastructure.outbound.tables.states import OPEN_RUNS, OPEN_SESSIONS, RUNS_AS_OF
+
+ROWS = 3_000
+BUFFERS_MAX = 30
+RUN = UUID("c4ca4238-a0b9-2382-0dcc-509a6f75849b")  # the md5 of "1"
+
+QUESTIONS: dict[str, tuple[str, Sequence[Any]]] = {
+    "open runs": (OPEN_RUNS, [[RUN], [0], [0], 0]),
+    "runs as of": (RUNS_AS_OF, [[RUN], [9], [0], [0], 0]),
+    "open sessions": (OPEN_SESSIONS, [["agent:main:s1"], [0], [0], 0]),
+    "states of a batch": (STATES, [[RUN], [0], [0], 0, ["agent:main:s1"], [0], [0], 0]),
+    "runs closed": (CLOSE_RUNS, [[RUN], [9]]),
+    "sessions closed": (CLOSE_SESSIONS, [["agent:main:s1"], [9]]),
+    "waiting lanes": (WAITING, [1, 1]),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", QUESTIONS)
+async def test_a_look_up_costs_no_more_in_a_table_that_has_grown(
+    connection: Connection, name: str
+) -> None:
+    sql, values = QUESTIONS[name]
+    await connection.execute(PLANNING)
+    await connection.execute("SET plan_cache_mode = force_generic_plan")
+    for number in range(1, len(values) + 1):
+        sql = re.sub("%[bs]", f"${number}", sql, count=1)
+    await connection.execute(f"PREPARE question AS {sql}")
+    given = ", ".join(_literal(value) for value in values)
+    await connection.execute(f"EXECUTE question({given})")
+    await _fill(connection)
+    explained = await connection.execute(f"EXPLAIN (ANALYZE, BUFFERS) EXECUTE question({given})")
+    plan = "\n".join(row[0] for row in await explained.fetchall())
+    touched = [int(hit) for hit in re.findall(r"Buffers: shared hit=(\d+)", plan)]
+    assert 0 < max(touched) < BUFFERS_MAX, plan
+
+
+def _literal(value: Any) -> str:
+    if isinstance(value, list):
+        return "'{" + ",".join(f'"{one}"' for one in value) + "}'"
+    return str(value)
+
+
+async def _fill(connection: Connection) -> None:
+    """Many that wait in one lane behind one that is held, and as many sessions; not analysed."""
+    await connection.execute(
+        "INSERT INTO runs (run_id, version, created_position, created_at, from_position,"
+        " to_position, stage, session_id, requester, root, lane, lane_depth, queued_position,"
+        " holder, epoch, state)"
+        " SELECT md5(n::text)::uuid, 1, n, now(), n, 4611686018427387904, 'queued',"
+        " md5(n::text)::uuid, 'agent:main:r', 'agent:main:r', 'subagent', 1, n,"
+        " CASE WHEN n = 1 THEN 'somebody' END, 1, '{}' FROM generate_series(1, %s) AS n",
+        [ROWS],
+    )
+    await connection.execute(
+        "INSERT INTO sessions (session_key, version, created_position, created_at,"
+        " from_position, to_position, session_id, root, state)"
+        " SELECT 'agent:main:s' || n, 1, n, now(), n, 4611686018427387904, md5(n::text)::uuid,"
+        " 'agent:main:r', '{}' FROM generate_series(1, %s) AS n",
+        [ROWS],
+    )
