@@ -34,11 +34,20 @@ class Gathered:
     override_to: str | None
 
 
+NOTHING = Gathered((), (), None)
+"""What comes of no scripts."""
+
+
 class ContextGathering:
     """Runs what the configuration lists for the requested agent."""
 
     def __init__(self, scripts: ScriptRunner) -> None:
         self._scripts = scripts
+
+    def listed(self, run: Run, pinned: PinnedConfiguration) -> tuple[ContextScript, ...]:
+        """The scripts of a spawn, in the order they run."""
+        assert run.requested_agent_id is not None
+        return pinned.configuration.context_scripts_for(run.requested_agent_id)[:SCRIPTS_MAX]
 
     async def gather(
         self, run: Run, task: str, pinned: PinnedConfiguration, keeper: Keeper
@@ -47,7 +56,7 @@ class ContextGathering:
         requested = run.requested_agent_id
         assert requested is not None
         configuration = pinned.configuration
-        listed = configuration.context_scripts_for(requested)[:SCRIPTS_MAX]
+        listed = self.listed(run, pinned)
         variables = SpawnVariables(
             target_agent_id=requested,
             task=task,

@@ -6,13 +6,20 @@ from operator import attrgetter
 from tests.soak.folding import Folded
 from tests.soak.history import Call, Event, History
 
+UNREADY = 503
+
 
 def promises_are_kept(history: History, _: Folded) -> Iterator[str]:
-    """No read of the present is behind a position that anybody had been told before it began."""
+    """No answer about the present is behind a position that anybody had been told before it was
+    asked for. A server that is not ready can ask nobody: it knows of what it told itself."""
     told = [call for call in history.calls if call.position is not None]
-    # An answer that neither read nor decided says how far its own process knows the log to go.
-    now = [call for call in told if call.at is None and call.status in (200, 201, 403)]
-    for call, high in _after_the_highest(told, now):
+    now = [call for call in told if call.at is None]
+    judged = list(_after_the_highest(told, [one for one in now if one.status != UNREADY]))
+    for server in {call.server for call in told}:
+        own = [call for call in told if call.server == server]
+        unready = [one for one in now if one.status == UNREADY and one.server == server]
+        judged += _after_the_highest(own, unready)
+    for call, high in judged:
         if (call.position or 0) < high:
             yield f"{call.told} was answered at {call.position}, after {high} had been told"
 

@@ -143,6 +143,14 @@ SEEDED: Mapping[str, tuple[str, Mutation]] = {
         "promises_are_kept",
         call("reads", position=7, answer={"stage": "queued", "outcome": None, "version": 4}),
     ),
+    "a refusal behind what was told before": (
+        "promises_are_kept",
+        call("reads", status=404, position=7, answer={}),
+    ),
+    "a server that is not ready and forgot what it told": (
+        "promises_are_kept",
+        call("reads", status=503, position=7, answer={}),
+    ),
     "a spawn in front of what was told before": ("spawns_in_order", call("inbox", position=12)),
     "an answer in front of its record": (
         "answers_behind_what_they_tell",
@@ -160,6 +168,11 @@ def test_a_contradiction_is_found(seeded: str) -> None:
     rule, mutation = SEEDED[seeded]
     broken = check(mutation(small_history()))
     assert rule in broken, f"found only {broken}"
+
+
+def test_a_server_that_is_not_ready_need_not_know_what_others_told() -> None:
+    unready = call("reads", status=503, position=7, server=1, answer={})
+    assert check(unready(small_history())) == {}
 
 
 def test_each_rule_has_a_contradiction_that_it_finds() -> None:

@@ -2,13 +2,14 @@
 
 import logging
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable
 from urllib.parse import urlsplit
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from infrastructure.inbound.http.body_intake import BodyIntake
 from infrastructure.inbound.http.encoded_slashes import kept_apart
+from infrastructure.inbound.http.marking import Marks
 from infrastructure.inbound.http.problems import Problem, problem_response
 
 TARGET_BYTES_MAX = 16 * 1024
@@ -36,17 +37,13 @@ def host_of(authority: str) -> str:
 class Guard:
     """Refuses what comes under a foreign name (a page in a browser that was lured here), bodies
     over the limit, declared or not, and texts that cannot be kept. Answers what failed inside.
-
-    `position` gives the headers that say which log this is and how far it goes; every answer that
-    does not say so by itself is marked with them.
+    Every answer is marked with its log and a position.
     """
 
-    def __init__(
-        self, app: ASGIApp, hosts: Iterable[str], position: Callable[[], Mapping[str, str]]
-    ) -> None:
+    def __init__(self, app: ASGIApp, hosts: Iterable[str], marks: Marks) -> None:
         self._app = app
         self._hosts = frozenset(host.lower() for host in hosts)
-        self._position = position
+        self._marks = marks
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass the request on, or answer it."""
@@ -61,7 +58,8 @@ class Guard:
             nonlocal started
             if message["type"] == "http.response.start":
                 started = True
-                message["headers"] = [*self._marks(message), *SECURITY_HEADERS]
+                headers = await self._marks.added_to(message["status"], message.get("headers", ()))
+                message["headers"] = [*headers, *SECURITY_HEADERS]
             await intake.answer(message, send)
 
         try:
@@ -74,14 +72,6 @@ class Guard:
             _log.error("%s %s failed", scope["method"], _logged(scope), exc_info=error)
             if not started:
                 await problem_response(_internal(), scope)(scope, receive, marked)
-
-    def _marks(self, message: Message) -> list[tuple[bytes, bytes]]:
-        headers = list(message.get("headers", ()))
-        given = {name.lower() for name, _ in headers}
-        for name, value in self._position().items():
-            if name.lower().encode() not in given:
-                headers.append((name.lower().encode(), value.encode()))
-        return headers
 
     def _must_be_in_order(self, scope: Scope, intake: BodyIntake) -> None:
         headers = [(name.lower(), value.decode("latin-1")) for name, value in scope["headers"]]

@@ -1,5 +1,6 @@
 """`/healthz` and `/readyz`: for those who watch the server; no token is needed."""
 
+import orjson
 from fastapi import APIRouter, Response
 
 from application.timely import timely
@@ -22,9 +23,9 @@ ANSWER_SECONDS = 2.0
     responses={**success(examples.HEALTH), **problems(needs_token=False)},
     openapi_extra={"security": []},
 )
-async def healthz(doors: InDoors) -> Response:
+async def healthz() -> Response:
     """Alive."""
-    return answer(doors, {"status": "ok"}, doors.tail.position)
+    return Response(orjson.dumps({"status": "ok"}), media_type="application/json")
 
 
 @router.get(

@@ -40,10 +40,13 @@ def test_a_spawn_whose_caller_left_is_complete_under_its_key(house: House, label
     assert len(house.server.inbox(session)) == 1
 
 
-def test_a_refusal_whose_caller_left_is_told_in_the_inbox(house: House) -> None:
+@pytest.mark.parametrize("task", ["hello", "x" * 300_000], ids=["short", "long"])
+def test_a_refusal_whose_caller_left_is_told_in_the_inbox(house: House, task: str) -> None:
     session, key, label = house.session(), a_key(), f"ghost-{uuid.uuid4().hex}"
     requester = {"sessionKey": session}
-    sent = leave_in_the_middle(house, key, requester=requester, agentId=GHOST, label=label)
+    sent = leave_in_the_middle(
+        house, key, requester=requester, agentId=GHOST, label=label, task=task
+    )
     house.gates.open(label)
     (told,) = wait_for("the refusal to be told", lambda: house.server.inbox(session))
     (run,) = house.runs(session)

@@ -10,13 +10,22 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from infrastructure.inbound.http.body_intake import BODY_BYTES_MAX, DISCARDED_BYTES_MAX
 from infrastructure.inbound.http.encoded_slashes import kept_apart, restored
 from infrastructure.inbound.http.guarding import Guard, host_of
+from infrastructure.inbound.http.marking import Marks
 from tests.support.http_problems import problem_of
 
-MARKS = {"Spawnlog-Log": "a-log", "Spawnlog-Position": "7"}
+HEAD = 7
+
+
+async def head() -> int:
+    return HEAD
+
+
+def guarding(app: ASGIApp) -> Guard:
+    return Guard(app, {"spawnlog.test"}, Marks("a-log", head, lambda: 0))
 
 
 def client_of(app: ASGIApp) -> httpx2.AsyncClient:
-    guarded = Guard(app, {"spawnlog.test"}, lambda: MARKS)
+    guarded = guarding(app)
     return httpx2.AsyncClient(
         transport=httpx2.ASGITransport(guarded), base_url="http://spawnlog.test"
     )
@@ -43,7 +52,7 @@ async def asked(
         "query_string": b"",
         "headers": [(b"host", b"spawnlog.test"), (b"content-length", content_length)],
     }
-    await Guard(app, {"spawnlog.test"}, lambda: MARKS)(scope, receive, send)
+    await guarding(app)(scope, receive, send)
     return sent
 
 

@@ -14,6 +14,7 @@ from starlette.types import Receive, Scope, Send
 from infrastructure.inbound.http.droppable_connection import DroppableConnection
 from infrastructure.inbound.http.event_stream import EventStream, Frames, Pace
 from infrastructure.inbound.http.guarding import Guard
+from infrastructure.inbound.http.marking import Marks
 from tests.support.http_tail import GrowingLog
 from tests.support.http_wire import head
 
@@ -31,10 +32,15 @@ class Server(uvicorn.Server):
         yield
 
 
+async def nowhere() -> int:
+    return 0
+
+
 async def test_a_reader_that_does_not_read_is_disconnected_and_leaves_nothing_behind(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     log, let_go = GrowingLog(), asyncio.Event()
+    marks = Marks("a-log", nowhere, lambda: 0)
     await log.grow(EVENTS)
 
     application = FastAPI()
@@ -46,7 +52,7 @@ async def test_a_reader_that_does_not_read_is_disconnected_and_leaves_nothing_be
         return EventStream(frames, log, 0, lambda: False, headers={}, pace=pace)
 
     async def streaming(scope: Scope, receive: Receive, send: Send) -> None:
-        await Guard(application, {"127.0.0.1"}, dict)(scope, receive, send)
+        await Guard(application, {"127.0.0.1"}, marks)(scope, receive, send)
         let_go.set()
 
     config = uvicorn.Config(

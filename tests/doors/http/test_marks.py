@@ -1,0 +1,63 @@
+"""What is told of a log is never behind what was told before, whichever server is asked."""
+
+import asyncio
+from collections.abc import Sequence
+
+from application.ports.event_log import LogUnavailable
+from infrastructure.inbound.http.marking import POSITION, Marks
+from tests.support.running_log import RunningLog, running_on
+from tests.support.submissions import key, observing
+
+NOTHING_HERE = 404
+NOT_READY = 503
+
+
+def marks_of(server: RunningLog) -> Marks:
+    """As a server marks what neither read nor decided."""
+    return Marks(str(server.log.log_id), server.log.head, lambda: server.tail.position)
+
+
+async def told(marks: Marks, status: int, given: Sequence[tuple[bytes, bytes]] = ()) -> int | None:
+    position = dict(await marks.added_to(status, given)).get(POSITION)
+    return int(position) if position is not None else None
+
+
+async def test_an_error_of_one_server_is_not_behind_what_another_has_told(
+    running: RunningLog,
+) -> None:
+    async with running_on(running.url) as other:
+        # It hears nothing of the log any more, as one that is busy does for a moment.
+        await other.tail.close()
+        appended = await running.log.submit(observing(key("one")))
+        assert other.tail.position < appended.position
+        assert await told(marks_of(running), NOTHING_HERE) == appended.position
+        assert await told(marks_of(other), NOTHING_HERE) == appended.position
+
+
+async def test_what_an_answer_says_itself_is_left_to_it() -> None:
+    marks = Marks("a-log", away, lambda: 9)
+    assert await told(marks, NOTHING_HERE, [(POSITION, b"3")]) == 3
+
+
+async def test_while_the_log_is_away_a_server_that_is_not_ready_names_what_it_knows() -> None:
+    seen = 3
+    marks = Marks("a-log", away, lambda: seen)
+    assert await told(marks, NOT_READY) == 3
+    await told(marks, 200, [(POSITION, b"5")])
+    assert await told(marks, NOT_READY) == 5
+    seen = 6
+    assert await told(marks, NOT_READY) == 6
+
+
+async def test_while_the_log_is_away_no_other_answer_names_a_position() -> None:
+    for head in (away, silent):
+        assert await told(Marks("a-log", head, lambda: 3), NOTHING_HERE) is None
+
+
+async def away() -> int:
+    raise LogUnavailable("the database is away")
+
+
+async def silent() -> int:
+    never: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+    return await never
