@@ -29,8 +29,9 @@ run: $(INSTALLED) ## serve examples/spawnlog.json5 until Ctrl-C (PORT, DATA_DIR)
 test: $(INSTALLED) ## the whole test suite, on its own embedded PostgreSQL
 	@$(BIN)/python -m pytest $(PARALLEL) $(TESTS)
 
-soak: $(INSTALLED) ## kill servers under load for SECONDS, check the record (CALLERS, SERVERS)
-	@$(BIN)/python -m tests.soak --seconds $(SECONDS) --callers $(CALLERS) --servers $(SERVERS)
+soak: $(INSTALLED) ## kill servers under load for SECONDS, check record and caps (CALLERS, SERVERS, ONLY)
+	@$(BIN)/python -m tests.soak --seconds $(SECONDS) --callers $(CALLERS) --servers $(SERVERS) \
+		$(if $(ONLY),--only $(ONLY))
 
 check: $(INSTALLED) ## format, lint, types, import floors, fast tests
 	@$(BIN)/ruff format --check .
@@ -46,8 +47,9 @@ fix: $(INSTALLED) ## format, and mend what the linter can mend
 bench: $(INSTALLED) ## measure appends, spawns and lives beside a floor in the same run (BENCH)
 	@$(BIN)/python -m benchmarks.run $(BENCH)
 
-docs: $(INSTALLED) ## draw the lifecycle in README.md from the table in domain/run/lifecycle.py
+docs: $(INSTALLED) ## draw the lifecycle in README.md, and write docs/cases.md, from what they show
 	@$(BIN)/python -c "$$DRAW_LIFECYCLE"
+	@$(BIN)/python -m tests.support.case_list
 
 constraints: $(INSTALLED) ## write the versions installed now into constraints.txt
 	@{ echo "# Written by: make constraints"; $(BIN)/python -m pip freeze --exclude-editable; } \

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import httpx2
 import pytest
 
+from tests.support.key_spellings import spellings
 from tests.support.spawning_server import CHILDREN_MAX, Stories
 
 pytestmark = pytest.mark.slow
@@ -15,18 +16,6 @@ CALLERS = 64
 SPAWNS_EACH = 4
 LOOKERS = 3
 PAST_MOMENTS = 50
-
-
-def spellings(name: str) -> list[str]:
-    """One key, as its owner, a script or an attacker may write it."""
-    return [
-        f"agent:main:{name}",
-        name,
-        f"Agent:MAIN:{name.upper()}",
-        f"  agent::main : {name} ",
-        f":agent:main:{name}:",
-        name.title(),
-    ]
 
 
 class Crowd:

@@ -1,7 +1,9 @@
 """Concurrent clients against servers that are killed, and then the checker on what they wrote.
 
-`python -m tests.soak --seconds 1800 --callers 16 --servers 3`. Exit status 0 when the record
-contradicts nobody; else the folder with all of it is kept and named.
+`python -m tests.soak --seconds 1800 --callers 16 --servers 3`. First `history`: all that callers
+may ask, held against the record; then `caps`: many callers of one session, for as long again.
+`--only` leaves one of them out. Exit status 0 when the record contradicts nobody; else the folder
+with all of it is kept and named.
 """
 
 import argparse
@@ -21,6 +23,7 @@ import httpx2
 
 from tests.soak.asking import ANSWER_SECONDS_MAX, Asking
 from tests.soak.callers import Caller, Known
+from tests.soak.caps import storms
 from tests.soak.history import Writing, write_end, write_events
 from tests.soak.siege import CAP, Siege
 
@@ -104,28 +107,52 @@ def checked(history: Path) -> bool:
     )
 
 
+def history_is_sound(folder: Path, arguments: argparse.Namespace) -> bool:
+    """Soak, check."""
+    settled = soak(folder, arguments)
+    if not settled:
+        print("some runs never came to their end")
+    sys.stdout.flush()
+    return checked(folder / "history") and settled
+
+
+def caps_are_kept(folder: Path, arguments: argparse.Namespace) -> bool:
+    """Storms over one session after the other."""
+    place = folder / "caps"
+    place.mkdir()
+    faults = list(storms(place, arguments.seconds, arguments.seed))
+    for fault in faults:
+        print(f"VIOLATED {fault}")
+    return not faults
+
+
+PARTS = {"history": history_is_sound, "caps": caps_are_kept}
+
+
 def main(words: Sequence[str]) -> int:
-    """Parse the command line, soak, check."""
+    """Parse the command line, and do its parts."""
     parser = argparse.ArgumentParser(prog="python -m tests.soak")
-    parser.add_argument("--seconds", type=float, default=1800)
-    parser.add_argument("--callers", type=int, default=16)
-    parser.add_argument("--servers", type=int, default=3)
+    parser.add_argument("--only", choices=PARTS, help="this part alone, not one after the other")
+    parser.add_argument("--seconds", type=float, default=1800, help="of each part")
+    parser.add_argument("--callers", type=int, default=16, help="of the history")
+    parser.add_argument("--servers", type=int, default=3, help="of the history")
     parser.add_argument("--seed", type=int, default=int(time.time()))
     parser.add_argument("--folder", type=Path, help="an empty one; made, and removed, if not given")
     arguments = parser.parse_args(words)
     if not 0 < arguments.seconds <= SECONDS_MAX or arguments.callers < 1 or arguments.servers < 1:
         parser.error(f"give 1 caller and 1 server at least, and up to {SECONDS_MAX} seconds")
     folder = arguments.folder or Path(tempfile.mkdtemp(prefix="spawnlog-soak-"))
-    settled = soak(folder, arguments)
-    if not settled:
-        print("some runs never came to their end")
-    sys.stdout.flush()
-    if checked(folder / "history") and settled:
-        if arguments.folder is None:
-            shutil.rmtree(folder)
-        return 0
-    print(f"everything is in {folder}")
-    return 1
+    parts = [does for part, does in PARTS.items() if arguments.only in (None, part)]
+    good = False
+    try:
+        results = [does(folder, arguments) for does in parts]
+        good = all(results)
+    finally:
+        if not good:
+            print(f"everything is in {folder}")
+    if arguments.folder is None and good:
+        shutil.rmtree(folder)
+    return 0 if good else 1
 
 
 if __name__ == "__main__":

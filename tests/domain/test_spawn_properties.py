@@ -1,0 +1,227 @@
+"""Whatever is asked of a tree, under configurations that change, while servers crash: what is told
+and what is recorded is what a plain model says, to the letter."""
+
+from collections.abc import Callable
+
+import pytest
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+
+from domain.admission import Refusal
+from domain.refusals import LostClaim, SessionIsClosed
+from domain.run.commands import RunCommand
+from domain.run.events import SessionCreated, SpawnRefused, SpawnRequested
+from tests.support import run_commands as ask
+from tests.support import spawn_words as words
+from tests.support.decided_spawns import DecidedSpawns
+from tests.support.family_model import ENDED, PREPARING, Life, next_step
+from tests.support.random_spawns import ASKED, LENIENT, PLAIN, RULES
+from tests.support.spawn_model import LANE_WIDTH, Asked, Rules, SpawnModel, Told
+
+PICK = st.integers(min_value=0, max_value=99)
+HELD = ("queued", "started")
+HOLDERS: dict[str, Callable[[int], RunCommand]] = {
+    "resume": ask.resume,
+    "resolve": ask.resolve,
+    "start": ask.start,
+    "end": ask.end,
+}
+
+
+class Spawns(RuleBasedStateMachine):
+    """Drives trees through their log, beside a model of them."""
+
+    @initialize(first=RULES, chain=st.integers(0, 2))
+    def begin(self, first: Rules, chain: int) -> None:
+        self.model = SpawnModel([])
+        self.real = DecidedSpawns()
+        self.reload(LENIENT)
+        for _ in range(chain):
+            self.spawn(0, PLAIN)
+            self.advance(0, 4)
+        self.reload(first)
+
+    @rule(rules=RULES)
+    def reload(self, rules: Rules) -> None:
+        self.model.revisions.append(rules)
+        self.real.configure(rules.configuration())
+
+    @rule(pick=PICK, asked=ASKED)
+    def spawn(self, pick: int, asked: Asked) -> None:
+        names = self.model.requesters()
+        by = names[-1 - pick % len(names)]
+        key = self.model.seen[by].key if by in self.model.seen else by
+        name = f"r{len(self.model.tree.lives) + 1}"
+        closed = self.model.closed(by)
+        if closed is not None:
+            with pytest.raises(SessionIsClosed) as said:
+                self.real.spawn(name, key, asked)
+            assert str(said.value) == closed
+            return
+        children = len(self.model.tree.counted(by))
+        answered = self.real.spawn(name, key, asked)
+        assert _told(answered.refusal) == self.model.spawn(name, by, asked)
+        self._requested_as_judged(name, children)
+
+    @precondition(lambda self: self.model.tree.lives)
+    @rule(pick=PICK, steps=st.integers(1, 8))
+    def advance(self, pick: int, steps: int) -> None:
+        life = self._life(pick)
+        assert life is not None
+        for _ in range(steps):
+            kind = next_step(life)
+            if kind == "prepare":
+                self._prepare(life)
+            elif kind is not None and self.model.tree.permits(life, kind):
+                self._tell(life, kind)
+
+    @precondition(lambda self: self.model.tree.lives)
+    @rule()
+    def advance_all(self) -> None:
+        for pick in range(len(self.model.tree.lives)):
+            self.advance(pick, 1)
+
+    @precondition(lambda self: self.model.tree.lives)
+    @rule(pick=PICK, what=st.sampled_from(["stop", "crash", "crash", "override", "refuse"]))
+    def go_wrong(self, pick: int, what: str) -> None:
+        life = self._life(pick, *PREPARING, *HELD) or self._life(pick)
+        assert life is not None
+        if what == "stop":
+            self._stop(life)
+        elif what == "crash" and life.stage in (*PREPARING, *HELD):
+            self._crash(life)
+        elif what == "override" and life.stage == "requested":
+            self._override(life, ("main", "worker", "ghost")[pick % 3])
+        elif what == "refuse" and life.stage in PREPARING:
+            self._refuse(life, Told("workspace", "error", f"there is no room for {life.name}"))
+
+    def _override(self, life: Life, to: str) -> None:
+        self._tell(life, "resolve", ask.resolve(self.real.run(life.name).epoch, override_to=to))
+        life.stage = life.stage if to == life.agent_id else "overridden"
+        life.agent_id = to
+
+    def _stop(self, life: Life) -> None:
+        told = Told("stopped", "error", f"{life.name} was stopped")
+        if life.stage in PREPARING:
+            self.model.refused[life.name] = told
+        elif life.stage == "queued" and not life.is_held:
+            self.model.outcomes[life.name] = "stopped"
+        self._tell(life, "stop", ask.stop(text=self.real.keep("refusal", told.text)))
+
+    def _crash(self, life: Life) -> None:
+        """Whoever held the run is lost; another goes on, and what the first still says is in
+        vain."""
+        lost = self.real.run(life.name).epoch
+        if life.stage == "started":
+            self.model.outcomes[life.name] = "stopped" if life.is_stopping else "unknown"
+            self._tell(life, "end", ask.end(lost, outcome="unknown", reason="interrupted"))
+        elif life.stage in PREPARING or life.is_held:
+            self._tell(life, "resume" if life.stage in PREPARING else "take over")
+            late = ask.refuse(lost) if life.stage in PREPARING else ask.end(lost)
+            with pytest.raises(LostClaim) as said:
+                self.real.tell(life.name, late)
+            held = self.real.run(life.name).epoch
+            assert str(said.value) == f"claim {lost} was replaced by claim {held}"
+
+    def _prepare(self, life: Life) -> None:
+        told = self.model.unfit(life.name)
+        assert _told(self.real.unfit(life.name)) == told
+        if told is not None:
+            self._refuse(life, told)
+            return
+        self.model.create(life.name, self.real.create(life.name))
+        assert self.real.only(life.name, SessionCreated).note == self.model.note(life.name)
+
+    def _refuse(self, life: Life, told: Told) -> None:
+        self.model.refuse(life.name, told)
+        self.real.refuse(life.name, told.rule, told.status, told.text)
+
+    def _tell(self, life: Life, kind: str, command: RunCommand | None = None) -> None:
+        if kind == "end":
+            self.model.outcomes.setdefault(life.name, "success")
+        self.real.tell(life.name, command or self._command(life, kind))
+        self.model.tree.ask(life, kind)
+
+    def _command(self, life: Life, kind: str) -> RunCommand:
+        if kind in ("claim", "take over"):
+            epoch = self.real.run(life.name).epoch
+            return ask.claim(
+                lane_width=LANE_WIDTH,
+                lane_running=self.model.tree.running(life.depth),
+                lost_epoch=epoch if kind == "take over" else None,
+            )
+        if kind in ("announce", "archive"):
+            return ask.announce() if kind == "announce" else ask.archive()
+        return HOLDERS[kind](self.real.run(life.name).epoch)
+
+    def _requested_as_judged(self, name: str, children: int) -> None:
+        """The request, and what it was judged by, as they are recorded."""
+        asked, revision = self.model.asked[name]
+        rules, life = self.model.revisions[revision - 1], self.model.tree.lives[name]
+        seen = self.model.seen[life.by]
+        requested = self.real.only(name, SpawnRequested)
+        judged = requested.facts
+        assert (judged.caller_depth, judged.max_spawn_depth) == (seen.depth, rules.depth)
+        assert (judged.active_children, judged.max_children) == (children, rules.children)
+        assert (judged.mode, judged.thread) == (asked.effective_mode, asked.thread)
+        assert judged.requester_agent_id == seen.agent
+        assert judged.agent_id_argument_given == (asked.agent_id is not None)
+        assert judged.require_agent_id == bool(rules.says(seen.agent).require)
+        assert judged.allow_agents == rules.says(seen.agent).allow
+        assert requested.config_revision == revision
+        is_none = asked.agent_id in words.NO_AGENT_IDS
+        assert judged.target_agent_id == (None if is_none else life.agent_id)
+        assert requested.requested_agent_id == judged.target_agent_id
+        if requested.agent_id_argument is not None:
+            assert self.real.text(requested.agent_id_argument) == asked.agent_id
+        assert (requested.agent_id_argument is not None) == is_none
+
+    @invariant()
+    def runs_are_as_the_model_says(self) -> None:
+        for name, life in self.model.tree.lives.items():
+            run, told = self.real.run(name), self.model.refused.get(name)
+            assert (run.stage, run.depth) == (life.stage, life.depth)
+            assert run.outcome == (self.model.outcomes[name] if life.stage in ENDED else None)
+            if name in self.model.seen:
+                assert run.plan is not None
+                assert run.plan.thinking == self.model.levels[name]
+            assert (run.refusal is not None) == (told is not None) == (life.stage == "refused")
+            if told is not None:
+                refused = self.real.only(name, SpawnRefused)
+                assert (refused.rule, refused.status) == (told.rule, told.status)
+                assert self.real.text(refused.text) == told.text
+
+    @invariant()
+    def sessions_are_as_the_model_says(self) -> None:
+        on_record = self.real.log.fold.sessions
+        assert set(on_record) == {seen.key for seen in self.model.seen.values()}
+        for name, seen in self.model.seen.items():
+            one, life = on_record[seen.key], self.model.tree.lives.get(name)
+            assert (one.agent_id, one.depth) == (seen.agent, seen.depth)
+            assert (one.role, one.control_scope) == (seen.role, seen.scope)
+            assert (one.root_session_key, one.spawned_by) == (seen.root, seen.parent)
+            names = [self.real.log.names[run] for run in one.counted]
+            assert names == self.model.tree.counted(name)
+            assert one.active_children == len(names)
+            assert (one.stage == "closed") == (life is not None and life.stage == "archived")
+
+    def _life(self, pick: int, *stages: str) -> Life | None:
+        """One of the runs at these stages, or of all; None when there is none."""
+        lives = [one for one in self.model.tree.lives.values() if not stages or one.stage in stages]
+        return lives[-1 - pick % len(lives)] if lives else None
+
+
+def _told(refusal: Refusal | None) -> Told | None:
+    if refusal is None:
+        return None
+    return Told(refusal.rule, refusal.status, refusal.text, refusal.current, refusal.limit)
+
+
+TestSpawns = Spawns.TestCase
+TestSpawns.settings = settings(
+    max_examples=120,
+    stateful_step_count=50,
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow],
+)

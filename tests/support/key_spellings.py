@@ -1,0 +1,40 @@
+"""One session key in many spellings."""
+
+from hypothesis import strategies as st
+
+_SEPARATORS = (":", "::", ": :", " : ", ":  ::")
+_BEFORE = ("", ":", " ", "\t:")
+_BEHIND = ("", ":", " ", "::", "\n")
+_BLANKS = ("", " ")
+
+
+def spellings(name: str) -> list[str]:
+    """The key `agent:main:<name>`, as its owner, a script or an attacker may write it."""
+    return [
+        f"agent:main:{name}",
+        name,
+        f"Agent:MAIN:{name.upper()}",
+        f"  agent::main : {name} ",
+        f":agent:main:{name}:",
+        name.title(),
+    ]
+
+
+@st.composite
+def spelled(draw: st.DrawFn, *parts: str) -> str:
+    """These parts in any case, with blanks around them and empty parts before, between and behind
+    them."""
+    written = draw(st.sampled_from(_BEFORE))
+    for place, part in enumerate(parts):
+        written += draw(st.sampled_from(_SEPARATORS)) if place else ""
+        written += draw(st.sampled_from(_BLANKS)) + draw(_cased(part))
+        written += draw(st.sampled_from(_BLANKS))
+    return written + draw(st.sampled_from(_BEHIND))
+
+
+@st.composite
+def _cased(draw: st.DrawFn, text: str) -> str:
+    upper = draw(st.lists(st.booleans(), min_size=len(text), max_size=len(text)))
+    return "".join(
+        sign.upper() if is_upper else sign for sign, is_upper in zip(text, upper, strict=True)
+    )
