@@ -2,20 +2,42 @@
 
 import pytest
 
-from domain.tool_policy import SESSION_TOOLS, ToolPolicy, permits, tool_policy
+from domain.tool_policy import (
+    DEFAULT_DENY,
+    LEAF_DEFAULT_DENY,
+    SESSION_TOOLS,
+    ToolPolicy,
+    permits,
+    tool_policy,
+)
 
 
-def test_a_leaf_has_all_tools_but_the_session_tools() -> None:
+def test_a_leaf_has_all_tools_but_those_of_sessions_and_of_the_default_list() -> None:
     policy = tool_policy("leaf")
-    assert policy == ToolPolicy(allow=None, deny=SESSION_TOOLS)
+    assert policy == ToolPolicy(allow=None, deny=(*SESSION_TOOLS, *LEAF_DEFAULT_DENY))
     assert permits(policy, "read")
-    assert not any(permits(policy, tool) for tool in SESSION_TOOLS)
+    assert not any(permits(policy, tool) for tool in policy.deny)
 
 
 def test_an_orchestrator_may_spawn_and_look_but_not_send() -> None:
     policy = tool_policy("orchestrator")
-    assert policy.deny == ("sessions_send",)
-    assert permits(policy, "sessions_spawn")
+    assert policy.deny == ("sessions_send", *DEFAULT_DENY)
+    for tool in ("sessions_spawn", "sessions_list", "sessions_history", "subagents"):
+        assert permits(policy, tool)
+
+
+def test_a_list_of_ones_own_replaces_the_default_but_not_the_session_tools() -> None:
+    for deny in ([], ["exec"]):
+        policy = tool_policy("leaf", deny=deny)
+        assert policy.deny == (*SESSION_TOOLS, *deny)
+        assert permits(policy, "cron")
+
+
+def test_a_tool_of_the_default_list_is_given_back_by_its_name_alone() -> None:
+    assert permits(tool_policy("leaf", also_allow=["CRON "]), "cron")
+    assert permits(tool_policy("leaf", allow=["subagents"]), "subagents")
+    assert not permits(tool_policy("leaf", allow=["group:automation"]), "cron")
+    assert not permits(tool_policy("leaf", also_allow=["*"]), "cron")
 
 
 def test_deny_wins() -> None:
@@ -35,14 +57,14 @@ def test_allow_means_those_alone() -> None:
 
 def test_a_tool_that_is_named_is_given_back() -> None:
     policy = tool_policy("orchestrator", also_allow=["Sessions_Send"])
-    assert policy == ToolPolicy(allow=None, deny=())
+    assert policy == ToolPolicy(allow=None, deny=DEFAULT_DENY)
     assert permits(policy, "anything")
     assert permits(tool_policy("leaf", allow=["sessions_history"]), "sessions_history")
 
 
 def test_a_wildcard_or_a_group_gives_nothing_back() -> None:
-    assert tool_policy("leaf", allow=["*"]).deny == SESSION_TOOLS
-    assert tool_policy("leaf", allow=["group:sessions"]).deny == SESSION_TOOLS
+    for allow in (["*"], ["group:sessions"]):
+        assert tool_policy("leaf", allow=allow, deny=()).deny == SESSION_TOOLS
 
 
 def test_both_allow_lists_count_together_and_the_second_alone_restricts_nothing() -> None:
@@ -52,11 +74,31 @@ def test_both_allow_lists_count_together_and_the_second_alone_restricts_nothing(
 
 
 def test_names_have_aliases_and_groups() -> None:
-    policy = tool_policy("leaf", deny=["Bash", "group:fs", "group:nodes"])
+    policy = tool_policy("leaf", deny=["Bash", "group:fs", "group:media"])
     assert not permits(policy, "exec")
     assert not permits(policy, "bash")
     assert not permits(policy, "edit")
-    assert "group:nodes" in policy.deny
+    assert "group:media" in policy.deny
+
+
+@pytest.mark.parametrize(
+    ("group", "tool"),
+    [
+        ("group:sessions", "sessions_yield"),
+        ("group:runtime", "process"),
+        ("group:web", "web_fetch"),
+        ("group:memory", "memory_get"),
+        ("group:ui", "canvas"),
+        ("group:automation", "gateway"),
+        ("group:messaging", "message"),
+        ("group:nodes", "nodes"),
+        ("group:agents", "agents_list"),
+    ],
+)
+def test_a_group_stands_for_its_tools(group: str, tool: str) -> None:
+    assert not permits(tool_policy("orchestrator", deny=[group]), tool)
+    assert permits(tool_policy("orchestrator", allow=[group], deny=[]), tool)
+    assert not permits(tool_policy("orchestrator", allow=[group], deny=[]), "read")
 
 
 def test_patches_are_judged_as_writes() -> None:

@@ -1,0 +1,70 @@
+"""Whether a spawn is permitted."""
+
+from collections.abc import Mapping
+
+import pytest
+
+from application.fitting import Unfit
+from domain.admission import Refusal
+from domain.session_key import child_key
+from domain.spawn_mode import effective_cleanup, effective_mode
+from domain.tool_arguments import ToolSpawn, read_tool_arguments
+from tests.support.case_comparison import hold
+from tests.support.case_spawns import CaseSpawn
+from tests.support.cases import Answer, Case, Given, Runner, cases_of
+from tests.support.storytelling import run_id
+
+
+def judged(given: Given) -> Answer:
+    """The request is judged on the record that the case describes, and after it the agent that
+    would run; the agents of a case are configured. A call to a gateway is an admitted child."""
+    spawn = CaseSpawn(given)
+    if spawn.refusal is not None:
+        return _refused(spawn.refusal, launched=spawn.admitted)
+    planned = spawn.planned()
+    if isinstance(planned, Unfit):
+        return _refused(planned.refusal, launched=0)
+    run = spawn.run
+    assert run.agent_id is not None
+    return {
+        "status": "accepted",
+        "childSessionKey": child_key(run.agent_id, str(run_id(1))),
+        "childEntry": {
+            "spawnedBy": run.requester.session_key,
+            "spawnDepth": run.depth,
+            "subagentRole": planned.capabilities.role,
+            "subagentControlScope": planned.capabilities.control_scope,
+        },
+        "gateway_calls": spawn.admitted,
+    }
+
+
+def _refused(refusal: Refusal, *, launched: int) -> Answer:
+    calls = {"gateway_calls": launched, "gateway_agent_calls": launched}
+    return {"status": refusal.status, "error": refusal.text, **calls}
+
+
+def of_mode(given: Given) -> Answer:
+    """The mode and the cleanup that hold, and whether the request is permitted with them."""
+    spawn = read_tool_arguments(given["args"])
+    assert isinstance(spawn, ToolSpawn)
+    mode = effective_mode(spawn.mode, thread=spawn.thread)
+    effective = {"mode": mode, "cleanup": effective_cleanup(spawn.cleanup, mode)}
+    return {**judged(given), "effective": effective}
+
+
+RUNNERS: Mapping[str, Runner] = {
+    "admission.agentId": judged,
+    "admission.allowAgents": judged,
+    "admission.children": judged,
+    "admission.depth": judged,
+    "admission.mode": of_mode,
+    "admission.order": judged,
+    "admission.requireAgentId": judged,
+    "admission.sandbox": judged,
+}
+
+
+@pytest.mark.parametrize("case", cases_of(RUNNERS))
+def test_a_spawn_is_judged_as_the_case_says(case: Case) -> None:
+    hold(RUNNERS[case.area](case.given), case)

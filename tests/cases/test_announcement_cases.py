@@ -1,0 +1,113 @@
+"""What a requester is told, and what of a reply says: tell nobody."""
+
+import re
+from collections.abc import Mapping
+
+import pytest
+
+from domain.announcement import ChildFinding, announce, child_findings
+from domain.run_stats import RunStats, duration_text, stats_line
+from domain.runtime_reading import read_entries
+from domain.silent_token import begins_with_glued_token, is_silent, without_silent_tokens
+from domain.transcript_line import MessageEntry, ToolEntry, TranscriptEntry
+from tests.support.case_comparison import hold
+from tests.support.case_families import accounts_told, announced_as, ended_after
+from tests.support.cases import Answer, Case, Given, Runner, cases_of
+
+KEY = "agent:main:subagent:x"
+
+
+def formatted(given: Given) -> Answer:
+    """A run whose output comes late is announced when it has ended, so with all of it; and each
+    run has an entry of its own in the inbox, whatever address its requester gave."""
+    if "items" in given:
+        return {"sends": accounts_told(given["items"])}
+    reading = read_entries([MessageEntry("assistant", text) for text in given["reads"]])
+    told = announce(outcome="success", result=reading.result, stats=RunStats(session_key=KEY))
+    return {"message": told.text if told else None}
+
+
+def named(given: Given) -> Answer:
+    """The key by which a repeated announcement is told, and that without its prefix."""
+    key = announced_as(given["child"], given["run"])
+    return {"announceId": key.removeprefix("announce:"), "idempotencyKey": key}
+
+
+def timed(given: Given) -> Answer:
+    """How long a run took that ended so."""
+    run = ended_after(given["startedAt"], given["endedAt"], given["status"])
+    return {"elapsedMs": run.runtime_ms}
+
+
+def read(given: Given) -> Answer:
+    """The result of a run's output (`later`: what a tool gave is none of it); and what is shown of
+    a child beside its parent's result, where `Status` has a capital."""
+    if "child" in given:
+        child = given["child"]
+        finding = ChildFinding(
+            name="child",
+            outcome=child["outcome"]["status"],
+            error=child["outcome"]["error"],
+            result=child["frozenResultText"],
+        )
+        return {"findings": child_findings([finding]).replace("\nStatus: ", "\nstatus: ")}
+    result = read_entries([one for line in given["history"] for one in _entries(line)]).result
+    return {"output": result, "later": result}
+
+
+def _entries(line: str) -> list[TranscriptEntry]:
+    if said := re.fullmatch(r"assistant '(.*)'", line):
+        return [MessageEntry("assistant", said[1])]
+    if gave := re.fullmatch(r"toolResult '(.*)'", line):
+        return [ToolEntry("read", None, gave[1])]
+    if called := re.fullmatch(r"assistant calls (\w+)", line):
+        return [ToolEntry(called[1], "{}", None)]
+    assert line == "assistant tool call without text"
+    return [MessageEntry("assistant", ""), ToolEntry("read", "{}", None)]
+
+
+def numbered(given: Given) -> Answer:
+    """The line of numbers up to the session key, with which it goes on here; and a duration."""
+    line = stats_line(
+        RunStats(
+            session_key=KEY,
+            runtime_ms=given["runtimeMs"],
+            input_tokens=given.get("in"),
+            output_tokens=given.get("out"),
+        )
+    )
+    shown, _, key = line.partition(" • sessionKey ")
+    assert key == KEY
+    return {"line": shown, "runtime": duration_text(given["runtimeMs"])}
+
+
+def whole_reply(given: Given) -> Answer:
+    """Whether a reply says nothing but a token."""
+    return {"silent": is_silent(given["text"])}
+
+
+def beginning(given: Given) -> Answer:
+    """Whether a reply begins with a token that the next word follows at once."""
+    return {"result": begins_with_glued_token(given["text"])}
+
+
+def stripped(given: Given) -> Answer:
+    """A reply without the tokens at its ends."""
+    return {"result": without_silent_tokens(given["text"])}
+
+
+RUNNERS: Mapping[str, Runner] = {
+    "announce.format": formatted,
+    "announce.id": named,
+    "announce.outcome": timed,
+    "announce.output": read,
+    "announce.stats": numbered,
+    "silent.is": whole_reply,
+    "silent.leading": beginning,
+    "silent.strip": stripped,
+}
+
+
+@pytest.mark.parametrize("case", cases_of(RUNNERS))
+def test_an_announcement_is_as_the_case_says(case: Case) -> None:
+    hold(RUNNERS[case.area](case.given), case)

@@ -1,0 +1,163 @@
+"""Context scripts: what they are told, how their output is read, what their failure does."""
+
+import json
+from collections.abc import Coroutine, Mapping
+from typing import Any, TypeVar
+from uuid import uuid4
+
+import pytest
+
+from application.context_gathering import ContextGathering
+from application.keeping import Keeper
+from application.ports.configurations import PinnedConfiguration
+from application.ports.scripts import ScriptFinished, ScriptRun
+from domain.configuration.configuration import Configuration
+from domain.configuration.context_scripts import ContextScript
+from domain.script_output import ScriptReading, read_script_output
+from domain.task_message import Contribution, task_message
+from infrastructure.outbound.processes.collect import Finished
+from infrastructure.outbound.processes.program import Exit
+from infrastructure.outbound.scripts.local_file import program_of
+from infrastructure.outbound.scripts.script_failure import failure_of
+from tests.support.case_comparison import Whole, hold
+from tests.support.cases import Answer, Case, Given, Runner, cases_of
+from tests.support.run_histories import a_requested_run
+from tests.support.script_runs import script_run
+from tests.support.storytelling import run_of
+
+Result = TypeVar("Result")
+RUN = script_run("/x")
+
+
+class FailingScripts:
+    """Every script fails in this way."""
+
+    def __init__(self, exit_code: int, error: str) -> None:
+        self._finished = ScriptFinished(
+            output="", output_bytes=0, exit_code=exit_code, error=error, duration_ms=1
+        )
+
+    def serves(self, script: ContextScript) -> bool:
+        """Any."""
+        return True
+
+    async def run(self, request: ScriptRun) -> ScriptFinished:
+        """At once."""
+        return self._finished
+
+
+def without_waiting(work: Coroutine[Any, Any, Result]) -> Result:
+    """What comes of work that waits for nothing outside."""
+    try:
+        work.send(None)
+    except StopIteration as ended:
+        result: Result = ended.value
+        return result
+    raise AssertionError("it waits")
+
+
+def failure(*, timed_out: bool, code: int | None = None, stderr: str = "") -> str | None:
+    """What is said of a script that ended like this."""
+    finished = Finished(
+        stdout=b"",
+        stderr_tail=stderr.encode(),
+        exit=Exit(error="killed", killed=True) if timed_out else Exit(code=code),
+        timed_out=timed_out,
+        overflowed=False,
+        duration_seconds=1,
+    )
+    limit = RUN.script.timeout_seconds
+    return failure_of(finished, script_run("/x", timeout_seconds=limit), "/x")
+
+
+def read(given: Given) -> ScriptReading:
+    """The reading of an output; what is no text is JSON."""
+    output = given["output"]
+    return read_script_output(
+        script_id="<id>",
+        text=output if isinstance(output, str) else json.dumps(output),
+        return_key=given.get("returnKey"),
+        error_key=given.get("errorKey"),
+    )
+
+
+def of_failures(given: Given) -> Answer:
+    """A script that takes too long, or ends with another code than 0; the spawn continues where
+    its scripts are gathered and nothing is raised."""
+    limit = RUN.script.timeout_seconds
+    if "runs_for_s" in given:
+        error = failure(timed_out=given["runs_for_s"] > limit)
+        return {"timeoutMs": limit * 1000, "json_error": error}
+    error = failure(timed_out=False, code=given["exit"], stderr=given["stderr"])
+    assert error is not None
+    pinned = PinnedConfiguration(1, listing([{"id": "a"}]), {})
+    gathering = ContextGathering(FailingScripts(given["exit"], error))
+    keeper = Keeper(uuid4(), bytes(32), uuid4)
+    gathered = without_waiting(gathering.gather(run_of(*a_requested_run()), "t", pinned, keeper))
+    told = {content.ref.id: content.text for content in keeper.kept}
+    (receipt,) = gathered.receipts
+    assert receipt.error is not None
+    continues = "continues" if receipt.outcome == "failed" else receipt.outcome
+    return {"error": told[receipt.error.id], "spawn": continues}
+
+
+def of_programs(given: Given) -> Answer:
+    """A variable is a task here: what `argMap` names stands for its own name."""
+    told = dict.fromkeys(given["argMap"], "task")
+    (value,) = given["argMap"].values()
+    request = script_run("/x", format=given["format"], argMap=told, variables={"task": value})
+    program = program_of(request, "/x", {})
+    assert program.stdin is not None
+    return {"stdin_json": Whole(json.loads(program.stdin)), "argv": list(program.argv[1:])}
+
+
+def listing(
+    defaults: list[dict[str, Any]], agent: Mapping[str, Any] | None = None
+) -> Configuration:
+    """A configuration with these scripts, for all agents and for `main`."""
+    own = agent or {}
+    scripts = {"ignore": own.get("ignore", []), "run": _with_files(own.get("run", []))}
+    section = {
+        "defaults": {"subagents": {"contextScripts": {"run": _with_files(defaults)}}},
+        "list": [{"id": "main", "subagents": {"contextScripts": scripts}}],
+    }
+    return Configuration.model_validate({"agents": section})
+
+
+def _with_files(scripts: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    return [{"uri": "/x", **script} for script in scripts]
+
+
+def scripts(given: Given) -> Answer:
+    """Each kind of case by what is given: an output, proposals of another agent, a failure, a
+    program, what stands around a task, definitions."""
+    if "output" in given:
+        reading = read(given)
+        return {"content": reading.content, "error": reading.error}
+    if "values" in given:
+        outputs = [json.dumps({"message": "m", "key": value}) for value in given["values"]]
+        readings = [
+            read_script_output(script_id="s", text=one, agent_id_override_key="key")
+            for one in outputs
+        ]
+        return {"results": [reading.override for reading in readings]}
+    if "runs_for_s" in given or "exit" in given:
+        return of_failures(given)
+    if "format" in given:
+        return of_programs(given)
+    if "prepend" in given:
+        before, after = Contribution("a", given["prepend"]), Contribution("b", given["append"])
+        return {"message": task_message(given["task"], prepend=[before], append=[after]).text}
+    if "defaults.run" in given:
+        configured = listing(given["defaults.run"], given["agent"])
+        return {"order": [script.id for script in configured.context_scripts_for("main")]}
+    defined = [ContextScript.model_validate(one) for one in given["run"]]
+    return {one.id: one.model_dump(mode="json", by_alias=True) for one in defined}
+
+
+RUNNERS: Mapping[str, Runner] = {"contextScripts": scripts}
+
+
+@pytest.mark.parametrize("case", cases_of(RUNNERS))
+def test_a_script_is_run_as_the_case_says(case: Case) -> None:
+    hold(RUNNERS[case.area](case.given), case)

@@ -1,0 +1,203 @@
+"""Runs and their families: who counts, what is waited for, what a restart leaves."""
+
+from collections.abc import Mapping
+
+import pytest
+
+from domain.refusals import Rejected
+from domain.run.facts import SpawnOptions
+from domain.session_key import canonical
+from infrastructure.inbound.http.run_bodies import status_of
+from tests.support import run_commands as ask
+from tests.support.case_comparison import CHILD, hold
+from tests.support.case_families import CaseFamily, as_set, ended_after, milliseconds
+from tests.support.cases import Answer, Case, Given, Runner, cases_of
+from tests.support.storytelling import ref
+
+
+def pending(given: Given) -> Answer:
+    """What the announcement of a child still waits for below it; the requester of the case is that
+    child. A run is left out (`exclude`) once it is announced."""
+    family = CaseFamily()
+    family.begin("top")
+    names = [run.get("runId", run["child"]) for run in given["runs"]]
+    for name, run in zip(names, given["runs"], strict=True):
+        family.begin(name, "top")
+        family.end(name)
+        if "cleanupCompletedAt" in run or name == given.get("exclude"):
+            family.announce(name)
+    before = len(family.session("top").unsettled)
+    for name in names:
+        family.announce_what_is_due(name)
+    return {"pending": before, "after_slow_cleanup": len(family.session("top").unsettled)}
+
+
+def counted(given: Given) -> Answer:
+    """How many places of the controller are taken at the end of the story; all were at first."""
+    family = CaseFamily()
+    for run in given["runs"]:
+        requester = run["requester"]
+        family.begin(run["child"], "main" if requester == given["controller"] else requester)
+    assert family.session("main").active_children == 1
+    for run in sorted(given["runs"], key=lambda one: int(one["endedAt"])):
+        family.end(run["child"])
+    for run in given["runs"]:
+        if "cleanupCompletedAt" in run:
+            family.announce(run["child"])
+    return {"countActive": family.session("main").active_children}
+
+
+def deferred(given: Given) -> Answer:
+    """Whether an orchestrator that ended is announced: it waits for an event, not for a timer."""
+    family = CaseFamily()
+    family.parent("top", given["pendingDescendants"])
+    family.end("top")
+    return {"kind": "defer-descendants" if family.must_wait("top") else "announce"}
+
+
+def restored(given: Given) -> Answer:
+    """What is announced after a restart, so long after the end."""
+    run = given["restored"]
+    expects = run["expectsCompletionMessage"]
+    family = CaseFamily()
+    family.begin_with("a", options=SpawnOptions(expects_completion_message=expects))
+    family.end("a")
+    after = family.restarted()
+    after.announce_what_is_due("a", after_ms=run["endedAgoMs"])
+    return {"announce_calls": len(after.announced)}
+
+
+def announced(given: Given) -> Answer:
+    """How far an ended run with descendants under way is, so long after its end."""
+    family = CaseFamily()
+    family.parent("top", given["activeDescendants"])
+    family.end("top")
+    family.announce_what_is_due("top", after_ms=given["endedAgoMs"])
+    return _cleanup(family, "top")
+
+
+def _cleanup(family: CaseFamily, name: str) -> Answer:
+    run = family.run(name)
+    return {
+        "cleanupHandled": run.inbox is not None,
+        "cleanupCompletedAt": as_set(run.announced_at),
+    }
+
+
+def archived(given: Given) -> Answer:
+    """When a run that was announced is archived."""
+    options = SpawnOptions(mode=given["spawnMode"], cleanup=given["cleanup"])
+    family = CaseFamily()
+    family.begin_with("a", options=options, thread=options.mode == "session")
+    family.end("a")
+    family.announce("a")
+    return {"archiveAtMs": milliseconds(family.run("a").archive_at)}
+
+
+def persisted(given: Given) -> Answer:
+    """What a restart finds: an attempt to announce that fails is an append that was lost; keys are
+    brought into one form at the door, for there is no file of them."""
+    if "startedAt" in given:
+        run = ended_after(given["startedAt"], given["endedAt"], given["outcome"])
+        entry = {
+            "startedAt": milliseconds(run.started_at),
+            "endedAt": milliseconds(run.ended_at),
+            "runtimeMs": run.runtime_ms,
+            "status": status_of(run),
+        }
+        return {"childEntry": entry}
+    if "announce" in given:
+        return _announced_in_turn(given["announce"])
+    if "cleanupHandled" not in given["file"]:
+        return {name: canonical(key) for name, key in given["file"].items()}
+    family = CaseFamily()
+    family.begin("a")
+    family.end("a")
+    family.announce("a")
+    after = family.restarted()
+    before = len(after.announced)
+    after.announce_what_is_due("a")
+    return {"announce_calls": len(after.announced) - before}
+
+
+def _announced_in_turn(attempts: list[bool]) -> Answer:
+    family = CaseFamily()
+    family.begin("a")
+    family.end("a")
+    answers: list[Answer] = []
+    for succeeds in attempts:
+        attempt = family.restarted()
+        attempt.announce_what_is_due("a")
+        family = attempt if succeeds else family.restarted()
+        answers.append(_cleanup(family, "a"))
+    return {"after_first": answers[0], "after_second": answers[1]}
+
+
+def completed(given: Given) -> Answer:
+    """The result of a run that is ended more than once."""
+    family = CaseFamily()
+    family.begin("a")
+    epoch = family.run("a").epoch
+    for text in given["texts"][: given["complete_calls"]]:
+        try:
+            family.tell("a", ask.end(epoch, result=ref(text)))
+        except Rejected:
+            continue
+    texts = {ref(text).id: text for text in given["texts"]}
+    result = family.run("a").result
+    return {"frozenResultText": texts[result.id] if result else None}
+
+
+def lived(given: Given) -> Answer:
+    """The label is on record from the request on; a session is deleted by closing it; the outcome
+    of a run shows in its status."""
+    if "agent.wait" in given:
+        end = given["agent.wait"]
+        run = ended_after(end["startedAt"], end["endedAt"], end["status"])
+        return {"outcome.status": status_of(run)}
+    args = given["args"]
+    family = CaseFamily()
+    options = SpawnOptions(cleanup=args.get("cleanup", "keep"))
+    family.begin_with("a", label=args.get("label"), options=options)
+    family.end("a")
+    family.announce("a")
+    if family.run("a").archive_at == family.run("a").announced_at:
+        family.tell("a", ask.archive())
+    run, session = family.run("a"), family.session("a")
+    closed = session.session_key if session.stage == "closed" else None
+    return {
+        CHILD: family.key("a"),
+        "sessions.patch": {"key": run.child_session_key, "label": run.label},
+        "sessions.delete.key": closed,
+    }
+
+
+def active(given: Given) -> Answer:
+    """Whether a run holds a place of its requester; how long ago it began is not looked at."""
+    family = CaseFamily()
+    if "createdAgoMs" in given:
+        family.spawn("a")
+    else:
+        family.parent("a", given.get("pending", 0))
+    if "endedAt" in given:
+        family.end("a")
+    return {"active": family.counted("main") == ["a"]}
+
+
+RUNNERS: Mapping[str, Runner] = {
+    "lifecycle": lived,
+    "list": active,
+    "registry.announce": announced,
+    "registry.archive": archived,
+    "registry.cleanup": deferred,
+    "registry.completion": completed,
+    "registry.count": counted,
+    "registry.descendants": pending,
+    "registry.persistence": persisted,
+    "registry.restore": restored,
+}
+
+
+@pytest.mark.parametrize("case", cases_of(RUNNERS))
+def test_a_family_lives_as_the_case_says(case: Case) -> None:
+    hold(RUNNERS[case.area](case.given), case)

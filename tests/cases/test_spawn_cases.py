@@ -1,0 +1,111 @@
+"""What an accepted spawn records, and what its caller is told."""
+
+import json
+from collections.abc import Mapping
+
+import pytest
+
+from application.preparing import LANE
+from application.spawn_request import SpawnRequest
+from domain.content import ContentRef
+from domain.run.events import RunStarted, SessionCreated
+from domain.spawn_notes import accepted_note
+from infrastructure.inbound.http.spawn_body import SpawnBody, must_be_served, spawn_request
+from tests.support import run_commands as ask
+from tests.support.case_comparison import Whole, hold
+from tests.support.case_families import CaseFamily
+from tests.support.case_spawns import configuration
+from tests.support.cases import Answer, Case, Given, Runner, cases_of
+from tests.support.family_log import keep
+from tests.support.storytelling import ROOT
+
+ORDER: Mapping[type[object], str] = {
+    SessionCreated: "session store writes",
+    RunStarted: "agent call",
+}
+
+
+def spawned(given: Given) -> Answer:
+    """The note for a mode; what a request over HTTP, whose `requester` is the context of the case,
+    leaves on record; `order` is that of the events in the log."""
+    if "mode" in given:
+        return {"note": accepted_note(given["mode"], ROOT)}
+    request = asked(given)
+    family = CaseFamily()
+    answered = family.answer(
+        "child",
+        "main",
+        requester_key=request.requester_key,
+        label=request.label,
+        task=request.task,
+        origin=request.origin,
+        thread=request.thread,
+        workspace_argument=request.workspace_argument,
+        options=request.options,
+    )
+    family.record(answered.changes)
+    if answered.refusal is None:
+        started(family)
+    run = family.run("child")
+    texts = Kept(task=request.task, origin=request.origin)
+    origin = Whole(json.loads(texts.of(run.requester.origin)))
+    registered = {
+        "requesterSessionKey": run.requester.session_key,
+        "requesterOrigin": origin,
+        "task": texts.of(run.task),
+        "cleanup": run.options.cleanup,
+        "model": run.options.model,
+        "expectsCompletionMessage": run.options.expects_completion_message,
+        "spawnMode": run.options.mode,
+    }
+    return {
+        "status": answered.refusal.status if answered.refusal else "accepted",
+        "registered": registered,
+        "registered.requesterOrigin": origin,
+        "lifecycle_event": {"parentSessionKey": family.session("child").spawned_by},
+        "agent_call": {"lane": run.lane},
+        "order": [ORDER[type(one.event)] for one in family.recorded if type(one.event) in ORDER],
+    }
+
+
+def asked(given: Given) -> SpawnRequest:
+    """The request of a case as the door takes it."""
+    context = dict(given["ctx"])
+    key = context.pop("agentSessionKey", "main")
+    requester = {"sessionKey": key, **context}
+    body = SpawnBody.model_validate({"requester": requester, "task": "t", **given.get("args", {})})
+    must_be_served(body)
+    return spawn_request(body, configuration({}, "main"))
+
+
+def started(family: CaseFamily) -> None:
+    """Prepare the child and start its runtime, in the lane that a server chooses."""
+    run = family.run("child")
+    family.tell(
+        "child",
+        ask.resolve(run.epoch),
+        ask.prepare(run.epoch, child_session_key=family.key("child")),
+        ask.create(run.epoch, depth=run.depth, lane=LANE),
+    )
+    family.tell("child", ask.claim())
+    family.tell("child", ask.start(family.run("child").epoch))
+
+
+class Kept:
+    """The texts that were kept of one request."""
+
+    def __init__(self, **texts: str | None) -> None:
+        self._texts = {keep(kind, text).id: text for kind, text in texts.items() if text}
+
+    def of(self, reference: ContentRef | None) -> str:
+        """The text behind a reference."""
+        assert reference is not None
+        return self._texts[reference.id]
+
+
+RUNNERS: Mapping[str, Runner] = {"spawn": spawned}
+
+
+@pytest.mark.parametrize("case", cases_of(RUNNERS))
+def test_a_spawn_is_recorded_as_the_case_says(case: Case) -> None:
+    hold(RUNNERS[case.area](case.given), case)

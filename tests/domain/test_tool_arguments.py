@@ -1,0 +1,208 @@
+"""What an agent gives to the tool, and what is made of it."""
+
+from typing import Any
+
+import pytest
+
+from domain.tool_arguments import (
+    ATTACHMENTS_MAX,
+    ToolAnswer,
+    ToolInputError,
+    ToolSpawn,
+    read_tool_arguments,
+    with_role,
+)
+
+DELIVERY_KEYS = [
+    "target",
+    "transport",
+    "channel",
+    "to",
+    "threadId",
+    "thread_id",
+    "replyTo",
+    "reply_to",
+]
+
+
+def read(**arguments: Any) -> ToolSpawn:
+    """The spawn of a call that gives a task and these."""
+    spawn = read_tool_arguments({"task": "look", **arguments})
+    assert isinstance(spawn, ToolSpawn)
+    return spawn
+
+
+def thrown(arguments: dict[str, object]) -> str:
+    with pytest.raises(ToolInputError) as caught:
+        read_tool_arguments(arguments)
+    assert str(caught.value) == caught.value.message
+    return caught.value.message
+
+
+@pytest.mark.parametrize("key", DELIVERY_KEYS)
+@pytest.mark.parametrize("value", ["x", "", None, 0])
+def test_a_key_of_channel_delivery_is_thrown_back_whatever_it_holds(key: str, value: Any) -> None:
+    assert thrown({"task": "look", key: value}) == (
+        f'sessions_spawn does not support "{key}". Use "message" or "sessions_send" for channel '
+        "delivery."
+    )
+
+
+@pytest.mark.parametrize("first", range(len(DELIVERY_KEYS)))
+def test_of_several_such_keys_the_first_is_named_and_before_the_task(first: int) -> None:
+    given_keys = dict.fromkeys(reversed(DELIVERY_KEYS[first:]), "x")
+    assert f'"{DELIVERY_KEYS[first]}"' in thrown({**given_keys})
+
+
+@pytest.mark.parametrize("task", [None, "", " \n", 5, ["look"], True])
+def test_without_a_task_nothing_is_spawned(task: object) -> None:
+    assert thrown({"task": task}) == "task required"
+    assert thrown({}) == "task required"
+
+
+def test_a_task_alone_gives_what_holds_without_a_word() -> None:
+    assert read(task=" look \n") == ToolSpawn(
+        task="look",
+        label=None,
+        agent_id=None,
+        model=None,
+        thinking=None,
+        run_timeout_seconds=None,
+        thread=False,
+        mode=None,
+        cleanup="keep",
+        sandbox="inherit",
+        context=None,
+        light_context=False,
+        expects_completion_message=True,
+        attachments=(),
+        mount_path=None,
+        unused=(),
+    )
+
+
+@pytest.mark.parametrize(
+    ("key", "field"),
+    [("label", "label"), ("agentId", "agent_id"), ("model", "model"), ("thinking", "thinking")],
+)
+def test_texts_are_trimmed_and_a_blank_one_is_none(key: str, field: str) -> None:
+    assert getattr(read(**{key: " x y "}), field) == "x y"
+    nothing: list[object] = ["", " \t", None, 7, True, ["x"], {}]
+    for value in nothing:
+        assert getattr(read(**{key: value}), field) is None
+
+
+@pytest.mark.parametrize(
+    ("key", "field", "words", "otherwise"),
+    [
+        ("mode", "mode", ("run", "session"), None),
+        ("cleanup", "cleanup", ("keep", "delete"), "keep"),
+        ("sandbox", "sandbox", ("inherit", "require"), "inherit"),
+        ("context", "context", ("fork", "isolated"), None),
+    ],
+)
+def test_an_option_knows_its_words_and_nothing_else(
+    key: str, field: str, words: tuple[str, ...], otherwise: str | None
+) -> None:
+    for word in words:
+        assert getattr(read(**{key: word}), field) == word
+        for no_word in (f" {word}", word.upper(), [word]):
+            assert getattr(read(**{key: no_word}), field) == otherwise
+    strangers: list[object] = ["strict", "", None, 1, True]
+    for stranger in strangers:
+        assert getattr(read(**{key: stranger}), field) == otherwise
+
+
+@pytest.mark.parametrize(
+    ("key", "field"), [("thread", "thread"), ("lightContext", "light_context")]
+)
+def test_only_true_is_yes(key: str, field: str) -> None:
+    assert getattr(read(**{key: True}), field) is True
+    for no in (False, 1, "true", "yes", None, [1]):
+        assert getattr(read(**{key: no}), field) is False
+
+
+def test_a_completion_message_is_expected_unless_false_is_said() -> None:
+    assert read(expectsCompletionMessage=False).expects_completion_message is False
+    for yes in (True, 0, "", "false", None):
+        assert read(expectsCompletionMessage=yes).expects_completion_message is True
+
+
+@pytest.mark.parametrize(
+    ("arguments", "seconds"),
+    [
+        ({"runTimeoutSeconds": 30}, 30),
+        ({"runTimeoutSeconds": 30.9}, 30),
+        ({"runTimeoutSeconds": 0}, 0),
+        ({"runTimeoutSeconds": -0.5}, 0),
+        ({"runTimeoutSeconds": -7}, 0),
+        ({"timeoutSeconds": 2}, 2),
+        ({"runTimeoutSeconds": 5, "timeoutSeconds": 2}, 5),
+        ({"runTimeoutSeconds": "5", "timeoutSeconds": 2}, 2),
+        ({"runTimeoutSeconds": True, "timeoutSeconds": 2.5}, 2),
+        ({"runTimeoutSeconds": None, "timeoutSeconds": "2"}, None),
+        ({"runTimeoutSeconds": float("nan"), "timeoutSeconds": 2}, None),
+        ({"runTimeoutSeconds": float("inf")}, None),
+        ({"runTimeoutSeconds": 10**400}, None),
+        ({"timeoutSeconds": False}, None),
+    ],
+)
+def test_a_time_limit_is_a_number_of_whole_seconds(
+    arguments: dict[str, Any], seconds: int | None
+) -> None:
+    assert read(**arguments).run_timeout_seconds == seconds
+    assert type(read(**arguments).run_timeout_seconds) is type(seconds)
+
+
+def test_another_runtime_is_answered_with_the_agent_that_was_asked_for() -> None:
+    text = (
+        'runtime="acp" is unavailable in this session because no ACP runtime backend is loaded. '
+        'Enable the acpx plugin or use runtime="subagent".'
+    )
+    call = {"task": "look", "runtime": "acp", "lightContext": True, "attachments": "none"}
+    assert read_tool_arguments(call) == ToolAnswer("error", text, None)
+    assert read_tool_arguments({**call, "agentId": " beta "}) == ToolAnswer("error", text, "beta")
+    assert thrown({"runtime": "acp"}) == "task required"
+
+
+@pytest.mark.parametrize("runtime", ["subagent", "ACP", " acp", "other", None, 1])
+def test_what_names_no_other_runtime_is_our_own(runtime: object) -> None:
+    assert read(runtime=runtime) == read()
+
+
+def test_what_has_no_use_here_is_named() -> None:
+    spawn = read(cwd="/w", streamTo="parent", resumeSessionId="s", label="l", other=1)
+    assert spawn.unused == ("streamTo", "resumeSessionId", "cwd")
+    assert read(cwd=" ", streamTo=None, resumeSessionId="").unused == ()
+    assert read(streamTo=0, cwd=5).unused == ("streamTo", "cwd")
+
+
+def test_attachments_are_taken_as_they_are_or_thrown_back() -> None:
+    one = {"name": "a.txt", "content": "a"}
+    assert read(attachments=[one, {}]).attachments == (one, {})
+    assert read(attachments=[]).attachments == read(attachments=None).attachments == ()
+    too_many: list[object] = [{}] * (ATTACHMENTS_MAX + 1)
+    wrongs: list[object] = ["a.txt", one, [one, "b"], [None], 5, too_many]
+    for wrong in wrongs:
+        assert thrown({"task": "look", "attachments": wrong}).startswith("attachments must be a ")
+    assert len(read(attachments=[{}] * ATTACHMENTS_MAX).attachments) == ATTACHMENTS_MAX
+
+
+def test_the_place_of_attachments_is_a_path_inside_an_object() -> None:
+    assert read(attachAs={"mountPath": " in "}).mount_path == "in"
+    nowhere: list[object] = [{}, {"mountPath": " "}, {"mountPath": 1}, "in", None]
+    for value in nowhere:
+        assert read(attachAs=value).mount_path is None
+
+
+@pytest.mark.parametrize("status", ["error", "forbidden"])
+def test_a_refusal_says_which_agent_was_asked_for(status: str) -> None:
+    answer = {"status": status, "error": "x"}
+    assert with_role(answer, " beta ") == {"status": status, "error": "x", "role": "beta"}
+    assert with_role(answer, None) == with_role(answer, " ") == answer
+    assert "role" not in answer
+
+
+def test_another_answer_stays_as_it_is() -> None:
+    assert with_role({"status": "accepted"}, "beta") == {"status": "accepted"}
+    assert with_role({}, "beta") == {}
