@@ -17,8 +17,8 @@ ANCESTORS_MAX = 64
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Caller:
-    """Somebody who showed a token. `patterns` are of session keys, `*` stands for anything;
-    `run_id` is set for a child that acts with its own token."""
+    """Somebody who showed a token. `patterns` are of session keys in their canonical form, `*`
+    stands for anything; `run_id` is set for a child that acts with its own token."""
 
     actor: Actor
     scopes: frozenset[Scope]

@@ -6,7 +6,7 @@ from uuid import UUID
 from application.envelope import Actor
 from application.ports.event_log import Answer, Reservation
 from application.work import ContentsErased, Work
-from domain.announcement import ChildFinding, announce, status_of, stopped_note
+from domain.announcement import ChildFinding, announce, shown_name, status_of, stopped_note
 from domain.refusals import NotYet, WrongStage
 from domain.run.commands import AcknowledgeAnnouncement, AnnounceRun
 from domain.run.state import Run
@@ -79,9 +79,10 @@ class Announcing:
         children = [one for one in below if one.requester.session_key == run.child_session_key]
         refs = [ref for one in children for ref in (one.result, one.error) if ref is not None]
         texts = await self._work.contents.texts(refs)
+        tasks = await self._work.contents.previews(one.task for one in children if not one.label)
         return tuple(
             ChildFinding(
-                name=one.label or one.child_session_key or str(one.run_id),
+                name=shown_name(one.label, tasks.get(one.task.id), _key(one)),
                 outcome=one.outcome,
                 result=texts.get(one.result.id) if one.result else None,
                 error=texts.get(one.error.id) if one.error else None,
@@ -103,6 +104,10 @@ class Announcing:
             run, (command,), actor=actor, reservation=reservation, answer=answer
         )
         return answer
+
+
+def _key(run: Run) -> str:
+    return run.child_session_key or str(run.run_id)
 
 
 def _disposition(run: Run) -> tuple[str, str | None]:

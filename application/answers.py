@@ -24,7 +24,7 @@ class SpawnRefusal:
 
 
 def accepted(
-    run: Run, *, key: str, note: str | None, warnings: tuple[str, ...], model_applied: bool
+    run: Run, *, key: str, note: str | None, warnings: tuple[str, ...], model_applied: bool | None
 ) -> Answer:
     """The answer to a spawn whose child exists; `key` is the child's session key."""
     one: dict[str, object] = {

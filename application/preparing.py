@@ -11,18 +11,20 @@ from dataclasses import dataclass, replace
 from uuid import UUID
 
 from application.answers import SpawnRefusal, accepted, refused
-from application.context_gathering import ContextGathering, Gathered
+from application.child_workspace import requested_workspace
+from application.context_gathering import NOTHING, ContextGathering, Gathered
+from application.fitting import Unfit
 from application.ingredients import (
     message_ingredients,
     preamble_ingredient,
     refusal_announcement,
 )
 from application.keeping import Keeper
-from application.planning import Planned, plan_child
+from application.planning import FreeText, Planned, planned_child
 from application.ports.configurations import PinnedConfiguration
+from application.prepared_run import PreparedRun
 from application.spawn_request import InHand
 from application.work import Work
-from domain.admission import Refusal
 from domain.refusals import LostClaim, WrongStage
 from domain.run.commands import (
     CreateSession,
@@ -56,6 +58,7 @@ class _Step:
 
     run: Run
     task: str
+    workspace: str | None
     pinned: PinnedConfiguration
     keeper: Keeper
     caller_is_there: CallerIsThere
@@ -88,7 +91,7 @@ class Preparing:
 
     async def prepare(
         self, run: Run, caller_is_there: CallerIsThere, in_hand: InHand | None = None
-    ) -> Run:
+    ) -> PreparedRun:
         """Bring the run to its lane, or to a refusal. Gives the run as it is then.
 
         When somebody else refused it or took it over, that is the end of it here.
@@ -109,7 +112,7 @@ class Preparing:
         now = await self._work.run(run.run_id)
         if now.stage in PREPARING and now.epoch == epoch:
             raise RuntimeError(f"the preparation of {run.run_id} made no progress")
-        return now
+        return PreparedRun(now, None)
 
     async def _step(
         self, run: Run, caller_is_there: CallerIsThere, in_hand: InHand | None
@@ -118,16 +121,17 @@ class Preparing:
         pinned = await work.configurations.at(run.config_revision)
         if in_hand is not None:
             keeper = Keeper(run.session_id, in_hand.key, work.identities.event_id)
-            return _Step(run, in_hand.task, pinned, keeper, caller_is_there)
+            return _Step(run, in_hand.task, in_hand.workspace, pinned, keeper, caller_is_there)
         keeper = await work.keeper(run)
-        task = await work.contents.text(run.task)
-        return _Step(run, task or "", pinned, keeper, caller_is_there)
+        task = await work.contents.text(run.task) or ""
+        workspace = await requested_workspace(work, run)
+        return _Step(run, task, workspace, pinned, keeper, caller_is_there)
 
-    async def _from_the_start(self, step: _Step) -> Run:
+    async def _from_the_start(self, step: _Step) -> PreparedRun:
         run = step.run
         gathered = await self._gather(step)
         if gathered is None:
-            return await self._work.run(run.run_id)
+            return PreparedRun(await self._work.run(run.run_id), None)
         resolve = ResolveScripts(
             epoch=run.epoch,
             receipts=gathered.receipts,
@@ -142,6 +146,8 @@ class Preparing:
         return await self._finish(resolved, gathered.receipts, ())
 
     async def _gather(self, step: _Step) -> Gathered | None:
+        if not self._gathering.listed(step.run, step.pinned):
+            return NOTHING
         run_id = step.run.run_id
         task = asyncio.create_task(
             self._gathering.gather(step.run, step.task, step.pinned, step.keeper)
@@ -165,12 +171,11 @@ class Preparing:
 
     async def _finish(
         self, step: _Step, receipts: Sequence[ScriptReceipt], before: tuple[RunCommand, ...]
-    ) -> Run:
-        run = step.run
-        agent_id = run.agent_id
+    ) -> PreparedRun:
+        run, agent_id = step.run, step.run.agent_id
         assert agent_id is not None
-        planned = await self._plan(step, agent_id)
-        if isinstance(planned, Refusal):
+        planned = await self._plan(step)
+        if isinstance(planned, Unfit):
             return await self._refuse(step, planned, before)
         key = run.child_session_key or child_key(agent_id, str(self._work.identities.run_id()))
         note = accepted_note(run.options.mode, run.requester.session_key)
@@ -188,6 +193,7 @@ class Preparing:
             warnings=planned.warnings,
             note=note,
             lane=LANE,
+            facts=planned.facts,
         )
         prepared = () if run.child_session_key else (start,)
         appended = await self._work.record(
@@ -202,34 +208,24 @@ class Preparing:
                 model_applied=planned.plan.model_applied,
             ),
         )
-        return appended.runs[run.run_id]
+        return PreparedRun(appended.runs[run.run_id], appended.position)
 
-    async def _plan(self, step: _Step, agent_id: str) -> Planned | Refusal:
-        try:
-            workspace = self._work.configurations.workspace_of(step.pinned, agent_id)
-        except OSError as error:
-            return Refusal(
-                rule="workspace",
-                status="error",
-                text=(
-                    f'The workspace of agent "{agent_id}" cannot be made: {error.strerror}.'
-                    " Give the agent another workspace, or mend this one."
-                ),
-            )
+    async def _plan(self, step: _Step) -> Planned | Unfit:
         argument = step.run.thinking_argument
         thinking = await self._work.contents.text(argument) if argument else None
-        return plan_child(step.run, step.pinned.configuration, workspace, thinking)
+        asked = FreeText(thinking=thinking, workspace=step.workspace)
+        return planned_child(step.run, step.pinned, self._work.configurations, asked)
 
     async def _preamble(self, step: _Step) -> tuple[Ingredient, ...]:
-        run = step.run
-        text = await self._work.contents.text(run.preamble) if run.preamble else None
-        return preamble_ingredient(run, text, step.pinned.configuration, step.keeper)
+        preamble = step.run.preamble
+        text = await self._work.contents.text(preamble) if preamble else None
+        return preamble_ingredient(step.run, text, step.pinned.configuration, step.keeper)
 
-    async def _refuse(self, step: _Step, refusal: Refusal, before: tuple[RunCommand, ...]) -> Run:
-        run = step.run
-        keeper = step.keeper
-        told = step.caller_is_there()
-        text = None if told else refusal_announcement(run, refusal.text)
+    async def _refuse(
+        self, step: _Step, unfit: Unfit, before: tuple[RunCommand, ...]
+    ) -> PreparedRun:
+        run, keeper, refusal = step.run, step.keeper, unfit.refusal
+        text = None if step.caller_is_there() else refusal_announcement(run, refusal.text)
         command = RefuseSpawn(
             epoch=run.epoch,
             rule=refusal.rule,
@@ -238,6 +234,7 @@ class Preparing:
             text=keeper.keep("refusal", refusal.text),
             inputs={"agentId": run.agent_id, "requestedAgentId": run.requested_agent_id},
             announcement=keeper.keep("announcement", text) if text else None,
+            facts=unfit.facts,
         )
         told_as = SpawnRefusal(
             run_id=run.run_id, rule=refusal.rule, status=refusal.status, text=refusal.text
@@ -245,4 +242,4 @@ class Preparing:
         appended = await self._work.record(
             run, (*before, command), keeper, spawn_answer=refused(told_as)
         )
-        return appended.runs[run.run_id]
+        return PreparedRun(appended.runs[run.run_id], appended.position)

@@ -8,24 +8,29 @@ from application.ports.identities import Identities
 from domain.agent_id import is_valid_agent_id, normalise_agent_id
 from domain.model_plan import is_model_name
 from domain.run.facts import SpawnOptions
-from domain.session_key import depth_of_shape
-from domain.spawn_decision import RequestSpawn
+from domain.spawn_command import RequestSpawn
 from domain.thinking import normalise_thinking
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SpawnRequest:
-    """A request of the right shape. `requester_key` is canonical; `origin` is JSON text."""
+    """A request of the right shape. `requester_key` is canonical; `origin` is JSON text.
+
+    `asserts_agent` is whether `requester_agent_id` is another than the one in the key.
+    `workspace_argument` is the folder that the requester is said to work in.
+    """
 
     requester_key: str
     requester_display_key: str
     requester_agent_id: str
+    asserts_agent: bool = False
     origin: str | None
     task: str
     preamble: str | None
     label: str | None
     agent_id: str | None
     thread: bool
+    workspace_argument: str | None = None
     options: SpawnOptions
 
 
@@ -35,6 +40,7 @@ class InHand:
 
     key: bytes = field(repr=False)
     task: str
+    workspace: str | None = None
 
 
 def command_of(
@@ -61,8 +67,11 @@ def command_of(
         requester_display_key=request.requester_display_key,
         requester_agent_id=request.requester_agent_id,
         requester_session_id=ids.run_id(),
-        shape_depth=depth_of_shape(request.requester_key),
         asserted_by=actor.name,
+        asserts_agent=request.asserts_agent,
+        requester_in_sandbox=pinned.configuration.is_sandboxed(
+            request.requester_agent_id, request.requester_key
+        ),
         agent_id_argument=given,
         target_agent_id=target if valid else None,
         label=request.label,
@@ -70,6 +79,7 @@ def command_of(
         preamble=request.preamble,
         model_argument=model if no_model else None,
         thinking_argument=thinking if no_level else None,
+        workspace_argument=request.workspace_argument,
         origin=request.origin,
         thread=request.thread,
         options=request.options.model_copy(update=named),

@@ -19,26 +19,34 @@ from application.ports.event_log import (
     Submission,
     World,
 )
+from application.prepared_run import PreparedRun
 from application.preparing import CallerIsThere, Preparing
 from application.settling import settled
 from application.spawn_request import InHand, SpawnRequest, command_of
 from application.work import Work
-from domain.refusals import AgentOnRecord
+from domain.refusals import AgentOnRecord, ConfigurationMoved
 from domain.run.lifecycle import PREPARING
 from domain.run.state import Run
 from domain.session.state import Session
-from domain.spawn_decision import SpawnAnswered, SpawnPolicy, request_spawn
+from domain.spawn_command import SpawnPolicy
+from domain.spawn_decision import SpawnAnswered, request_spawn
 from domain.stream import run_stream, session_stream
 
+ATTEMPTS_MAX = 5
+
 _log = logging.getLogger("spawnlog.spawning")
+
+_MOVED = "the configuration changed while the request was read; ask again"
 
 
 @dataclass(frozen=True, slots=True)
 class Spawned:
-    """What came of it: the run, and how its caller is answered."""
+    """What came of it: the run, how its caller is answered, and the position of the append that
+    decided it; None when others decided it."""
 
     run: Run
     answer: Answer
+    position: int | None
 
 
 class Spawning:
@@ -57,13 +65,18 @@ class Spawning:
         reservation: Reservation | None,
         caller_is_there: CallerIsThere,
         traceparent: str | None = None,
+        *,
+        pinned: PinnedConfiguration,
     ) -> Spawned:
         """Admit, prepare, answer. A caller that goes away cancels nothing.
+
+        `pinned` is the revision under which the request was read. When the log is at a later one
+        by now, that one decides, provided that the request reads the same under it.
 
         Raises what the log raises: `AlreadyReserved`, `SessionIsClosed`, `LogUnavailable`.
         """
         task = asyncio.create_task(
-            self._spawn(request, actor, reservation, caller_is_there, traceparent)
+            self._spawn(request, actor, reservation, caller_is_there, traceparent, pinned)
         )
         self._under_way.add(task)
         task.add_done_callback(self._ended)
@@ -93,27 +106,41 @@ class Spawning:
         reservation: Reservation | None,
         caller_is_there: CallerIsThere,
         traceparent: str | None,
+        pinned: PinnedConfiguration,
     ) -> Spawned:
-        pinned = self._work.configurations.current()
-        known = await self._work.registry.session(request.requester_key)
-        if known is not None:
-            request = replace(request, requester_agent_id=known.agent_id)
-        in_hand = InHand(self._work.identities.content_key(), request.task)
-        try:
-            answered, run = await self._admit(
-                request, known, actor, reservation, pinned, traceparent, in_hand.key
-            )
-        except AgentOnRecord as recorded:
-            # The session was first seen in between, under another agent: once more under that.
-            request = replace(request, requester_agent_id=recorded.agent_id)
-            answered, run = await self._admit(
-                request, known, actor, reservation, pinned, traceparent, in_hand.key
-            )
+        key = self._work.identities.content_key()
+        in_hand = InHand(key, request.task, request.workspace_argument)
+        known = await self._known(request.requester_key)
+        for _ in range(ATTEMPTS_MAX):
+            try:
+                answered, run, position = await self._admit(
+                    request, known, actor, reservation, pinned, traceparent, key
+                )
+                break
+            except AgentOnRecord:
+                # The session is on record, and nothing was known of it here: once more with that.
+                known = await self._work.registry.session(request.requester_key)
+            except ConfigurationMoved as moved:
+                pinned = await self._followed(pinned, moved.revision)
+        else:
+            raise LogUnavailable(_MOVED)
         refusal = _first_answer(run.run_id, answered)
         if refusal is not None:
-            return Spawned(run, refusal)
-        run = await self._preparing.prepare(run, caller_is_there, in_hand)
-        return await self._answered(run)
+            return Spawned(run, refusal, position)
+        return await self._answered(await self._preparing.prepare(run, caller_is_there, in_hand))
+
+    async def _known(self, key: str) -> Session | None:
+        """The requester's session; None for one that this process had nothing to do with. Most of
+        those are not on record, which is seen anyway when the spawn is decided."""
+        registry = self._work.registry
+        return await registry.session(key) if registry.remembers(key) else None
+
+    async def _followed(self, pinned: PinnedConfiguration, revision: int) -> PinnedConfiguration:
+        """The revision that came after the one the request was read under."""
+        newer = await self._work.configurations.at(revision)
+        if _naming_of(newer) != _naming_of(pinned):
+            raise LogUnavailable(_MOVED)
+        return newer
 
     async def _admit(
         self,
@@ -124,12 +151,20 @@ class Spawning:
         pinned: PinnedConfiguration,
         traceparent: str | None,
         key: bytes,
-    ) -> tuple[SpawnAnswered, Run]:
+    ) -> tuple[SpawnAnswered, Run, int]:
         ids = self._work.identities
+        if known is not None:
+            request = replace(request, requester_agent_id=known.agent_id)
         command = command_of(request, actor, pinned, ids, self._holder.name)
         policy = policy_of(pinned, command.requester_agent_id)
 
         def decide(world: World) -> Decision[SpawnAnswered]:
+            if world.config_version > pinned.revision:
+                raise ConfigurationMoved(world.config_version)
+            on_record = world.sessions.get(command.requester_key)
+            if known is None and on_record is not None:
+                # Whose child it is, and so of which tree, was not known when this was asked for.
+                raise AgentOnRecord(on_record.agent_id)
             keeper = Keeper(command.session_id, key, ids.event_id)
             answered = request_spawn(world.sessions, world.runs, command, policy, keeper.keep)
             return Decision(
@@ -161,18 +196,19 @@ class Spawning:
                 reservation=reservation,
             )
         )
-        return appended.result, appended.runs[command.run_id]
+        return appended.result, appended.runs[command.run_id], appended.position
 
-    async def _answered(self, run: Run) -> Spawned:
+    async def _answered(self, prepared: PreparedRun) -> Spawned:
+        run = prepared.run
         if run.stage in PREPARING:
             raise LogUnavailable(
                 "another server has taken this spawn over; ask again with the same"
                 f" Idempotency-Key, or read run {run.run_id}"
             )
         if run.refusal is None:
-            return Spawned(run, accepted_run(run))
+            return Spawned(run, accepted_run(run), prepared.position)
         text = await self._work.contents.text(run.refusal.text)
-        return Spawned(run, refused(refusal_of(run, text)))
+        return Spawned(run, refused(refusal_of(run, text)), prepared.position)
 
 
 def policy_of(pinned: PinnedConfiguration, requester_agent_id: str) -> SpawnPolicy:
@@ -185,7 +221,16 @@ def policy_of(pinned: PinnedConfiguration, requester_agent_id: str) -> SpawnPoli
         max_children=defaults.max_children_per_agent,
         require_agent_id=own.require_agent_id,
         allow_agents=own.allow_agents,
+        require_agent_id_from=own.require_agent_id_from,
+        allow_agents_from=own.allow_agents_from,
     )
+
+
+def _naming_of(pinned: PinnedConfiguration) -> tuple[str, str, str]:
+    """What decides which session a key stands for."""
+    configuration = pinned.configuration
+    session = configuration.session
+    return session.main_key, session.scope, configuration.default_agent_id
 
 
 def _first_answer(run_id: UUID, answered: SpawnAnswered) -> Answer | None:

@@ -12,10 +12,14 @@ from typing import Literal
 from domain.agent_id import normalise_agent_id
 from domain.bounded_text import single_line
 from domain.fact import Fact
+from domain.session_depth import DepthSource
 
 RAW_AGENT_ID_CHARACTERS_MAX = 200
 AGENTS_SHOWN_MAX = 100
 ANY_AGENT = "*"
+
+ConfiguredAt = Literal["agent", "defaults"]
+"""Whether a value stands at the agent itself or in what holds for all agents."""
 
 _SESSION_NEEDS_THREAD = (
     'sessions_spawn(mode="session") requires thread=true so the subagent can stay bound to a '
@@ -34,7 +38,9 @@ class AdmissionFacts(Fact):
 
     `target_agent_id` is normalised; the requester's own when no id was given, None when what was
     given is no agent id. `mode` is the effective one. `allow_agents` is the list that holds for
-    the requester, as configured; None when none is.
+    the requester, as configured; None when none is. `depth_from` says where the caller's depth was
+    found, and the last two where in the configuration their values stand; None when neither was
+    recorded (before version 2 of the event) nor, for those two, configured.
     """
 
     requester_agent_id: str
@@ -48,6 +54,9 @@ class AdmissionFacts(Fact):
     max_children: int
     require_agent_id: bool
     allow_agents: tuple[str, ...] | None
+    depth_from: DepthSource | None = None
+    require_agent_id_from: ConfiguredAt | None = None
+    allow_agents_from: ConfiguredAt | None = None
 
 
 @dataclass(frozen=True, slots=True)

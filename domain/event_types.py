@@ -16,7 +16,12 @@ LOG_FORMAT = 1
 
 AnyEvent = RunEvent | SessionEvent | ConfigurationActivated
 
-VERSIONS: dict[str, int] = {}
+VERSIONS: dict[str, int] = {
+    "SpawnRequested": 2,
+    "SessionCreated": 2,
+    "SpawnRefused": 2,
+    "SessionObserved": 2,
+}
 """The newest version of each event that has had more than one."""
 
 EVENT_TYPES: dict[tuple[str, int], type[Event]] = {

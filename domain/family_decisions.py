@@ -199,5 +199,8 @@ def _observe_child(run: Run, command: CreateSession) -> tuple[str, AnyEvent]:
             root_session_key=run.requester.root_session_key,
             run_id=run.run_id,
             asserted_by="spawn",
+            sandboxed=command.plan.sandboxed,
+            workspace_dir=command.plan.workspace_dir,
+            depth_from="spawn",
         ),
     )

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from domain.bounded_text import single_line
+from domain.run.plan_facts import ModelVerdict
 
 ModelSource = Literal[
     "argument",
@@ -14,7 +15,6 @@ ModelSource = Literal[
     "caller",
     "agent",
     "defaults",
-    "built_in",
     "runtime",
 ]
 ModelSetting = str | Mapping[str, object] | None
@@ -22,7 +22,8 @@ ModelSetting = str | Mapping[str, object] | None
 
 MODEL_CHARACTERS_MAX = 256
 _MODEL_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:/@+\-]{0,255}")
-FALLBACKS_MAX = 10
+FALLBACKS_MAX = 20
+UNNAMED_MODEL = "The model that was asked for has no model's name and was skipped."
 _SOURCE_NAMES: dict[ModelSource, str] = {
     "argument": "the model argument",
     "agent_subagents": "the agent's subagents.model",
@@ -30,7 +31,6 @@ _SOURCE_NAMES: dict[ModelSource, str] = {
     "caller": "the caller's active model",
     "agent": "the agent's model",
     "defaults": "agents.defaults.model",
-    "built_in": "the built-in default",
     "runtime": "the runtime",
 }
 
@@ -40,14 +40,16 @@ class ModelPlan:
     """The model to run with, and what was said of those that were skipped.
 
     `model` None leaves the choice to the runtime (source `runtime`). `applied` is false when a
-    model that stood higher was skipped.
+    model that stood higher was skipped, and None when none was named anywhere. `verdicts` has
+    every name that was found, in the order of the places.
     """
 
     provider: str | None
     model: str | None
     source: ModelSource
-    applied: bool
+    applied: bool | None
     warnings: tuple[str, ...] = ()
+    verdicts: tuple[ModelVerdict, ...] = ()
 
     @property
     def reference(self) -> str | None:
@@ -61,16 +63,17 @@ class ModelPlan:
 class ModelSettings:
     """Every place a model may be named, in the order in which they count.
 
-    `caller` is the caller's active model; give it only when the child is the same agent.
+    `unnamed_argument` is that an argument was given which has no model's name. `caller` is the
+    caller's active model; give it only when the child is the same agent.
     """
 
     argument: str | None = None
+    unnamed_argument: bool = False
     agent_subagents: ModelSetting = None
     defaults_subagents: ModelSetting = None
     caller: str | None = None
     agent: ModelSetting = None
     defaults: ModelSetting = None
-    built_in: str | None = None
 
 
 def plan_model(
@@ -84,16 +87,34 @@ def plan_model(
     `served` are the models the agent's runtime declares; None when it declares none, and then
     every model is taken. An entry without a provider matches every provider, `provider/*` every
     model of one. A model that cannot be served, or whose name is no name, is skipped with a
-    warning; its fallbacks come next. `aliases` (lower case) stand for `provider/model`.
+    warning; its fallbacks come next. `aliases` (lower case) stand for `provider/model`. Where
+    nothing is named, or nothing that is can be served, no model is told to the runtime.
     """
+    verdicts: list[ModelVerdict] = []
     skipped: list[tuple[ModelSource, str]] = []
+    taken: tuple[ModelSource, str] | None = None
+    if settings.unnamed_argument:
+        verdicts.append(ModelVerdict(source="argument", reference=None, verdict="no_name"))
     for source, named in _candidates(settings):
         reference = _resolved(named, aliases or {})
-        provider, model = split_model_reference(reference)
-        if model is not None and _is_name(reference) and _is_served(reference, served):
-            return _plan(provider, model, source, reference, skipped)
-        skipped.append((source, reference))
-    return _plan(None, None, "runtime", "its own default", skipped)
+        verdict = _verdict(source, reference, served, is_taken=taken is not None)
+        verdicts.append(verdict)
+        if verdict.verdict == "taken":
+            taken = source, reference
+        elif taken is None:
+            skipped.append((source, reference))
+    source, running = taken or ("runtime", "its own default")
+    provider, model = split_model_reference(taken[1] if taken else None)
+    fell_short = bool(skipped) or settings.unnamed_argument
+    unnamed = (UNNAMED_MODEL,) if settings.unnamed_argument else ()
+    return ModelPlan(
+        provider=provider,
+        model=model,
+        source=source,
+        applied=None if not verdicts else taken is not None and not fell_short,
+        warnings=(*unnamed, *_warnings(skipped, running)),
+        verdicts=tuple(verdicts),
+    )
 
 
 def split_model_reference(reference: str | None) -> tuple[str | None, str | None]:
@@ -113,7 +134,6 @@ def _candidates(settings: ModelSettings) -> list[tuple[ModelSource, str]]:
         ("caller", settings.caller),
         ("agent", settings.agent),
         ("defaults", settings.defaults),
-        ("built_in", settings.built_in),
     )
     return [(source, name) for source, setting in places for name in _names(setting)]
 
@@ -142,6 +162,11 @@ def is_model_name(text: str) -> bool:
     return _MODEL_NAME.fullmatch(text) is not None
 
 
+def is_model_pattern(text: str) -> bool:
+    """Whether a runtime may declare this: a model's name, `provider/*`, or `*` for every model."""
+    return text == "*" or is_model_name(text.removesuffix("/*"))
+
+
 def _is_name(reference: str) -> bool:
     return reference.isprintable() and len(reference) <= MODEL_CHARACTERS_MAX
 
@@ -157,23 +182,25 @@ def _is_served(reference: str, served: Collection[str] | None) -> bool:
     return False
 
 
-def _plan(
-    provider: str | None,
-    model: str | None,
-    source: ModelSource,
-    reference: str,
-    skipped: list[tuple[ModelSource, str]],
-) -> ModelPlan:
-    taken = single_line(reference, characters_max=MODEL_CHARACTERS_MAX)
-    warnings = tuple(
+def _verdict(
+    source: ModelSource, reference: str, served: Collection[str] | None, *, is_taken: bool
+) -> ModelVerdict:
+    _, model = split_model_reference(reference)
+    if model is None or not _is_name(reference):
+        return ModelVerdict(
+            source=source, reference=None, verdict="not_reached" if is_taken else "no_name"
+        )
+    if is_taken:
+        return ModelVerdict(source=source, reference=reference, verdict="not_reached")
+    if _is_served(reference, served):
+        return ModelVerdict(source=source, reference=reference, verdict="taken")
+    return ModelVerdict(source=source, reference=reference, verdict="not_served")
+
+
+def _warnings(skipped: list[tuple[ModelSource, str]], running: str) -> tuple[str, ...]:
+    taken = single_line(running, characters_max=MODEL_CHARACTERS_MAX)
+    return tuple(
         f'Model "{single_line(name, characters_max=100)}" from {_SOURCE_NAMES[place]} cannot be '
         f"served by the agent's runtime and was skipped; running on {taken}."
         for place, name in skipped
-    )
-    return ModelPlan(
-        provider=provider,
-        model=model,
-        source=source,
-        applied=model is not None and not skipped,
-        warnings=warnings,
     )

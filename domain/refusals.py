@@ -29,6 +29,14 @@ class AgentOnRecord(Rejected):
         self.agent_id = agent_id
 
 
+class ConfigurationMoved(Rejected):
+    """The command was made under a revision of the configuration that is not the last any more."""
+
+    def __init__(self, revision: int) -> None:
+        super().__init__(f"the configuration is at revision {revision} by now")
+        self.revision = revision
+
+
 class ReadAgain(Rejected):
     """The command was made from an older state of the run than the one on record."""
 

@@ -1,6 +1,9 @@
 """How long a run may take."""
 
 import math
+from typing import Literal
+
+RunTimeoutSource = Literal["argument", "defaults"]
 
 RUN_TIMEOUT_SECONDS_MAX = 2_147_000
 
@@ -12,9 +15,19 @@ def run_timeout_seconds(argument: object, configured: object = None) -> int:
     rounded down; below 0 is 0, over 2 147 000 (24 days) is that.
     """
     for given in (argument, configured):
-        if isinstance(given, bool) or not isinstance(given, int | float):
-            continue
-        if isinstance(given, float) and not math.isfinite(given):
-            continue
-        return max(0, min(RUN_TIMEOUT_SECONDS_MAX, math.floor(given)))
+        if (number := _finite(given)) is not None:
+            return max(0, min(RUN_TIMEOUT_SECONDS_MAX, math.floor(number)))
     return 0
+
+
+def run_timeout_source(argument: object) -> RunTimeoutSource:
+    """Whose number it is: the argument's when that counts, else the configuration's."""
+    return "argument" if _finite(argument) is not None else "defaults"
+
+
+def _finite(given: object) -> int | float | None:
+    """Truth values are no numbers."""
+    if isinstance(given, bool) or not isinstance(given, int | float):
+        return None
+    # An integer may be too large for the question.
+    return None if isinstance(given, float) and not math.isfinite(given) else given

@@ -19,7 +19,7 @@ class RuntimeReading:
 
     @property
     def result(self) -> str | None:
-        """The last result, else the last message of the assistant."""
+        """The last result, else the last message of the assistant that says something."""
         return self.last_assistant if self.last_result is None else self.last_result
 
     @property
@@ -35,7 +35,7 @@ class RuntimeReading:
         match entry:
             case ResultEntry():
                 return replace(counted, last_result=entry.text)
-            case MessageEntry(role="assistant"):
+            case MessageEntry(role="assistant") if entry.text.strip():
                 return replace(counted, last_assistant=entry.text)
             case UsageEntry():
                 return replace(

@@ -71,24 +71,36 @@ def display(key: str, *, main_key: str = MAIN, scope: SessionScope = "per-sender
     return MAIN if parts in aliases else given
 
 
+KeyShape = Literal["missing", "agent", "malformed_agent", "legacy_or_alias"]
+
+
+def shape_of(key: str | None) -> KeyShape:
+    """What a key looks like before it is brought into its canonical form."""
+    if key is None or not key.strip():
+        return "missing"
+    if parsed(key) is not None:
+        return "agent"
+    return "malformed_agent" if _begins_with_agent(key) else "legacy_or_alias"
+
+
 def agent_id_of(key: str) -> str:
     """The agent a key belongs to, normalised; `main` when the key names none."""
-    parsed = _parsed(key)
-    return normalise_agent_id(parsed[0]) if parsed else DEFAULT_AGENT_ID
+    found = parsed(key)
+    return normalise_agent_id(found[0]) if found else DEFAULT_AGENT_ID
 
 
 def is_subagent_key(key: str) -> bool:
     """Whether the key is that of a child session; a bare `subagent:…` counts."""
     if key.strip().lower().startswith("subagent:"):
         return True
-    parsed = _parsed(key)
-    return parsed is not None and parsed[1].startswith("subagent:")
+    found = parsed(key)
+    return found is not None and found[1].startswith("subagent:")
 
 
 def is_cron_key(key: str) -> bool:
     """Whether the key is that of a scheduled job; a bare `cron:…` does not count."""
-    parsed = _parsed(key)
-    return parsed is not None and parsed[1].startswith("cron:")
+    found = parsed(key)
+    return found is not None and found[1].startswith("cron:")
 
 
 def depth_of_shape(key: str) -> int:
@@ -112,7 +124,9 @@ def _parts(key: str) -> list[str]:
     return [part for part in trimmed if part]
 
 
-def _parsed(key: str) -> tuple[str, str] | None:
+def parsed(key: str) -> tuple[str, str] | None:
+    """The agent's id and what is behind it, in lower case; None when no agent and session are
+    named."""
     parts = _parts(key)
     if len(parts) < 3 or parts[0] != "agent":
         return None

@@ -1,63 +1,23 @@
 """Whether a spawn is permitted, decided from the record, and what is recorded either way."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from uuid import UUID
 
 from domain.admission import AdmissionFacts, Refusal, admit
-from domain.capabilities import capabilities_at
-from domain.content import ContentRef
 from domain.event_types import AnyEvent
 from domain.refusals import AgentOnRecord, SessionIsClosed
+from domain.requesting_session import depth_source, first_seen, requester_of
 from domain.run.events import SpawnRefused, SpawnRequested
-from domain.run.facts import Requester, SpawnOptions
+from domain.run.facts import Requester
 from domain.run.lifecycle import OVER
 from domain.run.state import Run
 from domain.session.decide import AdmitChild
 from domain.session.decide import decide as decide_session
 from domain.session.events import ChildAdmitted, SessionObserved
 from domain.session.state import Session
+from domain.spawn_command import Keep, RequestSpawn, SpawnPolicy, kept
 from domain.stream import run_stream, session_stream
-
-Keep = Callable[[str, str], ContentRef]
-"""Keeps a text (kind, text) beside the log and gives the reference to put into an event."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SpawnPolicy:
-    """What the pinned configuration says about the requester's spawns."""
-
-    max_spawn_depth: int
-    max_children: int
-    require_agent_id: bool
-    allow_agents: tuple[str, ...] | None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RequestSpawn:
-    """A request whose shape is right. `shape_depth` is the depth that the requester's key shows;
-    it counts only when the session was never recorded."""
-
-    run_id: UUID
-    session_id: UUID
-    requester_key: str
-    requester_display_key: str
-    requester_agent_id: str
-    requester_session_id: UUID
-    shape_depth: int
-    asserted_by: str
-    agent_id_argument: str | None
-    target_agent_id: str | None
-    label: str | None
-    task: str
-    preamble: str | None
-    model_argument: str | None = None
-    thinking_argument: str | None = None
-    origin: str | None
-    thread: bool
-    options: SpawnOptions
-    config_revision: int
-    holder: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,15 +45,18 @@ def request_spawn(
     known = sessions.get(command.requester_key)
     if known is not None and known.agent_id != command.requester_agent_id:
         raise AgentOnRecord(known.agent_id)
-    observed = known or _first_seen(command, policy)
+    observed = known or first_seen(sessions, command, policy)
     _must_be_open(known, runs)
-    facts = _facts(command, policy, observed.depth, known.active_children if known else 0)
+    facts = _facts(command, policy, observed, known.active_children if known else 0)
     verdict = admit(facts, raw_agent_id=command.agent_id_argument or "")
     stream = session_stream(command.requester_key)
     changes: list[tuple[str, AnyEvent]] = []
     if isinstance(observed, SessionObserved):
         changes.append((stream, observed))
-    changes.append((run_stream(command.run_id), _requested(command, observed, facts, keep)))
+    own = runs.get(observed.run_id) if observed.run_id is not None else None
+    requester = requester_of(command, observed, own, keep)
+    requested = _requested(command, requester, facts, keep)
+    changes.append((run_stream(command.run_id), requested))
     if isinstance(verdict, Refusal):
         refused = SpawnRefused(
             rule=verdict.rule,
@@ -113,7 +76,10 @@ def request_spawn(
 
 
 def _facts(
-    command: RequestSpawn, policy: SpawnPolicy, depth: int, active_children: int
+    command: RequestSpawn,
+    policy: SpawnPolicy,
+    requester: Session | SessionObserved,
+    active_children: int,
 ) -> AdmissionFacts:
     return AdmissionFacts(
         requester_agent_id=command.requester_agent_id,
@@ -121,12 +87,15 @@ def _facts(
         target_agent_id=command.target_agent_id,
         mode=command.options.mode,
         thread=command.thread,
-        caller_depth=depth,
+        caller_depth=requester.depth,
+        depth_from=depth_source(requester),
         max_spawn_depth=policy.max_spawn_depth,
         active_children=active_children,
         max_children=policy.max_children,
         require_agent_id=policy.require_agent_id,
         allow_agents=policy.allow_agents,
+        require_agent_id_from=policy.require_agent_id_from,
+        allow_agents_from=policy.allow_agents_from,
     )
 
 
@@ -144,36 +113,15 @@ def _must_be_open(session: Session | None, runs: Mapping[UUID, Run]) -> None:
         raise SessionIsClosed(f"session {session.display_key} is being stopped and spawns no more")
 
 
-def _first_seen(command: RequestSpawn, policy: SpawnPolicy) -> SessionObserved:
-    capabilities = capabilities_at(command.shape_depth, policy.max_spawn_depth)
-    return SessionObserved(
-        session_id=command.requester_session_id,
-        session_key=command.requester_key,
-        display_key=command.requester_display_key,
-        agent_id=command.requester_agent_id,
-        depth=command.shape_depth,
-        role=capabilities.role,
-        control_scope=capabilities.control_scope,
-        spawned_by=None,
-        root_session_key=command.requester_key,
-        run_id=None,
-        asserted_by=command.asserted_by,
-    )
-
-
 def _first_child(admission: AdmitChild) -> AnyEvent:
     return ChildAdmitted(
         run_id=admission.run_id, active_children=0, max_children=admission.max_children
     )
 
 
-def _kept(keep: Keep, kind: str, text: str | None) -> ContentRef | None:
-    return keep(kind, text) if text else None
-
-
 def _requested(
     command: RequestSpawn,
-    requester: Session | SessionObserved,
+    requester: Requester,
     facts: AdmissionFacts,
     keep: Keep,
 ) -> SpawnRequested:
@@ -181,16 +129,7 @@ def _requested(
     return SpawnRequested(
         run_id=command.run_id,
         session_id=command.session_id,
-        requester=Requester(
-            session_key=requester.session_key,
-            display_key=command.requester_display_key,
-            agent_id=command.requester_agent_id,
-            depth=requester.depth,
-            root_session_key=requester.root_session_key,
-            run_id=requester.run_id,
-            spawned_by=requester.spawned_by,
-            origin=keep("origin", command.origin) if command.origin else None,
-        ),
+        requester=requester,
         requested_agent_id=command.target_agent_id,
         agent_id_argument=(
             keep("agentId", argument)
@@ -199,9 +138,10 @@ def _requested(
         ),
         label=command.label,
         task=keep("task", command.task),
-        preamble=_kept(keep, "preamble", command.preamble),
-        model_argument=_kept(keep, "model", command.model_argument),
-        thinking_argument=_kept(keep, "thinking", command.thinking_argument),
+        preamble=kept(keep, "preamble", command.preamble),
+        model_argument=kept(keep, "model", command.model_argument),
+        thinking_argument=kept(keep, "thinking", command.thinking_argument),
+        workspace_argument=kept(keep, "workspace", command.workspace_argument),
         options=command.options,
         facts=facts,
         config_revision=command.config_revision,

@@ -7,6 +7,7 @@ from typing import Literal, cast
 from domain.bounded_text import single_line
 
 ThinkingLevel = Literal["off", "minimal", "low", "medium", "high", "xhigh", "max", "adaptive"]
+ThinkingSource = Literal["argument", "agent_subagents", "defaults_subagents", "caller"]
 LEVEL_LABELS = ("off", "minimal", "low", "medium", "high")
 RAW_CHARACTERS_MAX = 100
 
@@ -29,10 +30,12 @@ _BY_WORD = {word: level for level, words in _SYNONYMS.items() for word in words}
 
 @dataclass(frozen=True, slots=True)
 class ThinkingPlan:
-    """The level to run with (None: the runtime's own), or why the spawn is refused."""
+    """The level to run with (None: the runtime's own), or why the spawn is refused, and the place
+    whose word decided that; None when no place has one."""
 
     level: ThinkingLevel | None
     error: str | None = None
+    source: ThinkingSource | None = None
 
 
 def normalise_thinking(raw: str) -> ThinkingLevel | None:
@@ -62,11 +65,16 @@ def plan_thinking(
     `caller_active` is the level its caller runs with, for a child that is the same agent; it was
     not asked for, so it refuses nothing.
     """
-    for raw in (argument, agent_subagents, defaults_subagents):
+    asked: tuple[tuple[ThinkingSource, str | None], ...] = (
+        ("argument", argument),
+        ("agent_subagents", agent_subagents),
+        ("defaults_subagents", defaults_subagents),
+    )
+    for source, raw in asked:
         if raw is None or not raw.strip():
             continue
         level = normalise_thinking(raw)
-        if level is None:
-            return ThinkingPlan(level=None, error=invalid_thinking_text(raw, labels))
-        return ThinkingPlan(level=level)
-    return ThinkingPlan(level=normalise_thinking(caller_active or ""))
+        error = invalid_thinking_text(raw, labels) if level is None else None
+        return ThinkingPlan(level=level, error=error, source=source)
+    inherited = normalise_thinking(caller_active or "")
+    return ThinkingPlan(level=inherited, source="caller" if inherited else None)

@@ -7,10 +7,20 @@ from domain.capabilities import Role
 
 SESSION_TOOLS = ("sessions_list", "sessions_history", "sessions_send", "sessions_spawn")
 ORCHESTRATOR_TOOLS = frozenset({"sessions_spawn", "sessions_list", "sessions_history"})
+# What children are denied where the configuration has no list of its own.
+DEFAULT_DENY = ("gateway", "agents_list", "session_status", "cron")
+LEAF_DEFAULT_DENY = (*DEFAULT_DENY, "subagents")
 GROUPS = {
     "group:sessions": (*SESSION_TOOLS, "sessions_yield", "subagents", "session_status"),
     "group:fs": ("read", "write", "edit", "apply_patch"),
     "group:runtime": ("exec", "process", "code_execution"),
+    "group:web": ("web_search", "web_fetch"),
+    "group:memory": ("memory_search", "memory_get"),
+    "group:ui": ("browser", "canvas"),
+    "group:automation": ("cron", "gateway"),
+    "group:messaging": ("message",),
+    "group:nodes": ("nodes",),
+    "group:agents": ("agents_list",),
 }
 _ALIASES = {"bash": "exec", "apply-patch": "apply_patch"}
 _IMPLIED_BY = {"apply_patch": "write"}
@@ -20,8 +30,8 @@ _IMPLIED_BY = {"apply_patch": "write"}
 class ToolPolicy:
     """`deny` wins. `allow` None means every tool that is not denied, else only those.
 
-    Entries are names in lower case, `*` in them stands for any text; a `group:…` whose members
-    only the runtime knows stands as it is.
+    Entries are names in lower case, `*` in them stands for any text. A `group:…` that is not in
+    `GROUPS` stands as it is, for the runtime that knows its members: `permits` does not.
     """
 
     allow: tuple[str, ...] | None
@@ -37,16 +47,22 @@ def tool_policy(
 ) -> ToolPolicy:
     """The policy for a child of this role under the configured lists.
 
-    The four session tools are denied, save that an orchestrator has spawn, list and history. A
-    tool that stands by its name in `allow` or `also_allow` is not denied by this; one in `deny`
-    always is.
-    An empty `allow` restricts nothing, and neither does `also_allow` alone.
+    The four session tools are denied, save that an orchestrator has spawn, list and history. So
+    are those of the default list, unless `deny` is given (None is not, an empty list is). A tool
+    that stands by its name in `allow` or `also_allow` is not denied by these; one in `deny` always
+    is. An empty `allow` restricts nothing, and neither does `also_allow` alone.
     """
     allow, also_allow = tuple(allow or ()), tuple(also_allow or ())
     allowed, also_allowed = _names(allow), _names(also_allow)
     named = {_name(text) for text in (*allow, *also_allow)}
-    given_back = ORCHESTRATOR_TOOLS if role != "leaf" else frozenset()
-    built_in = [tool for tool in SESSION_TOOLS if tool not in given_back and tool not in named]
+    is_leaf = role == "leaf"
+    given_back = frozenset() if is_leaf else ORCHESTRATOR_TOOLS
+    by_default = (LEAF_DEFAULT_DENY if is_leaf else DEFAULT_DENY) if deny is None else ()
+    built_in = [
+        tool
+        for tool in (*SESSION_TOOLS, *by_default)
+        if tool not in given_back and tool not in named
+    ]
     return ToolPolicy(
         allow=tuple(dict.fromkeys((*allowed, *also_allowed))) if allowed else None,
         deny=tuple(dict.fromkeys((*built_in, *_names(deny)))),

@@ -10,7 +10,18 @@ from typing import Any
 Upcast = Callable[[dict[str, Any]], dict[str, Any]]
 Upcasts = Mapping[tuple[str, int], Upcast]
 
-UPCASTS: Upcasts = {}
+
+def _unchanged(stored: dict[str, Any]) -> dict[str, Any]:
+    """What the next version has more was not recorded then, which its absence says."""
+    return stored
+
+
+UPCASTS: Upcasts = {
+    ("SpawnRequested", 1): _unchanged,
+    ("SessionCreated", 1): _unchanged,
+    ("SpawnRefused", 1): _unchanged,
+    ("SessionObserved", 1): _unchanged,
+}
 """By the name of the event and the version it is brought up from, to the version after it."""
 
 

@@ -5,11 +5,16 @@ import logging
 import os
 import socket
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import uvloop
 
+from domain.configuration.configuration import Configuration
+from domain.configuration.effective_agent import EffectiveValue, effective_agent
+from domain.configuration.effective_values import effective_values
+from domain.configuration.places import BUILT_IN
 from domain.configuration.problems import ConfigurationError
 from domain.configuration.settings import Settings, effective_settings
 from domain.refusals import CorruptHistory
@@ -17,12 +22,16 @@ from infrastructure.database import migrate_database, open_database
 from infrastructure.failures import UserError
 from infrastructure.house import House
 from infrastructure.logs import write_to_stderr
-from infrastructure.outbound.configuration.loading import LoadedConfiguration, load
+from infrastructure.outbound.configuration.loading import (
+    LoadedConfiguration,
+    from_stored,
+    load,
+)
 from infrastructure.outbound.data_directory import DataDirectory
 from infrastructure.outbound.log.rebuilding import rebuild as rebuild_rows
 from infrastructure.rebuild_progress import OnProgress, silently
 from infrastructure.serve_options import ServeOptions
-from infrastructure.serving import serve_house
+from infrastructure.serving import serve_house, warn_about
 from infrastructure.verify_order import OnVerified, VerifyOptions, VerifyReport
 from infrastructure.verify_order import silently as say_nothing
 from infrastructure.verifying_logs import verify_log
@@ -50,17 +59,40 @@ class RebuildReport:
 
 @dataclass(frozen=True, slots=True)
 class ConfigurationReport:
-    """What was found in a configuration file."""
+    """What was found in a configuration file. It can be used when there are no problems, whatever
+    the warnings say."""
 
     problems: tuple[str, ...]
     agents: tuple[str, ...]
     secret_pointers: tuple[str, ...]
+    warnings: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigurationShown:
+    """What a configuration says: `stored` as it would be kept, with references in the place of
+    secrets; `effective` with every default written out; `agents` the ids of its agents."""
+
+    stored: dict[str, Any]
+    effective: dict[str, Any]
+    agents: tuple[str, ...]
+    _configuration: Configuration
+    _is_built_in: bool
+
+    def agent(self, agent_id: str) -> tuple[EffectiveValue, ...] | None:
+        """What holds for one agent, and which place says so; None when there is no such agent."""
+        values = effective_agent(self._configuration, agent_id)
+        if values is None or not self._is_built_in:
+            return values
+        # Nothing is written anywhere that a place could be named.
+        return tuple(replace(value, source=BUILT_IN) for value in values)
 
 
 def serve(options: ServeOptions) -> int:
     """Serve until told to stop; gives the exit status."""
     write_to_stderr()
     loaded, settings, directory = _prepared(options)
+    warn_about(loaded)
     listening = _listening(settings)
     try:
         database = open_database(_database_url(loaded, settings), directory.postgres)
@@ -115,7 +147,29 @@ def check_configuration(path: Path | None) -> ConfigurationReport:
         loaded = load(path)
     except ConfigurationError as error:
         return ConfigurationReport(tuple(str(one) for one in error.problems), (), ())
-    return ConfigurationReport((), loaded.configuration.agent_ids(), loaded.secret_pointers)
+    return ConfigurationReport(
+        (),
+        loaded.configuration.agent_ids(),
+        loaded.secret_pointers,
+        tuple(str(one) for one in loaded.warnings),
+    )
+
+
+def show_configuration(path: Path | None) -> ConfigurationShown:
+    """What a configuration file says, or the built-in configuration for None."""
+    try:
+        loaded = load(path)
+        # Read back, as a server reads it, the configuration holds no secret at all.
+        configuration = from_stored(loaded.stored)
+    except ConfigurationError as error:
+        raise UserError("\n".join(str(one) for one in error.problems)) from error
+    return ConfigurationShown(
+        loaded.stored,
+        effective_values(configuration, loaded.stored),
+        configuration.agent_ids(),
+        configuration,
+        path is None,
+    )
 
 
 def _prepared(options: ServeOptions) -> tuple[LoadedConfiguration, Settings, DataDirectory]:
@@ -129,12 +183,20 @@ def _prepared(options: ServeOptions) -> tuple[LoadedConfiguration, Settings, Dat
     try:
         loaded = load(_path(options))
         settings = effective_settings(loaded.configuration.spawnlog, os.environ, flags)
-        given = settings.data_dir
-        from_file = given is not None and given == loaded.configuration.spawnlog.data_dir
-        folder = loaded.path_of(given) if from_file and given else Path(given) if given else None
+        folder = data_directory_of(loaded, settings)
     except ConfigurationError as error:
         raise UserError("\n".join(str(one) for one in error.problems)) from error
     return loaded, settings, DataDirectory.open(folder)
+
+
+def data_directory_of(loaded: LoadedConfiguration, settings: Settings) -> Path | None:
+    """The folder that the settings name, None for the one of this user; ConfigurationError when
+    the file names one that cannot be told."""
+    given = settings.data_dir
+    if given is None or given != loaded.configuration.spawnlog.data_dir:
+        return Path(given) if given else None
+    # A shell replaces what a variable or a flag refers to; in a file nobody has.
+    return loaded.path_of(loaded.resolve(given))
 
 
 def _path(options: ServeOptions, variables: Mapping[str, str] = os.environ) -> Path | None:

@@ -14,6 +14,8 @@ import uvicorn
 
 from application.envelope import Actor
 from application.repeating import Repeating
+from domain.configuration.configuration import Configuration
+from domain.configuration.doubts import main_session_of
 from domain.configuration.problems import ConfigurationError
 from domain.configuration.settings import Settings
 from infrastructure.garbage import look_for_garbage_seldom
@@ -21,7 +23,7 @@ from infrastructure.house import House
 from infrastructure.inbound.http.application import create_application
 from infrastructure.inbound.http.doors import Doors
 from infrastructure.inbound.http.droppable_connection import DroppableConnection
-from infrastructure.outbound.configuration.loading import load
+from infrastructure.outbound.configuration.loading import LoadedConfiguration, load
 
 HTTP_GRACE_SECONDS = 5
 STOP_SECONDS_MAX = 15.0
@@ -176,6 +178,7 @@ def _reload(house: House, config: Path | None) -> None:
 
 async def _reload_now(house: House, config: Path | None) -> None:
     """Read the configuration again; one with an error changes nothing."""
+    before = house.configurations.current().configuration
     try:
         loaded = await asyncio.to_thread(load, config)
         revision = await house.configurations.activate(loaded, Actor(kind="system"))
@@ -184,10 +187,34 @@ async def _reload_now(house: House, config: Path | None) -> None:
     except Exception:
         _log.exception("the configuration is not changed")
     else:
+        warn_about(loaded)
+        moved = main_moved(before, loaded.configuration)
+        if moved is not None:
+            _log.warning("%s", moved)
         _log.info("configuration revision %d is active", revision)
         changed = restart_needed(house.settings, loaded.configuration.spawnlog)
         if changed:
             _log.warning("a restart is needed for %s", ", ".join(changed))
+
+
+def warn_about(loaded: LoadedConfiguration) -> None:
+    """Log what a configuration can hardly mean."""
+    for warning in loaded.warnings:
+        _log.warning("%s", warning)
+
+
+def main_moved(before: Configuration, after: Configuration) -> str | None:
+    """What to tell when `main` stands for another session than it did; None when it does not.
+
+    `session.mainKey`, `session.scope` and the default agent make the session that `main` is.
+    """
+    old, new = main_session_of(before), main_session_of(after)
+    if old == new:
+        return None
+    return (
+        f"main was session {old} and is {new} now, by session.mainKey, session.scope or the default"
+        " agent; the children, caps and inbox of the former stay with it"
+    )
 
 
 def restart_needed(before: Settings, after: Settings) -> tuple[str, ...]:

@@ -22,6 +22,11 @@ class SecretMissing(Exception):
     """A secret that the configuration refers to cannot be had here; the text says which."""
 
 
+class WorkspaceForbidden(OSError):
+    """The folder that a request names may not be used. The text says so in the words of whoever
+    asked, and what to do."""
+
+
 class Configurations(Protocol):
     """The active revision and earlier ones."""
 
@@ -37,7 +42,22 @@ class Configurations(Protocol):
         """A runtime's own environment with its secrets resolved now. Raises `SecretMissing`."""
         ...
 
-    def workspace_of(self, pinned: PinnedConfiguration, agent_id: str) -> str:
-        """The folder an agent works in: as configured, else one of its own in the data
-        directory. It is created, private, when it does not exist."""
+    def workspace_of(
+        self,
+        pinned: PinnedConfiguration,
+        agent_id: str,
+        *,
+        recorded: str | None = None,
+        requested: str | None = None,
+    ) -> str:
+        """The folder that a child of this agent works in.
+
+        Its agent's own: as configured, else one in the data directory, created and private. A
+        child of its requester's own agent inherits: `recorded` is the folder on record for the
+        requester, `requested` the one that the request says it works in, which has to be in the
+        recorded one; without a record, in the agent's own, in those of the data directory or below
+        a configured root. Links are resolved first, and nothing of it is created.
+
+        Raises OSError for a folder that cannot be used, `WorkspaceForbidden` for one that may not.
+        """
         ...

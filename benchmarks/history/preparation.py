@@ -3,6 +3,7 @@
 import orjson
 
 from application.context_gathering import judged
+from application.fitting import Unfit, fit, is_of_same_agent
 from application.ingredients import (
     message_ingredients,
     preamble_ingredient,
@@ -15,7 +16,6 @@ from benchmarks.history.fates import Fate
 from benchmarks.history.requests import Child, commanded
 from benchmarks.history.society import Society
 from benchmarks.history.town import Life, Wait, ask
-from domain.admission import Refusal
 from domain.agent_override import OverrideCandidate, choose_override
 from domain.configuration.context_scripts import ContextScript
 from domain.run.commands import (
@@ -27,6 +27,7 @@ from domain.run.commands import (
     StartPreparation,
 )
 from domain.run.facts import ScriptReceipt
+from domain.run.plan_facts import WorkspaceFacts
 from domain.run.state import Run
 from domain.script_output import ScriptReading, read_script_output
 from domain.session_key import child_key
@@ -138,11 +139,12 @@ def _finished(
     assert agent_id is not None
     configuration = society.pinned.configuration
     argument = "extreme" if run.thinking_argument else None
-    planned = plan_child(run, configuration, f"/workspaces/{agent_id}", argument)
-    if isinstance(planned, Refusal):
-        command = _refusal(society, run, planned, keeper)
+    fitted = fit(run, configuration, argument)
+    if isinstance(fitted, Unfit):
+        command = _refusal(society, run, fitted, keeper)
         commands: tuple[RunCommand, ...] = (*before, command)
     else:
+        planned = plan_child(run, configuration, fitted, _workspace(run, agent_id))
         key = child_key(agent_id, str(society.ids.run_id()))
         society.log.hold([session_stream(key)])
         preamble = preamble_ingredient(run, child.preamble, configuration, keeper)
@@ -162,13 +164,15 @@ def _finished(
                 warnings=planned.warnings,
                 note=accepted_note(run.options.mode, run.requester.session_key),
                 lane=LANE,
+                facts=planned.facts,
             ),
         )
     return (yield from ask(commanded(society, run, commands, keeper))).runs[run.run_id]
 
 
-def _refusal(society: Society, run: Run, refusal: Refusal, keeper: Keeper) -> RefuseSpawn:
+def _refusal(society: Society, run: Run, unfit: Unfit, keeper: Keeper) -> RefuseSpawn:
     """A caller that has gone away finds the refusal in its inbox."""
+    refusal = unfit.refusal
     told = society.random.random() < 0.5
     text = None if told else refusal_announcement(run, refusal.text)
     return RefuseSpawn(
@@ -179,4 +183,14 @@ def _refusal(society: Society, run: Run, refusal: Refusal, keeper: Keeper) -> Re
         text=keeper.keep("refusal", refusal.text),
         inputs={"agentId": run.agent_id, "requestedAgentId": run.requested_agent_id},
         announcement=keeper.keep("announcement", text) if text else None,
+        facts=unfit.facts,
+    )
+
+
+def _workspace(run: Run, agent_id: str) -> WorkspaceFacts:
+    recorded = run.requester.workspace_dir if is_of_same_agent(run) else None
+    return WorkspaceFacts(
+        source="requester" if recorded else "agent",
+        recorded=recorded,
+        chosen=recorded or f"/workspaces/{agent_id}",
     )

@@ -17,7 +17,8 @@ from domain.family_decisions import Family, decide_in_turn, streams_of
 from domain.run.commands import RunCommand
 from domain.run.facts import Outcome, SpawnOptions
 from domain.run.state import Run
-from domain.spawn_decision import RequestSpawn, SpawnAnswered, request_spawn
+from domain.spawn_command import RequestSpawn
+from domain.spawn_decision import SpawnAnswered, request_spawn
 from domain.stream import run_stream, session_stream
 
 TIMEOUT_SECONDS = 45

@@ -5,23 +5,32 @@ from typing import Any
 
 from pydantic import Field
 
+from domain.admission import ConfiguredAt
 from domain.agent_id import DEFAULT_AGENT_ID, is_valid_agent_id, normalise_agent_id
 from domain.configuration.agents import Agent, AgentDefaults, Agents, SandboxMode
 from domain.configuration.context_scripts import ContextScript, resolved
 from domain.configuration.models import Cost, ModelChoice, Models
-from domain.configuration.runtimes import CommandRuntime, Runtime
+from domain.configuration.runtimes import (
+    CommandRuntime,
+    OpenClawRuntime,
+    Runtime,
+    ScriptedRuntime,
+)
 from domain.configuration.sections import SharedSection
 from domain.configuration.session import Session
 from domain.configuration.settings import Settings
 from domain.configuration.subagents import SubagentDefaults
 from domain.configuration.tools import Tools
+from domain.sandbox import is_sandboxed
+from domain.session_key import MAIN, canonical
 
 
 @dataclass(frozen=True)
 class EffectiveSubagents:
     """What holds for the sub-agents of one agent, its own word before the defaults'.
 
-    `allow_agents` is None where nobody says: then the agent itself only.
+    `allow_agents` is None where nobody says: then the agent itself only. The `*_from` say whose
+    word it is, None where neither says anything.
     """
 
     allow_agents: tuple[str, ...] | None
@@ -29,6 +38,8 @@ class EffectiveSubagents:
     model: str | None
     thinking: str | None
     context_preamble_max_chars: int
+    allow_agents_from: ConfiguredAt | None = None
+    require_agent_id_from: ConfiguredAt | None = None
 
 
 class Configuration(SharedSection):
@@ -95,12 +106,11 @@ class Configuration(SharedSection):
             context_preamble_max_chars=(
                 defaults.context_preamble_max_chars if limit is None else limit
             ),
+            allow_agents_from=_from(allowed is not None, defaults.allow_agents is not None),
+            require_agent_id_from=_from(
+                required is not None, "require_agent_id" in defaults.model_fields_set
+            ),
         )
-
-    def subagent_model_of(self, agent_id: str) -> str | None:
-        """The agent's own `subagents.model`, without the defaults."""
-        agent = self.agent(agent_id)
-        return _name(agent.subagents.model) if agent else None
 
     def model_of(self, agent_id: str) -> str | None:
         """The agent's own `model`, else that of the defaults."""
@@ -111,6 +121,26 @@ class Configuration(SharedSection):
         """The agent's runtime, else that of the defaults; None where nobody says."""
         agent = self.agent(agent_id)
         return (agent.runtime if agent else None) or self.agents.defaults.runtime
+
+    def served_models_of(self, agent_id: str) -> tuple[str, ...] | None:
+        """The models that the agent's runtime declares; None when it declares none."""
+        runtime = self.runtime_for(agent_id)
+        return None if isinstance(runtime, OpenClawRuntime | None) else runtime.models
+
+    def provides_sandbox(self, agent_id: str) -> bool:
+        """Whether the agent's runtime says that it isolates what it executes."""
+        runtime = self.runtime_for(agent_id)
+        return isinstance(runtime, CommandRuntime | ScriptedRuntime) and runtime.provides_sandbox
+
+    def is_sandboxed(self, agent_id: str, session_key: str) -> bool:
+        """Whether the agent's sandbox mode puts this session (canonical key) into a sandbox."""
+        own_main = canonical(
+            MAIN,
+            main_key=self.session.main_key,
+            scope=self.session.scope,
+            default_agent_id=agent_id,
+        )
+        return is_sandboxed(self.sandbox_mode_for(agent_id), session_key, own_main)
 
     def sandbox_mode_for(self, agent_id: str) -> SandboxMode:
         """The agent's sandbox mode, else that of the defaults, else `off`."""
@@ -168,6 +198,10 @@ class Configuration(SharedSection):
 
 def _name(choice: ModelChoice | None) -> str | None:
     return choice.name if choice else None
+
+
+def _from(agent_says: bool, defaults_say: bool) -> ConfiguredAt | None:
+    return "agent" if agent_says else "defaults" if defaults_say else None
 
 
 def _text(text: str | None) -> str | None:

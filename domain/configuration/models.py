@@ -5,6 +5,7 @@ from typing import Annotated, Any
 from pydantic import Field, model_validator
 
 from domain.configuration.sections import Name, Number, OwnSection, SharedSection, Text, Whole
+from domain.model_plan import FALLBACKS_MAX
 
 Price = Annotated[Number, Field(ge=0)]
 
@@ -13,7 +14,7 @@ class ModelChoice(OwnSection):
     """A model and its substitutes; a file may give the name alone."""
 
     primary: Text | None = None
-    fallbacks: tuple[Text, ...] = ()
+    fallbacks: Annotated[tuple[Text, ...], Field(max_length=FALLBACKS_MAX)] = ()
     timeout_ms: Annotated[Whole, Field(gt=0)] | None = None
 
     @model_validator(mode="before")

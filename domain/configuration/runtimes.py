@@ -3,11 +3,20 @@
 import re
 from typing import Annotated, Any, Literal
 
-from pydantic import Discriminator, Field, model_validator
+from pydantic import AfterValidator, Discriminator, Field, model_validator
 
 from domain.configuration.problems import pointer_of
 from domain.configuration.references import SecretText
-from domain.configuration.sections import Name, OwnSection, SharedSection, Text, Whole, wrong
+from domain.configuration.sections import (
+    Flag,
+    Name,
+    OwnSection,
+    SharedSection,
+    Text,
+    Whole,
+    wrong,
+)
+from domain.model_plan import is_model_pattern
 
 PROMPT_PLACEHOLDER = "{prompt}"
 RESERVED_VARIABLES = frozenset(
@@ -27,8 +36,21 @@ Milliseconds = Annotated[Whole, Field(ge=0, le=86_400_000)]
 Tokens = Annotated[Whole, Field(ge=0)]
 
 
+def _model_pattern(text: str) -> str:
+    if not is_model_pattern(text):
+        raise wrong("model", 'must be a model\'s name, "provider/model", "provider/*" or "*"')
+    return text
+
+
+ServedModels = Annotated[
+    tuple[Annotated[Text, AfterValidator(_model_pattern)], ...], Field(max_length=200)
+]
+"""The models that a runtime serves. A name without a provider stands for that model of each."""
+
+
 class CommandRuntime(OwnSection):
-    """A process per run."""
+    """A process per run. `models` None: it serves any. `provides_sandbox` says that the command
+    puts itself into a sandbox; spawnlog isolates nothing."""
 
     type: Literal["command"]
     command: Annotated[tuple[Text, ...], Field(min_length=1)]
@@ -36,6 +58,8 @@ class CommandRuntime(OwnSection):
     output: Literal["text", "jsonl"] = "text"
     cwd: Name | None = None
     env: dict[Text, SecretText] = Field(default_factory=dict, repr=False)
+    models: ServedModels | None = None
+    provides_sandbox: Flag = False
 
     @model_validator(mode="after")
     def _can_be_started(self) -> "CommandRuntime":
@@ -90,13 +114,15 @@ class Step(OwnSection):
 
 
 class ScriptedRuntime(OwnSection):
-    """Plays back what is written here; for demonstrations and tests."""
+    """Plays back what is written here, which touches nothing; for demonstrations and tests."""
 
     type: Literal["scripted"]
     steps: tuple[Step, ...] = ()
     result: Text | None = None
     outcome: Literal["success", "error", "timeout"] = "success"
     error: Text | None = None
+    models: ServedModels | None = None
+    provides_sandbox: Flag = False
 
     @model_validator(mode="after")
     def _error_needs_outcome(self) -> "ScriptedRuntime":
@@ -110,12 +136,14 @@ class WorkerRuntime(OwnSection):
 
     type: Literal["worker"]
     queue: Name
+    models: ServedModels | None = None
 
 
 class ModelRuntime(SharedSection):
     """An endpoint that speaks the OpenAI protocol."""
 
     type: Literal["model"]
+    models: ServedModels | None = None
 
 
 class OpenClawRuntime(SharedSection):

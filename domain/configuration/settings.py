@@ -40,7 +40,8 @@ class Settings(OwnSection):
     `database_url` (None: the embedded server) may hold `${NAME}`; it is None in a revision read
     back, for it is the server's own. `port` 0 picks a free one. `script_timeout_seconds` is for
     scripts that do not say, `scripts_total_seconds` for all scripts of one spawn. `allowed_hosts`
-    are names by which the server may be addressed besides its own.
+    are names by which the server may be addressed besides its own. `workspace_roots` are folders
+    in which a request may name its requester's workspace, besides the agents' own.
     """
 
     database_url: Annotated[Name | None, BeforeValidator(_absent_when_referred_to)] = Field(
@@ -57,6 +58,7 @@ class Settings(OwnSection):
     scripts_total_seconds: Annotated[Number, Field(gt=0, le=3600)] = 30
     script_output_bytes_max: Annotated[Whole, Field(ge=1, le=16_777_216)] = 1_048_576
     allowed_hosts: tuple[Annotated[Name, Field(max_length=253)], ...] = ()
+    workspace_roots: Annotated[tuple[Name, ...], Field(max_length=100)] = ()
 
     @field_validator("host")
     @classmethod

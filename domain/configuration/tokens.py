@@ -15,7 +15,8 @@ _ADVICE = 'write "${NAME}" for an environment variable or {"file": "path"} for a
 def _pattern(text: str) -> str:
     if len(text.encode()) > 512:
         raise wrong("sessions", "must be at most 512 bytes")
-    return text.strip().lower()
+    # Part by part, as keys are: some letters change with what stands beside them.
+    return ":".join(part.lower() for part in text.strip().split(":"))
 
 
 class TokenSource(OwnSection):

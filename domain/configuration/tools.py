@@ -14,6 +14,11 @@ from domain.configuration.sections import (
     wrong,
 )
 
+_TWO_ALLOW_LISTS = (
+    "tools policy cannot set both allow and alsoAllow in the same scope "
+    "(merge alsoAllow into allow, or remove allow and use profile + alsoAllow)"
+)
+
 
 def _rounded_down(value: object) -> int:
     return math.floor(finite_number(value))
@@ -23,7 +28,7 @@ Limit = Annotated[int, BeforeValidator(_rounded_down), Field(ge=0, le=1_073_741_
 
 
 class ConfiguredToolPolicy(OwnSection):
-    """Names of tools, `group:…` and `*` included; deny wins."""
+    """Names of tools, `group:…` and `*` included; deny wins. `deny` None: the default list."""
 
     allow: tuple[Text, ...] | None = None
     also_allow: tuple[Text, ...] | None = None
@@ -32,8 +37,7 @@ class ConfiguredToolPolicy(OwnSection):
     @model_validator(mode="after")
     def _one_kind_of_allow(self) -> "ConfiguredToolPolicy":
         if self.allow and self.also_allow:
-            message = "cannot stand beside allow; move its names into allow, or remove allow"
-            raise wrong("also_allow", message, at="alsoAllow")
+            raise wrong("also_allow", _TWO_ALLOW_LISTS, at="alsoAllow")
         return self
 
 

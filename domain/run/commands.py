@@ -14,6 +14,7 @@ from domain.run.facts import (
     TranscriptSeal,
     Usage,
 )
+from domain.run.plan_facts import PlanFacts
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,6 +60,7 @@ class CreateSession:
     warnings: tuple[str, ...]
     note: str | None
     lane: str
+    facts: PlanFacts | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,6 +74,7 @@ class RefuseSpawn:
     text: ContentRef
     inputs: dict[str, str | int | bool | None] = field(default_factory=dict)
     announcement: ContentRef | None = None
+    facts: PlanFacts | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -21,6 +21,7 @@ from domain.run.facts import (
     TranscriptSeal,
     Usage,
 )
+from domain.run.plan_facts import PlanFacts
 
 
 class SpawnRequested(Event):
@@ -29,7 +30,7 @@ class SpawnRequested(Event):
     `requested_agent_id` is the normalised id that was asked for (the requester's own when none
     was given) and None when what was given is no agent id at all; the text that was given is then
     in `agent_id_argument`. Likewise `model_argument` and `thinking_argument`, for what is no name
-    of a model and no level of thinking.
+    of a model and no level of thinking; `workspace_argument` is the folder that was asked for.
     """
 
     run_id: UUID
@@ -42,6 +43,7 @@ class SpawnRequested(Event):
     preamble: ContentRef | None = None
     model_argument: ContentRef | None = None
     thinking_argument: ContentRef | None = None
+    workspace_argument: ContentRef | None = None
     options: SpawnOptions
     facts: AdmissionFacts
     config_revision: int
@@ -80,7 +82,10 @@ class PreparationStarted(Event):
 
 
 class SessionCreated(Event):
-    """The child exists and its plan is fixed: the requester is answered."""
+    """The child exists and its plan is fixed: the requester is answered.
+
+    `facts` is what the plan was decided from; None before version 2 of the event.
+    """
 
     child_session_key: str
     session_id: UUID
@@ -93,6 +98,7 @@ class SessionCreated(Event):
     ingredients: tuple[Ingredient, ...]
     warnings: tuple[str, ...] = ()
     note: str | None = None
+    facts: PlanFacts | None = None
 
 
 class RunQueued(Event):
@@ -184,7 +190,8 @@ class SpawnRefused(Event):
     """The spawn was not permitted or could not be prepared.
 
     `step` is where it failed, `text` what the caller was told, `inputs` what was compared.
-    `announcement` is the inbox entry written when no caller was there to be told.
+    `announcement` is the inbox entry written when no caller was there to be told. `facts` is as
+    much as had been looked at of what a plan is decided from; None when nothing was.
     """
 
     rule: str
@@ -194,6 +201,7 @@ class SpawnRefused(Event):
     inputs: dict[str, str | int | bool | None] = Field(default_factory=dict)
     announcement: ContentRef | None = None
     dedupe_key: str | None = None
+    facts: PlanFacts | None = None
 
 
 RunEvent = (

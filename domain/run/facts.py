@@ -12,7 +12,12 @@ Cleanup = Literal["delete", "keep"]
 
 
 class Requester(Fact):
-    """Who asks: the session as it is on record. `origin` refers to the addresses it gave."""
+    """Who asks: the session as it is on record. `origin` refers to the addresses it gave.
+
+    `sandboxed` is what held for it at this moment; `workspace_dir`, `model` (`provider/name`) and
+    `thinking` are those of its own run, None for a session that was not spawned. A sub-agent
+    inherits them. All four are None before version 2 of `SpawnRequested`.
+    """
 
     session_key: str
     display_key: str
@@ -22,10 +27,18 @@ class Requester(Fact):
     run_id: UUID | None = None
     spawned_by: str | None = None
     origin: ContentRef | None = None
+    sandboxed: bool | None = None
+    workspace_dir: str | None = None
+    model: str | None = None
+    thinking: str | None = None
 
 
 class SpawnOptions(Fact):
-    """The options of a request as they were given, after the request's own defaults."""
+    """The options of a request as they were given, after the request's own defaults.
+
+    `requester_sandboxed` is what the request says of its requester; it only ever tightens what is
+    on record.
+    """
 
     model: str | None = None
     thinking: str | None = None
@@ -37,6 +50,8 @@ class SpawnOptions(Fact):
     active_model: str | None = None
     active_thinking: str | None = None
     workspace_dir: str | None = None
+    sandbox: Literal["inherit", "require"] = "inherit"
+    requester_sandboxed: bool = False
 
 
 class ScriptReceipt(Fact):
@@ -67,12 +82,16 @@ class Candidate(Fact):
 
 
 class Plan(Fact):
-    """How the child will run. Times in seconds and minutes; None means without limit."""
+    """How the child will run. Times in seconds and minutes; None means without limit.
+
+    `model_applied` is whether the model that was named first is the one that will be told to the
+    runtime; None when none was named anywhere. The `*_source` say where a value was found.
+    """
 
     model_provider: str | None = None
     model: str | None = None
     model_source: str
-    model_applied: bool
+    model_applied: bool | None = None
     thinking: str | None = None
     run_timeout_seconds: int
     workspace_dir: str | None = None
@@ -82,6 +101,10 @@ class Plan(Fact):
     archive_after_minutes: int
     cost_input_usd_per_million: float | None = None
     cost_output_usd_per_million: float | None = None
+    thinking_source: str | None = None
+    run_timeout_source: Literal["argument", "defaults"] | None = None
+    workspace_source: Literal["agent", "requester"] | None = None
+    sandboxed: bool = False
 
 
 class Ingredient(Fact):

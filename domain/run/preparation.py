@@ -65,6 +65,7 @@ def create(run: Run, command: CreateSession) -> tuple[RunEvent, ...]:
             ingredients=command.ingredients,
             warnings=command.warnings,
             note=command.note,
+            facts=command.facts,
         ),
         RunQueued(lane=command.lane, lane_depth=command.depth),
     )
@@ -83,5 +84,6 @@ def refuse(run: Run, command: RefuseSpawn) -> tuple[RunEvent, ...]:
             inputs=command.inputs,
             announcement=command.announcement,
             dedupe_key=dedupe_key(run) if command.announcement else None,
+            facts=command.facts,
         ),
     )

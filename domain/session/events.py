@@ -7,12 +7,17 @@ from domain.fact import Event
 
 Role = Literal["main", "orchestrator", "leaf"]
 ControlScope = Literal["children", "none"]
+Assertion = Literal["agentId", "sandboxed"]
+"""A fact of a session for which there is nothing but the word of who asked."""
 
 
 class SessionObserved(Event):
     """The session was seen for the first time: as a requester, or because it was spawned.
 
-    `asserted_by` says on whose word the facts stand: `spawn` for a child, else the token's id.
+    `asserted_by` says on whose word the facts stand: `spawn` for a child, else the session that the
+    token acts for, or the token's id. `assertions` names the facts that rest on that word alone
+    (`agentId`, `sandboxed`); `depth_from` says where the depth was found. `sandboxed` and
+    `workspace_dir` are those of the plan for a child. All four are absent before version 2.
     """
 
     session_id: UUID
@@ -26,6 +31,10 @@ class SessionObserved(Event):
     root_session_key: str
     run_id: UUID | None = None
     asserted_by: str
+    sandboxed: bool | None = None
+    workspace_dir: str | None = None
+    depth_from: Literal["spawn", "chain", "shape"] | None = None
+    assertions: tuple[Assertion, ...] = ()
 
 
 class ChildAdmitted(Event):

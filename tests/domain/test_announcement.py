@@ -8,6 +8,7 @@ from domain.announcement import (
     RunOutcome,
     announce,
     is_skipped,
+    shown_name,
     stopped_note,
 )
 from domain.run_stats import RunStats
@@ -118,6 +119,24 @@ def test_findings_of_its_own_children_come_with_it() -> None:
         "Result: (not available)\n"
         "Notes: (none)\n"
     ) in told("success", "all done", findings=findings).text
+
+
+@pytest.mark.parametrize(
+    ("label", "task", "shown"),
+    [
+        ("scout", "look around", "scout"),
+        (" \n", "look\naround ", "look around"),
+        (None, "look around", "look around"),
+        (None, "x" * 101, "x" * 99 + "…"),
+        ("x" * 201, "look around", "x" * 199 + "…"),
+        (None, None, "key"),
+        ("", " ", "key"),
+    ],
+)
+def test_a_run_is_called_by_its_label_else_its_task_else_its_key(
+    label: str | None, task: str | None, shown: str
+) -> None:
+    assert shown_name(label, task, "key") == shown
 
 
 def test_findings_are_bounded_in_number_and_size() -> None:

@@ -2,7 +2,14 @@
 
 import pytest
 
-from domain.model_plan import ModelSettings, plan_model, split_model_reference
+from domain.model_plan import (
+    UNNAMED_MODEL,
+    ModelPlan,
+    ModelSettings,
+    is_model_pattern,
+    plan_model,
+    split_model_reference,
+)
 
 PLACES = (
     "argument",
@@ -11,8 +18,22 @@ PLACES = (
     "caller",
     "agent",
     "defaults",
-    "built_in",
 )
+
+
+def verdicts(plan: ModelPlan) -> list[tuple[str, str | None, str]]:
+    return [(one.source, one.reference, one.verdict) for one in plan.verdicts]
+
+
+def settings_of(named: dict[str, str]) -> ModelSettings:
+    return ModelSettings(
+        argument=named.get("argument"),
+        agent_subagents=named.get("agent_subagents"),
+        defaults_subagents=named.get("defaults_subagents"),
+        caller=named.get("caller"),
+        agent=named.get("agent"),
+        defaults=named.get("defaults"),
+    )
 
 
 @pytest.mark.parametrize(
@@ -35,11 +56,12 @@ def test_a_reference_is_split_at_its_first_inner_slash(
 
 @pytest.mark.parametrize("first", range(len(PLACES)))
 def test_the_places_count_in_order(first: int) -> None:
-    settings = ModelSettings(**{place: f"p/{place}" for place in PLACES[first:]})
-    plan = plan_model(settings)
+    plan = plan_model(settings_of({place: f"p/{place}" for place in PLACES[first:]}))
     assert (plan.provider, plan.model) == ("p", PLACES[first])
     assert (plan.source, plan.applied, plan.warnings) == (PLACES[first], True, ())
     assert plan.reference == f"p/{PLACES[first]}"
+    later = [(place, f"p/{place}", "not_reached") for place in PLACES[first + 1 :]]
+    assert verdicts(plan) == [(PLACES[first], f"p/{PLACES[first]}", "taken"), *later]
 
 
 def test_blank_names_count_for_nothing() -> None:
@@ -56,9 +78,9 @@ def test_an_object_names_its_primary() -> None:
 
 def test_without_any_name_the_runtime_chooses() -> None:
     plan = plan_model(ModelSettings())
-    assert (plan.model, plan.provider, plan.source, plan.applied) == (None, None, "runtime", False)
+    assert (plan.model, plan.provider, plan.source, plan.applied) == (None, None, "runtime", None)
     assert plan.reference is None
-    assert plan.warnings == ()
+    assert (plan.warnings, plan.verdicts) == ((), ())
 
 
 def test_an_alias_stands_for_a_reference_and_a_reference_for_itself() -> None:
@@ -76,16 +98,37 @@ def test_a_model_that_cannot_be_served_is_skipped_with_a_warning() -> None:
         'Model "a/big" from the model argument cannot be served by the agent\'s runtime and was '
         "skipped; running on b/small.",
     )
+    assert verdicts(plan) == [("argument", "a/big", "not_served"), ("agent", "b/small", "taken")]
 
 
 def test_a_fallback_stands_in_for_its_primary() -> None:
     setting = {"primary": "a/big", "fallbacks": ["a/small"]}
     plan = plan_model(ModelSettings(agent=setting, defaults="c/d"), served={"a/small", "c/d"})
     assert (plan.reference, plan.source, plan.applied) == ("a/small", "agent", False)
+    assert verdicts(plan) == [
+        ("agent", "a/big", "not_served"),
+        ("agent", "a/small", "taken"),
+        ("defaults", "c/d", "not_reached"),
+    ]
+
+
+def test_a_fallback_is_not_reached_when_its_primary_is_served() -> None:
+    plan = plan_model(ModelSettings(agent={"primary": "a/big", "fallbacks": ["a/small", " "]}))
+    assert (plan.reference, plan.applied) == ("a/big", True)
+    assert verdicts(plan)[1:] == [("agent", "a/small", "not_reached")]
+
+
+def test_an_argument_that_is_no_name_counts_as_skipped() -> None:
+    plan = plan_model(ModelSettings(unnamed_argument=True, defaults="c/d"))
+    assert (plan.reference, plan.source, plan.applied) == ("c/d", "defaults", False)
+    assert plan.warnings == (UNNAMED_MODEL,)
+    assert verdicts(plan)[0] == ("argument", None, "no_name")
+    alone = plan_model(ModelSettings(unnamed_argument=True))
+    assert (alone.reference, alone.source, alone.applied) == (None, "runtime", False)
 
 
 def test_when_nothing_can_be_served_the_runtime_chooses() -> None:
-    plan = plan_model(ModelSettings(argument="a/b", built_in="c/d"), served=set())
+    plan = plan_model(ModelSettings(argument="a/b", defaults="c/d"), served=set())
     assert (plan.reference, plan.source, plan.applied, len(plan.warnings)) == (
         None,
         "runtime",
@@ -114,6 +157,26 @@ def test_what_a_runtime_declares_may_leave_things_open(
 
 @pytest.mark.parametrize("name", ["a\nb", "x" * 300, "a/\x1b[31m"])
 def test_what_is_no_name_is_skipped(name: str) -> None:
-    plan = plan_model(ModelSettings(argument=name, built_in="c/d"))
+    plan = plan_model(ModelSettings(argument=name, defaults="c/d"))
     assert (plan.reference, plan.applied) == ("c/d", False)
     assert all(warning.isprintable() and len(warning) < 500 for warning in plan.warnings)
+    assert verdicts(plan)[0] == ("argument", None, "no_name")
+
+
+@pytest.mark.parametrize(
+    ("text", "fits"),
+    [
+        ("*", True),
+        ("anthropic/*", True),
+        ("openrouter/anthropic/*", True),
+        ("claude", True),
+        ("anthropic/claude", True),
+        ("/*", False),
+        ("*/claude", False),
+        ("claude*", False),
+        ("", False),
+        ("a b", False),
+    ],
+)
+def test_a_runtime_declares_names_or_all_of_a_provider(text: str, fits: bool) -> None:
+    assert is_model_pattern(text) is fits

@@ -2,7 +2,7 @@
 
 import pytest
 
-from domain.run_timeout import RUN_TIMEOUT_SECONDS_MAX, run_timeout_seconds
+from domain.run_timeout import RUN_TIMEOUT_SECONDS_MAX, run_timeout_seconds, run_timeout_source
 
 
 @pytest.mark.parametrize(
@@ -26,3 +26,18 @@ def test_the_first_finite_number_counts_rounded_down(
     argument: object, configured: object, seconds: int
 ) -> None:
     assert run_timeout_seconds(argument, configured) == seconds
+
+
+@pytest.mark.parametrize(
+    ("argument", "source"),
+    [
+        (0, "argument"),
+        (-5, "argument"),
+        (10**400, "argument"),
+        (None, "defaults"),
+        (float("nan"), "defaults"),
+        (True, "defaults"),
+    ],
+)
+def test_it_is_known_whose_number_it_is(argument: object, source: str) -> None:
+    assert run_timeout_source(argument) == source

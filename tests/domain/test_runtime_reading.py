@@ -35,6 +35,14 @@ def test_without_a_result_the_last_message_of_the_assistant_counts() -> None:
     assert reading.entries == 6
 
 
+def test_a_message_that_says_nothing_takes_no_result_away() -> None:
+    said: list[TranscriptEntry] = [MessageEntry("assistant", "answer")]
+    for blank in ("", " \n"):
+        reading = read_entries([*said, MessageEntry("assistant", blank)])
+        assert (reading.result, reading.entries) == ("answer", 2)
+        assert read_entries([MessageEntry("assistant", blank)]).result is None
+
+
 def test_without_either_there_is_no_result() -> None:
     assert read_entries([TextEntry("text"), ProgressEntry("p")]).result is None
 

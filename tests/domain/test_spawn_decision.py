@@ -120,7 +120,7 @@ def test_depth_is_the_recorded_one_whatever_the_key_looks_like(
 ) -> None:
     session = session_of(observed_child(depth=depth))
     under = policy(max_spawn_depth=limit)
-    answered = judge(session, under=under, requester_key=CHILD, shape_depth=9)
+    answered = judge(session, under=under, requester_key=CHILD)
     assert (answered.refusal is None) == permitted
     assert answered.facts.caller_depth == depth
     assert requested_in(answered).requester.depth == depth
@@ -142,6 +142,8 @@ def test_a_requester_that_was_never_seen_is_recorded_first_even_when_it_is_refus
                 control_scope="children",
                 root_session_key=ROOT,
                 asserted_by="admin",
+                sandboxed=False,
+                depth_from="shape",
             ),
         )
 
@@ -165,6 +167,7 @@ def test_a_request_carries_its_requester_as_it_is_on_record() -> None:
         run_id=run_id(1),
         spawned_by=ROOT,
         origin=ref("origin: {}"),
+        sandboxed=False,
     )
 
 

@@ -43,10 +43,10 @@ def test_the_first_that_is_given_decides() -> None:
             caller_active="max",
         )
 
-    assert plan("high", "low", "off").level == "high"
-    assert plan(" ", "low", "off").level == "low"
-    assert plan(None, None, "off").level == "off"
-    assert plan(None, None, None).level == "max"
+    assert plan("high", "low", "off") == ThinkingPlan("high", source="argument")
+    assert plan(" ", "low", "off") == ThinkingPlan("low", source="agent_subagents")
+    assert plan(None, None, "off") == ThinkingPlan("off", source="defaults_subagents")
+    assert plan(None, None, None) == ThinkingPlan("max", source="caller")
 
 
 def test_a_word_that_is_no_level_refuses_with_those_that_are() -> None:
@@ -54,6 +54,7 @@ def test_a_word_that_is_no_level_refuses_with_those_that_are() -> None:
     assert plan == ThinkingPlan(
         level=None,
         error=('Invalid thinking level "banana". Use one of: off, minimal, low, medium, high.'),
+        source="argument",
     )
 
 

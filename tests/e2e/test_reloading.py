@@ -157,3 +157,12 @@ def test_a_setting_that_is_read_at_the_start_is_named_when_it_changes(
     assert line.endswith("a restart is needed for leaseSeconds")
     unchanged = reloaded.reload(file_of(place, word=NEW_WORD))
     assert "restart" not in unchanged
+
+
+def test_it_is_told_when_main_becomes_another_session(reloaded: Reloaded, place: Path) -> None:
+    values = file_of(place, word=OLD_WORD)
+    told = reloaded.reload({**values, "session": {"mainKey": "desk"}})
+    (line,) = [one for one in told.splitlines() if "main was session" in one]
+    assert "WARNING" in line
+    assert "main was session agent:main:main and is agent:main:desk now" in line
+    assert "main was session" in reloaded.reload(values)

@@ -2,15 +2,13 @@
 
 import re
 from pathlib import Path
-from types import SimpleNamespace
-from typing import cast
 
 import typer
+from fastapi.routing import APIRoute
 
 from domain.event_types import EVENT_TYPES, LOG_FORMAT
 from infrastructure.inbound.command_line.main import app
-from infrastructure.inbound.http.application import create_application
-from infrastructure.inbound.http.doors import Doors
+from infrastructure.inbound.http.application import ROUTERS
 
 ROOT = Path(__file__).parents[2]
 RECORDS = sorted((ROOT / "docs" / "adr").glob("*.md"))
@@ -19,10 +17,11 @@ NOT_SERVED = (ROOT / "docs" / "not-yet-served.md").read_text("utf-8")
 
 
 def served_paths() -> list[re.Pattern[str]]:
-    """Every path that the server describes, as a pattern of the paths it serves."""
-    doors = cast("Doors", SimpleNamespace(hosts=frozenset()))
-    paths = list(create_application(doors).openapi()["paths"])
-    assert paths
+    """Every path that the server has a route for, as a pattern of the paths it serves."""
+    paths = [
+        route.path for router in ROUTERS for route in router.routes if isinstance(route, APIRoute)
+    ]
+    assert len(paths) > 10
     return [re.compile(re.sub(r"\\{[^}]*\\}", "[^/]+", re.escape(path))) for path in paths]
 
 

@@ -5,8 +5,10 @@ import sys
 
 import pytest
 
+from domain.configuration.configuration import Configuration
 from domain.configuration.settings import Settings
-from infrastructure.serving import restart_needed
+from infrastructure.outbound.configuration.loading import load_text
+from infrastructure.serving import main_moved, restart_needed, warn_about
 from tests.support.running_server import ROOT
 
 BEFORE = Settings(lease_seconds=15, drain_seconds=10)
@@ -20,6 +22,34 @@ def test_what_is_read_at_the_start_needs_a_restart_when_it_changes() -> None:
 def test_what_is_the_same_or_not_given_needs_none() -> None:
     assert restart_needed(BEFORE, Settings(lease_seconds=15)) == ()
     assert restart_needed(BEFORE, Settings()) == ()
+
+
+@pytest.mark.parametrize(
+    ("changed", "session"),
+    [
+        ({"session": {"mainKey": "desk"}}, "agent:main:desk"),
+        ({"session": {"scope": "global"}}, "global"),
+        ({"agents": {"list": [{"id": "helper"}]}}, "agent:helper:main"),
+    ],
+)
+def test_it_is_told_when_main_is_another_session(changed: object, session: str) -> None:
+    text = main_moved(Configuration(), Configuration.model_validate(changed))
+    assert text is not None
+    assert text.startswith(f"main was session agent:main:main and is {session} now, ")
+
+
+def test_nothing_is_told_when_main_is_the_same_session() -> None:
+    same = {"agents": {"list": [{"id": "helper"}, {"id": "main", "default": True}]}}
+    assert main_moved(Configuration.builtin(), Configuration.model_validate(same)) is None
+
+
+def test_what_a_file_can_hardly_mean_is_logged(caplog: pytest.LogCaptureFixture) -> None:
+    warn_about(load_text("{agents: {defaults: {subagents: {thinking: 'turbo'}}}}", "a.json5"))
+    (record,) = caplog.records
+    assert record.levelname == "WARNING"
+    assert record.getMessage().startswith(
+        "a.json5:1:44: agents.defaults.subagents.thinking: is no level"
+    )
 
 
 def test_what_is_read_at_each_use_needs_none() -> None:

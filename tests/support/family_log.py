@@ -18,8 +18,8 @@ from domain.run.commands import RunCommand
 from domain.run.facts import SpawnOptions
 from domain.run.state import Run
 from domain.session.state import Session
-from domain.session_key import depth_of_shape
-from domain.spawn_decision import RequestSpawn, SpawnAnswered, SpawnPolicy, request_spawn
+from domain.spawn_command import RequestSpawn, SpawnPolicy
+from domain.spawn_decision import SpawnAnswered, request_spawn
 from domain.stamp import Stamp
 from domain.stream import run_id_of, session_key_of
 from tests.support import run_commands as ask
@@ -58,7 +58,6 @@ def spawn_request(**changes: Any) -> RequestSpawn:
         "requester_display_key": "main" if key == ROOT else key,
         "requester_agent_id": "main",
         "requester_session_id": run_id(2000),
-        "shape_depth": depth_of_shape(key),
         "asserted_by": "admin",
         "agent_id_argument": None,
         "target_agent_id": "main",

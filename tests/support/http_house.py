@@ -136,12 +136,16 @@ class HeldRun:
         return str(self.answer["childSessionKey"])
 
 
+ONE = "agent:main:the-one"
+"""The one session that the token `one` acts for; the configuration spells it twice otherwise."""
+
 TOKENS: dict[str, tuple[list[str], list[str]]] = {
     "reader": (["read"], ["agent:main:reader-*"]),
     "texts": (["read", "content"], ["agent:main:reader-*"]),
     "controller": (["read", "control"], ["agent:main:reader-*", "agent:main:other-*"]),
     "spawner": (["spawn"], ["agent:main:spawner-*"]),
     "everything": (["admin"], ["*"]),
+    "one": (["spawn", "read"], [f" {ONE.title()} ", ONE.replace(":", "::")]),
 }
 
 
@@ -190,6 +194,7 @@ def _configuration(gates: Gates, script: Path) -> dict[str, Any]:
         slow,
         failing,
         scripted("talker", steps=steps),
+        {**scripted("boxed", providesSandbox=True), "sandbox": {"mode": "all"}},
         holder,
     ]
     for agent in quick:

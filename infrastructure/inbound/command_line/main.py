@@ -13,6 +13,7 @@ from infrastructure.inbound.command_line import (
     configuration,
     demo,
     events,
+    explanations,
     lanes,
     log_commands,
     run_records,
@@ -103,6 +104,7 @@ _run.command("get")(runs.get_run)
 _run.command("log")(run_records.run_log)
 _run.command("events")(run_records.run_events)
 _run.command("prompt")(run_records.run_prompt)
+_run.command("explain")(explanations.explain_run)
 _run.command("stop")(stopping.stop_run)
 _group("agent", "Agents that may be spawned.").command("list")(agents.list_agents)
 _group("event", "The log.").command("list")(events.list_events)
@@ -111,7 +113,9 @@ _announcement.command("list")(announcements.list_announcements)
 _announcement.command("ack")(announcements.acknowledge)
 _group("session", "Sessions that spawn or were spawned.").command("get")(sessions.get_session)
 _group("lane", "Lanes: what runs and what waits.").command("list")(lanes.list_lanes)
-_group("config", "The configuration.").command("check")(configuration.check_configuration)
+_config = _group("config", "The configuration.")
+_config.command("check")(configuration.check_configuration)
+_config.command("show")(configuration.show_configuration)
 _log = _group("log", "Care of the log.")
 _log.command("rebuild")(log_commands.rebuild_log)
 _log.command("verify")(verifying.verify_log)

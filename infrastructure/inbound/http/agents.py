@@ -1,13 +1,13 @@
 """`GET /v1/agents` and `GET /v1/lanes`."""
 
+from dataclasses import asdict
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Response
 
 from application.access import Caller
+from application.agent_listing import listed_agents
 from application.ports.registry import LaneState
-from domain.admission import allowed_agents
-from domain.configuration.configuration import Configuration
 from domain.run.state import Run
 from domain.session_key import agent_id_of
 from infrastructure.inbound.http import examples
@@ -20,8 +20,8 @@ from infrastructure.inbound.http.requests import (
     ByCaller,
     InDoors,
     answer,
-    canonical_key,
     must,
+    resolved_key,
 )
 
 router = APIRouter(tags=["agents"])
@@ -33,7 +33,8 @@ router = APIRouter(tags=["agents"])
     summary="The agents a requester may spawn",
     description=(
         "The requester's own agent first when it is allowed, the others sorted. The requester"
-        " need not be on record; it must be a session that the token covers."
+        " need not be on record; when it is, its agent is the one on record. It must be a session"
+        " that the token covers."
     ),
     responses={
         **success(examples.AGENTS),
@@ -44,39 +45,33 @@ async def list_agents(
     doors: InDoors,
     caller: ByCaller,
     requester: Annotated[
-        str, Query(max_length=2048, description="The requester's session key, in any spelling.")
+        str,
+        Query(
+            max_length=2048,
+            description=(
+                "The requester: its session key in any spelling, its session id, or `current`."
+            ),
+        ),
     ] = "main",
 ) -> Response:
     """The agents."""
     must(caller, "read")
-    key = canonical_key(doors, requester)
+    key = await resolved_key(doors, caller, requester, pointer="/query/requester")
     if not await doors.access.covers_session(caller, key):
         raise Problem(
             "not_found", "there is no such session for this token; give one of its own as requester"
         )
-    configuration = doors.work.configurations.current().configuration
-    agent_id = agent_id_of(key)
-    allowed = allowed_agents(agent_id, configuration.subagents_for(agent_id).allow_agents)
-    names = configuration.agent_ids() if allowed is None else allowed
-    ordered = sorted(set(names), key=lambda name: (name != agent_id, name))
+    session = await doors.work.registry.session(key)
+    listing = listed_agents(
+        doors.work.configurations.current().configuration,
+        session.agent_id if session is not None else agent_id_of(key),
+    )
     body = {
-        "requester": agent_id,
-        "allowAny": allowed is None,
-        "agents": [_agent(name, configuration) for name in ordered],
+        "requester": listing.requester,
+        "allowAny": listing.allow_any,
+        "agents": [asdict(agent) for agent in listing.agents],
     }
     return answer(doors, body, (await as_of(doors, None)).position)
-
-
-def _agent(agent_id: str, configuration: Configuration) -> dict[str, Any]:
-    agent = configuration.agent(agent_id)
-    runtime = configuration.runtime_for(agent_id) if agent else None
-    return {
-        "id": agent_id,
-        "name": agent.name if agent else None,
-        "configured": agent is not None,
-        "model": configuration.model_of(agent_id),
-        "runtime": runtime.type if runtime else None,
-    }
 
 
 @router.get(

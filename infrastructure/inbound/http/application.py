@@ -16,22 +16,25 @@ from infrastructure.inbound.http import (
     agents,
     controls,
     events,
+    explanations,
     health,
     run_records,
     runs,
     sessions,
     spawns,
 )
+from infrastructure.inbound.http.direct import Direct
 from infrastructure.inbound.http.doors import Doors
 from infrastructure.inbound.http.guarding import Guard
+from infrastructure.inbound.http.marking import Marks
 from infrastructure.inbound.http.openapi import describe
 from infrastructure.inbound.http.problems import Problem, answer_problem, problem_response
-from infrastructure.inbound.http.requests import position_headers
 
 ROUTERS = (
     spawns.router,
     runs.router,
     run_records.router,
+    explanations.router,
     controls.router,
     sessions.router,
     agents.router,
@@ -42,6 +45,7 @@ ROUTERS = (
 
 def create_application(doors: Doors) -> FastAPI:
     """The application, ready to serve."""
+    handlers = _handlers()
     application = FastAPI(
         title="spawnlog",
         version=WRITER_VERSION,
@@ -49,15 +53,20 @@ def create_application(doors: Doors) -> FastAPI:
         docs_url=None,
         redoc_url=None,
         redirect_slashes=False,
-        exception_handlers=_handlers(),
+        exception_handlers=handlers,
     )
     application.state.doors = doors
     for router in ROUTERS:
         application.include_router(router)
+    # The last one added is the outermost: the guard stands before everything.
+    application.add_middleware(
+        Direct, method="POST", path=spawns.PATH, endpoint=spawns.take, handlers=handlers
+    )
+    log = doors.work.log
     application.add_middleware(
         Guard,
         hosts=doors.hosts,
-        position=lambda: position_headers(doors, doors.tail.position),
+        marks=Marks(str(log.log_id), log.head, lambda: doors.tail.position),
     )
     application.openapi = lambda: describe(application, ROUTERS)  # type: ignore[method-assign]
     return application

@@ -21,10 +21,10 @@ from infrastructure.inbound.http.requests import (
     ByCaller,
     InDoors,
     answer,
-    canonical_key,
     must,
     own_run,
     position_headers,
+    resolved_key,
 )
 
 router = APIRouter(tags=["log"])
@@ -70,7 +70,12 @@ async def list_events(
     runId: Annotated[str | None, Query(max_length=64, description="Of this run only.")] = None,
     tree: Annotated[
         str | None,
-        Query(max_length=2048, description="Of the tree below this root session only."),
+        Query(
+            max_length=2048,
+            description=(
+                "Of the tree below this root session only: a key, a session id, or `current`."
+            ),
+        ),
     ] = None,
 ) -> Response:
     """The log."""
@@ -98,9 +103,9 @@ async def _filter(
     run = await own_run(doors, caller, run_id, await as_of(doors, None)) if run_id else None
     if run is None and caller.run_id is not None:
         raise Problem("not_permitted", "a child's token reads events of one run: give runId")
-    return EventFilter(
-        names, run.run_id if run else None, canonical_key(doors, tree) if tree else None, caller
-    )
+    if tree:
+        tree = await resolved_key(doors, caller, tree, pointer="/query/tree")
+    return EventFilter(names, run.run_id if run else None, tree or None, caller)
 
 
 async def _stream(

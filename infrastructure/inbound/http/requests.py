@@ -12,6 +12,7 @@ from pydantic import AfterValidator
 from application.access import ALL_SCOPES, Caller, Scope
 from application.envelope import Actor
 from application.ports.event_log import Reservation
+from domain.configuration.configuration import Configuration
 from domain.run.state import Run
 from domain.session_key import InvalidSessionKey, canonical
 from infrastructure.inbound.http.doors import Doors
@@ -21,6 +22,9 @@ from infrastructure.inbound.http.problems import Problem
 
 IDEMPOTENCY_KEY_CHARS_MAX = 255
 SESSION_KEY_CHARS_MAX = 512
+CURRENT = "current"
+"""Stands for the one session that the caller acts for."""
+_NO_CURRENT = "current stands for the session of a token that acts for one; give the session's key"
 _UUID = re.compile(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 _TRACEPARENT = re.compile(r"00-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}")
 
@@ -75,7 +79,10 @@ KeyInPath = Annotated[
     str,
     Path(
         max_length=SESSION_KEY_CHARS_MAX,
-        description="The session's key in any spelling, or its id. A slash in it goes as `%2F`.",
+        description=(
+            "The session's key in any spelling, its id, or `current` for the one session that the"
+            " token acts for. A slash in it goes as `%2F`."
+        ),
     ),
     AfterValidator(restored),
 ]
@@ -95,9 +102,35 @@ def must_act_for(caller: Caller, session_key: str) -> None:
         )
 
 
-def canonical_key(doors: Doors, spelling: str) -> str:
-    """The canonical form of a session key; 422 for a text that is none."""
+async def resolved_key(
+    doors: Doors, caller: Caller, spelling: str, *, pointer: str = "/path/key"
+) -> str:
+    """The canonical key of the session that is meant: by its id, as `current`, or by any spelling
+    of its key. 422 with `pointer` for what means none."""
     configuration = doors.work.configurations.current().configuration
+    named = await named_session(doors, caller, spelling, pointer)
+    return named or canonical_key(spelling, configuration, pointer)
+
+
+async def named_session(doors: Doors, caller: Caller, spelling: str, pointer: str) -> str | None:
+    """The key of the session that `current` or a session id stands for; None for anything else,
+    which is the spelling of a key. Only what looks like an id is looked up."""
+    parts = [part for part in map(str.strip, spelling.split(":")) if part]
+    if len(parts) != 1:
+        return None
+    word = parts[0].lower()
+    if word == CURRENT:
+        if caller.only_session is None:
+            raise wrong_at(pointer, _NO_CURRENT)
+        return caller.only_session
+    if not _UUID.fullmatch(word):
+        return None
+    session = await doors.work.registry.session(word)
+    return session.session_key if session is not None else None
+
+
+def canonical_key(spelling: str, configuration: Configuration, pointer: str) -> str:
+    """The canonical form of a session key; 422 with `pointer` for a text that is none."""
     try:
         return canonical(
             spelling,
@@ -106,7 +139,16 @@ def canonical_key(doors: Doors, spelling: str) -> str:
             default_agent_id=configuration.default_agent_id,
         )
     except InvalidSessionKey as error:
-        raise Problem("invalid_request", str(error)) from None
+        raise wrong_at(pointer, str(error)) from None
+
+
+def wrong_at(pointer: str, detail: str) -> Problem:
+    """422 for one value of a request."""
+    return Problem(
+        "invalid_request",
+        f"{pointer}: {detail}",
+        errors=({"pointer": pointer, "detail": detail},),
+    )
 
 
 def run_id_of(text: str) -> UUID:

@@ -125,7 +125,7 @@ def _plan(run: Run) -> dict[str, Any]:
         "cleanup": run.cleanup,
         "contextMode": run.options.context_mode,
         "workspaceDir": plan.workspace_dir if plan else None,
-        "sandboxed": False,
+        "sandboxed": plan.sandboxed if plan else None,
         "tools": {"allow": plan.tools_allow, "deny": plan.tools_deny} if plan else None,
         "attachments": None,
         "warnings": run.warnings,

@@ -23,11 +23,17 @@ Outcome = Literal["success", "error", "timeout", "stopped", "unknown"]
 
 ByRequester = Annotated[
     str | None,
-    Query(max_length=TEXT_CHARS_MAX, description="Spawned by this session: any spelling."),
+    Query(
+        max_length=TEXT_CHARS_MAX,
+        description="Spawned by this session: its key in any spelling, its id, or `current`.",
+    ),
 ]
 ByTree = Annotated[
     str | None,
-    Query(max_length=TEXT_CHARS_MAX, description="In the tree below this root session."),
+    Query(
+        max_length=TEXT_CHARS_MAX,
+        description="In the tree below this root session: a key, a session id, or `current`.",
+    ),
 ]
 ByAgent = Annotated[
     str | None,

@@ -14,9 +14,9 @@ from infrastructure.inbound.http.requests import (
     InDoors,
     RunInPath,
     answer,
-    canonical_key,
     must,
     position_headers,
+    resolved_key,
     visible_run,
 )
 from infrastructure.inbound.http.run_bodies import run_bodies
@@ -70,8 +70,10 @@ async def list_runs(
 ) -> Response:
     """A page of the registry."""
     must(caller, "read")
-    requester = canonical_key(doors, requester) if requester else None
-    tree = canonical_key(doors, tree) if tree else None
+    if requester:
+        requester = await resolved_key(doors, caller, requester, pointer="/query/requester")
+    if tree:
+        tree = await resolved_key(doors, caller, tree, pointer="/query/tree")
     query = asking.run_query(requester, tree, agent_id, label, stage, status, outcome, since, until)
     question = paging.fingerprint(query, order, caller.patterns, at)
     if cursor is None:

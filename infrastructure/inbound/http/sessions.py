@@ -31,10 +31,10 @@ from infrastructure.inbound.http.requests import (
     InDoors,
     KeyInPath,
     answer,
-    canonical_key,
     must,
     must_act_for,
     reservation_of,
+    resolved_key,
     run_id_of,
 )
 from infrastructure.inbound.http.run_bodies import announcement_state
@@ -52,7 +52,11 @@ RUNS_SHOWN_MAX = 500
     "/v1/sessions/{key}",
     operation_id="getSession",
     summary="One session",
-    description="By its key in any spelling or by its session id.",
+    description=(
+        "By its key in any spelling, by its session id, or as `current`. `assertedBy` says on whose"
+        " word it was first seen (`spawn` for a child), `assertions` which facts rest on that word"
+        " alone, and `depthFrom` where its depth was found."
+    ),
     responses={
         **success(examples.SESSION),
         **problems("not_found"),
@@ -78,12 +82,17 @@ async def get_session(doors: InDoors, caller: ByCaller, key: KeyInPath, at: At =
         "depth": session.depth,
         "role": session.role,
         "controlScope": session.control_scope,
+        "sandboxed": session.sandboxed,
+        "workspaceDir": session.workspace_dir,
         "spawnedBy": session.spawned_by,
         "rootSessionKey": session.root_session_key,
         "runId": session.run_id,
         "stage": session.stage,
         "createdAt": session.created_at,
         "closedAt": session.closed_at,
+        "assertedBy": session.asserted_by,
+        "assertions": session.assertions,
+        "depthFrom": session.depth_from,
         "activeChildren": session.active_children,
         "activeRuns": session.counted,
         "maxChildren": configuration.subagent_defaults.max_children_per_agent,
@@ -99,9 +108,8 @@ async def get_session(doors: InDoors, caller: ByCaller, key: KeyInPath, at: At =
 
 
 async def _session(doors: Doors, caller: Caller, key: str, moment: AsOf) -> Session:
-    session = await doors.work.registry.session(key, at=moment.position)
-    if session is None:
-        session = await doors.work.registry.session(canonical_key(doors, key), at=moment.position)
+    session_key = await resolved_key(doors, caller, key)
+    session = await doors.work.registry.session(session_key, at=moment.position)
     if session is None or not await doors.access.covers_session(caller, session.session_key):
         raise Problem("not_found", "there is no such session on record")
     return session
@@ -130,7 +138,7 @@ async def list_announcements(
 ) -> Response:
     """A page of an inbox."""
     must(caller, "read")
-    session_key = await _key(doors, key)
+    session_key = await resolved_key(doors, caller, key)
     must_act_for(caller, session_key)
     deadline = time.monotonic() + wait_seconds(wait)
     while True:
@@ -143,11 +151,6 @@ async def list_announcements(
     items = await _items(doors, runs[:limit], with_text=caller.may("content"))
     following = items[-1]["position"] if len(runs) > limit else None
     return answer(doors, {"items": items, "nextAfter": following}, position)
-
-
-async def _key(doors: Doors, key: str) -> str:
-    session = await doors.work.registry.session(key)
-    return session.session_key if session else canonical_key(doors, key)
 
 
 async def _items(doors: Doors, runs: Any, *, with_text: bool) -> list[dict[str, Any]]:
@@ -194,7 +197,7 @@ async def acknowledge(
     request: Request, doors: InDoors, caller: ByCaller, key: KeyInPath, id: AnnouncementInPath
 ) -> Response:
     """Acknowledge."""
-    session_key = await _key(doors, key)
+    session_key = await resolved_key(doors, caller, key)
     must_act_for(caller, session_key)
     if caller.run_id is None:
         must(caller, "control")

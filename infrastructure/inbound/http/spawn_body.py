@@ -10,16 +10,18 @@ from application.spawn_request import SpawnRequest
 from domain.agent_id import normalise_agent_id
 from domain.configuration.configuration import Configuration
 from domain.run.facts import SpawnOptions
-from domain.session_key import InvalidSessionKey, agent_id_of, canonical, display
+from domain.session_key import agent_id_of, display
 from domain.spawn_mode import effective_cleanup, effective_mode
 from infrastructure.inbound.http.bodies import Body
 from infrastructure.inbound.http.problems import Problem
+from infrastructure.inbound.http.requests import canonical_key, wrong_at
 
 LABEL_CHARS_MAX = 200
 NAME_CHARS_MAX = 256
 ADDRESS_CHARS_MAX = 1024
 MODEL_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9._:/@+\-]{0,255}$"
 TASK_BYTES_MAX = 8 * 1024 * 1024
+REQUESTER_KEY = "/requester/sessionKey"
 
 Name = Annotated[str, Field(max_length=NAME_CHARS_MAX)]
 Address = Annotated[str, Field(max_length=ADDRESS_CHARS_MAX)]
@@ -28,7 +30,17 @@ Address = Annotated[str, Field(max_length=ADDRESS_CHARS_MAX)]
 class RequesterBody(Body):
     """Who asks, and where it can be answered."""
 
-    session_key: Annotated[str, Field(min_length=1, max_length=2048)]
+    session_key: Annotated[
+        str,
+        Field(
+            min_length=1,
+            max_length=2048,
+            description=(
+                "Its key in any spelling, its session id, or `current` for the one session that the"
+                " token acts for."
+            ),
+        ),
+    ]
     channel: Address | None = None
     account_id: Address | None = None
     to: Address | None = None
@@ -38,10 +50,31 @@ class RequesterBody(Body):
     group_space: Address | None = None
     member_role_ids: Annotated[list[Address], Field(max_length=200)] = Field(default_factory=list)
     agent_id_override: Name | None = None
-    workspace_dir: Annotated[str, Field(max_length=4096)] | None = None
-    sandboxed: bool = False
+    workspace_dir: Annotated[
+        str | None,
+        Field(
+            max_length=4096,
+            description=(
+                "The folder it works in, as an absolute path: a child of the same agent works there"
+                " too. It has to be in its folder on record; without one, in its agent's own,"
+                " in those of the data directory, or below `spawnlog.workspaceRoots`."
+            ),
+        ),
+    ] = None
+    sandboxed: Annotated[
+        bool, Field(description="That it is in a sandbox, also when the record does not say so.")
+    ] = False
     active_model: Annotated[str, Field(pattern=MODEL_PATTERN)] | None = None
     active_thinking: Annotated[str, Field(pattern=r"^[A-Za-z_ -]{1,32}$")] | None = None
+
+    @field_validator("workspace_dir")
+    @classmethod
+    def _absolute(cls, path: str | None) -> str | None:
+        if path is None or not path.strip():
+            return None
+        if not path.startswith("/") or not path.isprintable():
+            raise ValueError("must be an absolute path without control characters")
+        return path
 
 
 class AttachAsBody(Body):
@@ -59,11 +92,17 @@ class SpawnBody(Body):
     agent_id: Annotated[str, Field(max_length=4096)] | None = None
     model: Name | None = None
     thinking: Name | None = None
-    run_timeout_seconds: float | None = None
+    run_timeout_seconds: Annotated[
+        float | None,
+        Field(description="Rounded down to whole seconds; 0, or less, is without limit."),
+    ] = None
     thread: bool = False
     mode: Literal["run", "session"] | None = None
     cleanup: Literal["delete", "keep"] | None = None
-    sandbox: Literal["inherit", "require"] = "inherit"
+    sandbox: Annotated[
+        Literal["inherit", "require"],
+        Field(description="`require` refuses a child that would not be in a sandbox."),
+    ] = "inherit"
     context: Literal["isolated", "fork"] | None = None
     light_context: bool = False
     expects_completion_message: bool = True
@@ -93,8 +132,8 @@ class SpawnBody(Body):
 
     @field_validator("run_timeout_seconds")
     @classmethod
-    def _not_negative(cls, value: float | None) -> float | None:
-        if value is not None and (not math.isfinite(value) or value < 0):
+    def _finite(cls, value: float | None) -> float | None:
+        if value is not None and not math.isfinite(value):
             raise ValueError("must be a number of seconds, 0 for no limit")
         return value
 
@@ -105,9 +144,6 @@ def must_be_served(body: SpawnBody) -> None:
         "/task": isinstance(body.task, list),
         "/parallel": body.parallel,
         "/thread": body.thread,
-        "/sandbox": body.sandbox == "require",
-        "/requester/sandboxed": body.requester.sandboxed,
-        "/requester/workspaceDir": bool(body.requester.workspace_dir),
         "/context": body.context == "fork",
         "/lightContext": body.light_context,
         "/attachments": bool(body.attachments),
@@ -126,36 +162,37 @@ def must_be_served(body: SpawnBody) -> None:
         )
 
 
-def spawn_request(body: SpawnBody, configuration: Configuration) -> SpawnRequest:
-    """The request in the words of the use case. 422 for a key or task that cannot be used."""
+def spawn_request(
+    body: SpawnBody, configuration: Configuration, requester_key: str | None = None
+) -> SpawnRequest:
+    """The request in the words of the use case. 422 for a key or task that cannot be used.
+
+    `requester_key` is the canonical key of a requester that was given by something else than its
+    key, such as its session id.
+    """
     task = body.task if isinstance(body.task, str) else ""
     if not task.strip():
-        raise _wrong("/task", "task required")
+        raise wrong_at("/task", "task required")
     if len(task.encode()) > TASK_BYTES_MAX:
         raise Problem("too_large", f"a task may have {TASK_BYTES_MAX} bytes at most")
     session = configuration.session
-    spelling = body.requester.session_key
-    try:
-        key = canonical(
-            spelling,
-            main_key=session.main_key,
-            scope=session.scope,
-            default_agent_id=configuration.default_agent_id,
-        )
-    except InvalidSessionKey as error:
-        raise _wrong("/requester/sessionKey", str(error)) from None
-    override = body.requester.agent_id_override
+    spelling = requester_key or body.requester.session_key
+    key = requester_key or canonical_key(spelling, configuration, REQUESTER_KEY)
+    override = (body.requester.agent_id_override or "").strip()
+    requester_agent_id = normalise_agent_id(override) if override else agent_id_of(key)
     mode = effective_mode(body.mode, thread=body.thread)
     return SpawnRequest(
         requester_key=key,
         requester_display_key=display(spelling, main_key=session.main_key, scope=session.scope),
-        requester_agent_id=normalise_agent_id(override) if override else agent_id_of(key),
+        requester_agent_id=requester_agent_id,
+        asserts_agent=requester_agent_id != agent_id_of(key),
         origin=_origin(body.requester),
         task=task,
         preamble=body.context_preamble or None,
         label=(body.label or "").strip() or None,
         agent_id=(body.agent_id or "").strip() or None,
         thread=body.thread,
+        workspace_argument=body.requester.workspace_dir,
         options=SpawnOptions(
             model=(body.model or "").strip() or None,
             thinking=(body.thinking or "").strip() or None,
@@ -165,6 +202,8 @@ def spawn_request(body: SpawnBody, configuration: Configuration) -> SpawnRequest
             expects_completion_message=body.expects_completion_message,
             active_model=body.requester.active_model,
             active_thinking=body.requester.active_thinking,
+            sandbox=body.sandbox,
+            requester_sandboxed=body.requester.sandboxed,
         ),
     )
 
@@ -187,11 +226,3 @@ def _origin(requester: RequesterBody) -> str | None:
         if getattr(requester, name) not in (None, [])
     }
     return orjson.dumps(given).decode() if given else None
-
-
-def _wrong(pointer: str, detail: str) -> Problem:
-    return Problem(
-        "invalid_request",
-        f"{pointer}: {detail}",
-        errors=({"pointer": pointer, "detail": detail},),
-    )

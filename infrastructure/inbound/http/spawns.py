@@ -1,10 +1,8 @@
 """`POST /v1/spawns`."""
 
-import asyncio
-import contextlib
-
 from fastapi import APIRouter, Request, Response
 
+from application.access import Caller
 from application.ports.event_log import AlreadyReserved, Answer
 from domain.refusals import SessionIsClosed
 from infrastructure.inbound.http import examples
@@ -17,31 +15,44 @@ from infrastructure.inbound.http.described import (
     takes,
 )
 from infrastructure.inbound.http.doors import Doors
+from infrastructure.inbound.http.droppable_connection import presence_of
 from infrastructure.inbound.http.problems import Problem, problem_response
 from infrastructure.inbound.http.replays import first_answer_again
 from infrastructure.inbound.http.requests import (
     ByCaller,
     InDoors,
     answer,
+    caller_of,
+    doors_of,
     must,
     must_act_for,
+    named_session,
     position_headers,
     reservation_of,
     traceparent_of,
 )
-from infrastructure.inbound.http.spawn_body import SpawnBody, must_be_served, spawn_request
+from infrastructure.inbound.http.spawn_body import (
+    REQUESTER_KEY,
+    SpawnBody,
+    must_be_served,
+    spawn_request,
+)
 
 router = APIRouter(tags=["spawns"])
 
+PATH = "/v1/spawns"
+
 
 @router.post(
-    "/v1/spawns",
+    PATH,
     operation_id="spawn",
     summary="Spawn a sub-agent",
     description=(
         "Decides, gathers the child's context, opens its session and queues its run. Answered when"
         " the session exists; what was decided is durable by then. A caller that goes away cancels"
-        " nothing. A refusal is recorded like everything else."
+        " nothing. A refusal is recorded like everything else. The requester may be given by its"
+        " session id, or as `current` by a token that acts for one session; what is on record about"
+        " it outranks what the request says of it."
     ),
     status_code=201,
     responses={
@@ -59,54 +70,44 @@ router = APIRouter(tags=["spawns"])
 )
 async def spawn(request: Request, doors: InDoors, caller: ByCaller) -> Response:
     """Take a spawn."""
+    return await _spawned(request, doors, caller)
+
+
+async def take(request: Request) -> Response:
+    """The same for a request without parameters, see `Direct`."""
+    return await _spawned(request, doors_of(request), await caller_of(request))
+
+
+async def _spawned(request: Request, doors: Doors, caller: Caller) -> Response:
     must(caller, "spawn")
     if doors.closing():
         raise Problem("unavailable", "the service is stopping; ask again in a moment")
     body, raw = await read_body(request, SpawnBody)
     must_be_served(body)
-    asked = spawn_request(body, doors.work.configurations.current().configuration)
+    named = await named_session(doors, caller, body.requester.session_key, REQUESTER_KEY)
+    pinned = doors.work.configurations.current()
+    asked = spawn_request(body, pinned.configuration, named)
     must_act_for(caller, asked.requester_key)
     reservation = reservation_of(request, caller, raw)
-    presence = _Presence(request)
-    watching = asyncio.create_task(presence.watch())
+    is_there = presence_of(request.scope)
     try:
         spawned = await doors.spawning.spawn(
-            asked, caller.actor, reservation, presence.is_there, traceparent_of(request)
+            asked, caller.actor, reservation, is_there, traceparent_of(request), pinned=pinned
         )
     except AlreadyReserved as reserved:
         assert reservation is not None
         return await first_answer_again(
-            reserved, reservation, lambda one, _: _response(doors, request, one)
+            reserved, reservation, lambda one, _: _response(doors, request, one, None)
         )
     except SessionIsClosed as closed:
         raise Problem("session_closed", str(closed)) from None
-    finally:
-        watching.cancel()
-        with contextlib.suppress(asyncio.CancelledError):
-            await watching
-    return await _response(doors, request, spawned.answer)
+    return await _response(doors, request, spawned.answer, spawned.position)
 
 
-class _Presence:
-    """Whether the caller still listens."""
-
-    def __init__(self, request: Request) -> None:
-        self._request = request
-        self._gone = False
-
-    def is_there(self) -> bool:
-        """False once it was seen to disconnect."""
-        return not self._gone
-
-    async def watch(self) -> None:
-        """Wait for the disconnect: after the body nothing else can come."""
-        while not self._gone:
-            message = await self._request.receive()
-            self._gone = message["type"] == "http.disconnect"
-
-
-async def _response(doors: Doors, request: Request, told: Answer) -> Response:
-    position = await doors.work.log.head()
+async def _response(doors: Doors, request: Request, told: Answer, recorded: int | None) -> Response:
+    """`recorded` is where it was recorded for this request. That was after it came, so it is behind
+    nothing that was told before, and nobody need be asked how far the log goes."""
+    position = await doors.work.log.head() if recorded is None else recorded
     if told.kind == "accepted":
         headers = {"Location": f"/v1/runs/{told.body['runId']}"}
         return answer(doors, told.body, position, status=201, headers=headers)

@@ -22,6 +22,11 @@ from domain.configuration.runtimes import CommandRuntime, Runtime
 from domain.refusals import Rejected
 from domain.stream import CONFIG_STREAM
 from infrastructure.outbound.configuration.loading import LoadedConfiguration, from_stored
+from infrastructure.outbound.configuration.workspaces import (
+    below_recorded,
+    below_roots,
+    existing,
+)
 
 _log = logging.getLogger("spawnlog.configuration")
 
@@ -116,19 +121,40 @@ class ActiveConfigurations:
                 ) from error
         return resolved
 
-    def workspace_of(self, pinned: PinnedConfiguration, agent_id: str) -> str:
-        """The folder an agent works in, made when it is not there."""
-        given = pinned.configuration.workspace_for(agent_id)
-        try:
-            folder = self._folder_of(given) if given else self._workspaces / agent_id
-        except ConfigurationError as error:
-            raise WorkspaceUnusable(errno.EINVAL, str(error)) from error
+    def workspace_of(
+        self,
+        pinned: PinnedConfiguration,
+        agent_id: str,
+        *,
+        recorded: str | None = None,
+        requested: str | None = None,
+    ) -> str:
+        """The folder that a child of this agent works in; its own is made when it is not there."""
+        if requested is not None and recorded is not None:
+            return below_recorded(requested, recorded)
+        if requested is not None:
+            return below_roots(requested, self._roots(pinned, agent_id))
+        if recorded is not None:
+            return existing(recorded)
+        folder = self._own_workspace(pinned, agent_id)
         self._workspaces.mkdir(mode=0o700, parents=True, exist_ok=True)
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         return os.path.abspath(folder)
 
+    def _own_workspace(self, pinned: PinnedConfiguration, agent_id: str) -> Path:
+        given = pinned.configuration.workspace_for(agent_id)
+        return self._folder_of(given) if given else self._workspaces / agent_id
+
+    def _roots(self, pinned: PinnedConfiguration, agent_id: str) -> list[Path]:
+        configured = pinned.configuration.spawnlog.workspace_roots
+        own = self._own_workspace(pinned, agent_id)
+        return [own, self._workspaces, *(self._folder_of(root) for root in configured)]
+
     def _folder_of(self, given: str) -> Path:
-        return self.loaded.path_of(self.loaded.resolve(given))
+        try:
+            return self.loaded.path_of(self.loaded.resolve(given))
+        except ConfigurationError as error:
+            raise WorkspaceUnusable(errno.EINVAL, str(error)) from error
 
     async def _append(
         self,

@@ -12,6 +12,7 @@ from domain.configuration.problems import ConfigurationError, Problem, parts_of,
 from domain.configuration.runtimes import RUNTIME_TYPES
 from domain.configuration.wording import worded
 from infrastructure.outbound.configuration.json5_text import Document
+from infrastructure.outbound.configuration.literal_texts import literal_texts
 from infrastructure.outbound.configuration.unknown_keys import unknown_keys
 
 PROBLEMS_MAX = 50
@@ -75,6 +76,8 @@ def _problems(values: Any, origin: Origin, references_allowed: bool) -> Iterator
     # One more of each than is listed, so that it is known that there are more.
     for pointer, message, nearest in islice(unknown_keys(values), PROBLEMS_MAX + 1):
         yield origin.problem(pointer, message, nearest, at_key=True)
+    for pointer, message in islice(literal_texts(values), PROBLEMS_MAX + 1):
+        yield origin.problem(pointer, message)
     try:
         Configuration.model_validate(values)
     except ValidationError as failure:

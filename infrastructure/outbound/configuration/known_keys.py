@@ -3,7 +3,8 @@
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
-from domain.configuration.agents import Agent, AgentDefaults
+from domain.configuration.agents import Agent, AgentDefaults, Sandbox
+from domain.configuration.runtimes import CommandRuntime, ModelRuntime
 from domain.configuration.session import Session
 from domain.configuration.subagents import AgentSubagents, SubagentDefaults
 from domain.configuration.wording import nearest
@@ -15,10 +16,12 @@ _MISSPELT_MIN = 0.8
 _THEIRS: dict[type[BaseModel], frozenset[str]] = {
     Agent: frozenset({"models"}),
     Session: frozenset({"dmScope"}),
+    ModelRuntime: frozenset({"model"}),
 }
 
 # What belongs a level deeper and is easily written here.
 _NOT_ONLY_IN_SUBAGENTS = frozenset({"model", "maxConcurrent", "thinking"})
+_OF_A_RUNTIME = CommandRuntime.model_fields["provides_sandbox"].alias
 
 
 def keys_of(section: type[BaseModel]) -> dict[str, FieldInfo]:
@@ -36,6 +39,8 @@ def complaint_about(key: str, section: type[BaseModel]) -> tuple[str, str | None
     where it is another program's."""
     if section in (Agent, AgentDefaults) and _belongs_in_subagents(key):
         return 'belongs into "subagents"', None
+    if section in (Agent, AgentDefaults, Sandbox) and key == _OF_A_RUNTIME:
+        return 'belongs into "runtime"', None
     if section is AgentSubagents and key in keys_of(SubagentDefaults):
         return "holds for all agents; it belongs into agents.defaults.subagents", None
     if not is_open(section):

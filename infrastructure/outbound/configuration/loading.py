@@ -3,12 +3,14 @@
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
 from pydantic import ValidationError
 
 from domain.configuration.configuration import Configuration
+from domain.configuration.doubts import doubts
 from domain.configuration.problems import ConfigurationError, Problem
 from domain.configuration.references import SecretReference
 from domain.configuration.tokens import TokenSource
@@ -23,6 +25,8 @@ from infrastructure.outbound.configuration.secrets import (
     with_environment,
 )
 
+WARNINGS_MAX = 50
+
 
 @dataclass(frozen=True)
 class LoadedConfiguration:
@@ -31,6 +35,7 @@ class LoadedConfiguration:
     `configuration` and `stored` hold no secret but `configuration.spawnlog.database_url`: secrets
     are references, for `resolve`. `stored` is what is hashed, kept, and given to scripts as `cfg`.
     `path` is None for the built-in; `folder` is what relative paths in the file start from.
+    `warnings` (at most 50) tell what is not wrong and can hardly be meant.
     """
 
     configuration: Configuration
@@ -39,6 +44,7 @@ class LoadedConfiguration:
     secret_pointers: tuple[str, ...]
     folder: Path
     _values: Any = field(repr=False, compare=False)
+    warnings: tuple[Problem, ...] = ()
 
     @property
     def stored_text(self) -> str:
@@ -63,13 +69,17 @@ class LoadedConfiguration:
         if source.variable is not None:
             return with_environment("${" + source.variable + "}", variables)
         if source.file is not None:
-            return secret_in_file(self.path_of(source.file))
+            return secret_in_file(self.path_of(with_environment(source.file, variables)))
         assert source.secret is not None
         return self.resolve(source.secret, variables)
 
     def path_of(self, written: str) -> Path:
         """A path as the file writes it: `~` is the home folder, relative ones start at `folder`.
-        ConfigurationError for a `~name` that is nobody's."""
+        ConfigurationError for a `~name` that is nobody's, and for one that is blank, which would be
+        `folder` itself."""
+        if not written.strip():
+            message = "a path is blank: a variable that it refers to holds nothing"
+            raise ConfigurationError([Problem(message, str(self.path or "configuration"))])
         try:
             return self.folder / Path(written).expanduser()
         except RuntimeError:
@@ -154,4 +164,8 @@ def _loaded(
             origin.problem(pointer_in(usable, error), message)
             for error in failure.errors(include_url=False, include_input=False)
         ) from None
-    return LoadedConfiguration(configuration, stored, path, pointers, folder, values)
+    warnings = tuple(
+        origin.problem(doubt.pointer, doubt.message, doubt.nearest)
+        for doubt in islice(doubts(configuration), WARNINGS_MAX)
+    )
+    return LoadedConfiguration(configuration, stored, path, pointers, folder, values, warnings)

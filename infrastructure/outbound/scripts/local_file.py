@@ -47,7 +47,7 @@ class LocalFileScripts:
             path = os.path.join(self._folder, with_home(uri, self._server))
             finished = await run_to_end(
                 self._gatehouse,
-                self._program(request, path),
+                program_of(request, path, self._server),
                 timeout_seconds=request.timeout_seconds,
                 output_bytes_max=request.output_bytes_max,
                 stderr_bytes_max=STDERR_BYTES_MAX,
@@ -64,21 +64,25 @@ class LocalFileScripts:
             duration_ms=_milliseconds(finished),
         )
 
-    def _program(self, request: ScriptRun, path: str) -> Program:
-        script = request.script
-        facts = {name: storable(value) for name, value in request.facts.items()}
-        if script.format == "json":
-            items: tuple[str, ...] = ()
-            stdin = json_input(script.arg_map, request.variables).encode()
-        else:
-            items = argument_items(script.arg_map, request.variables)
-            stdin = None
-        return Program(
-            argv=(path, *items),
-            env=minimal_environment(self._server) | facts,
-            cwd=os.path.dirname(path),
-            stdin=stdin,
-        )
+
+def program_of(request: ScriptRun, path: str, server: Mapping[str, str]) -> Program:
+    """The program that the script at `path` is: with format `json` it reads an object from stdin
+    and has no arguments, else each mapped variable is an argument. `ArgumentsTooLong` when those
+    do not fit."""
+    script = request.script
+    facts = {name: storable(value) for name, value in request.facts.items()}
+    if script.format == "json":
+        items: tuple[str, ...] = ()
+        stdin = json_input(script.arg_map, request.variables).encode()
+    else:
+        items = argument_items(script.arg_map, request.variables)
+        stdin = None
+    return Program(
+        argv=(path, *items),
+        env=minimal_environment(server) | facts,
+        cwd=os.path.dirname(path),
+        stdin=stdin,
+    )
 
 
 def _not_run(error: str) -> ScriptFinished:

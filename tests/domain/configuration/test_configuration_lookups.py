@@ -86,6 +86,13 @@ def test_an_agents_own_word_replaces_the_defaults() -> None:
     assert (outspoken.model, outspoken.thinking) == ("p/own", "high")
     assert outspoken.context_preamble_max_chars == 0
     assert both.subagents_for("nobody") == silent
+    assert (silent.allow_agents_from, silent.require_agent_id_from) == ("defaults", "defaults")
+    assert (outspoken.allow_agents_from, outspoken.require_agent_id_from) == ("agent", "agent")
+
+
+def test_what_nobody_says_is_from_nowhere() -> None:
+    builtin = configuration().subagents_for("main")
+    assert (builtin.allow_agents_from, builtin.require_agent_id_from) == (None, None)
 
 
 def test_blank_models_and_thinking_count_as_not_said() -> None:
@@ -125,6 +132,25 @@ def test_runtime_model_and_sandbox_fall_back_to_the_defaults() -> None:
     assert [mixed.sandbox_mode_for(agent) for agent in "ab"] == ["all", "off"]
     assert configuration().sandbox_mode_for("main") == "off"
     assert configuration().runtime_for("main") is None
+
+
+def test_the_models_and_the_sandbox_of_a_runtime_are_those_it_declares() -> None:
+    declared = {**COMMAND, "models": ["p/*"], "providesSandbox": True}
+    mixed = configuration(
+        agents={
+            "defaults": {"runtime": {"type": "embedded", "models": ["x"], "providesSandbox": True}},
+            "list": [
+                {"id": "a"},
+                {"id": "b", "runtime": declared},
+                {"id": "c", "runtime": COMMAND},
+            ],
+        }
+    )
+
+    assert [mixed.served_models_of(agent) for agent in "abc"] == [None, ("p/*",), None]
+    assert [mixed.provides_sandbox(agent) for agent in "abc"] == [False, True, False]
+    assert configuration().served_models_of("main") is None
+    assert configuration().provides_sandbox("main") is False
 
 
 def test_the_workspace_of_the_defaults_is_the_default_agents_alone() -> None:

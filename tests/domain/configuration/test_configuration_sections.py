@@ -1,22 +1,15 @@
-from typing import Any
+import re
 
 import pytest
-from pydantic import TypeAdapter, ValidationError
+from pydantic import ValidationError
 
 from domain.configuration.context_scripts import ContextScript
-from domain.configuration.runtimes import (
-    CommandRuntime,
-    ModelRuntime,
-    OpenClawRuntime,
-    Runtime,
-    ScriptedRuntime,
-    WorkerRuntime,
-)
+from domain.configuration.models import ModelChoice
+from domain.configuration.settings import Settings
 from domain.configuration.subagents import SubagentDefaults
 from domain.configuration.tokens import Token
 from domain.configuration.tools import Tools
 
-RUNTIME: TypeAdapter[Any] = TypeAdapter(Runtime)
 SCRIPT = {"id": "a", "uri": "~/a.sh"}
 TOKEN = {"id": "ops", "token": "${OPS}", "scopes": ["read"], "sessions": ["*"]}
 
@@ -117,66 +110,20 @@ def test_a_url_refers_to_its_secrets_and_does_not_hold_them() -> None:
             ContextScript.model_validate({**SCRIPT, "uri": refused})
 
 
-@pytest.mark.parametrize(
-    ("values", "type_"),
-    [
-        ({"type": "command", "command": ["x"]}, CommandRuntime),
-        ({"type": "scripted"}, ScriptedRuntime),
-        ({"type": "worker", "queue": "q"}, WorkerRuntime),
-        ({"type": "model", "baseUrl": "http://x", "anything": [1]}, ModelRuntime),
-        ({"type": "embedded"}, OpenClawRuntime),
-        ({"type": "acp", "acp": {"agent": "codex"}}, OpenClawRuntime),
-    ],
-)
-def test_a_runtime_is_read_by_its_type(values: dict[str, object], type_: type) -> None:
-    assert isinstance(RUNTIME.validate_python(values), type_)
+def test_a_model_has_a_bounded_number_of_fallbacks() -> None:
+    fallbacks = [f"p/{number}" for number in range(20)]
+    assert len(ModelChoice.model_validate({"fallbacks": fallbacks}).fallbacks) == 20
+    with pytest.raises(ValidationError, match="at most 20"):
+        ModelChoice.model_validate({"fallbacks": [*fallbacks, "p/20"]})
 
 
-@pytest.mark.parametrize(
-    ("values", "complaint"),
-    [
-        ({"command": []}, "at least 1"),
-        ({"command": [" "]}, "must name a program"),
-        ({"command": ["x", "a\0b"]}, "NUL"),
-        ({"command": "x"}, "tuple"),
-        ({"command": ["x"], "input": "argv"}, r"must contain \{prompt\}"),
-        ({"command": ["x"], "input": "stdin"}, "stdin-json"),
-        ({"command": ["x"], "env": {"A-B": "1"}}, "name of an environment variable"),
-        ({"command": ["x"], "env": {"SPAWNLOG_TOKEN": "1"}}, "is set by spawnlog"),
-        ({"command": ["x"], "env": {"A": "a\0b"}}, "NUL"),
-        ({"command": ["x"], "env": {"A": 1}}, "string"),
-        ({"command": ["x"], "cwd": ""}, "blank"),
-        ({"command": ["x"], "shell": True}, "not permitted"),
-    ],
-)
-def test_a_command_that_cannot_be_started_is_refused(
-    values: dict[str, object], complaint: str
-) -> None:
-    with pytest.raises(ValidationError, match=complaint):
-        RUNTIME.validate_python({"type": "command", **values})
-
-
-def test_a_script_step_does_one_thing_or_waits() -> None:
-    played = RUNTIME.validate_python(
-        {
-            "type": "scripted",
-            "steps": [
-                {"afterMs": 5},
-                {"message": "hello"},
-                {"tool": {"name": "read", "input": {"path": "x"}, "output": "y"}},
-                {"usage": {"inputTokens": 1, "outputTokens": 2, "model": "p/m"}},
-            ],
-            "outcome": "error",
-            "error": "it broke",
-        }
-    )
-
-    assert played.steps[0].after_ms == 5
-    assert played.steps[2].tool.input == {"path": "x"}
-    with pytest.raises(ValidationError, match="only one of"):
-        RUNTIME.validate_python({"type": "scripted", "steps": [{"message": "a", "usage": {}}]})
-    with pytest.raises(ValidationError, match="needs outcome"):
-        RUNTIME.validate_python({"type": "scripted", "error": "it broke"})
+def test_the_roots_of_workspaces_are_paths() -> None:
+    assert Settings().workspace_roots == ()
+    roots = Settings.model_validate({"workspaceRoots": ["~/work", "${SHARED}"]}).workspace_roots
+    assert roots == ("~/work", "${SHARED}")
+    for wrong in ([""], ["a\nb"], "~/work", [1]):
+        with pytest.raises(ValidationError):
+            Settings.model_validate({"workspaceRoots": wrong})
 
 
 def test_limits_of_attachments_are_rounded_down() -> None:
@@ -188,7 +135,11 @@ def test_limits_of_attachments_are_rounded_down() -> None:
 
 
 def test_allow_and_also_allow_exclude_each_other() -> None:
-    with pytest.raises(ValidationError, match="cannot stand beside allow"):
+    together = re.escape(
+        "tools policy cannot set both allow and alsoAllow in the same scope (merge alsoAllow into "
+        "allow, or remove allow and use profile + alsoAllow)"
+    )
+    with pytest.raises(ValidationError, match=together):
         Tools.model_validate({"subagents": {"tools": {"allow": ["a"], "alsoAllow": ["b"]}}})
     Tools.model_validate({"subagents": {"tools": {"allow": [], "alsoAllow": ["b"]}}})
 

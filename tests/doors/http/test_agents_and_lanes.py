@@ -7,7 +7,7 @@ from tests.support.http_problems import problem_of
 
 pytestmark = pytest.mark.slow
 
-ALL = ["failing", "holder", "main", "narrow", "pondering", "slow", "talker"]
+ALL = ["boxed", "failing", "holder", "main", "narrow", "pondering", "slow", "talker"]
 
 
 def test_a_requester_is_told_its_agents_its_own_first(house: House) -> None:
@@ -33,6 +33,26 @@ def test_without_a_requester_it_is_the_main_session(house: House) -> None:
     body = house.http.get("/v1/agents").json()
     assert body["requester"] == "main"
     assert body == house.http.get("/v1/agents", params={"requester": "main"}).json()
+
+
+def test_the_agent_on_record_outranks_the_one_in_the_key(house: House) -> None:
+    key = house.session("narrowed")
+    requester = {"sessionKey": key, "agentIdOverride": "narrow"}
+    body = {"requester": requester, "task": "hello", "agentId": "narrow"}
+    assert house.http.post("/v1/spawns", json=body).status_code == 201
+    session = house.http.get(f"/v1/sessions/{key}").json()
+    assert (session["agentId"], session["assertions"]) == ("narrow", ["agentId"])
+    for spelling in (key, key.upper(), session["sessionId"]):
+        told = house.http.get("/v1/agents", params={"requester": spelling}).json()
+        assert (told["requester"], told["allowAny"]) == ("narrow", False)
+        assert [agent["id"] for agent in told["agents"]] == ["narrow"]
+
+
+def test_a_child_is_told_the_agents_of_its_own_session(house: House) -> None:
+    with house.held(house.session()) as run, house.with_token(run.token) as client:
+        told = client.get("/v1/agents", params={"requester": "current"}).json()
+    assert told["requester"] == "holder"
+    assert told["agents"][0]["id"] == "holder"
 
 
 def test_a_token_is_told_of_the_sessions_that_it_covers_alone(house: House) -> None:

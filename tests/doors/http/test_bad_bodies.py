@@ -95,7 +95,6 @@ def test_every_fault_of_a_body_is_named_with_its_place(house: House, unrecorded:
         ("model", "m" * 300),
         ("runTimeoutSeconds", "5"),
         ("runTimeoutSeconds", True),
-        ("runTimeoutSeconds", -1),
         ("thread", "no"),
         ("thread", 0),
         ("mode", "RUN"),
@@ -128,6 +127,26 @@ def test_a_wrong_value_is_invalid(house: House, unrecorded: str, field: str, val
 def test_a_text_that_is_no_session_key_is_invalid(house: House, key: str) -> None:
     problem = problem_of(house.spawn(key), 422, "invalid_request")
     assert pointers_of(problem) == ["/requester/sessionKey"]
+
+
+@pytest.mark.parametrize(
+    "folder",
+    ["srv/agents", "./x", "~/x", "C:\\\\x", "/srv\n/x", "/srv\x1b[2J", "/" + "x" * 4096, 7],
+)
+def test_a_workspace_is_an_absolute_path_without_surprises(
+    house: House, unrecorded: str, folder: object
+) -> None:
+    made = spawn_body(unrecorded)
+    made["requester"]["workspaceDir"] = folder
+    problem = problem_of(house.post(json.dumps(made).encode()), 422, "invalid_request")
+    assert pointers_of(problem) == ["/requester/workspaceDir"]
+
+
+@pytest.mark.parametrize("seconds", [-1, -0.5, -1e300])
+def test_a_limit_below_zero_is_none(house: House, seconds: float) -> None:
+    answer = house.spawn(house.session(), runTimeoutSeconds=seconds)
+    assert answer.status_code == 201, answer.text
+    assert house.server.run(answer.json()["runId"])["runTimeoutSeconds"] == 0
 
 
 @pytest.mark.parametrize("text", ["", "{}", "[]", "null", '"x"', "7", "[{}]"])

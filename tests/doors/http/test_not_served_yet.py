@@ -14,7 +14,6 @@ FIELDS: list[tuple[str, dict[str, Any]]] = [
     ("/task", {"task": ["one", "two"]}),
     ("/parallel", {"parallel": True}),
     ("/thread", {"thread": True}),
-    ("/sandbox", {"sandbox": "require"}),
     ("/context", {"context": "fork"}),
     ("/lightContext", {"lightContext": True}),
     ("/attachments", {"attachments": [{"name": "a.txt", "content": "x"}]}),
@@ -36,14 +35,6 @@ def test_a_field_that_is_not_served_is_named(
     assert pointers_of(problem) == [pointer]
     assert pointer in problem["detail"]
     assert house.runs(session) == []
-
-
-@pytest.mark.parametrize("name", ["sandboxed", "workspaceDir"])
-def test_so_is_one_of_the_requester(house: House, name: str) -> None:
-    requester = {"sessionKey": house.session(), name: True if name == "sandboxed" else "/srv"}
-    body = {"requester": requester, "task": "hello"}
-    problem = problem_of(house.http.post("/v1/spawns", json=body), 422, "not_served_yet")
-    assert pointers_of(problem) == [f"/requester/{name}"]
 
 
 def test_all_that_is_not_served_is_named_at_once(house: House) -> None:

@@ -16,6 +16,7 @@ SERVED = {
     "listRunEvents": ("get", "/v1/runs/{runId}/events"),
     "getRunPrompt": ("get", "/v1/runs/{runId}/prompt"),
     "getRunTranscript": ("get", "/v1/runs/{runId}/transcript"),
+    "explainRun": ("get", "/v1/runs/{runId}/explain"),
     "stopRun": ("post", "/v1/runs/{runId}/stop"),
     "getSession": ("get", "/v1/sessions/{key}"),
     "listAnnouncements": ("get", "/v1/sessions/{key}/announcements"),
@@ -185,6 +186,7 @@ def test_examples_have_no_member_that_answers_have_not(
             "listRunEvents": house.http.get(f"/v1/runs/{run_id}/events"),
             "getRunPrompt": house.http.get(f"/v1/runs/{run_id}/prompt"),
             "getRunTranscript": house.http.get(f"/v1/runs/{run_id}/transcript"),
+            "explainRun": house.http.get(f"/v1/runs/{run_id}/explain"),
             "getSession": house.http.get(f"/v1/sessions/{session}"),
             "listAnnouncements": house.http.get(f"/v1/sessions/{session}/announcements"),
             "acknowledgeAnnouncement": house.http.post(

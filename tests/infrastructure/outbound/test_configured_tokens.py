@@ -12,7 +12,8 @@ from infrastructure.outbound.configuration.loading import load_values
 from infrastructure.outbound.configured_tokens import ConfiguredTokens
 from infrastructure.outbound.identities import RandomIdentities
 from infrastructure.outbound.tables.contents import PostgresContents
-from infrastructure.outbound.tokens import digest_of
+from infrastructure.outbound.tables.registry import PostgresRegistry
+from infrastructure.outbound.tokens import ChildTokenSeal, KnownTokens, admin_token, digest_of
 from tests.support.running_log import RunningLog
 
 SET, UNSET = "SPAWNLOG_TEST_TOKEN", "SPAWNLOG_TEST_TOKEN_NOBODY_SETS"
@@ -81,3 +82,72 @@ async def test_the_same_file_read_again_gives_a_token_that_was_changed_meanwhile
         secret.write_text(text, "utf-8")
         assert await active.activate(load_values({"spawnlog": {"tokens": [token]}}), SYSTEM) == 1
         assert [one.digest for one in tokens()] == [digest_of(text)]
+
+
+def for_sessions(*patterns: str, **session: str) -> dict[str, Any]:
+    token = {"id": "one", "token": f"${{{SET}}}", "scopes": ["read"], "sessions": list(patterns)}
+    agents = {"list": [{"id": "steward"}, {"id": "main"}]}
+    return {"spawnlog": {"tokens": [token]}, "session": session, "agents": agents}
+
+
+@pytest.fixture
+async def active(
+    running: RunningLog, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> ActiveConfigurations:
+    monkeypatch.setenv(SET, "a-secret-of-some-length")
+    return configurations(running, tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("written", "fits"),
+    [
+        ("main", "agent:steward:home"),
+        (" HOME ", "agent:steward:home"),
+        ("agent::Main : Cli:", "agent:main:cli"),
+        ("board", "agent:steward:board"),
+        ("Agent:Main:\u03a3:X\u03a3:Y", "agent:main:\u03c3:x\u03c2:y"),
+        ("*", "*"),
+        ("Agent::Main : Cli-*", "agent:main:cli-*"),
+        ("agent:*:subagent:*:", "agent:*:subagent:*"),
+    ],
+)
+async def test_a_pattern_is_spelled_as_freely_as_a_key(
+    active: ActiveConfigurations, written: str, fits: str
+) -> None:
+    await active.activate(load_values(for_sessions(written, mainKey="Home")), SYSTEM)
+    (known,) = ConfiguredTokens(active)()
+    assert known.patterns == (fits,)
+
+
+async def test_what_main_stands_for_is_said_by_the_revision(active: ActiveConfigurations) -> None:
+    tokens = ConfiguredTokens(active)
+    said: list[tuple[str, ...]] = []
+    for session in ({}, {"mainKey": "home"}, {"scope": "global"}):
+        await active.activate(load_values(for_sessions("main", **session)), SYSTEM)
+        said += [known.patterns for known in tokens()]
+    assert said == [("agent:steward:main",), ("agent:steward:home",), ("global",)]
+
+
+async def test_one_session_that_is_spelled_twice_is_one(
+    active: ActiveConfigurations, running: RunningLog
+) -> None:
+    await active.activate(load_values(for_sessions("main", "Agent:Steward:MAIN")), SYSTEM)
+    seal, registry = ChildTokenSeal(b"k" * 32), PostgresRegistry(running.pool)
+    tokens = KnownTokens(admin_token("admin"), ConfiguredTokens(active), seal, registry)
+    caller = await tokens.caller_of("a-secret-of-some-length")
+    assert caller is not None
+    assert caller.only_session == caller.actor.name == "agent:steward:main"
+
+
+@pytest.mark.parametrize("wrong", ["agent:main", "agent:a b:x", ":*", "* :", "::"])
+async def test_a_pattern_that_fits_no_session_is_left_out_and_warned_about(
+    active: ActiveConfigurations, caplog: pytest.LogCaptureFixture, wrong: str
+) -> None:
+    await active.activate(load_values(for_sessions(wrong, "agent:main:*")), SYSTEM)
+    with caplog.at_level(logging.WARNING):
+        (known,) = ConfiguredTokens(active)()
+    assert known.patterns == ("agent:main:*",)
+    (warning,) = caplog.messages
+    assert "token one" in warning
+    assert "fits no session" in warning
+    assert warning.isprintable()

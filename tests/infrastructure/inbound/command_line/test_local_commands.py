@@ -35,6 +35,7 @@ class ConfigurationReport:
     problems: tuple[str, ...] = ()
     agents: tuple[str, ...] = ("main", "counter")
     secret_pointers: tuple[str, ...] = ("/models/providers/x/apiKey",)
+    warnings: tuple[str, ...] = ()
 
 
 @dataclass
@@ -160,6 +161,17 @@ def test_a_right_configuration_tells_agents_and_secrets(
     assert "agents: main, counter" in result.stdout
     assert "kept as a secret: /models/providers/x/apiKey" in result.stdout
     assert composition.checked == [Path("a.json5")]
+
+
+def test_what_is_doubtful_in_a_configuration_is_told_beside_the_answer(
+    spawnlog: Command, composition: Composition
+) -> None:
+    composition.configuration = ConfigurationReport(warnings=("line 2: \x1b[1m",))
+    result = spawnlog("config", "check", "a.json5")
+    assert result.exit_code == 0
+    assert result.stderr == "warning: line 2: \\x1b[1m\n"
+    told = json.loads(spawnlog("config", "check", "a.json5", "-o", "json").stdout)
+    assert told["warnings"] == ["line 2: \x1b[1m"]
 
 
 def test_a_wrong_configuration_exits_with_2_and_tells_each_problem(

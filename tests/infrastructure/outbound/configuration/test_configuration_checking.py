@@ -165,3 +165,21 @@ def test_keys_of_openclaw_are_not_taken_for_misspellings() -> None:
             **{name: section(str(theirs[name])) for name in ("tools", "session", "models")},
         }
     )
+
+
+def test_a_program_for_a_shell_keeps_the_braces_it_has() -> None:
+    command = ["sh", "-c", 'exec "${PROGRAM}" --fast']
+    runtime = {"type": "command", "command": command, "env": {"PROGRAM": "${PROGRAM}"}}
+    loaded = load_values({"agents": {"defaults": {"runtime": runtime}}})
+    assert loaded.warnings == ()
+
+
+def test_a_model_runtime_has_keys_of_its_own() -> None:
+    load_values({"agents": {"defaults": {"runtime": {"type": "model", "model": "m"}}}})
+
+
+def test_of_very_many_doubts_fifty_are_told() -> None:
+    names = [f"agent-{number}" for number in range(2_000)]
+    loaded = load_values({"agents": {"defaults": {"subagents": {"allowAgents": names}}}})
+    assert len(loaded.warnings) == 50
+    assert loaded.warnings[0].pointer == "/agents/defaults/subagents/allowAgents/0"

@@ -58,6 +58,38 @@ def test_a_misspelt_key_is_named_with_its_line_and_the_nearest_key() -> None:
             "{agents: {defaults: {runtime: {type: 'command', command: ['x'], inputs: 'argv'}}}}",
             '1:65: agents.defaults.runtime.inputs: unknown key; did you mean "input"?',
         ),
+        (
+            "{agents: {defaults: {runtime: {type: 'scripted', provideSandbox: true}}}}",
+            '1:50: agents.defaults.runtime.provideSandbox: unknown key; did you mean "providesSandbox"?',
+        ),
+        (
+            "{agents: {defaults: {runtime: {type: 'command', command: ['x'], model: ['m']}}}}",
+            '1:65: agents.defaults.runtime.model: unknown key; did you mean "models"?',
+        ),
+        ("{spawnlog: {workspaceRoot: []}}", '1:13: spawnlog.workspaceRoot: unknown key; did you mean "workspaceRoots"?'),
+        ("{agents: {defaults: {sandbox: {providesSandbox: true}}}}", '1:32: agents.defaults.sandbox.providesSandbox: belongs into "runtime"'),
+        ("{agents: {list: [{id: 'a', providesSandbox: true}]}}", '1:28: agents.list[0].providesSandbox: belongs into "runtime"'),
+        # what looks as if something were put into it
+        (
+            "{agents: {defaults: {runtime: {type: 'command', command: ['x'], cwd: '${HOME}/x'}}}}",
+            "1:70: agents.defaults.runtime.cwd: ${HOME} is not replaced here; leave cwd out and "
+            "write it into workspace, where it is",
+        ),
+        (
+            "{agents: {list: [{id: 'a', runtime: {type: 'command', command: ['${BIN}/a b']}}]}}",
+            "1:65: agents.list[0].runtime.command[0]: ${BIN} is not replaced in a command; put it "
+            "into env, where it is, and read it there",
+        ),
+        (
+            "{agents: {list: [{id: 'a', runtime: {type: 'command', command: ['x', '--key=${KEY}']}}]}}",
+            "1:70: agents.list[0].runtime.command[1]: ${KEY} is not replaced in a command; put it "
+            "into env, where it is, and read it there",
+        ),
+        (
+            "{spawnlog: {host: '${HOST}'}}",
+            "1:19: spawnlog.host: ${HOST} is not replaced here; write the name itself, or give it "
+            "by SPAWNLOG_HOST or --host",
+        ),
         # misspellings in sections that are shared
         ("{agent: {}}", '1:2: agent: unknown key; did you mean "agents"?'),
         ("{spawnlogs: {}}", '1:2: spawnlogs: unknown key; did you mean "spawnlog"?'),

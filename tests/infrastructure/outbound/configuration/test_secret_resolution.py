@@ -90,6 +90,18 @@ def test_a_token_is_read_from_its_file_beside_the_configuration(
     assert loaded.resolve_token(source) == "the-token"
 
 
+def test_the_path_of_a_token_may_hold_a_variable(
+    loaded: LoadedConfiguration, tmp_path: Path
+) -> None:
+    source = TokenSource(file="${PLACE}/token.txt")
+    (tmp_path / "inner").mkdir()
+    (tmp_path / "inner" / "token.txt").write_text("the-token")
+
+    assert loaded.resolve_token(source, {"PLACE": "inner"}) == "the-token"
+    with pytest.raises(ConfigurationError, match="PLACE: is not set"):
+        loaded.resolve_token(source, {})
+
+
 def test_a_token_is_read_from_its_variable(loaded: LoadedConfiguration) -> None:
     source = TokenSource(variable="MY_KEY")
 

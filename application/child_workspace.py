@@ -1,0 +1,73 @@
+"""The folder that a child works in: its requester's for a child of the same agent, else its
+agent's own."""
+
+from application.fitting import is_of_same_agent
+from application.ports.configurations import (
+    Configurations,
+    PinnedConfiguration,
+    WorkspaceForbidden,
+)
+from application.work import Work
+from domain.admission import Refusal
+from domain.run.events import SpawnRequested
+from domain.run.plan_facts import WorkspaceFacts
+from domain.run.state import Run
+
+
+def child_workspace(
+    run: Run,
+    pinned: PinnedConfiguration,
+    configurations: Configurations,
+    requested: str | None,
+) -> tuple[WorkspaceFacts, Refusal | None]:
+    """What was chosen, and the refusal when that folder cannot be had.
+
+    `requested` is the folder that the request says its requester works in. It tells of the
+    requester, so a child of another agent has nothing of it. The requester's agent's own folder is
+    made when it is not there; an inherited one has to be.
+    """
+    assert run.agent_id is not None
+    recorded = run.requester.workspace_dir if is_of_same_agent(run) else None
+    named = requested if is_of_same_agent(run) else None
+    is_inherited = recorded is not None or named is not None
+    facts = WorkspaceFacts(source="requester" if is_inherited else "agent", recorded=recorded)
+    try:
+        folder = configurations.workspace_of(
+            pinned, run.agent_id, recorded=recorded, requested=named
+        )
+    except WorkspaceForbidden as forbidden:
+        return facts, _refused(str(forbidden))
+    except OSError as error:
+        return facts, _refused(_unusable(error, run.agent_id, recorded, named))
+    return facts.changed({"chosen": folder}), None
+
+
+async def requested_workspace(work: Work, run: Run) -> str | None:
+    """The folder that the request named, as it is on record."""
+    recorded = await work.log.first("SpawnRequested", run.run_id)
+    assert recorded is not None
+    assert isinstance(recorded.event, SpawnRequested)
+    argument = recorded.event.workspace_argument
+    return await work.contents.text(argument) if argument else None
+
+
+def _unusable(error: OSError, agent_id: str, recorded: str | None, named: str | None) -> str:
+    reason = error.strerror or type(error).__name__
+    if named is not None:
+        return (
+            f"The workspace that the request names cannot be used: {reason}."
+            " Name a folder that is there, or leave workspaceDir out."
+        )
+    if recorded is not None:
+        return (
+            f"The workspace on record for the requester cannot be used: {reason}."
+            " Put the folder back, or ask from another session."
+        )
+    return (
+        f'The workspace of agent "{agent_id}" cannot be made: {reason}.'
+        " Give the agent another workspace, or mend this one."
+    )
+
+
+def _refused(text: str) -> Refusal:
+    return Refusal(rule="workspace", status="error", text=text)

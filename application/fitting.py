@@ -1,0 +1,163 @@
+"""The rules for the agent that will run, judged once the context scripts have had their say.
+
+They are judged in this order and the first that fails speaks: that the agent is configured, its
+sandbox, thinking, its runtime. The choice of a model stands between and refuses nothing. Pure, so
+nothing is made for a child that is refused here.
+"""
+
+from dataclasses import dataclass
+
+from domain.admission import Refusal, agent_known
+from domain.configuration.agents import Agent
+from domain.configuration.configuration import Configuration
+from domain.configuration.models import ModelChoice
+from domain.configuration.runtimes import Runtime
+from domain.model_plan import ModelPlan, ModelSetting, ModelSettings, plan_model
+from domain.run.plan_facts import PlanFacts, SandboxFacts, ThinkingFacts, TimeoutFacts
+from domain.run.state import Run
+from domain.sandbox import missing_sandbox_refusal, sandbox_refusal
+from domain.thinking import ThinkingPlan, normalise_thinking, plan_thinking
+
+SERVED_RUNTIMES = ("command", "scripted")
+
+
+@dataclass(frozen=True, slots=True)
+class Unfit:
+    """The rule that refuses the child, and what was looked at until then."""
+
+    refusal: Refusal
+    facts: PlanFacts
+
+
+@dataclass(frozen=True, slots=True)
+class Fit:
+    """What the agent will run with, and what that was decided from."""
+
+    facts: PlanFacts
+    model: ModelPlan
+    thinking: ThinkingPlan
+    runtime: Runtime
+    sandboxed: bool
+
+
+def fit(
+    run: Run, configuration: Configuration, thinking_argument: str | None = None
+) -> Fit | Unfit:
+    """Judge the agent that will run. `thinking_argument` is the text of what was asked for and is
+    no level; it is kept beside the log."""
+    agent_id = _agent_of(run)
+    known = agent_known(
+        agent_id, configuration.agent_ids(), requested_agent_id=run.requested_agent_id
+    )
+    if isinstance(known, Refusal):
+        return Unfit(known, PlanFacts(agent_configured=False))
+    sandbox = _sandbox(run, configuration)
+    refusal = sandbox_refusal(sandbox) or missing_sandbox_refusal(sandbox, agent_id)
+    if refusal is not None:
+        return Unfit(refusal, PlanFacts(agent_configured=True, sandbox=sandbox))
+    agent = configuration.agent(agent_id)
+    served = configuration.served_models_of(agent_id)
+    model = plan_model(
+        _model_settings(run, configuration, agent),
+        served=served,
+        aliases=configuration.model_aliases(),
+    )
+    thinking, thinking_facts = _thinking(run, configuration, agent, thinking_argument)
+    facts = PlanFacts(
+        agent_configured=True,
+        sandbox=sandbox,
+        models=model.verdicts,
+        served_models=served,
+        thinking=thinking_facts,
+    )
+    if thinking.error is not None:
+        return Unfit(Refusal(rule="thinking", status="error", text=thinking.error), facts)
+    runtime = configuration.runtime_for(agent_id)
+    timeout = TimeoutFacts(
+        argument=run.options.run_timeout_seconds,
+        configured=configuration.subagent_defaults.run_timeout_seconds,
+    )
+    facts = facts.changed({"run_timeout": timeout, "runtime": runtime.type if runtime else None})
+    if runtime is None or runtime.type not in SERVED_RUNTIMES:
+        return Unfit(_unserved_runtime(agent_id, runtime), facts)
+    return Fit(facts, model, thinking, runtime, sandbox.child_sandboxed)
+
+
+def _agent_of(run: Run) -> str:
+    assert run.agent_id is not None
+    return run.agent_id
+
+
+def is_of_same_agent(run: Run) -> bool:
+    """Whether the agent that will run is its requester's; only then does a child inherit."""
+    return run.agent_id == run.requester.agent_id
+
+
+def _sandbox(run: Run, configuration: Configuration) -> SandboxFacts:
+    agent_id = _agent_of(run)
+    requester = run.requester
+    mode = configuration.sandbox_mode_for(agent_id)
+    recorded = requester.sandboxed
+    if recorded is None:
+        recorded = configuration.is_sandboxed(requester.agent_id, requester.session_key)
+    return SandboxFacts(
+        mode=mode,
+        # The session of a child is nobody's main session.
+        child_sandboxed=mode != "off",
+        runtime_provides=configuration.provides_sandbox(agent_id),
+        requester_sandboxed=recorded or run.options.requester_sandboxed,
+        required=run.options.sandbox == "require",
+    )
+
+
+def _model_settings(run: Run, configuration: Configuration, agent: Agent | None) -> ModelSettings:
+    inherited = run.options.active_model or run.requester.model
+    return ModelSettings(
+        argument=run.options.model,
+        unnamed_argument=run.model_argument is not None,
+        agent_subagents=_setting(agent.subagents.model if agent else None),
+        defaults_subagents=_setting(configuration.subagent_defaults.model),
+        caller=inherited if is_of_same_agent(run) else None,
+        agent=_setting(agent.model if agent else None),
+        defaults=_setting(configuration.defaults.model),
+    )
+
+
+def _setting(choice: ModelChoice | None) -> ModelSetting:
+    if choice is None:
+        return None
+    return {"primary": choice.primary, "fallbacks": choice.fallbacks}
+
+
+def _thinking(
+    run: Run, configuration: Configuration, agent: Agent | None, argument: str | None
+) -> tuple[ThinkingPlan, ThinkingFacts]:
+    asked = argument or run.options.thinking
+    own = agent.subagents.thinking if agent else None
+    default = configuration.subagent_defaults.thinking
+    inherited = run.options.active_thinking or run.requester.thinking
+    caller = inherited if is_of_same_agent(run) else None
+    plan = plan_thinking(
+        argument=asked, agent_subagents=own, defaults_subagents=default, caller_active=caller
+    )
+    # A word that is no level may be anything, and goes into no event.
+    levels = [normalise_thinking(word) if word else None for word in (asked, own, default, caller)]
+    return plan, ThinkingFacts(
+        argument=levels[0],
+        agent_subagents=levels[1],
+        defaults_subagents=levels[2],
+        caller=levels[3],
+        taken_from=plan.source,
+    )
+
+
+def _unserved_runtime(agent_id: str, runtime: Runtime | None) -> Refusal:
+    kind = f'a "{runtime.type}" runtime, which is not served yet' if runtime else "no runtime"
+    return Refusal(
+        rule="runtime",
+        status="error",
+        text=(
+            f'Agent "{agent_id}" has {kind}. Give it a runtime of type'
+            f" {' or '.join(SERVED_RUNTIMES)} in agents.list or agents.defaults."
+        ),
+    )

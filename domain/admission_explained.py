@@ -1,0 +1,115 @@
+"""The rules of admission in words, from the facts that were recorded with the request.
+
+Nothing is judged here: whether a rule refused is told by the record, and only worded.
+"""
+
+from collections.abc import Callable, Mapping
+
+from pydantic import JsonValue
+
+from domain.admission import ANY_AGENT, AdmissionFacts, allowed_agents
+from domain.rule_explained import Told, quoted
+
+NAMES_SHOWN_MAX = 20
+
+
+def _agent_id(facts: AdmissionFacts, refused: bool) -> Told:
+    text = f"agentId {quoted(facts.target_agent_id)} has the form of an agent id"
+    if refused:
+        text = "what was given as agentId has not the form of an agent id"
+    elif not facts.agent_id_argument_given:
+        text = (
+            f"no agentId was given, so it is the requester's own: {quoted(facts.target_agent_id)}"
+        )
+    return Told(
+        {"given": facts.agent_id_argument_given, "targetAgentId": facts.target_agent_id}, text
+    )
+
+
+def _mode(facts: AdmissionFacts, refused: bool) -> Told:
+    text = f"mode {quoted(facts.mode)} with thread {_said(facts.thread)}"
+    if refused:
+        text += ", and it needs a thread"
+    return Told({"mode": facts.mode, "thread": facts.thread}, text)
+
+
+def _depth(facts: AdmissionFacts, refused: bool) -> Told:
+    how = "is not below" if refused else "is below"
+    return Told(
+        {
+            "callerDepth": facts.caller_depth,
+            "depthFrom": facts.depth_from,
+            "maxSpawnDepth": facts.max_spawn_depth,
+        },
+        f"depth {facts.caller_depth} {how} maxSpawnDepth {facts.max_spawn_depth}",
+    )
+
+
+def _active_children(facts: AdmissionFacts, refused: bool) -> Told:
+    text = f"{facts.active_children} of {facts.max_children} children are active"
+    if refused:
+        text += ", so no place is free"
+    return Told({"activeChildren": facts.active_children, "maxChildren": facts.max_children}, text)
+
+
+def _require_agent_id(facts: AdmissionFacts, refused: bool) -> Told:
+    given = "was given" if facts.agent_id_argument_given else "was not given"
+    text = f"requireAgentId is true, and an agentId {given}"
+    if not facts.require_agent_id and not refused:
+        text = "requireAgentId is false"
+    return Told(
+        {
+            "requireAgentId": facts.require_agent_id,
+            "from": facts.require_agent_id_from,
+            "given": facts.agent_id_argument_given,
+        },
+        text,
+    )
+
+
+def _allow_agents(facts: AdmissionFacts, refused: bool) -> Told:
+    allowed = allowed_agents(facts.requester_agent_id, facts.allow_agents)
+    shown: JsonValue = ANY_AGENT if allowed is None else [*allowed]
+    listed: JsonValue = None if facts.allow_agents is None else [*facts.allow_agents]
+    target = quoted(facts.target_agent_id)
+    if refused:
+        text = f"{target} is not among {_listed(allowed or ())}"
+    elif not facts.agent_id_argument_given:
+        text = "no agentId was given, and the requester's own agent is always allowed"
+    elif allowed is None:
+        text = f"{target} is allowed, as any agent is"
+    else:
+        text = f"{target} is among {_listed(allowed)}"
+    return Told(
+        {
+            "requesterAgentId": facts.requester_agent_id,
+            "targetAgentId": facts.target_agent_id,
+            "given": facts.agent_id_argument_given,
+            "allowAgents": listed,
+            "from": facts.allow_agents_from,
+            "allowed": shown,
+        },
+        text,
+    )
+
+
+ADMISSION_RULES: Mapping[str, Callable[[AdmissionFacts, bool], Told]] = {
+    "agent_id": _agent_id,
+    "mode": _mode,
+    "depth": _depth,
+    "active_children": _active_children,
+    "require_agent_id": _require_agent_id,
+    "allow_agents": _allow_agents,
+}
+"""By the name of the rule, in the order in which they are judged; called with whether it
+refused."""
+
+
+def _said(value: bool) -> str:
+    return "true" if value else "false"
+
+
+def _listed(names: tuple[str, ...]) -> str:
+    more = len(names) - NAMES_SHOWN_MAX
+    shown = ", ".join(names[:NAMES_SHOWN_MAX]) or "none"
+    return f"{shown}, and {more} more" if more > 0 else shown

@@ -1,0 +1,141 @@
+"""Why a spawn was permitted, planned or refused as it was: each rule, from what was recorded.
+
+No verdict is made again. The rule that refused is named by the record; those before it passed,
+those behind it were not judged, and what an older release did not record is said to be so.
+"""
+
+from collections.abc import Iterator, Sequence
+
+from domain.admission_explained import ADMISSION_RULES
+from domain.plan_explained import PLAN_RULES, Planning, capabilities_explained, tools_explained
+from domain.rule_explained import RuleExplained, Told, quoted
+from domain.run.events import (
+    SessionCreated,
+    SpawnRefused,
+)
+from domain.run.plan_facts import PlanFacts
+from domain.scripts_explained import (
+    NO_SCRIPT,
+    override_awaited,
+    override_explained,
+    script_explained,
+)
+from domain.spawn_record import Recorded, SpawnRecord
+
+
+def explain(events: Sequence[Recorded]) -> tuple[RuleExplained, ...]:
+    """Every rule, in the order in which they are judged, from the events of a spawn so far.
+
+    `ValueError` when its request is not among them.
+    """
+    record = SpawnRecord(events)
+    return (
+        *_admission(record),
+        *_scripts(record),
+        _override(record),
+        *_plan(record),
+        *_outcome(record),
+        *_other_refusal(record),
+    )
+
+
+def _admission(record: SpawnRecord) -> Iterator[RuleExplained]:
+    step = "admission"
+    refusing = record.refused.rule if record.refused else None
+    over = not record.is_admission_decided
+    for rule, told in ADMISSION_RULES.items():
+        if over:
+            yield record.not_judged(step, rule)
+            continue
+        over = rule == refusing
+        by = record.refused if over and record.refused else record.request
+        yield record.judged(step, rule, told(record.request.facts, over), by, refused=over)
+
+
+def _scripts(record: SpawnRecord) -> Iterator[RuleExplained]:
+    step, rule = "scripts", "context_scripts"
+    scripts = record.scripts
+    if scripts is None:
+        yield record.not_judged(step, rule)
+        return
+    for receipt in scripts.receipts:
+        yield record.judged(step, rule, script_explained(receipt), scripts)
+    if not scripts.receipts:
+        yield record.judged(step, rule, NO_SCRIPT, scripts)
+
+
+def _override(record: SpawnRecord) -> RuleExplained:
+    step = rule = "override"
+    requested = record.request.requested_agent_id
+    by = record.overridden or record.scripts
+    if by is None or (by is record.scripts and override_awaited(requested, by.candidates)):
+        return record.not_judged(step, rule)
+    told = override_explained(requested, record.agent_id, by.candidates)
+    return record.judged(step, rule, told, by)
+
+
+def _plan(record: SpawnRecord) -> Iterator[RuleExplained]:
+    step = "preparation"
+    refused = record.refused
+    by = record.created or refused
+    if by is None or not (by is record.created or _is_of_the_plan(by)):
+        yield from (record.not_judged(step, rule) for rule in PLAN_RULES)
+        return
+    refusing = refused.rule if refused else None
+    over = False
+    for rule in PLAN_RULES:
+        is_it = rule == refusing
+        told = _planned(record, rule, by.facts, refused=is_it)
+        if is_it or by.facts is None:
+            yield record.judged(step, rule, told, by, refused=is_it)
+        elif over or (told is None and refused is not None):
+            yield record.not_judged(step, rule)
+        else:
+            yield record.judged(step, rule, told, by)
+        over = over or is_it
+
+
+def _is_of_the_plan(refused: SpawnRefused | SessionCreated) -> bool:
+    return isinstance(refused, SpawnRefused) and (
+        refused.rule in PLAN_RULES or refused.step == "preparation"
+    )
+
+
+def _planned(
+    record: SpawnRecord, rule: str, facts: PlanFacts | None, *, refused: bool
+) -> Told | None:
+    if facts is None and refused and rule == "agent_unknown":
+        # The rule says itself what it found.
+        facts = PlanFacts(agent_configured=False)
+    if facts is None:
+        return None
+    planning = Planning(
+        request=record.request,
+        agent_id=record.agent_id,
+        facts=facts,
+        plan=record.created.plan if record.created else None,
+        refused=refused,
+    )
+    return PLAN_RULES[rule](planning)
+
+
+def _outcome(record: SpawnRecord) -> Iterator[RuleExplained]:
+    step = "preparation"
+    created = record.created
+    if created is None:
+        yield from (record.not_judged(step, rule) for rule in ("tools", "capabilities"))
+        return
+    yield record.judged(step, "tools", tools_explained(created), created)
+    yield record.judged(step, "capabilities", capabilities_explained(created), created)
+
+
+def _other_refusal(record: SpawnRecord) -> Iterator[RuleExplained]:
+    """A refusal by what stands in no order: a stop can come at any time."""
+    refused = record.refused
+    if refused is None or refused.rule in ADMISSION_RULES or refused.rule in PLAN_RULES:
+        return
+    text = f"refused by {quoted(refused.rule)}"
+    if refused.rule == "stopped":
+        text = "the spawn was stopped before its session was created"
+    told = Told({**refused.inputs}, text)
+    yield record.judged(refused.step, refused.rule, told, refused, refused=True)

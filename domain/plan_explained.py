@@ -1,0 +1,192 @@
+"""The rules of a child's plan in words, from the facts that were recorded with the decision.
+
+Nothing is judged here: whether a rule refused is told by the record, and only worded.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from pydantic import JsonValue
+
+from domain.rule_explained import Told, quoted
+from domain.run.events import SessionCreated, SpawnRequested
+from domain.run.facts import Plan
+from domain.run.plan_facts import PlanFacts, SandboxFacts
+
+_PLACES = {
+    "argument": "the request",
+    "agent_subagents": "the agent's subagents",
+    "defaults_subagents": "agents.defaults.subagents",
+    "caller": "the caller",
+    "agent": "the agent",
+    "defaults": "agents.defaults",
+}
+_SKIPPED = ("not_served", "no_name")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Planning:
+    """What a rule of the plan is explained from. `plan` is None when there came none of it."""
+
+    request: SpawnRequested
+    agent_id: str | None
+    facts: PlanFacts
+    plan: Plan | None
+    refused: bool
+
+
+def _agent_unknown(planning: Planning) -> Told | None:
+    configured = planning.facts.agent_configured
+    if configured is None:
+        return None
+    requested = planning.request.requested_agent_id
+    how = "is configured" if configured else "is not configured"
+    instead = f", named in place of {quoted(requested)}," if requested != planning.agent_id else ""
+    return Told(
+        {"agentId": planning.agent_id, "requestedAgentId": requested, "configured": configured},
+        f"agent {quoted(planning.agent_id)}{instead} {how}",
+    )
+
+
+def _sandbox(planning: Planning) -> Told | None:
+    facts = planning.facts.sandbox
+    if facts is None:
+        return None
+    return Told(facts.model_dump(mode="json"), _sandbox_text(facts, planning.refused))
+
+
+def _sandbox_text(facts: SandboxFacts, refused: bool) -> str:
+    mode = f"sandbox.mode {quoted(facts.mode)}"
+    if facts.child_sandboxed:
+        provides = "does not say that it provides one" if refused else "provides one"
+        return f"{mode} puts the child into a sandbox, and its runtime {provides}"
+    if not refused:
+        return f"{mode} puts the child into no sandbox, and none is asked for"
+    why = "the requester is in one" if facts.requester_sandboxed else "the request requires one"
+    return f"{mode} puts the child into no sandbox, but {why}"
+
+
+def _model(planning: Planning) -> Told | None:
+    models = planning.facts.models
+    if models is None:
+        return None
+    served = planning.facts.served_models
+    taken = next((one for one in models if one.verdict == "taken"), None)
+    skipped = sum(one.verdict in _SKIPPED for one in models)
+    compared: dict[str, JsonValue] = {
+        "candidates": [one.model_dump(mode="json") for one in models],
+        "servedModels": None if served is None else [*served],
+        "chosen": taken.reference if taken else None,
+        "applied": planning.plan.model_applied if planning.plan else None,
+    }
+    text = "no model is named, so the runtime chooses"
+    if taken is not None:
+        text = f"{quoted(taken.reference)}, named by {_place(taken.source)}, is taken"
+    elif skipped:
+        text = "no model that is named can be taken, so the runtime chooses"
+    return Told(compared, f"{text}; {skipped} skipped" if skipped else text)
+
+
+def _thinking(planning: Planning) -> Told | None:
+    facts = planning.facts.thinking
+    if facts is None:
+        return None
+    level = planning.plan.thinking if planning.plan else None
+    compared: dict[str, JsonValue] = {**facts.model_dump(mode="json"), "level": level}
+    if planning.refused:
+        text = f"the word given by {_place(facts.taken_from)} is no thinking level"
+    elif facts.taken_from is None:
+        text = "no thinking level is named, so the runtime chooses"
+    else:
+        named = f"level {quoted(level)}" if level else "the level"
+        text = f"{named} of {_place(facts.taken_from)} is taken"
+    return Told(compared, text)
+
+
+def _run_timeout(planning: Planning) -> Told | None:
+    facts = planning.facts.run_timeout
+    if facts is None:
+        return None
+    plan = planning.plan
+    asked = "none" if facts.argument is None else _seconds(facts.argument)
+    text = f"the request asks for {asked}, and {_seconds(facts.configured)} is configured"
+    if plan is not None:
+        text = f"{_seconds(plan.run_timeout_seconds)}: {text}"
+    return Told(
+        {
+            "argument": facts.argument,
+            "configured": facts.configured,
+            "seconds": plan.run_timeout_seconds if plan else None,
+            "source": plan.run_timeout_source if plan else None,
+        },
+        text,
+    )
+
+
+def _runtime(planning: Planning) -> Told | None:
+    kind = planning.facts.runtime
+    if kind is None and not planning.refused:
+        return None
+    text = "the agent has no runtime" if kind is None else f"the agent's runtime is {quoted(kind)}"
+    if planning.refused and kind is not None:
+        text += ", which is not served"
+    return Told({"type": kind}, text)
+
+
+def _workspace(planning: Planning) -> Told | None:
+    facts = planning.facts.workspace
+    if facts is None:
+        return None
+    asked = planning.request.workspace_argument is not None
+    compared: dict[str, JsonValue] = {**facts.model_dump(mode="json"), "given": asked}
+    text = f"the folder of the {facts.source} " + (
+        "cannot be used" if planning.refused else "is used"
+    )
+    return Told(compared, text)
+
+
+PLAN_RULES: Mapping[str, Callable[[Planning], Told | None]] = {
+    "agent_unknown": _agent_unknown,
+    "sandbox": _sandbox,
+    "model": _model,
+    "thinking": _thinking,
+    "run_timeout": _run_timeout,
+    "runtime": _runtime,
+    "workspace": _workspace,
+}
+"""By the name of the rule, in the order in which they are judged; None when the facts say nothing
+of it."""
+
+
+def tools_explained(created: SessionCreated) -> Told:
+    """Which tools the child has."""
+    plan = created.plan
+    allow: JsonValue = None if plan.tools_allow is None else [*plan.tools_allow]
+    had = "every tool" if plan.tools_allow is None else f"{len(plan.tools_allow)} allowed"
+    return Told(
+        {"role": created.role, "allow": allow, "deny": [*plan.tools_deny]},
+        f"tools of role {quoted(created.role)}: {had}, {len(plan.tools_deny)} denied",
+    )
+
+
+def capabilities_explained(created: SessionCreated) -> Told:
+    """What the child may do to others."""
+    return Told(
+        {
+            "depth": created.depth,
+            "maxDepth": created.max_depth,
+            "role": created.role,
+            "controlScope": created.control_scope,
+        },
+        f"depth {created.depth} of at most {created.max_depth} has role {quoted(created.role)} and"
+        f" control scope {quoted(created.control_scope)}",
+    )
+
+
+def _place(source: str | None) -> str:
+    return _PLACES.get(source or "", source or "somebody")
+
+
+def _seconds(value: float) -> str:
+    number = int(value) if float(value).is_integer() else value
+    return f"{number} s" if value else "no limit"

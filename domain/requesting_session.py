@@ -1,0 +1,81 @@
+"""The session that asks for a child: as it is on record, or as it is seen for the first time."""
+
+from collections.abc import Mapping
+
+from domain.capabilities import capabilities_at
+from domain.run.facts import Plan, Requester
+from domain.run.state import Run
+from domain.session.events import Assertion, SessionObserved
+from domain.session.state import Session
+from domain.session_depth import DepthSource, KnownDepth, depth_of
+from domain.spawn_command import Keep, RequestSpawn, SpawnPolicy, kept
+
+
+def first_seen(
+    sessions: Mapping[str, Session], command: RequestSpawn, policy: SpawnPolicy
+) -> SessionObserved:
+    """A session that nothing is known of but what the request and its key say."""
+    found = depth_of(command.requester_key, lambda key: _known_depth(sessions.get(key)))
+    capabilities = capabilities_at(found.depth, policy.max_spawn_depth)
+    assertions: list[Assertion] = ["agentId"] if command.asserts_agent else []
+    if command.options.requester_sandboxed:
+        assertions.append("sandboxed")
+    return SessionObserved(
+        session_id=command.requester_session_id,
+        session_key=command.requester_key,
+        display_key=command.requester_display_key,
+        agent_id=command.requester_agent_id,
+        depth=found.depth,
+        role=capabilities.role,
+        control_scope=capabilities.control_scope,
+        spawned_by=None,
+        root_session_key=command.requester_key,
+        run_id=None,
+        asserted_by=command.asserted_by,
+        sandboxed=command.requester_in_sandbox or command.options.requester_sandboxed,
+        depth_from="chain" if found.source == "chain" else "shape",
+        assertions=tuple(assertions),
+    )
+
+
+def _known_depth(session: Session | None) -> KnownDepth | None:
+    return KnownDepth(session.depth, session.spawned_by) if session is not None else None
+
+
+def depth_source(session: Session | SessionObserved) -> DepthSource:
+    """Where the depth of a requester was found: a session that was known has it on record."""
+    if isinstance(session, Session):
+        return "record"
+    return "chain" if session.depth_from == "chain" else "shape"
+
+
+def requester_of(
+    command: RequestSpawn,
+    session: Session | SessionObserved,
+    own: Run | None,
+    keep: Keep,
+) -> Requester:
+    """What the plan will inherit, as it is on record now."""
+    recorded = session.sandboxed
+    sandboxed = recorded if recorded is not None else command.requester_in_sandbox
+    plan = own.plan if own is not None else None
+    return Requester(
+        session_key=session.session_key,
+        display_key=command.requester_display_key,
+        agent_id=command.requester_agent_id,
+        depth=session.depth,
+        root_session_key=session.root_session_key,
+        run_id=session.run_id,
+        spawned_by=session.spawned_by,
+        origin=kept(keep, "origin", command.origin),
+        sandboxed=sandboxed or command.options.requester_sandboxed,
+        workspace_dir=session.workspace_dir or (plan.workspace_dir if plan else None),
+        model=_model_of(plan),
+        thinking=plan.thinking if plan else None,
+    )
+
+
+def _model_of(plan: Plan | None) -> str | None:
+    if plan is None or plan.model is None:
+        return None
+    return f"{plan.model_provider}/{plan.model}" if plan.model_provider else plan.model

@@ -1,0 +1,68 @@
+"""What a child's plan was decided from, recorded with the decision; also with a refusal."""
+
+from typing import Literal
+
+from domain.fact import Fact
+
+SandboxMode = Literal["off", "non-main", "all"]
+
+
+class SandboxFacts(Fact):
+    """`mode` is that of the agent that will run, and `child_sandboxed` what it makes of the child;
+    `runtime_provides` whether that agent's runtime says that it isolates what it executes."""
+
+    mode: SandboxMode
+    child_sandboxed: bool
+    runtime_provides: bool
+    requester_sandboxed: bool
+    required: bool
+
+
+class ModelVerdict(Fact):
+    """One place where a model may be named, in their order. `reference` is the name that stands
+    there; None when what stands there is no name of a model, which is kept beside the log."""
+
+    source: str
+    reference: str | None
+    verdict: Literal["taken", "not_served", "no_name", "not_reached"]
+
+
+class ThinkingFacts(Fact):
+    """The levels that stand at each place, in their order; the first is taken. An argument that is
+    no level is kept beside the log and None here."""
+
+    argument: str | None = None
+    agent_subagents: str | None = None
+    defaults_subagents: str | None = None
+    caller: str | None = None
+    taken_from: str | None = None
+
+
+class TimeoutFacts(Fact):
+    """The limit that was asked for, as given, and the one that holds otherwise, in seconds; 0 is
+    without limit."""
+
+    argument: float | None
+    configured: int
+
+
+class WorkspaceFacts(Fact):
+    """Whose folder was taken; `recorded` is the requester's on record. One that the request names
+    is kept beside the log."""
+
+    source: Literal["agent", "requester"]
+    recorded: str | None
+    chosen: str | None = None
+
+
+class PlanFacts(Fact):
+    """Each is None when the decision did not come that far."""
+
+    agent_configured: bool | None = None
+    sandbox: SandboxFacts | None = None
+    models: tuple[ModelVerdict, ...] | None = None
+    served_models: tuple[str, ...] | None = None
+    thinking: ThinkingFacts | None = None
+    run_timeout: TimeoutFacts | None = None
+    runtime: str | None = None
+    workspace: WorkspaceFacts | None = None

@@ -1,0 +1,63 @@
+"""What a spawn is asked for with, and under which policy."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from uuid import UUID
+
+from domain.admission import ConfiguredAt
+from domain.content import ContentRef
+from domain.run.facts import SpawnOptions
+
+Keep = Callable[[str, str], ContentRef]
+"""Keeps a text (kind, text) beside the log and gives the reference to put into an event."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SpawnPolicy:
+    """What the pinned configuration says about the requester's spawns."""
+
+    max_spawn_depth: int
+    max_children: int
+    require_agent_id: bool
+    allow_agents: tuple[str, ...] | None
+    require_agent_id_from: ConfiguredAt | None = None
+    allow_agents_from: ConfiguredAt | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RequestSpawn:
+    """A request whose shape is right.
+
+    `asserts_agent` is whether the requester's agent is the request's word alone, and
+    `requester_in_sandbox` whether the configuration puts it into a sandbox: both count only for a
+    session that is seen for the first time, the second also for one that was seen by a release
+    that did not record it.
+    """
+
+    run_id: UUID
+    session_id: UUID
+    requester_key: str
+    requester_display_key: str
+    requester_agent_id: str
+    requester_session_id: UUID
+    asserted_by: str
+    asserts_agent: bool = False
+    requester_in_sandbox: bool = False
+    agent_id_argument: str | None
+    target_agent_id: str | None
+    label: str | None
+    task: str
+    preamble: str | None
+    model_argument: str | None = None
+    thinking_argument: str | None = None
+    workspace_argument: str | None = None
+    origin: str | None
+    thread: bool
+    options: SpawnOptions
+    config_revision: int
+    holder: str
+
+
+def kept(keep: Keep, kind: str, text: str | None) -> ContentRef | None:
+    """The reference to a text; None when there is none."""
+    return keep(kind, text) if text else None

@@ -1,0 +1,106 @@
+"""The events in which a spawn was decided, and what they say of its rules."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TypeVar
+
+from domain.event_types import AnyEvent
+from domain.fact import Event
+from domain.rule_explained import Result, RuleExplained, Told, quoted
+from domain.run.events import (
+    AgentOverridden,
+    ScriptsResolved,
+    SessionCreated,
+    SpawnRefused,
+    SpawnRequested,
+)
+from domain.session.events import ChildAdmitted
+
+DECIDING = (
+    SpawnRequested,
+    ChildAdmitted,
+    ScriptsResolved,
+    AgentOverridden,
+    SessionCreated,
+    SpawnRefused,
+)
+"""The events that say how a spawn was decided; there is one of each at most."""
+
+NOT_RECORDED = "not recorded by the release that decided this"
+
+E = TypeVar("E", bound=Event)
+
+
+@dataclass(frozen=True, slots=True)
+class Recorded:
+    """An event with its position and the revision of the configuration it was decided under."""
+
+    position: int
+    config_revision: int
+    event: AnyEvent
+
+
+class SpawnRecord:
+    """What is recorded of one spawn so far; None what is not. `ValueError` without the request.
+
+    Events that are not `DECIDING` say nothing here.
+    """
+
+    def __init__(self, events: Sequence[Recorded]) -> None:
+        self._recorded: dict[type[Event], Recorded] = {type(one.event): one for one in events}
+        self.scripts = self._of(ScriptsResolved)
+        self.overridden = self._of(AgentOverridden)
+        self.created = self._of(SessionCreated)
+        self.refused = self._of(SpawnRefused)
+        request = self._of(SpawnRequested)
+        if request is None:
+            raise ValueError("a spawn is explained from its request on")
+        self.request = request
+
+    def _of(self, kind: type[E]) -> E | None:
+        found = self._recorded.get(kind)
+        return found.event if found is not None and isinstance(found.event, kind) else None
+
+    @property
+    def is_admission_decided(self) -> bool:
+        """Whether anything is on record behind the request: it was permitted then, or refused."""
+        return any(kind in self._recorded for kind in DECIDING[1:])
+
+    @property
+    def agent_id(self) -> str | None:
+        """The agent that will run, as far as it is decided."""
+        if self.overridden is not None:
+            return self.overridden.to_agent_id
+        return self.request.requested_agent_id
+
+    def judged(
+        self, step: str, rule: str, told: Told | None, by: Event, *, refused: bool = False
+    ) -> RuleExplained:
+        """A rule that was judged, as that event records it; `told` None when it does not say what
+        was compared."""
+        recorded = self._recorded[type(by)]
+        result: Result = "refused" if refused else "passed" if told else "not_recorded"
+        text = f"refused; what was compared is {NOT_RECORDED}" if refused else NOT_RECORDED
+        return RuleExplained(
+            step=step,
+            rule=rule,
+            result=result,
+            compared=told.compared if told else None,
+            text=told.text if told else text,
+            position=recorded.position,
+            config_revision=recorded.config_revision,
+        )
+
+    def not_judged(self, step: str, rule: str) -> RuleExplained:
+        """A rule to which the decision did not come, or not yet."""
+        text = "not judged yet"
+        if self.refused is not None:
+            text = f"{quoted(self.refused.rule)} refused the spawn before"
+        return RuleExplained(
+            step=step,
+            rule=rule,
+            result="not_judged",
+            text=text,
+            position=None,
+            config_revision=self.request.config_revision,
+        )

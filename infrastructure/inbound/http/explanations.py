@@ -1,0 +1,66 @@
+"""`GET /v1/runs/{runId}/explain`: how a spawn was decided."""
+
+from typing import Any
+
+from fastapi import APIRouter, Response
+
+from application.answers import SpawnRefusal
+from application.explaining import RunExplained, explained
+from domain.run.state import Run
+from infrastructure.inbound.http import explanation_examples as examples
+from infrastructure.inbound.http.described import problems, success
+from infrastructure.inbound.http.moments import At, as_of
+from infrastructure.inbound.http.requests import ByCaller, InDoors, RunInPath, answer, must, own_run
+
+router = APIRouter(tags=["runs"])
+
+
+@router.get(
+    "/v1/runs/{runId}/explain",
+    operation_id="explainRun",
+    summary="How a spawn was decided",
+    description=(
+        "Every rule in the order in which they are judged: what it compared (`compared`, and in"
+        " words `text`), its `result`, and the position and configuration revision under which that"
+        " was recorded. `passed` did not refuse the spawn, `refused` did; `not_judged` stands for"
+        " rules to which the decision did not come, or not yet, and `not_recorded` for what the"
+        " release that decided did not record. `refused` is the rule that refused, with the text"
+        " that the caller was told, or null. Nothing is judged again."
+    ),
+    responses={
+        **success(examples.EXPLANATION),
+        **problems("not_found"),
+    },
+)
+async def explain_run(
+    doors: InDoors, caller: ByCaller, runId: RunInPath, at: At = None
+) -> Response:
+    """The decisions about one run, as far as they were made then."""
+    must(caller, "read")
+    moment = await as_of(doors, at)
+    run = await own_run(doors, caller, runId, moment)
+    told = await explained(doors.work, run, until=moment.position, full=caller.may("content"))
+    return answer(doors, _body(run, told), moment.position)
+
+
+def _body(run: Run, told: RunExplained) -> dict[str, Any]:
+    return {
+        "runId": run.run_id,
+        "stage": run.stage,
+        "configRevision": run.config_revision,
+        "decisions": [one.model_dump(mode="json") for one in told.decisions],
+        "refused": _refused(run, told.refusal),
+    }
+
+
+def _refused(run: Run, refusal: SpawnRefusal | None) -> dict[str, Any] | None:
+    if run.refusal is None or refusal is None:
+        return None
+    return {
+        "rule": refusal.rule,
+        "status": refusal.status,
+        "text": refusal.text,
+        "current": refusal.current,
+        "limit": refusal.limit,
+        "step": run.refusal.step,
+    }

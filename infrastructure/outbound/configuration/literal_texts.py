@@ -1,0 +1,60 @@
+"""Texts that are used as they stand, and look as if something were put into them.
+
+`${NAME}` is replaced in `dataDir`, `databaseUrl`, `workspace`, `workspaceRoots`, the `uri` of
+scripts, `env`, and the `file` of a token. In a command it is not: the arguments of a process are
+visible to everybody on its machine.
+"""
+
+from collections.abc import Iterator
+from typing import Any
+
+from domain.configuration.problems import pointer_of
+from domain.configuration.references import variables_in
+
+Path = tuple[str | int, ...]
+Complaint = tuple[str, str]
+"""Pointer and message."""
+
+_IN_COMMAND = "is not replaced in a command; put it into env, where it is, and read it there"
+_IN_FOLDER = "is not replaced here; leave cwd out and write it into workspace, where it is"
+_IN_NAME = "is not replaced here; write the name itself, or give it by SPAWNLOG_HOST or --host"
+
+
+def literal_texts(values: dict[str, Any]) -> Iterator[Complaint]:
+    """Every text with `${NAME}` in a place where nothing replaces it.
+
+    An argument of a command with a blank in it may be a program for a shell, which has braces of
+    its own: it stays as it is.
+    """
+    agents = _mapping(values.get("agents"))
+    yield from _in_runtime(_mapping(agents.get("defaults")), ("agents", "defaults"))
+    for index, agent in enumerate(_sequence(agents.get("list"))):
+        yield from _in_runtime(_mapping(agent), ("agents", "list", index))
+    settings = _mapping(values.get("spawnlog"))
+    yield from _complaint(settings.get("host"), ("spawnlog", "host"), _IN_NAME)
+
+
+def _in_runtime(agent: dict[str, Any], path: Path) -> Iterator[Complaint]:
+    runtime = _mapping(agent.get("runtime"))
+    if runtime.get("type") != "command":
+        return
+    here = (*path, "runtime")
+    yield from _complaint(runtime.get("cwd"), (*here, "cwd"), _IN_FOLDER)
+    for index, argument in enumerate(_sequence(runtime.get("command"))):
+        may_be_program = index > 0 and isinstance(argument, str) and len(argument.split()) > 1
+        if not may_be_program:
+            yield from _complaint(argument, (*here, "command", index), _IN_COMMAND)
+
+
+def _complaint(text: object, path: Path, message: str) -> Iterator[Complaint]:
+    names = variables_in(text) if isinstance(text, str) else ()
+    if names:
+        yield pointer_of(path), f"${{{names[0]}}} {message}"
+
+
+def _mapping(value: object) -> dict[str, Any]:
+    return value if isinstance(value, dict) else {}
+
+
+def _sequence(value: object) -> list[Any]:
+    return value if isinstance(value, list) else []

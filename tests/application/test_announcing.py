@@ -1,0 +1,57 @@
+"""An orchestrator's requester is told what came of its children, each by a name."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from application.announcing import Announcing
+from application.work import Work
+from infrastructure.outbound.configuration.active import ActiveConfigurations
+from infrastructure.outbound.identities import RandomIdentities
+from infrastructure.outbound.tables.contents import PostgresContents
+from infrastructure.outbound.tables.registry import PostgresRegistry
+from tests.support import run_commands as ask
+from tests.support.kept_family import KeptFamily
+from tests.support.running_log import RunningLog
+
+pytestmark = pytest.mark.slow
+
+
+def work_on(running: RunningLog, folder: Path) -> Work:
+    contents, identities = PostgresContents(running.pool), RandomIdentities()
+    configurations = ActiveConfigurations(running.log, contents, identities, folder)
+    registry = PostgresRegistry(running.pool)
+    return Work(running.log, registry, contents, identities, configurations)
+
+
+async def ended(family: KeptFamily, name: str, **request: Any) -> None:
+    """A child of `top` that has ended and been announced to it."""
+    await family.spawn(name, "top", **request)
+    await family.create(name)
+    await family.tell(name, ask.claim())
+    await family.start(name)
+    await family.end(name)
+    await family.announce(name)
+
+
+async def test_a_finding_is_named_by_the_label_else_by_the_task(
+    running: RunningLog, tmp_path: Path
+) -> None:
+    family = KeptFamily(running.log, running.pool, tmp_path, max_spawn_depth=5)
+    await family.begin("top")
+    await ended(family, "labelled", label="scout", task="not shown")
+    await ended(family, "plain", task="look\naround")
+    await ended(family, "talkative", task=f"{'x' * 60} {'y' * 8_000}")
+    await family.end("top")
+    work = work_on(running, tmp_path)
+    await Announcing(work).announce(family.id("top"))
+    run = await work.run(family.id("top"))
+    assert run.inbox is not None
+    assert run.inbox.text is not None
+    text = await work.contents.text(run.inbox.text)
+    assert text is not None
+    findings = text.partition("Findings of its sub-agents:\n")[2].splitlines()
+    named = [line for line in findings if line[:3] in ("1. ", "2. ", "3. ")]
+    assert named == ["1. scout", "2. look around", f"3. {'x' * 60} {'y' * 38}…"]
+    assert "not shown" not in text

@@ -1,0 +1,122 @@
+"""What a spawn knows of its requester before it is decided."""
+
+from pathlib import Path
+
+import pytest
+
+from application.context_gathering import ContextGathering
+from application.envelope import SYSTEM, Actor
+from application.holder import Holder
+from application.preparing import Preparing
+from application.spawn_request import SpawnRequest
+from application.spawning import Spawned, Spawning
+from application.work import Work
+from domain.run.events import SpawnRequested
+from domain.run.facts import SpawnOptions
+from domain.session.state import Session
+from infrastructure.outbound.configuration.active import ActiveConfigurations
+from infrastructure.outbound.configuration.loading import load_values
+from infrastructure.outbound.identities import RandomIdentities
+from infrastructure.outbound.log.state_memory import Remembered
+from infrastructure.outbound.processes.gatehouse import Gatehouse
+from infrastructure.outbound.scripts.local_file import LocalFileScripts
+from infrastructure.outbound.tables.contents import PostgresContents
+from infrastructure.outbound.tables.registry import PostgresRegistry
+from tests.support.logged_family import LoggedFamily
+from tests.support.running_log import RunningLog
+from tests.support.storytelling import ROOT
+
+CALLER = Actor(kind="token", token="caller")
+VALUES = {"agents": {"list": [{"id": "main", "runtime": {"type": "scripted", "result": "done"}}]}}
+
+
+class Counting(PostgresRegistry):
+    """Counts how often it is asked for a session. One that has nothing to do with the log's own
+    memory is that of a process which sees all sessions for the first time."""
+
+    def __init__(self, running: RunningLog, remembered: Remembered | None = None) -> None:
+        super().__init__(running.pool, remembered)
+        self.asked = 0
+
+    async def session(self, key_or_id: str, *, at: int | None = None) -> Session | None:
+        self.asked += 1
+        return await super().session(key_or_id, at=at)
+
+
+class Door:
+    """Spawns as one process does."""
+
+    def __init__(self, running: RunningLog, registry: Counting, folder: Path) -> None:
+        contents, identities = PostgresContents(running.pool), RandomIdentities()
+        self.configurations = ActiveConfigurations(running.log, contents, identities, folder)
+        work = Work(running.log, registry, contents, identities, self.configurations)
+        scripts = LocalFileScripts(Gatehouse(), server={}, folder=str(folder))
+        preparing = Preparing(work, ContextGathering(scripts))
+        self._spawning = Spawning(work, preparing, Holder(lambda: "holder"))
+
+    async def spawn(self, requester: str, agent_id: str = "main") -> Spawned:
+        """A spawn by a session whose key says that it is of that agent."""
+        request = SpawnRequest(
+            requester_key=requester,
+            requester_display_key=requester,
+            requester_agent_id=agent_id,
+            origin=None,
+            task="do something",
+            preamble=None,
+            label=None,
+            agent_id=None,
+            thread=False,
+            options=SpawnOptions(),
+        )
+        pinned = self.configurations.current()
+        return await self._spawning.spawn(request, CALLER, None, lambda: True, pinned=pinned)
+
+
+async def door(running: RunningLog, registry: Counting, folder: Path) -> Door:
+    opened = Door(running, registry, folder)
+    await opened.configurations.activate(load_values(VALUES, folder=folder), SYSTEM)
+    return opened
+
+
+async def test_a_session_that_was_never_seen_is_not_looked_for(
+    running: RunningLog, tmp_path: Path
+) -> None:
+    registry = Counting(running, running.log.remembered)
+    opened = await door(running, registry, tmp_path)
+    spawned = await opened.spawn("agent:main:new")
+    assert (spawned.answer.kind, registry.asked) == ("accepted", 0)
+    again = await opened.spawn("agent:main:new")
+    assert (again.answer.kind, registry.asked) == ("accepted", 1)
+
+
+@pytest.mark.parametrize("agent_id", ["main", "another"])
+@pytest.mark.parametrize("is_remembered", [True, False])
+async def test_the_tree_and_the_agent_of_a_session_on_record_are_those_of_the_record(
+    running: RunningLog,
+    family: LoggedFamily,
+    tmp_path: Path,
+    is_remembered: bool,
+    agent_id: str,
+) -> None:
+    await family.begin("top")
+    remembered = running.log.remembered if is_remembered else None
+    opened = await door(running, Counting(running, remembered), tmp_path)
+    before = len(await running.events())
+    spawned = await opened.spawn(family.key("top"), agent_id)
+    requested, *_ = (await running.events())[before:]
+    assert isinstance(requested.event, SpawnRequested)
+    assert requested.event.requester.agent_id == "main"
+    assert requested.envelope.provenance.correlation == ROOT
+    assert requested.envelope.provenance.causation == family.run("top").last_event_id
+    assert spawned.run.requester.root_session_key == ROOT
+
+
+async def test_an_answer_names_the_append_that_decided_it(
+    running: RunningLog, family: LoggedFamily, tmp_path: Path
+) -> None:
+    opened = await door(running, Counting(running), tmp_path)
+    spawned = await opened.spawn("agent:main:new")
+    assert spawned.position == await running.log.head()
+    await family.begin("top")
+    refused = await opened.spawn(family.key("top"))
+    assert (refused.answer.kind, refused.position) == ("forbidden", await running.log.head())

@@ -1,0 +1,163 @@
+"""How a spawn was decided, told from its events alone."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from domain.admission_explained import ADMISSION_RULES
+from domain.event_types import EVENT_TYPES, AnyEvent
+from domain.plan_explained import PLAN_RULES
+from domain.run.facts import SpawnOptions
+from domain.spawn_record import NOT_RECORDED
+from domain.upcasting import brought_up
+from tests.support.explained_spawns import (
+    ADMITTED,
+    BEHIND_ADMISSION,
+    plan_facts,
+    results,
+    the,
+    told,
+)
+from tests.support.run_histories import created, refused, resolved
+from tests.support.storytelling import ref, requested
+
+HISTORIES = Path(__file__).parent.parent / "histories"
+
+
+@pytest.mark.parametrize("rule", ADMISSION_RULES)
+def test_behind_the_rule_of_admission_that_refused_nothing_was_judged(rule: str) -> None:
+    events = requested(), refused(rule=rule, status="forbidden", step="admission")
+    found = results(*events)
+    names = [*ADMISSION_RULES]
+    place = names.index(rule)
+    assert [found[one] for one in names] == [
+        *["passed"] * place,
+        "refused",
+        *["not_judged"] * (len(names) - place - 1),
+    ]
+    assert {found[one] for one in BEHIND_ADMISSION} == {"not_judged"}
+    behind = the("capabilities", *events)
+    assert behind.text == f'"{rule}" refused the spawn before'
+    assert (behind.compared, behind.position) == (None, None)
+
+
+def test_every_rule_stands_in_the_order_in_which_it_is_judged() -> None:
+    events = requested(), ADMITTED, resolved(), created(facts=plan_facts())
+    assert [one.rule for one in told(*events)] == [*ADMISSION_RULES, *BEHIND_ADMISSION]
+    assert set(results(*events).values()) == {"passed"}
+    assert [one.position for one in told(*events)] == [10] * 6 + [12] * 2 + [13] * 9
+
+
+def test_a_request_alone_is_not_judged_yet() -> None:
+    assert {one.result for one in told(requested())} == {"not_judged"}
+    assert {one.text for one in told(requested())} == {"not judged yet"}
+
+
+def test_while_scripts_run_admission_has_passed_and_the_rest_is_not_judged_yet() -> None:
+    found = results(requested(), ADMITTED)
+    assert {found[one] for one in ADMISSION_RULES} == {"passed"}
+    assert {found[one] for one in BEHIND_ADMISSION} == {"not_judged"}
+
+
+def test_events_without_a_request_are_an_error() -> None:
+    with pytest.raises(ValueError, match="from its request on"):
+        told(resolved())
+
+
+@pytest.mark.parametrize("rule", PLAN_RULES)
+def test_behind_the_rule_of_the_plan_that_refused_nothing_was_judged(rule: str) -> None:
+    names = [*PLAN_RULES]
+    event = refused(rule=rule, facts=plan_facts())
+    found = results(requested(), ADMITTED, resolved(), event)
+    place = names.index(rule)
+    assert {found[one] for one in (*ADMISSION_RULES, *names[:place])} == {"passed"}
+    assert found[rule] == "refused"
+    behind = (*names[place + 1 :], "tools", "capabilities")
+    assert {found[one] for one in behind} == {"not_judged"}
+
+
+def test_a_rule_of_the_plan_that_was_not_reached_was_not_judged() -> None:
+    early = plan_facts(models=None, thinking=None)
+    found = results(requested(), ADMITTED, resolved(), refused(rule="workspace", facts=early))
+    assert (found["sandbox"], found["model"], found["thinking"]) == (
+        "passed",
+        "not_judged",
+        "not_judged",
+    )
+
+
+def test_a_stop_is_told_last_and_leaves_the_rest_unjudged() -> None:
+    event = refused(rule="stopped", step="scripts-resolved")
+    last = told(requested(), ADMITTED, resolved(), event)[-1]
+    assert (last.rule, last.result, last.step) == ("stopped", "refused", "scripts-resolved")
+    assert last.text == "the spawn was stopped before its session was created"
+    found = results(requested(), ADMITTED, resolved(), event)
+    assert (found["override"], found["agent_unknown"], found["tools"]) == (
+        "passed",
+        "not_judged",
+        "not_judged",
+    )
+
+
+def golden(name: str, version: int, **changes: Any) -> AnyEvent:
+    """An event as it was stored when that version was new."""
+    stored = json.loads((HISTORIES / f"{name}.{version}.json").read_text("utf-8"))
+    newest, raised = brought_up(name, version, {**stored, **changes})
+    event: AnyEvent = EVENT_TYPES[name, newest].model_validate_json(json.dumps(raised))  # type: ignore[assignment]
+    return event
+
+
+def test_what_the_first_release_did_not_record_is_said_not_to_be() -> None:
+    events = [
+        golden("SpawnRequested", 1),
+        golden("ScriptsResolved", 1),
+        golden("AgentOverridden", 1),
+        golden("SessionCreated", 1),
+    ]
+    found = results(*events)
+    assert {found[one] for one in ADMISSION_RULES} == {"passed"}
+    assert {found[one] for one in PLAN_RULES} == {"not_recorded"}
+    assert (found["override"], found["tools"], found["capabilities"]) == ("passed",) * 3
+    one = the("model", *events)
+    assert (one.compared, one.text, one.position) == (None, NOT_RECORDED, 13)
+    depth = the("depth", *events)
+    assert depth.compared == {"callerDepth": 1, "depthFrom": None, "maxSpawnDepth": 2}
+
+
+def test_a_refusal_of_the_first_release_names_its_rule_and_no_more() -> None:
+    events = golden("SpawnRequested", 1), golden("ScriptsResolved", 1)
+    rule = {"rule": "thinking", "step": "preparation", "inputs": {}}
+    one = the("thinking", *events, golden("SpawnRefused", 1, **rule))
+    assert (one.result, one.compared) == ("refused", None)
+    assert one.text == f"refused; what was compared is {NOT_RECORDED}"
+    found = results(*events, golden("SpawnRefused", 1, **rule))
+    assert {found[one] for one in PLAN_RULES if one != "thinking"} == {"not_recorded"}
+    assert found["tools"] == "not_judged"
+    found = results(*events, golden("SpawnRefused", 1))
+    assert found["active_children"] == "refused"
+
+
+def test_the_newest_release_records_all_that_it_compares() -> None:
+    found = results(
+        golden("SpawnRequested", 2),
+        golden("ScriptsResolved", 1),
+        golden("AgentOverridden", 1),
+        golden("SessionCreated", 2),
+    )
+    assert set(found.values()) == {"passed"}
+    assert results(golden("SpawnRequested", 2), golden("SpawnRefused", 2))["depth"] == "passed"
+
+
+def test_no_free_text_of_a_request_is_in_its_explanation() -> None:
+    hidden = {
+        "agent_id_argument": ref("hidden"),
+        "model_argument": ref("hidden"),
+        "thinking_argument": ref("hidden"),
+        "options": SpawnOptions(),
+    }
+    events = requested(**hidden), ADMITTED, resolved(), created(facts=plan_facts())
+    text = " ".join(one.model_dump_json() for one in told(*events))
+    assert ref("hidden").hmac not in text
+    assert str(ref("hidden").id) not in text

@@ -1,0 +1,78 @@
+"""What context scripts did, explained from their receipts."""
+
+import pytest
+
+from domain.run.facts import Candidate
+from tests.support.explained_spawns import (
+    ADMITTED,
+    the,
+    told,
+)
+from tests.support.run_histories import overridden, resolved
+from tests.support.script_receipts import candidate, receipt
+from tests.support.storytelling import requested
+
+
+def test_each_script_tells_what_it_did_and_no_text_of_it() -> None:
+    receipts = (
+        receipt("who", "injected", exit_code=0, output_bytes=812, candidate="steward"),
+        receipt("slow", "failed"),
+        receipt("rest", "skipped", duration_ms=0),
+        receipt("mute", "empty", exit_code=0),
+    )
+    scripts = [
+        one
+        for one in told(requested(), ADMITTED, resolved(receipts=receipts))
+        if one.rule == "context_scripts"
+    ]
+    assert [one.text for one in scripts] == [
+        'script "who" gave a text for the prompt, and proposed "steward"',
+        'script "slow" failed, which refuses nothing and proposes nobody',
+        'script "rest" was skipped',
+        'script "mute" gave no text',
+    ]
+    assert {(one.result, one.step, one.position) for one in scripts} == {("passed", "scripts", 12)}
+    assert scripts[0].compared == {
+        "id": "who",
+        "outcome": "injected",
+        "durationMs": 31,
+        "exitCode": 0,
+        "outputBytes": 812,
+        "candidate": "steward",
+    }
+
+
+def test_an_override_tells_who_was_put_in_whose_place_and_by_whom() -> None:
+    candidates = candidate("who", "steward", "winner"), candidate("b", None, "invalid_agent_id")
+    events = (
+        requested(),
+        ADMITTED,
+        resolved(candidates=candidates),
+        overridden(candidates=candidates),
+    )
+    one = the("override", *events)
+    assert one.text == '"steward" was put in the place of "main" by script "who"'
+    assert (one.result, one.position) == ("passed", 13)
+    assert one.compared is not None
+    assert (one.compared["from"], one.compared["to"]) == ("main", "steward")
+    assert [c["verdict"] for c in one.model_dump()["compared"]["candidates"]] == [
+        "winner",
+        "invalid_agent_id",
+    ]
+    assert the("override", *events[:3]).result == "not_judged"
+
+
+@pytest.mark.parametrize(
+    ("candidates", "text"),
+    [
+        ((), 'no script proposed an agent, so "main" stays'),
+        (
+            (candidate("a", "ghost", "not_configured"),),
+            'nobody who was proposed can be taken, so "main" stays',
+        ),
+        ((candidate("a", "main", "winner"),), 'script "a" confirmed "main"'),
+    ],
+)
+def test_without_an_override_the_agent_stays(candidates: tuple[Candidate, ...], text: str) -> None:
+    one = the("override", requested(), ADMITTED, resolved(candidates=candidates))
+    assert (one.result, one.text, one.position) == ("passed", text, 12)

@@ -1,0 +1,149 @@
+"""No spawn is decided under a configuration older than the log's, whichever server takes it; and
+what a session was given stays its own when the configuration changes."""
+
+import json
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.child_programs import shell, waiter
+from tests.support.data_directories import copied, new_place
+from tests.support.running_server import RunningServer, configuration, scripted, wait_for
+
+pytestmark = pytest.mark.slow
+
+ROUNDS = 4
+WALKER = "agent:walker:main"
+
+
+class Changing(RunningServer):
+    """A server whose file changes."""
+
+    def reload(self, values: dict[str, Any]) -> None:
+        """Change the file, send SIGHUP, and wait until the revision is on the log."""
+        assert self.config is not None
+        assert self.process is not None
+        self.config.write_text(json.dumps(values), "utf-8")
+        before = len(self.log())
+        self.process.send_signal(signal.SIGHUP)
+        wait_for("the reload", lambda: "is active" in self.log()[before:])
+
+    def walker_of(self, key: str) -> dict[str, Any]:
+        """The walker that this requester has spawned, once it is under way."""
+        answer = self.spawn(requester={"sessionKey": key}, agentId="walker")
+        assert answer.status_code == 201, answer.text
+        return self.run(answer.json()["runId"], "started")
+
+
+def file_of(folder: Path, *, cap: int = 20, home: str = "first") -> dict[str, Any]:
+    """A cap, and a folder for the walker, who notes where it is and waits to be let go."""
+    here = f"{folder / 'notes'}/$SPAWNLOG_RUN_ID"
+    script = f'pwd > "{here}.part" && mv "{here}.part" "{here}.at"; '
+    script += f'while [ ! -e "{here}.go" ]; do sleep 0.05; done'
+    walker = shell("walker", script) | {"workspace": str(folder / home)}
+    return configuration(
+        {**scripted("main"), "default": True},
+        waiter("waiter", folder / "notes"),
+        walker,
+        maxChildrenPerAgent=cap,
+        maxSpawnDepth=2,
+    )
+
+
+@pytest.fixture(scope="module")
+def folder() -> Iterator[Path]:
+    with new_place() as place:
+        (place / "notes").mkdir()
+        yield place
+
+
+@pytest.fixture(scope="module")
+def first(folder: Path, made_data_dir: Path) -> Iterator[Changing]:
+    with Changing(copied(made_data_dir, folder / "data"), file_of(folder)) as server:
+        yield server
+
+
+@pytest.fixture(scope="module")
+def second(first: Changing) -> Iterator[Changing]:
+    other = Changing(first.data_dir, first.config)
+    other.log_path = first.log_path.with_name("second.log")
+    with other:
+        yield other
+
+
+def test_a_cap_that_one_server_lowered_holds_at_once_on_the_other(
+    first: Changing, second: Changing, folder: Path
+) -> None:
+    for number in range(ROUNDS):
+        body: dict[str, Any] = {
+            "requester": {"sessionKey": f"agent:main:round-{number}"},
+            "agentId": "waiter",
+        }
+        first.reload(file_of(folder, cap=3))
+        children = [second.spawn(**body) for _ in range(2)]
+        assert [one.status_code for one in children] == [201, 201]
+        first.reload(file_of(folder, cap=2))
+        refused = second.spawn(**body)
+        assert refused.status_code == 403, refused.text
+        problem = refused.json()
+        assert (problem["rule"], problem["current"], problem["limit"]) == ("active_children", 2, 2)
+        runs = [second.run(one.json()["runId"]) for one in (*children, refused)]
+        assert runs[0]["configRevision"] < runs[2]["configRevision"]
+        for run in runs[:2]:
+            (folder / "notes" / f"{run['runId']}.go").touch()
+            assert second.run(run["runId"], "ended")["outcome"] == "success"
+
+
+@pytest.fixture
+def let_go(first: Changing, folder: Path) -> Iterator[list[str]]:
+    """Runs that are let go in the end, the last one first."""
+    runs: list[str] = []
+    yield runs
+    for run_id in reversed(runs):
+        (folder / "notes" / f"{run_id}.go").touch()
+        assert first.run(run_id, "ended")["outcome"] == "success"
+
+
+def place_of(folder: Path, run: dict[str, Any]) -> str:
+    """Where a walker is."""
+    note = folder / "notes" / f"{run['runId']}.at"
+    wait_for("a note", note.exists)
+    return note.read_text().strip()
+
+
+def test_a_child_of_the_same_agent_works_where_its_requester_was_put(
+    first: Changing, folder: Path, let_go: list[str]
+) -> None:
+    first.reload(file_of(folder))
+    parent = first.walker_of(WALKER)
+    first.reload(file_of(folder, home="second"))
+    child = first.walker_of(parent["childSessionKey"])
+    of_the_root = first.walker_of(WALKER)
+    of_another = first.walker_of("agent:main:main")
+    runs = (parent, child, of_the_root, of_another)
+    let_go += [run["runId"] for run in runs]
+    places = [place_of(folder, run) for run in runs]
+    assert places == [str(folder / name) for name in ("first", "first", "second", "second")]
+    assert [run["workspaceDir"] for run in runs] == places
+
+
+def test_a_folder_on_record_that_is_gone_refuses_and_is_not_made_again(
+    first: Changing, folder: Path, let_go: list[str]
+) -> None:
+    first.reload(file_of(folder, home="fleeting"))
+    parent = first.walker_of(WALKER)
+    let_go.append(parent["runId"])
+    (folder / place_of(folder, parent)).rmdir()
+    answer = first.spawn(requester={"sessionKey": parent["childSessionKey"]}, agentId="walker")
+    assert (answer.status_code, answer.json()["rule"]) == (422, "workspace")
+    assert "The workspace on record for the requester cannot be used" in answer.text
+    assert not (folder / "fleeting").exists()
+
+
+def test_an_agent_that_is_not_configured_leaves_no_folder(first: Changing) -> None:
+    answer = first.spawn(agentId="nobody-knows")
+    assert (answer.status_code, answer.json()["rule"]) == (422, "agent_unknown")
+    assert not (first.data_dir / "workspaces" / "nobody-knows").exists()

@@ -1,0 +1,157 @@
+"""Folders for children: their agent's own, or their requester's where that may be had."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from application.envelope import SYSTEM
+from application.ports.configurations import PinnedConfiguration, WorkspaceForbidden
+from infrastructure.outbound.configuration.active import ActiveConfigurations, WorkspaceUnusable
+from infrastructure.outbound.configuration.loading import load_values
+from infrastructure.outbound.identities import RandomIdentities
+from infrastructure.outbound.tables.contents import PostgresContents
+from tests.support.running_log import RunningLog
+
+UNSET = "SPAWNLOG_TEST_ROOT_NOBODY_SETS"
+
+
+class Place:
+    """A data directory's `workspaces`, a configured root and something that is below neither."""
+
+    def __init__(self, active: ActiveConfigurations, folder: Path) -> None:
+        self.active = active
+        self.workspaces = folder / "data" / "workspaces"
+        self.root = folder / "root"
+        self.elsewhere = folder / "elsewhere"
+        for made in (self.root / "inside", self.elsewhere):
+            made.mkdir(parents=True)
+
+    @property
+    def pinned(self) -> PinnedConfiguration:
+        return self.active.current()
+
+    def of(self, *, recorded: Path | None = None, requested: Path | str | None = None) -> str:
+        return self.active.workspace_of(
+            self.pinned,
+            "main",
+            recorded=str(recorded) if recorded else None,
+            requested=str(requested) if requested else None,
+        )
+
+    async def configured(self, *roots: str, workspace: str | None = None) -> None:
+        agent: dict[str, Any] = {"id": "main"}
+        if workspace is not None:
+            agent["workspace"] = workspace
+        values = {"agents": {"list": [agent]}, "spawnlog": {"workspaceRoots": list(roots)}}
+        await self.active.activate(load_values(values, folder=self.root.parent), SYSTEM)
+
+
+@pytest.fixture
+async def place(running: RunningLog, tmp_path: Path) -> Place:
+    contents = PostgresContents(running.pool)
+    workspaces = tmp_path / "data" / "workspaces"
+    active = ActiveConfigurations(running.log, contents, RandomIdentities(), workspaces)
+    made = Place(active, tmp_path)
+    await made.configured("root")
+    return made
+
+
+async def test_an_agents_own_folder_is_made_private(place: Place) -> None:
+    own = Path(place.of())
+    assert own == place.workspaces / "main"
+    assert own.stat().st_mode & 0o777 == 0o700
+
+
+async def test_what_is_on_record_is_inherited_wherever_it_is(place: Place) -> None:
+    assert place.of(recorded=place.elsewhere) == str(place.elsewhere)
+    assert not place.workspaces.exists()
+
+
+async def test_a_folder_on_record_is_not_made_again(place: Place) -> None:
+    with pytest.raises(FileNotFoundError):
+        place.of(recorded=place.root / "gone")
+    (place.root / "file").write_text("")
+    with pytest.raises(NotADirectoryError):
+        place.of(recorded=place.root / "file")
+    assert not (place.root / "gone").exists()
+
+
+async def test_a_request_may_name_a_folder_below_a_root(place: Place) -> None:
+    assert place.of(requested=place.root) == str(place.root)
+    assert place.of(requested=place.root / "inside" / ".." / "inside") == str(place.root / "inside")
+    place.of()
+    assert place.of(requested=place.workspaces / "main") == str(place.workspaces / "main")
+
+
+async def test_an_agents_own_folder_is_a_root_for_its_children(place: Place) -> None:
+    await place.configured(workspace=str(place.elsewhere))
+    assert place.of(requested=place.elsewhere) == str(place.elsewhere)
+    with pytest.raises(WorkspaceForbidden):
+        place.of(requested=place.root)
+
+
+@pytest.mark.parametrize("name", ["elsewhere", "root/../elsewhere", "rootling", ""])
+async def test_a_request_names_nothing_else(place: Place, name: str) -> None:
+    with pytest.raises(WorkspaceForbidden) as refused:
+        place.of(requested=f"{place.root.parent}/{name}")
+    assert str(refused.value) == (
+        "The workspace that the request names is not below a configured root. Add its root to "
+        "spawnlog.workspaceRoots, or leave workspaceDir out."
+    )
+
+
+@pytest.mark.parametrize("text", ["root/inside", "~/x", "/a\0b"])
+async def test_a_request_names_a_whole_path(place: Place, text: str) -> None:
+    with pytest.raises(WorkspaceForbidden):
+        place.of(requested=text)
+
+
+async def test_a_link_leads_where_it_leads(place: Place) -> None:
+    (place.root / "out").symlink_to(place.elsewhere)
+    with pytest.raises(WorkspaceForbidden):
+        place.of(requested=place.root / "out")
+    (place.elsewhere / "in").symlink_to(place.root / "inside")
+    assert place.of(requested=place.elsewhere / "in") == str(place.root / "inside")
+    (place.root / "round").symlink_to(place.root / "round")
+    with pytest.raises(OSError, match="symbolic link"):
+        place.of(requested=place.root / "round")
+
+
+async def test_a_root_may_be_a_link_itself(place: Place) -> None:
+    (place.root.parent / "link").symlink_to(place.elsewhere)
+    await place.configured("link")
+    assert place.of(requested=place.elsewhere) == str(place.elsewhere)
+
+
+async def test_a_folder_that_is_asked_for_has_to_be_there(place: Place) -> None:
+    with pytest.raises(FileNotFoundError):
+        place.of(requested=place.root / "missing")
+    (place.root / "file").write_text("")
+    with pytest.raises(NotADirectoryError):
+        place.of(requested=place.root / "file")
+    assert not (place.root / "missing").exists()
+
+
+async def test_whether_something_exists_is_told_below_the_roots_alone(place: Place) -> None:
+    for name in ("there-is-none", "elsewhere"):
+        with pytest.raises(WorkspaceForbidden):
+            place.of(requested=place.root.parent / name)
+
+
+async def test_a_request_only_narrows_what_is_on_record(place: Place) -> None:
+    inside = place.root / "inside"
+    assert place.of(recorded=place.root, requested=inside) == str(inside)
+    assert place.of(recorded=place.root, requested=place.root) == str(place.root)
+    with pytest.raises(WorkspaceForbidden) as refused:
+        place.of(recorded=inside, requested=place.root)
+    assert str(refused.value) == (
+        "The workspace that the request names is not in the one on record for its requester. "
+        "Name a folder in that one, or leave workspaceDir out."
+    )
+
+
+async def test_a_root_that_cannot_be_told_is_no_root(place: Place) -> None:
+    await place.configured(f"${{{UNSET}}}/roots")
+    with pytest.raises(WorkspaceUnusable, match=UNSET):
+        place.of(requested=place.root)

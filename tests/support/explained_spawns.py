@@ -1,0 +1,89 @@
+"""Spawns and their explanations, for tests."""
+
+from typing import Any
+
+from domain.event_types import AnyEvent
+from domain.explanation import explain
+from domain.plan_explained import PLAN_RULES
+from domain.rule_explained import RuleExplained
+from domain.run.plan_facts import (
+    ModelVerdict,
+    PlanFacts,
+    ThinkingFacts,
+    TimeoutFacts,
+    WorkspaceFacts,
+)
+from domain.session.events import ChildAdmitted
+from domain.spawn_record import Recorded
+from tests.support.run_histories import created, refused, resolved
+from tests.support.storytelling import facts, plan, requested, run_id
+
+REVISION = 7
+ADMITTED = ChildAdmitted(run_id=run_id(1), active_children=1, max_children=5)
+SANDBOX: dict[str, Any] = {
+    "mode": "off",
+    "child_sandboxed": False,
+    "runtime_provides": False,
+    "requester_sandboxed": False,
+    "required": False,
+}
+INHERITED = ThinkingFacts(defaults_subagents="low", taken_from="defaults_subagents")
+MODELS = (
+    ModelVerdict(source="argument", reference="small/one", verdict="not_served"),
+    ModelVerdict(source="agent_subagents", reference="large/two", verdict="taken"),
+    ModelVerdict(source="defaults", reference="third", verdict="not_reached"),
+)
+BEHIND_ADMISSION = ("context_scripts", "override", *PLAN_RULES, "tools", "capabilities")
+
+
+def plan_facts(**changes: Any) -> PlanFacts:
+    """All that a plan is decided from, for an agent that is fit."""
+    plain = {
+        "agent_configured": True,
+        "sandbox": SANDBOX,
+        "models": MODELS,
+        "served_models": ("large/*",),
+        "thinking": INHERITED,
+        "run_timeout": TimeoutFacts(argument=None, configured=600),
+        "runtime": "scripted",
+        "workspace": WorkspaceFacts(source="agent", recorded=None, chosen="/srv/main"),
+    }
+    return PlanFacts.model_validate(plain | changes)
+
+
+def told(*events: AnyEvent) -> tuple[RuleExplained, ...]:
+    """The explanation of these events, at positions 10, 11, 12 …"""
+    return explain([Recorded(at, REVISION, event) for at, event in enumerate(events, start=10)])
+
+
+def the(rule: str, *events: AnyEvent) -> RuleExplained:
+    """One rule out of the explanation of these events."""
+    (found,) = [one for one in told(*events) if one.rule == rule]
+    return found
+
+
+def results(*events: AnyEvent) -> dict[str, str]:
+    return {one.rule: one.result for one in told(*events)}
+
+
+def admission(rule: str, *, refuses: bool = False, **changes: Any) -> RuleExplained:
+    """A rule of admission over these facts."""
+    request = requested(facts=facts(**changes))
+    if refuses:
+        return the(rule, request, refused(rule=rule, status="forbidden", step="admission"))
+    return the(rule, request, ADMITTED)
+
+
+def of_the_plan(rule: str, **changes: Any) -> RuleExplained:
+    """A rule of the plan of a child that exists."""
+    event = created(plan=plan(**changes.pop("plan", {})), facts=plan_facts(**changes))
+    return the(rule, requested(), ADMITTED, resolved(), event)
+
+
+def refused_by(rule: str, **changes: Any) -> RuleExplained:
+    """A rule of the plan that refused, with the facts to which it came."""
+    reached = [*PLAN_RULES][[*PLAN_RULES].index(rule) + 1 :]
+    names = {"agent_unknown": "agent_configured", "model": "models"}
+    not_reached = {names.get(one, one): None for one in reached}
+    event = refused(rule=rule, facts=plan_facts(**{**not_reached, **changes}))
+    return the(rule, requested(), ADMITTED, resolved(), event)

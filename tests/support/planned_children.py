@@ -1,0 +1,95 @@
+"""Children that are planned: a run, a configuration, and a place that gives folders."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from application.fitting import Unfit
+from application.planning import FreeText, Planned, planned_child
+from application.ports.configurations import PinnedConfiguration
+from domain.configuration.configuration import Configuration
+from domain.configuration.runtimes import Runtime
+from domain.run.facts import SpawnOptions
+from domain.run.state import Run
+from tests.support.run_histories import resolved
+from tests.support.storytelling import requested, requester, run_of
+
+SCRIPTED = {"type": "scripted"}
+ISOLATING = {"type": "scripted", "providesSandbox": True}
+BOXED = {"sandbox": {"mode": "all"}}
+
+
+class Workspaces:
+    """Configurations that make folders in one place and refuse those that are told."""
+
+    def __init__(self, folder: Path, unusable: OSError | None = None) -> None:
+        self.folder = folder
+        self.unusable = unusable
+        self.asked: list[tuple[str, str | None, str | None]] = []
+
+    def current(self) -> PinnedConfiguration:
+        raise AssertionError("the revision is pinned")
+
+    async def at(self, revision: int) -> PinnedConfiguration:
+        raise AssertionError("the revision is pinned")
+
+    def environment_of(self, pinned: PinnedConfiguration, runtime: Runtime) -> Mapping[str, str]:
+        raise AssertionError("nothing is launched")
+
+    def workspace_of(
+        self,
+        pinned: PinnedConfiguration,
+        agent_id: str,
+        *,
+        recorded: str | None = None,
+        requested: str | None = None,
+    ) -> str:
+        self.asked.append((agent_id, recorded, requested))
+        if self.unusable is not None:
+            raise self.unusable
+        if requested or recorded:
+            return str(requested or recorded)
+        made = self.folder / agent_id
+        made.mkdir()
+        return str(made)
+
+
+def configuration(*agents: dict[str, Any], **defaults: Any) -> Configuration:
+    """These agents, on a runtime that plays back nothing."""
+    return Configuration.model_validate(
+        {"agents": {"list": agents, "defaults": {"runtime": SCRIPTED, **defaults}}}
+    )
+
+
+def asked(agent_id: str = "main", asks: dict[str, Any] | None = None, **changes: Any) -> Run:
+    """A run whose scripts have had their say. `asks` is what the requester is like."""
+    options = SpawnOptions.model_validate(changes.pop("options", {}))
+    event = requested(
+        requested_agent_id=agent_id,
+        requester=requester(**(asks or {})),
+        options=options,
+        **changes,
+    )
+    return run_of(event, resolved())
+
+
+def decided(
+    workspaces: Workspaces, run: Run, configured: Configuration, **texts: str
+) -> Planned | Unfit:
+    """What is planned, or what refuses. `texts` are those kept beside the log."""
+    pinned = PinnedConfiguration(1, configured, {})
+    return planned_child(run, pinned, workspaces, FreeText(**texts))
+
+
+def plan_of(workspaces: Workspaces, run: Run, configured: Configuration, **texts: str) -> Planned:
+    """The plan; nothing may speak against it."""
+    made = decided(workspaces, run, configured, **texts)
+    assert isinstance(made, Planned), made
+    return made
+
+
+def unfit(workspaces: Workspaces, run: Run, configured: Configuration, **texts: str) -> Unfit:
+    """The refusal; something has to speak against it."""
+    made = decided(workspaces, run, configured, **texts)
+    assert isinstance(made, Unfit), made
+    return made
