@@ -9,8 +9,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-import uvloop
-
 from domain.configuration.configuration import Configuration
 from domain.configuration.effective_agent import EffectiveValue, effective_agent
 from domain.configuration.effective_values import effective_values
@@ -20,7 +18,6 @@ from domain.configuration.settings import Settings, effective_settings
 from domain.refusals import CorruptHistory
 from infrastructure.database import migrate_database, open_database
 from infrastructure.failures import UserError
-from infrastructure.house import House
 from infrastructure.logs import write_to_stderr
 from infrastructure.outbound.configuration.loading import (
     LoadedConfiguration,
@@ -31,7 +28,6 @@ from infrastructure.outbound.data_directory import DataDirectory
 from infrastructure.outbound.log.rebuilding import rebuild as rebuild_rows
 from infrastructure.rebuild_progress import OnProgress, silently
 from infrastructure.serve_options import ServeOptions
-from infrastructure.serving import serve_house, warn_about
 from infrastructure.verify_order import OnVerified, VerifyOptions, VerifyReport
 from infrastructure.verify_order import silently as say_nothing
 from infrastructure.verifying_logs import verify_log
@@ -90,6 +86,12 @@ class ConfigurationShown:
 
 def serve(options: ServeOptions) -> int:
     """Serve until told to stop; gives the exit status."""
+    # What only a server needs takes longer to load than many a command takes.
+    import uvloop
+
+    from infrastructure.house import House
+    from infrastructure.serving import serve_house, warn_about
+
     write_to_stderr()
     loaded, settings, directory = _prepared(options)
     warn_about(loaded)
