@@ -42,6 +42,18 @@ def child_workspace(
     return facts.changed({"chosen": folder}), None
 
 
+def dropped_workspace(run: Run, requested: str | None) -> tuple[str, ...]:
+    """What the caller is told when the folder that its request names is not used. The folder is
+    not named: a warning goes into an event."""
+    if requested is None or is_of_same_agent(run):
+        return ()
+    return (
+        f'The workspaceDir of the request was not used: the child is of agent "{run.agent_id}" and'
+        " works in that agent's own folder. Only a child of its requester's agent works where it"
+        " does.",
+    )
+
+
 async def requested_workspace(work: Work, run: Run) -> str | None:
     """The folder that the request named, as it is on record."""
     recorded = await work.log.first("SpawnRequested", run.run_id)

@@ -15,6 +15,7 @@ from application.ports.configurations import PinnedConfiguration
 from application.ports.scripts import ScriptFinished, ScriptRun, ScriptRunner
 from domain.agent_override import OverrideCandidate, OverrideChoice, choose_override, log_line
 from domain.configuration.context_scripts import ContextScript
+from domain.configuration.secret_urls import without_url_secrets
 from domain.run.facts import Candidate, ScriptReceipt
 from domain.run.state import Run
 from domain.script_arguments import SpawnVariables
@@ -158,7 +159,7 @@ def _receipt(
         outcome = "injected"
     return ScriptReceipt(
         id=script.id,
-        uri=script.uri,
+        uri=without_url_secrets(script.uri),
         format=script.format,
         priority=script.priority,
         position=script.position,
@@ -176,7 +177,7 @@ def _receipt(
 def _skipped(script: ContextScript, why: str, keeper: Keeper) -> ScriptReceipt:
     return ScriptReceipt(
         id=script.id,
-        uri=script.uri,
+        uri=without_url_secrets(script.uri),
         format=script.format,
         priority=script.priority,
         position=script.position,
@@ -216,7 +217,8 @@ def _report(script: ContextScript, finished: ScriptFinished, reading: ScriptRead
         _log.warning("[context-script] %s failed (exit %s)", script.id, finished.exit_code)
     elif script.log is not False:
         chars = len(reading.content or "")
-        _log.info("[context-script] %s (%s) → %d chars", script.id, script.uri, chars)
+        uri = without_url_secrets(script.uri)
+        _log.info("[context-script] %s (%s) → %d chars", script.id, uri, chars)
     if script.log == "verbose":
         _log.info("[context-script] %s printed %d bytes", script.id, finished.output_bytes)
 

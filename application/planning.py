@@ -1,8 +1,8 @@
 """The plan of a child, from the record and the pinned configuration."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from application.child_workspace import child_workspace
+from application.child_workspace import child_workspace, dropped_workspace
 from application.fitting import Fit, Unfit, fit
 from application.ports.configurations import Configurations, PinnedConfiguration
 from domain.capabilities import Capabilities, capabilities_at
@@ -44,7 +44,8 @@ def planned_child(
     workspace, refusal = child_workspace(run, pinned, configurations, asked.workspace)
     if refusal is not None:
         return Unfit(refusal, fitted.facts.changed({"workspace": workspace}))
-    return plan_child(run, pinned.configuration, fitted, workspace)
+    planned = plan_child(run, pinned.configuration, fitted, workspace)
+    return replace(planned, warnings=(*planned.warnings, *dropped_workspace(run, asked.workspace)))
 
 
 def plan_child(

@@ -6,8 +6,9 @@ from application.envelope import Actor
 from application.ports.configurations import PinnedConfiguration
 from application.ports.identities import Identities
 from domain.agent_id import is_valid_agent_id, normalise_agent_id
-from domain.model_plan import is_model_name
+from domain.model_plan import named_model
 from domain.run.facts import SpawnOptions
+from domain.session_key import agent_id_of
 from domain.spawn_command import RequestSpawn
 from domain.thinking import normalise_thinking
 
@@ -55,11 +56,10 @@ def command_of(
     valid = given is None or is_valid_agent_id(given)
     target = normalise_agent_id(given) if given else request.requester_agent_id
     model, thinking = request.options.model, request.options.thinking
-    no_model = model is not None and not is_model_name(model)
+    name = named_model(model, pinned.configuration.model_aliases()) if model is not None else None
     no_level = thinking is not None and normalise_thinking(thinking) is None
     # What is no name is free text, and free text is not kept in events.
-    named = {"model": None} if no_model else {}
-    named |= {"thinking": None} if no_level else {}
+    named = {"model": name} | ({"thinking": None} if no_level else {})
     return RequestSpawn(
         run_id=ids.run_id(),
         session_id=ids.run_id(),
@@ -69,15 +69,13 @@ def command_of(
         requester_session_id=ids.run_id(),
         asserted_by=actor.name,
         asserts_agent=request.asserts_agent,
-        requester_in_sandbox=pinned.configuration.is_sandboxed(
-            request.requester_agent_id, request.requester_key
-        ),
+        requester_in_sandbox=_is_sandboxed(request, pinned),
         agent_id_argument=given,
         target_agent_id=target if valid else None,
         label=request.label,
         task=request.task,
         preamble=request.preamble,
-        model_argument=model if no_model else None,
+        model_argument=model if name is None else None,
         thinking_argument=thinking if no_level else None,
         workspace_argument=request.workspace_argument,
         origin=request.origin,
@@ -86,3 +84,11 @@ def command_of(
         config_revision=pinned.revision,
         holder=holder,
     )
+
+
+def _is_sandboxed(request: SpawnRequest, pinned: PinnedConfiguration) -> bool:
+    """Whether the configuration puts the requester into a sandbox: as the agent that it says it is
+    or as the one in its key, so that nobody leaves one by saying that it is another."""
+    agents = {request.requester_agent_id, agent_id_of(request.requester_key)}
+    key = request.requester_key
+    return any(pinned.configuration.is_sandboxed(agent, key) for agent in agents)

@@ -21,7 +21,7 @@ ModelSetting = str | Mapping[str, object] | None
 """A model's name, or `{"primary": name, "fallbacks": [name, …]}`, or nothing."""
 
 MODEL_CHARACTERS_MAX = 256
-_MODEL_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:/@+\-]{0,255}")
+_MODEL_NAME = re.compile(r"(?=.*[A-Za-z0-9])[A-Za-z0-9@/_][A-Za-z0-9._:/@+\-]{0,255}")
 FALLBACKS_MAX = 20
 UNNAMED_MODEL = "The model that was asked for has no model's name and was skipped."
 _SOURCE_NAMES: dict[ModelSource, str] = {
@@ -86,9 +86,10 @@ def plan_model(
 
     `served` are the models the agent's runtime declares; None when it declares none, and then
     every model is taken. An entry without a provider matches every provider, `provider/*` every
-    model of one. A model that cannot be served, or whose name is no name, is skipped with a
-    warning; its fallbacks come next. `aliases` (lower case) stand for `provider/model`. Where
-    nothing is named, or nothing that is can be served, no model is told to the runtime.
+    model of one, `x/y/*` every one whose name begins with `x/y/`. A model that cannot be served, or
+    whose name is no name, is skipped with a warning; its fallbacks come next. `aliases` (lower
+    case) stand for `provider/model`. Where nothing is named, or nothing that is can be served, no
+    model is told to the runtime.
     """
     verdicts: list[ModelVerdict] = []
     skipped: list[tuple[ModelSource, str]] = []
@@ -157,13 +158,24 @@ def _resolved(name: str, aliases: Mapping[str, str]) -> str:
 
 
 def is_model_name(text: str) -> bool:
-    """Whether a text has the form of a model's name: `provider/model`, `model:tag` and the like.
-    Only such texts are kept in events; others are free text."""
+    """Whether a text has the form of a model's name: `provider/model`, `model:tag`, `@x/y`, `/x`
+    and the like. Only such texts are kept in events; others are free text."""
     return _MODEL_NAME.fullmatch(text) is not None
 
 
+def named_model(text: str, aliases: Mapping[str, str]) -> str | None:
+    """What may be kept of a model that is asked for: its name, trimmed; of an alias that has not
+    the form of a name, what it stands for; None for free text. `aliases` are in lower case."""
+    name = text.strip()
+    if is_model_name(name):
+        return name
+    reference = None if "/" in name else aliases.get(name.lower())
+    return reference if reference is not None and _is_name(reference) else None
+
+
 def is_model_pattern(text: str) -> bool:
-    """Whether a runtime may declare this: a model's name, `provider/*`, or `*` for every model."""
+    """Whether a runtime may declare this: a model's name, how names begin (`provider/*`), or `*`
+    for every model."""
     return text == "*" or is_model_name(text.removesuffix("/*"))
 
 
@@ -172,14 +184,16 @@ def _is_name(reference: str) -> bool:
 
 
 def _is_served(reference: str, served: Collection[str] | None) -> bool:
-    if served is None:
-        return True
+    return served is None or any(_offers(entry, reference) for entry in served)
+
+
+def _offers(entry: str, reference: str) -> bool:
     provider, model = split_model_reference(reference)
-    for entry in served:
-        offered_by, offered = split_model_reference(entry)
-        if offered in (model, "*") and (not offered_by or not provider or offered_by == provider):
-            return True
-    return False
+    offered_by, offered = split_model_reference(entry)
+    if offered in (model, "*") and (not offered_by or not provider or offered_by == provider):
+        return True
+    # What stands before the star may be more than a provider: `openrouter/anthropic/*`.
+    return entry.endswith("/*") and reference.startswith(entry.removesuffix("*"))
 
 
 def _verdict(

@@ -56,8 +56,8 @@ def requester_of(
     keep: Keep,
 ) -> Requester:
     """What the plan will inherit, as it is on record now."""
-    recorded = session.sandboxed
-    sandboxed = recorded if recorded is not None else command.requester_in_sandbox
+    # What is on record, what is configured now, what the request says: each only tightens.
+    sandboxed = bool(session.sandboxed) or command.requester_in_sandbox
     plan = own.plan if own is not None else None
     return Requester(
         session_key=session.session_key,

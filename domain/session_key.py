@@ -21,6 +21,10 @@ GLOBAL = "global"
 _UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
 
+_IGNORED = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u180b\u180c\u180d\u180f\u2800\u3164\uffa0")
+"""Joiners, fillers and variation selectors of single scripts, and the empty Braille pattern."""
+
+
 class InvalidSessionKey(ValueError):
     """The text is no session key; the message says what to give instead."""
 
@@ -36,11 +40,12 @@ def canonical(
     scope: SessionScope = "per-sender",
     default_agent_id: str = DEFAULT_AGENT_ID,
 ) -> SessionKey:
-    """The one form of a key: lower case, trimmed, without empty parts, aliases resolved.
+    """The one form of a key: lower case, letters composed (NFC), trimmed, without empty parts,
+    aliases resolved.
 
     `main` and the main key stand for the default agent's main session (for `global` under scope
     `global`); any other key without `agent:` belongs to the default agent. `InvalidSessionKey`
-    for a text that is blank, longer than 512 bytes of UTF-8, holds control characters, or begins
+    for a text that is blank, longer than 512 bytes of UTF-8, holds what cannot be seen, or begins
     with `agent:` without naming an agent and a session. Canonical keys stay as they are.
     """
     _check_text(key)
@@ -119,9 +124,15 @@ def child_key(agent_id: str, uuid_text: str) -> SessionKey:
 
 
 def _parts(key: str) -> list[str]:
-    """Lower case is taken part by part: some letters change with what stands beside them."""
-    trimmed = (part.strip().lower() for part in key.split(":"))
+    trimmed = (_folded(part) for part in key.split(":"))
     return [part for part in trimmed if part]
+
+
+def _folded(part: str) -> str:
+    """Lower case, with letters and their marks composed; both forms of the small sigma, which
+    depend on what stands beside it, are one."""
+    lower = unicodedata.normalize("NFC", part).strip().lower().replace("\u03c2", "\u03c3")
+    return unicodedata.normalize("NFC", lower).strip()
 
 
 def parsed(key: str) -> tuple[str, str] | None:
@@ -139,12 +150,23 @@ def _check_text(key: str) -> None:
     if len(text) > SESSION_KEY_BYTES_MAX:
         raise InvalidSessionKey(too_long)
     # Invisible signs would give one key many spellings that look alike.
-    if any(unicodedata.category(sign) in ("Cc", "Cf", "Cs", "Zl", "Zp") for sign in text):
+    if any(_is_invisible(sign) for sign in text):
         raise InvalidSessionKey(
             "A session key must not contain control characters or invisible formatting characters."
         )
     if len(text.encode()) > SESSION_KEY_BYTES_MAX:
         raise InvalidSessionKey(too_long)
+
+
+def _is_invisible(sign: str) -> bool:
+    """Whether a sign cannot be seen: by its category, or as one of the few that Unicode wants to be
+    ignored although they count as letters or marks."""
+    return (
+        unicodedata.category(sign) in ("Cc", "Cf", "Cs", "Zl", "Zp")
+        or sign in _IGNORED
+        or "\ufe00" <= sign <= "\ufe0f"
+        or "\U000e0100" <= sign <= "\U000e01ef"
+    )
 
 
 def _checked(parts: list[str]) -> SessionKey:

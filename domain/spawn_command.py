@@ -28,10 +28,9 @@ class SpawnPolicy:
 class RequestSpawn:
     """A request whose shape is right.
 
-    `asserts_agent` is whether the requester's agent is the request's word alone, and
-    `requester_in_sandbox` whether the configuration puts it into a sandbox: both count only for a
-    session that is seen for the first time, the second also for one that was seen by a release
-    that did not record it.
+    `asserts_agent` is whether the requester's agent is the request's word alone; it counts only for
+    a session that is seen for the first time. `requester_in_sandbox` is whether the configuration
+    puts the requester into a sandbox now.
     """
 
     run_id: UUID

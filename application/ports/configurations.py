@@ -55,9 +55,10 @@ class Configurations(Protocol):
         Its agent's own: as configured, else one in the data directory, created and private. A
         child of its requester's own agent inherits: `recorded` is the folder on record for the
         requester, `requested` the one that the request says it works in, which has to be in the
-        recorded one; without a record, in the agent's own, in those of the data directory or below
-        a configured root. Links are resolved first, and nothing of it is created.
+        recorded one; without a record, in the agent's own or below a configured root. Links are
+        resolved first, and nothing of it is created.
 
-        Raises OSError for a folder that cannot be used, `WorkspaceForbidden` for one that may not.
+        Raises OSError for a folder that cannot be used, `WorkspaceForbidden` for one that may not:
+        also one on record that leads elsewhere by now.
         """
         ...

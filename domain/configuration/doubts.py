@@ -14,6 +14,11 @@ from domain.thinking import LEVEL_LABELS, normalise_thinking
 Path = tuple[str | int, ...]
 
 _DEFAULTS: Path = ("agents", "defaults", "subagents")
+_DEFAULT_MODE: Path = ("agents", "defaults", "sandbox", "mode")
+_NO_SANDBOX = (
+    'is to run in a sandbox (sandbox.mode "{mode}"), and its runtime does not say'
+    " providesSandbox: a spawn of it is refused"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,16 +94,15 @@ def _about_thinking(configuration: Configuration) -> Iterator[Doubt]:
 
 
 def _about_sandboxes(configuration: Configuration) -> Iterator[Doubt]:
-    for index, agent in enumerate(configuration.agents.list):
-        runtime = configuration.runtime_for(agent.id)
-        mode = configuration.sandbox_mode_for(agent.id)
-        if mode == "off" or getattr(runtime, "provides_sandbox", True):
-            continue
-        yield _at(
-            ("agents", "list", index),
-            f'is to run in a sandbox (sandbox.mode "{mode}"), and its runtime does not say'
-            " providesSandbox: a spawn of it is refused",
-        )
+    agents: list[tuple[Path, str]] = [
+        (("agents", "list", index), agent.id)
+        for index, agent in enumerate(configuration.agents.list)
+    ]
+    # Without a list there is one agent all the same, and it is what the defaults say.
+    for path, agent_id in agents or [(_DEFAULT_MODE, configuration.default_agent_id)]:
+        mode = configuration.sandbox_mode_for(agent_id)
+        if mode != "off" and not configuration.provides_sandbox(agent_id):
+            yield _at(path, _NO_SANDBOX.format(mode=mode))
 
 
 def _about_tokens(configuration: Configuration) -> Iterator[Doubt]:

@@ -34,6 +34,11 @@ def variables_in(text: str) -> tuple[str, ...]:
     return tuple(_VARIABLE.findall(text))
 
 
+def without_references(text: str) -> str:
+    """What is left of the text when each `${NAME}` is taken out of it."""
+    return _VARIABLE.sub("", text)
+
+
 def with_variables(text: str, values: dict[str, str]) -> str:
     """The text with each `${NAME}` replaced once; KeyError for a name without a value."""
     return _VARIABLE.sub(lambda match: values[match.group(1)], text)

@@ -45,7 +45,8 @@ def _model_pattern(text: str) -> str:
 ServedModels = Annotated[
     tuple[Annotated[Text, AfterValidator(_model_pattern)], ...], Field(max_length=200)
 ]
-"""The models that a runtime serves. A name without a provider stands for that model of each."""
+"""The models that a runtime serves. A name without a provider stands for that model of each, `x/*`
+for all whose names begin with `x/`."""
 
 
 class CommandRuntime(OwnSection):

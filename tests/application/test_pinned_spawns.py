@@ -174,7 +174,7 @@ async def test_a_folder_that_a_request_names_is_kept_beside_the_log_until_it_is_
     ]
     assert requested.workspace_argument is not None
     assert '"/etc"' not in requested.model_dump_json()
-    folder = tmp_path / "workspaces" / "shared"
+    folder = tmp_path / "workspaces" / "main" / "shared"
     folder.mkdir(parents=True)
     accepted = await ahead.spawn(pinned, workspace_argument=str(folder))
     assert accepted.run.plan is not None
@@ -186,7 +186,7 @@ async def test_a_preparation_that_goes_on_elsewhere_reads_the_folder_from_the_re
     ahead: Process, behind: Process, tmp_path: Path
 ) -> None:
     await ahead.activate()
-    folder = tmp_path / "workspaces" / "shared"
+    folder = tmp_path / "workspaces" / "main" / "shared"
     folder.mkdir(parents=True)
     run = await _left_behind(ahead, str(folder))
     await behind.activate()

@@ -149,6 +149,27 @@ def test_a_child_of_another_agent_works_in_that_agents_folder(workspaces: Worksp
     assert made.facts.workspace == WorkspaceFacts(
         source="agent", recorded=None, chosen=made.plan.workspace_dir
     )
+    assert made.warnings == (
+        'The workspaceDir of the request was not used: the child is of agent "helper" and works in'
+        " that agent's own folder. Only a child of its requester's agent works where it does.",
+    )
+
+
+def test_nothing_is_warned_of_where_no_folder_is_dropped(workspaces: Workspaces) -> None:
+    configured = configuration({"id": "main"}, {"id": "helper"})
+    on_record = {"workspace_dir": "/w/on-record"}
+    assert plan_of(workspaces, asked("helper", on_record), configured).warnings == ()
+    assert plan_of(workspaces, asked(asks=on_record), configured, workspace="/w").warnings == ()
+
+
+def test_a_folder_that_is_dropped_is_told_of_beside_a_model_that_is(
+    workspaces: Workspaces,
+) -> None:
+    configured = configuration({"id": "helper", "runtime": {**SCRIPTED, "models": ["p/*"]}})
+    run = asked("helper", options={"model": "q/big"})
+    model, folder = plan_of(workspaces, run, configured, workspace="/w/asked").warnings
+    assert model.startswith('Model "q/big"')
+    assert folder.startswith("The workspaceDir of the request was not used")
 
 
 @pytest.mark.parametrize(

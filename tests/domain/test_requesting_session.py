@@ -81,7 +81,7 @@ def test_a_session_that_was_not_spawned_hands_on_nothing() -> None:
     ("recorded", "configured", "said", "holds"),
     [
         (True, False, False, True),
-        (False, True, False, False),
+        (False, True, False, True),
         (False, False, True, True),
         (None, True, False, True),
         (None, False, False, False),

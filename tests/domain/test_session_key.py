@@ -81,6 +81,10 @@ def test_under_global_scope_all_aliases_are_global(spelling: str) -> None:
         "a\x00b",
         "a\u202eb",
         "a\u200bb",
+        "a\u034fb",
+        "a\ufe0fb",
+        "a\u3164b",
+        "a\U000e0101b",
         "a\ud800",
         "x" * 513,
         "ü" * 257,
@@ -91,6 +95,14 @@ def test_what_is_no_key_is_refused_with_a_reason(bad: str) -> None:
     with pytest.raises(InvalidSessionKey) as caught:
         canonical(bad)
     assert "session key" in caught.value.message.lower()
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [("agent:main:café", "agent:main:cafe\u0301"), ("ΟΔΟΣ", "οδοσ"), ("ΑΣ", "ας"), ("Å", "Å")],
+)
+def test_what_looks_the_same_is_the_same_key(one: str, other: str) -> None:
+    assert canonical(one) == canonical(other)
 
 
 @settings(deadline=None)

@@ -11,7 +11,7 @@ from tests.support.key_spellings import spelled, spellings
 from tests.support.spawn_model import Asked
 
 AGENTS = ("ops", "main", "team-1")
-PART = st.text(alphabet="abcxyz019_.-é", min_size=1, max_size=6)
+PART = st.text(alphabet="abcxyz019_.-éσ", min_size=1, max_size=6)
 PARTS = st.lists(PART, min_size=1, max_size=4)
 CAPS = st.integers(1, 4)
 Written = st.SearchStrategy[str]

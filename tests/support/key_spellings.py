@@ -1,5 +1,7 @@
 """One session key in many spellings."""
 
+import unicodedata
+
 from hypothesis import strategies as st
 
 _SEPARATORS = (":", "::", ": :", " : ", ":  ::")
@@ -22,8 +24,8 @@ def spellings(name: str) -> list[str]:
 
 @st.composite
 def spelled(draw: st.DrawFn, *parts: str) -> str:
-    """These parts in any case, with blanks around them and empty parts before, between and behind
-    them."""
+    """These parts in any case, letters and their marks composed or not, with blanks around them and
+    empty parts before, between and behind them."""
     written = draw(st.sampled_from(_BEFORE))
     for place, part in enumerate(parts):
         written += draw(st.sampled_from(_SEPARATORS)) if place else ""
@@ -35,6 +37,7 @@ def spelled(draw: st.DrawFn, *parts: str) -> str:
 @st.composite
 def _cased(draw: st.DrawFn, text: str) -> str:
     upper = draw(st.lists(st.booleans(), min_size=len(text), max_size=len(text)))
-    return "".join(
+    written = "".join(
         sign.upper() if is_upper else sign for sign, is_upper in zip(text, upper, strict=True)
     )
+    return unicodedata.normalize(draw(st.sampled_from(("NFC", "NFD"))), written)

@@ -1,5 +1,6 @@
 """Which log an answer is of, and how far that goes: not behind anything that was told before."""
 
+import logging
 from collections.abc import Callable, Coroutine, Iterable
 from http import HTTPStatus
 from typing import Any
@@ -11,6 +12,8 @@ LOG = b"spawnlog-log"
 POSITION = b"spawnlog-position"
 HEAD_SECONDS_MAX = 0.25
 """How long the log is asked: an answer that is ready must not wait for a database that is away."""
+
+_log = logging.getLogger("spawnlog.http")
 
 Headers = list[tuple[bytes, bytes]]
 
@@ -49,6 +52,10 @@ class Marks:
         try:
             head = await timely(self._head(), HEAD_SECONDS_MAX)
         except (LogUnavailable, TimeoutError):
+            return False
+        except Exception as error:
+            # An answer that is ready is not lost for want of its mark.
+            _log.error("the log could not be asked how far it goes", exc_info=error)
             return False
         self._known = max(self._known, head)
         return True

@@ -151,6 +151,16 @@ def wrong_at(pointer: str, detail: str) -> Problem:
     )
 
 
+def must_act_for_agent(caller: Caller, agent_id: str, configuration: Configuration) -> None:
+    """403 unless the caller may act for the agent's main session: whose agent a session is decides
+    what it may spawn, so it is not to be had for the asking."""
+    if not caller.acts_for(f"agent:{agent_id}:{configuration.session.main_key}"):
+        raise Problem(
+            "not_permitted",
+            f'this token does not act for agent "{agent_id}"; leave agentIdOverride out',
+        )
+
+
 def run_id_of(text: str) -> UUID:
     """A run's id out of a path; 404 for what is none."""
     if not _UUID.fullmatch(text):
@@ -165,7 +175,8 @@ async def visible_run(doors: Doors, caller: Caller, text: str, at: AsOf) -> Run:
     if run is None or not (
         await doors.access.covers_run(caller, run) or await doors.access.is_sibling(caller, run)
     ):
-        raise Problem("not_found", "there is no such run", runId=str(run_id))
+        headers = position_headers(doors, at.position)
+        raise Problem("not_found", "there is no such run", headers=headers, runId=str(run_id))
     return run
 
 
@@ -173,7 +184,9 @@ async def own_run(doors: Doors, caller: Caller, text: str, at: AsOf) -> Run:
     """A run whose contents the caller may see: not a sibling's."""
     run = await visible_run(doors, caller, text, at)
     if not await doors.access.covers_run(caller, run):
-        raise Problem("not_permitted", "a sibling's texts are not shown to this token")
+        headers = position_headers(doors, at.position)
+        detail = "a sibling's texts are not shown to this token"
+        raise Problem("not_permitted", detail, headers=headers)
     return run
 
 

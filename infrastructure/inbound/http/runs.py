@@ -140,7 +140,9 @@ async def get_run(
     if version is not None:
         earlier = await doors.work.registry.run_at_version(run.run_id, version)
         if earlier is None:
-            raise Problem("not_found", f"the run has {run.version} events; ask for one of them")
+            detail = f"the run has {run.version} events; ask for one of them"
+            headers = position_headers(doors, moment.position)
+            raise Problem("not_found", detail, headers=headers)
         run = earlier
     full = caller.may("content") and await doors.access.covers_run(caller, run)
     bodies = await run_bodies((run,), doors.work.contents, full=full)

@@ -33,6 +33,7 @@ from infrastructure.inbound.http.requests import (
     answer,
     must,
     must_act_for,
+    position_headers,
     reservation_of,
     resolved_key,
     run_id_of,
@@ -111,7 +112,8 @@ async def _session(doors: Doors, caller: Caller, key: str, moment: AsOf) -> Sess
     session_key = await resolved_key(doors, caller, key)
     session = await doors.work.registry.session(session_key, at=moment.position)
     if session is None or not await doors.access.covers_session(caller, session.session_key):
-        raise Problem("not_found", "there is no such session on record")
+        headers = position_headers(doors, moment.position)
+        raise Problem("not_found", "there is no such session on record", headers=headers)
     return session
 
 

@@ -7,8 +7,9 @@ import orjson
 from pydantic import Field, field_validator
 
 from application.spawn_request import SpawnRequest
-from domain.agent_id import normalise_agent_id
+from domain.agent_id import is_valid_agent_id, normalise_agent_id
 from domain.configuration.configuration import Configuration
+from domain.model_plan import is_model_name
 from domain.run.facts import SpawnOptions
 from domain.session_key import agent_id_of, display
 from domain.spawn_mode import effective_cleanup, effective_mode
@@ -19,7 +20,6 @@ from infrastructure.inbound.http.requests import canonical_key, wrong_at
 LABEL_CHARS_MAX = 200
 NAME_CHARS_MAX = 256
 ADDRESS_CHARS_MAX = 1024
-MODEL_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9._:/@+\-]{0,255}$"
 TASK_BYTES_MAX = 8 * 1024 * 1024
 REQUESTER_KEY = "/requester/sessionKey"
 
@@ -56,16 +56,23 @@ class RequesterBody(Body):
             max_length=4096,
             description=(
                 "The folder it works in, as an absolute path: a child of the same agent works there"
-                " too. It has to be in its folder on record; without one, in its agent's own,"
-                " in those of the data directory, or below `spawnlog.workspaceRoots`."
+                " too. It has to be in its folder on record; without one, in its agent's own or"
+                " below `spawnlog.workspaceRoots`."
             ),
         ),
     ] = None
     sandboxed: Annotated[
         bool, Field(description="That it is in a sandbox, also when the record does not say so.")
     ] = False
-    active_model: Annotated[str, Field(pattern=MODEL_PATTERN)] | None = None
+    active_model: Name | None = None
     active_thinking: Annotated[str, Field(pattern=r"^[A-Za-z_ -]{1,32}$")] | None = None
+
+    @field_validator("active_model")
+    @classmethod
+    def _a_model(cls, name: str | None) -> str | None:
+        if name is not None and not is_model_name(name):
+            raise ValueError("must be the name of a model, such as provider/model")
+        return name
 
     @field_validator("workspace_dir")
     @classmethod
@@ -179,6 +186,8 @@ def spawn_request(
     spelling = requester_key or body.requester.session_key
     key = requester_key or canonical_key(spelling, configuration, REQUESTER_KEY)
     override = (body.requester.agent_id_override or "").strip()
+    if override and not is_valid_agent_id(override):
+        raise wrong_at("/requester/agentIdOverride", "must match [a-z0-9][a-z0-9_-]{0,63}")
     requester_agent_id = normalise_agent_id(override) if override else agent_id_of(key)
     mode = effective_mode(body.mode, thread=body.thread)
     return SpawnRequest(

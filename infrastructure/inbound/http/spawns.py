@@ -26,6 +26,7 @@ from infrastructure.inbound.http.requests import (
     doors_of,
     must,
     must_act_for,
+    must_act_for_agent,
     named_session,
     position_headers,
     reservation_of,
@@ -88,6 +89,8 @@ async def _spawned(request: Request, doors: Doors, caller: Caller) -> Response:
     pinned = doors.work.configurations.current()
     asked = spawn_request(body, pinned.configuration, named)
     must_act_for(caller, asked.requester_key)
+    if asked.asserts_agent:
+        must_act_for_agent(caller, asked.requester_agent_id, pinned.configuration)
     reservation = reservation_of(request, caller, raw)
     is_there = presence_of(request.scope)
     try:

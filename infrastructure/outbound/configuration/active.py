@@ -2,7 +2,6 @@
 
 import errno
 import logging
-import os
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from uuid import UUID
@@ -25,7 +24,8 @@ from infrastructure.outbound.configuration.loading import LoadedConfiguration, f
 from infrastructure.outbound.configuration.workspaces import (
     below_recorded,
     below_roots,
-    existing,
+    made,
+    still,
 )
 
 _log = logging.getLogger("spawnlog.configuration")
@@ -88,21 +88,28 @@ class ActiveConfigurations:
         self._files[revision] = loaded
         pinned = PinnedConfiguration(revision, loaded.configuration, loaded.stored)
         self._pinned[revision] = pinned
-        self._current = pinned
+        self._adopt(pinned)
         return revision
 
     async def follow(self, revision: int) -> None:
         """Another process activated this revision."""
         if self._current is not None and revision > self._current.revision:
-            self._current = await self.at(revision)
+            self._adopt(await self.at(revision))
             _log.info("configuration revision %d is active", revision)
 
     async def at(self, revision: int) -> PinnedConfiguration:
-        """An earlier revision, as it was kept."""
+        """A revision of the log, as it was kept."""
         pinned = self._pinned.get(revision)
         if pinned is None:
             pinned = self._pinned[revision] = await self._read(revision)
+        # A later one than the current was seen on the log by whoever asks for it.
+        self._adopt(pinned)
         return pinned
+
+    def _adopt(self, pinned: PinnedConfiguration) -> None:
+        """Never an earlier one: while an activation is confirmed, a later one may be heard of."""
+        if self._current is None or pinned.revision >= self._current.revision:
+            self._current = pinned
 
     def environment_of(self, pinned: PinnedConfiguration, runtime: Runtime) -> Mapping[str, str]:
         """A runtime's own environment with its secrets resolved now."""
@@ -129,17 +136,16 @@ class ActiveConfigurations:
         recorded: str | None = None,
         requested: str | None = None,
     ) -> str:
-        """The folder that a child of this agent works in; its own is made when it is not there."""
+        """The folder that a child of this agent works in, with every link resolved; its own is made
+        when it is not there."""
         if requested is not None and recorded is not None:
             return below_recorded(requested, recorded)
         if requested is not None:
             return below_roots(requested, self._roots(pinned, agent_id))
         if recorded is not None:
-            return existing(recorded)
-        folder = self._own_workspace(pinned, agent_id)
+            return still(recorded)
         self._workspaces.mkdir(mode=0o700, parents=True, exist_ok=True)
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        return os.path.abspath(folder)
+        return made(self._own_workspace(pinned, agent_id))
 
     def _own_workspace(self, pinned: PinnedConfiguration, agent_id: str) -> Path:
         given = pinned.configuration.workspace_for(agent_id)
@@ -148,7 +154,7 @@ class ActiveConfigurations:
     def _roots(self, pinned: PinnedConfiguration, agent_id: str) -> list[Path]:
         configured = pinned.configuration.spawnlog.workspace_roots
         own = self._own_workspace(pinned, agent_id)
-        return [own, self._workspaces, *(self._folder_of(root) for root in configured)]
+        return [own, *(self._folder_of(root) for root in configured)]
 
     def _folder_of(self, given: str) -> Path:
         try:

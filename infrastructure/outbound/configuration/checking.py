@@ -10,6 +10,7 @@ from pydantic import ValidationError
 from domain.configuration.configuration import Configuration
 from domain.configuration.problems import ConfigurationError, Problem, parts_of, pointer_of
 from domain.configuration.runtimes import RUNTIME_TYPES
+from domain.configuration.secret_urls import has_secret_url
 from domain.configuration.wording import worded
 from infrastructure.outbound.configuration.json5_text import Document
 from infrastructure.outbound.configuration.literal_texts import literal_texts
@@ -17,6 +18,10 @@ from infrastructure.outbound.configuration.unknown_keys import unknown_keys
 
 PROBLEMS_MAX = 50
 REFERENCE_KEY = "$secret"
+_IN_A_KEY = (
+    "a key below this one holds a secret (a URL with a user name, a password, or a query parameter "
+    "such as sig), and keys are shown; write ${NAME} in the place of the secret"
+)
 
 
 @dataclass(frozen=True)
@@ -66,6 +71,10 @@ def check(values: Any, origin: Origin, *, references_allowed: bool) -> None:
 def _problems(values: Any, origin: Origin, references_allowed: bool) -> Iterator[Problem]:
     if not isinstance(values, dict):
         yield origin.problem("", "must be an object: { … }")
+        return
+    for pointer in _secret_keys(values, ""):
+        # Nothing else is said: other problems would show the key.
+        yield origin.problem(pointer, _IN_A_KEY)
         return
     for pointer, value in islice(_references(values, ""), PROBLEMS_MAX):
         if not references_allowed:
@@ -124,6 +133,19 @@ def _has(here: Any, part: str | int) -> bool:
     if isinstance(here, dict):
         return part in here
     return isinstance(here, list) and isinstance(part, int) and 0 <= part < len(here)
+
+
+def _secret_keys(values: Any, pointer: str) -> Iterator[str]:
+    """The pointer of each object that has such a key."""
+    if isinstance(values, dict):
+        if any(has_secret_url(key) for key in values):
+            yield pointer
+            return
+        for key, value in values.items():
+            yield from _secret_keys(value, pointer + pointer_of([key]))
+    elif isinstance(values, list):
+        for index, value in enumerate(values):
+            yield from _secret_keys(value, f"{pointer}/{index}")
 
 
 def _references(values: Any, pointer: str) -> Iterator[tuple[str, Any]]:

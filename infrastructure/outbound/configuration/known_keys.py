@@ -21,6 +21,7 @@ _THEIRS: dict[type[BaseModel], frozenset[str]] = {
 
 # What belongs a level deeper and is easily written here.
 _NOT_ONLY_IN_SUBAGENTS = frozenset({"model", "maxConcurrent", "thinking"})
+_OF_ALL_AGENTS = "holds for all agents; it belongs into agents.defaults.subagents"
 _OF_A_RUNTIME = CommandRuntime.model_fields["provides_sandbox"].alias
 
 
@@ -38,11 +39,13 @@ def complaint_about(key: str, section: type[BaseModel]) -> tuple[str, str | None
     """What is wrong with a key that the section does not have, and the key that was meant; None
     where it is another program's."""
     if section in (Agent, AgentDefaults) and _belongs_in_subagents(key):
+        if section is Agent and key not in keys_of(AgentSubagents):
+            return _OF_ALL_AGENTS, None
         return 'belongs into "subagents"', None
     if section in (Agent, AgentDefaults, Sandbox) and key == _OF_A_RUNTIME:
         return 'belongs into "runtime"', None
     if section is AgentSubagents and key in keys_of(SubagentDefaults):
-        return "holds for all agents; it belongs into agents.defaults.subagents", None
+        return _OF_ALL_AGENTS, None
     if not is_open(section):
         return "unknown key", nearest(key, keys_of(section))
     if key in _THEIRS.get(section, ()):

@@ -1,4 +1,5 @@
-"""Texts that are used as they stand, and look as if something were put into them.
+"""Texts of a file that are read as they stand, and can hardly be meant so. A revision that was kept
+earlier is read whatever it says.
 
 `${NAME}` is replaced in `dataDir`, `databaseUrl`, `workspace`, `workspaceRoots`, the `uri` of
 scripts, `env`, and the `file` of a token. In a command it is not: the arguments of a process are
@@ -17,11 +18,12 @@ Complaint = tuple[str, str]
 
 _IN_COMMAND = "is not replaced in a command; put it into env, where it is, and read it there"
 _IN_FOLDER = "is not replaced here; leave cwd out and write it into workspace, where it is"
+_NAMELESS = "must not be blank; write the name of a tool, group:… or *"
 _IN_NAME = "is not replaced here; write the name itself, or give it by SPAWNLOG_HOST or --host"
 
 
 def literal_texts(values: dict[str, Any]) -> Iterator[Complaint]:
-    """Every text with `${NAME}` in a place where nothing replaces it.
+    """Every text with `${NAME}` where nothing replaces it, and every tool without a name.
 
     An argument of a command with a blank in it may be a program for a shell, which has braces of
     its own: it stays as it is.
@@ -32,6 +34,7 @@ def literal_texts(values: dict[str, Any]) -> Iterator[Complaint]:
         yield from _in_runtime(_mapping(agent), ("agents", "list", index))
     settings = _mapping(values.get("spawnlog"))
     yield from _complaint(settings.get("host"), ("spawnlog", "host"), _IN_NAME)
+    yield from _nameless_tools(values)
 
 
 def _in_runtime(agent: dict[str, Any], path: Path) -> Iterator[Complaint]:
@@ -44,6 +47,18 @@ def _in_runtime(agent: dict[str, Any], path: Path) -> Iterator[Complaint]:
         may_be_program = index > 0 and isinstance(argument, str) and len(argument.split()) > 1
         if not may_be_program:
             yield from _complaint(argument, (*here, "command", index), _IN_COMMAND)
+
+
+def _nameless_tools(values: dict[str, Any]) -> Iterator[Complaint]:
+    """A list of blank names alone would count as empty, and an empty one restricts nothing."""
+    path = ("tools", "subagents", "tools")
+    policy = values
+    for name in path:
+        policy = _mapping(policy.get(name))
+    for key in ("allow", "alsoAllow", "deny"):
+        for index, tool in enumerate(_sequence(policy.get(key))):
+            if isinstance(tool, str) and not tool.strip():
+                yield pointer_of((*path, key, index)), _NAMELESS
 
 
 def _complaint(text: object, path: Path, message: str) -> Iterator[Complaint]:

@@ -3,7 +3,7 @@
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +18,9 @@ from domain.configuration.wording import worded
 from domain.json_text import compact_json
 from infrastructure.outbound.configuration.checking import Origin, check, pointer_in
 from infrastructure.outbound.configuration.json5_file import read_file, read_text
+from infrastructure.outbound.configuration.root_doubts import doubtful_roots
 from infrastructure.outbound.configuration.secrets import (
+    misplaced,
     redacted,
     secret_at,
     secret_in_file,
@@ -72,6 +74,10 @@ class LoadedConfiguration:
             return secret_in_file(self.path_of(with_environment(source.file, variables)))
         assert source.secret is not None
         return self.resolve(source.secret, variables)
+
+    def place(self, written: str) -> Path:
+        """The path that is meant where `${NAME}` may stand in it. ConfigurationError."""
+        return self.path_of(self.resolve(written))
 
     def path_of(self, written: str) -> Path:
         """A path as the file writes it: `~` is the home folder, relative ones start at `folder`.
@@ -156,16 +162,16 @@ def _loaded(
         configuration = Configuration.model_validate(usable)
     except ValidationError as failure:
         # The values were in order: what is not in order now is a secret in a place for none.
-        message = (
-            "holds a secret, and what stands here is kept with each revision; "
-            "put it into the env of the runtime"
-        )
+        places = (pointer_in(usable, error) for error in failure.errors(include_url=False))
         raise ConfigurationError(
-            origin.problem(pointer_in(usable, error), message)
-            for error in failure.errors(include_url=False, include_input=False)
+            origin.problem(place, misplaced(place)) for place in places
         ) from None
+    loaded = LoadedConfiguration(configuration, stored, path, pointers, folder, values)
+    doubtful = chain(
+        doubts(configuration), doubtful_roots(configuration.spawnlog.workspace_roots, loaded.place)
+    )
     warnings = tuple(
         origin.problem(doubt.pointer, doubt.message, doubt.nearest)
-        for doubt in islice(doubts(configuration), WARNINGS_MAX)
+        for doubt in islice(doubtful, WARNINGS_MAX)
     )
-    return LoadedConfiguration(configuration, stored, path, pointers, folder, values, warnings)
+    return replace(loaded, warnings=warnings)

@@ -5,12 +5,13 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
-from urllib.parse import parse_qsl, urlsplit
 
 from domain.configuration.context_scripts import SPAWN_VARIABLES
 from domain.configuration.problems import ConfigurationError, Problem, parts_of, pointer_of
 from domain.configuration.references import variable_named_by, variables_in, with_variables
-from domain.configuration.secret_names import is_secret_mapping, is_secret_name
+from domain.configuration.secret_arguments import secret_arguments
+from domain.configuration.secret_names import is_count_name, is_secret_mapping, is_secret_name
+from domain.configuration.secret_urls import has_secret_url
 
 SECRET_FILE_BYTES_MAX = 64 * 1024
 
@@ -19,46 +20,57 @@ _REFERENCE = "$secret"
 _NAMES_BELOW = frozenset({"/models/providers", "/agents/defaults/models"})
 _NO_SECRETS = frozenset({"/spawnlog/tokens"})
 _REFERENCE_SHAPES = (frozenset({"file"}), frozenset({"source", "provider", "id"}))
-_URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
 _PRIVATE_KEY = re.compile(r"-----BEGIN [A-Z ]*PRIVATE KEY-----")
 
 
 def redacted(values: Any) -> tuple[Any, tuple[str, ...]]:
     """A copy in which each secret is `{"$secret": pointer}`, and the pointers in order.
 
-    Secret is each text under a name such as `apiKey` or `token` and below `env` and `headers`,
-    and a text anywhere that shows itself as one: a private key, a URL with a password. What is
-    wholly `${NAME}` is a reference already and stays.
+    Secret is each text and number under a name such as `apiKey` or `token` and below `env` and
+    `headers` (a number of tokens or keys says how many), and a text anywhere that shows itself as
+    one: a private key, a URL with a user name, a password or a query parameter such as `sig`, an
+    item of a list such as `--token=…`. What is wholly `${NAME}` is a reference already and stays.
     """
     pointers: list[str] = []
     return _redacted(values, "", False, pointers), tuple(pointers)
 
 
 def _redacted(value: Any, pointer: str, is_secret: bool, pointers: list[str]) -> Any:
-    if isinstance(value, str):
-        if not value or variable_named_by(value) is not None:
-            return value
-        if not is_secret and not _shows_itself(value):
-            return value
-        pointers.append(pointer)
-        return {_REFERENCE: pointer}
     if isinstance(value, list):
+        arguments = secret_arguments(value)
         return [
-            _redacted(item, f"{pointer}/{index}", is_secret, pointers)
+            _redacted(item, f"{pointer}/{index}", is_secret or index in arguments, pointers)
             for index, item in enumerate(value)
         ]
     if not isinstance(value, dict):
-        return value
+        if not _is_kept_apart(value, is_secret):
+            return value
+        pointers.append(pointer)
+        return {_REFERENCE: pointer}
     if set(value) == {_REFERENCE} or (is_secret and frozenset(value) in _REFERENCE_SHAPES):
         return dict(value)
     kept = {}
     for key, item in value.items():
         inner = pointer + pointer_of([key])
-        if pointer.endswith("/argMap") and item in SPAWN_VARIABLES:
+        is_plain = _is_number(item) and is_count_name(key)
+        if is_plain or (pointer.endswith("/argMap") and item in SPAWN_VARIABLES):
             kept[key] = item
-            continue
-        kept[key] = _redacted(item, inner, is_secret or _announces(key, inner, pointer), pointers)
+        else:
+            announced = is_secret or _announces(key, inner, pointer)
+            kept[key] = _redacted(item, inner, announced, pointers)
     return kept
+
+
+def _is_kept_apart(value: Any, is_secret: bool) -> bool:
+    if isinstance(value, str):
+        if not value or variable_named_by(value) is not None:
+            return False
+        return is_secret or _shows_itself(value)
+    return is_secret and _is_number(value)
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 def _announces(key: str, pointer: str, parent: str) -> bool:
@@ -68,23 +80,25 @@ def _announces(key: str, pointer: str, parent: str) -> bool:
 
 
 def _shows_itself(text: str) -> bool:
-    if _PRIVATE_KEY.search(text):
-        return True
-    return any(_carries_secret(word) for word in text.split() if _URL.search(word))
+    return _PRIVATE_KEY.search(text) is not None or has_secret_url(text)
 
 
-def _carries_secret(word: str) -> bool:
-    found = _URL.search(word)
-    try:
-        parts = urlsplit(word[found.start() :] if found else word)
-        password = parts.password
-    except ValueError:
-        return "@" in word
-    if password and variable_named_by(password) is None:
-        return True
-    return any(
-        is_secret_name(name) and value and variable_named_by(value) is None
-        for name, value in parse_qsl(parts.query)
+def misplaced(pointer: str) -> str:
+    """What to say of a secret in a section of ours that has no place for one."""
+    *above, last = ("", *parts_of(pointer))
+    if above[-1] == "command":
+        return (
+            "holds a secret, and arguments are visible to the whole machine and kept with each "
+            'revision; put it into the env of the runtime as NAME: "${NAME}" and read it there'
+        )
+    if last == "uri":
+        return (
+            "must not hold a user name, a password or a secret in its query; write ${NAME} in "
+            "its place, which is replaced from the environment when the script runs"
+        )
+    return (
+        "holds a secret, and what stands here is kept with each revision; "
+        "put it into the env of the runtime"
     )
 
 

@@ -11,23 +11,33 @@ _BELOW_NO_ROOT = (
     "The workspace that the request names is not below a configured root. Add its root to "
     "spawnlog.workspaceRoots, or leave workspaceDir out."
 )
+_REPLACED = (
+    "The workspace on record for the requester is not the folder it was: a link leads from it to "
+    "another one. Put the folder back in the place of the link, or ask from another session."
+)
 _NOT_IN_THE_RECORDED = (
     "The workspace that the request names is not in the one on record for its requester. Name a "
     "folder in that one, or leave workspaceDir out."
 )
 
 
-def existing(path: str) -> str:
-    """A folder that has to be there. OSError when it is not, or is no folder."""
-    if not Path(path).is_dir():
-        os.stat(path)
-        raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR))
-    return path
+def made(folder: Path) -> str:
+    """An agent's own folder with every link resolved; it is made, private, when it is not there."""
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    return os.path.realpath(folder)
+
+
+def still(recorded: str) -> str:
+    """The folder on record. It was recorded with every link resolved, so one that leads elsewhere
+    by now was put there later, maybe by whoever works in it: that is refused."""
+    if os.path.realpath(recorded) != recorded:
+        raise WorkspaceForbidden(_REPLACED)
+    return _existing(recorded)
 
 
 def below_recorded(requested: str, recorded: str) -> str:
     """The folder that a request names, once it is known to be in the one on record."""
-    return _below(requested, [Path(recorded)], _NOT_IN_THE_RECORDED)
+    return _below(requested, [Path(still(recorded))], _NOT_IN_THE_RECORDED)
 
 
 def below_roots(requested: str, roots: Iterable[Path]) -> str:
@@ -43,4 +53,12 @@ def _below(requested: str, roots: Iterable[Path], refused: str) -> str:
     folder = Path(os.path.realpath(requested))
     if not any(folder.is_relative_to(os.path.realpath(root)) for root in roots):
         raise WorkspaceForbidden(refused)
-    return existing(str(folder))
+    return _existing(str(folder))
+
+
+def _existing(path: str) -> str:
+    """A folder that has to be there. OSError when it is not, or is no folder."""
+    if not Path(path).is_dir():
+        os.stat(path)
+        raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR))
+    return path

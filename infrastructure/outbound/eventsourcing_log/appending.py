@@ -85,7 +85,8 @@ def append(
         beside(connection)
         envelopes = enveloped(addition, head)
         with connection.pipeline():
-            _store(connection, addition, envelopes, channel)
+            _store(connection, addition, envelopes)
+            connection.execute("SELECT pg_notify(%s, %s)", [channel, str(envelopes[-1].position)])
     except psycopg.Error:
         # After a failed pipeline psycopg may believe in prepared statements that the server never
         # had; a pool replaces what is closed.
@@ -162,12 +163,10 @@ def _must_continue(addition: Addition, versions: dict[str, int]) -> None:
         last[stream] = version
 
 
-def _store(
-    connection: Connection, addition: Addition, envelopes: Sequence[Envelope], channel: str
-) -> None:
+def _store(connection: Connection, addition: Addition, envelopes: Sequence[Envelope]) -> None:
     last = envelopes[-1]
     states = [event.state for event in addition.events]
     connection.execute(INSERT_EVENTS, event_arrays(envelopes, states))
     connection.execute(MOVE_HEAD, [last.position, last.recorded_at, last.chain_hash])
-    connection.execute(NOTE_COMMIT, [last.position, last.recorded_at, channel])
+    connection.execute(NOTE_COMMIT, [last.position, last.recorded_at])
     connection.execute("COMMIT")

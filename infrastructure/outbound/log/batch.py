@@ -64,6 +64,7 @@ class Batch:
         self.events: list[StoredRow] = []
         self.contents: list[Content] = []
         self.keys: list[ContentKey] = []
+        self.text_bytes = 0
         self.idempotency = IdempotencyWrites()
         self._reserved = dict(loaded.reserved)
         self._runs_before = {run.run_id: run for run in loaded.runs}
@@ -115,6 +116,7 @@ class Batch:
             return Outcome(error=error)
         self._record(submission, decision)
         self.contents.extend(decision.contents)
+        self.text_bytes += sum(one.ref.bytes for one in decision.contents)
         self.keys.extend(decision.keys)
         self._note_idempotency(submission, decision)
         changed = (stream for stream, _ in decision.changes)

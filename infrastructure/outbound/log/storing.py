@@ -117,11 +117,7 @@ INSERT_KEYS = (
     " ON CONFLICT (session_id) DO NOTHING"
 )
 MOVE_HEAD = "UPDATE log_head SET position = %b, recorded_at = %b, chain_hash = %b"
-# Other processes are told with the commit how far the log goes; never without it, nor it without.
-NOTE_COMMIT = (
-    "INSERT INTO commits (last_position, recorded_at) VALUES (%b, %b)"
-    " RETURNING pg_notify(%b, last_position::text)"
-)
+NOTE_COMMIT = "INSERT INTO commits (last_position, recorded_at) VALUES (%b, %b)"
 # A row may only be opened when the one before it is closed, and the parts of one statement have no
 # order but the one in which they ask each other.
 _CLOSED = " WHERE (SELECT count(*) FROM {}) >= 0"
@@ -141,11 +137,19 @@ async def store(connection: Connection, batch: Batch, channel: str) -> None:
     async with connection.pipeline():
         await store_idempotency(connection, batch.idempotency, batch.recorded_at)
         if batch.events:
-            await AsyncRawCursor(connection).execute(STORE, _values(batch, channel))
+            await AsyncRawCursor(connection).execute(STORE, _values(batch))
         await connection.execute("COMMIT")
+        if batch.events:
+            await notify(connection, channel, batch.position)
 
 
-def _values(batch: Batch, channel: str) -> list[Any]:
+async def notify(connection: Connection, channel: str, position: int) -> None:
+    """Tell other processes how far the log goes. Behind the commit, not in it: a transaction that
+    notifies holds a lock of the whole cluster while it waits for the disk."""
+    await connection.execute("SELECT pg_notify(%s, %s)", [channel, str(position)])
+
+
+def _values(batch: Batch) -> list[Any]:
     """As `STORE` takes them."""
     events = event_arrays(
         [row.envelope for row in batch.events], [row.state for row in batch.events]
@@ -156,7 +160,7 @@ def _values(batch: Batch, channel: str) -> list[Any]:
         column("bytea", [one.key for one in batch.keys]),
         *_columns(_content_arrays(batch.contents), _CONTENT_COLUMNS),
         *(batch.position, batch.recorded_at, batch.chain_hash),
-        *(batch.position, batch.recorded_at, channel),
+        *(batch.position, batch.recorded_at),
         *_closed(runs.closed, "uuid"),
         *_closed(sessions.closed, "text"),
         *_rows(runs.opened, RUN_COLUMNS),

@@ -10,7 +10,6 @@ import contextlib
 import logging
 from collections import deque
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any, TypeVar
 from uuid import UUID
 
@@ -26,22 +25,19 @@ from infrastructure.outbound.log.format import UnknownFormat
 from infrastructure.outbound.log.loading import load
 from infrastructure.outbound.log.mapper import EventMapper
 from infrastructure.outbound.log.state_memory import Remembered
-from infrastructure.outbound.log.storing import store
+from infrastructure.outbound.log.storing import notify, store
+from infrastructure.outbound.log.waiting_submission import Waiting
 
 T = TypeVar("T")
 
 BATCH_SUBMISSIONS_MAX = 64
+BATCH_TEXT_BYTES_MAX = 32 * 1024 * 1024
+"""A batch takes no more texts once it has so many; PostgreSQL takes no message of a gigabyte."""
 QUEUE_SUBMISSIONS_MAX = 10_000
 RECONNECT_ATTEMPTS_MAX = 40
 RECONNECT_PAUSE_SECONDS = 0.25
 
 _log = logging.getLogger("spawnlog.log")
-
-
-@dataclass(slots=True)
-class _Waiting:
-    submission: Submission[Any]
-    future: asyncio.Future[Appended[Any]]
 
 
 class LogWriter:
@@ -65,7 +61,7 @@ class LogWriter:
         self._mapper = mapper or EventMapper()
         self._fail_point = fail_point or FailPoint()
         self._remembered = remembered or Remembered()
-        self._queue: deque[_Waiting] = deque()
+        self._queue: deque[Waiting] = deque()
         self._gathered = asyncio.Event()
         self._connection: Connection | None = None
         self._task: asyncio.Task[None] | None = None
@@ -98,7 +94,7 @@ class LogWriter:
         if len(self._queue) >= QUEUE_SUBMISSIONS_MAX:
             raise LogUnavailable("the log is overloaded; ask again in a moment")
         future: asyncio.Future[Appended[Any]] = asyncio.get_running_loop().create_future()
-        self._queue.append(_Waiting(submission, future))
+        self._queue.append(Waiting(submission, future))
         self._gathered.set()
         return await future
 
@@ -121,9 +117,9 @@ class LogWriter:
                 _log.exception("a batch of %d submissions failed", len(taken))
                 await self._disconnect()
                 for waiting in taken:
-                    _fail(waiting, error)
+                    waiting.fail(error)
 
-    async def _write(self, taken: list[_Waiting]) -> None:
+    async def _write(self, taken: list[Waiting]) -> None:
         try:
             await self._write_or_reconnect(taken)
         except UnknownFormat as unknown:
@@ -132,13 +128,13 @@ class LogWriter:
         except Exception as error:
             if len(taken) == 1:
                 _log.error("a submission cannot be recorded: %s", _in_short(error))
-                _fail(taken[0], error)
+                taken[0].fail(error)
                 return
             # One submission spoils the batch: each one alone, so that it hurts only its caller.
             for waiting in taken:
                 await self._write([waiting])
 
-    async def _write_or_reconnect(self, taken: list[_Waiting]) -> None:
+    async def _write_or_reconnect(self, taken: list[Waiting]) -> None:
         batch: Batch | None = None
         outcomes: list[Outcome] = []
         refused: Exception | None = None
@@ -146,10 +142,13 @@ class LogWriter:
             try:
                 connection = await self._connected()
                 if batch is not None and await is_recorded(connection, batch):
+                    # Whoever was to be notified may not have been.
+                    await notify(connection, self._channel, batch.position)
                     return self._tell(taken, outcomes, batch)
                 if refused is not None:
                     break
                 batch, outcomes = await self._decide(connection, taken)
+                self._put_back(taken, len(outcomes))
                 await self._store(connection, batch)
                 return self._tell(taken, outcomes, batch)
             except Exception as error:
@@ -166,7 +165,7 @@ class LogWriter:
         if refused is not None:
             raise refused
         for waiting in taken:
-            _fail(waiting, LogUnavailable("the database is away; ask again in a moment"))
+            waiting.fail(LogUnavailable("the database is away; ask again in a moment"))
 
     async def _store(self, connection: Connection, batch: Batch) -> None:
         if batch.is_empty:
@@ -177,12 +176,12 @@ class LogWriter:
         await store(connection, batch, self._channel)
         self._fail_point.pass_by("after", batch.event_types)
 
-    def _tell(self, taken: list[_Waiting], outcomes: list[Outcome], batch: Batch) -> None:
+    def _tell(self, taken: list[Waiting], outcomes: list[Outcome], batch: Batch) -> None:
         if batch.events:
             batch.remember(self._remembered)
             self._on_append(batch.recorded)
         for waiting, outcome in zip(taken, outcomes, strict=True):
-            _answer(waiting, outcome)
+            waiting.answer(outcome)
 
     def _is_away(self, error: Exception) -> bool:
         """Whether it may go better on another connection, or in a moment."""
@@ -193,11 +192,21 @@ class LogWriter:
         return isinstance(error, psycopg.OperationalError | psycopg.InterfaceError)
 
     async def _decide(
-        self, connection: Connection, taken: list[_Waiting]
+        self, connection: Connection, taken: list[Waiting]
     ) -> tuple[Batch, list[Outcome]]:
         loaded = await load(connection, [waiting.submission for waiting in taken], self._remembered)
         batch = Batch(loaded, self._mapper, self._new_id)
-        return batch, [batch.decide(waiting.submission) for waiting in taken]
+        outcomes: list[Outcome] = []
+        for waiting in taken:
+            outcomes.append(batch.decide(waiting.submission))
+            if batch.text_bytes > BATCH_TEXT_BYTES_MAX:
+                break
+        return batch, outcomes
+
+    def _put_back(self, taken: list[Waiting], decided: int) -> None:
+        """Those whose texts the batch has no room for are first in the next one."""
+        self._queue.extendleft(reversed(taken[decided:]))
+        del taken[decided:]
 
     async def _connected(self) -> Connection:
         if self._connection is None or self._connection.closed:
@@ -220,21 +229,6 @@ class LogWriter:
                 await self._connection.close()
             self._connection = None
             self._remembered.forget()
-
-
-def _fail(waiting: _Waiting, error: BaseException) -> None:
-    if not waiting.future.done():
-        waiting.future.set_exception(error)
-
-
-def _answer(waiting: _Waiting, outcome: Outcome) -> None:
-    if waiting.future.done():
-        return
-    if outcome.error is not None:
-        waiting.future.set_exception(outcome.error)
-        return
-    assert outcome.appended is not None
-    waiting.future.set_result(outcome.appended)
 
 
 def _in_short(error: Exception) -> str:

@@ -5,8 +5,9 @@ from collections.abc import Callable, Mapping
 
 from application.ports.scripts import ScriptFinished, ScriptRun
 from domain.bounded_text import storable
-from domain.configuration.context_scripts import ContextScript
+from domain.configuration.context_scripts import ContextScript, is_url
 from domain.configuration.problems import ConfigurationError
+from domain.configuration.secret_urls import has_secret_url
 from domain.script_arguments import ArgumentsTooLong, argument_items, json_input
 from infrastructure.outbound.processes.child_environment import minimal_environment, with_home
 from infrastructure.outbound.processes.collect import Finished, run_to_end
@@ -15,6 +16,7 @@ from infrastructure.outbound.processes.program import Program
 from infrastructure.outbound.scripts.script_failure import failure_of
 
 STDERR_BYTES_MAX = 8 * 1024
+_A_URL = "Script is a URL, and only files are run here; give its file path"
 
 
 class LocalFileScripts:
@@ -41,9 +43,12 @@ class LocalFileScripts:
     async def run(self, request: ScriptRun) -> ScriptFinished:
         """Executes the file in its own folder; it and all it started are gone afterwards."""
         if not self.serves(request.script):
-            return _not_run("Script is a URL, and only files are run here; give its file path")
+            return _not_run(_A_URL)
         try:
             uri = self._resolve(request.script.uri)
+            if is_url(uri) or has_secret_url(uri):
+                # Taken for a path, it would be shown as one, with what is secret in it.
+                return _not_run(_A_URL)
             path = os.path.join(self._folder, with_home(uri, self._server))
             finished = await run_to_end(
                 self._gatehouse,

@@ -3,6 +3,7 @@ import re
 import pytest
 from pydantic import ValidationError
 
+from domain.configuration.configuration import Configuration
 from domain.configuration.context_scripts import ContextScript
 from domain.configuration.models import ModelChoice
 from domain.configuration.settings import Settings
@@ -169,3 +170,8 @@ def test_a_token_that_stands_in_the_file_is_refused_and_not_repeated(token: obje
 def test_a_token_says_what_it_may_do_and_for_which_sessions(values: dict[str, object]) -> None:
     with pytest.raises(ValidationError):
         Token.model_validate({**TOKEN, **values})
+
+
+def test_a_revision_kept_with_a_nameless_tool_is_still_read() -> None:
+    tools = {"subagents": {"tools": {"allow": [" "]}}}
+    assert Configuration.model_validate({"tools": tools}).tools.subagents.tools.allow == (" ",)

@@ -80,6 +80,17 @@ def test_a_sandbox_that_no_runtime_provides_is_told() -> None:
     assert 'sandbox.mode "non-main"' in doubt.message
 
 
+@pytest.mark.parametrize("runtime", [COMMAND, None, {"type": "worker", "queue": "q"}])
+def test_a_sandbox_of_the_defaults_is_told_where_no_agent_is_listed(runtime: object) -> None:
+    (doubt,) = doubts_of(agents={"defaults": {"sandbox": {"mode": "all"}, "runtime": runtime}})
+
+    assert doubt.pointer == "/agents/defaults/sandbox/mode"
+    assert 'sandbox.mode "all"' in doubt.message
+    provided = {**COMMAND, "providesSandbox": True}
+    defaults = {"sandbox": {"mode": "all"}, "runtime": provided}
+    assert doubts_of(agents={"defaults": defaults}) == []
+
+
 @pytest.mark.parametrize(
     "pattern", ["agent::main", "agent:main", "agent:b d:x", ":", "cron:*", ":*"]
 )

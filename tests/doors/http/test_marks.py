@@ -61,3 +61,11 @@ async def away() -> int:
 async def silent() -> int:
     never: asyncio.Future[int] = asyncio.get_running_loop().create_future()
     return await never
+
+
+async def test_an_answer_is_not_lost_for_want_of_its_mark() -> None:
+    assert await told(Marks("a-log", broken, lambda: 3), 200) is None
+
+
+async def broken() -> int:
+    raise RuntimeError("nobody expected this")

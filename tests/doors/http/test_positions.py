@@ -223,3 +223,13 @@ def test_a_run_that_is_deleted_at_its_end_is_archived(house: House) -> None:
     archived = house.server.run(run["runId"], "archived")
     assert archived["stage"] == "archived"
     assert archived["archivedAt"]
+
+
+def test_an_answer_that_found_nothing_names_the_position_it_looked_at(
+    house: House, life: dict[str, Any]
+) -> None:
+    before = life["events"][0]["position"] - 1
+    run, at = life["run"], {"at": f"pos:{before}"}
+    for path in (f"/v1/runs/{run['runId']}", f"/v1/sessions/{run['childSessionKey']}"):
+        answer = house.http.get(path, params=at)
+        assert (answer.status_code, position_of(answer)) == (404, before)

@@ -76,7 +76,7 @@ def test_a_child_works_in_the_folder_that_its_requester_names(house: House) -> N
 
 
 def folder_of(house: House, name: str) -> Path:
-    """A folder in those of the data directory."""
+    """A folder in the one of the requester's agent."""
     folder = house.server.data_dir / "workspaces" / "main" / name
     folder.mkdir(parents=True, exist_ok=True)
     return folder.resolve()

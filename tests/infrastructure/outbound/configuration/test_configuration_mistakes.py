@@ -95,7 +95,11 @@ def test_a_misspelt_key_is_named_with_its_line_and_the_nearest_key() -> None:
         ("{spawnlogs: {}}", '1:2: spawnlogs: unknown key; did you mean "spawnlog"?'),
         ("{agents: {defaults: {subagent: {}}}}", '1:22: agents.defaults.subagent: unknown key; did you mean "subagents"?'),
         ("{agents: {defaults: {contextScripts: {}}}}", '1:22: agents.defaults.contextScripts: belongs into "subagents"'),
-        ("{agents: {list: [{id: 'a', maxSpawnDepth: 1}]}}", '1:28: agents.list[0].maxSpawnDepth: belongs into "subagents"'),
+        ("{agents: {list: [{id: 'a', maxSpawnDepth: 1}]}}", '1:28: agents.list[0].maxSpawnDepth: holds for all agents; it belongs into agents.defaults.subagents'),
+        ("{agents: {list: [{id: 'a', allowAgents: []}]}}", '1:28: agents.list[0].allowAgents: belongs into "subagents"'),
+        ("{tools: {subagents: {tools: {allow: ['read', ' ']}}}}", "1:46: tools.subagents.tools.allow[1]: must not be blank; write the name of a tool, group:… or *"),
+        ("{tools: {subagents: {tools: {alsoAllow: ['']}}}}", "1:42: tools.subagents.tools.alsoAllow[0]: must not be blank; write the name of a tool, group:… or *"),
+        ("{tools: {subagents: {tools: {deny: ['\\t']}}}}", "1:37: tools.subagents.tools.deny[0]: must not be blank; write the name of a tool, group:… or *"),
         ("{tools: {sessionsSpawn: {}}}", '1:10: tools.sessionsSpawn: unknown key; did you mean "sessions_spawn"?'),
         ("{session: {mainkey: 'x'}}", '1:12: session.mainkey: unknown key; did you mean "mainKey"?'),
         # values

@@ -68,6 +68,36 @@ async def test_what_is_on_record_is_inherited_wherever_it_is(place: Place) -> No
     assert not place.workspaces.exists()
 
 
+async def test_the_folder_of_an_agent_is_the_one_that_links_lead_to(place: Place) -> None:
+    (place.root.parent / "link").symlink_to(place.elsewhere)
+    await place.configured(workspace=str(place.root.parent / "link" / "own"))
+    own = place.of()
+    assert own == str(place.elsewhere / "own")
+    assert place.of(recorded=Path(own)) == own
+
+
+@pytest.mark.parametrize("replaced", ["root", "root/inside"])
+@pytest.mark.parametrize("named", [None, "deep"])
+async def test_a_folder_on_record_that_a_link_took_the_place_of_is_refused(
+    place: Place, replaced: str, named: str | None
+) -> None:
+    recorded = Path(place.of(requested=place.root / "inside"))
+    (place.elsewhere / "inside" / "deep").mkdir(parents=True)
+    (place.elsewhere / "deep").mkdir()
+    folder = place.root.parent / replaced
+    folder.rename(place.root.parent / "away")
+    folder.symlink_to(place.elsewhere)
+    with pytest.raises(WorkspaceForbidden) as refused:
+        place.of(recorded=recorded, requested=recorded / named if named else None)
+    assert str(refused.value) == (
+        "The workspace on record for the requester is not the folder it was: a link leads from it "
+        "to another one. Put the folder back in the place of the link, or ask from another session."
+    )
+    folder.unlink()
+    (place.root.parent / "away").rename(folder)
+    assert place.of(recorded=recorded) == str(recorded)
+
+
 async def test_a_folder_on_record_is_not_made_again(place: Place) -> None:
     with pytest.raises(FileNotFoundError):
         place.of(recorded=place.root / "gone")
@@ -107,6 +137,13 @@ async def test_a_request_names_a_whole_path(place: Place, text: str) -> None:
         place.of(requested=text)
 
 
+async def test_the_folders_of_other_agents_are_no_root(place: Place) -> None:
+    (place.workspaces / "other" / "inside").mkdir(parents=True)
+    for named in ("", "other", "other/inside", "main/../other"):
+        with pytest.raises(WorkspaceForbidden):
+            place.of(requested=place.workspaces / named)
+
+
 async def test_a_link_leads_where_it_leads(place: Place) -> None:
     (place.root / "out").symlink_to(place.elsewhere)
     with pytest.raises(WorkspaceForbidden):
@@ -143,6 +180,11 @@ async def test_a_request_only_narrows_what_is_on_record(place: Place) -> None:
     inside = place.root / "inside"
     assert place.of(recorded=place.root, requested=inside) == str(inside)
     assert place.of(recorded=place.root, requested=place.root) == str(place.root)
+    (place.root / "link").symlink_to(inside)
+    assert place.of(recorded=place.root, requested=place.root / "link") == str(inside)
+    (place.root / "out").symlink_to(place.elsewhere)
+    with pytest.raises(WorkspaceForbidden):
+        place.of(recorded=place.root, requested=place.root / "out")
     with pytest.raises(WorkspaceForbidden) as refused:
         place.of(recorded=inside, requested=place.root)
     assert str(refused.value) == (

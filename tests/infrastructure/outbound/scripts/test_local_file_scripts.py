@@ -119,6 +119,18 @@ async def test_a_url_is_not_served(gatehouse: Gatehouse, tmp_path: Path) -> None
     assert "only files are run here" in str((await scripts.run(request)).error)
 
 
+@pytest.mark.parametrize("url", ["https://ghp_s3cret@host/x", "ftp://u:s3cret@host/x"])
+async def test_a_variable_that_holds_a_url_is_not_shown(
+    gatehouse: Gatehouse, tmp_path: Path, url: str
+) -> None:
+    scripts = LocalFileScripts(
+        gatehouse, server=SERVER, folder=str(tmp_path), resolve=lambda _: url
+    )
+    finished = await scripts.run(script_run("${HOOK}"))
+    assert "only files are run here" in str(finished.error)
+    assert "s3cret" not in str(finished)
+
+
 @pytest.mark.parametrize(
     ("uri", "says"),
     [

@@ -1,0 +1,60 @@
+"""What a spawn keeps of the model that it was asked for."""
+
+from typing import Any
+
+import pytest
+
+from application.envelope import SYSTEM
+from application.ports.configurations import PinnedConfiguration
+from application.spawn_request import SpawnRequest, command_of
+from domain.configuration.configuration import Configuration
+from domain.run.facts import SpawnOptions
+from domain.spawn_command import RequestSpawn
+from infrastructure.outbound.identities import RandomIdentities
+
+MODELS: dict[str, Any] = {"anthropic/claude": {"alias": " My Claude "}, "p/opus": {"alias": "opus"}}
+
+
+def command_for(model: str | None) -> RequestSpawn:
+    configuration = Configuration.model_validate({"agents": {"defaults": {"models": MODELS}}})
+    request = SpawnRequest(
+        requester_key="agent:main:main",
+        requester_display_key="main",
+        requester_agent_id="main",
+        origin=None,
+        task="hello",
+        preamble=None,
+        label=None,
+        agent_id=None,
+        thread=False,
+        options=SpawnOptions(model=model),
+    )
+    pinned = PinnedConfiguration(1, configuration, {})
+    return command_of(request, SYSTEM, pinned, RandomIdentities(), "here")
+
+
+@pytest.mark.parametrize(
+    ("asked", "kept"),
+    [
+        ("anthropic/claude", "anthropic/claude"),
+        ("  anthropic/claude ", "anthropic/claude"),
+        ("opus", "opus"),
+        ("my claude", "anthropic/claude"),
+        (" My CLAUDE\t", "anthropic/claude"),
+        ("/x", "/x"),
+        ("@cf/meta/llama", "@cf/meta/llama"),
+        ("_own", "_own"),
+        (None, None),
+    ],
+)
+def test_a_name_is_kept_and_an_alias_of_another_form_is_what_it_stands_for(
+    asked: str | None, kept: str | None
+) -> None:
+    command = command_for(asked)
+    assert (command.options.model, command.model_argument) == (kept, None)
+
+
+@pytest.mark.parametrize("text", ["the good one, please", "My Claude!", "-x", "/"])
+def test_free_text_is_kept_beside_the_log(text: str) -> None:
+    command = command_for(text)
+    assert (command.options.model, command.model_argument) == (None, text)

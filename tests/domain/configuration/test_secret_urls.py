@@ -1,0 +1,73 @@
+import time
+
+import pytest
+
+from domain.configuration.secret_urls import has_secret_url, without_url_secrets
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("https://ghp_TOKEN@host/hook", "https://[secret]@host/hook"),
+        ("see https://u:pw@host/ for more", "see https://[secret]@host/ for more"),
+        ("https://u:${PASSWORD}@host/", "https://[secret]@host/"),
+        ("https://x${TOKEN}@host/", "https://[secret]@host/"),
+        ("redis://:pw@host", "redis://[secret]@host"),
+        ("https://u:p@ss@host/x", "https://[secret]@host/x"),
+        ("https://u:p/a@host/x", "https://[secret]@host/x"),
+        ("https://u:p#a?b@host/x", "https://[secret]@host/x"),
+        ("a=https://h/,b=https://tok@h2/", "a=https://h/,b=https://[secret]@h2/"),
+        ("https://h?sig=S", "https://h?sig=[secret]"),
+        ("https://h/?a=1&Signature=S&b=2", "https://h/?a=1&Signature=[secret]&b=2"),
+        ("https://h/?sig2=S;auth=T#code=U", "https://h/?sig2=[secret];auth=[secret]#code=[secret]"),
+        ("https://h/?s%69g=S", "https://h/?s%69g=[secret]"),
+        ("https://h/?sig=S${SIG}", "https://h/?sig=[secret]"),
+        ("/hook?token=S", "/hook?token=[secret]"),
+        ("https://h/?to=https%3A%2F%2Fu%3Ap%40x", "[secret]"),
+        ("https://h/?to=https%253A%252F%252Fu%253Ap%2540x", "[secret]"),
+    ],
+)
+def test_what_is_secret_in_a_url_is_not_shown(text: str, shown: str) -> None:
+    assert has_secret_url(text)
+    assert without_url_secrets(text) == shown
+    assert without_url_secrets(shown) == shown
+
+
+CREDENTIALS = (
+    "sig signature sig2 key token access_token code auth secret api_key password X-Amz-Signature "
+    "X-Amz-Security-Token X-Amz-Credential X-Goog-Signature oauth_signature jwt hmac KEY"
+)
+
+
+@pytest.mark.parametrize("name", CREDENTIALS.split())
+def test_a_parameter_with_the_name_of_a_credential_is_secret(name: str) -> None:
+    assert has_secret_url(f"https://host/hook?x=1&{name}=S")
+    assert not has_secret_url(f"https://host/hook?x=1&{name}=${{S}}")
+    assert not has_secret_url(f"https://host/hook?x=1&{name}=")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "https://host:8080/a/@me?b=c&country_code=de&sessionKey=agent:main:main#top",
+        "https://${USER}:${PASSWORD}@host/?token=${TOKEN}",
+        "https://host:${PORT}/@me",
+        "http://[::1]:80/x@y",
+        "ssh://git@host/x",
+        "postgres://h1:5432,h2:5433/x@y",
+        "me@example.com",
+        "12:30@home",
+        "what?sig=1 is",
+        "/plain/path%20x",
+    ],
+)
+def test_what_holds_no_secret_is_shown_as_it_is(text: str) -> None:
+    assert not has_secret_url(text)
+    assert without_url_secrets(text) == text
+
+
+@pytest.mark.parametrize("part", ["a://", "a://b:c", "%25", "?sig=", "a://b@", "a:", "&a="])
+def test_a_very_long_text_is_looked_through_once(part: str) -> None:
+    began = time.process_time()
+    has_secret_url("https://" + part * (400_000 // len(part)))
+    assert time.process_time() - began < 5
