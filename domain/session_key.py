@@ -124,13 +124,13 @@ def child_key(agent_id: str, uuid_text: str) -> SessionKey:
 
 
 def _parts(key: str) -> list[str]:
-    trimmed = (_folded(part) for part in key.split(":"))
+    trimmed = (folded(part) for part in key.split(":"))
     return [part for part in trimmed if part]
 
 
-def _folded(part: str) -> str:
-    """Lower case, with letters and their marks composed; both forms of the small sigma, which
-    depend on what stands beside it, are one."""
+def folded(part: str) -> str:
+    """A part of a key in its one form: lower case, letters and their marks composed; both forms of
+    the small sigma, which depend on what stands beside it, are one."""
     lower = unicodedata.normalize("NFC", part).strip().lower().replace("\u03c2", "\u03c3")
     return unicodedata.normalize("NFC", lower).strip()
 

@@ -6,6 +6,7 @@ from pydantic import AfterValidator, BeforeValidator, Field
 
 from domain.configuration.references import SecretReference, variable_named_by
 from domain.configuration.sections import Name, OwnSection, wrong
+from domain.session_key import folded
 
 Scope = Literal["spawn", "read", "content", "control", "worker", "admin"]
 
@@ -15,8 +16,7 @@ _ADVICE = 'write "${NAME}" for an environment variable or {"file": "path"} for a
 def _pattern(text: str) -> str:
     if len(text.encode()) > 512:
         raise wrong("sessions", "must be at most 512 bytes")
-    # Part by part, as keys are: some letters change with what stands beside them.
-    return ":".join(part.lower() for part in text.strip().split(":"))
+    return ":".join(folded(part) for part in text.split(":"))
 
 
 class TokenSource(OwnSection):

@@ -6,7 +6,7 @@ from domain.bounded_text import single_line
 from domain.configuration.configuration import Configuration
 from domain.configuration.problems import ConfigurationError
 from domain.configuration.tokens import Token
-from domain.session_key import InvalidSessionKey, canonical
+from domain.session_key import InvalidSessionKey, canonical, folded
 from infrastructure.outbound.configuration.active import ActiveConfigurations
 from infrastructure.outbound.configuration.loading import LoadedConfiguration
 from infrastructure.outbound.tokens import KnownToken, digest_of
@@ -70,7 +70,7 @@ def _canonical(pattern: str, configuration: Configuration) -> str:
             scope=configuration.session.scope,
             default_agent_id=configuration.default_agent_id,
         )
-    parts = [part.strip().lower() for part in pattern.split(":")]
+    parts = [folded(part) for part in pattern.split(":")]
     found = ":".join(part for part in parts if part)
     if found == ANY_SESSION != pattern.strip():
         # Who may do everything is not to be found by leaving something out.

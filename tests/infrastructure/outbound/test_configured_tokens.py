@@ -105,7 +105,7 @@ async def active(
         (" HOME ", "agent:steward:home"),
         ("agent::Main : Cli:", "agent:main:cli"),
         ("board", "agent:steward:board"),
-        ("Agent:Main:\u03a3:X\u03a3:Y", "agent:main:\u03c3:x\u03c2:y"),
+        ("Agent:Main:\u03a3:X\u03a3:Y", "agent:main:\u03c3:x\u03c3:y"),
         ("*", "*"),
         ("Agent::Main : Cli-*", "agent:main:cli-*"),
         ("agent:*:subagent:*:", "agent:*:subagent:*"),
