@@ -10,7 +10,7 @@ from domain.configuration.configuration import Configuration
 from domain.run.facts import Plan
 from domain.run.plan_facts import PlanFacts, WorkspaceFacts
 from domain.run.state import Run
-from domain.run_timeout import run_timeout_seconds, run_timeout_source
+from domain.run_timeout import run_timeout_seconds, run_timeout_source, run_timeout_warnings
 from domain.tool_policy import tool_policy
 
 
@@ -59,7 +59,10 @@ def plan_child(
     policy = tool_policy(
         capabilities.role, allow=tools.allow, also_allow=tools.also_allow, deny=tools.deny
     )
-    asked_seconds = run.options.run_timeout_seconds
+    asked_seconds, configured_seconds = (
+        run.options.run_timeout_seconds,
+        defaults.run_timeout_seconds,
+    )
     cost = configuration.cost_of(model.provider or "", model.model or "")
     plan = Plan(
         model_provider=model.provider,
@@ -68,7 +71,7 @@ def plan_child(
         model_applied=model.applied,
         thinking=thinking.level,
         thinking_source=thinking.source,
-        run_timeout_seconds=run_timeout_seconds(asked_seconds, defaults.run_timeout_seconds),
+        run_timeout_seconds=run_timeout_seconds(asked_seconds, configured_seconds),
         run_timeout_source=run_timeout_source(asked_seconds),
         workspace_dir=workspace.chosen,
         workspace_source=workspace.source,
@@ -81,4 +84,5 @@ def plan_child(
         cost_output_usd_per_million=cost.output if cost else None,
     )
     facts = fitted.facts.changed({"workspace": workspace})
-    return Planned(plan, capabilities, model.warnings, facts)
+    warnings = (*model.warnings, *run_timeout_warnings(asked_seconds, configured_seconds))
+    return Planned(plan, capabilities, warnings, facts)

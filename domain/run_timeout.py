@@ -20,6 +20,17 @@ def run_timeout_seconds(argument: object, configured: object = None) -> int:
     return 0
 
 
+def run_timeout_warnings(argument: object, configured: object = None) -> tuple[str, ...]:
+    """What the caller is told when the number that counts is more than there can be."""
+    given = next((one for one in map(_finite, (argument, configured)) if one is not None), 0)
+    if given < RUN_TIMEOUT_SECONDS_MAX + 1:
+        return ()
+    return (
+        f"A run may take {RUN_TIMEOUT_SECONDS_MAX} seconds at most, which is its limit now;"
+        " runTimeoutSeconds: 0 is without limit.",
+    )
+
+
 def run_timeout_source(argument: object) -> RunTimeoutSource:
     """Whose number it is: the argument's when that counts, else the configuration's."""
     return "argument" if _finite(argument) is not None else "defaults"

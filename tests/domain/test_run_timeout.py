@@ -2,7 +2,12 @@
 
 import pytest
 
-from domain.run_timeout import RUN_TIMEOUT_SECONDS_MAX, run_timeout_seconds, run_timeout_source
+from domain.run_timeout import (
+    RUN_TIMEOUT_SECONDS_MAX,
+    run_timeout_seconds,
+    run_timeout_source,
+    run_timeout_warnings,
+)
 
 
 @pytest.mark.parametrize(
@@ -41,3 +46,24 @@ def test_the_first_finite_number_counts_rounded_down(
 )
 def test_it_is_known_whose_number_it_is(argument: object, source: str) -> None:
     assert run_timeout_source(argument) == source
+
+
+@pytest.mark.parametrize(
+    ("argument", "configured", "warned"),
+    [
+        (None, None, False),
+        (RUN_TIMEOUT_SECONDS_MAX, None, False),
+        (RUN_TIMEOUT_SECONDS_MAX + 0.9, None, False),
+        (RUN_TIMEOUT_SECONDS_MAX + 1, None, True),
+        (10**400, 5, True),
+        (5, 10**9, False),
+        (None, 10**9, True),
+        (float("inf"), 10**9, True),
+    ],
+)
+def test_who_asks_for_more_than_there_can_be_is_told(
+    argument: object, configured: object, warned: bool
+) -> None:
+    warnings = run_timeout_warnings(argument, configured)
+    assert len(warnings) == warned
+    assert all(str(RUN_TIMEOUT_SECONDS_MAX) in warning for warning in warnings)
