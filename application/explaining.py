@@ -1,11 +1,15 @@
 """Explains the spawn of a run from what was recorded when it was decided."""
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from application.answers import SpawnRefusal, refusal_of
 from application.work import Work
+from domain.content import ContentRef
+from domain.event_types import AnyEvent
 from domain.explanation import explain
 from domain.rule_explained import RuleExplained
+from domain.run.events import SpawnRequested
 from domain.run.state import Run
 from domain.spawn_record import DECIDING, Recorded
 
@@ -17,15 +21,18 @@ _TYPES = tuple(kind.__name__ for kind in DECIDING)
 
 @dataclass(frozen=True, slots=True)
 class RunExplained:
-    """Every rule, and the refusal as the caller was told it; None when there is none."""
+    """Every rule, and the refusal as the caller was told it; None when there is none. `given` are
+    the texts of the request that are kept beside the log, by their names in the request; None for
+    one that was not given, or is a name and stands in the events."""
 
     decisions: tuple[RuleExplained, ...]
     refusal: SpawnRefusal | None
+    given: Mapping[str, str | None]
 
 
 async def explained(work: Work, run: Run, *, until: int, full: bool) -> RunExplained:
     """How a run was decided up to a position, where `run` is as it was then. Without `full` only
-    the beginning of a refusal's text is shown."""
+    the beginnings of texts are shown."""
     events = await work.log.read(run_id=run.run_id, types=_TYPES, until=until, limit=EVENTS_MAX)
     decisions = explain(
         [
@@ -33,8 +40,23 @@ async def explained(work: Work, run: Run, *, until: int, full: bool) -> RunExpla
             for one in events
         ]
     )
-    if run.refusal is None:
-        return RunExplained(decisions, None)
-    ref = run.refusal.text
-    texts = await (work.contents.texts((ref,)) if full else work.contents.previews((ref,)))
-    return RunExplained(decisions, refusal_of(run, texts.get(ref.id)))
+    kept = _kept([one.event for one in events])
+    refusal = run.refusal.text if run.refusal is not None else None
+    refs = [ref for ref in (*kept.values(), refusal) if ref is not None]
+    texts = await (work.contents.texts(refs) if full else work.contents.previews(refs))
+    given = {name: texts.get(ref.id) if ref is not None else None for name, ref in kept.items()}
+    told = refusal_of(run, texts.get(refusal.id)) if refusal is not None else None
+    return RunExplained(decisions, told, given)
+
+
+def _kept(events: Sequence[AnyEvent]) -> dict[str, ContentRef | None]:
+    """What was asked for and is no name: it stands in no event."""
+    for event in events:
+        if isinstance(event, SpawnRequested):
+            return {
+                "agentId": event.agent_id_argument,
+                "model": event.model_argument,
+                "thinking": event.thinking_argument,
+                "workspaceDir": event.workspace_argument,
+            }
+    return {}

@@ -175,6 +175,12 @@ EXPLANATION: dict[str, Any] = {
     "runId": RUN_ID,
     "stage": "announced",
     "configRevision": _REVISION,
+    "given": {
+        "agentId": None,
+        "model": None,
+        "thinking": None,
+        "workspaceDir": "/srv/harbour/tides",
+    },
     "decisions": [*_ADMISSION, *_SCRIPTS, *_PREPARATION],
     "refused": None,
 }

@@ -25,7 +25,8 @@ router = APIRouter(tags=["runs"])
         " was recorded. `passed` did not refuse the spawn, `refused` did; `not_judged` stands for"
         " rules to which the decision did not come, or not yet, and `not_recorded` for what the"
         " release that decided did not record. `refused` is the rule that refused, with the text"
-        " that the caller was told, or null. Nothing is judged again."
+        " that the caller was told, or null. `given` holds what was asked for and is kept beside"
+        " the log: a workspace, and words that are no name. Nothing is judged again."
     ),
     responses={
         **success(examples.EXPLANATION),
@@ -48,6 +49,7 @@ def _body(run: Run, told: RunExplained) -> dict[str, Any]:
         "runId": run.run_id,
         "stage": run.stage,
         "configRevision": run.config_revision,
+        "given": told.given,
         "decisions": [one.model_dump(mode="json") for one in told.decisions],
         "refused": _refused(run, told.refusal),
     }

@@ -15,6 +15,9 @@ from tests.support.run_histories import created, resolved
 from tests.support.script_receipts import candidate, receipt
 from tests.support.storytelling import requested
 
+NOTHING = dict.fromkeys(("agentId", "model", "thinking", "workspaceDir"))
+"""What is given beside the log by a request that names nothing but names."""
+
 
 def explanation(house: House, run_id: object, **query: str) -> dict[str, Any]:
     answer = house.http.get(f"/v1/runs/{run_id}/explain", params=query)
@@ -209,3 +212,15 @@ def test_an_explanation_is_for_those_who_may_see_the_run(house: House) -> None:
     with house.with_token(house.secrets["spawner"]) as client:
         problem_of(client.get(f"/v1/runs/{child.run_id}/explain"), 403, "not_permitted")
     problem_of(house.http.get("/v1/runs/nothing/explain"), 404, "not_found")
+
+
+@pytest.mark.slow
+def test_what_was_asked_for_and_is_no_name_is_told_to_who_may_read_texts(house: House) -> None:
+    requester = house.session("reader-asks")
+    words = {"thinking": "as hard as you can, please", "model": "the best one there is"}
+    body = {"requester": {"sessionKey": requester}, "task": "hello", **words}
+    refused = house.http.post("/v1/spawns", json=body).json()
+    assert refused["rule"] == "thinking"
+    assert explanation(house, refused["runId"])["given"] == {**NOTHING, **words}
+    accepted = house.ended(requester, agentId="talker")
+    assert explanation(house, accepted["runId"])["given"] == NOTHING
