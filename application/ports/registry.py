@@ -72,7 +72,8 @@ class Registry(Protocol):
         ...
 
     async def runs_below(self, session_key: str, *, at: int | None = None) -> Sequence[Run]:
-        """The runs of every descendant of a session, parents before children."""
+        """The runs of every descendant of a session but those that were refused, parents before
+        children."""
         ...
 
     async def descendants(self, session_key: str, *, at: int | None = None) -> tuple[int, int]:

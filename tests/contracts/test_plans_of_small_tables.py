@@ -11,6 +11,7 @@ from infrastructure.outbound.log.connections import PLANNING, Connection
 from infrastructure.outbound.log.loading import STATES
 from infrastructure.outbound.log.storing import CLOSE_RUNS, CLOSE_SESSIONS
 from infrastructure.outbound.tables.lanes import WAITING
+from infrastructure.outbound.tables.registry import below
 from infrastructure.outbound.tables.states import OPEN_RUNS, OPEN_SESSIONS, RUNS_AS_OF
 
 ROWS = 3_000
@@ -72,3 +73,31 @@ async def _fill(connection: Connection) -> None:
         " 'agent:main:r', '{}' FROM generate_series(1, %s) AS n",
         [ROWS],
     )
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("at", [None, ROWS])
+async def test_what_is_below_a_session_that_was_refused_very_often_is_found_by_its_key(
+    connection: Connection, at: int | None
+) -> None:
+    """Most rows are of one session, so a walk through all of them seems as good as a look-up."""
+    await connection.execute(PLANNING)
+    await connection.execute(
+        "INSERT INTO runs (run_id, version, created_position, created_at, from_position,"
+        " to_position, stage, session_id, requester, root, child_session_key, epoch, state)"
+        " SELECT md5(n::text)::uuid, 1, n, now(), n, 4611686018427387904,"
+        " CASE WHEN n %% 100 = 0 THEN 'ended' ELSE 'refused' END, md5(n::text)::uuid,"
+        " 'agent:main:r', 'agent:main:r', CASE WHEN n %% 100 = 0 THEN 'agent:main:c' || n END, 1,"
+        " '{}' FROM generate_series(1, %s) AS n",
+        [ROWS],
+    )
+    await connection.execute("ANALYZE runs")
+    positions = [] if at is None else [at] * 4
+    explained = await connection.execute(
+        f"EXPLAIN (ANALYZE) {below('stage', at)} SELECT count(*) FROM below",
+        ["agent:main:r", *positions],
+    )
+    plan = "\n".join(row[0] for row in await explained.fetchall())
+    assert "runs_of_a_requester" in plan
+    assert not re.search("runs_as_of|runs_open|Join Filter|Seq Scan", plan), plan
+    assert re.search(rf"CTE Scan on below .*rows={ROWS // 100}\b", plan), plan

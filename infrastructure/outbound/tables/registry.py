@@ -93,27 +93,17 @@ class PostgresRegistry:
         return bool(self._sessions.known([session_key]))
 
     async def runs_below(self, session_key: str, *, at: int | None = None) -> Sequence[Run]:
-        """The runs of every descendant of a session, parents before children."""
+        """The runs of every descendant of a session but those that were refused, parents before
+        children."""
         return await self._runs(
-            "WITH RECURSIVE below (child_session_key, state, depth) AS ("
-            " SELECT child_session_key, state, 1 FROM runs"
-            f" WHERE requester = %s AND {_true_at(at)}"
-            " UNION ALL SELECT runs.child_session_key, runs.state, below.depth + 1"
-            " FROM runs JOIN below ON runs.requester = below.child_session_key"
-            f" WHERE below.depth < 64 AND {_true_at(at, 'runs.')})"
-            " SELECT state FROM below ORDER BY depth LIMIT %s",
+            f"{below('state', at)} SELECT state FROM below ORDER BY depth LIMIT %s",
             [session_key, *_positions(at), *_positions(at), DESCENDANTS_MAX],
         )
 
     async def descendants(self, session_key: str, *, at: int | None = None) -> tuple[int, int]:
         """How many runs below a session are not settled, and how many are not over."""
         rows = await self._fetch(
-            "WITH RECURSIVE below (child_session_key, stage, depth) AS ("
-            " SELECT child_session_key, stage, 1 FROM runs"
-            f" WHERE requester = %s AND {_true_at(at)}"
-            " UNION ALL SELECT runs.child_session_key, runs.stage, below.depth + 1"
-            " FROM below JOIN runs ON runs.requester = below.child_session_key"
-            f" WHERE below.depth < 64 AND {_true_at(at, 'runs.')})"
+            f"{below('stage', at)}"
             " SELECT count(*) FILTER (WHERE stage <> ALL(%s)),"
             " count(*) FILTER (WHERE stage <> ALL(%s)) FROM below",
             [session_key, *_positions(at), *_positions(at), list(SETTLED), list(OVER)],
@@ -180,10 +170,30 @@ def page_of_runs(
     return sql, [*values, limit]
 
 
-def _true_at(at: int | None, table: str = "") -> str:
+def below(column: str, at: int | None) -> str:
+    """`below`: the child's key, this column and the depth of every run below a session that was not
+    refused. Positions: the session's key, and those of `at` twice.
+
+    A session may have been refused many thousand times. Each step looks along the index of
+    requesters alone (an expression is in no index), for one key at a time.
+    """
+    now = _true_at(at).replace("position ", "position + 0 ")
+    found = (
+        f"SELECT child_session_key, {column} FROM runs WHERE {{}} AND stage <> 'refused' AND {now}"
+    )
+    return (
+        f"WITH RECURSIVE below (child_session_key, {column}, depth) AS ("
+        f" SELECT one.*, 1 FROM ({found.format('requester = %s')}) AS one UNION ALL"
+        " SELECT one.*, below.depth + 1 FROM below CROSS JOIN LATERAL"
+        f" ({found.format('requester = below.child_session_key')} OFFSET 0) AS one"
+        " WHERE below.depth < 64 AND below.child_session_key IS NOT NULL)"
+    )
+
+
+def _true_at(at: int | None) -> str:
     if at is None:
-        return f"{table}to_position = {FOREVER}"
-    return f"{table}from_position <= %s AND {table}to_position > %s"
+        return f"to_position = {FOREVER}"
+    return "from_position <= %s AND to_position > %s"
 
 
 def _positions(at: int | None) -> list[int]:
