@@ -5,14 +5,13 @@ sandbox, thinking, its runtime. The choice of a model stands between and refuses
 nothing is made for a child that is refused here.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from domain.admission import Refusal, agent_known
 from domain.configuration.agents import Agent
 from domain.configuration.configuration import Configuration
-from domain.configuration.models import ModelChoice
 from domain.configuration.runtimes import Runtime
-from domain.model_plan import ModelPlan, ModelSetting, ModelSettings, plan_model
+from domain.model_plan import ModelPlan, ModelSettings, plan_model
 from domain.run.plan_facts import PlanFacts, SandboxFacts, ThinkingFacts, TimeoutFacts
 from domain.run.state import Run
 from domain.sandbox import missing_sandbox_refusal, sandbox_refusal
@@ -58,7 +57,7 @@ def fit(
     agent = configuration.agent(agent_id)
     served = configuration.served_models_of(agent_id)
     model = plan_model(
-        _model_settings(run, configuration, agent),
+        _model_settings(run, configuration),
         served=served,
         aliases=configuration.model_aliases(),
     )
@@ -110,23 +109,14 @@ def _sandbox(run: Run, configuration: Configuration) -> SandboxFacts:
     )
 
 
-def _model_settings(run: Run, configuration: Configuration, agent: Agent | None) -> ModelSettings:
+def _model_settings(run: Run, configuration: Configuration) -> ModelSettings:
     inherited = run.options.active_model or run.requester.model
-    return ModelSettings(
+    return replace(
+        configuration.model_settings_of(_agent_of(run)),
         argument=run.options.model,
         unnamed_argument=run.model_argument is not None,
-        agent_subagents=_setting(agent.subagents.model if agent else None),
-        defaults_subagents=_setting(configuration.subagent_defaults.model),
         caller=inherited if is_of_same_agent(run) else None,
-        agent=_setting(agent.model if agent else None),
-        defaults=_setting(configuration.defaults.model),
     )
-
-
-def _setting(choice: ModelChoice | None) -> ModelSetting:
-    if choice is None:
-        return None
-    return {"primary": choice.primary, "fallbacks": choice.fallbacks}
 
 
 def _thinking(

@@ -7,12 +7,12 @@ from typing import Any
 
 from psycopg_pool import AsyncConnectionPool
 
+from application.admitting import policy_of
 from application.envelope import Actor, Provenance
 from application.keeping import Keeper
 from application.ports.configurations import PinnedConfiguration
 from application.ports.event_log import ContentKey, Decision, Submission, World
 from application.spawn_request import SpawnRequest, command_of
-from application.spawning import policy_of
 from benchmarks.load import TASK, requester
 from benchmarks.server import CONFIGURATION
 from domain.run.facts import SpawnOptions

@@ -4,11 +4,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from uuid import UUID
 
+from application.admitting import policy_of
 from application.envelope import SYSTEM, Actor, Provenance
 from application.keeping import Keeper
 from application.ports.event_log import ContentKey, Decision, Submission, World
 from application.spawn_request import SpawnRequest, command_of
-from application.spawning import policy_of
 from application.work import provenance_of
 from benchmarks.history.configuration import ALLOWED, MODEL
 from benchmarks.history.fates import Fate

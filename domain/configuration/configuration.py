@@ -21,6 +21,7 @@ from domain.configuration.session import Session
 from domain.configuration.settings import Settings
 from domain.configuration.subagents import SubagentDefaults
 from domain.configuration.tools import Tools
+from domain.model_plan import ModelSetting, ModelSettings
 from domain.sandbox import is_sandboxed
 from domain.session_key import MAIN, canonical
 
@@ -167,7 +168,7 @@ class Configuration(SharedSection):
             own.run if own else (),
             own.ignore if own else (),
         )
-        return tuple(self._timed(script) for script in scripts)
+        return tuple(self.timed(script) for script in scripts)
 
     def cost_of(self, provider: str, model: str) -> Cost | None:
         """The prices of a model, by the provider's name and the model's id; None when unknown."""
@@ -176,6 +177,16 @@ class Configuration(SharedSection):
             if offered.id == model:
                 return offered.cost
         return None
+
+    def model_settings_of(self, agent_id: str) -> ModelSettings:
+        """Every place of the configuration where a model is named for this agent's children."""
+        agent = self.agent(agent_id)
+        return ModelSettings(
+            agent_subagents=_setting(agent.subagents.model if agent else None),
+            defaults_subagents=_setting(self.subagent_defaults.model),
+            agent=_setting(agent.model if agent else None),
+            defaults=_setting(self.defaults.model),
+        )
 
     def model_aliases(self) -> dict[str, str]:
         """Alias in lower case to `provider/model`; of two equal aliases the first counts."""
@@ -190,10 +201,15 @@ class Configuration(SharedSection):
         """`agents.defaults`."""
         return self.agents.defaults
 
-    def _timed(self, script: ContextScript) -> ContextScript:
+    def timed(self, script: ContextScript) -> ContextScript:
+        """A script that says no timeout has that of the server, which is no default of its own."""
         if "timeout_seconds" in script.model_fields_set:
             return script
         return script.model_copy(update={"timeout_seconds": self.spawnlog.script_timeout_seconds})
+
+
+def _setting(choice: ModelChoice | None) -> ModelSetting:
+    return {"primary": choice.primary, "fallbacks": choice.fallbacks} if choice else None
 
 
 def _name(choice: ModelChoice | None) -> str | None:

@@ -8,9 +8,8 @@ from domain.admission import ANY_AGENT, allowed_agents
 from domain.capabilities import Role
 from domain.configuration.agents import Agent
 from domain.configuration.configuration import Configuration
-from domain.configuration.models import ModelChoice
 from domain.configuration.places import BUILT_IN, Place, source_of
-from domain.model_plan import ModelPlan, ModelSettings, plan_model
+from domain.model_plan import ModelPlan, plan_model
 from domain.run_timeout import run_timeout_seconds
 from domain.thinking import normalise_thinking
 from domain.tool_policy import tool_policy
@@ -112,12 +111,7 @@ class _Effective:
     def _model_plan(self) -> ModelPlan:
         configuration, agent = self._configuration, self._agent
         return plan_model(
-            ModelSettings(
-                agent_subagents=_setting(agent.subagents.model),
-                defaults_subagents=_setting(configuration.subagent_defaults.model),
-                agent=_setting(agent.model),
-                defaults=_setting(configuration.defaults.model),
-            ),
+            configuration.model_settings_of(agent.id),
             served=configuration.served_models_of(agent.id),
             aliases=configuration.model_aliases(),
         )
@@ -223,10 +217,6 @@ class _Effective:
             Place(self._agent.subagents, f"{self._name}.subagents"),
             Place(self._configuration.subagent_defaults, f"{DEFAULTS}.subagents"),
         ]
-
-
-def _setting(choice: ModelChoice | None) -> dict[str, object] | None:
-    return {"primary": choice.primary, "fallbacks": choice.fallbacks} if choice else None
 
 
 def _plain(value: object) -> JsonValue:

@@ -43,10 +43,7 @@ def _agent(configuration: Configuration, agent: Agent) -> dict[str, Any]:
 def _scripts(
     configuration: Configuration, scripts: Iterable[ContextScript]
 ) -> list[dict[str, Any]]:
-    """A script that says no timeout has that of the server, which is no default of its own."""
-    return [
-        _timed(configuration, script).model_dump(mode="json", by_alias=True) for script in scripts
-    ]
+    return [configuration.timed(one).model_dump(mode="json", by_alias=True) for one in scripts]
 
 
 def _token(token: Token) -> dict[str, Any]:
@@ -60,10 +57,3 @@ def _token(token: Token) -> dict[str, Any]:
     else:
         values["token"] = values["token"]["secret"]
     return values
-
-
-def _timed(configuration: Configuration, script: ContextScript) -> ContextScript:
-    if "timeout_seconds" in script.model_fields_set:
-        return script
-    seconds = configuration.spawnlog.script_timeout_seconds
-    return script.model_copy(update={"timeout_seconds": seconds})

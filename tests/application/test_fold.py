@@ -15,32 +15,14 @@ from application.projections.session_rows import SessionRow
 from domain.config_events import ConfigurationActivated
 from domain.refusals import CorruptHistory
 from domain.stream import CONFIG_STREAM, run_stream, session_stream
-from tests.support import run_commands as ask
 from tests.support import run_histories as past
-from tests.support.family_log import FamilyLog, Recorded
+from tests.support.family_histories import a_family
+from tests.support.family_log import Recorded
 from tests.support.storytelling import ROOT, observed, ref, run_id, stamp
 
 RUN = run_id(1)
 Row = TypeVar("Row")
 Key = TypeVar("Key")
-
-
-def a_family() -> list[Recorded]:
-    """An orchestrator with two below it, from the first request to the archive."""
-    log = FamilyLog(max_children=2)
-    log.begin("scout")
-    log.begin("one", "scout")
-    log.spawn("two", "scout")
-    log.spawn("three", "scout")
-    log.end("scout")
-    log.refuse("two")
-    log.tell("one", ask.stop())
-    log.end("one")
-    log.announce("one")
-    log.announce("scout")
-    log.tell("scout", ask.acknowledge())
-    log.tell("scout", ask.archive())
-    return log.recorded
 
 
 HISTORY = a_family()

@@ -1,8 +1,6 @@
 """No spawn is decided under a configuration older than the log's, whichever server takes it; and
 what a session was given stays its own when the configuration changes."""
 
-import json
-import signal
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -11,7 +9,8 @@ import pytest
 
 from tests.support.child_programs import shell, waiter
 from tests.support.data_directories import copied, new_place
-from tests.support.running_server import RunningServer, configuration, scripted, wait_for
+from tests.support.reloaded_server import ReloadedServer
+from tests.support.running_server import configuration, scripted, wait_for
 
 pytestmark = pytest.mark.slow
 
@@ -19,17 +18,8 @@ ROUNDS = 4
 WALKER = "agent:walker:main"
 
 
-class Changing(RunningServer):
+class Changing(ReloadedServer):
     """A server whose file changes."""
-
-    def reload(self, values: dict[str, Any]) -> None:
-        """Change the file, send SIGHUP, and wait until the revision is on the log."""
-        assert self.config is not None
-        assert self.process is not None
-        self.config.write_text(json.dumps(values), "utf-8")
-        before = len(self.log())
-        self.process.send_signal(signal.SIGHUP)
-        wait_for("the reload", lambda: "is active" in self.log()[before:])
 
     def walker_of(self, key: str) -> dict[str, Any]:
         """The walker that this requester has spawned, once it is under way."""

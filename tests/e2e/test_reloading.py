@@ -1,7 +1,5 @@
 """A changed file and SIGHUP: what is under way keeps its configuration, its secrets included."""
 
-import json
-import signal
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -10,7 +8,8 @@ import pytest
 
 from tests.support.child_programs import shell, waiter
 from tests.support.data_directories import copied, new_place
-from tests.support.running_server import ROOT, RunningServer, configuration, scripted, wait_for
+from tests.support.reloaded_server import ReloadedServer
+from tests.support.running_server import ROOT, configuration, scripted, wait_for
 
 pytestmark = pytest.mark.slow
 
@@ -34,18 +33,8 @@ def file_of(folder: Path, *first: dict[str, Any], word: str, **subagents: Any) -
     )
 
 
-class Reloaded(RunningServer):
+class Reloaded(ReloadedServer):
     """A server whose file changes."""
-
-    def reload(self, values: dict[str, Any]) -> str:
-        """Change the file and send SIGHUP; gives what is logged until it is active."""
-        assert self.config is not None
-        assert self.process is not None
-        self.config.write_text(json.dumps(values), "utf-8")
-        before = len(self.log())
-        self.process.send_signal(signal.SIGHUP)
-        wait_for("the reload", lambda: "is active" in self.log()[before:])
-        return self.log()[before:]
 
     def accepted(self, agent_id: str) -> str:
         """Spawn; gives the run's id."""

@@ -8,12 +8,12 @@ from collections.abc import Mapping
 from typing import Any
 from uuid import UUID, uuid4
 
+from application.admitting import policy_of
 from application.envelope import Actor
 from application.fitting import Unfit, fit
 from application.planning import Planned, plan_child
 from application.ports.configurations import PinnedConfiguration
 from application.spawn_request import SpawnRequest, command_of
-from application.spawning import policy_of
 from domain.admission import Refusal
 from domain.configuration.configuration import Configuration
 from domain.content import ContentRef

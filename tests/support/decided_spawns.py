@@ -8,10 +8,10 @@ from collections.abc import Mapping
 from typing import Any, TypeVar, cast
 from uuid import UUID
 
+from application.admitting import policy_of
 from application.envelope import Actor
 from application.ports.configurations import PinnedConfiguration
 from application.spawn_request import SpawnRequest, command_of
-from application.spawning import policy_of
 from domain.admission import Refusal, agent_known
 from domain.capabilities import capabilities_at
 from domain.configuration.configuration import Configuration

@@ -98,12 +98,13 @@ async def test_a_folder_on_record_that_a_link_took_the_place_of_is_refused(
     assert place.of(recorded=recorded) == str(recorded)
 
 
-async def test_a_folder_on_record_is_not_made_again(place: Place) -> None:
+@pytest.mark.parametrize("how", ["recorded", "requested"])
+async def test_a_folder_that_is_not_the_agents_own_has_to_be_there(place: Place, how: str) -> None:
     with pytest.raises(FileNotFoundError):
-        place.of(recorded=place.root / "gone")
+        place.of(**{how: place.root / "gone"})
     (place.root / "file").write_text("")
     with pytest.raises(NotADirectoryError):
-        place.of(recorded=place.root / "file")
+        place.of(**{how: place.root / "file"})
     assert not (place.root / "gone").exists()
 
 
@@ -159,15 +160,6 @@ async def test_a_root_may_be_a_link_itself(place: Place) -> None:
     (place.root.parent / "link").symlink_to(place.elsewhere)
     await place.configured("link")
     assert place.of(requested=place.elsewhere) == str(place.elsewhere)
-
-
-async def test_a_folder_that_is_asked_for_has_to_be_there(place: Place) -> None:
-    with pytest.raises(FileNotFoundError):
-        place.of(requested=place.root / "missing")
-    (place.root / "file").write_text("")
-    with pytest.raises(NotADirectoryError):
-        place.of(requested=place.root / "file")
-    assert not (place.root / "missing").exists()
 
 
 async def test_whether_something_exists_is_told_below_the_roots_alone(place: Place) -> None:

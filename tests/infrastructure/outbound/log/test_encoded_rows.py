@@ -18,31 +18,13 @@ from infrastructure.outbound.log.binary_format import copied
 from infrastructure.outbound.log.encoded_rows import RowEncoder, run_encoder, session_encoder
 from infrastructure.outbound.log.row_copy import with_spans
 from infrastructure.outbound.log.storing import RUN_COLUMNS, SESSION_COLUMNS, row_arrays
-from tests.support import run_commands as ask
-from tests.support.family_log import FamilyLog, Recorded
+from tests.support.family_histories import a_family
+from tests.support.family_log import Recorded
 
 State = TypeVar("State", Run, Session)
 SPAN = ("bigint", "bigint")
 INSTANTS = st.datetimes(datetime(1990, 1, 1), datetime(2200, 1, 1), timezones=st.just(UTC))
 TEXTS = st.none() | st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]))
-
-
-def a_family() -> list[Recorded]:
-    """Runs that are refused, stopped, announced, acknowledged and archived."""
-    log = FamilyLog(max_children=2)
-    log.begin("scout")
-    log.begin("one", "scout")
-    log.spawn("two", "scout")
-    log.spawn("three", "scout")
-    log.end("scout")
-    log.refuse("two")
-    log.tell("one", ask.stop())
-    log.end("one")
-    log.announce("one")
-    log.announce("scout")
-    log.tell("scout", ask.acknowledge())
-    log.tell("scout", ask.archive())
-    return log.recorded
 
 
 HISTORY = a_family()

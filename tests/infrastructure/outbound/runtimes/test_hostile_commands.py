@@ -1,7 +1,6 @@
 """Commands that do not want to end, or say too much, or listen to nobody."""
 
 import asyncio
-import time
 import tracemalloc
 from pathlib import Path
 
@@ -23,6 +22,7 @@ from tests.support.process_table import (
     until,
     until_no_more_is_open,
 )
+from tests.support.running_server import wait_for
 
 MIB = 1024 * 1024
 
@@ -77,10 +77,8 @@ async def test_last_words_are_heard_however_busy_the_server_was(
     warm = gatehouse.warm_pid
     assert warm is not None
     session.go()
-    deadline = time.monotonic() + 10
-    while children(warm) and time.monotonic() < deadline:
-        time.sleep(0.001)  # the loop stands still meanwhile
-    assert not children(warm)
+    # In this thread on purpose: the loop stands still meanwhile.
+    wait_for("the end of the child", lambda: not children(warm), seconds=10)
     entries, end = await all_of(session)
     assert text_of(entries) == "o" * 60_000
     assert end.error == "exited with code 1: last words"

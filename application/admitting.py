@@ -1,0 +1,186 @@
+"""A spawn is permitted or refused: decided under the log's lock, by its newest configuration."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from uuid import UUID
+
+from application.answers import SpawnRefusal, refused
+from application.envelope import Actor, Provenance
+from application.holder import Holder
+from application.keeping import Keeper
+from application.ports.configurations import PinnedConfiguration
+from application.ports.event_log import (
+    Answer,
+    ContentKey,
+    Decision,
+    LogUnavailable,
+    Reservation,
+    Submission,
+    World,
+)
+from application.spawn_request import SpawnRequest, command_of
+from application.work import Work
+from domain.refusals import AgentOnRecord, ConfigurationMoved
+from domain.run.state import Run
+from domain.session.state import Session
+from domain.spawn_command import RequestSpawn, SpawnPolicy
+from domain.spawn_decision import SpawnAnswered, request_spawn
+from domain.stream import run_stream, session_stream
+
+ATTEMPTS_MAX = 5
+
+_MOVED = "the configuration changed while the request was read; ask again"
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A request and what came with it; `key` is the one of the texts that are kept for its run."""
+
+    request: SpawnRequest
+    actor: Actor
+    reservation: Reservation | None
+    traceparent: str | None
+    key: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Admitted:
+    """The run as it was recorded, and at which position; `refusal` is the answer to a request that
+    was refused."""
+
+    run: Run
+    position: int
+    refusal: Answer | None
+
+
+class Admitting:
+    """Records each request with its decision, in one append."""
+
+    def __init__(self, work: Work, holder: Holder) -> None:
+        self._work = work
+        self._holder = holder
+
+    async def admit(self, asked: Asked, pinned: PinnedConfiguration) -> Admitted:
+        """Decide under `pinned`, or under the log's revision when that is a later one.
+
+        Raises what the log raises: `AlreadyReserved`, `SessionIsClosed`, `LogUnavailable`.
+        """
+        requester = asked.request.requester_key
+        registry = self._work.registry
+        # Most of those whom this process had nothing to do with are not on record, which is seen
+        # anyway when the spawn is decided.
+        known = await registry.session(requester) if registry.remembers(requester) else None
+        for _ in range(ATTEMPTS_MAX):
+            try:
+                return await self._decided(asked, known, pinned)
+            except AgentOnRecord:
+                # The session is on record, and nothing was known of it here: once more with that.
+                known = await registry.session(requester)
+            except ConfigurationMoved as moved:
+                pinned = await self._followed(pinned, moved.revision)
+        raise LogUnavailable(_MOVED)
+
+    async def _followed(self, pinned: PinnedConfiguration, revision: int) -> PinnedConfiguration:
+        """The revision that came after the one the request was read under."""
+        newer = await self._work.configurations.at(revision)
+        if _naming_of(newer) != _naming_of(pinned):
+            raise LogUnavailable(_MOVED)
+        return newer
+
+    async def _decided(
+        self, asked: Asked, known: Session | None, pinned: PinnedConfiguration
+    ) -> Admitted:
+        request = asked.request
+        if known is not None:
+            request = replace(request, requester_agent_id=known.agent_id)
+        ids = self._work.identities
+        command = command_of(request, asked.actor, pinned, ids, self._holder.name)
+        parent = await self._work.registry.run(known.run_id) if known and known.run_id else None
+        streams = [run_stream(command.run_id), session_stream(command.requester_key)]
+        if parent is not None:
+            streams.append(run_stream(parent.run_id))
+        appended = await self._work.log.submit(
+            Submission(
+                command_id=ids.event_id(),
+                streams=tuple(streams),
+                decide=self._decision(command, asked.key, known, pinned),
+                provenance=Provenance(
+                    actor=asked.actor,
+                    correlation=known.root_session_key if known else command.requester_key,
+                    causation=parent.last_event_id if parent else None,
+                    run_id=command.run_id,
+                    traceparent=asked.traceparent,
+                    config_revision=pinned.revision,
+                ),
+                reservation=asked.reservation,
+            )
+        )
+        run = appended.runs[command.run_id]
+        return Admitted(run, appended.position, _refusal(run.run_id, appended.result))
+
+    def _decision(
+        self,
+        command: RequestSpawn,
+        key: bytes,
+        known: Session | None,
+        pinned: PinnedConfiguration,
+    ) -> Callable[[World], Decision[SpawnAnswered]]:
+        policy = policy_of(pinned, command.requester_agent_id)
+
+        def decide(world: World) -> Decision[SpawnAnswered]:
+            if world.config_version > pinned.revision:
+                raise ConfigurationMoved(world.config_version)
+            on_record = world.sessions.get(command.requester_key)
+            if known is None and on_record is not None:
+                # Whose child it is, and so of which tree, was not known when this was asked for.
+                raise AgentOnRecord(on_record.agent_id)
+            keeper = Keeper(command.session_id, key, self._work.identities.event_id)
+            answered = request_spawn(world.sessions, world.runs, command, policy, keeper.keep)
+            return Decision(
+                answered,
+                answered.changes,
+                keeper.kept,
+                (ContentKey(command.session_id, key),),
+                answer=_refusal(command.run_id, answered),
+                reserve_run=command.run_id,
+            )
+
+        return decide
+
+
+def policy_of(pinned: PinnedConfiguration, requester_agent_id: str) -> SpawnPolicy:
+    """What the configuration says about this requester's spawns."""
+    configuration = pinned.configuration
+    own = configuration.subagents_for(requester_agent_id)
+    defaults = configuration.subagent_defaults
+    return SpawnPolicy(
+        max_spawn_depth=defaults.max_spawn_depth,
+        max_children=defaults.max_children_per_agent,
+        require_agent_id=own.require_agent_id,
+        allow_agents=own.allow_agents,
+        require_agent_id_from=own.require_agent_id_from,
+        allow_agents_from=own.allow_agents_from,
+    )
+
+
+def _naming_of(pinned: PinnedConfiguration) -> tuple[str, str, str]:
+    """What decides which session a key stands for."""
+    configuration = pinned.configuration
+    session = configuration.session
+    return session.main_key, session.scope, configuration.default_agent_id
+
+
+def _refusal(run_id: UUID, answered: SpawnAnswered) -> Answer | None:
+    refusal = answered.refusal
+    if refusal is None:
+        return None
+    return refused(
+        SpawnRefusal(
+            run_id=run_id,
+            rule=refusal.rule,
+            status=refusal.status,
+            text=refusal.text,
+            current=refusal.current,
+            limit=refusal.limit,
+        )
+    )
