@@ -61,8 +61,12 @@ async def test_a_writer_that_is_cut_off_again_and_again_loses_nothing_and_repeat
                 return True
         return False
 
+    async def more_was_told_than_killed() -> bool:
+        return len(told) > KILLS
+
     for _ in range(KILLS):
         await until(kill_one, "a batch is in flight")
+    await until(more_was_told_than_killed, "the writer goes on")
     stop.set()
     await asyncio.gather(*workers)
     assert len(killed) == KILLS
