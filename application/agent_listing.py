@@ -9,7 +9,8 @@ from domain.configuration.configuration import Configuration
 @dataclass(frozen=True, slots=True)
 class ListedAgent:
     """One agent. It may be allowed and not be configured: then only a context script that names
-    another one in its place saves the spawn. `runtime` is the type of its runtime."""
+    another one in its place saves the spawn, and it has no `model` and no `runtime`, which is the
+    type of its runtime."""
 
     id: str
     name: str | None
@@ -48,6 +49,6 @@ def _listed(agent_id: str, configuration: Configuration) -> ListedAgent:
         id=agent_id,
         name=agent.name if agent is not None else None,
         configured=agent is not None,
-        model=configuration.model_of(agent_id),
+        model=configuration.model_of(agent_id) if agent is not None else None,
         runtime=runtime.type if runtime is not None else None,
     )

@@ -1,7 +1,6 @@
 """The folder that a child works in: its requester's for a child of the same agent, else its
 agent's own."""
 
-from application.fitting import is_of_same_agent
 from application.ports.configurations import (
     Configurations,
     PinnedConfiguration,
@@ -27,8 +26,8 @@ def child_workspace(
     made when it is not there; an inherited one has to be.
     """
     assert run.agent_id is not None
-    recorded = run.requester.workspace_dir if is_of_same_agent(run) else None
-    named = requested if is_of_same_agent(run) else None
+    recorded = run.requester.workspace_dir if run.is_of_same_agent else None
+    named = requested if run.is_of_same_agent else None
     is_inherited = recorded is not None or named is not None
     facts = WorkspaceFacts(source="requester" if is_inherited else "agent", recorded=recorded)
     try:
@@ -45,7 +44,7 @@ def child_workspace(
 def dropped_workspace(run: Run, requested: str | None) -> tuple[str, ...]:
     """What the caller is told when the folder that its request names is not used. The folder is
     not named: a warning goes into an event."""
-    if requested is None or is_of_same_agent(run):
+    if requested is None or run.is_of_same_agent:
         return ()
     return (
         f'The workspaceDir of the request was not used: the child is of agent "{run.agent_id}" and'

@@ -4,7 +4,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from application.answers import SpawnRefusal, refusal_of
+from application.ports.configurations import RevisionErased
 from application.work import Work
+from domain.configuration.configuration import Configuration
+from domain.configuration.problems import ConfigurationError
 from domain.content import ContentRef
 from domain.event_types import AnyEvent
 from domain.explanation import explain
@@ -38,7 +41,8 @@ async def explained(work: Work, run: Run, *, until: int, full: bool) -> RunExpla
         [
             Recorded(one.envelope.position, one.envelope.provenance.config_revision, one.event)
             for one in events
-        ]
+        ],
+        await _configuration(work, run.config_revision),
     )
     kept = _kept([one.event for one in events])
     refusal = run.refusal.text if run.refusal is not None else None
@@ -47,6 +51,14 @@ async def explained(work: Work, run: Run, *, until: int, full: bool) -> RunExpla
     given = {name: texts.get(ref.id) if ref is not None else None for name, ref in kept.items()}
     told = refusal_of(run, texts.get(refusal.id)) if refusal is not None else None
     return RunExplained(decisions, told, given)
+
+
+async def _configuration(work: Work, revision: int) -> Configuration | None:
+    """What the revision says; None when its text was erased or a newer program wrote it."""
+    try:
+        return (await work.configurations.at(revision)).configuration
+    except (RevisionErased, ConfigurationError):
+        return None
 
 
 def _kept(events: Sequence[AnyEvent]) -> dict[str, ContentRef | None]:

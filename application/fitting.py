@@ -10,14 +10,12 @@ from dataclasses import dataclass, replace
 from domain.admission import Refusal, agent_known
 from domain.configuration.agents import Agent
 from domain.configuration.configuration import Configuration
-from domain.configuration.runtimes import Runtime
+from domain.configuration.runtimes import SERVED_RUNTIMES, Runtime
 from domain.model_plan import ModelPlan, ModelSettings, plan_model
 from domain.run.plan_facts import PlanFacts, SandboxFacts, ThinkingFacts, TimeoutFacts
 from domain.run.state import Run
 from domain.sandbox import missing_sandbox_refusal, sandbox_refusal
 from domain.thinking import ThinkingPlan, normalise_thinking, plan_thinking
-
-SERVED_RUNTIMES = ("command", "scripted")
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,11 +85,6 @@ def _agent_of(run: Run) -> str:
     return run.agent_id
 
 
-def is_of_same_agent(run: Run) -> bool:
-    """Whether the agent that will run is its requester's; only then does a child inherit."""
-    return run.agent_id == run.requester.agent_id
-
-
 def _sandbox(run: Run, configuration: Configuration) -> SandboxFacts:
     agent_id = _agent_of(run)
     requester = run.requester
@@ -115,7 +108,7 @@ def _model_settings(run: Run, configuration: Configuration) -> ModelSettings:
         configuration.model_settings_of(_agent_of(run)),
         argument=run.options.model,
         unnamed_argument=run.model_argument is not None,
-        caller=inherited if is_of_same_agent(run) else None,
+        caller=inherited if run.is_of_same_agent else None,
     )
 
 
@@ -126,7 +119,7 @@ def _thinking(
     own = agent.subagents.thinking if agent else None
     default = configuration.subagent_defaults.thinking
     inherited = run.options.active_thinking or run.requester.thinking
-    caller = inherited if is_of_same_agent(run) else None
+    caller = inherited if run.is_of_same_agent else None
     plan = plan_thinking(
         argument=asked, agent_subagents=own, defaults_subagents=default, caller_active=caller
     )

@@ -72,7 +72,9 @@ def _allow_agents(facts: AdmissionFacts, refused: bool) -> Told:
     shown: JsonValue = ANY_AGENT if allowed is None else [*allowed]
     listed: JsonValue = None if facts.allow_agents is None else [*facts.allow_agents]
     target = quoted(facts.target_agent_id)
-    if refused:
+    if refused and allowed == ():
+        text = f"{target} was named, and no agent is allowed"
+    elif refused:
         text = f"{target} is not among {_listed(allowed or ())}"
     elif not facts.agent_id_argument_given:
         text = "no agentId was given, and the requester's own agent is always allowed"

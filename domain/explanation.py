@@ -7,6 +7,7 @@ those behind it were not judged, and what an older release did not record is sai
 from collections.abc import Iterator, Sequence
 
 from domain.admission_explained import ADMISSION_RULES
+from domain.configuration.configuration import Configuration
 from domain.plan_explained import PLAN_RULES, Planning, capabilities_explained, tools_explained
 from domain.rule_explained import RuleExplained, Told, quoted
 from domain.run.events import (
@@ -23,18 +24,22 @@ from domain.scripts_explained import (
 from domain.spawn_record import Recorded, SpawnRecord
 
 
-def explain(events: Sequence[Recorded]) -> tuple[RuleExplained, ...]:
+def explain(
+    events: Sequence[Recorded], configuration: Configuration | None = None
+) -> tuple[RuleExplained, ...]:
     """Every rule, in the order in which they are judged, from the events of a spawn so far.
 
-    `ValueError` when its request is not among them.
+    `configuration` is that of the revision they were decided under, for the lists that are
+    recorded with it and not with each spawn; None when it cannot be read. `ValueError` when the
+    request is not among the events.
     """
     record = SpawnRecord(events)
     return (
         *_admission(record),
         *_scripts(record),
         _override(record),
-        *_plan(record),
-        *_outcome(record),
+        *_plan(record, configuration),
+        *_outcome(record, configuration),
         *_other_refusal(record),
     )
 
@@ -74,7 +79,7 @@ def _override(record: SpawnRecord) -> RuleExplained:
     return record.judged(step, rule, told, by)
 
 
-def _plan(record: SpawnRecord) -> Iterator[RuleExplained]:
+def _plan(record: SpawnRecord, configuration: Configuration | None) -> Iterator[RuleExplained]:
     step = "preparation"
     refused = record.refused
     by = record.created or refused
@@ -85,7 +90,7 @@ def _plan(record: SpawnRecord) -> Iterator[RuleExplained]:
     over = False
     for rule in PLAN_RULES:
         is_it = rule == refusing
-        told = _planned(record, rule, by.facts, refused=is_it)
+        told = _planned(record, rule, by.facts, configuration, refused=is_it)
         if is_it or by.facts is None:
             yield record.judged(step, rule, told, by, refused=is_it)
         elif over or (told is None and refused is not None):
@@ -102,7 +107,12 @@ def _is_of_the_plan(refused: SpawnRefused | SessionCreated) -> bool:
 
 
 def _planned(
-    record: SpawnRecord, rule: str, facts: PlanFacts | None, *, refused: bool
+    record: SpawnRecord,
+    rule: str,
+    facts: PlanFacts | None,
+    configuration: Configuration | None,
+    *,
+    refused: bool,
 ) -> Told | None:
     if facts is None and refused and rule == "agent_unknown":
         # The rule says itself what it found.
@@ -115,17 +125,18 @@ def _planned(
         facts=facts,
         plan=record.created.plan if record.created else None,
         refused=refused,
+        configuration=configuration,
     )
     return PLAN_RULES[rule](planning)
 
 
-def _outcome(record: SpawnRecord) -> Iterator[RuleExplained]:
+def _outcome(record: SpawnRecord, configuration: Configuration | None) -> Iterator[RuleExplained]:
     step = "preparation"
     created = record.created
     if created is None:
         yield from (record.not_judged(step, rule) for rule in ("tools", "capabilities"))
         return
-    yield record.judged(step, "tools", tools_explained(created), created)
+    yield record.judged(step, "tools", tools_explained(created, configuration), created)
     yield record.judged(step, "capabilities", capabilities_explained(created), created)
 
 

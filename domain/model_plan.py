@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from domain.bounded_text import single_line
+from domain.configuration.places import NAMED_PLACES
 from domain.run.plan_facts import ModelVerdict
 
 ModelSource = Literal[
@@ -24,15 +25,6 @@ MODEL_CHARACTERS_MAX = 256
 _MODEL_NAME = re.compile(r"(?=.*[A-Za-z0-9])[A-Za-z0-9@/_][A-Za-z0-9._:/@+\-]{0,255}")
 FALLBACKS_MAX = 20
 UNNAMED_MODEL = "The model that was asked for has no model's name and was skipped."
-_SOURCE_NAMES: dict[ModelSource, str] = {
-    "argument": "the model argument",
-    "agent_subagents": "the agent's subagents.model",
-    "defaults_subagents": "agents.defaults.subagents.model",
-    "caller": "the caller's active model",
-    "agent": "the agent's model",
-    "defaults": "agents.defaults.model",
-    "runtime": "the runtime",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +96,7 @@ def plan_model(
             taken = source, reference
         elif taken is None:
             skipped.append((source, reference))
-    source, running = taken or ("runtime", "its own default")
+    source, running = taken or ("runtime", "the runtime's own default")
     provider, model = split_model_reference(taken[1] if taken else None)
     fell_short = bool(skipped) or settings.unnamed_argument
     unnamed = (UNNAMED_MODEL,) if settings.unnamed_argument else ()
@@ -214,7 +206,7 @@ def _verdict(
 def _warnings(skipped: list[tuple[ModelSource, str]], running: str) -> tuple[str, ...]:
     taken = single_line(running, characters_max=MODEL_CHARACTERS_MAX)
     return tuple(
-        f'Model "{single_line(name, characters_max=100)}" from {_SOURCE_NAMES[place]} cannot be '
-        f"served by the agent's runtime and was skipped; running on {taken}."
+        f'Model "{single_line(name, characters_max=100)}" from {NAMED_PLACES[place].model_words} '
+        f"cannot be served by the agent's runtime and was skipped; running on {taken}."
         for place, name in skipped
     )

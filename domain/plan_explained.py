@@ -8,31 +8,28 @@ from dataclasses import dataclass
 
 from pydantic import JsonValue
 
+from domain.configuration.configuration import Configuration
+from domain.configuration.places import BUILT_IN, NAMED_PLACES
 from domain.rule_explained import Told, quoted
 from domain.run.events import SessionCreated, SpawnRequested
 from domain.run.facts import Plan
 from domain.run.plan_facts import PlanFacts, SandboxFacts
 
-_PLACES = {
-    "argument": "the request",
-    "agent_subagents": "the agent's subagents",
-    "defaults_subagents": "agents.defaults.subagents",
-    "caller": "the caller",
-    "agent": "the agent",
-    "defaults": "agents.defaults",
-}
 _SKIPPED = ("not_served", "no_name")
+ROOTS_SHOWN_MAX = 10
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Planning:
-    """What a rule of the plan is explained from. `plan` is None when there came none of it."""
+    """What a rule of the plan is explained from. `plan` is None when there came none of it,
+    `configuration` when the revision of the decision cannot be read."""
 
     request: SpawnRequested
     agent_id: str | None
     facts: PlanFacts
     plan: Plan | None
     refused: bool
+    configuration: Configuration | None = None
 
 
 def _agent_unknown(planning: Planning) -> Told | None:
@@ -138,10 +135,22 @@ def _workspace(planning: Planning) -> Told | None:
     if facts is None:
         return None
     asked = planning.request.workspace_argument is not None
-    compared: dict[str, JsonValue] = {**facts.model_dump(mode="json"), "given": asked}
+    under = planning.configuration
+    roots = under.spawnlog.workspace_roots if under else None
+    compared: dict[str, JsonValue] = {
+        **facts.model_dump(mode="json"),
+        "given": asked,
+        # As they stand in the file: what a `${NAME}` in them stood for then is not recorded.
+        "workspaceRoots": _list(roots),
+    }
     text = f"the folder of the {facts.source} " + (
         "cannot be used" if planning.refused else "is used"
     )
+    # Roots count for a folder that is asked for where none is on record.
+    if roots is not None and asked and facts.recorded is None and facts.source == "requester":
+        listed = ", ".join(quoted(root) for root in roots[:ROOTS_SHOWN_MAX]) or "none"
+        more = len(roots) - ROOTS_SHOWN_MAX
+        text += f"; workspaceRoots: {listed}" + (f", and {more} more" if more > 0 else "")
     return Told(compared, text)
 
 
@@ -158,14 +167,30 @@ PLAN_RULES: Mapping[str, Callable[[Planning], Told | None]] = {
 of it."""
 
 
-def tools_explained(created: SessionCreated) -> Told:
-    """Which tools the child has."""
+def tools_explained(created: SessionCreated, configuration: Configuration | None = None) -> Told:
+    """Which tools the child has, and the lists that the revision of the decision makes them
+    from; None where that cannot be read."""
     plan = created.plan
-    allow: JsonValue = None if plan.tools_allow is None else [*plan.tools_allow]
     had = "every tool" if plan.tools_allow is None else f"{len(plan.tools_allow)} allowed"
+    configured, by = None, ""
+    if configuration is not None:
+        lists = configuration.tools.subagents.tools
+        at = "tools.subagents.tools" if lists.model_fields_set else BUILT_IN
+        by = f", by {'the built-in lists' if at == BUILT_IN else at}"
+        configured = {
+            "allow": _list(lists.allow),
+            "alsoAllow": _list(lists.also_allow),
+            "deny": _list(lists.deny),
+            "at": at,
+        }
     return Told(
-        {"role": created.role, "allow": allow, "deny": [*plan.tools_deny]},
-        f"tools of role {quoted(created.role)}: {had}, {len(plan.tools_deny)} denied",
+        {
+            "role": created.role,
+            "allow": _list(plan.tools_allow),
+            "deny": [*plan.tools_deny],
+            "configured": configured,
+        },
+        f"tools of role {quoted(created.role)}{by}: {had}, {len(plan.tools_deny)} denied",
     )
 
 
@@ -184,7 +209,12 @@ def capabilities_explained(created: SessionCreated) -> Told:
 
 
 def _place(source: str | None) -> str:
-    return _PLACES.get(source or "", source or "somebody")
+    place = NAMED_PLACES.get(source or "")
+    return place.words if place else source or "somebody"
+
+
+def _list(names: tuple[str, ...] | None) -> JsonValue:
+    return None if names is None else [*names]
 
 
 def _seconds(value: float) -> str:

@@ -7,16 +7,20 @@ from domain.run.facts import Plan, Requester
 from domain.run.state import Run
 from domain.session.events import Assertion, SessionObserved
 from domain.session.state import Session
-from domain.session_depth import DepthSource, KnownDepth, depth_of
+from domain.session_depth import DepthFound, KnownDepth, depth_of
 from domain.spawn_command import Keep, RequestSpawn, SpawnPolicy, kept
 
 
-def first_seen(
-    sessions: Mapping[str, Session], command: RequestSpawn, policy: SpawnPolicy
-) -> SessionObserved:
-    """A session that nothing is known of but what the request and its key say."""
-    found = depth_of(command.requester_key, lambda key: _known_depth(sessions.get(key)))
-    capabilities = capabilities_at(found.depth, policy.max_spawn_depth)
+def depth_found(key: str, sessions: Mapping[str, Session]) -> DepthFound:
+    """How deep a requester is. Every session on record has a depth, so that it is the recorded
+    one, or what the key's shape says."""
+    return depth_of(key, lambda one: _known_depth(sessions.get(one)))
+
+
+def first_seen(command: RequestSpawn, policy: SpawnPolicy, depth: int) -> SessionObserved:
+    """A session that nothing is known of but what the request and its key say; so deep is what
+    the shape of its key says."""
+    capabilities = capabilities_at(depth, policy.max_spawn_depth)
     assertions: list[Assertion] = ["agentId"] if command.asserts_agent else []
     if command.options.requester_sandboxed:
         assertions.append("sandboxed")
@@ -25,7 +29,7 @@ def first_seen(
         session_key=command.requester_key,
         display_key=command.requester_display_key,
         agent_id=command.requester_agent_id,
-        depth=found.depth,
+        depth=depth,
         role=capabilities.role,
         control_scope=capabilities.control_scope,
         spawned_by=None,
@@ -33,20 +37,13 @@ def first_seen(
         run_id=None,
         asserted_by=command.asserted_by,
         sandboxed=command.requester_in_sandbox or command.options.requester_sandboxed,
-        depth_from="chain" if found.source == "chain" else "shape",
+        depth_from="shape",
         assertions=tuple(assertions),
     )
 
 
 def _known_depth(session: Session | None) -> KnownDepth | None:
     return KnownDepth(session.depth, session.spawned_by) if session is not None else None
-
-
-def depth_source(session: Session | SessionObserved) -> DepthSource:
-    """Where the depth of a requester was found: a session that was known has it on record."""
-    if isinstance(session, Session):
-        return "record"
-    return "chain" if session.depth_from == "chain" else "shape"
 
 
 def requester_of(

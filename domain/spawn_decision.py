@@ -7,7 +7,7 @@ from uuid import UUID
 from domain.admission import AdmissionFacts, Refusal, admit
 from domain.event_types import AnyEvent
 from domain.refusals import AgentOnRecord, SessionIsClosed
-from domain.requesting_session import depth_source, first_seen, requester_of
+from domain.requesting_session import depth_found, first_seen, requester_of
 from domain.run.events import SpawnRefused, SpawnRequested
 from domain.run.facts import Requester
 from domain.run.lifecycle import OVER
@@ -16,6 +16,7 @@ from domain.session.decide import AdmitChild
 from domain.session.decide import decide as decide_session
 from domain.session.events import ChildAdmitted, SessionObserved
 from domain.session.state import Session
+from domain.session_depth import DepthFound
 from domain.spawn_command import Keep, RequestSpawn, SpawnPolicy, kept
 from domain.stream import run_stream, session_stream
 
@@ -45,9 +46,10 @@ def request_spawn(
     known = sessions.get(command.requester_key)
     if known is not None and known.agent_id != command.requester_agent_id:
         raise AgentOnRecord(known.agent_id)
-    observed = known or first_seen(sessions, command, policy)
+    found = depth_found(command.requester_key, sessions)
+    observed = known or first_seen(command, policy, found.depth)
     _must_be_open(known, runs)
-    facts = _facts(command, policy, observed, known.active_children if known else 0)
+    facts = _facts(command, policy, found, known.active_children if known else 0)
     verdict = admit(facts, raw_agent_id=command.agent_id_argument or "")
     stream = session_stream(command.requester_key)
     changes: list[tuple[str, AnyEvent]] = []
@@ -78,7 +80,7 @@ def request_spawn(
 def _facts(
     command: RequestSpawn,
     policy: SpawnPolicy,
-    requester: Session | SessionObserved,
+    found: DepthFound,
     active_children: int,
 ) -> AdmissionFacts:
     return AdmissionFacts(
@@ -87,8 +89,8 @@ def _facts(
         target_agent_id=command.target_agent_id,
         mode=command.options.mode,
         thread=command.thread,
-        caller_depth=requester.depth,
-        depth_from=depth_source(requester),
+        caller_depth=found.depth,
+        depth_from=found.source,
         max_spawn_depth=policy.max_spawn_depth,
         active_children=active_children,
         max_children=policy.max_children,

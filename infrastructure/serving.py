@@ -15,9 +15,9 @@ import uvicorn
 from application.envelope import Actor
 from application.repeating import Repeating
 from domain.configuration.configuration import Configuration
-from domain.configuration.doubts import main_session_of
 from domain.configuration.problems import ConfigurationError
 from domain.configuration.settings import Settings
+from domain.session_key import MAIN
 from infrastructure.garbage import look_for_garbage_seldom
 from infrastructure.house import House
 from infrastructure.inbound.http.application import create_application
@@ -187,14 +187,21 @@ async def _reload_now(house: House, config: Path | None) -> None:
     except Exception:
         _log.exception("the configuration is not changed")
     else:
-        warn_about(loaded)
-        moved = main_moved(before, loaded.configuration)
-        if moved is not None:
-            _log.warning("%s", moved)
+        try:
+            _tell_of(loaded, before, house.settings)
+        except Exception:
+            _log.exception("what the configuration changes cannot be told")
         _log.info("configuration revision %d is active", revision)
-        changed = restart_needed(house.settings, loaded.configuration.spawnlog)
-        if changed:
-            _log.warning("a restart is needed for %s", ", ".join(changed))
+
+
+def _tell_of(loaded: LoadedConfiguration, before: Configuration, settings: Settings) -> None:
+    warn_about(loaded)
+    changed = restart_needed(settings, loaded.configuration.spawnlog)
+    if changed:
+        _log.warning("a restart is needed for %s", ", ".join(changed))
+    moved = main_moved(before, loaded.configuration)
+    if moved is not None:
+        _log.warning("%s", moved)
 
 
 def warn_about(loaded: LoadedConfiguration) -> None:
@@ -208,7 +215,7 @@ def main_moved(before: Configuration, after: Configuration) -> str | None:
 
     `session.mainKey`, `session.scope` and the default agent make the session that `main` is.
     """
-    old, new = main_session_of(before), main_session_of(after)
+    old, new = before.canonical_key(MAIN), after.canonical_key(MAIN)
     if old == new:
         return None
     return (

@@ -18,6 +18,10 @@ class PinnedConfiguration:
     redacted: Mapping[str, object] = field(repr=False)
 
 
+class RevisionErased(RuntimeError):
+    """The text of a revision is no more."""
+
+
 class SecretMissing(Exception):
     """A secret that the configuration refers to cannot be had here; the text says which."""
 
@@ -35,7 +39,8 @@ class Configurations(Protocol):
         ...
 
     async def at(self, revision: int) -> PinnedConfiguration:
-        """An earlier revision, for what was begun under it."""
+        """An earlier revision, for what was begun under it. Raises `RevisionErased`, and
+        `ConfigurationError` for one that this program cannot read."""
         ...
 
     def environment_of(self, pinned: PinnedConfiguration, runtime: Runtime) -> Mapping[str, str]:

@@ -3,7 +3,7 @@
 import orjson
 
 from application.context_gathering import judged
-from application.fitting import Unfit, fit, is_of_same_agent
+from application.fitting import Unfit, fit
 from application.ingredients import (
     message_ingredients,
     preamble_ingredient,
@@ -188,7 +188,7 @@ def _refusal(society: Society, run: Run, unfit: Unfit, keeper: Keeper) -> Refuse
 
 
 def _workspace(run: Run, agent_id: str) -> WorkspaceFacts:
-    recorded = run.requester.workspace_dir if is_of_same_agent(run) else None
+    recorded = run.requester.workspace_dir if run.is_of_same_agent else None
     return WorkspaceFacts(
         source="requester" if recorded else "agent",
         recorded=recorded,

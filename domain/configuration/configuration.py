@@ -23,7 +23,7 @@ from domain.configuration.subagents import SubagentDefaults
 from domain.configuration.tools import Tools
 from domain.model_plan import ModelSetting, ModelSettings
 from domain.sandbox import is_sandboxed
-from domain.session_key import MAIN, canonical
+from domain.session_key import MAIN, SessionKey, canonical
 
 
 @dataclass(frozen=True)
@@ -36,8 +36,6 @@ class EffectiveSubagents:
 
     allow_agents: tuple[str, ...] | None
     require_agent_id: bool
-    model: str | None
-    thinking: str | None
     context_preamble_max_chars: int
     allow_agents_from: ConfiguredAt | None = None
     require_agent_id_from: ConfiguredAt | None = None
@@ -92,6 +90,18 @@ class Configuration(SharedSection):
         marked = (agent.id for agent in self.agents.list if agent.default)
         return next(marked, self.agent_ids()[0])
 
+    def canonical_key(self, spelling: str, default_agent_id: str | None = None) -> SessionKey:
+        """The one form of a session's key; `main`, and a key that names no agent, are sessions of
+        `default_agent_id`, by default the default agent. `InvalidSessionKey` for what is none."""
+        return canonical(
+            spelling,
+            main_key=self.session.main_key,
+            scope=self.session.scope,
+            default_agent_id=self.default_agent_id
+            if default_agent_id is None
+            else default_agent_id,
+        )
+
     def subagents_for(self, agent_id: str) -> EffectiveSubagents:
         """What the agent's own `subagents` section says, else the defaults (unknown ids too)."""
         defaults, agent = self.subagent_defaults, self.agent(agent_id)
@@ -102,8 +112,6 @@ class Configuration(SharedSection):
         return EffectiveSubagents(
             allow_agents=defaults.allow_agents if allowed is None else allowed,
             require_agent_id=defaults.require_agent_id if required is None else required,
-            model=_name(own.model if own else None) or _name(defaults.model),
-            thinking=_text(own.thinking if own else None) or _text(defaults.thinking),
             context_preamble_max_chars=(
                 defaults.context_preamble_max_chars if limit is None else limit
             ),
@@ -135,12 +143,7 @@ class Configuration(SharedSection):
 
     def is_sandboxed(self, agent_id: str, session_key: str) -> bool:
         """Whether the agent's sandbox mode puts this session (canonical key) into a sandbox."""
-        own_main = canonical(
-            MAIN,
-            main_key=self.session.main_key,
-            scope=self.session.scope,
-            default_agent_id=agent_id,
-        )
+        own_main = self.canonical_key(MAIN, agent_id)
         return is_sandboxed(self.sandbox_mode_for(agent_id), session_key, own_main)
 
     def sandbox_mode_for(self, agent_id: str) -> SandboxMode:
@@ -192,8 +195,8 @@ class Configuration(SharedSection):
         """Alias in lower case to `provider/model`; of two equal aliases the first counts."""
         aliases: dict[str, str] = {}
         for name, entry in self.agents.defaults.models.items():
-            if alias := _text(entry.alias):
-                aliases.setdefault(alias.lower(), name)
+            if entry.alias_word:
+                aliases.setdefault(entry.alias_word, name)
         return aliases
 
     @property
@@ -218,7 +221,3 @@ def _name(choice: ModelChoice | None) -> str | None:
 
 def _from(agent_says: bool, defaults_say: bool) -> ConfiguredAt | None:
     return "agent" if agent_says else "defaults" if defaults_say else None
-
-
-def _text(text: str | None) -> str | None:
-    return (text or "").strip() or None

@@ -4,17 +4,25 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from domain.admission import ANY_AGENT
-from domain.agent_id import is_valid_agent_id
+from domain.agent_id import is_valid_agent_id, normalise_agent_id
 from domain.configuration.configuration import Configuration
+from domain.configuration.models import ModelChoice
 from domain.configuration.problems import pointer_of
+from domain.configuration.runtimes import SERVED_RUNTIMES
 from domain.configuration.wording import nearest
-from domain.session_key import GLOBAL, InvalidSessionKey, SessionKey, canonical
+from domain.session_key import GLOBAL, InvalidSessionKey
 from domain.thinking import LEVEL_LABELS, normalise_thinking
 
 Path = tuple[str | int, ...]
 
 _DEFAULTS: Path = ("agents", "defaults", "subagents")
 _DEFAULT_MODE: Path = ("agents", "defaults", "sandbox", "mode")
+_DEFAULT_RUNTIME: Path = ("agents", "defaults", "runtime")
+_NO_RUNTIME = (
+    "has {runtime}: a spawn that runs as it is refused; give it one of type "
+    + " or ".join(SERVED_RUNTIMES)
+)
+_NO_PRIMARY = "count for nothing: they stand in for a primary, and there is none"
 _NO_SANDBOX = (
     'is to run in a sandbox (sandbox.mode "{mode}"), and its runtime does not say'
     " providesSandbox: a spawn of it is refused"
@@ -32,22 +40,15 @@ class Doubt:
 
 def doubts(configuration: Configuration) -> Iterator[Doubt]:
     """Everything that is doubtful: patterns of tokens that fit no session, thinking levels that
-    are none, agents that may be named and are not there, sandboxes that nothing provides."""
+    are none, agents that may be named and are not there, sandboxes that nothing provides, models
+    that nobody comes to, agents that nothing executes."""
     yield from _about_allowed_agents(configuration)
     yield from _about_thinking(configuration)
     yield from _about_sandboxes(configuration)
     yield from _about_tokens(configuration)
-
-
-def main_session_of(configuration: Configuration) -> SessionKey:
-    """The session that `main` stands for."""
-    session = configuration.session
-    return canonical(
-        "main",
-        main_key=session.main_key,
-        scope=session.scope,
-        default_agent_id=configuration.default_agent_id,
-    )
+    yield from _about_aliases(configuration)
+    yield from _about_fallbacks(configuration)
+    yield from _about_runtimes(configuration)
 
 
 def _at(path: Path, message: str, meant: str | None = None) -> Doubt:
@@ -68,13 +69,19 @@ def _about_names(
     for index, name in enumerate(names or ()):
         here = (*path, "allowAgents", index)
         text = name.strip()
+        agent_id = normalise_agent_id(text)
         if text == ANY_AGENT:
             continue
-        if not is_valid_agent_id(text):
+        if not text:
+            yield _at(here, "is blank and counts for nothing")
+        elif not is_valid_agent_id(agent_id):
             yield _at(here, "is no agent id: no spawn can name it", nearest(text, known))
-        elif configuration.agent(text) is None and not _may_be_replaced(configuration, text):
-            message = "is not configured: a spawn that names it is refused"
-            yield _at(here, message, nearest(text, known))
+        elif configuration.agent(agent_id) is None and not _may_be_replaced(
+            configuration, agent_id
+        ):
+            means = f'means "{agent_id}", which ' if agent_id != text.lower() else ""
+            message = f"{means}is not configured: a spawn that names it is refused"
+            yield _at(here, message, nearest(agent_id, known))
 
 
 def _may_be_replaced(configuration: Configuration, agent_id: str) -> bool:
@@ -93,13 +100,51 @@ def _about_thinking(configuration: Configuration) -> Iterator[Doubt]:
             yield _at((*path, "thinking"), message, nearest(raw, LEVEL_LABELS))
 
 
-def _about_sandboxes(configuration: Configuration) -> Iterator[Doubt]:
+def _agents(configuration: Configuration, unlisted: Path) -> list[tuple[Path, str]]:
+    """Every agent and where it stands. Without a list there is one all the same, and it is what
+    the defaults say: then `unlisted`."""
     agents: list[tuple[Path, str]] = [
         (("agents", "list", index), agent.id)
         for index, agent in enumerate(configuration.agents.list)
     ]
-    # Without a list there is one agent all the same, and it is what the defaults say.
-    for path, agent_id in agents or [(_DEFAULT_MODE, configuration.default_agent_id)]:
+    return agents or [(unlisted, configuration.default_agent_id)]
+
+
+def _about_runtimes(configuration: Configuration) -> Iterator[Doubt]:
+    for path, agent_id in _agents(configuration, _DEFAULT_RUNTIME):
+        runtime = configuration.runtime_for(agent_id)
+        if runtime is None:
+            yield _at(path, _NO_RUNTIME.format(runtime="no runtime"))
+        elif runtime.type not in SERVED_RUNTIMES:
+            kind = f'a runtime of type "{runtime.type}", which is not served'
+            yield _at(path, _NO_RUNTIME.format(runtime=kind))
+
+
+def _about_aliases(configuration: Configuration) -> Iterator[Doubt]:
+    stand_for = configuration.model_aliases()
+    for name, entry in configuration.defaults.models.items():
+        if entry.alias_word and stand_for[entry.alias_word] != name:
+            message = f'is the alias of "{stand_for[entry.alias_word]}" already, and stands for'
+            path = ("agents", "defaults", "models", name, "alias")
+            yield _at(path, f"{message} that alone")
+
+
+def _about_fallbacks(configuration: Configuration) -> Iterator[Doubt]:
+    defaults: Path = ("agents", "defaults")
+    chosen: list[tuple[Path, ModelChoice | None]] = [
+        (defaults, configuration.defaults.model),
+        (_DEFAULTS, configuration.subagent_defaults.model),
+    ]
+    for index, agent in enumerate(configuration.agents.list):
+        own: Path = ("agents", "list", index)
+        chosen += [(own, agent.model), ((*own, "subagents"), agent.subagents.model)]
+    for path, choice in chosen:
+        if choice is not None and choice.fallbacks and choice.name is None:
+            yield _at((*path, "model", "fallbacks"), _NO_PRIMARY)
+
+
+def _about_sandboxes(configuration: Configuration) -> Iterator[Doubt]:
+    for path, agent_id in _agents(configuration, _DEFAULT_MODE):
         mode = configuration.sandbox_mode_for(agent_id)
         if mode != "off" and not configuration.provides_sandbox(agent_id):
             yield _at(path, _NO_SANDBOX.format(mode=mode))
@@ -115,22 +160,16 @@ def _about_tokens(configuration: Configuration) -> Iterator[Doubt]:
 
 def _fits_nothing(configuration: Configuration, pattern: str) -> str | None:
     """Why no session has a key that fits the pattern; None when one may."""
-    session = configuration.session
     if "*" not in pattern:
         try:
-            canonical(
-                pattern,
-                main_key=session.main_key,
-                scope=session.scope,
-                default_agent_id=configuration.default_agent_id,
-            )
+            configuration.canonical_key(pattern)
         except InvalidSessionKey as error:
             return f"fits no session: {error.message}"
         return None
     if pattern.strip() != "*" and pattern.strip(" :") == "*":
         return "fits no session: no key has an empty part; write * alone for every session"
     start = ":".join(part.strip() for part in pattern.split("*")[0].split(":") if part.strip())
-    keys = ("agent:", GLOBAL) if session.scope == "global" else ("agent:",)
+    keys = ("agent:", GLOBAL) if configuration.session.scope == "global" else ("agent:",)
     if any(start.startswith(key) or key.startswith(start) for key in keys):
         return None
     return "fits no session: every key begins with agent:, as in agent:main:*"

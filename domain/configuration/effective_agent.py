@@ -8,20 +8,12 @@ from domain.admission import ANY_AGENT, allowed_agents
 from domain.capabilities import Role
 from domain.configuration.agents import Agent
 from domain.configuration.configuration import Configuration
-from domain.configuration.places import BUILT_IN, Place, source_of
+from domain.configuration.places import BUILT_IN, DEFAULTS, NAMED_PLACES, Place, source_of
 from domain.model_plan import ModelPlan, plan_model
 from domain.run_timeout import run_timeout_seconds
-from domain.thinking import normalise_thinking
+from domain.thinking import plan_thinking
 from domain.tool_policy import tool_policy
 
-DEFAULTS = "agents.defaults"
-
-_MODEL_SOURCES = {
-    "agent_subagents": "subagents.model",
-    "agent": "model",
-    "defaults_subagents": f"{DEFAULTS}.subagents.model",
-    "defaults": f"{DEFAULTS}.model",
-}
 _LIMITS = (
     "max_spawn_depth",
     "max_children_per_agent",
@@ -119,24 +111,23 @@ class _Effective:
     def _chosen_model(self, plan: ModelPlan) -> EffectiveValue:
         if plan.model is None:
             return EffectiveValue("model", "the runtime's own choice", BUILT_IN)
-        return EffectiveValue("model", plan.reference, self._model_source(plan.source))
+        return EffectiveValue("model", plan.reference, self._source(plan.source, "model"))
 
     def _model_places(self, plan: ModelPlan) -> EffectiveValue:
         """Every name of a model, in the order in which they count, and what becomes of it."""
         named: list[JsonValue] = [
             {
-                "place": self._model_source(one.source),
+                "place": self._source(one.source, "model"),
                 "model": one.reference,
                 "verdict": one.verdict,
             }
             for one in plan.verdicts
         ]
-        places = dict.fromkeys(self._model_source(one.source) for one in plan.verdicts)
+        places = dict.fromkeys(self._source(one.source, "model") for one in plan.verdicts)
         return EffectiveValue("models", named, ", ".join(places) or BUILT_IN)
 
-    def _model_source(self, source: str) -> str:
-        place = _MODEL_SOURCES[source]
-        return f"{self._name}.{place}" if source.startswith("agent") else place
+    def _source(self, source: str, field: str) -> str:
+        return f"{NAMED_PLACES[source].section.format(agent=self._name)}.{field}"
 
     def _prices(self, plan: ModelPlan) -> EffectiveValue:
         cost = self._configuration.cost_of(plan.provider or "", plan.model or "")
@@ -146,12 +137,14 @@ class _Effective:
         return EffectiveValue("prices", prices, f"models.providers.{plan.provider}.models")
 
     def _thinking(self) -> EffectiveValue:
-        for place in self._both_subagents():
-            raw = getattr(place.section, "thinking", None)
-            if isinstance(raw, str) and raw.strip():
-                level = normalise_thinking(raw)
-                return EffectiveValue("thinking", level or raw, f"{place.name}.thinking")
-        return EffectiveValue("thinking", None, BUILT_IN)
+        own = self._agent.subagents.thinking
+        default = self._configuration.subagent_defaults.thinking
+        plan = plan_thinking(argument=None, agent_subagents=own, defaults_subagents=default)
+        if plan.source is None:
+            return EffectiveValue("thinking", None, BUILT_IN)
+        raw = own if plan.source == "agent_subagents" else default
+        source = self._source(plan.source, "thinking")
+        return EffectiveValue("thinking", plan.level or raw, source)
 
     def _admission(self) -> list[EffectiveValue]:
         configuration, agent = self._configuration, self._agent

@@ -33,6 +33,11 @@ class ModelEntry(SharedSection):
 
     alias: Text | None = None
 
+    @property
+    def alias_word(self) -> str | None:
+        """The alias in the form in which it is looked up; None without one."""
+        return (self.alias or "").strip().lower() or None
+
 
 class TieredPrice(OwnSection):
     """Prices within a span of input tokens: `range` is `[from, to]` or `[from]`."""

@@ -1,11 +1,42 @@
-"""Places of a configuration that may say the same thing, and which of them does."""
+"""Places that may say the same thing, how people call them, and which of them does."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from pydantic import BaseModel
 
 BUILT_IN = "built-in"
 """What holds where no place of the configuration says anything."""
+DEFAULTS = "agents.defaults"
+
+
+@dataclass(frozen=True, slots=True)
+class NamedPlace:
+    """A place that decides of a spawn, as people call it, and the model that it names.
+
+    `section` is where it stands in a file, with `{agent}` for the section of the agent
+    (`agents.list[2]`); blank for what stands in none.
+    """
+
+    words: str
+    model_words: str
+    section: str = ""
+
+
+NAMED_PLACES: Mapping[str, NamedPlace] = {
+    "argument": NamedPlace("the request", "the model argument"),
+    "agent_subagents": NamedPlace(
+        "the agent's subagents", "the agent's subagents.model", "{agent}.subagents"
+    ),
+    "defaults_subagents": NamedPlace(
+        f"{DEFAULTS}.subagents", f"{DEFAULTS}.subagents.model", f"{DEFAULTS}.subagents"
+    ),
+    "caller": NamedPlace("the caller", "the caller's active model"),
+    "agent": NamedPlace("the agent", "the agent's model", "{agent}"),
+    "defaults": NamedPlace(DEFAULTS, f"{DEFAULTS}.model", DEFAULTS),
+    "runtime": NamedPlace("the runtime", "the runtime"),
+}
+"""By the word that stands for the place in a record (`modelSource`, `takenFrom`)."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -157,4 +157,6 @@ Runtime = Annotated[
     CommandRuntime | ScriptedRuntime | WorkerRuntime | ModelRuntime | OpenClawRuntime,
     Discriminator("type"),
 ]
+SERVED_RUNTIMES = ("command", "scripted")
+"""The types that runs are executed with; a spawn that would run with another is refused."""
 RUNTIME_TYPES = ("command", "scripted", "worker", "model", "embedded", "acp")

@@ -95,6 +95,11 @@ class Run(Fact):
     refusal: Refusal | None = None
 
     @property
+    def is_of_same_agent(self) -> bool:
+        """Whether the agent that will run is its requester's; only then does a child inherit."""
+        return self.agent_id == self.requester.agent_id
+
+    @property
     def cleanup(self) -> Cleanup:
         """What becomes of the session after the announcement."""
         return self.options.cleanup

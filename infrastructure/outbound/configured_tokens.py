@@ -6,7 +6,7 @@ from domain.bounded_text import single_line
 from domain.configuration.configuration import Configuration
 from domain.configuration.problems import ConfigurationError
 from domain.configuration.tokens import Token
-from domain.session_key import InvalidSessionKey, canonical, folded
+from domain.session_key import InvalidSessionKey, folded
 from infrastructure.outbound.configuration.active import ActiveConfigurations
 from infrastructure.outbound.configuration.loading import LoadedConfiguration
 from infrastructure.outbound.tokens import KnownToken, digest_of
@@ -64,12 +64,7 @@ def _patterns(token: Token, configuration: Configuration) -> tuple[str, ...]:
 def _canonical(pattern: str, configuration: Configuration) -> str:
     """A key in its one form; of a pattern with `*` what can be said without knowing the rest."""
     if "*" not in pattern:
-        return canonical(
-            pattern,
-            main_key=configuration.session.main_key,
-            scope=configuration.session.scope,
-            default_agent_id=configuration.default_agent_id,
-        )
+        return configuration.canonical_key(pattern)
     parts = [folded(part) for part in pattern.split(":")]
     found = ":".join(part for part in parts if part)
     if found == ANY_SESSION != pattern.strip():

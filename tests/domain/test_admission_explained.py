@@ -137,7 +137,7 @@ def test_an_agent_that_is_allowed_is_told_with_the_list(
     ("allow_agents", "allowed", "text"),
     [
         (("worker",), ["worker"], '"steward" is not among worker'),
-        ((), [], '"steward" is not among none'),
+        ((), [], '"steward" was named, and no agent is allowed'),
         (None, ["main"], '"steward" is not among main'),
     ],
 )

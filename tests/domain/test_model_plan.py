@@ -134,6 +134,10 @@ def test_when_nothing_can_be_served_the_runtime_chooses() -> None:
         False,
         2,
     )
+    assert plan.warnings[1] == (
+        'Model "c/d" from agents.defaults.model cannot be served by the agent\'s runtime and was '
+        "skipped; running on the runtime's own default."
+    )
 
 
 @pytest.mark.parametrize(

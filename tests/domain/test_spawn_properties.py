@@ -8,16 +8,20 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from domain.admission import Refusal
+from application.fitting import Unfit
+from application.planning import Planned
 from domain.refusals import LostClaim, SessionIsClosed
 from domain.run.commands import RunCommand
 from domain.run.events import SessionCreated, SpawnRefused, SpawnRequested
 from tests.support import run_commands as ask
 from tests.support import spawn_words as words
-from tests.support.decided_spawns import DecidedSpawns
+from tests.support.configured_spawns import Rules
+from tests.support.decided_spawns import DecidedSpawns, told_of
 from tests.support.family_model import ENDED, PREPARING, Life, next_step
+from tests.support.planned_model import PlannedModel
+from tests.support.planned_places import PlacesOnDisk
 from tests.support.random_spawns import ASKED, LENIENT, PLAIN, RULES
-from tests.support.spawn_model import LANE_WIDTH, Asked, Rules, SpawnModel, Told
+from tests.support.spawn_model import LANE_WIDTH, Asked, Told
 
 PICK = st.integers(min_value=0, max_value=99)
 HELD = ("queued", "started")
@@ -34,23 +38,36 @@ class Spawns(RuleBasedStateMachine):
 
     @initialize(first=RULES, chain=st.integers(0, 2))
     def begin(self, first: Rules, chain: int) -> None:
-        self.model = SpawnModel([])
-        self.real = DecidedSpawns()
-        self.reload(LENIENT)
+        self._begin(LENIENT)
         for _ in range(chain):
             self.spawn(0, PLAIN)
             self.advance(0, 4)
         self.reload(first)
 
+    def _begin(self, first: Rules) -> None:
+        self.disk = PlacesOnDisk()
+        self.model = PlannedModel([], home=str(self.disk.home))
+        self.real = DecidedSpawns(self.disk.home)
+        self._reload(first)
+
+    def teardown(self) -> None:
+        if hasattr(self, "disk"):
+            self.disk.remove()
+
     @rule(rules=RULES)
     def reload(self, rules: Rules) -> None:
+        self._reload(rules)
+
+    def _reload(self, rules: Rules) -> None:
         self.model.revisions.append(rules)
         self.real.configure(rules.configuration())
 
     @rule(pick=PICK, asked=ASKED)
     def spawn(self, pick: int, asked: Asked) -> None:
         names = self.model.requesters()
-        by = names[-1 - pick % len(names)]
+        self._spawn(names[-1 - pick % len(names)], asked)
+
+    def _spawn(self, by: str, asked: Asked) -> None:
         key = self.model.seen[by].key if by in self.model.seen else by
         name = f"r{len(self.model.tree.lives) + 1}"
         closed = self.model.closed(by)
@@ -61,7 +78,7 @@ class Spawns(RuleBasedStateMachine):
             return
         children = len(self.model.tree.counted(by))
         answered = self.real.spawn(name, key, asked)
-        assert _told(answered.refusal) == self.model.spawn(name, by, asked)
+        assert told_of(answered.refusal) == self.model.spawn(name, by, asked)
         self._requested_as_judged(name, children)
 
     @precondition(lambda self: self.model.tree.lives)
@@ -125,13 +142,18 @@ class Spawns(RuleBasedStateMachine):
             assert str(said.value) == f"claim {lost} was replaced by claim {held}"
 
     def _prepare(self, life: Life) -> None:
-        told = self.model.unfit(life.name)
-        assert _told(self.real.unfit(life.name)) == told
-        if told is not None:
-            self._refuse(life, told)
+        judged, looked_at = self.model.judged(life.name)
+        found = self.real.planned(life.name)
+        assert found.facts.model_dump(by_alias=False) == looked_at
+        if isinstance(judged, Told):
+            assert isinstance(found, Unfit), found
+            assert told_of(found.refusal) == judged
+            self._refuse(life, judged)
             return
-        self.model.create(life.name, self.real.create(life.name))
-        assert self.real.only(life.name, SessionCreated).note == self.model.note(life.name)
+        assert isinstance(found, Planned), found
+        self.model.create(life.name, self.real.create(life.name, found), judged)
+        created = self.real.only(life.name, SessionCreated)
+        assert (created.warnings, created.note) == (judged.warnings, self.model.note(life.name))
 
     def _refuse(self, life: Life, told: Told) -> None:
         self.model.refuse(life.name, told)
@@ -167,8 +189,8 @@ class Spawns(RuleBasedStateMachine):
         assert (judged.mode, judged.thread) == (asked.effective_mode, asked.thread)
         assert judged.requester_agent_id == seen.agent
         assert judged.agent_id_argument_given == (asked.agent_id is not None)
-        assert judged.require_agent_id == bool(rules.says(seen.agent).require)
-        assert judged.allow_agents == rules.says(seen.agent).allow
+        assert judged.require_agent_id == rules.require(seen.agent)
+        assert judged.allow_agents == rules.allow(seen.agent)
         assert requested.config_revision == revision
         is_none = asked.agent_id in words.NO_AGENT_IDS
         assert judged.target_agent_id == (None if is_none else life.agent_id)
@@ -183,9 +205,8 @@ class Spawns(RuleBasedStateMachine):
             run, told = self.real.run(name), self.model.refused.get(name)
             assert (run.stage, run.depth) == (life.stage, life.depth)
             assert run.outcome == (self.model.outcomes[name] if life.stage in ENDED else None)
-            if name in self.model.seen:
-                assert run.plan is not None
-                assert run.plan.thinking == self.model.levels[name]
+            will = self.model.wills.get(name)
+            assert (run.plan and run.plan.model_dump(by_alias=False)) == (will and will.plan)
             assert (run.refusal is not None) == (told is not None) == (life.stage == "refused")
             if told is not None:
                 refused = self.real.only(name, SpawnRefused)
@@ -201,6 +222,7 @@ class Spawns(RuleBasedStateMachine):
             assert (one.agent_id, one.depth) == (seen.agent, seen.depth)
             assert (one.role, one.control_scope) == (seen.role, seen.scope)
             assert (one.root_session_key, one.spawned_by) == (seen.root, seen.parent)
+            assert (one.sandboxed, one.workspace_dir) == (seen.is_boxed, seen.folder)
             names = [self.real.log.names[run] for run in one.counted]
             assert names == self.model.tree.counted(name)
             assert one.active_children == len(names)
@@ -210,12 +232,6 @@ class Spawns(RuleBasedStateMachine):
         """One of the runs at these stages, or of all; None when there is none."""
         lives = [one for one in self.model.tree.lives.values() if not stages or one.stage in stages]
         return lives[-1 - pick % len(lives)] if lives else None
-
-
-def _told(refusal: Refusal | None) -> Told | None:
-    if refusal is None:
-        return None
-    return Told(refusal.rule, refusal.status, refusal.text, refusal.current, refusal.limit)
 
 
 TestSpawns = Spawns.TestCase

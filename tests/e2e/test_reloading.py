@@ -1,6 +1,9 @@
 """A changed file and SIGHUP: what is under way keeps its configuration, its secrets included."""
 
+import json
+import signal
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -146,6 +149,33 @@ def test_a_setting_that_is_read_at_the_start_is_named_when_it_changes(
     assert line.endswith("a restart is needed for leaseSeconds")
     unchanged = reloaded.reload(file_of(place, word=NEW_WORD))
     assert "restart" not in unchanged
+
+
+def refused(reloaded: Reloaded, times: int) -> bool:
+    """Whether a file was refused so many times for its main key."""
+    lines = [one for one in reloaded.log().splitlines() if "session.mainKey: " in one]
+    assert all("ERROR" in one and "the configuration is not changed" in one for one in lines)
+    return len(lines) == times
+
+
+def test_a_main_key_that_makes_no_key_changes_nothing_and_spawns_go_on(
+    reloaded: Reloaded, place: Path
+) -> None:
+    assert reloaded.config is not None
+    assert reloaded.process is not None
+    values = file_of(place, word=OLD_WORD)
+    for number, main_key in enumerate(("😀" * 128, "agent:ops:main", "\u3164x"), start=1):
+        bad = {**values, "session": {"mainKey": main_key}}
+        reloaded.config.write_text(json.dumps(bad), "utf-8")
+        reloaded.process.send_signal(signal.SIGHUP)
+        wait_for("the refusal", partial(refused, reloaded, number))
+    for key in ("agent:main:main", "main", KEY):
+        answer = reloaded.spawn(requester={"sessionKey": key})
+        assert answer.status_code == 201, answer.text
+    told = reloaded.reload({**values, "session": {"mainKey": "Desk"}})
+    assert "main was session agent:main:main and is agent:main:desk now" in told
+    assert told.count("is active") == 1
+    assert "never retrieved" not in reloaded.log()
 
 
 def test_it_is_told_when_main_becomes_another_session(reloaded: Reloaded, place: Path) -> None:

@@ -44,7 +44,8 @@ def test_nothing_is_told_when_main_is_the_same_session() -> None:
 
 
 def test_what_a_file_can_hardly_mean_is_logged(caplog: pytest.LogCaptureFixture) -> None:
-    warn_about(load_text("{agents: {defaults: {subagents: {thinking: 'turbo'}}}}", "a.json5"))
+    defaults = "{subagents: {thinking: 'turbo'}, runtime: {type: 'scripted'}}"
+    warn_about(load_text(f"{{agents: {{defaults: {defaults}}}}}", "a.json5"))
     (record,) = caplog.records
     assert record.levelname == "WARNING"
     assert record.getMessage().startswith(

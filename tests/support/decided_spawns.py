@@ -1,35 +1,36 @@
 """Spawns decided in memory: what a server does with each, without its database and its doors.
 
-The order in which a request that was permitted is judged further is that of `application`; each
-rule is that of `domain`.
+How a child is planned is decided by `application`; each other rule is that of `domain`.
 """
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any, TypeVar, cast
 from uuid import UUID
 
 from application.admitting import policy_of
 from application.envelope import Actor
+from application.fitting import Unfit
+from application.planning import FreeText, Planned, planned_child
 from application.ports.configurations import PinnedConfiguration
 from application.spawn_request import SpawnRequest, command_of
-from domain.admission import Refusal, agent_known
-from domain.capabilities import capabilities_at
-from domain.configuration.configuration import Configuration
+from domain.admission import Refusal
 from domain.content import ContentRef
 from domain.event_types import AnyEvent
 from domain.run.commands import RunCommand
+from domain.run.events import SpawnRequested
 from domain.run.facts import SpawnOptions
 from domain.run.state import Run
-from domain.session_key import agent_id_of
+from domain.session_key import agent_id_of, child_key
 from domain.spawn_decision import SpawnAnswered, request_spawn
 from domain.spawn_mode import effective_cleanup, effective_mode
 from domain.spawn_notes import accepted_note
 from domain.stream import run_stream
-from domain.thinking import ThinkingPlan, plan_thinking
 from tests.support import run_commands as ask
 from tests.support.family_log import FamilyLog
-from tests.support.spawn_model import Asked
-from tests.support.storytelling import plan, ref, run_id
+from tests.support.placed_configurations import PlacedConfigurations
+from tests.support.spawn_model import Asked, Told
+from tests.support.storytelling import ref, run_id
 
 E = TypeVar("E", bound=AnyEvent)
 
@@ -55,18 +56,19 @@ class Ids:
 
 
 class DecidedSpawns:
-    """The log of it, and the texts that were kept beside it. Runs have the names of the test."""
+    """The log of it, and the texts that were kept beside it. Runs have the names of the test.
+    `folder` is what relative paths start from; only planning looks for it."""
 
-    def __init__(self) -> None:
+    def __init__(self, folder: Path = Path("/nowhere")) -> None:
         self.log = FamilyLog()
+        self.configurations = PlacedConfigurations(folder)
+        self._folder = folder
         self._ids = Ids()
-        self._pinned: list[PinnedConfiguration] = []
         self._texts: dict[ContentRef, str] = {}
 
     def configure(self, values: Mapping[str, Any]) -> None:
         """From now on this is the configuration, under a revision of its own."""
-        configuration = Configuration.model_validate(values)
-        self._pinned.append(PinnedConfiguration(len(self._pinned) + 1, configuration, {}))
+        self.configurations.read(values)
 
     def keep(self, kind: str, text: str) -> ContentRef:
         """Keep a text."""
@@ -91,23 +93,8 @@ class DecidedSpawns:
 
     def spawn(self, name: str, key: str, asked: Asked) -> SpawnAnswered:
         """A session asks for a child, under the present configuration."""
-        pinned, fold = self._pinned[-1], self.log.fold
-        known = fold.sessions.get(key)
-        mode = effective_mode(cast("Any", asked.mode), thread=asked.thread)
-        request = SpawnRequest(
-            requester_key=key,
-            requester_display_key=key,
-            requester_agent_id=known.agent_id if known else agent_id_of(key),
-            origin=None,
-            task="look around",
-            preamble=None,
-            label=None,
-            agent_id=asked.agent_id,
-            thread=asked.thread,
-            options=SpawnOptions(
-                thinking=asked.thinking, mode=mode, cleanup=effective_cleanup(None, mode)
-            ),
-        )
+        pinned, fold = self.configurations.current(), self.log.fold
+        request = self._request(key, asked)
         command = command_of(request, Actor(kind="token"), pinned, self._ids, "server-1")
         policy = policy_of(pinned, command.requester_agent_id)
         answered = request_spawn(fold.sessions, fold.runs, command, policy, self.keep)
@@ -119,32 +106,32 @@ class DecidedSpawns:
         """Ask something of a run."""
         self.log.tell(name, *commands)
 
-    def unfit(self, name: str) -> Refusal | None:
-        """Why a spawn cannot be prepared, if it cannot."""
+    def planned(self, name: str) -> Planned | Unfit:
+        """The plan of a child, or the rule that speaks against it."""
         run = self.run(name)
-        assert run.agent_id is not None
-        configured = self._configuration(run).agent_ids()
-        known = agent_known(run.agent_id, configured, requested_agent_id=run.requested_agent_id)
-        if isinstance(known, Refusal):
-            return known
-        error = self._thinking(run).error
-        return Refusal(rule="thinking", status="error", text=error) if error else None
+        argument, folder = run.thinking_argument, self.only(name, SpawnRequested).workspace_argument
+        texts = FreeText(
+            thinking=self.text(argument) if argument else None,
+            workspace=self.text(folder) if folder else None,
+        )
+        return planned_child(run, self._pinned(run), self.configurations, texts)
 
-    def create(self, name: str) -> str:
+    def create(self, name: str, planned: Planned) -> str:
         """Open the child's session and queue its run; gives its key."""
         run = self.run(name)
-        depth_max = self._configuration(run).subagent_defaults.max_spawn_depth
-        key = f"agent:{run.agent_id}:subagent:{run.run_id}"
-        may = capabilities_at(run.depth, depth_max)
+        assert run.agent_id is not None
+        key = child_key(run.agent_id, str(run.run_id))
         prepare = ask.prepare(run.epoch, child_session_key=key, agent_id=run.agent_id)
         create = ask.create(
             run.epoch,
             depth=run.depth,
-            max_depth=depth_max,
-            role=may.role,
-            control_scope=may.control_scope,
-            plan=plan(thinking=self._thinking(run).level),
+            max_depth=self._pinned(run).configuration.subagent_defaults.max_spawn_depth,
+            role=planned.capabilities.role,
+            control_scope=planned.capabilities.control_scope,
+            plan=planned.plan,
+            warnings=planned.warnings,
             note=accepted_note(run.options.mode, run.requester.session_key),
+            facts=planned.facts,
         )
         self.tell(name, prepare, create)
         return key
@@ -155,15 +142,42 @@ class DecidedSpawns:
         epoch = self.run(name).epoch
         self.tell(name, ask.refuse(epoch, rule=rule, status=status, text=kept))
 
-    def _configuration(self, run: Run) -> Configuration:
-        return self._pinned[run.config_revision - 1].configuration
+    def _pinned(self, run: Run) -> PinnedConfiguration:
+        return self.configurations.pinned(run.config_revision)
 
-    def _thinking(self, run: Run) -> ThinkingPlan:
-        configuration = self._configuration(run)
-        agent = configuration.agent(run.agent_id or "")
-        argument = run.thinking_argument
-        return plan_thinking(
-            argument=self.text(argument) if argument else run.options.thinking,
-            agent_subagents=agent.subagents.thinking if agent else None,
-            defaults_subagents=configuration.subagent_defaults.thinking,
+    def _request(self, key: str, asked: Asked) -> SpawnRequest:
+        """What the door makes of it."""
+        mode = effective_mode(cast("Any", asked.mode), thread=asked.thread)
+        known, own = self.log.fold.sessions.get(key), agent_id_of(key)
+        options = {
+            "model": asked.model,
+            "thinking": asked.thinking,
+            "run_timeout_seconds": asked.seconds,
+            "mode": mode,
+            "cleanup": effective_cleanup(None, mode),
+            "active_model": asked.active_model,
+            "active_thinking": asked.active_thinking,
+            "sandbox": asked.sandbox,
+            "requester_sandboxed": asked.is_boxed,
+        }
+        return SpawnRequest(
+            requester_key=key,
+            requester_display_key=key,
+            requester_agent_id=known.agent_id if known else asked.poses_as or own,
+            asserts_agent=asked.poses_as not in (None, own),
+            origin=None,
+            task="look around",
+            preamble=None,
+            label=None,
+            agent_id=asked.agent_id,
+            thread=asked.thread,
+            workspace_argument=str(self._folder / asked.folder) if asked.folder else None,
+            options=SpawnOptions.model_validate(options),
         )
+
+
+def told_of(refusal: Refusal | None) -> Told | None:
+    """A refusal in the words of the model."""
+    if refusal is None:
+        return None
+    return Told(refusal.rule, refusal.status, refusal.text, refusal.current, refusal.limit)

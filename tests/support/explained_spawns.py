@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from domain.configuration.configuration import Configuration
 from domain.event_types import AnyEvent
 from domain.explanation import explain
 from domain.plan_explained import PLAN_RULES
@@ -51,14 +52,17 @@ def plan_facts(**changes: Any) -> PlanFacts:
     return PlanFacts.model_validate(plain | changes)
 
 
-def told(*events: AnyEvent) -> tuple[RuleExplained, ...]:
+def told(
+    *events: AnyEvent, configuration: Configuration | None = None
+) -> tuple[RuleExplained, ...]:
     """The explanation of these events, at positions 10, 11, 12 …"""
-    return explain([Recorded(at, REVISION, event) for at, event in enumerate(events, start=10)])
+    recorded = [Recorded(at, REVISION, event) for at, event in enumerate(events, start=10)]
+    return explain(recorded, configuration)
 
 
-def the(rule: str, *events: AnyEvent) -> RuleExplained:
+def the(rule: str, *events: AnyEvent, configuration: Configuration | None = None) -> RuleExplained:
     """One rule out of the explanation of these events."""
-    (found,) = [one for one in told(*events) if one.rule == rule]
+    (found,) = [one for one in told(*events, configuration=configuration) if one.rule == rule]
     return found
 
 

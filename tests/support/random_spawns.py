@@ -1,23 +1,28 @@
 """Configurations and requests for spawns at random, the plain ones often enough to come far."""
 
+from typing import Any
+
 from hypothesis import strategies as st
 
 from tests.support import spawn_words as words
-from tests.support.spawn_model import Asked, Rules, Word
+from tests.support.configured_spawns import Rules, Word
+from tests.support.spawn_model import Asked
 
 THINKING = st.none() | st.sampled_from([*words.THINKING, *words.NO_THINKING])
-WORDS = st.builds(
-    Word,
-    allow=st.sampled_from([None, ("*",), *words.ALLOW_LISTS]),
-    require=st.sampled_from([None, None, False, True]),
-    thinking=st.none() | THINKING,
+MAY: dict[str, st.SearchStrategy[Any]] = {
+    "allow": st.sampled_from([None, ("*",), *words.ALLOW_LISTS]),
+    "require": st.sampled_from([None, None, False, True]),
+    "thinking": st.none() | THINKING,
+}
+WORDS = st.builds(Word, **MAY)
+LENIENT = Rules(
+    4, 3, Word(allow=("*",), runtime="plain"), {name: Word() for name in ("main", "ops", "worker")}
 )
-LENIENT = Rules(4, 3, Word(allow=("*",)), {name: Word() for name in ("main", "ops", "worker")})
 RULES = st.just(LENIENT) | st.builds(
     Rules,
     depth=st.integers(1, 4),
     children=st.integers(1, 3),
-    defaults=WORDS,
+    defaults=st.builds(Word, **MAY, runtime=st.just("plain")),
     agents=st.fixed_dictionaries(
         {"main": WORDS}, optional=dict.fromkeys(("ops", "worker", "team-1"), WORDS)
     ),

@@ -1,78 +1,39 @@
-"""What should come of spawns, in the plainest form.
+"""What should come of asking for spawns, in the plainest form; how children are planned is in
+`tests.support.planned_model`.
 
 Nothing of `domain` is asked: who changes a rule there has to change it here as well. What a run
 counts for, and how far it has come, is the tree's of `tests.support.family_model`.
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 from tests.support import spawn_words as words
+from tests.support.configured_spawns import Rules
 from tests.support.family_model import ENDED, Life, Tree
 
 LANE_WIDTH = 3
 
 
 @dataclass(frozen=True)
-class Word:
-    """What one agent's section says of its spawns; None where it says nothing."""
-
-    allow: tuple[str, ...] | None = None
-    require: bool | None = None
-    thinking: str | None = None
-
-
-@dataclass(frozen=True)
-class Rules:
-    """One revision of the configuration: the defaults, and the agents that there are."""
-
-    depth: int
-    children: int
-    defaults: Word
-    agents: Mapping[str, Word]
-
-    def configuration(self) -> dict[str, Any]:
-        """The same as a file would say it."""
-        limits = {"maxSpawnDepth": self.depth, "maxChildrenPerAgent": self.children}
-        return {
-            "agents": {
-                "defaults": {"subagents": {**limits, **_section(self.defaults)}},
-                "list": [
-                    {"id": name, "subagents": _section(word)} for name, word in self.agents.items()
-                ],
-            }
-        }
-
-    def says(self, agent: str) -> Word:
-        """What holds for an agent: its own word before that of the defaults."""
-        own, others = self.agents.get(agent, Word()), self.defaults
-        return Word(
-            others.allow if own.allow is None else own.allow,
-            others.require if own.require is None else own.require,
-            own.thinking or others.thinking,
-        )
-
-    def allowed(self, agent: str) -> tuple[str, ...] | None:
-        """Whom this agent may name, in order; None for everybody."""
-        listed = self.says(agent).allow
-        return (agent,) if listed is None else words.ALLOW_LISTS[listed]
-
-
-def _section(word: Word) -> dict[str, Any]:
-    values: dict[str, Any] = {"requireAgentId": word.require, "thinking": word.thinking}
-    values["allowAgents"] = None if word.allow is None else list(word.allow)
-    return {name: value for name, value in values.items() if value is not None}
-
-
-@dataclass(frozen=True)
 class Asked:
-    """A request; None where nothing is given."""
+    """A request; None where nothing is given.
+
+    Of its requester it may say that it is of another agent (`poses_as`), in a sandbox (`is_boxed`),
+    where it works (`folder`), and what it runs with now (`active_*`).
+    """
 
     agent_id: str | None = None
     mode: str | None = None
     thread: bool = False
     thinking: str | None = None
+    model: str | None = None
+    seconds: float | None = None
+    sandbox: str = "inherit"
+    poses_as: str | None = None
+    is_boxed: bool = False
+    folder: str | None = None
+    active_model: str | None = None
+    active_thinking: str | None = None
 
     @property
     def effective_mode(self) -> str:
@@ -102,6 +63,8 @@ class Seen:
     scope: str
     root: str
     parent: str | None
+    is_boxed: bool
+    folder: str | None = None
 
 
 def may(depth: int, depth_max: int) -> tuple[str, str]:
@@ -116,7 +79,8 @@ class SpawnModel:
     """Sessions and runs by names: a root session has its key for a name, a child that of its run.
 
     `revisions[n - 1]` are the rules of revision n. `asked` is what was asked for a run and under
-    which revision, `given` the agent that was asked for, `levels` how its child is to think.
+    which revision, `given` the agent that was asked for, `boxed` whether its requester was in a
+    sandbox then.
     """
 
     revisions: list[Rules]
@@ -125,7 +89,7 @@ class SpawnModel:
     asked: dict[str, tuple[Asked, int]] = field(default_factory=dict)
     given: dict[str, str] = field(default_factory=dict)
     refused: dict[str, Told] = field(default_factory=dict)
-    levels: dict[str, str | None] = field(default_factory=dict)
+    boxed: dict[str, bool] = field(default_factory=dict)
     outcomes: dict[str, str] = field(default_factory=dict)
 
     def requesters(self) -> list[str]:
@@ -142,9 +106,13 @@ class SpawnModel:
     def spawn(self, name: str, by: str, asked: Asked) -> Told | None:
         """A session asks for a child; the refusal, if it is one."""
         rules = self.revisions[-1]
+        is_boxed = asked.is_boxed or self._is_boxed_now(by, asked, rules)
         if by not in self.seen:
             agent, depth = words.ROOTS[by]
-            self.seen[by] = Seen(by, agent, depth, *may(depth, rules.depth), by, None)
+            role, scope = may(depth, rules.depth)
+            agent = asked.poses_as or agent
+            self.seen[by] = Seen(by, agent, depth, role, scope, by, None, is_boxed)
+        self.boxed[name] = self.seen[by].is_boxed or is_boxed
         told = self._judged(by, asked, rules)
         target = words.AGENT_IDS.get(asked.agent_id or "", self.seen[by].agent)
         stage = "refused" if told else "requested"
@@ -154,6 +122,16 @@ class SpawnModel:
         if told is not None:
             self.refused[name] = told
         return told
+
+    def _is_boxed_now(self, by: str, asked: Asked, rules: Rules) -> bool:
+        """Whether the present rules put a requester into a sandbox, as the agent that it is or as
+        the one in its key."""
+        if by in self.seen:
+            key, agent = self.seen[by].key, self.seen[by].agent
+        else:
+            key, agent = by, asked.poses_as or words.ROOTS[by][0]
+        named = words.ROOTS[by][0] if by in words.ROOTS else agent
+        return rules.boxes(agent, key) or rules.boxes(named, key)
 
     def _judged(self, by: str, asked: Asked, rules: Rules) -> Told | None:
         """The first rule that speaks against it."""
@@ -171,36 +149,13 @@ class SpawnModel:
             return Told("active_children", "forbidden", text, children, rules.children)
         agent = self.seen[by].agent
         if asked.agent_id is None:
-            if not rules.says(agent).require:
+            if not rules.require(agent):
                 return None
             return Told("require_agent_id", "forbidden", words.NEEDS_ID)
         allowed = rules.allowed(agent)
         if allowed is None or words.AGENT_IDS[asked.agent_id] in allowed:
             return None
         return Told("allow_agents", "forbidden", words.not_allowed(allowed))
-
-    def unfit(self, name: str) -> Told | None:
-        """Why a spawn cannot be prepared under the rules that it was asked under; None when it
-        can."""
-        life, (asked, revision) = self.tree.lives[name], self.asked[name]
-        rules = self.revisions[revision - 1]
-        if life.agent_id not in rules.agents:
-            text = words.not_configured(life.agent_id, self.given[name])
-            return Told("agent_unknown", "error", text)
-        word = asked.thinking or rules.says(life.agent_id).thinking
-        if word in words.NO_THINKING:
-            return Told("thinking", "error", words.no_level(word))
-        self.levels[name] = words.THINKING[word] if word else None
-        return None
-
-    def create(self, name: str, key: str) -> None:
-        """The child is there, under this key."""
-        life, (_, revision) = self.tree.lives[name], self.asked[name]
-        self.tree.ask(life, "prepare")
-        self.tree.ask(life, "create")
-        role, scope = may(life.depth, self.revisions[revision - 1].depth)
-        above = self.seen[life.by]
-        self.seen[name] = Seen(key, life.agent_id, life.depth, role, scope, above.root, above.key)
 
     def refuse(self, name: str, told: Told) -> None:
         """The preparation fails."""

@@ -49,8 +49,25 @@ ALLOW_LISTS: dict[tuple[str, ...], tuple[str, ...] | None] = {
 }
 """Lists as they may be configured, and whom they allow, in order; None for everybody."""
 
-THINKING = {"high": "high", "Ultra": "high", "think-harder": "medium", "off": "off", "on": "low"}
-NO_THINKING = ("deep", "high!", "0")
+THINKING = {
+    "high": "high",
+    "Ultra": "high",
+    "think-harder": "medium",
+    "off": "off",
+    "on": "low",
+    "Think": "minimal",
+    "auto": "adaptive",
+    "X-High": "xhigh",
+    "max": "max",
+}
+NO_THINKING = {
+    "deep": "deep",
+    "high!": "high!",
+    "0": "0",
+    "very\nhard": "very hard",
+    "w" * 150: "w" * 99 + "…",
+}
+"""What is no level of thinking, and how it is shown."""
 
 RUN_NOTE = (
     "Auto-announce is push-based. After spawning children, do NOT call sessions_list, "
@@ -109,9 +126,9 @@ def not_configured(agent_id: str, asked_for: str) -> str:
     return f"{whose} Use agents_list to discover valid targets, or add it to agents.list."
 
 
-def no_level(word: str) -> str:
+def no_level(shown: str) -> str:
     """Said of what is no thinking level."""
-    return f'Invalid thinking level "{word}". Use one of: {LEVELS}.'
+    return f'Invalid thinking level "{shown}". Use one of: {LEVELS}.'
 
 
 def has_ended(shown: str) -> str:

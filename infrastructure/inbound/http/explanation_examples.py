@@ -153,13 +153,20 @@ _PREPARATION = [
         recorded=None,
         chosen="/srv/agents/counter",
         given=False,
+        workspaceRoots=["/srv/harbour"],
     ),
     _preparation(
         "tools",
-        'tools of role "leaf": every tool, 1 denied',
+        'tools of role "leaf", by tools.subagents.tools: every tool, 5 denied',
         role="leaf",
         allow=None,
-        deny=["sessions_spawn"],
+        deny=["sessions_list", "sessions_history", "sessions_send", "sessions_spawn", "exec"],
+        configured={
+            "allow": None,
+            "alsoAllow": None,
+            "deny": ["exec"],
+            "at": "tools.subagents.tools",
+        },
     ),
     _preparation(
         "capabilities",

@@ -26,7 +26,9 @@ router = APIRouter(tags=["runs"])
         " rules to which the decision did not come, or not yet, and `not_recorded` for what the"
         " release that decided did not record. `refused` is the rule that refused, with the text"
         " that the caller was told, or null. `given` holds what was asked for and is kept beside"
-        " the log: a workspace, and words that are no name. Nothing is judged again."
+        " the log: a workspace, and words that are no name. `configured` of the tools and"
+        " `workspaceRoots` are what the revision says, as its file wrote it; null when it cannot"
+        " be read any more. Nothing is judged again."
     ),
     responses={
         **success(examples.EXPLANATION),

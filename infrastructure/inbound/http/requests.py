@@ -14,7 +14,7 @@ from application.envelope import Actor
 from application.ports.event_log import Reservation
 from domain.configuration.configuration import Configuration
 from domain.run.state import Run
-from domain.session_key import InvalidSessionKey, canonical
+from domain.session_key import InvalidSessionKey
 from infrastructure.inbound.http.doors import Doors
 from infrastructure.inbound.http.encoded_slashes import restored
 from infrastructure.inbound.http.moments import AsOf
@@ -132,12 +132,7 @@ async def named_session(doors: Doors, caller: Caller, spelling: str, pointer: st
 def canonical_key(spelling: str, configuration: Configuration, pointer: str) -> str:
     """The canonical form of a session key; 422 with `pointer` for a text that is none."""
     try:
-        return canonical(
-            spelling,
-            main_key=configuration.session.main_key,
-            scope=configuration.session.scope,
-            default_agent_id=configuration.default_agent_id,
-        )
+        return configuration.canonical_key(spelling)
     except InvalidSessionKey as error:
         raise wrong_at(pointer, str(error)) from None
 
@@ -154,7 +149,9 @@ def wrong_at(pointer: str, detail: str) -> Problem:
 def must_act_for_agent(caller: Caller, agent_id: str, configuration: Configuration) -> None:
     """403 unless the caller may act for the agent's main session: whose agent a session is decides
     what it may spawn, so it is not to be had for the asking."""
-    if not caller.acts_for(f"agent:{agent_id}:{configuration.session.main_key}"):
+    # Not `main`: under scope `global` that is one session of all agents, and tells of none.
+    own = configuration.canonical_key(f"agent:{agent_id}:{configuration.session.main_key}")
+    if not caller.acts_for(own):
         raise Problem(
             "not_permitted",
             f'this token does not act for agent "{agent_id}"; leave agentIdOverride out',

@@ -10,7 +10,7 @@ import orjson
 
 from application.envelope import Actor, Provenance
 from application.keeping import Keeper, keyed_hash
-from application.ports.configurations import PinnedConfiguration, SecretMissing
+from application.ports.configurations import PinnedConfiguration, RevisionErased, SecretMissing
 from application.ports.contents import Contents
 from application.ports.event_log import ContentKey, Decision, EventLog, Submission, World
 from application.ports.identities import Identities
@@ -32,6 +32,7 @@ _log = logging.getLogger("spawnlog.configuration")
 
 REVISIONS_MAX = 100_000
 ATTEMPTS_MAX = 20
+REVISIONS_REMEMBERED_MAX = 100
 
 
 class WorkspaceUnusable(OSError):
@@ -56,6 +57,7 @@ class ActiveConfigurations:
         self._files: dict[int, LoadedConfiguration] = {}
         self._current: PinnedConfiguration | None = None
         self._pinned: dict[int, PinnedConfiguration] = {}
+        self._appending: int | None = None
 
     def current(self) -> PinnedConfiguration:
         """The active revision."""
@@ -77,11 +79,14 @@ class ActiveConfigurations:
             if last is not None and last.content.hmac == keyed_hash(key, text.encode()):
                 revision = last.revision
                 break
+            self._appending = (last.revision if last else 0) + 1
             try:
                 revision = await self._append(loaded, text, key, last, actor)
                 break
             except _Overtaken:
                 continue
+            finally:
+                self._appending = None
         else:
             raise RuntimeError("the configuration changes too fast to be followed")
         self._loaded = loaded
@@ -94,14 +99,19 @@ class ActiveConfigurations:
     async def follow(self, revision: int) -> None:
         """Another process activated this revision."""
         if self._current is not None and revision > self._current.revision:
+            # Its own one may be heard of before the append is over; who asked for that tells of it.
+            is_own = revision == self._appending
             self._adopt(await self.at(revision))
-            _log.info("configuration revision %d is active", revision)
+            if not is_own:
+                _log.info("configuration revision %d is active", revision)
 
     async def at(self, revision: int) -> PinnedConfiguration:
         """A revision of the log, as it was kept."""
         pinned = self._pinned.get(revision)
         if pinned is None:
             pinned = self._pinned[revision] = await self._read(revision)
+            while len(self._pinned) > REVISIONS_REMEMBERED_MAX:
+                del self._pinned[next(iter(self._pinned))]
         # A later one than the current was seen on the log by whoever asks for it.
         self._adopt(pinned)
         return pinned
@@ -216,7 +226,7 @@ class ActiveConfigurations:
         assert isinstance(event, ConfigurationActivated)
         text = await self._contents.text(event.content)
         if text is None:
-            raise RuntimeError(f"the text of configuration revision {revision} was erased")
+            raise RevisionErased(f"the text of configuration revision {revision} was erased")
         stored = orjson.loads(text)
         configuration: Configuration = from_stored(stored)
         return PinnedConfiguration(revision, configuration, stored)

@@ -18,7 +18,7 @@ from domain.configuration.wording import worded
 from domain.json_text import compact_json
 from infrastructure.outbound.configuration.checking import Origin, check, pointer_in
 from infrastructure.outbound.configuration.json5_file import read_file, read_text
-from infrastructure.outbound.configuration.root_doubts import doubtful_roots
+from infrastructure.outbound.configuration.root_doubts import doubtful_roots, doubtful_workspaces
 from infrastructure.outbound.configuration.secrets import (
     misplaced,
     redacted,
@@ -168,7 +168,9 @@ def _loaded(
         ) from None
     loaded = LoadedConfiguration(configuration, stored, path, pointers, folder, values)
     doubtful = chain(
-        doubts(configuration), doubtful_roots(configuration.spawnlog.workspace_roots, loaded.place)
+        doubts(configuration),
+        doubtful_workspaces(configuration, loaded.place),
+        doubtful_roots(configuration.spawnlog.workspace_roots, loaded.place),
     )
     warnings = tuple(
         origin.problem(doubt.pointer, doubt.message, doubt.nearest)

@@ -1,9 +1,10 @@
-"""Roots of workspaces that cannot be used, or that hold back nothing."""
+"""Folders for children that cannot be told here, and roots of them that hold back nothing."""
 
 import os
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
+from domain.configuration.configuration import Configuration
 from domain.configuration.doubts import Doubt
 from domain.configuration.problems import ConfigurationError, pointer_of
 
@@ -12,6 +13,7 @@ _EVERYTHING = (
     "folders that are meant"
 )
 _UNTOLD = "cannot be told, and requests that name a workspace are refused for it: {why}"
+_NOWHERE = "cannot be told, and a spawn that would work there is refused: {why}"
 
 
 def doubtful_roots(roots: Sequence[str], place: Callable[[str], Path]) -> Iterator[Doubt]:
@@ -26,3 +28,25 @@ def doubtful_roots(roots: Sequence[str], place: Callable[[str], Path]) -> Iterat
             continue
         if folder == os.path.realpath(os.sep):
             yield Doubt(pointer, _EVERYTHING)
+
+
+def doubtful_workspaces(
+    configuration: Configuration, place: Callable[[str], Path]
+) -> Iterator[Doubt]:
+    """The workspaces of agents that cannot be told here and now, each where it stands."""
+    default = configuration.agent(configuration.default_agent_id)
+    shared = configuration.defaults.workspace
+    # That of the defaults is for the default agent alone, where it has none of its own.
+    if shared is not None and (default is None or default.workspace is None):
+        yield from _untold(pointer_of(("agents", "defaults", "workspace")), shared, place)
+    for index, agent in enumerate(configuration.agents.list):
+        if agent.workspace is not None:
+            pointer = pointer_of(("agents", "list", index, "workspace"))
+            yield from _untold(pointer, agent.workspace, place)
+
+
+def _untold(pointer: str, workspace: str, place: Callable[[str], Path]) -> Iterator[Doubt]:
+    try:
+        place(workspace)
+    except ConfigurationError as error:
+        yield Doubt(pointer, _NOWHERE.format(why=error))

@@ -1,4 +1,7 @@
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import ValidationError
 
 from domain.configuration.configuration import Configuration
 from domain.configuration.runtimes import CommandRuntime
@@ -58,8 +61,6 @@ def test_an_agents_own_word_replaces_the_defaults() -> None:
                 "subagents": {
                     "allowAgents": ["x", "y"],
                     "requireAgentId": True,
-                    "model": "p/default",
-                    "thinking": "low",
                 }
             },
             "list": [
@@ -69,8 +70,6 @@ def test_an_agents_own_word_replaces_the_defaults() -> None:
                     "subagents": {
                         "allowAgents": [],
                         "requireAgentId": False,
-                        "model": {"primary": "p/own", "fallbacks": ["p/other"]},
-                        "thinking": "high",
                         "contextPreambleMaxChars": 0,
                     },
                 },
@@ -80,10 +79,8 @@ def test_an_agents_own_word_replaces_the_defaults() -> None:
 
     silent, outspoken = both.subagents_for("a"), both.subagents_for("b")
     assert (silent.allow_agents, silent.require_agent_id) == (("x", "y"), True)
-    assert (silent.model, silent.thinking) == ("p/default", "low")
     assert silent.context_preamble_max_chars == 4000
     assert (outspoken.allow_agents, outspoken.require_agent_id) == ((), False)
-    assert (outspoken.model, outspoken.thinking) == ("p/own", "high")
     assert outspoken.context_preamble_max_chars == 0
     assert both.subagents_for("nobody") == silent
     assert (silent.allow_agents_from, silent.require_agent_id_from) == ("defaults", "defaults")
@@ -95,17 +92,8 @@ def test_what_nobody_says_is_from_nowhere() -> None:
     assert (builtin.allow_agents_from, builtin.require_agent_id_from) == (None, None)
 
 
-def test_blank_models_and_thinking_count_as_not_said() -> None:
-    blank = configuration(
-        agents={
-            "defaults": {"subagents": {"model": "p/default", "thinking": "low"}},
-            "list": [{"id": "a", "model": " ", "subagents": {"model": " ", "thinking": ""}}],
-        }
-    )
-
-    assert blank.subagents_for("a").model == "p/default"
-    assert blank.subagents_for("a").thinking == "low"
-    assert blank.model_of("a") is None
+def test_a_blank_model_counts_as_not_said() -> None:
+    assert configuration(agents={"list": [{"id": "a", "model": " "}]}).model_of("a") is None
 
 
 def test_nobody_allows_anybody_by_default() -> None:
@@ -195,18 +183,50 @@ def test_sections_of_others_are_kept() -> None:
 
 
 @pytest.mark.parametrize(
-    ("session", "alias"),
+    ("session", "key"),
     [
-        ({}, "main"),
-        ({"mainKey": " Work "}, "work"),
-        ({"mainKey": " "}, "main"),
-        ({"scope": "global", "mainKey": "work"}, "global"),
+        ({}, "agent:ops:main"),
+        ({"mainKey": " Work "}, "agent:ops:work"),
+        ({"mainKey": " "}, "agent:ops:main"),
+        ({"mainKey": " : "}, "agent:ops:main"),
+        ({"mainKey": "Desk : :Left"}, "agent:ops:desk:left"),
+        ({"mainKey": "agent"}, "agent:ops:agent"),
     ],
 )
-def test_main_stands_for_the_main_key_or_the_one_global_session(
-    session: dict[str, str], alias: str
-) -> None:
-    assert configuration(session=session).session.main_alias == alias
+def test_main_is_the_session_of_the_main_key(session: dict[str, str], key: str) -> None:
+    configured = configuration(session=session, agents={"list": [{"id": "ops"}]})
+    assert configured.canonical_key("main") == key
+    assert configured.canonical_key(configured.session.main_key) == key
+    assert configured.canonical_key("main", "Other") == key.replace("ops", "other")
+
+
+def test_what_main_stands_for_depends_on_key_scope_and_default_agent() -> None:
+    def main(**sections: object) -> str:
+        return configuration(**sections).canonical_key("main")
+
+    assert main() == "agent:main:main"
+    assert main(session={"mainKey": "Desk"}) == "agent:main:desk"
+    assert main(agents={"list": [{"id": "helper"}]}) == "agent:helper:main"
+    assert main(session={"scope": "global", "mainKey": "work"}) == "global"
+
+
+@pytest.mark.parametrize("text", ["agent:ops:main", "Agent : x", "agent:", "\u3164", "😀" * 128])
+def test_a_main_key_that_is_no_end_of_a_key_is_a_mistake(text: str) -> None:
+    with pytest.raises(ValidationError):
+        configuration(session={"mainKey": text})
+
+
+@given(st.text(max_size=128))
+def test_every_main_key_that_is_taken_makes_keys_for_every_agent(text: str) -> None:
+    try:
+        configured = configuration(session={"mainKey": text})
+    except ValidationError:
+        return
+    for agent_id in ("a", "a" * 64):
+        key = configured.canonical_key("main", agent_id)
+        assert configured.canonical_key(key) == key
+        assert key == f"agent:{agent_id}:{configured.session.main_key}"
+        assert configured.is_sandboxed(agent_id, key) is False
 
 
 def test_what_is_not_ours_and_what_may_be_secret_is_not_in_the_representation() -> None:

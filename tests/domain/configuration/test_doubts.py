@@ -3,13 +3,17 @@ from typing import Any
 import pytest
 
 from domain.configuration.configuration import Configuration
-from domain.configuration.doubts import Doubt, doubts, main_session_of
+from domain.configuration.doubts import Doubt, doubts
 
 COMMAND = {"type": "command", "command": ["true"]}
+ALL = "/agents/defaults/subagents/allowAgents"
 
 
-def doubts_of(**sections: object) -> list[Doubt]:
-    return list(doubts(Configuration.model_validate(sections)))
+def doubts_of(**sections: Any) -> list[Doubt]:
+    """What is doubtful where every agent has a runtime unless it is said otherwise."""
+    agents: dict[str, Any] = sections.get("agents", {})
+    agents = {**agents, "defaults": {"runtime": COMMAND, **agents.get("defaults", {})}}
+    return list(doubts(Configuration.model_validate({**sections, "agents": agents})))
 
 
 def token(*sessions: str) -> dict[str, Any]:
@@ -24,20 +28,82 @@ def test_an_agent_that_may_be_named_and_is_not_there_is_told_with_the_nearest() 
     found = doubts_of(
         agents={
             "defaults": {"subagents": {"allowAgents": ["*", "plannr"]}},
-            "list": [{"id": "planner", "subagents": {"allowAgents": ["no id!", " PLANNER "]}}],
+            "list": [{"id": "planner", "subagents": {"allowAgents": ["_no id!", " PLANNER "]}}],
         }
     )
 
     assert found == [
-        Doubt(
-            "/agents/defaults/subagents/allowAgents/1",
-            "is not configured: a spawn that names it is refused",
-            "planner",
-        ),
+        Doubt(f"{ALL}/1", "is not configured: a spawn that names it is refused", "planner"),
         Doubt(
             "/agents/list/0/subagents/allowAgents/0", "is no agent id: no spawn can name it", None
         ),
     ]
+
+
+def test_a_name_is_judged_as_the_id_that_a_spawn_is_held_against() -> None:
+    listed = {"list": [{"id": "my-agent"}]}
+    subagents = {"allowAgents": ["My Agent", "My  Other", " ", ""]}
+
+    assert doubts_of(agents={"defaults": {"subagents": subagents}, **listed}) == [
+        Doubt(
+            f"{ALL}/1",
+            'means "my-other", which is not configured: a spawn that names it is refused',
+            None,
+        ),
+        Doubt(f"{ALL}/2", "is blank and counts for nothing", None),
+        Doubt(f"{ALL}/3", "is blank and counts for nothing", None),
+    ]
+
+
+NO_RUNTIME = "has no runtime: a spawn that runs as it is refused; give it one of type command or"
+UNSERVED = 'has a runtime of type "worker", which is not served: a spawn that runs as it is refused'
+
+
+def test_an_agent_whose_runtime_is_not_served_is_told() -> None:
+    worker = {"type": "worker", "queue": "q"}
+    listed = [{"id": "a"}, {"id": "b", "runtime": worker}, {"id": "c", "runtime": COMMAND}]
+    found = doubts_of(agents={"defaults": {"runtime": None}, "list": listed})
+    assert [one.pointer for one in found] == ["/agents/list/0", "/agents/list/1"]
+    assert found[0].message.startswith(NO_RUNTIME)
+    assert found[1].message.startswith(UNSERVED)
+    inherited = doubts_of(agents={"defaults": {"runtime": worker}, "list": listed})
+    assert [one.message.startswith(UNSERVED) for one in inherited] == [True, True]
+
+
+def test_where_no_agent_is_listed_it_is_the_runtime_of_the_defaults() -> None:
+    (doubt,) = doubts_of(agents={"defaults": {"runtime": None}})
+    assert doubt.pointer == "/agents/defaults/runtime"
+    assert doubt.message.startswith(NO_RUNTIME)
+
+
+def test_an_alias_that_another_model_has_already_is_told() -> None:
+    models = {"p/one": {"alias": "Opus"}, "p/two": {"alias": " opus "}, "q/3": {"alias": " "}}
+    (doubt,) = doubts_of(agents={"defaults": {"models": models}})
+    assert doubt.pointer == "/agents/defaults/models/p~1two/alias"
+    assert doubt.message == 'is the alias of "p/one" already, and stands for that alone'
+
+
+def test_fallbacks_of_no_model_are_told_wherever_they_stand() -> None:
+    alone = {"primary": " ", "fallbacks": ["p/one"]}
+    found = doubts_of(
+        agents={
+            "defaults": {"model": {"fallbacks": ["p/one"]}, "subagents": {"model": alone}},
+            "list": [
+                {"id": "a", "model": alone, "subagents": {"model": alone}},
+                {"id": "b", "model": {"primary": "p/one", "fallbacks": ["p/two"]}},
+                {"id": "c", "model": {"primary": " "}},
+            ],
+        }
+    )
+    assert [one.pointer for one in found] == [
+        "/agents/defaults/model/fallbacks",
+        "/agents/defaults/subagents/model/fallbacks",
+        "/agents/list/0/model/fallbacks",
+        "/agents/list/0/subagents/model/fallbacks",
+    ]
+    assert {one.message for one in found} == {
+        "count for nothing: they stand in for a primary, and there is none"
+    }
 
 
 def test_a_name_that_a_script_may_replace_is_beyond_doubt() -> None:
@@ -82,7 +148,8 @@ def test_a_sandbox_that_no_runtime_provides_is_told() -> None:
 
 @pytest.mark.parametrize("runtime", [COMMAND, None, {"type": "worker", "queue": "q"}])
 def test_a_sandbox_of_the_defaults_is_told_where_no_agent_is_listed(runtime: object) -> None:
-    (doubt,) = doubts_of(agents={"defaults": {"sandbox": {"mode": "all"}, "runtime": runtime}})
+    told = doubts_of(agents={"defaults": {"sandbox": {"mode": "all"}, "runtime": runtime}})
+    (doubt,) = [one for one in told if "sandbox" in one.pointer]
 
     assert doubt.pointer == "/agents/defaults/sandbox/mode"
     assert 'sandbox.mode "all"' in doubt.message
@@ -112,13 +179,3 @@ def test_global_is_a_key_only_where_all_senders_share_one_session() -> None:
     tokens = [token("glob*")]
     assert doubts_of(spawnlog={"tokens": tokens}, session={"scope": "global"}) == []
     assert len(doubts_of(spawnlog={"tokens": tokens})) == 1
-
-
-def test_what_main_stands_for_depends_on_key_scope_and_default_agent() -> None:
-    def main(**sections: object) -> str:
-        return main_session_of(Configuration.model_validate(sections))
-
-    assert main() == "agent:main:main"
-    assert main(session={"mainKey": "Desk"}) == "agent:main:desk"
-    assert main(agents={"list": [{"id": "helper"}]}) == "agent:helper:main"
-    assert main(session={"scope": "global"}) == "global"

@@ -74,6 +74,15 @@ def test_a_spawn_that_was_accepted_passed_every_rule(house: House) -> None:
 
 
 @pytest.mark.slow
+def test_what_was_configured_is_that_of_the_revision_it_was_decided_under(house: House) -> None:
+    explained = explanation(house, house.ended(house.session())["runId"])
+    tools, workspace = the("tools", explained), the("workspace", explained)
+    lists = dict.fromkeys(("allow", "alsoAllow", "deny"))
+    assert tools["compared"]["configured"] == {**lists, "at": "built-in"}
+    assert workspace["compared"]["workspaceRoots"] == []
+
+
+@pytest.mark.slow
 def test_each_decision_stands_at_the_position_of_the_event_that_records_it(house: House) -> None:
     run = house.ended(house.session())
     events = house.http.get(f"/v1/runs/{run['runId']}/events").json()["items"]

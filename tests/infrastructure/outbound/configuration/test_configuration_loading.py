@@ -61,7 +61,7 @@ def test_a_file_of_openclaw_works_as_it_is() -> None:
 
     assert configuration.agent_ids() == ("main", "codex")
     assert configuration.subagents_for("main").allow_agents == ("*",)
-    assert configuration.subagents_for("main").thinking == "low"
+    assert configuration.subagent_defaults.thinking == "low"
     assert configuration.model_of("main") == "anthropic/claude"
     assert configuration.model_aliases() == {"opus": "anthropic/claude"}
     assert configuration.sandbox_mode_for("main") == "non-main"

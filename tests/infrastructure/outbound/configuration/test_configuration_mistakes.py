@@ -101,6 +101,22 @@ def test_a_misspelt_key_is_named_with_its_line_and_the_nearest_key() -> None:
         ("{tools: {subagents: {tools: {alsoAllow: ['']}}}}", "1:42: tools.subagents.tools.alsoAllow[0]: must not be blank; write the name of a tool, group:… or *"),
         ("{tools: {subagents: {tools: {deny: ['\\t']}}}}", "1:37: tools.subagents.tools.deny[0]: must not be blank; write the name of a tool, group:… or *"),
         ("{tools: {sessionsSpawn: {}}}", '1:10: tools.sessionsSpawn: unknown key; did you mean "sessions_spawn"?'),
+        (
+            "{session: {mainKey: 'agent:ops:main'}}",
+            "1:21: session.mainKey: must be what stands behind agent:<agentId>: in a session's key, and no more",
+        ),
+        (
+            "{session: {mainKey: ' : Agent : ops'}}",
+            "1:21: session.mainKey: must be what stands behind agent:<agentId>: in a session's key, and no more",
+        ),
+        (
+            "{session: {mainKey: '\u3164x'}}",
+            "1:21: session.mainKey: cannot stand in a session's key: A session key must not contain control characters or invisible formatting characters.",
+        ),
+        (
+            f"{{session: {{mainKey: '{'😀' * 128}'}}}}",
+            "1:21: session.mainKey: cannot stand in a session's key: A session key must not be longer than 512 bytes.",
+        ),
         ("{session: {mainkey: 'x'}}", '1:12: session.mainkey: unknown key; did you mean "mainKey"?'),
         # values
         ("[]", "1:1: must be an object: { … }"),

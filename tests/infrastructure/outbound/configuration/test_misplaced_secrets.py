@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -9,6 +10,8 @@ from domain.configuration.effective_values import effective_values
 from domain.configuration.problems import ConfigurationError, Problem
 from infrastructure.outbound.configuration.loading import from_stored, load_text, load_values
 
+RUNTIME = {"type": "scripted"}
+RUNNING = json.dumps({"defaults": {"runtime": RUNTIME}})
 OF_OTHERS = """{
  agents: {list: [{id: "main", runtime: {type: "command", command: ["curl"], env: {A: "s3cret"}}}]},
  gateway: {auth: {password: 908172, token: "s3cret"}, remote: {url: "https://s3cret@host/x"}},
@@ -94,7 +97,8 @@ def test_a_key_that_holds_a_secret_is_refused_and_not_shown(section: str) -> Non
 def test_a_root_that_holds_back_nothing_is_told(tmp_path: Path) -> None:
     (tmp_path / "all").symlink_to("/")
     roots = json.dumps(["/", str(tmp_path), "/../.", str(tmp_path / "all")])
-    warnings = load_text(f"{{spawnlog: {{\n workspaceRoots: {roots}}}}}", "x.json5").warnings
+    text = f"{{agents: {RUNNING}, spawnlog: {{\n workspaceRoots: {roots}}}}}"
+    warnings = load_text(text, "x.json5").warnings
 
     assert [one.pointer.rpartition("/")[2] for one in warnings] == ["0", "2", "3"]
     assert warnings[0].line == 2
@@ -105,9 +109,32 @@ def test_a_root_that_cannot_be_told_is_told(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.delenv("UNSET_ROOT", raising=False)
     monkeypatch.setenv("EMPTY_ROOT", "")
     roots = ["${UNSET_ROOT}/x", "${EMPTY_ROOT}", "~nobody-of-this-name/x", "fine"]
-    unset, empty, home = load_values({"spawnlog": {"workspaceRoots": roots}}).warnings
+    values = {"agents": json.loads(RUNNING), "spawnlog": {"workspaceRoots": roots}}
+    unset, empty, home = load_values(values).warnings
 
     assert unset.pointer == "/spawnlog/workspaceRoots/0"
     assert "UNSET_ROOT: is not set" in unset.message
     assert "holds nothing" in empty.message
     assert "home folder" in home.message
+
+
+def test_a_workspace_that_cannot_be_told_is_told_where_it_stands(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.delenv("UNSET_HOME", raising=False)
+    agents: dict[str, Any] = {
+        "defaults": {"workspace": "${UNSET_HOME}/w", "runtime": RUNTIME},
+        "list": [{"id": "a"}, {"id": "b"}, {"id": "c", "workspace": "${UNSET_HOME}/c"}],
+    }
+    shared, own = load_values({"agents": agents}).warnings
+
+    assert (shared.pointer, own.pointer) == (
+        "/agents/defaults/workspace",
+        "/agents/list/2/workspace",
+    )
+    assert shared.message == (
+        "cannot be told, and a spawn that would work there is refused: UNSET_HOME: is not set, and"
+        " the configuration refers to it"
+    )
+    agents["list"][0]["workspace"] = agents["list"][2]["workspace"] = "fine"
+    assert load_values({"agents": agents}).warnings == ()

@@ -1,11 +1,17 @@
 """Two servers read their files again at the same time: nobody goes back behind the later one."""
 
+import asyncio
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
+
+import pytest
 
 from application.envelope import SYSTEM
 from application.ports.configurations import PinnedConfiguration
-from infrastructure.outbound.configuration.active import ActiveConfigurations
+from infrastructure.outbound.configuration.active import (
+    REVISIONS_REMEMBERED_MAX,
+    ActiveConfigurations,
+)
 from infrastructure.outbound.configuration.loading import load_values
 
 
@@ -33,26 +39,66 @@ class Overtaken(ActiveConfigurations):
         return PinnedConfiguration(revision, load_values({}).configuration, {})
 
 
-def overtaken() -> Overtaken:
-    configurations = Overtaken(SilentLog(), None, None, Path("/nowhere"))  # type: ignore[arg-type]
+class Heard(Overtaken):
+    """The tail tells of its own activation before that is over, and reads it when it is."""
+
+    async def _append(self, *_: Any) -> int:
+        self.is_over = asyncio.Event()
+        self.following = asyncio.create_task(self.follow(1))
+        await asyncio.sleep(0)
+        return 1
+
+    async def _read(self, revision: int) -> PinnedConfiguration:
+        await self.is_over.wait()
+        return await super()._read(revision)
+
+
+C = TypeVar("C", bound=Overtaken)
+
+
+def server(kind: type[C]) -> C:
+    configurations = kind(SilentLog(), None, None, Path("/nowhere"))  # type: ignore[arg-type]
     configurations._current = PinnedConfiguration(0, load_values({}).configuration, {})
     return configurations
 
 
 async def test_a_server_does_not_go_back_behind_what_it_has_followed() -> None:
-    configurations = overtaken()
+    configurations = server(Overtaken)
     assert await configurations.activate(load_values({}), SYSTEM) == 1
     assert configurations.current().revision == 2
 
 
+async def test_an_activation_of_ones_own_is_not_told_as_one_that_is_followed(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    caplog.set_level("INFO", "spawnlog.configuration")
+    configurations = server(Heard)
+    assert await configurations.activate(load_values({}), SYSTEM) == 1
+    configurations.is_over.set()
+    await configurations.following
+    assert [record.getMessage() for record in caplog.records] == []
+    await configurations.follow(3)
+    (record,) = caplog.records
+    assert record.getMessage() == "configuration revision 3 is active"
+
+
 async def test_a_later_revision_that_was_seen_on_the_log_is_taken_over() -> None:
-    configurations = overtaken()
+    configurations = server(Overtaken)
     await configurations.at(7)
     assert configurations.current().revision == 7
 
 
 async def test_an_earlier_revision_is_looked_up_and_changes_nothing() -> None:
-    configurations = overtaken()
+    configurations = server(Overtaken)
     await configurations.at(7)
     assert (await configurations.at(3)).revision == 3
     assert configurations.current().revision == 7
+
+
+async def test_of_many_revisions_that_were_looked_up_the_first_are_forgotten() -> None:
+    configurations = server(Overtaken)
+    for revision in range(1, REVISIONS_REMEMBERED_MAX + 6):
+        await configurations.at(revision)
+    assert [*configurations._pinned] == [*range(6, REVISIONS_REMEMBERED_MAX + 6)]
+    assert (await configurations.at(1)).revision == 1
+    assert configurations.current().revision == REVISIONS_REMEMBERED_MAX + 5

@@ -1,0 +1,34 @@
+"""Whose agent a session is decides what it may spawn, so it is not to be had for the asking."""
+
+import pytest
+
+from application.access import Caller
+from application.envelope import Actor
+from domain.configuration.configuration import Configuration
+from infrastructure.inbound.http.problems import Problem
+from infrastructure.inbound.http.requests import must_act_for_agent
+
+CONFIGURED = {"agents": {"list": [{"id": "ops"}, {"id": "lab"}]}}
+
+
+def may_assert(agent_id: str, *patterns: str, **session: str) -> bool:
+    configuration = Configuration.model_validate({**CONFIGURED, "session": session})
+    caller = Caller(actor=Actor(kind="token"), scopes=frozenset({"spawn"}), patterns=patterns)
+    try:
+        must_act_for_agent(caller, agent_id, configuration)
+    except Problem:
+        return False
+    return True
+
+
+@pytest.mark.parametrize("main_key", ["main", " Desk : Left"])
+def test_an_agent_is_asserted_by_who_acts_for_its_main_session(main_key: str) -> None:
+    key = "agent:lab:main" if main_key == "main" else "agent:lab:desk:left"
+    assert may_assert("lab", key, mainKey=main_key)
+    assert may_assert("lab", "agent:lab:*", mainKey=main_key)
+    assert not may_assert("ops", "agent:lab:*", mainKey=main_key)
+
+
+def test_who_acts_for_the_one_session_of_all_senders_asserts_no_agent() -> None:
+    assert not may_assert("lab", "global", scope="global")
+    assert may_assert("lab", "agent:lab:main", scope="global")
