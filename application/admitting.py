@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from uuid import UUID
 
 from application.answers import SpawnRefusal, refused
+from application.attaching import Attached, attached
 from application.envelope import Actor, Provenance
 from application.holder import Holder
 from application.keeping import Keeper
@@ -94,7 +95,10 @@ class Admitting:
         if known is not None:
             request = replace(request, requester_agent_id=known.agent_id)
         ids = self._work.identities
-        command = command_of(request, asked.actor, pinned, ids, self._holder.name)
+        files = await attached(request, pinned.configuration)
+        command = command_of(
+            request, asked.actor, pinned, ids, self._holder.name, files.verdict if files else None
+        )
         parent = await self._work.registry.run(known.run_id) if known and known.run_id else None
         streams = [run_stream(command.run_id), session_stream(command.requester_key)]
         if parent is not None:
@@ -103,7 +107,7 @@ class Admitting:
             Submission(
                 command_id=ids.event_id(),
                 streams=tuple(streams),
-                decide=self._decision(command, asked.key, known, pinned),
+                decide=self._decision(command, asked.key, known, pinned, files),
                 provenance=Provenance(
                     actor=asked.actor,
                     correlation=known.root_session_key if known else command.requester_key,
@@ -124,6 +128,7 @@ class Admitting:
         key: bytes,
         known: Session | None,
         pinned: PinnedConfiguration,
+        files: Attached | None,
     ) -> Callable[[World], Decision[SpawnAnswered]]:
         policy = policy_of(pinned, command.requester_agent_id)
 
@@ -143,6 +148,8 @@ class Admitting:
                 (ContentKey(command.session_id, key),),
                 answer=_refusal(command.run_id, answered),
                 reserve_run=command.run_id,
+                # Nobody will write what belongs to a spawn that is refused.
+                staged=files.staged(command.run_id) if files and not answered.refusal else (),
             )
 
         return decide

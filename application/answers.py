@@ -1,5 +1,6 @@
 """What callers are told, made from the record alone, so that a repeat gives the same."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 from uuid import UUID
@@ -24,9 +25,16 @@ class SpawnRefusal:
 
 
 def accepted(
-    run: Run, *, key: str, note: str | None, warnings: tuple[str, ...], model_applied: bool | None
+    run: Run,
+    *,
+    key: str,
+    note: str | None,
+    warnings: tuple[str, ...],
+    model_applied: bool | None,
+    attachments: Mapping[str, object] | None,
 ) -> Answer:
-    """The answer to a spawn whose child exists; `key` is the child's session key."""
+    """The answer to a spawn whose child exists; `key` is the child's session key, `attachments` the
+    receipt of what was attached."""
     one: dict[str, object] = {
         "runId": str(run.run_id),
         "childSessionKey": key,
@@ -35,13 +43,13 @@ def accepted(
         "mode": run.options.mode,
         "note": note,
         "modelApplied": model_applied,
-        "attachments": None,
+        "attachments": attachments,
         "warnings": list(warnings),
     }
     return Answer("accepted", {"status": "accepted", "runs": [one], **one})
 
 
-def accepted_run(run: Run) -> Answer:
+def accepted_run(run: Run, attachments: Mapping[str, object] | None) -> Answer:
     """The same answer, from a run whose child exists."""
     assert run.plan is not None
     assert run.child_session_key is not None
@@ -51,6 +59,7 @@ def accepted_run(run: Run) -> Answer:
         note=accepted_note(run.options.mode, run.requester.session_key),
         warnings=run.warnings,
         model_applied=run.plan.model_applied,
+        attachments=attachments,
     )
 
 

@@ -22,8 +22,8 @@ def child_workspace(
     """What was chosen, and the refusal when that folder cannot be had.
 
     `requested` is the folder that the request says its requester works in. It tells of the
-    requester, so a child of another agent has nothing of it. The requester's agent's own folder is
-    made when it is not there; an inherited one has to be.
+    requester, so a child of another agent has nothing of it. An inherited folder has to be
+    there; the agent's own is made later, by a step of the preparation.
     """
     assert run.agent_id is not None
     recorded = run.requester.workspace_dir if run.is_of_same_agent else None
@@ -37,7 +37,7 @@ def child_workspace(
     except WorkspaceForbidden as forbidden:
         return facts, _refused(str(forbidden))
     except OSError as error:
-        return facts, _refused(_unusable(error, run.agent_id, recorded, named))
+        return facts, _refused(unusable_workspace(error, run.agent_id, recorded, named))
     return facts.changed({"chosen": folder}), None
 
 
@@ -62,7 +62,10 @@ async def requested_workspace(work: Work, run: Run) -> str | None:
     return await work.contents.text(argument) if argument else None
 
 
-def _unusable(error: OSError, agent_id: str, recorded: str | None, named: str | None) -> str:
+def unusable_workspace(
+    error: OSError, agent_id: str, recorded: str | None = None, named: str | None = None
+) -> str:
+    """What the caller is told of a folder that cannot be had, by whose folder it is."""
     reason = error.strerror or type(error).__name__
     if named is not None:
         return (

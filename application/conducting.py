@@ -2,20 +2,20 @@
 
 import asyncio
 import contextlib
-import itertools
 import logging
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from uuid import UUID
 
+from application import cancelling
 from application.announcing import Announcing
 from application.archiving import Archiving
 from application.dispatching import Dispatching
+from application.due_work import DueWork
 from application.envelope import RecordedEvent
 from application.executing import Executing
 from application.holder import Holder
-from application.persisting import persistently
 from application.ports.coordination import Coordination
 from application.ports.event_log import LogUnavailable, Tail
 from application.preparing import Preparing
@@ -23,6 +23,7 @@ from application.projections.run_rows import DueKind
 from application.recovering import Recovering
 from application.repeating import Repeating
 from application.timely import timely
+from application.undoing import Undoing
 from domain.config_events import ConfigurationActivated
 from domain.run.events import (
     DescendantsSettled,
@@ -32,21 +33,22 @@ from domain.run.events import (
     SpawnRefused,
     StopRequested,
 )
+from domain.run.steps import STEP_ORDER
 
-DUE_BATCH = 50
 DISPATCH_SECONDS = 1.0
 DUE_SECONDS = 1.0
+SWEEP_SECONDS = 60.0
 FORGET_SECONDS = 3600.0
 RENEW_SECONDS_MIN = 0.1
 ANSWERS_KEPT_DAYS = 7
-RELEASE_ATTEMPTS_MAX = 3
 
 _log = logging.getLogger("spawnlog.conducting")
 
 
 @dataclass(frozen=True, slots=True)
 class Crew:
-    """Those who do the work."""
+    """Those who do the work. `sweeping` removes files that were set aside and are not wanted any
+    more."""
 
     preparing: Preparing
     dispatching: Dispatching
@@ -54,6 +56,8 @@ class Crew:
     announcing: Announcing
     archiving: Archiving
     recovering: Recovering
+    undoing: Undoing
+    sweeping: Callable[[], Awaitable[object]]
 
 
 class Conducting:
@@ -81,9 +85,21 @@ class Conducting:
         self._renewed = time.monotonic()
         self.url: str | None = None
         self._dispatch = Repeating("dispatch", crew.dispatching.dispatch, DISPATCH_SECONDS)
-        self._announce = Repeating("announce", self._announce_due, DUE_SECONDS)
-        self._archive = Repeating("archive", self._archive_due, DUE_SECONDS)
+        self._announcements = self._due("announce", crew.announcing.announce)
+        self._archives = self._due("archive", crew.archiving.archive)
+        self._announce = Repeating("announce", self._announcements.work_off, DUE_SECONDS)
+        self._archive = Repeating("archive", self._archives.work_off, DUE_SECONDS)
         self._renew = Repeating("lease", self._renew_lease, lease_seconds / 3)
+        self._undos = DueWork(
+            "undo",
+            claim=lambda limit: coordination.claim_effects(
+                holder.name, limit=limit, lease_seconds=lease_seconds
+            ),
+            do=crew.undoing.undo,
+            release=coordination.release_effects,
+        )
+        self._undo = Repeating("undo", self._undos.work_off, DUE_SECONDS)
+        self._sweep = Repeating("staged files", crew.sweeping, SWEEP_SECONDS)
         self._recover = Repeating("recover", crew.recovering.recover, min(1.0, lease_seconds / 4))
         self._forget = Repeating("forget", self._forget_answers, FORGET_SECONDS)
         self._following: asyncio.Task[None] | None = None
@@ -110,17 +126,16 @@ class Conducting:
     async def finish_due(self) -> None:
         """Announce and archive what is due now, for the last time."""
         try:
-            await self._announce_due()
-            await self._archive_due()
+            await self._announcements.work_off()
+            await self._archives.work_off()
+            await self._undos.work_off()
         except LogUnavailable as away:
             _log.warning("what is due is left to the next start: %s", away)
 
     async def close(self) -> None:
         """End all work and give the lease up. Nothing may be held by then."""
         if self._following is not None:
-            self._following.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await self._following
+            await cancelling.end([self._following])
         for repeating in self._all():
             await repeating.close()
         with contextlib.suppress(LogUnavailable):
@@ -132,6 +147,8 @@ class Conducting:
             self._dispatch,
             self._announce,
             self._archive,
+            self._undo,
+            self._sweep,
             self._recover,
             self._forget,
         )
@@ -162,6 +179,8 @@ class Conducting:
                 self._crew.executing.stop(run_id)
             case SpawnRefused() if run_id is not None:
                 self._crew.preparing.interrupt(run_id)
+                if recorded.event.step in STEP_ORDER:
+                    self._undo.wake()
             case ConfigurationActivated():
                 await self._follow_configuration(recorded.event.revision)
             case _:
@@ -201,39 +220,15 @@ class Conducting:
         self._renewed = time.monotonic()
         self._renew.wake()
 
-    async def _announce_due(self) -> None:
-        await self._work_off("announce", self._crew.announcing.announce)
-
-    async def _archive_due(self) -> None:
-        await self._work_off("archive", self._crew.archiving.archive)
-
-    async def _work_off(self, kind: DueKind, do: Callable[[UUID], Awaitable[None]]) -> None:
-        while run_ids := await self._coordination.claim_due(
-            kind, self._holder.name, limit=DUE_BATCH, lease_seconds=self._lease_seconds
-        ):
-            results = await asyncio.gather(
-                *(do(run_id) for run_id in run_ids), return_exceptions=True
-            )
-            failed: dict[UUID, BaseException] = {}
-            away: LogUnavailable | None = None
-            for run_id, result in zip(run_ids, results, strict=True):
-                if isinstance(result, LogUnavailable):
-                    away = result
-                elif isinstance(result, BaseException):
-                    failed[run_id] = result
-                    _log.error("%s of run %s failed", kind, run_id, exc_info=result)
-            # The claim of what failed stands until it expires, so that it holds up nobody.
-            await self._release(kind, [one for one in run_ids if one not in failed])
-            if away is not None:
-                raise away
-            if len(run_ids) < DUE_BATCH:
-                return
-
-    async def _release(self, kind: DueKind, run_ids: Sequence[UUID]) -> None:
-        attempts = itertools.count(1)
-        await persistently(
-            lambda: self._coordination.release(kind, run_ids),
-            given_up=lambda: next(attempts) == RELEASE_ATTEMPTS_MAX,
+    def _due(self, kind: DueKind, do: Callable[[UUID], Awaitable[None]]) -> DueWork:
+        coordination = self._coordination
+        return DueWork(
+            kind,
+            claim=lambda limit: coordination.claim_due(
+                kind, self._holder.name, limit=limit, lease_seconds=self._lease_seconds
+            ),
+            do=do,
+            release=lambda run_ids: coordination.release(kind, run_ids),
         )
 
     async def _forget_answers(self) -> None:

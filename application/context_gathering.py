@@ -12,6 +12,7 @@ from typing import Literal
 
 from application.keeping import Keeper
 from application.ports.configurations import PinnedConfiguration
+from application.ports.credentials import Credentials
 from application.ports.scripts import ScriptFinished, ScriptRun, ScriptRunner
 from domain.agent_override import OverrideCandidate, OverrideChoice, choose_override, log_line
 from domain.configuration.context_scripts import ContextScript
@@ -40,10 +41,12 @@ NOTHING = Gathered((), (), None)
 
 
 class ContextGathering:
-    """Runs what the configuration lists for the requested agent."""
+    """Runs what the configuration lists for the requested agent. Without `credentials` every agent
+    that a script proposes is taken to have its own."""
 
-    def __init__(self, scripts: ScriptRunner) -> None:
+    def __init__(self, scripts: ScriptRunner, credentials: Credentials | None = None) -> None:
         self._scripts = scripts
+        self._credentials = credentials
 
     def listed(self, run: Run, pinned: PinnedConfiguration) -> tuple[ContextScript, ...]:
         """The scripts of a spawn, in the order they run."""
@@ -88,10 +91,27 @@ class ContextGathering:
                 stopped = script.error_handling == "stop"
             elif reading.override is not None:
                 candidates.append(OverrideCandidate(script.id, script.priority, reading.override))
-        choice = choose_override(requested, candidates, configuration.agent_ids())
+        choice = await self._chosen(requested, candidates, pinned)
         if candidates and any(script.log == "verbose" for script in listed):
             _log.info("%s", log_line(choice))
         return Gathered(tuple(receipts), judged(choice), _winner(choice))
+
+    async def _chosen(
+        self, requested: str, candidates: Sequence[OverrideCandidate], pinned: PinnedConfiguration
+    ) -> OverrideChoice:
+        """Looks for the credentials of one proposed agent after the other, the best first."""
+        configured = pinned.configuration.agent_ids()
+        without: set[str] = set()
+        while True:
+            choice = choose_override(
+                requested, candidates, configured, lambda id: id not in without
+            )
+            best = choice.winner.agent_id if choice.winner else None
+            if best is None or self._credentials is None:
+                return choice
+            if not (await self._credentials.found(pinned, best)).missing:
+                return choice
+            without.add(best)
 
     async def _run(
         self,

@@ -1,21 +1,31 @@
 """The rules for the agent that will run, judged once the context scripts have had their say.
 
 They are judged in this order and the first that fails speaks: that the agent is configured, its
-sandbox, thinking, its runtime. The choice of a model stands between and refuses nothing. Pure, so
-nothing is made for a child that is refused here.
+sandbox, thinking, its runtime, its credentials. The choice of a model stands between and refuses
+nothing. Pure, so nothing is made for a child that is refused here.
 """
 
 from dataclasses import dataclass, replace
 
+from application.ports.credentials import NOTHING_FOUND, FoundCredentials
 from domain.admission import Refusal, agent_known
 from domain.configuration.agents import Agent
 from domain.configuration.configuration import Configuration
 from domain.configuration.runtimes import SERVED_RUNTIMES, Runtime
 from domain.model_plan import ModelPlan, ModelSettings, plan_model
-from domain.run.plan_facts import PlanFacts, SandboxFacts, ThinkingFacts, TimeoutFacts
+from domain.run.plan_facts import (
+    CredentialFacts,
+    PlanFacts,
+    SandboxFacts,
+    ThinkingFacts,
+    TimeoutFacts,
+)
 from domain.run.state import Run
 from domain.sandbox import missing_sandbox_refusal, sandbox_refusal
 from domain.thinking import ThinkingPlan, normalise_thinking, plan_thinking
+
+MISSING_RECORDED_MAX = 50
+MISSING_TOLD_MAX = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,13 +45,17 @@ class Fit:
     thinking: ThinkingPlan
     runtime: Runtime
     sandboxed: bool
+    auth_profiles: tuple[str, ...] = ()
 
 
 def fit(
-    run: Run, configuration: Configuration, thinking_argument: str | None = None
+    run: Run,
+    configuration: Configuration,
+    thinking_argument: str | None = None,
+    credentials: FoundCredentials = NOTHING_FOUND,
 ) -> Fit | Unfit:
     """Judge the agent that will run. `thinking_argument` is the text of what was asked for and is
-    no level; it is kept beside the log."""
+    no level; it is kept beside the log. `credentials` are those of that agent."""
     agent_id = _agent_of(run)
     known = agent_known(
         agent_id, configuration.agent_ids(), requested_agent_id=run.requested_agent_id
@@ -77,7 +91,10 @@ def fit(
     facts = facts.changed({"run_timeout": timeout, "runtime": runtime.type if runtime else None})
     if runtime is None or runtime.type not in SERVED_RUNTIMES:
         return Unfit(_unserved_runtime(agent_id, runtime), facts)
-    return Fit(facts, model, thinking, runtime, sandbox.child_sandboxed)
+    facts = facts.changed({"credentials": _credential_facts(credentials)})
+    if credentials.missing:
+        return Unfit(_missing_credentials(agent_id, credentials), facts)
+    return Fit(facts, model, thinking, runtime, sandbox.child_sandboxed, credentials.given)
 
 
 def _agent_of(run: Run) -> str:
@@ -142,5 +159,30 @@ def _unserved_runtime(agent_id: str, runtime: Runtime | None) -> Refusal:
         text=(
             f'Agent "{agent_id}" has {kind}. Give it a runtime of type'
             f" {' or '.join(SERVED_RUNTIMES)} in agents.list or agents.defaults."
+        ),
+    )
+
+
+def _credential_facts(credentials: FoundCredentials) -> CredentialFacts:
+    missing = dict.fromkeys(one.name for one in credentials.missing)
+    return CredentialFacts(
+        profile_ids=credentials.profile_ids, missing=tuple(missing)[:MISSING_RECORDED_MAX]
+    )
+
+
+def _missing_credentials(agent_id: str, credentials: FoundCredentials) -> Refusal:
+    texts = list(dict.fromkeys(one.text for one in credentials.missing))
+    told = "; ".join(texts[:MISSING_TOLD_MAX])
+    if len(texts) > MISSING_TOLD_MAX:
+        told += f"; and {len(texts) - MISSING_TOLD_MAX} more"
+    them = "it" if len(texts) == 1 else "them"
+    unset = all(one.is_unset for one in credentials.missing)
+    advice = f"Set {them} in the environment of" if unset else f"Mend {them} on"
+    return Refusal(
+        rule="credentials",
+        status="error",
+        text=(
+            f'The credentials of agent "{agent_id}" cannot be had: {told}.'
+            f" {advice} every server, or name another agent."
         ),
     )

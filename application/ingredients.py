@@ -1,15 +1,28 @@
 """The pieces of a child's prompt that are known when its session is created."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from application.context_gathering import injected
 from application.keeping import Keeper
+from application.ports.bootstrap_files import BootstrapFiles
 from domain.announcement import announce
+from domain.bootstrap_files import BootstrapFile, fitted, unread
 from domain.configuration.configuration import Configuration
 from domain.context_preamble import truncated_preamble
 from domain.run.facts import Ingredient, ScriptReceipt
 from domain.run.state import Run
 from domain.run_stats import RunStats
+
+BOOTSTRAP_SOURCE = "bootstrap:"
+
+
+@dataclass(frozen=True, slots=True)
+class Brought:
+    """What the child's workspace brings to its prompt, and what the caller is told of it."""
+
+    ingredients: tuple[Ingredient, ...] = ()
+    warnings: tuple[str, ...] = ()
 
 
 def message_ingredients(run: Run, receipts: Sequence[ScriptReceipt]) -> tuple[Ingredient, ...]:
@@ -38,6 +51,35 @@ def preamble_ingredient(
         return ()
     content = run.preamble if cut == text else keeper.keep("preamble", cut)
     return (Ingredient(source="preamble", position="preamble", content=content),)
+
+
+async def bootstrap_ingredients(
+    run: Run,
+    folder: str | None,
+    configuration: Configuration,
+    files: BootstrapFiles,
+    keeper: Keeper,
+) -> Brought:
+    """The bootstrap files of the folder that the child will work in, within the limits of its
+    agent; a request for a light context has none, and nothing is looked at."""
+    assert run.agent_id is not None
+    if run.light_context or folder is None:
+        return Brought()
+    limits = configuration.bootstrap_limits_for(run.agent_id)
+    read = await files.read(folder, limits.chars_max)
+    usable = [BootstrapFile(one.name, one.text) for one in read if one.skipped is None]
+    within = fitted(usable, limits)
+    return Brought(
+        tuple(
+            Ingredient(
+                source=f"{BOOTSTRAP_SOURCE}{file.name}",
+                position="bootstrap",
+                content=keeper.keep("bootstrap", file.text),
+            )
+            for file in within.files
+        ),
+        (*(unread(one.name, one.skipped) for one in read if one.skipped), *within.warnings),
+    )
 
 
 def refusal_announcement(run: Run, text: str) -> str:

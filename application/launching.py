@@ -1,17 +1,33 @@
 """What a child is given when it starts: its prompt, composed from recorded ingredients."""
 
+import posixpath
+from collections.abc import Mapping
 from dataclasses import dataclass
+from uuid import UUID
 
+from application.child_workspace import unusable_workspace
+from application.ingredients import BOOTSTRAP_SOURCE
 from application.keeping import Keeper
 from application.ports.child_tokens import ChildTokens
+from application.ports.credentials import Credentials
 from application.ports.runtimes import CannotLaunch, Launch
+from application.ports.workspace_folders import WorkspaceFolders
 from application.work import Work
-from domain.child_prompt import ChildFacts, ComposedPrompt, Surroundings, compose_prompt
+from domain.bootstrap_files import BootstrapFile
+from domain.child_prompt import (
+    AttachmentsNote,
+    ChildFacts,
+    ComposedPrompt,
+    Surroundings,
+    compose_prompt,
+)
+from domain.json_text import NotJson, read_json
 from domain.prompt_part import Part
 from domain.run.commands import StartRun
 from domain.run.events import SessionCreated
 from domain.run.facts import PromptPart
 from domain.run.state import Run
+from domain.run.steps import StepState
 from domain.task_message import Contribution, task_pieces
 
 
@@ -26,9 +42,18 @@ class Prepared:
 class Launching:
     """Composes prompts and launches from the record. `url` is where children call back."""
 
-    def __init__(self, work: Work, tokens: ChildTokens, url: str | None) -> None:
+    def __init__(
+        self,
+        work: Work,
+        tokens: ChildTokens,
+        folders: WorkspaceFolders,
+        credentials: Credentials,
+        url: str | None,
+    ) -> None:
         self._work = work
         self._tokens = tokens
+        self._folders = folders
+        self._credentials = credentials
         self.url = url
 
     async def prepare(self, run: Run, keeper: Keeper) -> Prepared:
@@ -41,6 +66,7 @@ class Launching:
         if runtime is None:
             raise CannotLaunch("not_executable", f'agent "{run.agent_id}" has no runtime')
         prompt = await self._compose(run)
+        await self._make_folder(run)
         launch = Launch(
             run_id=run.run_id,
             session_key=run.child_session_key,
@@ -55,7 +81,11 @@ class Launching:
             tools_allow=run.plan.tools_allow,
             tools_deny=run.plan.tools_deny,
             workspace_dir=run.plan.workspace_dir,
-            environment=self._work.configurations.environment_of(pinned, runtime),
+            attachments_dir=_attachments_dir(run),
+            environment={
+                **await self._credentials.environment(pinned, run.agent_id),
+                **self._work.configurations.environment_of(pinned, runtime),
+            },
             url=self.url,
             token=self._tokens.mint(run.run_id, run.epoch),
         )
@@ -68,32 +98,46 @@ class Launching:
         )
         return Prepared(launch, start)
 
+    async def _make_folder(self, run: Run) -> None:
+        """An agent's own folder may have gone since, with a spawn that was refused or by hand."""
+        assert run.plan is not None
+        folder = run.plan.workspace_dir
+        if folder is None or run.plan.workspace_source != "agent":
+            return
+        try:
+            missing = await self._folders.missing(folder)
+            if missing is not None:
+                await self._folders.make(*missing)
+        except OSError as error:
+            assert run.agent_id is not None
+            raise CannotLaunch("not_executable", unusable_workspace(error, run.agent_id)) from None
+
     async def _compose(self, run: Run) -> ComposedPrompt:
-        created = await self._created(run)
-        texts = await self._work.contents.texts(one.content for one in created.ingredients)
+        created, origin = await self._created(run), run.requester.origin
+        kept = [one.content for one in created.ingredients]
+        texts = await self._work.contents.texts([*kept, origin] if origin else kept)
         pieces: dict[str, list[Contribution]] = {"prepend": [], "append": []}
+        bootstrap: list[BootstrapFile] = []
         task = preamble = ""
         for one in created.ingredients:
             text = texts.get(one.content.id, "")
-            if one.position == "task":
-                task = text
-            elif one.position == "preamble":
-                preamble = text
-            else:
-                source = one.source.removeprefix("script:")
-                pieces[one.position].append(Contribution(source, text))
-        assert run.child_session_key is not None
-        child = ChildFacts(
-            depth=created.depth,
-            max_spawn_depth=created.max_depth,
-            child_session_key=run.child_session_key,
-            label=run.label,
-            requester_session_key=run.requester.session_key,
-        )
+            match one.position:
+                case "task":
+                    task = text
+                case "preamble":
+                    preamble = text
+                case "bootstrap":
+                    name = one.source.removeprefix(BOOTSTRAP_SOURCE)
+                    bootstrap.append(BootstrapFile(name, text))
+                case "prepend" | "append":
+                    source = one.source.removeprefix("script:")
+                    pieces[one.position].append(Contribution(source, text))
         return compose_prompt(
-            child,
+            _child_facts(run, created, texts),
             task_pieces(task, prepend=pieces["prepend"], append=pieces["append"]),
-            Surroundings(preamble=preamble),
+            Surroundings(
+                preamble=preamble, bootstrap=tuple(bootstrap), attachments=_attachments(run)
+            ),
         )
 
     async def _created(self, run: Run) -> SessionCreated:
@@ -101,6 +145,55 @@ class Launching:
         assert recorded is not None
         assert isinstance(recorded.event, SessionCreated)
         return recorded.event
+
+
+def _child_facts(run: Run, created: SessionCreated, texts: Mapping[UUID, str]) -> ChildFacts:
+    assert run.child_session_key is not None
+    origin = run.requester.origin
+    return ChildFacts(
+        depth=created.depth,
+        max_spawn_depth=created.max_depth,
+        child_session_key=run.child_session_key,
+        label=run.label,
+        requester_session_key=run.requester.session_key,
+        requester_channel=_channel(texts.get(origin.id, "")) if origin else None,
+        is_persistent=run.options.mode == "session",
+    )
+
+
+def _channel(origin: str) -> str | None:
+    """The channel among the addresses that the requester gave."""
+    try:
+        given = read_json(origin)
+    except NotJson:
+        return None
+    channel = given.get("channel") if isinstance(given, dict) else None
+    return channel if isinstance(channel, str) else None
+
+
+def _written(run: Run) -> StepState | None:
+    """The step that wrote what was attached; None when nothing of it lies in the workspace."""
+    step = run.step("attachments")
+    return step if step is not None and step.phase == "taken" and step.manifest else None
+
+
+def _attachments(run: Run) -> AttachmentsNote | None:
+    step, asked = _written(run), run.attachments
+    if step is None or asked is None:
+        return None
+    return AttachmentsNote(
+        count=step.file_count or 0,
+        total_bytes=step.total_bytes or 0,
+        relative_dir=step.relative or "",
+        mount_path_hint=asked.mount_path_hint,
+    )
+
+
+def _attachments_dir(run: Run) -> str | None:
+    step = _written(run)
+    if step is None or step.root is None or step.relative is None:
+        return None
+    return posixpath.join(step.root, step.relative)
 
 
 def _reference(run: Run) -> str | None:

@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from application.child_workspace import child_workspace, dropped_workspace
 from application.fitting import Fit, Unfit, fit
 from application.ports.configurations import Configurations, PinnedConfiguration
+from application.ports.credentials import NOTHING_FOUND, FoundCredentials
 from domain.capabilities import Capabilities, capabilities_at
 from domain.configuration.configuration import Configuration
 from domain.run.facts import Plan
@@ -34,11 +35,15 @@ class FreeText:
 
 
 def planned_child(
-    run: Run, pinned: PinnedConfiguration, configurations: Configurations, asked: FreeText
+    run: Run,
+    pinned: PinnedConfiguration,
+    configurations: Configurations,
+    asked: FreeText,
+    credentials: FoundCredentials = NOTHING_FOUND,
 ) -> Planned | Unfit:
-    """The plan for the agent that will run, or the rule that refuses it. The folder is last: a
-    child that anything else speaks against leaves no trace."""
-    fitted = fit(run, pinned.configuration, asked.thinking)
+    """The plan for the agent that will run, whose `credentials` these are, or the rule that
+    refuses it. The folder is last: a child that anything else speaks against leaves no trace."""
+    fitted = fit(run, pinned.configuration, asked.thinking, credentials)
     if isinstance(fitted, Unfit):
         return fitted
     workspace, refusal = child_workspace(run, pinned, configurations, asked.workspace)
@@ -82,6 +87,7 @@ def plan_child(
         archive_after_minutes=defaults.archive_after_minutes,
         cost_input_usd_per_million=cost.input if cost else None,
         cost_output_usd_per_million=cost.output if cost else None,
+        auth_profiles=fitted.auth_profiles,
     )
     facts = fitted.facts.changed({"workspace": workspace})
     warnings = (*model.warnings, *run_timeout_warnings(asked_seconds, configured_seconds))

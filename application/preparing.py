@@ -6,29 +6,33 @@ request or by any other after a crash. The texts of an append are collected anew
 
 import asyncio
 import logging
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import replace
 from uuid import UUID
 
-from application.answers import SpawnRefusal, accepted, refused
+from application.answers import accepted
+from application.attaching import receipt_of
 from application.child_workspace import requested_workspace
 from application.context_gathering import NOTHING, ContextGathering, Gathered
 from application.fitting import Unfit
 from application.ingredients import (
+    bootstrap_ingredients,
     message_ingredients,
     preamble_ingredient,
-    refusal_announcement,
 )
 from application.keeping import Keeper
 from application.planning import FreeText, Planned, planned_child
-from application.ports.configurations import PinnedConfiguration
+from application.ports.bootstrap_files import BootstrapFiles
+from application.ports.credentials import Credentials
+from application.preparation import CallerIsThere, Preparation
 from application.prepared_run import PreparedRun
+from application.refusing import refuse
 from application.spawn_request import InHand
+from application.stepping import StepFailed, Stepped, Stepping
 from application.work import Work
 from domain.refusals import LostClaim, WrongStage
 from domain.run.commands import (
     CreateSession,
-    RefuseSpawn,
     ResolveScripts,
     RunCommand,
     StartPreparation,
@@ -44,32 +48,23 @@ LANE = "subagent"
 
 _log = logging.getLogger("spawnlog.preparing")
 
-CallerIsThere = Callable[[], bool]
-
-
-def nobody() -> bool:
-    """For preparations that go on after a crash: no caller waits for them."""
-    return False
-
-
-@dataclass(frozen=True, slots=True)
-class _Step:
-    """The run and all that the next decision about it needs."""
-
-    run: Run
-    task: str
-    workspace: str | None
-    pinned: PinnedConfiguration
-    keeper: Keeper
-    caller_is_there: CallerIsThere
-
 
 class Preparing:
     """Prepares runs. One at a time per run; `interrupt` breaks off the scripts of one."""
 
-    def __init__(self, work: Work, gathering: ContextGathering) -> None:
+    def __init__(
+        self,
+        work: Work,
+        gathering: ContextGathering,
+        stepping: Stepping,
+        bootstrap: BootstrapFiles,
+        credentials: Credentials,
+    ) -> None:
         self._work = work
         self._gathering = gathering
+        self._stepping = stepping
+        self._bootstrap = bootstrap
+        self._credentials = credentials
         self._scripts: dict[UUID, asyncio.Task[Gathered]] = {}
         self._callers: dict[UUID, CallerIsThere] = {}
 
@@ -100,9 +95,9 @@ class Preparing:
         self._callers[run.run_id] = caller_is_there
         try:
             step = await self._step(run, caller_is_there, in_hand)
-            if run.stage == "requested":
-                return await self._from_the_start(step)
-            return await self._finish(step, await self._receipts(run), ())
+            prepared = await self._prepared(step)
+            await self._stepping.forget_staged(prepared.run)
+            return prepared
         except LostClaim as lost:
             _log.warning("preparation of %s: %s", run.run_id, lost)
         except WrongStage:
@@ -112,22 +107,30 @@ class Preparing:
         now = await self._work.run(run.run_id)
         if now.stage in PREPARING and now.epoch == epoch:
             raise RuntimeError(f"the preparation of {run.run_id} made no progress")
+        await self._stepping.give_way(now)
         return PreparedRun(now, None)
+
+    async def _prepared(self, step: Preparation) -> PreparedRun:
+        if step.run.stage == "requested":
+            return await self._from_the_start(step)
+        return await self._finish(step, await self._receipts(step.run), ())
 
     async def _step(
         self, run: Run, caller_is_there: CallerIsThere, in_hand: InHand | None
-    ) -> _Step:
+    ) -> Preparation:
         work = self._work
         pinned = await work.configurations.at(run.config_revision)
         if in_hand is not None:
             keeper = Keeper(run.session_id, in_hand.key, work.identities.event_id)
-            return _Step(run, in_hand.task, in_hand.workspace, pinned, keeper, caller_is_there)
+            return Preparation(
+                run, in_hand.task, in_hand.workspace, pinned, keeper, caller_is_there
+            )
         keeper = await work.keeper(run)
         task = await work.contents.text(run.task) or ""
         workspace = await requested_workspace(work, run)
-        return _Step(run, task, workspace, pinned, keeper, caller_is_there)
+        return Preparation(run, task, workspace, pinned, keeper, caller_is_there)
 
-    async def _from_the_start(self, step: _Step) -> PreparedRun:
+    async def _from_the_start(self, step: Preparation) -> PreparedRun:
         run = step.run
         gathered = await self._gather(step)
         if gathered is None:
@@ -145,7 +148,7 @@ class Preparing:
         resolved = replace(step, run=appended.runs[run.run_id], keeper=step.keeper.fork())
         return await self._finish(resolved, gathered.receipts, ())
 
-    async def _gather(self, step: _Step) -> Gathered | None:
+    async def _gather(self, step: Preparation) -> Gathered | None:
         if not self._gathering.listed(step.run, step.pinned):
             return NOTHING
         run_id = step.run.run_id
@@ -170,76 +173,78 @@ class Preparing:
         return recorded.event.receipts
 
     async def _finish(
-        self, step: _Step, receipts: Sequence[ScriptReceipt], before: tuple[RunCommand, ...]
+        self, step: Preparation, receipts: Sequence[ScriptReceipt], before: tuple[RunCommand, ...]
     ) -> PreparedRun:
-        run, agent_id = step.run, step.run.agent_id
-        assert agent_id is not None
         planned = await self._plan(step)
         if isinstance(planned, Unfit):
-            return await self._refuse(step, planned, before)
-        key = run.child_session_key or child_key(agent_id, str(self._work.identities.run_id()))
-        note = accepted_note(run.options.mode, run.requester.session_key)
-        start = StartPreparation(
-            epoch=run.epoch, child_session_key=key, agent_id=agent_id, resources=()
+            return await refuse(self._work, step, planned.refusal, planned.facts, before)
+        stepped = await self._stepping.go(step, planned.plan, self._start(step.run), before)
+        if isinstance(stepped, StepFailed):
+            return await refuse(
+                self._work,
+                stepped.preparation,
+                stepped.refusal,
+                planned.facts,
+                stepped.before,
+                step=stepped.step,
+            )
+        return await self._create(stepped, planned, receipts)
+
+    def _start(self, run: Run) -> StartPreparation:
+        assert run.agent_id is not None
+        key = run.child_session_key or child_key(run.agent_id, str(self._work.identities.run_id()))
+        return StartPreparation(
+            epoch=run.epoch, child_session_key=key, agent_id=run.agent_id, resources=()
+        )
+
+    async def _create(
+        self, stepped: Stepped, planned: Planned, receipts: Sequence[ScriptReceipt]
+    ) -> PreparedRun:
+        """The child exists with this append, and its caller is answered by it."""
+        step, run = stepped.preparation, stepped.preparation.run
+        configuration = step.pinned.configuration
+        brought = await bootstrap_ingredients(
+            run, planned.plan.workspace_dir, configuration, self._bootstrap, step.keeper
         )
         create = CreateSession(
             epoch=run.epoch,
             depth=run.depth,
-            max_depth=step.pinned.configuration.subagent_defaults.max_spawn_depth,
+            max_depth=configuration.subagent_defaults.max_spawn_depth,
             role=planned.capabilities.role,
             control_scope=planned.capabilities.control_scope,
             plan=planned.plan,
-            ingredients=(*await self._preamble(step), *message_ingredients(run, receipts)),
-            warnings=planned.warnings,
-            note=note,
+            ingredients=(
+                *await self._preamble(step),
+                *brought.ingredients,
+                *message_ingredients(run, receipts),
+            ),
+            warnings=(*planned.warnings, *brought.warnings),
+            note=accepted_note(run.options.mode, run.requester.session_key),
             lane=LANE,
             facts=planned.facts,
         )
-        prepared = () if run.child_session_key else (start,)
-        appended = await self._work.record(
+        answer = accepted(
             run,
-            (*before, *prepared, create),
-            step.keeper,
-            spawn_answer=accepted(
-                run,
-                key=key,
-                note=note,
-                warnings=planned.warnings,
-                model_applied=planned.plan.model_applied,
-            ),
+            key=stepped.child_session_key,
+            note=create.note,
+            warnings=create.warnings,
+            model_applied=planned.plan.model_applied,
+            attachments=await receipt_of(run, self._work.contents),
+        )
+        appended = await self._work.record(
+            run, (*stepped.before, create), step.keeper, spawn_answer=answer
         )
         return PreparedRun(appended.runs[run.run_id], appended.position)
 
-    async def _plan(self, step: _Step) -> Planned | Unfit:
+    async def _plan(self, step: Preparation) -> Planned | Unfit:
         argument = step.run.thinking_argument
         thinking = await self._work.contents.text(argument) if argument else None
         asked = FreeText(thinking=thinking, workspace=step.workspace)
-        return planned_child(step.run, step.pinned, self._work.configurations, asked)
+        assert step.run.agent_id is not None
+        credentials = await self._credentials.found(step.pinned, step.run.agent_id)
+        return planned_child(step.run, step.pinned, self._work.configurations, asked, credentials)
 
-    async def _preamble(self, step: _Step) -> tuple[Ingredient, ...]:
+    async def _preamble(self, step: Preparation) -> tuple[Ingredient, ...]:
         preamble = step.run.preamble
         text = await self._work.contents.text(preamble) if preamble else None
         return preamble_ingredient(step.run, text, step.pinned.configuration, step.keeper)
-
-    async def _refuse(
-        self, step: _Step, unfit: Unfit, before: tuple[RunCommand, ...]
-    ) -> PreparedRun:
-        run, keeper, refusal = step.run, step.keeper, unfit.refusal
-        text = None if step.caller_is_there() else refusal_announcement(run, refusal.text)
-        command = RefuseSpawn(
-            epoch=run.epoch,
-            rule=refusal.rule,
-            status=refusal.status,
-            step="preparation",
-            text=keeper.keep("refusal", refusal.text),
-            inputs={"agentId": run.agent_id, "requestedAgentId": run.requested_agent_id},
-            announcement=keeper.keep("announcement", text) if text else None,
-            facts=unfit.facts,
-        )
-        told_as = SpawnRefusal(
-            run_id=run.run_id, rule=refusal.rule, status=refusal.status, text=refusal.text
-        )
-        appended = await self._work.record(
-            run, (*before, command), keeper, spawn_answer=refused(told_as)
-        )
-        return PreparedRun(appended.runs[run.run_id], appended.position)

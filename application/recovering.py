@@ -15,7 +15,8 @@ from application.executing import Executing
 from application.holder import Holder
 from application.ports.coordination import Coordination, LostRun
 from application.ports.runtimes import RuntimeEnd
-from application.preparing import Preparing, nobody
+from application.preparation import nobody
+from application.preparing import Preparing
 from application.sealing import Sealing
 from application.settling import settled
 from application.work import Work

@@ -5,6 +5,7 @@ import contextlib
 import logging
 from collections.abc import Awaitable, Callable
 
+from application import cancelling
 from application.ports.event_log import LogUnavailable
 
 AWAY_SECONDS = 0.5
@@ -33,9 +34,7 @@ class Repeating:
     async def close(self) -> None:
         """Stop, in the middle of work if need be."""
         if self._task is not None:
-            self._task.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await self._task
+            await cancelling.end([self._task])
             self._task = None
 
     async def _repeat(self) -> None:

@@ -4,6 +4,8 @@ import asyncio
 from collections.abc import Iterable
 from typing import Any
 
+from application import cancelling
+
 
 async def settled(under_way: Iterable["asyncio.Task[Any]"], seconds: float) -> None:
     """Return when all of it has ended; what has not after so many seconds is cancelled."""
@@ -11,6 +13,5 @@ async def settled(under_way: Iterable["asyncio.Task[Any]"], seconds: float) -> N
     if not tasks:
         return
     _, late = await asyncio.wait(tasks, timeout=seconds)
-    for task in late:
-        task.cancel()
+    await cancelling.end(late)
     await asyncio.gather(*late, return_exceptions=True)

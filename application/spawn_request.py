@@ -6,10 +6,11 @@ from application.envelope import Actor
 from application.ports.configurations import PinnedConfiguration
 from application.ports.identities import Identities
 from domain.agent_id import is_valid_agent_id, normalise_agent_id
+from domain.attachments import AttachmentAsked
 from domain.model_plan import named_model
 from domain.run.facts import SpawnOptions
 from domain.session_key import agent_id_of
-from domain.spawn_command import RequestSpawn
+from domain.spawn_command import AttachmentsJudged, RequestSpawn
 from domain.thinking import normalise_thinking
 
 
@@ -18,7 +19,8 @@ class SpawnRequest:
     """A request of the right shape. `requester_key` is canonical; `origin` is JSON text.
 
     `asserts_agent` is whether `requester_agent_id` is another than the one in the key.
-    `workspace_argument` is the folder that the requester is said to work in.
+    `workspace_argument` is the folder that the requester is said to work in, `mount_path` where it
+    would like the attachments to be.
     """
 
     requester_key: str
@@ -32,6 +34,9 @@ class SpawnRequest:
     agent_id: str | None
     thread: bool
     workspace_argument: str | None = None
+    attachments: tuple[AttachmentAsked, ...] = ()
+    mount_path: str | None = None
+    light_context: bool = False
     options: SpawnOptions
 
 
@@ -50,6 +55,7 @@ def command_of(
     pinned: PinnedConfiguration,
     ids: Identities,
     holder: str,
+    attachments: AttachmentsJudged | None = None,
 ) -> RequestSpawn:
     """The command, with ids of its own."""
     given = request.agent_id
@@ -78,6 +84,8 @@ def command_of(
         model_argument=model if name is None else None,
         thinking_argument=thinking if no_level else None,
         workspace_argument=request.workspace_argument,
+        attachments=attachments,
+        light_context=request.light_context,
         origin=request.origin,
         thread=request.thread,
         options=request.options.model_copy(update=named),

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from application.admitting import Admitting, Asked
 from application.answers import accepted_run, refusal_of, refused
+from application.attaching import receipt_of
 from application.envelope import Actor
 from application.holder import Holder
 from application.ports.configurations import PinnedConfiguration
@@ -14,8 +15,9 @@ from application.ports.event_log import (
     LogUnavailable,
     Reservation,
 )
+from application.preparation import CallerIsThere
 from application.prepared_run import PreparedRun
-from application.preparing import CallerIsThere, Preparing
+from application.preparing import Preparing
 from application.settling import settled
 from application.spawn_request import InHand, SpawnRequest
 from application.work import Work
@@ -111,6 +113,7 @@ class Spawning:
                 f" Idempotency-Key, or read run {run.run_id}"
             )
         if run.refusal is None:
-            return Spawned(run, accepted_run(run), prepared.position)
+            receipt = await receipt_of(run, self._work.contents)
+            return Spawned(run, accepted_run(run, receipt), prepared.position)
         text = await self._work.contents.text(run.refusal.text)
         return Spawned(run, refused(refusal_of(run, text)), prepared.position)

@@ -1,6 +1,6 @@
 """Which proposal of another agent is taken, and why the others are not."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -9,7 +9,12 @@ from domain.bounded_text import single_line
 
 Verdict = Literal["winner", "valid", "invalid"]
 Reason = Literal[
-    "configured", "same_as_requested", "lower_priority", "not_configured", "invalid_agent_id"
+    "configured",
+    "same_as_requested",
+    "lower_priority",
+    "not_configured",
+    "credentials_missing",
+    "invalid_agent_id",
 ]
 NAME_CHARACTERS_MAX = 80
 
@@ -54,19 +59,29 @@ class OverrideChoice:
         return self.agent_id != self.requested_agent_id
 
 
+def every_agent(_agent_id: str) -> bool:
+    """Every agent has its credentials, or needs none."""
+    return True
+
+
 def choose_override(
     requested_agent_id: str,
     candidates: Sequence[OverrideCandidate],
     configured: Collection[str],
+    usable: Callable[[str], bool] = every_agent,
 ) -> OverrideChoice:
     """The candidate of highest priority that names a configured agent wins; of equals the first.
 
-    `configured` holds normalised ids. Without a winner the requested agent stays.
+    `configured` holds normalised ids; `usable` tells whether the credentials of a configured agent
+    can be had, and is asked, the best first, until one can. Without a winner the requested agent
+    stays.
     """
     winner: JudgedCandidate | None = None
     judged: list[JudgedCandidate] = []
     for candidate in sorted(candidates, key=lambda candidate: -candidate.priority):
-        one = _judge(candidate, requested_agent_id, configured, has_winner=winner is not None)
+        one = _judge(
+            candidate, requested_agent_id, configured, usable, has_winner=winner is not None
+        )
         if one.verdict == "winner":
             winner = one
         judged.append(one)
@@ -94,6 +109,7 @@ def _judge(
     candidate: OverrideCandidate,
     requested_agent_id: str,
     configured: Collection[str],
+    usable: Callable[[str], bool],
     *,
     has_winner: bool,
 ) -> JudgedCandidate:
@@ -103,7 +119,9 @@ def _judge(
     if is_valid_agent_id(candidate.proposed):
         agent_id = normalise_agent_id(candidate.proposed)
         reason = "not_configured"
-        if agent_id in configured:
+        if agent_id in configured and not (has_winner or usable(agent_id)):
+            reason = "credentials_missing"
+        elif agent_id in configured:
             verdict = "valid" if has_winner else "winner"
             reason = "same_as_requested" if agent_id == requested_agent_id else "configured"
             reason = "lower_priority" if has_winner else reason

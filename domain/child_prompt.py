@@ -9,6 +9,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from domain.bootstrap_files import BootstrapFile
 from domain.bounded_text import single_line
 from domain.child_role import depth_text, role_text, rules_text
 from domain.context_preamble import AFTER_PREAMBLE, preamble_block
@@ -32,14 +33,6 @@ class ChildFacts:
     requester_session_key: str | None = None
     requester_channel: str | None = None
     is_persistent: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class BootstrapFile:
-    """A file of the agent's workspace that every prompt of it begins with."""
-
-    name: str
-    text: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

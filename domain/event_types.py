@@ -17,9 +17,10 @@ LOG_FORMAT = 1
 AnyEvent = RunEvent | SessionEvent | ConfigurationActivated
 
 VERSIONS: dict[str, int] = {
-    "SpawnRequested": 2,
-    "SessionCreated": 2,
-    "SpawnRefused": 2,
+    "SpawnRequested": 3,
+    "PreparationStarted": 2,
+    "SessionCreated": 3,
+    "SpawnRefused": 3,
     "SessionObserved": 2,
 }
 """The newest version of each event that has had more than one."""

@@ -7,8 +7,9 @@ those behind it were not judged, and what an older release did not record is sai
 from collections.abc import Iterator, Sequence
 
 from domain.admission_explained import ADMISSION_RULES
+from domain.child_explained import capabilities_explained, tools_explained
 from domain.configuration.configuration import Configuration
-from domain.plan_explained import PLAN_RULES, Planning, capabilities_explained, tools_explained
+from domain.plan_explained import PLAN_RULES, Planning
 from domain.rule_explained import RuleExplained, Told, quoted
 from domain.run.events import (
     SessionCreated,
@@ -101,8 +102,9 @@ def _plan(record: SpawnRecord, configuration: Configuration | None) -> Iterator[
 
 
 def _is_of_the_plan(refused: SpawnRefused | SessionCreated) -> bool:
+    """Also one by a step behind the plan: it says what the plan was decided from."""
     return isinstance(refused, SpawnRefused) and (
-        refused.rule in PLAN_RULES or refused.step == "preparation"
+        refused.rule in PLAN_RULES or refused.step == "preparation" or refused.facts is not None
     )
 
 

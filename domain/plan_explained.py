@@ -9,13 +9,14 @@ from dataclasses import dataclass
 from pydantic import JsonValue
 
 from domain.configuration.configuration import Configuration
-from domain.configuration.places import BUILT_IN, NAMED_PLACES
+from domain.configuration.places import NAMED_PLACES
 from domain.rule_explained import Told, quoted
-from domain.run.events import SessionCreated, SpawnRequested
+from domain.run.events import SpawnRequested
 from domain.run.facts import Plan
 from domain.run.plan_facts import PlanFacts, SandboxFacts
 
 _SKIPPED = ("not_served", "no_name")
+NAMES_SHOWN_MAX = 10
 ROOTS_SHOWN_MAX = 10
 
 
@@ -130,6 +131,34 @@ def _runtime(planning: Planning) -> Told | None:
     return Told({"type": kind}, text)
 
 
+def _credentials(planning: Planning) -> Told | None:
+    facts = planning.facts.credentials
+    if facts is None:
+        return None
+    given = planning.plan.auth_profiles if planning.plan else ()
+    compared: dict[str, JsonValue] = {
+        "profileIds": [*facts.profile_ids],
+        "given": [*given] if planning.plan else None,
+        "missing": [*facts.missing],
+    }
+    if facts.missing:
+        text = f"not to be had: {_names(facts.missing)}"
+    elif given:
+        text = f"the child is given {_names(given)}"
+    elif facts.profile_ids:
+        text = f"found: {_names(facts.profile_ids)}"
+        text += "; the child is given none of it" if planning.plan else ""
+    else:
+        text = "there are no profiles for the agent's runtime"
+    return Told(compared, text)
+
+
+def _names(names: tuple[str, ...]) -> str:
+    shown = ", ".join(quoted(name) for name in names[:NAMES_SHOWN_MAX])
+    more = len(names) - NAMES_SHOWN_MAX
+    return f"{shown} and {more} more" if more > 0 else shown
+
+
 def _workspace(planning: Planning) -> Told | None:
     facts = planning.facts.workspace
     if facts is None:
@@ -141,17 +170,30 @@ def _workspace(planning: Planning) -> Told | None:
         **facts.model_dump(mode="json"),
         "given": asked,
         # As they stand in the file: what a `${NAME}` in them stood for then is not recorded.
-        "workspaceRoots": _list(roots),
+        "workspaceRoots": listed(roots),
     }
     text = f"the folder of the {facts.source} " + (
         "cannot be used" if planning.refused else "is used"
     )
     # Roots count for a folder that is asked for where none is on record.
     if roots is not None and asked and facts.recorded is None and facts.source == "requester":
-        listed = ", ".join(quoted(root) for root in roots[:ROOTS_SHOWN_MAX]) or "none"
+        shown = ", ".join(quoted(root) for root in roots[:ROOTS_SHOWN_MAX]) or "none"
         more = len(roots) - ROOTS_SHOWN_MAX
-        text += f"; workspaceRoots: {listed}" + (f", and {more} more" if more > 0 else "")
+        text += f"; workspaceRoots: {shown}" + (f", and {more} more" if more > 0 else "")
     return Told(compared, text)
+
+
+def _attachments(planning: Planning) -> Told:
+    asked = planning.request.attachments
+    if asked is None:
+        return Told({"count": 0, "totalBytes": 0}, "nothing is attached")
+    if asked.refusal is not None:
+        # Files that were refused were not all measured.
+        text = f"{asked.count} file(s) are attached, and not all of them can be taken"
+        return Told({"count": asked.count, "totalBytes": None}, text)
+    text = f"{asked.count} file(s) with {asked.total_bytes} bytes in all are attached"
+    compared: dict[str, JsonValue] = {"count": asked.count, "totalBytes": asked.total_bytes}
+    return Told(compared, f"{text}, and could not be written" if planning.refused else text)
 
 
 PLAN_RULES: Mapping[str, Callable[[Planning], Told | None]] = {
@@ -161,51 +203,12 @@ PLAN_RULES: Mapping[str, Callable[[Planning], Told | None]] = {
     "thinking": _thinking,
     "run_timeout": _run_timeout,
     "runtime": _runtime,
+    "credentials": _credentials,
     "workspace": _workspace,
+    "attachments": _attachments,
 }
 """By the name of the rule, in the order in which they are judged; None when the facts say nothing
 of it."""
-
-
-def tools_explained(created: SessionCreated, configuration: Configuration | None = None) -> Told:
-    """Which tools the child has, and the lists that the revision of the decision makes them
-    from; None where that cannot be read."""
-    plan = created.plan
-    had = "every tool" if plan.tools_allow is None else f"{len(plan.tools_allow)} allowed"
-    configured, by = None, ""
-    if configuration is not None:
-        lists = configuration.tools.subagents.tools
-        at = "tools.subagents.tools" if lists.model_fields_set else BUILT_IN
-        by = f", by {'the built-in lists' if at == BUILT_IN else at}"
-        configured = {
-            "allow": _list(lists.allow),
-            "alsoAllow": _list(lists.also_allow),
-            "deny": _list(lists.deny),
-            "at": at,
-        }
-    return Told(
-        {
-            "role": created.role,
-            "allow": _list(plan.tools_allow),
-            "deny": [*plan.tools_deny],
-            "configured": configured,
-        },
-        f"tools of role {quoted(created.role)}{by}: {had}, {len(plan.tools_deny)} denied",
-    )
-
-
-def capabilities_explained(created: SessionCreated) -> Told:
-    """What the child may do to others."""
-    return Told(
-        {
-            "depth": created.depth,
-            "maxDepth": created.max_depth,
-            "role": created.role,
-            "controlScope": created.control_scope,
-        },
-        f"depth {created.depth} of at most {created.max_depth} has role {quoted(created.role)} and"
-        f" control scope {quoted(created.control_scope)}",
-    )
 
 
 def _place(source: str | None) -> str:
@@ -213,7 +216,8 @@ def _place(source: str | None) -> str:
     return place.words if place else source or "somebody"
 
 
-def _list(names: tuple[str, ...] | None) -> JsonValue:
+def listed(names: tuple[str, ...] | None) -> JsonValue:
+    """Names as a list of JSON; None stays none."""
     return None if names is None else [*names]
 
 

@@ -11,6 +11,7 @@ _OUTCOMES = {
 }
 _SHOWN = {"id", "outcome", "duration_ms", "exit_code", "output_bytes", "candidate"}
 _WINNER = "winner"
+_CREDENTIALS_MISSING = "credentials_missing"
 
 NO_SCRIPT = Told({}, "no context script is listed")
 
@@ -37,6 +38,9 @@ def override_explained(
         text = f"nobody who was proposed can be taken, so {quoted(taken)} stays"
     else:
         text = f"no script proposed an agent, so {quoted(taken)} stays"
+    without = {one.agent_id for one in candidates if one.verdict == _CREDENTIALS_MISSING}
+    for agent_id in sorted(one for one in without if one is not None):
+        text += f"; credentials of {quoted(agent_id)} are missing"
     judged = [one.model_dump(mode="json") for one in candidates]
     return Told({"from": requested, "to": taken, "candidates": [*judged]}, text)
 

@@ -6,7 +6,7 @@ from uuid import UUID
 
 from domain.admission import ConfiguredAt
 from domain.content import ContentRef
-from domain.run.facts import SpawnOptions
+from domain.run.facts import RefusalStatus, SpawnOptions
 
 Keep = Callable[[str, str], ContentRef]
 """Keeps a text (kind, text) beside the log and gives the reference to put into an event."""
@@ -22,6 +22,19 @@ class SpawnPolicy:
     allow_agents: tuple[str, ...] | None
     require_agent_id_from: ConfiguredAt | None = None
     allow_agents_from: ConfiguredAt | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AttachmentsJudged:
+    """What came of the files of a request: their list as a text, or why they are refused."""
+
+    count: int
+    total_bytes: int = 0
+    mount_path_hint: str | None = None
+    retain: bool = False
+    manifest: str | None = None
+    refusal: str | None = None
+    refusal_status: RefusalStatus | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,6 +63,8 @@ class RequestSpawn:
     model_argument: str | None = None
     thinking_argument: str | None = None
     workspace_argument: str | None = None
+    attachments: AttachmentsJudged | None = None
+    light_context: bool = False
     origin: str | None
     thread: bool
     options: SpawnOptions

@@ -9,7 +9,7 @@ from domain.event_types import AnyEvent
 from domain.refusals import AgentOnRecord, SessionIsClosed
 from domain.requesting_session import depth_found, first_seen, requester_of
 from domain.run.events import SpawnRefused, SpawnRequested
-from domain.run.facts import Requester
+from domain.run.facts import AttachmentsAsked, Requester
 from domain.run.lifecycle import OVER
 from domain.run.state import Run
 from domain.session.decide import AdmitChild
@@ -144,8 +144,25 @@ def _requested(
         model_argument=kept(keep, "model", command.model_argument),
         thinking_argument=kept(keep, "thinking", command.thinking_argument),
         workspace_argument=kept(keep, "workspace", command.workspace_argument),
+        attachments=_attachments(command, keep),
+        light_context=command.light_context,
         options=command.options,
         facts=facts,
         config_revision=command.config_revision,
         holder=command.holder,
+    )
+
+
+def _attachments(command: RequestSpawn, keep: Keep) -> AttachmentsAsked | None:
+    judged = command.attachments
+    if judged is None:
+        return None
+    return AttachmentsAsked(
+        count=judged.count,
+        total_bytes=judged.total_bytes,
+        mount_path_hint=judged.mount_path_hint,
+        retain=judged.retain,
+        manifest=kept(keep, "attachments", judged.manifest),
+        refusal=kept(keep, "refusal", judged.refusal),
+        refusal_status=judged.refusal_status,
     )

@@ -18,9 +18,13 @@ def _unchanged(stored: dict[str, Any]) -> dict[str, Any]:
 
 UPCASTS: Upcasts = {
     ("SpawnRequested", 1): _unchanged,
+    ("PreparationStarted", 1): _unchanged,
     ("SessionCreated", 1): _unchanged,
     ("SpawnRefused", 1): _unchanged,
     ("SessionObserved", 1): _unchanged,
+    ("SpawnRequested", 2): _unchanged,
+    ("SessionCreated", 2): _unchanged,
+    ("SpawnRefused", 2): _unchanged,
 }
 """By the name of the event and the version it is brought up from, to the version after it."""
 

@@ -9,28 +9,24 @@ from contextlib import AsyncExitStack
 from psycopg_pool import AsyncConnectionPool
 
 from application.access import Access
-from application.announcing import Announcing
-from application.archiving import Archiving
 from application.conducting import Conducting, Crew
-from application.context_gathering import ContextGathering
-from application.dispatching import Dispatching
 from application.envelope import Actor
-from application.executing import Executing
 from application.holder import Holder
-from application.launching import Launching
-from application.preparing import Preparing
-from application.recovering import Recovering
-from application.sealing import Sealing
+from application.ports.interruption import Interruption
 from application.spawning import Spawning
 from application.stopping import Stopping
 from application.work import Work
 from domain.configuration.settings import Settings
 from infrastructure.connecting import Connecting
+from infrastructure.crew import Means, crew_of
 from infrastructure.database import Database
 from infrastructure.inbound.http.doors import Doors
+from infrastructure.outbound.attachments.attachment_files import WorkspaceAttachments
+from infrastructure.outbound.bootstrap_files import DiskBootstrapFiles
 from infrastructure.outbound.configuration.active import ActiveConfigurations
 from infrastructure.outbound.configuration.loading import LoadedConfiguration
 from infrastructure.outbound.configured_tokens import ConfiguredTokens
+from infrastructure.outbound.credentials.agent_credentials import AgentCredentials
 from infrastructure.outbound.data_directory import DataDirectory
 from infrastructure.outbound.identities import RandomIdentities
 from infrastructure.outbound.log.connections import Connection
@@ -46,12 +42,14 @@ from infrastructure.outbound.scripts.local_file import LocalFileScripts
 from infrastructure.outbound.tables.contents import PostgresContents
 from infrastructure.outbound.tables.coordination import PostgresCoordination
 from infrastructure.outbound.tables.registry import PostgresRegistry
+from infrastructure.outbound.tables.staged_files import PostgresStagedFiles
 from infrastructure.outbound.tokens import (
     ChildTokenSeal,
     KnownTokens,
     admin_token,
 )
 from infrastructure.outbound.transcripts.rows_and_files import RowsAndFiles
+from infrastructure.outbound.workspace_folders import LocalWorkspaceFolders
 from infrastructure.readiness import ReadinessCheck
 from infrastructure.server_names import holder_name, hosts_of
 
@@ -89,13 +87,15 @@ class House:
         identity = await self._identify()
         pool = await self._connecting.reading()
         self._stack.push_async_callback(pool.close)
+        fail_point = FailPoint.of(os.environ)
+        self._interruption: Interruption = lambda at, what: fail_point.pass_by(at, (what,))
         self.log = PostgresLog(
             self._connecting.connect,
             pool,
             log_id=identity.log_id,
             schema=identity.schema,
             new_id=RandomIdentities().event_id,
-            fail_point=FailPoint.of(os.environ),
+            fail_point=fail_point,
         )
         self.log.end_with(self._end)
         self._connecting.on_connection = self.log.remembered.forget
@@ -131,29 +131,28 @@ class House:
         transcripts = RowsAndFiles(pool, self.directory.transcripts)
         coordinating = await self._connecting.coordinating()
         self._stack.push_async_callback(coordinating.close)
-        holder = Holder(holder_name)
-        sealing = Sealing(work, transcripts)
-        preparing = Preparing(work, ContextGathering(self._scripts(gatehouse)))
-        launching = Launching(work, seal, url)
-        self.executing = Executing(work, launching, self._runtimes(gatehouse), transcripts, sealing)
-        self.spawning = Spawning(work, preparing, holder)
-        coordination = PostgresCoordination(coordinating)
-        crew = Crew(
-            preparing=preparing,
-            dispatching=Dispatching(work, self.executing, holder),
-            executing=self.executing,
-            announcing=Announcing(work),
-            archiving=Archiving(work, transcripts),
-            recovering=Recovering(
-                work,
-                coordination,
-                preparing,
-                self.executing,
-                sealing,
+        holder, coordination = Holder(holder_name), PostgresCoordination(coordinating)
+        crew = crew_of(
+            work,
+            Means(
+                coordination=coordination,
+                transcripts=transcripts,
+                scripts=self._scripts(gatehouse),
+                runtimes=self._runtimes(gatehouse),
+                tokens=seal,
+                credentials=AgentCredentials(self.configurations, self.directory.path / "agents"),
+                folders=LocalWorkspaceFolders(),
+                attachments=WorkspaceAttachments(),
+                staged=PostgresStagedFiles(pool),
+                bootstrap=DiskBootstrapFiles(),
+                interruption=self._interruption,
                 holder=holder,
                 lease_seconds=self.settings.lease_seconds,
+                url=url,
             ),
         )
+        self.executing = crew.executing
+        self.spawning = Spawning(work, crew.preparing, holder)
         await self._conduct(crew, coordination, holder, gatehouse, url)
         return self._doors(work, crew, transcripts, seal)
 

@@ -57,7 +57,7 @@ class Configurations(Protocol):
     ) -> str:
         """The folder that a child of this agent works in.
 
-        Its agent's own: as configured, else one in the data directory, created and private. A
+        Its agent's own: as configured, else one in the data directory; it need not be there. A
         child of its requester's own agent inherits: `recorded` is the folder on record for the
         requester, `requested` the one that the request says it works in, which has to be in the
         recorded one; without a record, in the agent's own or below a configured root. Links are

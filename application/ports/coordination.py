@@ -50,6 +50,17 @@ class Coordination(Protocol):
         """Give claims up, done or not."""
         ...
 
+    async def claim_effects(
+        self, holder: str, *, limit: int, lease_seconds: float
+    ) -> Sequence[UUID]:
+        """Take runs of which something outside has to be undone now, whatever else there is to do
+        for them and whoever does it; the claim expires by itself."""
+        ...
+
+    async def release_effects(self, run_ids: Sequence[UUID]) -> None:
+        """Give such claims up, done or not."""
+        ...
+
     async def next_due_seconds(self, kind: DueKind) -> float | None:
         """Seconds until the next piece of such work is due; None when there is none."""
         ...

@@ -45,6 +45,16 @@ class ContentKey:
 
 
 @dataclass(frozen=True, slots=True)
+class StagedFile:
+    """A file that a request brought, kept until it is written: the `ordinal`-th of its run, from
+    0 on. It stands in no event."""
+
+    run_id: UUID
+    ordinal: int
+    body: bytes = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
 class LaneQuery:
     """Ask for the state of a lane under the lock: how many run, who is next (at most `take`)."""
 
@@ -121,6 +131,7 @@ class Decision(Generic[T_co]):
     answer: Answer | None = None
     run_answer: tuple[UUID, Answer] | None = None
     reserve_run: UUID | None = None
+    staged: Sequence[StagedFile] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

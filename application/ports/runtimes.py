@@ -22,7 +22,10 @@ class TranscriptEntry:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Launch:
-    """Everything a runtime gets. `token` lets the child call back; it is never recorded."""
+    """Everything a runtime gets. `token` lets the child call back; it is never recorded.
+
+    `attachments_dir` is the absolute folder of what was attached, None when nothing was.
+    """
 
     run_id: UUID
     session_key: str
@@ -38,6 +41,7 @@ class Launch:
     tools_deny: tuple[str, ...]
     shared_context: Mapping[str, object] = field(default_factory=dict)
     workspace_dir: str | None
+    attachments_dir: str | None = None
     environment: Mapping[str, str] = field(default_factory=dict, repr=False)
     url: str | None
     token: str | None = field(repr=False)

@@ -7,14 +7,15 @@ from uuid import UUID
 from domain.run.lifecycle import PREPARING
 from domain.run.state import Run
 
-VERSION = 3
+VERSION = 5
 """Raised when the rows change for the same events; the projection is then made anew."""
 
 DueKind = Literal["prepare", "run", "announce", "archive"]
 
 
 class RunRow(NamedTuple):
-    """A state of a run. `due_kind` and `due_at` say what somebody has to do for it next."""
+    """A state of a run. `due_kind` and `due_at` say what somebody has to do for it next,
+    `effects_at` when something outside has to be undone, whatever else there is to do."""
 
     run_id: UUID
     version: int
@@ -35,6 +36,7 @@ class RunRow(NamedTuple):
     epoch: int
     due_kind: DueKind | None
     due_at: datetime | None
+    effects_at: datetime | None
     inbox_position: int | None
     state: Run
 
@@ -88,6 +90,7 @@ def run_row(run: Run) -> RunRow:
         epoch=run.epoch,
         due_kind=found.due_kind,
         due_at=found.due_at,
+        effects_at=run.effects_at,
         inbox_position=found.inbox_position,
         state=run,
     )

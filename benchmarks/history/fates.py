@@ -8,6 +8,8 @@ class Fate(StrEnum):
     """How one spawn will go. Caps refuse on top of this, whenever they are reached."""
 
     SUCCESS = auto()
+    FILES = auto()
+    FILES_NOT_WRITTEN = auto()
     SILENT = auto()
     UNTOLD = auto()
     PERSISTENT = auto()
@@ -28,7 +30,9 @@ class Fate(StrEnum):
 
 
 SHARES = {
-    Fate.SUCCESS: 58,
+    Fate.SUCCESS: 55,
+    Fate.FILES: 2,
+    Fate.FILES_NOT_WRITTEN: 1,
     Fate.SILENT: 3,
     Fate.UNTOLD: 2,
     Fate.PERSISTENT: 2,

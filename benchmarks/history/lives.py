@@ -13,6 +13,7 @@ from benchmarks.history.fates import Fate
 from benchmarks.history.preparation import prepared
 from benchmarks.history.requests import Asker, Child, commanded, new_spawn
 from benchmarks.history.society import Society
+from benchmarks.history.steps import undone
 from benchmarks.history.town import Life, Wait, ask
 from domain.announcement import ChildFinding, announce, status_of, stopped_note
 from domain.refusals import Rejected
@@ -69,7 +70,7 @@ def _spawned(
     society.resting_lives += 1
     try:
         if child.run_id in society.log.runs:
-            yield from _put_away(society, society.log.runs[child.run_id])
+            yield from _put_away(society, child, society.log.runs[child.run_id])
     finally:
         society.resting_lives -= 1
         created = society.log.runs.get(child.run_id)
@@ -173,8 +174,9 @@ def _findings(child: Child) -> tuple[ChildFinding, ...]:
     )
 
 
-def _put_away(society: Society, run: Run) -> Life[None]:
+def _put_away(society: Society, child: Child, run: Run) -> Life[None]:
     """Acknowledged perhaps, and archived when its time has come, in either order."""
+    yield from undone(society, child, run)
     told = run.inbox is not None and run.inbox.disposition == "inbox"
     acknowledges = told and society.random.random() < ACKNOWLEDGED_SHARE
     delay = society.random.expovariate(1 / ACKNOWLEDGE_SECONDS)

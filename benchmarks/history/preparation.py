@@ -15,6 +15,7 @@ from application.preparing import LANE
 from benchmarks.history.fates import Fate
 from benchmarks.history.requests import Child, commanded
 from benchmarks.history.society import Society
+from benchmarks.history.steps import not_written, stepped
 from benchmarks.history.town import Life, Wait, ask
 from domain.agent_override import OverrideCandidate, choose_override
 from domain.configuration.context_scripts import ContextScript
@@ -140,33 +141,33 @@ def _finished(
     configuration = society.pinned.configuration
     argument = "extreme" if run.thinking_argument else None
     fitted = fit(run, configuration, argument)
+    commands: tuple[RunCommand, ...]
     if isinstance(fitted, Unfit):
-        command = _refusal(society, run, fitted, keeper)
-        commands: tuple[RunCommand, ...] = (*before, command)
+        commands = (*before, _refusal(society, run, fitted, keeper))
     else:
         planned = plan_child(run, configuration, fitted, _workspace(run, agent_id))
         key = child_key(agent_id, str(society.ids.run_id()))
         society.log.hold([session_stream(key)])
-        preamble = preamble_ingredient(run, child.preamble, configuration, keeper)
-        commands = (
-            *before,
-            StartPreparation(
-                epoch=run.epoch, child_session_key=key, agent_id=agent_id, resources=()
-            ),
-            CreateSession(
-                epoch=run.epoch,
-                depth=run.depth,
-                max_depth=configuration.subagent_defaults.max_spawn_depth,
-                role=planned.capabilities.role,
-                control_scope=planned.capabilities.control_scope,
-                plan=planned.plan,
-                ingredients=(*preamble, *message_ingredients(run, receipts)),
-                warnings=planned.warnings,
-                note=accepted_note(run.options.mode, run.requester.session_key),
-                lane=LANE,
-                facts=planned.facts,
-            ),
+        start = StartPreparation(
+            epoch=run.epoch, child_session_key=key, agent_id=agent_id, resources=()
         )
+        run, before = yield from stepped(society, child, run, (*before, start), agent_id)
+        preamble = preamble_ingredient(run, child.preamble, configuration, keeper)
+        create = CreateSession(
+            epoch=run.epoch,
+            depth=run.depth,
+            max_depth=configuration.subagent_defaults.max_spawn_depth,
+            role=planned.capabilities.role,
+            control_scope=planned.capabilities.control_scope,
+            plan=planned.plan,
+            ingredients=(*preamble, *message_ingredients(run, receipts)),
+            warnings=planned.warnings,
+            note=accepted_note(run.options.mode, run.requester.session_key),
+            lane=LANE,
+            facts=planned.facts,
+        )
+        failed = not_written(child, run, keeper)
+        commands = (*before, create) if failed is None else (failed,)
     return (yield from ask(commanded(society, run, commands, keeper))).runs[run.run_id]
 
 

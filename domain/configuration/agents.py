@@ -13,11 +13,14 @@ from domain.configuration.sections import (
     OwnSection,
     SharedSection,
     Text,
+    Whole,
     wrong,
 )
 from domain.configuration.subagents import AgentSubagents, SubagentDefaults
 
 SandboxMode = Literal["off", "non-main", "all"]
+BootstrapChars = Annotated[Whole, Field(ge=1, le=1_000_000)]
+BootstrapTotalChars = Annotated[Whole, Field(ge=1, le=10_000_000)]
 
 
 def _agent_id(text: str) -> str:
@@ -44,6 +47,8 @@ class Agent(SharedSection):
     default: Flag = False
     workspace: Name | None = None
     agent_dir: Name | None = None
+    bootstrap_max_chars: BootstrapChars | None = None
+    bootstrap_total_max_chars: BootstrapTotalChars | None = None
     model: ModelChoice | None = None
     thinking_default: Text | None = None
     sandbox: Sandbox = Field(default_factory=Sandbox)
@@ -56,6 +61,8 @@ class AgentDefaults(SharedSection):
     """`agents.defaults`; `models` names the models by `provider/model` and gives their aliases."""
 
     workspace: Name | None = None
+    bootstrap_max_chars: BootstrapChars = 20_000
+    bootstrap_total_max_chars: BootstrapTotalChars = 150_000
     model: ModelChoice | None = None
     models: dict[str, ModelEntry] = Field(default_factory=dict)
     thinking_default: Text | None = None

@@ -7,6 +7,7 @@ from pydantic import Field
 
 from domain.admission import ConfiguredAt
 from domain.agent_id import DEFAULT_AGENT_ID, is_valid_agent_id, normalise_agent_id
+from domain.bootstrap_files import BootstrapLimits
 from domain.configuration.agents import Agent, AgentDefaults, Agents, SandboxMode
 from domain.configuration.context_scripts import ContextScript, resolved
 from domain.configuration.models import Cost, ModelChoice, Models
@@ -159,6 +160,16 @@ class Configuration(SharedSection):
             return agent.workspace
         is_default = agent is not None and agent.id == self.default_agent_id
         return self.agents.defaults.workspace if is_default else None
+
+    def bootstrap_limits_for(self, agent_id: str) -> BootstrapLimits:
+        """How much of the bootstrap files a child of this agent is given."""
+        agent, defaults = self.agent(agent_id), self.agents.defaults
+        one = agent.bootstrap_max_chars if agent else None
+        total = agent.bootstrap_total_max_chars if agent else None
+        return BootstrapLimits(
+            chars_max=defaults.bootstrap_max_chars if one is None else one,
+            total_chars_max=defaults.bootstrap_total_max_chars if total is None else total,
+        )
 
     def context_scripts_for(self, requested_agent_id: str) -> tuple[ContextScript, ...]:
         """The scripts for a spawn of this id, in the order they run; an id that is not configured

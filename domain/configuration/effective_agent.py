@@ -185,9 +185,15 @@ class _Effective:
         said = [place.at("context_scripts") for place in both if place.says("context_scripts")]
         limit = configuration.subagents_for(agent.id).context_preamble_max_chars
         source = source_of("context_preamble_max_chars", *both)
+        files = configuration.bootstrap_limits_for(agent.id)
+        one, total = "bootstrap_max_chars", "bootstrap_total_max_chars"
         return [
             EffectiveValue("contextScripts", scripts, ", ".join(reversed(said)) or BUILT_IN),
             EffectiveValue("contextPreambleMaxChars", limit, source),
+            EffectiveValue("bootstrapMaxChars", files.chars_max, source_of(one, *self._both())),
+            EffectiveValue(
+                "bootstrapTotalMaxChars", files.total_chars_max, source_of(total, *self._both())
+            ),
         ]
 
     def _tools(self) -> list[EffectiveValue]:

@@ -15,6 +15,8 @@ from domain.run.facts import (
     Usage,
 )
 from domain.run.plan_facts import PlanFacts
+from domain.run.step_commands import StepCommand
+from domain.run.steps import StepName
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,12 +40,13 @@ class ResolveScripts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StartPreparation:
-    """Mint the child's key and name what will be made."""
+    """Mint the child's key and name what will be made, and by which steps."""
 
     epoch: int
     child_session_key: str
     agent_id: str
     resources: tuple[str, ...]
+    steps: tuple[StepName, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -156,6 +159,7 @@ RunCommand = (
     ResumePreparation
     | ResolveScripts
     | StartPreparation
+    | StepCommand
     | CreateSession
     | RefuseSpawn
     | ClaimRun

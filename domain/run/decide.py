@@ -31,6 +31,8 @@ from domain.run.holding import must_hold
 from domain.run.lifecycle import LIFECYCLE
 from domain.run.preparation import create, refuse, resume, scripts
 from domain.run.state import Run
+from domain.run.step_commands import BeginStep, ConfirmUndo, NoteUndoFailure, TakeStep
+from domain.run.step_decisions import begin, confirm, note_failure, take
 
 
 def decide(run: Run, command: RunCommand) -> tuple[RunEvent, ...]:
@@ -54,8 +56,17 @@ def _decide(run: Run, command: RunCommand) -> tuple[RunEvent, ...]:
                     child_session_key=command.child_session_key,
                     agent_id=command.agent_id,
                     resources=command.resources,
+                    steps=command.steps,
                 ),
             )
+        case BeginStep():
+            return begin(run, command)
+        case TakeStep():
+            return take(run, command)
+        case ConfirmUndo():
+            return confirm(run, command)
+        case NoteUndoFailure():
+            return note_failure(run, command)
         case CreateSession():
             return create(run, command)
         case RefuseSpawn():
@@ -117,6 +128,10 @@ _WANTED: dict[type[RunCommand], str] = cast(
         ResumePreparation: "resume the preparation",
         ResolveScripts: "resolve the scripts",
         StartPreparation: "start the preparation",
+        BeginStep: "begin a step",
+        TakeStep: "take a step",
+        ConfirmUndo: "undo a step",
+        NoteUndoFailure: "note that a step was not undone",
         CreateSession: "create the session",
         RefuseSpawn: "refuse the spawn",
         ClaimRun: "claim the run",

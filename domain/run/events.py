@@ -9,6 +9,7 @@ from domain.admission import AdmissionFacts
 from domain.content import ContentRef
 from domain.fact import Event
 from domain.run.facts import (
+    AttachmentsAsked,
     Candidate,
     Ingredient,
     Outcome,
@@ -22,6 +23,8 @@ from domain.run.facts import (
     Usage,
 )
 from domain.run.plan_facts import PlanFacts
+from domain.run.step_events import StepBegun, StepTaken, StepUndoFailed, StepUndone
+from domain.run.steps import StepName
 
 
 class SpawnRequested(Event):
@@ -31,6 +34,7 @@ class SpawnRequested(Event):
     was given) and None when what was given is no agent id at all; the text that was given is then
     in `agent_id_argument`. Likewise `model_argument` and `thinking_argument`, for what is no name
     of a model and no level of thinking; `workspace_argument` is the folder that was asked for.
+    `light_context` asks for a prompt without the files of the agent's workspace.
     """
 
     run_id: UUID
@@ -44,6 +48,8 @@ class SpawnRequested(Event):
     model_argument: ContentRef | None = None
     thinking_argument: ContentRef | None = None
     workspace_argument: ContentRef | None = None
+    attachments: AttachmentsAsked | None = None
+    light_context: bool = False
     options: SpawnOptions
     facts: AdmissionFacts
     config_revision: int
@@ -74,11 +80,15 @@ class AgentOverridden(Event):
 
 
 class PreparationStarted(Event):
-    """The child's key is minted; `resources` names what is about to be made for it."""
+    """The child's key is minted; `steps` are those that will be taken for it, in their order.
+
+    `resources` names what they make in the words of version 1, in which there were no steps.
+    """
 
     child_session_key: str
     agent_id: str
     resources: tuple[str, ...]
+    steps: tuple[StepName, ...] = ()
 
 
 class SessionCreated(Event):
@@ -210,6 +220,10 @@ RunEvent = (
     | ScriptsResolved
     | AgentOverridden
     | PreparationStarted
+    | StepBegun
+    | StepTaken
+    | StepUndone
+    | StepUndoFailed
     | SessionCreated
     | RunQueued
     | RunClaimed

@@ -24,8 +24,10 @@ from domain.run.events import (
     SpawnRequested,
     StopRequested,
 )
+from domain.run.evolve_steps import step_changes, undos_due
 from domain.run.lifecycle import next_stage
 from domain.run.state import Inbox, Refusal, Run
+from domain.run.step_events import StepBegun, StepTaken, StepUndoFailed, StepUndone
 from domain.stamp import Stamp
 
 
@@ -47,6 +49,8 @@ def born(event: SpawnRequested, stamp: Stamp) -> Run:
         preamble=event.preamble,
         model_argument=event.model_argument,
         thinking_argument=event.thinking_argument,
+        attachments=event.attachments,
+        light_context=event.light_context,
         options=event.options,
         config_revision=event.config_revision,
         holder=event.holder,
@@ -68,6 +72,8 @@ def evolved(run: Run | None, event: RunEvent, stamp: Stamp) -> tuple[Run, Mappin
         assert isinstance(event, SpawnRequested)
         return born(event, stamp), {}
     changes = _changes(run, event, stamp)
+    if run.steps:
+        changes.update(undos_due(run, event, stamp))
     changes["stage"] = stage
     changes["version"] = stamp.version
     changes["last_event_id"] = stamp.event_id
@@ -84,6 +90,8 @@ def _changes(run: Run, event: RunEvent, stamp: Stamp) -> dict[str, object]:
             return {"agent_id": event.to_agent_id, "overridden": True}
         case PreparationStarted():
             return {"child_session_key": event.child_session_key}
+        case StepBegun() | StepTaken() | StepUndone() | StepUndoFailed():
+            return step_changes(run, event, stamp)
         case SessionCreated():
             return _prepared(event)
         case RunQueued():

@@ -54,6 +54,23 @@ class SpawnOptions(Fact):
     requester_sandboxed: bool = False
 
 
+class AttachmentsAsked(Fact):
+    """What a request attached, judged under the revision it was admitted under.
+
+    `manifest` refers to the names, sizes and hashes of the files, `refusal` to the text of what
+    was wrong with them; their contents are in no event. `retain` is whether they stay when the
+    session is kept (`tools.sessions_spawn.attachments.retainOnSessionKeep`).
+    """
+
+    count: int
+    total_bytes: int = 0
+    mount_path_hint: str | None = None
+    retain: bool = False
+    manifest: ContentRef | None = None
+    refusal: ContentRef | None = None
+    refusal_status: RefusalStatus | None = None
+
+
 class ScriptReceipt(Fact):
     """What one context script did. Texts are references; `uri` is as configured."""
 
@@ -86,6 +103,7 @@ class Plan(Fact):
 
     `model_applied` is whether the model that was named first is the one that will be told to the
     runtime; None when none was named anywhere. The `*_source` say where a value was found.
+    `auth_profiles` are the ids of the credentials that the child will be given, never values.
     """
 
     model_provider: str | None = None
@@ -105,13 +123,14 @@ class Plan(Fact):
     run_timeout_source: Literal["argument", "defaults"] | None = None
     workspace_source: Literal["agent", "requester"] | None = None
     sandboxed: bool = False
+    auth_profiles: tuple[str, ...] = ()
 
 
 class Ingredient(Fact):
     """A piece of the prompt known before the run starts, in the order it will stand there."""
 
     source: str
-    position: Literal["preamble", "prepend", "task", "append"]
+    position: Literal["preamble", "bootstrap", "prepend", "task", "append"]
     content: ContentRef
 
 

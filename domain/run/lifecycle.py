@@ -26,6 +26,7 @@ from domain.run.events import (
     SpawnRequested,
     StopRequested,
 )
+from domain.run.step_events import StepBegun, StepTaken, StepUndoFailed, StepUndone
 
 Stage = Literal[
     "unborn",
@@ -52,12 +53,16 @@ LIFECYCLE: dict[Stage, dict[type[RunEvent], Stage]] = {
         PreparationResumed: "scripts-resolved",
         AgentOverridden: "overridden",
         PreparationStarted: "scripts-resolved",
+        StepBegun: "scripts-resolved",
+        StepTaken: "scripts-resolved",
         SessionCreated: "session-created",
         SpawnRefused: "refused",
     },
     "overridden": {
         PreparationResumed: "overridden",
         PreparationStarted: "overridden",
+        StepBegun: "overridden",
+        StepTaken: "overridden",
         SessionCreated: "session-created",
         SpawnRefused: "refused",
     },
@@ -69,10 +74,28 @@ LIFECYCLE: dict[Stage, dict[type[RunEvent], Stage]] = {
         RunEnded: "ended",
     },
     "started": {StopRequested: "started", RunEnded: "ended"},
-    "ended": {DescendantsSettled: "ended", RunAnnounced: "announced"},
-    "announced": {AnnouncementAcknowledged: "announced", RunArchived: "archived"},
-    "archived": {AnnouncementAcknowledged: "archived"},
-    "refused": {AnnouncementAcknowledged: "refused"},
+    "ended": {
+        DescendantsSettled: "ended",
+        StepUndone: "ended",
+        StepUndoFailed: "ended",
+        RunAnnounced: "announced",
+    },
+    "announced": {
+        AnnouncementAcknowledged: "announced",
+        StepUndone: "announced",
+        StepUndoFailed: "announced",
+        RunArchived: "archived",
+    },
+    "archived": {
+        AnnouncementAcknowledged: "archived",
+        StepUndone: "archived",
+        StepUndoFailed: "archived",
+    },
+    "refused": {
+        AnnouncementAcknowledged: "refused",
+        StepUndone: "refused",
+        StepUndoFailed: "refused",
+    },
 }
 
 PREPARING: frozenset[Stage] = frozenset({"requested", "scripts-resolved", "overridden"})

@@ -55,6 +55,15 @@ class WorkspaceFacts(Fact):
     chosen: str | None = None
 
 
+class CredentialFacts(Fact):
+    """The profiles that were found for the agent, by id, and what could not be resolved: ids of
+    profiles, names of variables, and the name of a file of profiles that cannot be used. Both are
+    empty for a runtime that is given no credentials."""
+
+    profile_ids: tuple[str, ...]
+    missing: tuple[str, ...] = ()
+
+
 class PlanFacts(Fact):
     """Each is None when the decision did not come that far."""
 
@@ -65,4 +74,5 @@ class PlanFacts(Fact):
     thinking: ThinkingFacts | None = None
     run_timeout: TimeoutFacts | None = None
     runtime: str | None = None
+    credentials: CredentialFacts | None = None
     workspace: WorkspaceFacts | None = None

@@ -19,6 +19,7 @@ from domain.run.events import (
 )
 from domain.run.holding import must_hold
 from domain.run.state import Run
+from domain.run.step_decisions import must_be_taken
 
 
 def resume(run: Run, command: ResumePreparation) -> tuple[RunEvent, ...]:
@@ -52,6 +53,7 @@ def create(run: Run, command: CreateSession) -> tuple[RunEvent, ...]:
     must_hold(run, command.epoch)
     if run.child_session_key is None or run.agent_id is None:
         raise WrongStage("create the session", "not prepared")
+    must_be_taken(run, "create the session")
     return (
         SessionCreated(
             child_session_key=run.child_session_key,

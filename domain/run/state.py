@@ -8,8 +8,18 @@ from pydantic import Field
 
 from domain.content import ContentRef
 from domain.fact import Fact
-from domain.run.facts import Cleanup, Outcome, Plan, Requester, SpawnOptions, TranscriptSeal, Usage
+from domain.run.facts import (
+    AttachmentsAsked,
+    Cleanup,
+    Outcome,
+    Plan,
+    Requester,
+    SpawnOptions,
+    TranscriptSeal,
+    Usage,
+)
 from domain.run.lifecycle import Stage
+from domain.run.steps import StepName, StepState
 
 
 class Refusal(Fact):
@@ -39,7 +49,8 @@ class Run(Fact):
     """The state of one run after some of its events. Times are UTC, `*_ms` milliseconds.
 
     `epoch` is the stream version of the event by which the present holder took the run; every
-    write of a holder carries it, so that a holder that was replaced can write no more.
+    write of a holder carries it, so that a holder that was replaced can write no more. `effects_at`
+    is when something outside the log has next to be undone, None when nothing has.
     """
 
     stage: Stage = "unborn"
@@ -57,6 +68,8 @@ class Run(Fact):
     preamble: ContentRef | None = None
     model_argument: ContentRef | None = None
     thinking_argument: ContentRef | None = None
+    attachments: AttachmentsAsked | None = None
+    light_context: bool = False
     options: SpawnOptions
     config_revision: int
     holder: str | None = None
@@ -93,6 +106,8 @@ class Run(Fact):
     archived_at: datetime | None = None
     transcript_path: str | None = None
     refusal: Refusal | None = None
+    steps: tuple[StepState, ...] = ()
+    effects_at: datetime | None = None
 
     @property
     def is_of_same_agent(self) -> bool:
@@ -103,3 +118,7 @@ class Run(Fact):
     def cleanup(self) -> Cleanup:
         """What becomes of the session after the announcement."""
         return self.options.cleanup
+
+    def step(self, name: StepName) -> StepState | None:
+        """The step of this name, if it was begun."""
+        return next((one for one in self.steps if one.name == name), None)

@@ -5,7 +5,6 @@ from typing import Any
 
 import pytest
 
-from application.context_gathering import ContextGathering
 from application.envelope import Actor
 from application.holder import Holder
 from application.ports.configurations import PinnedConfiguration
@@ -20,10 +19,9 @@ from domain.run.state import Run
 from infrastructure.outbound.configuration.active import ActiveConfigurations
 from infrastructure.outbound.configuration.loading import load_values
 from infrastructure.outbound.identities import RandomIdentities
-from infrastructure.outbound.processes.gatehouse import Gatehouse
-from infrastructure.outbound.scripts.local_file import LocalFileScripts
 from infrastructure.outbound.tables.contents import PostgresContents
 from infrastructure.outbound.tables.registry import PostgresRegistry
+from tests.support.preparers import preparing_on
 from tests.support.running_log import RunningLog
 from tests.support.storytelling import ROOT
 
@@ -35,15 +33,14 @@ class Process:
 
     def __init__(self, running: RunningLog, folder: Path) -> None:
         contents, identities = PostgresContents(running.pool), RandomIdentities()
-        self.folder = folder
+        self.folder, self.pool = folder, running.pool
         self.configurations = ActiveConfigurations(
             running.log, contents, identities, folder / "workspaces"
         )
         registry = PostgresRegistry(running.pool)
         self.work = Work(running.log, registry, contents, identities, self.configurations)
-        scripts = LocalFileScripts(Gatehouse(), server={}, folder=str(folder))
-        preparing = Preparing(self.work, ContextGathering(scripts))
-        self.spawning = Spawning(self.work, preparing, Holder(lambda: "server"))
+        self.preparing = preparing_on(self.work, running.pool, folder)
+        self.spawning = Spawning(self.work, self.preparing, Holder(lambda: "server"))
 
     async def activate(self, *, session: dict[str, str] | None = None, **subagents: Any) -> int:
         """Make this the active configuration; gives its revision."""
@@ -190,14 +187,9 @@ async def test_a_preparation_that_goes_on_elsewhere_reads_the_folder_from_the_re
     folder.mkdir(parents=True)
     run = await _left_behind(ahead, str(folder))
     await behind.activate()
-    preparing = Preparing(behind.work, ContextGathering(_no_scripts(tmp_path)))
-    prepared = await preparing.prepare(run, lambda: False)
+    prepared = await behind.preparing.prepare(run, lambda: False)
     assert prepared.run.plan is not None
     assert prepared.run.plan.workspace_dir == str(folder)
-
-
-def _no_scripts(folder: Path) -> LocalFileScripts:
-    return LocalFileScripts(Gatehouse(), server={}, folder=str(folder))
 
 
 async def _left_behind(process: Process, workspace: str) -> Run:
@@ -207,7 +199,7 @@ async def _left_behind(process: Process, workspace: str) -> Run:
         async def prepare(self, *_: Any, **__: Any) -> Any:
             raise RuntimeError("the process dies")
 
-    preparing = Dying(process.work, ContextGathering(_no_scripts(process.folder)))
+    preparing = preparing_on(process.work, process.pool, process.folder, Dying)
     process.spawning = Spawning(process.work, preparing, Holder(lambda: "server"))
     with pytest.raises(RuntimeError, match="dies"):
         await process.spawn(process.configurations.current(), workspace_argument=workspace)

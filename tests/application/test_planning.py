@@ -196,7 +196,7 @@ def test_a_folder_that_is_dropped_is_told_of_beside_a_model_that_is(
     ],
 )
 def test_a_folder_that_cannot_be_used_refuses_in_the_callers_words(
-    workspaces: Workspaces, asks: dict[str, str], texts: dict[str, str], text: str
+    workspaces: Workspaces, asks: dict[str, str], texts: dict[str, Any], text: str
 ) -> None:
     workspaces.unusable = NotADirectoryError(20, "Not a directory")
     refused = unfit(workspaces, asked(asks=asks), configuration({"id": "main"}), **texts)

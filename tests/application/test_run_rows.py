@@ -63,3 +63,14 @@ def test_a_row_is_found_by_whom_it_belongs_to_and_holds_the_whole_state() -> Non
     row = run_row(run)
     assert (row.requester, row.root, row.outcome, row.stage) == (ROOT, ROOT, "success", "ended")
     assert (row.version, row.state) == (run.version, run)
+
+
+def test_what_has_to_be_undone_stands_in_the_row_whatever_else_is_due() -> None:
+    steps = past.a_run_with_steps()
+    assert run_row(run_of(*steps)).effects_at is None
+    refused = run_row(run_of(*steps, past.refused()))
+    assert (refused.effects_at, refused.due_kind) == (START + timedelta(seconds=8), None)
+    told = (*steps, past.created(), past.queued(), past.ended(), past.announced())
+    announced = run_row(run_of(*told))
+    assert (announced.effects_at, announced.due_kind) == (START + timedelta(seconds=11), "archive")
+    assert run_row(run_of(*told, past.step_undone())).effects_at is None

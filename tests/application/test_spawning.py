@@ -4,10 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from application.context_gathering import ContextGathering
 from application.envelope import SYSTEM, Actor
 from application.holder import Holder
-from application.preparing import Preparing
 from application.spawn_request import SpawnRequest
 from application.spawning import Spawned, Spawning
 from application.work import Work
@@ -18,11 +16,10 @@ from infrastructure.outbound.configuration.active import ActiveConfigurations
 from infrastructure.outbound.configuration.loading import load_values
 from infrastructure.outbound.identities import RandomIdentities
 from infrastructure.outbound.log.state_memory import Remembered
-from infrastructure.outbound.processes.gatehouse import Gatehouse
-from infrastructure.outbound.scripts.local_file import LocalFileScripts
 from infrastructure.outbound.tables.contents import PostgresContents
 from infrastructure.outbound.tables.registry import PostgresRegistry
 from tests.support.logged_family import LoggedFamily
+from tests.support.preparers import preparing_on
 from tests.support.running_log import RunningLog
 from tests.support.storytelling import ROOT
 
@@ -50,8 +47,7 @@ class Door:
         contents, identities = PostgresContents(running.pool), RandomIdentities()
         self.configurations = ActiveConfigurations(running.log, contents, identities, folder)
         work = Work(running.log, registry, contents, identities, self.configurations)
-        scripts = LocalFileScripts(Gatehouse(), server={}, folder=str(folder))
-        preparing = Preparing(work, ContextGathering(scripts))
+        preparing = preparing_on(work, running.pool, folder)
         self._spawning = Spawning(work, preparing, Holder(lambda: "holder"))
 
     async def spawn(self, requester: str, agent_id: str = "main") -> Spawned:

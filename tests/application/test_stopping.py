@@ -3,20 +3,17 @@
 from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 
-from application.context_gathering import ContextGathering
 from application.envelope import Actor
-from application.preparing import Preparing
 from application.stopping import Stopping
 from application.work import Work
 from domain.run.lifecycle import OVER
 from domain.run.state import Run
 from infrastructure.outbound.configuration.active import ActiveConfigurations
 from infrastructure.outbound.identities import RandomIdentities
-from infrastructure.outbound.processes.gatehouse import Gatehouse
-from infrastructure.outbound.scripts.local_file import LocalFileScripts
 from infrastructure.outbound.tables.contents import PostgresContents
 from infrastructure.outbound.tables.registry import PostgresRegistry
 from tests.support.logged_family import LoggedFamily
+from tests.support.preparers import preparing_on
 from tests.support.running_log import RunningLog
 
 OPERATOR = Actor(kind="token", token="operator")
@@ -42,8 +39,7 @@ def stopping(running: RunningLog, registry: Overtaken, folder: Path) -> Stopping
     contents, identities = PostgresContents(running.pool), RandomIdentities()
     configurations = ActiveConfigurations(running.log, contents, identities, folder)
     work = Work(running.log, registry, contents, identities, configurations)
-    scripts = LocalFileScripts(Gatehouse(), server={}, folder=str(folder))
-    return Stopping(work, Preparing(work, ContextGathering(scripts)))
+    return Stopping(work, preparing_on(work, running.pool, folder))
 
 
 async def test_those_spawned_while_others_are_being_stopped_are_stopped_too(

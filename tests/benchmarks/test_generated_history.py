@@ -78,8 +78,9 @@ def test_many_lives_are_open_at_once_and_all_come_to_their_end(url: str) -> None
     assert _ask(url, between)[0][0] > 10
     stages = "SELECT DISTINCT stage FROM runs WHERE to_position = 4611686018427387904"
     assert {stage for (stage,) in _ask(url, stages)} == {"archived", "refused", "announced"}
-    waiting = "SELECT count(*) FROM runs WHERE to_position = 4611686018427387904 AND due_kind <> ''"
-    assert _ask(url, waiting) == [(0,)]
+    open_rows = "SELECT count(*) FROM runs WHERE to_position = 4611686018427387904 AND"
+    assert _ask(url, f"{open_rows} due_kind <> ''") == [(0,)]
+    assert _ask(url, f"{open_rows} effects_at IS NOT NULL") == [(0,)]
 
 
 async def test_its_chain_is_right(url: str) -> None:

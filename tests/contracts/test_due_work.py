@@ -7,6 +7,7 @@ import pytest
 
 from application.projections.run_rows import DueKind
 from infrastructure.outbound.tables.coordination import PostgresCoordination
+from tests.support import run_commands as ask
 from tests.support.held_commits import until
 from tests.support.logged_family import LoggedFamily
 from tests.support.running_log import RunningLog
@@ -140,3 +141,73 @@ async def test_emptied_tables_cost_nothing_but_a_repeat(
     epoch = family.run("held").epoch
     await family.end("held")
     assert epoch == lost.epoch == 6
+
+
+async def _unmade(family: LoggedFamily, *names: str) -> None:
+    """Spawns that were refused while their files were being written."""
+    for name in names:
+        await family.furnish(name)
+        await family.tell(name, ask.refuse(family.run(name).epoch, step="attachments"))
+
+
+async def test_what_has_to_be_undone_is_claimed_once_until_the_claim_is_over(
+    running: RunningLog, coordination: PostgresCoordination, family: LoggedFamily
+) -> None:
+    async def claim(holder: str, limit: int = 9, seconds: float = LONG) -> set[UUID]:
+        claimed = await coordination.claim_effects(holder, limit=limit, lease_seconds=seconds)
+        return set(claimed)
+
+    await family.furnish("preparing")
+    assert await claim("server-1") == set()
+    await _unmade(family, "a", "b", "c")
+    due = {family.id(name) for name in ("a", "b", "c")}
+    first = await claim("server-1", limit=2, seconds=SHORT)
+    assert len(first) == 2
+    rest = await claim("server-2")
+    assert first | rest == due
+    assert await claim("server-3") == set()
+    await _is_over_for(running, first)
+    assert await claim("server-3") == first
+    await coordination.release_effects(list(rest))
+    assert await claim("server-1") == rest
+    await coordination.release("prepare", list(due))
+    assert await claim("server-1") == set()
+
+
+async def test_an_undo_that_failed_is_not_claimed_before_its_time_and_one_that_is_done_never(
+    running: RunningLog, coordination: PostgresCoordination, family: LoggedFamily
+) -> None:
+    async def claim() -> list[UUID]:
+        claimed = await coordination.claim_effects(HOLDER, limit=9, lease_seconds=LONG)
+        await coordination.release_effects(claimed)
+        return list(claimed)
+
+    await _unmade(family, "a")
+    for attempt in range(1, 6):
+        await family.tell("a", ask.note_undo_failure(attempt=attempt))
+    assert await claim() == []
+    await running.ask("UPDATE runs SET effects_at = now() WHERE effects_at IS NOT NULL")
+    assert await claim() == [family.id("a")]
+    await family.tell("a", ask.confirm_undo())
+    await running.ask("UPDATE runs SET effects_at = now() WHERE effects_at IS NOT NULL")
+    assert await claim() == [family.id("a")]
+    await family.tell("a", ask.confirm_undo(step="workspace"))
+    assert await claim() == []
+
+
+async def test_files_are_removed_while_the_announced_run_waits_for_its_archive(
+    coordination: PostgresCoordination, family: LoggedFamily
+) -> None:
+    await family.furnish("scout")
+    await family.tell("scout", ask.take_step(family.run("scout").epoch))
+    await family.create("scout")
+    await family.tell("scout", ask.claim())
+    await family.start("scout")
+    await family.end("scout")
+    assert await coordination.claim_effects(HOLDER, limit=9, lease_seconds=LONG) == []
+    await family.announce("scout")
+    due = [family.id("scout")]
+    assert await coordination.claim_effects(HOLDER, limit=9, lease_seconds=LONG) == due
+    later = await coordination.next_due_seconds("archive")
+    assert later is not None
+    assert later > 0

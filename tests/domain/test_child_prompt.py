@@ -1,12 +1,10 @@
 """What a child is told, in which order, and where each part of it stands."""
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
+from domain.bootstrap_files import BootstrapFile
 from domain.child_prompt import (
     AttachmentsNote,
-    BootstrapFile,
     ChildFacts,
     ComposedPrompt,
     Surroundings,
@@ -31,7 +29,6 @@ FULL = Surroundings(
     ),
     shared_context='[Shared Context]:\n- goal: "x"',
 )
-text = st.text(alphabet=st.characters(), max_size=15)
 
 
 def at_depth(depth: int, deepest: int, *, is_persistent: bool = False) -> ComposedPrompt:
@@ -160,40 +157,3 @@ def test_a_continuation_is_composed_again_around_what_is_said_now() -> None:
     assert again.system_prompt == first.system_prompt
     assert again.message == "And now?"
     assert again.parts[-1].source == "message"
-
-
-@settings(deadline=None, max_examples=60)
-@given(
-    st.builds(
-        ChildFacts,
-        depth=st.integers(-1, 4),
-        max_spawn_depth=st.integers(0, 4),
-        child_session_key=text,
-        label=st.none() | text,
-        requester_session_key=st.none() | text,
-        requester_channel=st.none() | text,
-        is_persistent=st.booleans(),
-    ),
-    text,
-    st.lists(st.builds(Contribution, text, text), max_size=2),
-    st.builds(
-        Surroundings,
-        preamble=text,
-        bootstrap=st.lists(st.builds(BootstrapFile, text, text), max_size=2),
-        attachments=st.none() | st.just(FULL.attachments),
-        shared_context=text,
-    ),
-)
-def test_the_parts_cover_every_byte_of_both_texts(
-    child: ChildFacts, task: str, scripts: list[Contribution], surroundings: Surroundings
-) -> None:
-    prompt = compose_prompt(child, task_pieces(task, prepend=scripts), surroundings)
-    ends = {"systemPrompt": 0, "message": 0}
-    order = [part.of for part in prompt.parts]
-    assert order == sorted(order, reverse=True)
-    for part in prompt.parts:
-        assert part.start == ends[part.of]
-        assert part.end > part.start
-        ends[part.of] = part.end
-    assert ends["systemPrompt"] == len(prompt.system_prompt.encode())
-    assert ends["message"] == len(prompt.message.encode())

@@ -47,7 +47,7 @@ def test_every_rule_stands_in_the_order_in_which_it_is_judged() -> None:
     events = requested(), ADMITTED, resolved(), created(facts=plan_facts())
     assert [one.rule for one in told(*events)] == [*ADMISSION_RULES, *BEHIND_ADMISSION]
     assert set(results(*events).values()) == {"passed"}
-    assert [one.position for one in told(*events)] == [10] * 6 + [12] * 2 + [13] * 9
+    assert [one.position for one in told(*events)] == [10] * 6 + [12] * 2 + [13] * 11
 
 
 def test_a_request_alone_is_not_judged_yet() -> None:
@@ -141,13 +141,32 @@ def test_a_refusal_of_the_first_release_names_its_rule_and_no_more() -> None:
 
 def test_the_newest_release_records_all_that_it_compares() -> None:
     found = results(
+        golden("SpawnRequested", 3),
+        golden("ScriptsResolved", 1),
+        golden("AgentOverridden", 1),
+        golden("SessionCreated", 3),
+    )
+    assert set(found.values()) == {"passed"}
+    assert results(golden("SpawnRequested", 3), golden("SpawnRefused", 3))["depth"] == "passed"
+
+
+def test_the_release_before_credentials_recorded_all_but_them() -> None:
+    found = results(
         golden("SpawnRequested", 2),
         golden("ScriptsResolved", 1),
         golden("AgentOverridden", 1),
         golden("SessionCreated", 2),
     )
-    assert set(found.values()) == {"passed"}
-    assert results(golden("SpawnRequested", 2), golden("SpawnRefused", 2))["depth"] == "passed"
+    assert {rule for rule, one in found.items() if one != "passed"} == {"credentials"}
+    assert found["credentials"] == "not_recorded"
+
+
+def test_a_step_behind_the_plan_refuses_and_the_rules_of_the_plan_have_passed() -> None:
+    event = refused(rule="context_engine", step="context_engine", facts=plan_facts())
+    events = requested(), ADMITTED, resolved(), event
+    found = results(*events)
+    assert {found[one] for one in PLAN_RULES} == {"passed"}
+    assert (found["tools"], found["context_engine"]) == ("not_judged", "refused")
 
 
 def test_no_free_text_of_a_request_is_in_its_explanation() -> None:

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from domain.configuration.configuration import Configuration
 from domain.run.plan_facts import (
+    CredentialFacts,
     ModelVerdict,
     SandboxFacts,
     ThinkingFacts,
@@ -150,6 +150,40 @@ def test_a_timeout_tells_what_was_asked_for_and_what_is_configured(
     }
 
 
+@pytest.mark.parametrize(
+    ("profile_ids", "given", "text"),
+    [
+        ((), (), "there are no profiles for the agent's runtime"),
+        (("a:default",), ("a:default",), 'the child is given "a:default"'),
+        (("a:default", "b:c"), ("b:c",), 'the child is given "b:c"'),
+        (("a:default",), (), 'found: "a:default"; the child is given none of it'),
+    ],
+)
+def test_credentials_tell_the_ids_of_profiles(
+    profile_ids: tuple[str, ...], given: tuple[str, ...], text: str
+) -> None:
+    credentials = CredentialFacts(profile_ids=profile_ids)
+    one = of_the_plan("credentials", credentials=credentials, plan={"auth_profiles": given})
+    assert (one.result, one.text) == ("passed", text)
+    assert one.compared == {"profileIds": [*profile_ids], "given": [*given], "missing": []}
+
+
+def test_credentials_that_cannot_be_had_are_told_by_name() -> None:
+    names = tuple(f"KEY_{number}" for number in range(12))
+    credentials = CredentialFacts(profile_ids=("a:default",), missing=names)
+    one = refused_by("credentials", credentials=credentials)
+    assert (one.result, one.position) == ("refused", 13)
+    assert one.text.startswith('not to be had: "KEY_0", "KEY_1", ')
+    assert one.text.endswith('"KEY_9" and 2 more')
+    assert one.compared == {"profileIds": ["a:default"], "given": None, "missing": [*names]}
+
+
+def test_what_was_found_is_told_of_a_child_that_was_refused_for_something_else() -> None:
+    event = refused(rule="workspace", facts=plan_facts())
+    one = the("credentials", requested(), ADMITTED, resolved(), event)
+    assert (one.result, one.text) == ("passed", 'found: "anthropic:default", "openai:default"')
+
+
 def test_a_runtime_is_served_or_is_not() -> None:
     assert of_the_plan("runtime").text == 'the agent\'s runtime is "scripted"'
     one = refused_by("runtime", runtime="worker")
@@ -174,70 +208,3 @@ def test_a_folder_that_was_asked_for_is_told_to_have_been() -> None:
     assert one.compared is not None
     assert one.compared["given"] is True
     assert "/srv/asked" not in one.model_dump_json()
-
-
-def configured(**sections: Any) -> Configuration:
-    return Configuration.model_validate(sections)
-
-
-def test_tools_tell_the_lists_that_they_were_made_from_and_where_those_stand() -> None:
-    lists = {"alsoAllow": ["read"], "deny": ["exec"]}
-    under = configured(tools={"subagents": {"tools": lists}})
-    events = requested(), ADMITTED, resolved(), created(facts=plan_facts())
-    one = the("tools", *events, configuration=under)
-    assert one.compared is not None
-    assert one.compared["configured"] == {
-        "allow": None,
-        "alsoAllow": ["read"],
-        "deny": ["exec"],
-        "at": "tools.subagents.tools",
-    }
-    assert one.text == (
-        'tools of role "orchestrator", by tools.subagents.tools: every tool, 0 denied'
-    )
-    one = the("tools", *events, configuration=configured())
-    assert one.compared is not None
-    nothing = dict.fromkeys(("allow", "alsoAllow", "deny"))
-    assert one.compared["configured"] == {**nothing, "at": "built-in"}
-    assert one.text == 'tools of role "orchestrator", by the built-in lists: every tool, 0 denied'
-
-
-def test_a_workspace_tells_the_roots_as_the_file_writes_them() -> None:
-    under = configured(spawnlog={"workspaceRoots": ["${HARBOUR}/work", "~/x"]})
-    request = requested(workspace_argument=ref("/srv/asked"))
-    folder = WorkspaceFacts(source="requester", recorded=None)
-    events = request, ADMITTED, resolved()
-    gone = refused(rule="workspace", facts=plan_facts(workspace=folder))
-    one = the("workspace", *events, gone, configuration=under)
-    assert one.compared is not None
-    assert one.compared["workspaceRoots"] == ["${HARBOUR}/work", "~/x"]
-    assert one.text == (
-        'the folder of the requester cannot be used; workspaceRoots: "${HARBOUR}/work", "~/x"'
-    )
-    one = the("workspace", *events, gone, configuration=configured())
-    assert one.text == "the folder of the requester cannot be used; workspaceRoots: none"
-    one = the("workspace", *events, created(facts=plan_facts()), configuration=under)
-    assert one.text == "the folder of the agent is used"
-
-
-def test_lists_of_a_revision_that_cannot_be_read_are_not_told() -> None:
-    for rule, name in (("tools", "configured"), ("workspace", "workspaceRoots")):
-        compared = of_the_plan(rule).compared
-        assert compared is not None
-        assert compared[name] is None
-
-
-def test_tools_and_capabilities_are_those_of_the_role() -> None:
-    one = of_the_plan("tools", plan={"tools_allow": ("read",), "tools_deny": ("exec", "cron")})
-    assert one.text == 'tools of role "orchestrator": 1 allowed, 2 denied'
-    assert one.compared == {
-        "role": "orchestrator",
-        "allow": ["read"],
-        "deny": ["exec", "cron"],
-        "configured": None,
-    }
-    assert of_the_plan("tools").text == 'tools of role "orchestrator": every tool, 0 denied'
-    one = of_the_plan("capabilities")
-    assert one.text == 'depth 1 of at most 2 has role "orchestrator" and control scope "children"'
-    assert one.compared is not None
-    assert one.compared["maxDepth"] == 2

@@ -1,7 +1,6 @@
 """The whole grid of a run: every stage by every command, and every stage by every event.
 
-Both tables are written by hand and not derived from the lifecycle: a cell that changes there shows
-here. What an older version of the lifecycle allowed must stay allowed, so cells are only added.
+The tables are in `tests.support.run_grid`.
 """
 
 from collections.abc import Callable
@@ -25,72 +24,21 @@ from domain.run.lifecycle import LIFECYCLE, Stage
 from domain.run.state import Run
 from tests.support import run_commands as ask
 from tests.support import run_histories as past
+from tests.support.run_grid import COMMANDS_AT_STAGES, EVENTS_AT_STAGES
 from tests.support.storytelling import given, requested, run_of, stamp
 
-# A dot is WrongStage, a word in capitals another refusal; each other word is what is recorded.
-COMMANDS_AT_STAGES = """
-stage                resume  resolve  prepare  create      refuse   claim    start    stop     end    announce   ack      archive
-
-requested            Resumed Resolved .        .           Refused  .        .        Refused  .      .          NO-INBOX .
-scripts-resolved     Resumed .        Prepared .           Refused  .        .        Refused  .      .          NO-INBOX .
- prepared            Resumed .        Prepared Created     Refused  .        .        Refused  .      .          NO-INBOX .
-overridden           Resumed .        Prepared .           Refused  .        .        Refused  .      .          NO-INBOX .
- prepared-overridden Resumed .        Prepared Created     Refused  .        .        Refused  .      .          NO-INBOX .
-session-created      .       .        .        .           .        .        .        Ended    Ended  .          NO-INBOX .
-queued               .       .        .        .           .        Claimed  .        Ended    .      .          NO-INBOX .
- claimed             .       .        .        .           .        LOST     Started  Stop     Ended  .          NO-INBOX .
- claimed-stopping    .       .        .        .           .        LOST     STOPPING nothing  Ended  .          NO-INBOX .
-started              .       .        .        .           .        .        .        Stop     Ended  .          NO-INBOX .
- started-stopping    .       .        .        .           .        .        STOPPING nothing  Ended  .          NO-INBOX .
-ended                .       .        .        .           .        .        .        nothing  .      Announced  NO-INBOX .
- ended-pending       .       .        .        .           .        .        .        nothing  .      NOT-YET    NO-INBOX .
- ended-settled       .       .        .        .           .        .        .        nothing  .      Announced  NO-INBOX .
-announced            .       .        .        .           .        .        .        nothing  .      .          Acked    Archived
- announced-silently  .       .        .        .           .        .        .        nothing  .      .          NO-INBOX Archived
- acknowledged        .       .        .        .           .        .        .        nothing  .      .          nothing  Archived
-archived             .       .        .        .           .        .        .        nothing  .      .          Acked    .
-refused              .       .        .        .           .        .        .        nothing  .      .          NO-INBOX .
- refused-told        .       .        .        .           .        .        .        nothing  .      .          Acked    .
-"""  # noqa: E501
-
-# Every cell in which an event may stand, and the stage that follows; all others are corrupt.
-EVENTS_AT_STAGES = """
-unborn            SpawnRequested            requested
-requested         PreparationResumed        requested
-requested         ScriptsResolved           scripts-resolved
-requested         SpawnRefused              refused
-scripts-resolved  PreparationResumed        scripts-resolved
-scripts-resolved  AgentOverridden           overridden
-scripts-resolved  PreparationStarted        scripts-resolved
-scripts-resolved  SessionCreated            session-created
-scripts-resolved  SpawnRefused              refused
-overridden        PreparationResumed        overridden
-overridden        PreparationStarted        overridden
-overridden        SessionCreated            session-created
-overridden        SpawnRefused              refused
-session-created   RunQueued                 queued
-session-created   RunEnded                  ended
-queued            RunClaimed                queued
-queued            StopRequested             queued
-queued            RunStarted                started
-queued            RunEnded                  ended
-started           StopRequested             started
-started           RunEnded                  ended
-ended             DescendantsSettled        ended
-ended             RunAnnounced              announced
-announced         AnnouncementAcknowledged  announced
-announced         RunArchived               archived
-archived          AnnouncementAcknowledged  archived
-refused           AnnouncementAcknowledged  refused
-"""
-
 SILENTLY = past.announced(disposition="skipped", reason="its requester stopped it", text=None)
+QUEUED_WITH_STEPS = (*past.a_run_with_steps(), past.created(), past.queued())
 HISTORIES: dict[str, past.History] = {
     "requested": past.a_requested_run(),
     "scripts-resolved": past.a_resolved_run(),
     "prepared": past.a_prepared_run(),
+    "begun": past.a_run_at_a_step(),
+    "begun-elsewhere": (*past.a_run_at_a_step(), past.resumed()),
+    "taken": past.a_run_with_steps(),
     "overridden": past.an_overridden_run(),
     "prepared-overridden": (*past.an_overridden_run(), past.prepared(agent_id="steward")),
+    "begun-overridden": (*past.an_overridden_run(), past.prepared(), past.step_begun()),
     "session-created": past.a_created_run(),
     "queued": past.a_queued_run(),
     "claimed": past.a_claimed_run(),
@@ -106,11 +54,20 @@ HISTORIES: dict[str, past.History] = {
     "archived": past.an_archived_run(),
     "refused": past.a_refused_run(),
     "refused-told": (*past.a_resolved_run(), past.refused_and_told()),
+    "refused-undoing": (*past.a_run_with_steps(), past.refused()),
+    "refused-trying": (*past.a_run_with_steps(), past.refused(), past.undo_failed()),
+    "refused-undone": (*past.a_run_with_steps(), past.refused(), past.step_undone()),
+    "queued-with-steps": QUEUED_WITH_STEPS,
+    "ended-with-steps": (*QUEUED_WITH_STEPS, past.ended()),
+    "announced-undoing": (*QUEUED_WITH_STEPS, past.ended(), past.announced()),
+    "archived-undoing": (*QUEUED_WITH_STEPS, past.ended(), past.announced(), past.archived()),
 }
 COMMANDS: dict[str, Callable[[Run], RunCommand]] = {
     "resume": lambda run: ask.resume(run.epoch),
     "resolve": lambda run: ask.resolve(run.epoch),
     "prepare": lambda run: ask.prepare(run.epoch),
+    "begin": lambda run: ask.begin_step(run.epoch),
+    "take": lambda run: ask.take_step(run.epoch),
     "create": lambda run: ask.create(run.epoch),
     "refuse": lambda run: ask.refuse(run.epoch),
     "claim": lambda run: ask.claim(),
@@ -120,11 +77,17 @@ COMMANDS: dict[str, Callable[[Run], RunCommand]] = {
     "announce": lambda run: ask.announce(pending_descendants=run.pending_descendants),
     "ack": lambda run: ask.acknowledge(),
     "archive": lambda run: ask.archive(),
+    "undo": lambda run: ask.confirm_undo(),
+    "fail": lambda run: ask.note_undo_failure(),
 }
 RECORDED: dict[str, tuple[str, ...]] = {
     "Resumed": ("PreparationResumed",),
     "Resolved": ("ScriptsResolved",),
     "Prepared": ("PreparationStarted",),
+    "Begun": ("StepBegun",),
+    "Taken": ("StepTaken",),
+    "Undone": ("StepUndone",),
+    "Failed": ("StepUndoFailed",),
     "Created": ("SessionCreated", "RunQueued"),
     "Refused": ("SpawnRefused",),
     "Claimed": ("RunClaimed",),
@@ -149,6 +112,10 @@ EVENTS: tuple[RunEvent, ...] = (
     past.resolved(),
     past.overridden(),
     past.prepared(),
+    past.step_begun(),
+    past.step_taken(),
+    past.step_undone(),
+    past.undo_failed(),
     past.created(),
     past.queued(),
     past.claimed(),
@@ -194,7 +161,7 @@ def test_at_this_stage_this_command_does(stage: str, command: str, cell: str) ->
 
 
 NAMED: dict[str, type[RunEvent]] = {type(event).__name__: type(event) for event in EVENTS}
-HELD = ("resume", "resolve", "prepare", "create", "refuse", "start", "end")
+HELD = ("resume", "resolve", "prepare", "begin", "take", "create", "refuse", "start", "end")
 OVER = ("ended", "announced", "archived", "refused")
 
 
@@ -225,5 +192,17 @@ def test_the_events_of_the_grid_are_all_there_are() -> None:
     assert {name for _, name in ALLOWED} == set(NAMED)
 
 
+HAVING_ALL: dict[Stage, str] = {
+    "scripts-resolved": "begun",
+    "overridden": "begun-overridden",
+    "ended": "ended-with-steps",
+    "announced": "announced-undoing",
+    "archived": "archived-undoing",
+}
+"""Histories with whatever an event at their stage may be about."""
+
+
 def _run_at(stage: Stage) -> Run:
-    return run_of(*HISTORIES["refused-told" if stage == "refused" else stage])
+    if stage == "refused":
+        return run_of(*past.a_run_with_steps(), past.refused_and_told())
+    return run_of(*HISTORIES[HAVING_ALL.get(stage, stage)])

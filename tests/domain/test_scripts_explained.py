@@ -71,6 +71,11 @@ def test_an_override_tells_who_was_put_in_whose_place_and_by_whom() -> None:
             'nobody who was proposed can be taken, so "main" stays',
         ),
         ((candidate("a", "main", "winner"),), 'script "a" confirmed "main"'),
+        (
+            (candidate("a", "other", "credentials_missing"),),
+            'nobody who was proposed can be taken, so "main" stays; credentials of "other" are'
+            " missing",
+        ),
     ],
 )
 def test_without_an_override_the_agent_stays(candidates: tuple[Candidate, ...], text: str) -> None:

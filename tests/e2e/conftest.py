@@ -8,7 +8,9 @@ import pytest
 from infrastructure.database import open_database
 from infrastructure.outbound.data_directory import DataDirectory
 from tests.support.data_directories import copied, new_place
+from tests.support.databases import Databases
 from tests.support.mortal_server import Mortal
+from tests.support.preparing_server import Porter
 from tests.support.spawning_server import Stories
 
 
@@ -33,6 +35,26 @@ def mortal(one_that_dies: Mortal) -> Mortal:
     """A server to kill, running whatever the test before has made of it."""
     one_that_dies.alive()
     return one_that_dies
+
+
+@pytest.fixture(scope="session")
+def one_porter(made_data_dir: Path, databases: Databases) -> Iterator[Porter]:
+    url = databases.create()
+    with new_place() as place:
+        with Porter(copied(made_data_dir, place / "data"), place / "notes", url) as server:
+            yield server
+        verified = server.verified()
+        assert verified.returncode == 0, verified.stdout + verified.stderr
+    databases.drop(url)
+
+
+@pytest.fixture
+def porter(one_porter: Porter) -> Porter:
+    """A server that runs, and whose agents have no workspace yet. Its log is verified once all is
+    over."""
+    one_porter.alive()
+    one_porter.places.clear()
+    return one_porter
 
 
 @pytest.fixture(scope="session")

@@ -114,7 +114,11 @@ class DecidedSpawns:
             thinking=self.text(argument) if argument else None,
             workspace=self.text(folder) if folder else None,
         )
-        return planned_child(run, self._pinned(run), self.configurations, texts)
+        planned = planned_child(run, self._pinned(run), self.configurations, texts)
+        if isinstance(planned, Planned) and planned.plan.workspace_source == "agent":
+            # The step of the preparation that comes next.
+            Path(str(planned.plan.workspace_dir)).mkdir(parents=True, exist_ok=True)
+        return planned
 
     def create(self, name: str, planned: Planned) -> str:
         """Open the child's session and queue its run; gives its key."""

@@ -8,6 +8,7 @@ from domain.explanation import explain
 from domain.plan_explained import PLAN_RULES
 from domain.rule_explained import RuleExplained
 from domain.run.plan_facts import (
+    CredentialFacts,
     ModelVerdict,
     PlanFacts,
     ThinkingFacts,
@@ -47,6 +48,7 @@ def plan_facts(**changes: Any) -> PlanFacts:
         "thinking": INHERITED,
         "run_timeout": TimeoutFacts(argument=None, configured=600),
         "runtime": "scripted",
+        "credentials": CredentialFacts(profile_ids=("anthropic:default", "openai:default")),
         "workspace": WorkspaceFacts(source="agent", recorded=None, chosen="/srv/main"),
     }
     return PlanFacts.model_validate(plain | changes)
@@ -88,6 +90,7 @@ def refused_by(rule: str, **changes: Any) -> RuleExplained:
     """A rule of the plan that refused, with the facts to which it came."""
     reached = [*PLAN_RULES][[*PLAN_RULES].index(rule) + 1 :]
     names = {"agent_unknown": "agent_configured", "model": "models"}
-    not_reached = {names.get(one, one): None for one in reached}
+    # What is attached is told by the request, and is no fact of the plan.
+    not_reached = {names.get(one, one): None for one in reached if one != "attachments"}
     event = refused(rule=rule, facts=plan_facts(**{**not_reached, **changes}))
     return the(rule, requested(), ADMITTED, resolved(), event)

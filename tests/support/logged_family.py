@@ -182,11 +182,23 @@ class LoggedFamily:
         commands: list[RunCommand] = []
         if run.stage == "requested":
             commands.append(ask.resolve(run.epoch))
-        commands += [
-            ask.prepare(run.epoch, child_session_key=child_key(run.run_id)),
-            ask.create(run.epoch, depth=depth, max_depth=limit, lane=LANE, **changes),
-        ]
-        await self.tell(name, *commands)
+        if run.child_session_key is None:
+            commands.append(ask.prepare(run.epoch, child_session_key=child_key(run.run_id)))
+        create = ask.create(run.epoch, depth=depth, max_depth=limit, lane=LANE, **changes)
+        await self.tell(name, *commands, create)
+
+    async def furnish(self, name: str, by: str = "main") -> None:
+        """Spawn a child, make its folder and begin to write its files."""
+        await self.spawn(name, by)
+        epoch = self.run(name).epoch
+        key = child_key(self.id(name))
+        await self.tell(
+            name,
+            ask.resolve(epoch),
+            ask.prepare(epoch, child_session_key=key, steps=("workspace", "attachments")),
+            ask.begin_step(epoch, step="workspace"),
+        )
+        await self.tell(name, ask.take_step(epoch, step="workspace"), ask.begin_step(epoch))
 
     async def queue(self, name: str, by: str = "main") -> None:
         """Spawn a child and bring it to its lane."""

@@ -3,7 +3,7 @@
 import contextlib
 import signal
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +12,7 @@ import httpx2
 from infrastructure.outbound.log.fail_point import VARIABLE
 from tests.support.running_server import wait_for
 from tests.support.spawning_server import Stories
+from tests.support.turnstiles import Turnstile
 
 QUICK_LEASE_SECONDS = 2.0
 
@@ -37,15 +38,24 @@ class Aside:
 
 
 class Mortal(Stories):
-    """Dies when it is told where."""
+    """Dies when it is told where. `order` is the name of the file that tells it."""
 
-    def __init__(self, data_dir: Path, folder: Path) -> None:
-        self._order = data_dir.with_name("fail-point")
+    def __init__(
+        self,
+        data_dir: Path,
+        folder: Path,
+        *,
+        order: str = "fail-point",
+        environment: Mapping[str, str] | None = None,
+        **more: Any,
+    ) -> None:
+        self._order = data_dir.with_name(order)
         super().__init__(
             data_dir,
             folder,
             lease_seconds=QUICK_LEASE_SECONDS,
-            environment={VARIABLE: str(self._order)},
+            environment={**(environment or {}), VARIABLE: str(self._order)},
+            **more,
         )
 
     def alive(self) -> None:
@@ -53,6 +63,10 @@ class Mortal(Stories):
         self._order.unlink(missing_ok=True)
         if self.process is None or self.process.poll() is not None:
             self.start()
+
+    def turnstile(self) -> Turnstile:
+        """Stop it at the next place where it looks for an order, and at each one after that."""
+        return Turnstile(self._order)
 
     def is_to_die(self, moment: str) -> None:
         """`after RunClaimed`, `before RunArchived`: the next such event is the end."""

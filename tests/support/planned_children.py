@@ -7,6 +7,7 @@ from typing import Any
 from application.fitting import Unfit
 from application.planning import FreeText, Planned, planned_child
 from application.ports.configurations import PinnedConfiguration
+from application.ports.credentials import NOTHING_FOUND, FoundCredentials
 from domain.configuration.configuration import Configuration
 from domain.configuration.runtimes import Runtime
 from domain.run.facts import SpawnOptions
@@ -74,22 +75,38 @@ def asked(agent_id: str = "main", asks: dict[str, Any] | None = None, **changes:
 
 
 def decided(
-    workspaces: Workspaces, run: Run, configured: Configuration, **texts: str
+    workspaces: Workspaces,
+    run: Run,
+    configured: Configuration,
+    credentials: FoundCredentials = NOTHING_FOUND,
+    **texts: str,
 ) -> Planned | Unfit:
     """What is planned, or what refuses. `texts` are those kept beside the log."""
     pinned = PinnedConfiguration(1, configured, {})
-    return planned_child(run, pinned, workspaces, FreeText(**texts))
+    return planned_child(run, pinned, workspaces, FreeText(**texts), credentials)
 
 
-def plan_of(workspaces: Workspaces, run: Run, configured: Configuration, **texts: str) -> Planned:
+def plan_of(
+    workspaces: Workspaces,
+    run: Run,
+    configured: Configuration,
+    credentials: FoundCredentials = NOTHING_FOUND,
+    **texts: str,
+) -> Planned:
     """The plan; nothing may speak against it."""
-    made = decided(workspaces, run, configured, **texts)
+    made = decided(workspaces, run, configured, credentials, **texts)
     assert isinstance(made, Planned), made
     return made
 
 
-def unfit(workspaces: Workspaces, run: Run, configured: Configuration, **texts: str) -> Unfit:
+def unfit(
+    workspaces: Workspaces,
+    run: Run,
+    configured: Configuration,
+    credentials: FoundCredentials = NOTHING_FOUND,
+    **texts: str,
+) -> Unfit:
     """The refusal; something has to speak against it."""
-    made = decided(workspaces, run, configured, **texts)
+    made = decided(workspaces, run, configured, credentials, **texts)
     assert isinstance(made, Unfit), made
     return made

@@ -24,6 +24,7 @@ LOOKED_AT = (
     "thinking",
     "run_timeout",
     "runtime",
+    "credentials",
     "workspace",
 )
 
@@ -97,6 +98,8 @@ class _Judging:
         if kind not in plan_words.SERVED:
             text = plan_words.not_served(self.agent, kind)
             return Told("runtime", "error", text), self.looked_at
+        # No agent of the model has any.
+        self.looked_at["credentials"] = {"profile_ids": (), "missing": ()}
         told = self._folder()
         return told or self._will(model, level), self.looked_at
 
@@ -212,6 +215,7 @@ class _Judging:
             "tools_allow": tools.allow,
             "tools_deny": tools.leaf if is_leaf else tools.orchestrator,
             "runtime": self.looked_at["runtime"],
+            "auth_profiles": (),
             "archive_after_minutes": rules.minutes,
             "cost_input_usd_per_million": prices[0],
             "cost_output_usd_per_million": prices[1],

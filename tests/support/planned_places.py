@@ -15,7 +15,7 @@ THERE = ("places", "places/a", "places/a/deep", "places/b", "elsewhere", "elsewh
 SHAKEN = "places/a"
 FILE = "places/file"
 STATES = ("there", "gone", "moved")
-MISSING, NO_FOLDER, IN_THE_WAY = "No such file or directory", "Not a directory", "File exists"
+MISSING, NO_FOLDER = "No such file or directory", "Not a directory"
 NAMED = (
     "places/a",
     "places/a/deep",
@@ -51,7 +51,7 @@ class Places:
     def own(self, agent: str, written: str) -> Folder:
         """An agent's own folder, which is made when it is not there."""
         if written == FILE:
-            return None, words.cannot_be_made(agent, IN_THE_WAY)
+            return None, words.cannot_be_made(agent, NO_FOLDER)
         folder = self._real(written)
         parts = folder.split("/")
         self._folders |= {"/".join(parts[: end + 1]) for end in range(len(parts))}

@@ -16,6 +16,7 @@ from domain.run.commands import (
     StartRun,
     StopRun,
 )
+from domain.run.step_commands import BeginStep, ConfirmUndo, NoteUndoFailure, TakeStep
 from tests.support.storytelling import CHILD, plan, ref
 
 
@@ -35,6 +36,28 @@ def prepare(epoch: int, **changes: Any) -> StartPreparation:
     """Mint the child's key."""
     plain = {"child_session_key": CHILD, "agent_id": "main", "resources": ("workspace",)}
     return StartPreparation(**{**plain, "epoch": epoch, **changes})
+
+
+def begin_step(epoch: int, **changes: Any) -> BeginStep:
+    """Write files below a folder, within five seconds."""
+    step = changes.get("step", "attachments")
+    plain = {"step": step, "limit_seconds": 5.0, "root": "/srv/work"}
+    return BeginStep(**{**plain, "relative": f"made/by/{step}", "epoch": epoch, **changes})
+
+
+def take_step(epoch: int, **changes: Any) -> TakeStep:
+    """It is made."""
+    return TakeStep(**{"step": "attachments", "outcome": "made", "epoch": epoch, **changes})
+
+
+def confirm_undo(**changes: Any) -> ConfirmUndo:
+    """Nothing is left of the files."""
+    return ConfirmUndo(**{"step": "attachments", "how": "undone", **changes})
+
+
+def note_undo_failure(**changes: Any) -> NoteUndoFailure:
+    """They could not be removed at the first attempt."""
+    return NoteUndoFailure(**{"step": "attachments", "attempt": 1, "error": ref("busy"), **changes})
 
 
 def create(epoch: int, **changes: Any) -> CreateSession:

@@ -25,6 +25,8 @@ from domain.run.events import (
     StopRequested,
 )
 from domain.run.facts import Ingredient
+from domain.run.step_events import StepBegun, StepTaken, StepUndoFailed, StepUndone
+from domain.run.steps import StepName, step_key
 from tests.support.storytelling import CHILD, plan, ref, requested, run_id
 
 History = tuple[RunEvent, ...]
@@ -55,6 +57,29 @@ def prepared(**changes: Any) -> PreparationStarted:
     """The child's key is minted."""
     plain = {"child_session_key": CHILD, "agent_id": "main", "resources": ("workspace",)}
     return PreparationStarted.model_validate(plain | changes)
+
+
+def step_begun(step: StepName = "attachments", **changes: Any) -> StepBegun:
+    """Something is about to be made, within five seconds."""
+    plain = {"step": step, "key": step_key(run_id(1), step), "limit_seconds": 5.0}
+    place = {"root": "/srv/work", "relative": f"made/by/{step}"}
+    return StepBegun.model_validate(plain | place | changes)
+
+
+def step_taken(step: StepName = "attachments", **changes: Any) -> StepTaken:
+    """It is made."""
+    return StepTaken.model_validate({"step": step, "outcome": "made"} | changes)
+
+
+def step_undone(step: StepName = "attachments", **changes: Any) -> StepUndone:
+    """Nothing is left of it."""
+    return StepUndone.model_validate({"step": step, "how": "undone", "attempts": 1} | changes)
+
+
+def undo_failed(step: StepName = "attachments", **changes: Any) -> StepUndoFailed:
+    """It could not be removed."""
+    plain = {"step": step, "attempt": 1, "error": ref("busy"), "retry_after_seconds": 1}
+    return StepUndoFailed.model_validate(plain | changes)
 
 
 def created(**changes: Any) -> SessionCreated:
@@ -163,6 +188,17 @@ def an_overridden_run() -> History:
 def a_prepared_run() -> History:
     """The child's key is minted."""
     return (*a_resolved_run(), prepared())
+
+
+def a_run_at_a_step() -> History:
+    """The folder is made and the files are about to be written."""
+    folder = step_begun("workspace"), step_taken("workspace")
+    return (*a_prepared_run(), *folder, step_begun("attachments"))
+
+
+def a_run_with_steps() -> History:
+    """The folder is made and the files are written."""
+    return (*a_run_at_a_step(), step_taken("attachments", outcome="written", file_count=2))
 
 
 def a_created_run() -> History:

@@ -66,6 +66,10 @@ def stories(folder: Path, *, lease_seconds: float = LEASE_SECONDS) -> dict[str, 
     config["spawnlog"] = {"leaseSeconds": lease_seconds, "drainSeconds": DRAIN_SECONDS}
     config["models"] = {"providers": {"example": {"models": [_WORDS]}}}
     config["agents"]["defaults"]["model"] = "example/words"
+    # Nothing has to be made for most spawns.
+    (folder / "work").mkdir(exist_ok=True)
+    for agent in config["agents"]["list"]:
+        agent["workspace"] = str(folder / "work")
     return config
 
 
@@ -96,7 +100,8 @@ def _script(path: Path, text: str) -> Path:
 
 
 class Stories(RunningServer):
-    """A server with every story's agents. Its children and scripts leave notes in `folder`."""
+    """A server with every story's agents, unless `config` has others. Its children and scripts
+    leave notes in `folder`."""
 
     def __init__(
         self,
@@ -104,10 +109,12 @@ class Stories(RunningServer):
         folder: Path,
         *,
         lease_seconds: float = LEASE_SECONDS,
+        config: dict[str, Any] | None = None,
         **more: Any,
     ) -> None:
         folder.mkdir(exist_ok=True)
-        super().__init__(data_dir, stories(folder, lease_seconds=lease_seconds), **more)
+        config = config or stories(folder, lease_seconds=lease_seconds)
+        super().__init__(data_dir, config, **more)
         self.folder = folder
 
     def accepted(self, agent_id: str, task: str = "hello", **body: Any) -> str:

@@ -48,6 +48,8 @@ async def tell_everything(running: RunningLog, family: LoggedFamily | None = Non
     await _an_orchestrator_that_ends_before_those_below(family)
     await _one_that_is_taken_over_and_becomes_another_agent(family)
     await _those_that_are_refused_or_stopped(family)
+    await _one_whose_files_are_removed_when_it_is_announced(family)
+    await _one_whose_steps_are_undone(family)
     await activate(running, '{"agents": {}}')
     return family
 
@@ -94,3 +96,25 @@ async def _those_that_are_refused_or_stopped(family: LoggedFamily) -> None:
     )
     await family.tell("told later", ask.acknowledge())
     await family.queue("waiting")
+
+
+async def _one_whose_files_are_removed_when_it_is_announced(family: LoggedFamily) -> None:
+    await family.furnish("furnished")
+    await family.tell("furnished", ask.resume(family.run("furnished").epoch))
+    epoch = family.run("furnished").epoch
+    await family.tell("furnished", ask.begin_step(epoch))
+    files = {"manifest": ref("manifest"), "file_count": 2, "total_bytes": 9, "can_undo": True}
+    await family.tell("furnished", ask.take_step(epoch, outcome="written", **files))
+    await family.create("furnished")
+    await family.tell("furnished", ask.claim())
+    await family.start("furnished")
+    await family.end("furnished")
+    await family.announce("furnished")
+    await family.tell("furnished", ask.note_undo_failure())
+    await family.tell("furnished", ask.confirm_undo())
+
+
+async def _one_whose_steps_are_undone(family: LoggedFamily) -> None:
+    await family.furnish("unfurnished")
+    await family.tell("unfurnished", ask.refuse(family.run("unfurnished").epoch))
+    await family.tell("unfurnished", ask.confirm_undo(how="nothing_there"))

@@ -41,6 +41,7 @@ def _requested(payload: Payload) -> str:
         _named("agent", payload.get("requestedAgentId")),
         _named("label", payload.get("label")),
         _named("for", requester.get("sessionKey")),
+        _files((payload.get("attachments") or {}).get("count")),
     )
 
 
@@ -138,6 +139,19 @@ def _refused(payload: Payload) -> str:
     )
 
 
+def _step_taken(payload: Payload) -> str:
+    return _joined(
+        f"{payload.get('step')} {payload.get('outcome')}",
+        _files(payload.get("fileCount")),
+        _size(payload.get("totalBytes")),
+    )
+
+
+def _undo_failed(payload: Payload) -> str:
+    again = duration(1000 * int(payload["retryAfterSeconds"]))
+    return _joined(payload.get("step"), f"attempt {payload.get('attempt')}", f"again in {again}")
+
+
 def _observed(payload: Payload) -> str:
     return _joined(
         payload.get("sessionKey"), _named("depth", payload.get("depth")), payload.get("role")
@@ -165,8 +179,15 @@ def _is_compound(value: object) -> bool:
 
 def _bytes(reference: object) -> str:
     """The size of a text that an event refers to."""
-    size = reference.get("bytes") if isinstance(reference, Mapping) else None
+    return _size(reference.get("bytes")) if isinstance(reference, Mapping) else ""
+
+
+def _size(size: object) -> str:
     return f"{size} B" if isinstance(size, int) else ""
+
+
+def _files(count: object) -> str:
+    return f"{count} file(s)" if isinstance(count, int) else ""
 
 
 _FACTS: Mapping[str, Callable[[Payload], str]] = {
@@ -174,6 +195,10 @@ _FACTS: Mapping[str, Callable[[Payload], str]] = {
     "ScriptsResolved": _scripts,
     "AgentOverridden": _overridden,
     "PreparationStarted": lambda payload: str(payload["childSessionKey"]),
+    "StepBegun": lambda payload: str(payload["step"]),
+    "StepTaken": _step_taken,
+    "StepUndone": lambda payload: f"{payload['step']} {payload['how']}",
+    "StepUndoFailed": _undo_failed,
     "SessionCreated": _created,
     "RunQueued": lambda payload: f"lane {payload['lane']}",
     "RunClaimed": _claimed,

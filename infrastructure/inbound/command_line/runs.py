@@ -4,6 +4,7 @@ from typing import Annotated
 
 import typer
 
+from infrastructure.inbound.command_line.attaching import attached_text
 from infrastructure.inbound.command_line.finding import find_run
 from infrastructure.inbound.command_line.options import (
     As,
@@ -132,6 +133,7 @@ def print_run(run: JsonObject) -> None:
             "timeout": f"{run['runTimeoutSeconds']}s" if run.get("runTimeoutSeconds") else None,
             "cleanup": run.get("cleanup"),
             "workspace": run.get("workspaceDir"),
+            "attached": attached_text(run.get("attachments")),
             "created": clock(run.get("createdAt")),
             "started": clock(run.get("startedAt")),
             "ended": clock(run.get("endedAt")),

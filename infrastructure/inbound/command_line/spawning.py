@@ -7,6 +7,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from infrastructure.inbound.command_line.attaching import (
+    Attach,
+    AttachAs,
+    LightContext,
+    attached_text,
+    attachments,
+)
 from infrastructure.inbound.command_line.failures import (
     CommandFailed,
     Refused,
@@ -63,6 +70,9 @@ def spawn(
     cleanup: Annotated[
         Cleanup | None, typer.Option(help="Archive right after the announcement, or later.")
     ] = None,
+    attach: Attach = None,
+    attach_as: AttachAs = None,
+    light_context: LightContext = False,
     wait: Annotated[
         bool, typer.Option("--wait", help="Wait until it is announced and print its result.")
     ] = False,
@@ -82,6 +92,9 @@ def spawn(
         "thinking": thinking,
         "runTimeoutSeconds": timeout,
         "cleanup": cleanup.value if cleanup else None,
+        "attachments": attachments(attach) if attach else None,
+        "attachAs": {"mountPath": attach_as} if attach_as is not None else None,
+        "lightContext": light_context or None,
     }
     body: JsonObject = {"requester": {"sessionKey": requester}, "task": _task(task)}
     body |= {name: value for name, value in optional.items() if value is not None}
@@ -151,6 +164,7 @@ def _print_accepted(accepted: JsonObject) -> None:
             "child": accepted.get("childSessionKey"),
             "label": accepted.get("label"),
             "mode": accepted.get("mode"),
+            "attached": attached_text(accepted.get("attachments")),
         }
     )
     for warning in accepted.get("warnings") or ():

@@ -39,7 +39,7 @@ _DETAILS: Mapping[str, str] = {
     "too_large": "a request body may have 16777216 bytes at most; send less",
     "unavailable": "the database is away; ask again in a moment",
     "internal": "an internal error; the server's log has the details",
-    "not_served_yet": "this release does not serve /attachments; leave it out",
+    "not_served_yet": "this release does not serve /thread; leave it out",
     "spawn_forbidden": "sessions_spawn has reached max active children for this session (5/5)",
     "spawn_error": 'Agent "ghost" is not configured, and no context script named a configured one.',
     "session_closed": "session agent:a:subagent:… has ended and spawns no more",

@@ -7,7 +7,7 @@ RUN_ID = "69eae0f9-12a6-46eb-a892-2dcc416bb8c6"
 SESSION_ID = "bbe0fd64-7b82-4284-8a00-9040d90c9a4d"
 CHILD = "agent:counter:subagent:7fe18655-90fe-4276-b743-ccf1f2581fa4"
 REQUESTER = "agent:main:main"
-TASK = "Count the words of this sentence"
+TASK = "Count the words of the attached file"
 INSTANTS = [f"2026-03-01T09:00:0{second}.000000Z" for second in range(4)]
 
 SPAWN: dict[str, Any] = {
@@ -15,6 +15,22 @@ SPAWN: dict[str, Any] = {
     "task": TASK,
     "agentId": "counter",
     "label": "counter",
+    "attachments": [{"name": "tides.txt", "content": "low tide at noon\n"}],
+}
+_SHORT_RECEIPT: dict[str, Any] = {
+    "count": 1,
+    "totalBytes": 17,
+    "relDir": f".openclaw/attachments/{RUN_ID}",
+}
+_RECEIPT: dict[str, Any] = {
+    **_SHORT_RECEIPT,
+    "files": [
+        {
+            "name": "tides.txt",
+            "bytes": 17,
+            "sha256": "841d87e6c41979c1c91e71f1247607e5bc75dbcaed15b841b08190f4b838f5e2",
+        }
+    ],
 }
 
 _SPAWNED: dict[str, Any] = {
@@ -25,7 +41,7 @@ _SPAWNED: dict[str, Any] = {
     "mode": "run",
     "note": "Auto-announce is push-based. …",
     "modelApplied": True,
-    "attachments": None,
+    "attachments": _RECEIPT,
     "warnings": [],
 }
 SPAWNED: dict[str, Any] = {"status": "accepted", "runs": [_SPAWNED], **_SPAWNED}
@@ -57,7 +73,7 @@ _RUN_BOTH: dict[str, Any] = {
     "workspaceDir": "/srv/agents/counter",
     "sandboxed": False,
     "tools": {"allow": None, "deny": ["sessions_spawn"]},
-    "attachments": None,
+    "attachments": _SHORT_RECEIPT,
     "warnings": [],
     "lane": "subagent",
     "createdAt": INSTANTS[0],
@@ -77,9 +93,15 @@ _RUN_BOTH: dict[str, Any] = {
     "configRevision": 1,
     "version": 9,
 }
-RUN: dict[str, Any] = {**_RUN_BOTH, "task": TASK, "resultText": "6", "requesterOrigin": None}
+RUN: dict[str, Any] = {
+    **_RUN_BOTH,
+    "attachments": _RECEIPT,
+    "task": TASK,
+    "resultText": "4",
+    "requesterOrigin": None,
+}
 RUNS: dict[str, Any] = {
-    "items": [{**_RUN_BOTH, "taskPreview": TASK, "taskBytes": 32}],
+    "items": [{**_RUN_BOTH, "taskPreview": TASK, "taskBytes": 36}],
     "nextCursor": None,
 }
 
@@ -116,7 +138,7 @@ PROMPT: dict[str, Any] = {
             "of": "message",
             "source": "task",
             "start": 23,
-            "end": 55,
+            "end": 59,
             "sha256": "9f" * 32,
         }
     ],
@@ -127,7 +149,7 @@ TRANSCRIPT: dict[str, Any] = {
             "sequence": 1,
             "recordedAt": INSTANTS[1],
             "kind": "message",
-            "body": {"role": "assistant", "text": "6"},
+            "body": {"role": "assistant", "text": "4"},
         }
     ],
     "nextAfter": None,

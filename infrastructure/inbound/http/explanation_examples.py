@@ -147,6 +147,13 @@ _PREPARATION = [
     ),
     _preparation("runtime", 'the agent\'s runtime is "command"', type="command"),
     _preparation(
+        "credentials",
+        'the child is given "openai:default"',
+        profileIds=["anthropic:default", "openai:default"],
+        given=["openai:default"],
+        missing=[],
+    ),
+    _preparation(
         "workspace",
         "the folder of the agent is used",
         source="agent",
@@ -154,6 +161,12 @@ _PREPARATION = [
         chosen="/srv/agents/counter",
         given=False,
         workspaceRoots=["/srv/harbour"],
+    ),
+    _preparation(
+        "attachments",
+        "1 file(s) with 17 bytes in all are attached",
+        count=1,
+        totalBytes=17,
     ),
     _preparation(
         "tools",

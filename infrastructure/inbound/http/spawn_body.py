@@ -9,85 +9,24 @@ from pydantic import Field, field_validator
 from application.spawn_request import SpawnRequest
 from domain.agent_id import is_valid_agent_id, normalise_agent_id
 from domain.configuration.configuration import Configuration
-from domain.model_plan import is_model_name
 from domain.run.facts import SpawnOptions
 from domain.session_key import agent_id_of, display
 from domain.spawn_mode import effective_cleanup, effective_mode
 from infrastructure.inbound.http.bodies import Body
 from infrastructure.inbound.http.problems import Problem
 from infrastructure.inbound.http.requests import canonical_key, wrong_at
+from infrastructure.inbound.http.spawn_parts import (
+    ATTACHMENTS_MAX,
+    AttachAsBody,
+    AttachmentBody,
+    Name,
+    RequesterBody,
+    attached,
+)
 
 LABEL_CHARS_MAX = 200
-NAME_CHARS_MAX = 256
-ADDRESS_CHARS_MAX = 1024
 TASK_BYTES_MAX = 8 * 1024 * 1024
 REQUESTER_KEY = "/requester/sessionKey"
-
-Name = Annotated[str, Field(max_length=NAME_CHARS_MAX)]
-Address = Annotated[str, Field(max_length=ADDRESS_CHARS_MAX)]
-
-
-class RequesterBody(Body):
-    """Who asks, and where it can be answered."""
-
-    session_key: Annotated[
-        str,
-        Field(
-            min_length=1,
-            max_length=2048,
-            description=(
-                "Its key in any spelling, its session id, or `current` for the one session that the"
-                " token acts for."
-            ),
-        ),
-    ]
-    channel: Address | None = None
-    account_id: Address | None = None
-    to: Address | None = None
-    thread_id: Address | int | None = None
-    group_id: Address | None = None
-    group_channel: Address | None = None
-    group_space: Address | None = None
-    member_role_ids: Annotated[list[Address], Field(max_length=200)] = Field(default_factory=list)
-    agent_id_override: Name | None = None
-    workspace_dir: Annotated[
-        str | None,
-        Field(
-            max_length=4096,
-            description=(
-                "The folder it works in, as an absolute path: a child of the same agent works there"
-                " too. It has to be in its folder on record; without one, in its agent's own or"
-                " below `spawnlog.workspaceRoots`."
-            ),
-        ),
-    ] = None
-    sandboxed: Annotated[
-        bool, Field(description="That it is in a sandbox, also when the record does not say so.")
-    ] = False
-    active_model: Name | None = None
-    active_thinking: Annotated[str, Field(pattern=r"^[A-Za-z_ -]{1,32}$")] | None = None
-
-    @field_validator("active_model")
-    @classmethod
-    def _a_model(cls, name: str | None) -> str | None:
-        if name is not None and not is_model_name(name):
-            raise ValueError("must be the name of a model, such as provider/model")
-        return name
-
-    @field_validator("workspace_dir")
-    @classmethod
-    def _absolute(cls, path: str | None) -> str | None:
-        if path is None or not path.strip():
-            return None
-        if not path.startswith("/") or not path.isprintable():
-            raise ValueError("must be an absolute path without control characters")
-        return path
-
-
-class AttachAsBody(Body):
-    """Where attachments are wanted."""
-
-    mount_path: str | None = None
 
 
 class SpawnBody(Body):
@@ -111,9 +50,20 @@ class SpawnBody(Body):
         Field(description="`require` refuses a child that would not be in a sandbox."),
     ] = "inherit"
     context: Literal["isolated", "fork"] | None = None
-    light_context: bool = False
+    light_context: Annotated[
+        bool, Field(description="Leave the files of the agent's workspace out of the prompt.")
+    ] = False
     expects_completion_message: bool = True
-    attachments: list[dict[str, Any]] = Field(default_factory=list)
+    attachments: Annotated[
+        list[AttachmentBody],
+        Field(
+            max_length=ATTACHMENTS_MAX,
+            description=(
+                "Files that are put into the child's workspace, as far as"
+                " `tools.sessions_spawn.attachments` permits; off unless it is enabled."
+            ),
+        ),
+    ] = Field(default_factory=list)
     attach_as: AttachAsBody = Field(default_factory=AttachAsBody)
     context_preamble: str | None = None
     shared_context: dict[str, Any] | None = None
@@ -152,9 +102,6 @@ def must_be_served(body: SpawnBody) -> None:
         "/parallel": body.parallel,
         "/thread": body.thread,
         "/context": body.context == "fork",
-        "/lightContext": body.light_context,
-        "/attachments": bool(body.attachments),
-        "/attachAs/mountPath": body.attach_as.mount_path is not None,
         "/sharedContext": bool(body.shared_context),
         "/sharedContextScope": body.shared_context_scope != "family",
         "/dependsOn": bool(body.depends_on),
@@ -182,6 +129,8 @@ def spawn_request(
         raise wrong_at("/task", "task required")
     if len(task.encode()) > TASK_BYTES_MAX:
         raise Problem("too_large", f"a task may have {TASK_BYTES_MAX} bytes at most")
+    if body.attach_as.mount_path is not None and not body.attachments:
+        raise wrong_at("/attachAs/mountPath", "is for attachments: attach a file or leave it out")
     session = configuration.session
     spelling = requester_key or body.requester.session_key
     key = requester_key or canonical_key(spelling, configuration, REQUESTER_KEY)
@@ -202,6 +151,9 @@ def spawn_request(
         agent_id=(body.agent_id or "").strip() or None,
         thread=body.thread,
         workspace_argument=body.requester.workspace_dir,
+        attachments=attached(body.attachments),
+        mount_path=body.attach_as.mount_path,
+        light_context=body.light_context,
         options=SpawnOptions(
             model=(body.model or "").strip() or None,
             thinking=(body.thinking or "").strip() or None,

@@ -12,19 +12,22 @@ from application.envelope import Actor, Provenance
 from application.keeping import Keeper, keyed_hash
 from application.ports.configurations import PinnedConfiguration, RevisionErased, SecretMissing
 from application.ports.contents import Contents
+from application.ports.credentials import Credential
 from application.ports.event_log import ContentKey, Decision, EventLog, Submission, World
 from application.ports.identities import Identities
 from domain.config_events import ConfigurationActivated
 from domain.configuration.configuration import Configuration
 from domain.configuration.problems import ConfigurationError
+from domain.configuration.references import SecretReference, variables_in
 from domain.configuration.runtimes import CommandRuntime, Runtime
+from domain.configuration.secret_names import is_secret_name
 from domain.refusals import Rejected
 from domain.stream import CONFIG_STREAM
 from infrastructure.outbound.configuration.loading import LoadedConfiguration, from_stored
 from infrastructure.outbound.configuration.workspaces import (
     below_recorded,
     below_roots,
-    made,
+    own,
     still,
 )
 
@@ -125,18 +128,23 @@ class ActiveConfigurations:
         """A runtime's own environment with its secrets resolved now."""
         if not isinstance(runtime, CommandRuntime):
             return {}
-        # A revision of another server's file names places; the same places of our file serve.
-        source = self._files.get(pinned.revision, self.loaded)
+        source = self.file_of(pinned)
         resolved: dict[str, str] = {}
         for name, value in runtime.env.items():
             try:
-                resolved[name] = source.resolve(value)
+                text = source.resolve(value)
             except ConfigurationError as error:
                 raise SecretMissing(
                     f"the value of {name} cannot be had: {error}; put it into the environment of"
                     " every server and write ${NAME}"
                 ) from error
+            resolved[name] = Credential(text) if _is_credential(name, value) else text
         return resolved
+
+    def file_of(self, pinned: PinnedConfiguration) -> LoadedConfiguration:
+        """What the references of a revision are looked up in: a revision of another server's file
+        names places, and the same places of our file serve."""
+        return self._files.get(pinned.revision, self.loaded)
 
     def workspace_of(
         self,
@@ -146,16 +154,15 @@ class ActiveConfigurations:
         recorded: str | None = None,
         requested: str | None = None,
     ) -> str:
-        """The folder that a child of this agent works in, with every link resolved; its own is made
-        when it is not there."""
+        """The folder that a child of this agent works in, with every link resolved; its own need
+        not be there."""
         if requested is not None and recorded is not None:
             return below_recorded(requested, recorded)
         if requested is not None:
             return below_roots(requested, self._roots(pinned, agent_id))
         if recorded is not None:
             return still(recorded)
-        self._workspaces.mkdir(mode=0o700, parents=True, exist_ok=True)
-        return made(self._own_workspace(pinned, agent_id))
+        return own(self._own_workspace(pinned, agent_id))
 
     def _own_workspace(self, pinned: PinnedConfiguration, agent_id: str) -> Path:
         given = pinned.configuration.workspace_for(agent_id)
@@ -230,3 +237,9 @@ class ActiveConfigurations:
         stored = orjson.loads(text)
         configuration: Configuration = from_stored(stored)
         return PinnedConfiguration(revision, configuration, stored)
+
+
+def _is_credential(name: str, value: str | SecretReference) -> bool:
+    """Whether a variable of a runtime, or one that it refers to, is named like a secret."""
+    referred = variables_in(value) if isinstance(value, str) else ()
+    return any(is_secret_name(one) for one in (name, *referred))

@@ -1,9 +1,9 @@
 """Texts of a file that are read as they stand, and can hardly be meant so. A revision that was kept
 earlier is read whatever it says.
 
-`${NAME}` is replaced in `dataDir`, `databaseUrl`, `workspace`, `workspaceRoots`, the `uri` of
-scripts, `env`, and the `file` of a token. In a command it is not: the arguments of a process are
-visible to everybody on its machine.
+`${NAME}` is replaced in `dataDir`, `databaseUrl`, `workspace`, `agentDir`, `workspaceRoots`, the
+`uri` of scripts, `env`, and the `file` of a token. In a command it is not: the arguments of a
+process are visible to everybody on its machine.
 """
 
 from collections.abc import Iterator

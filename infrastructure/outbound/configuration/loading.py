@@ -17,6 +17,7 @@ from domain.configuration.tokens import TokenSource
 from domain.configuration.wording import worded
 from domain.json_text import compact_json
 from infrastructure.outbound.configuration.checking import Origin, check, pointer_in
+from infrastructure.outbound.configuration.credential_doubts import doubtful_credentials
 from infrastructure.outbound.configuration.json5_file import read_file, read_text
 from infrastructure.outbound.configuration.root_doubts import doubtful_roots, doubtful_workspaces
 from infrastructure.outbound.configuration.secrets import (
@@ -171,6 +172,7 @@ def _loaded(
         doubts(configuration),
         doubtful_workspaces(configuration, loaded.place),
         doubtful_roots(configuration.spawnlog.workspace_roots, loaded.place),
+        doubtful_credentials(configuration, loaded.place),
     )
     warnings = tuple(
         origin.problem(doubt.pointer, doubt.message, doubt.nearest)

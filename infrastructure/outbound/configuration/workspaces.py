@@ -21,10 +21,17 @@ _NOT_IN_THE_RECORDED = (
 )
 
 
-def made(folder: Path) -> str:
-    """An agent's own folder with every link resolved; it is made, private, when it is not there."""
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    return os.path.realpath(folder)
+def own(folder: Path) -> str:
+    """An agent's own folder with every link resolved, whether it is there or not. OSError when no
+    folder can be there: something else is in its place, or a link that leads nowhere."""
+    there, missing = folder, list[str]()
+    while not os.path.lexists(there):
+        missing.append(there.name)
+        there = there.parent
+    if ".." in missing:
+        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT))
+    root = _existing(os.path.realpath(there, strict=True))
+    return os.path.join(root, *reversed(missing))
 
 
 def still(recorded: str) -> str:

@@ -85,6 +85,7 @@ def _runnable(programs: Programs, account: Account, home: Home, by_path: bool) -
         place.chmod(0o755)
         copied = binaries.copy_into(programs, place)
     if not accounts.may_run(account, copied.directory / "initdb"):
+        Installation(home, account, copied, by_path).remove_what_lies_outside()
         raise EmbeddedPostgresError(
             f"the user that runs PostgreSQL instead of root can execute it neither in "
             f"{programs.directory} nor in {copied.directory}: run as an ordinary user, or use "

@@ -15,6 +15,7 @@ from application.ports.event_log import (
     LaneFacts,
     LaneQuery,
     Reserved,
+    StagedFile,
     Submission,
     World,
 )
@@ -64,6 +65,7 @@ class Batch:
         self.events: list[StoredRow] = []
         self.contents: list[Content] = []
         self.keys: list[ContentKey] = []
+        self.staged: list[StagedFile] = []
         self.text_bytes = 0
         self.idempotency = IdempotencyWrites()
         self._reserved = dict(loaded.reserved)
@@ -76,11 +78,6 @@ class Batch:
         """Whether there is nothing to write."""
         idempotency = self.idempotency
         return not (self.events or self.contents or idempotency.inserts or idempotency.answers)
-
-    @property
-    def event_types(self) -> tuple[str, ...]:
-        """The types of the events to write, in order."""
-        return tuple(row.envelope.type for row in self.events)
 
     @property
     def recorded(self) -> tuple[RecordedEvent, ...]:
@@ -108,7 +105,7 @@ class Batch:
             if key is not None and key in self._reserved:
                 raise AlreadyReserved(self._reserved[key])
             decision = submission.decide(self._world(submission))
-            if not decision.changes and (decision.contents or decision.keys):
+            if not decision.changes and (decision.contents or decision.keys or decision.staged):
                 raise ValueError("texts are kept with events that refer to them, or not at all")
         except CorruptHistory:
             raise
@@ -118,6 +115,8 @@ class Batch:
         self.contents.extend(decision.contents)
         self.text_bytes += sum(one.ref.bytes for one in decision.contents)
         self.keys.extend(decision.keys)
+        self.staged.extend(decision.staged)
+        self.text_bytes += sum(len(one.body) for one in decision.staged)
         self._note_idempotency(submission, decision)
         changed = (stream for stream, _ in decision.changes)
         return Outcome(self._appended(decision.result, {*submission.streams, *changed}))

@@ -2,15 +2,19 @@
 
 `SPAWNLOG_FAIL_POINT` names a file. When the file says `after RunClaimed`, the process kills itself
 with SIGKILL once an append with such an event is committed and before anybody is told of it; with
-`before RunArchived`, when the append is decided and nothing of it is written. The file is removed
-first, so that each order is carried out once and the next start goes on.
+`before RunArchived`, when the append is decided and nothing of it is written. An event of a step
+has its step's name too: `after StepBegun:attachments`. The file is removed first, so that each
+order is carried out once and the next start goes on.
 """
 
 import os
 import signal
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Literal
+
+from domain.event_types import AnyEvent
+from domain.run.step_events import StepBegun, StepTaken, StepUndoFailed, StepUndone
 
 VARIABLE = "SPAWNLOG_FAIL_POINT"
 ORDER_CHARS_MAX = 200
@@ -30,8 +34,8 @@ class FailPoint:
         named = environment.get(VARIABLE)
         return cls(Path(named) if named else None)
 
-    def pass_by(self, moment: Moment, event_types: Iterable[str]) -> None:
-        """Die here when that is ordered for this moment of an append of such events."""
+    def pass_by(self, moment: Moment, names: Iterable[str]) -> None:
+        """Die here when that is ordered for this moment of something of one of these names."""
         if self._file is None:
             return
         try:
@@ -39,6 +43,15 @@ class FailPoint:
                 order = file.read(ORDER_CHARS_MAX).split()
         except FileNotFoundError:
             return
-        if order in [[moment, event_type] for event_type in event_types]:
+        if order in [[moment, name] for name in names]:
             self._file.unlink()
             os.kill(os.getpid(), signal.SIGKILL)
+
+
+def names_of(events: Iterable[AnyEvent]) -> Iterator[str]:
+    """What the events of an append are called in an order."""
+    for event in events:
+        name = type(event).__name__
+        yield name
+        if isinstance(event, StepBegun | StepTaken | StepUndone | StepUndoFailed):
+            yield f"{name}:{event.step}"

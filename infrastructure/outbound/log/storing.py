@@ -12,6 +12,7 @@ from infrastructure.outbound.log.batch import Batch
 from infrastructure.outbound.log.binary_format import Column, column
 from infrastructure.outbound.log.connections import Connection
 from infrastructure.outbound.log.idempotency_records import store_idempotency
+from infrastructure.outbound.log.staged_records import store_staged
 
 PREVIEW_CHARS = 200
 
@@ -58,6 +59,7 @@ RUN_COLUMNS = {
     "epoch": "int",
     "due_kind": "text",
     "due_at": "timestamptz",
+    "effects_at": "timestamptz",
     "inbox_position": "bigint",
     "state": "text",
 }
@@ -136,6 +138,8 @@ async def store(connection: Connection, batch: Batch, channel: str) -> None:
     """Write the batch and commit. Nothing here is expected to fail: all was decided before."""
     async with connection.pipeline():
         await store_idempotency(connection, batch.idempotency, batch.recorded_at)
+        if batch.staged:
+            await store_staged(connection, batch.staged)
         if batch.events:
             await AsyncRawCursor(connection).execute(STORE, _values(batch))
         await connection.execute("COMMIT")

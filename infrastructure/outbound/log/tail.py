@@ -12,6 +12,7 @@ from uuid import UUID
 
 import psycopg
 
+from application import cancelling
 from application.envelope import RecordedEvent
 from application.ports.event_log import LogUnavailable
 from infrastructure.outbound.log.connections import Connect, Connection
@@ -73,8 +74,7 @@ class LogTail:
     async def close(self) -> None:
         """Stop following. A tail that has failed before ends as quietly as any other."""
         tasks = [task for task in (self._task, self._listener) if task is not None]
-        for task in tasks:
-            task.cancel()
+        await cancelling.end(tasks)
         await asyncio.gather(*tasks, return_exceptions=True)
         # A task that was cancelled while it connected keeps a connection alive in its traceback,
         # and one that was cancelled before its first step has run no `finally`.

@@ -20,7 +20,7 @@ from application.ports.event_log import Appended, LogUnavailable, Submission
 from infrastructure.outbound.log.batch import Batch, Outcome
 from infrastructure.outbound.log.commit_fate import is_recorded
 from infrastructure.outbound.log.connections import PLANNING, Connect, Connection
-from infrastructure.outbound.log.fail_point import FailPoint
+from infrastructure.outbound.log.fail_point import FailPoint, names_of
 from infrastructure.outbound.log.format import UnknownFormat
 from infrastructure.outbound.log.loading import load
 from infrastructure.outbound.log.mapper import EventMapper
@@ -172,9 +172,9 @@ class LogWriter:
             # Not a rollback, for which psycopg forgets the statements it has prepared.
             await connection.execute("COMMIT")
             return
-        self._fail_point.pass_by("before", batch.event_types)
+        self._fail_point.pass_by("before", names_of(one.event for one in batch.events))
         await store(connection, batch, self._channel)
-        self._fail_point.pass_by("after", batch.event_types)
+        self._fail_point.pass_by("after", names_of(one.event for one in batch.events))
 
     def _tell(self, taken: list[Waiting], outcomes: list[Outcome], batch: Batch) -> None:
         if batch.events:

@@ -12,7 +12,8 @@ from infrastructure.outbound.processes.gatehouse import (
     Gatehouse,
     GatehouseError,
 )
-from infrastructure.outbound.runtimes.command_end import STDERR_BYTES_KEPT, end_of, secrets_of
+from infrastructure.outbound.runtimes.command_end import STDERR_BYTES_MAX, end_of, secrets_of
+from infrastructure.outbound.runtimes.command_masking import Masking
 from infrastructure.outbound.runtimes.command_output import CommandOutput, command_output
 from infrastructure.outbound.runtimes.drained_pipe import DRAIN_SECONDS_MAX, DrainedPipe
 from infrastructure.outbound.runtimes.launching_input import program_for
@@ -47,21 +48,19 @@ class CommandRuntimes:
         except (GatehouseError, OSError) as error:
             text = f"no process could be started for agent {launch.agent_id}: {error}"
             raise CannotLaunch("not_executable", text) from error
-        return CommandSession(process, command_output(runtime.output), secrets_of(launch))
+        masking = Masking(secrets_of(launch))
+        return CommandSession(process, command_output(runtime.output, masking), masking)
 
 
 class CommandSession:
     """One process. It is ended by its own exit, by a limit on its output, or by `kill`."""
 
-    def __init__(
-        self, process: GatedProcess, output: CommandOutput, secrets: tuple[str, ...]
-    ) -> None:
+    def __init__(self, process: GatedProcess, output: CommandOutput, masking: Masking) -> None:
         self._process = process
         self._stdout = DrainedPipe(process.stdout)
-        self._stderr = StderrTail(process.stderr, STDERR_BYTES_KEPT)
+        self._stderr = StderrTail(process.stderr, STDERR_BYTES_MAX, masking)
         self._said = _Said(self._stdout, output)
         self._output = output
-        self._secrets = secrets
         self._ending = asyncio.create_task(self._see_to_the_end())
         self._entries = _Entries(self._said, self._process, self._ending)
 
@@ -82,7 +81,6 @@ class CommandSession:
             reading=self._output.reading(),
             stderr=self._stderr.text(),
             too_much=self._said.too_much,
-            secrets=self._secrets,
         )
 
     async def kill(self) -> None:

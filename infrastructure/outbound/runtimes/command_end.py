@@ -1,8 +1,9 @@
 """How a command runtime ended, in the port's words. Pure."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Literal
 
+from application.ports.credentials import Credential
 from application.ports.runtimes import Launch, RuntimeEnd
 from domain.bounded_text import storable
 from domain.configuration.secret_names import is_secret_name
@@ -16,10 +17,6 @@ from infrastructure.outbound.processes.program import Exit
 from infrastructure.outbound.runtimes.transcript_entries import usage_of
 
 STDERR_BYTES_MAX = 8 * 1024
-# More is kept than is shown, so that no secret is cut before it can be recognised.
-STDERR_BYTES_KEPT = 2 * STDERR_BYTES_MAX
-SECRET_CHARACTERS_MIN = 8
-MASK = "[secret]"
 
 
 def end_of(
@@ -28,9 +25,9 @@ def end_of(
     reading: RuntimeReading,
     stderr: str,
     too_much: str | None,
-    secrets: Iterable[str],
 ) -> RuntimeEnd:
-    """Outcome and error from the exit alone; `too_much` says which limit it was ended for."""
+    """Outcome and error from the exit alone; `too_much` says which limit it was ended for.
+    `stderr` is the last of it, masked."""
     outcome: Literal["success", "error", "stopped"] = "error"
     reason, error = "exit", None
     if too_much is not None:
@@ -50,7 +47,7 @@ def end_of(
         outcome = "success"
     else:
         error = f"exited with code {exit_.code}"
-    tail = shown_tail(stderr, secrets)
+    tail = shown_tail(stderr)
     return RuntimeEnd(
         outcome=outcome,
         reason=reason,
@@ -63,17 +60,19 @@ def end_of(
 
 
 def secrets_of(launch: Launch) -> tuple[str, ...]:
-    """The values that no error may show: the token, and what the environment names a secret."""
-    named = [value for name, value in launch.environment.items() if is_secret_name(name)]
-    return tuple(v for v in (*named, launch.token or "") if len(v) >= SECRET_CHARACTERS_MIN)
+    """The values that nobody may see: the token, credentials, and what the environment names a
+    secret."""
+    named = [
+        value
+        for name, value in launch.environment.items()
+        if isinstance(value, Credential) or is_secret_name(name)
+    ]
+    return tuple(one for one in (*named, launch.token) if one)
 
 
-def shown_tail(stderr: str, secrets: Iterable[str]) -> str:
-    """The last 8 KiB of a text, without secrets and without blanks around it."""
-    text = stderr
-    for secret in secrets:
-        text = text.replace(secret, MASK)
-    tail = storable(text.strip()).encode()[-STDERR_BYTES_MAX:]
+def shown_tail(stderr: str) -> str:
+    """The last 8 KiB of a text, without blanks around it."""
+    tail = storable(stderr.strip()).encode()[-STDERR_BYTES_MAX:]
     return tail.decode(errors="ignore").strip()
 
 

@@ -11,6 +11,7 @@ from application.ports.runtimes import TranscriptEntry
 from domain.bounded_text import storable
 from domain.runtime_reading import RuntimeReading, whole_output
 from domain.transcript_line import LINE_BYTES_MAX, read_line
+from infrastructure.outbound.runtimes.command_masking import NO_MASKING, MaskedText, Masking
 from infrastructure.outbound.runtimes.transcript_entries import entry_of
 
 PIECE_BYTES_MAX = 64 * 1024
@@ -37,9 +38,9 @@ class CommandOutput(Protocol):
         ...
 
 
-def command_output(form: Literal["text", "jsonl"]) -> CommandOutput:
-    """The reader of an output of this form."""
-    return TextOutput() if form == "text" else JsonlOutput()
+def command_output(form: Literal["text", "jsonl"], masking: Masking = NO_MASKING) -> CommandOutput:
+    """The reader of an output of this form, whose entries and result are masked."""
+    return TextOutput(masking) if form == "text" else JsonlOutput(masking)
 
 
 class TextOutput:
@@ -48,8 +49,9 @@ class TextOutput:
     The result is the output without the line ends behind it, at most its first 1 MiB.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, masking: Masking = NO_MASKING) -> None:
         self.too_long: str | None = None
+        self._masked = MaskedText(masking)
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
         self._waiting = bytearray()
         self._head = bytearray()
@@ -64,7 +66,8 @@ class TextOutput:
         return whole_output(self._head.decode(errors="ignore").rstrip("\r\n"))
 
     def _take(self, text: str, *, last: bool) -> Iterator[TranscriptEntry]:
-        encoded = storable(text).encode()
+        told = self._masked.take(text) + (self._masked.finish() if last else "")
+        encoded = storable(told).encode()
         self._head += encoded[: RESULT_BYTES_MAX - len(self._head)]
         self._waiting += encoded
         while cut := self._next_cut(last=last):
@@ -89,8 +92,9 @@ class TextOutput:
 class JsonlOutput:
     """One JSON object a line. The result is the last `result`, else the last assistant message."""
 
-    def __init__(self) -> None:
+    def __init__(self, masking: Masking = NO_MASKING) -> None:
         self.too_long: str | None = None
+        self._masking = masking
         self._waiting = bytearray()
         self._reading = RuntimeReading()
 
@@ -117,6 +121,7 @@ class JsonlOutput:
     def _entry(self, line: bytearray) -> Iterator[TranscriptEntry]:
         entry = read_line(line.decode(errors="replace"))
         if entry is not None:
+            entry = self._masking.entry(entry)
             self._reading = self._reading.after(entry)
             yield entry_of(entry)
 

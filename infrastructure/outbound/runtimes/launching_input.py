@@ -56,7 +56,7 @@ def input_object(launch: Launch) -> dict[str, object]:
             "allow": None if allow is None else list(allow),
             "deny": list(launch.tools_deny),
         },
-        "attachmentsDir": None,
+        "attachmentsDir": launch.attachments_dir,
     }
 
 

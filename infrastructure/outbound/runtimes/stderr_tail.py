@@ -1,26 +1,37 @@
 """The last of what a program prints to stderr."""
 
+import codecs
+
 from infrastructure.outbound.processes.pipes import PipeReader
+from infrastructure.outbound.runtimes.command_masking import NO_MASKING, MaskedText, Masking
 
 
 class StderrTail:
-    """Reads all of it and keeps the last `bytes_max` bytes."""
+    """Reads all of it and keeps the last `bytes_max` bytes, masked: masked before anything is
+    dropped, so that no credential is cut before it is found."""
 
-    def __init__(self, pipe: PipeReader, bytes_max: int) -> None:
+    def __init__(self, pipe: PipeReader, bytes_max: int, masking: Masking = NO_MASKING) -> None:
         self._pipe = pipe
         self._bytes_max = bytes_max
+        self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
+        self._masked = MaskedText(masking)
         self._kept = bytearray()
 
     async def fill(self) -> None:
         """Until the end of the pipe."""
         while data := await self._pipe.read():
-            self._kept += data
-            del self._kept[: -self._bytes_max]
+            self._keep(self._masked.take(self._decoder.decode(data)))
 
     def close(self) -> None:
         """Gives up what was not read. May be called again."""
         self._pipe.close()
 
     def text(self) -> str:
-        """What was kept; undecodable bytes are replaced."""
-        return self._kept.decode(errors="replace")
+        """What was kept; undecodable bytes are replaced. Nothing is read after it is asked for."""
+        rest = self._decoder.decode(b"", final=True)
+        self._keep(self._masked.take(rest) + self._masked.finish())
+        return self._kept.decode(errors="ignore")
+
+    def _keep(self, text: str) -> None:
+        self._kept += text.encode(errors="replace")
+        del self._kept[: -self._bytes_max]

@@ -29,20 +29,29 @@ _HELD = (
     f" AND due_kind IN ('prepare', 'run') AND to_position = {FOREVER}"
     " ORDER BY created_position LIMIT %s"
 )
-_CLAIM = (
-    "INSERT INTO work_claims (run_id, kind, holder, until)"
-    " SELECT runs.run_id, runs.due_kind, %(holder)s,"
-    " clock_timestamp() + make_interval(secs => %(seconds)s)"
-    " FROM runs LEFT JOIN work_claims claims"
-    " ON claims.run_id = runs.run_id AND claims.kind = runs.due_kind"
-    f" WHERE runs.due_kind = %(kind)s AND runs.to_position = {FOREVER}"
-    " AND runs.due_at <= clock_timestamp()"
-    " AND (claims.until IS NULL OR claims.until <= clock_timestamp())"
-    # Two that claim at once go through the same rows in the same order: no deadlock.
-    " ORDER BY runs.due_at, runs.run_id LIMIT %(limit)s"
-    " ON CONFLICT (run_id, kind) DO UPDATE SET holder = excluded.holder, until = excluded.until"
-    " WHERE work_claims.until <= clock_timestamp() RETURNING run_id"
-)
+
+
+def _claim(kind: str, column: str, further: str = "") -> str:
+    """Take the work of a kind that is due by a column, and that nobody has."""
+    return (
+        "INSERT INTO work_claims (run_id, kind, holder, until)"
+        f" SELECT runs.run_id, {kind}, %(holder)s,"
+        " clock_timestamp() + make_interval(secs => %(seconds)s)"
+        " FROM runs LEFT JOIN work_claims claims"
+        f" ON claims.run_id = runs.run_id AND claims.kind = {kind}"
+        f" WHERE runs.to_position = {FOREVER} AND runs.{column} <= clock_timestamp(){further}"
+        " AND (claims.until IS NULL OR claims.until <= clock_timestamp())"
+        # Two that claim at once go through the same rows in the same order: no deadlock.
+        f" ORDER BY runs.{column}, runs.run_id LIMIT %(limit)s"
+        " ON CONFLICT (run_id, kind) DO UPDATE SET holder = excluded.holder, until = excluded.until"
+        " WHERE work_claims.until <= clock_timestamp() RETURNING run_id"
+    )
+
+
+_EFFECTS = "effects"
+_CLAIM_DUE = _claim("runs.due_kind", "due_at", " AND runs.due_kind = %(kind)s")
+_CLAIM_EFFECTS = _claim(f"'{_EFFECTS}'", "effects_at")
+_RELEASE = "DELETE FROM work_claims WHERE kind = %s AND run_id = ANY(%s)"
 _NEXT_DUE = (
     "SELECT extract(epoch FROM min(due_at) - clock_timestamp())::float8 FROM runs"
     f" WHERE due_kind = %s AND to_position = {FOREVER}"
@@ -88,13 +97,22 @@ class PostgresCoordination:
     ) -> Sequence[UUID]:
         """Take due work that nobody has."""
         values = {"holder": holder, "seconds": lease_seconds, "kind": kind, "limit": limit}
-        return [row[0] for row in await self._fetch(_CLAIM, values)]
+        return [row[0] for row in await self._fetch(_CLAIM_DUE, values)]
 
     async def release(self, kind: DueKind, run_ids: Sequence[UUID]) -> None:
         """Give claims up."""
-        await self._fetch(
-            "DELETE FROM work_claims WHERE kind = %s AND run_id = ANY(%s)", [kind, list(run_ids)]
-        )
+        await self._fetch(_RELEASE, [kind, list(run_ids)])
+
+    async def claim_effects(
+        self, holder: str, *, limit: int, lease_seconds: float
+    ) -> Sequence[UUID]:
+        """Take runs of which something outside has to be undone now."""
+        values = {"holder": holder, "seconds": lease_seconds, "limit": limit}
+        return [row[0] for row in await self._fetch(_CLAIM_EFFECTS, values)]
+
+    async def release_effects(self, run_ids: Sequence[UUID]) -> None:
+        """Give such claims up."""
+        await self._fetch(_RELEASE, [_EFFECTS, list(run_ids)])
 
     async def next_due_seconds(self, kind: DueKind) -> float | None:
         """Seconds until the next piece of such work is due."""

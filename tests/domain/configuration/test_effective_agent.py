@@ -173,3 +173,13 @@ def test_the_tools_are_those_of_a_leaf_and_of_an_orchestrator() -> None:
     assert "sessions_spawn" not in orchestrator["deny"]
     assert "exec" in orchestrator["deny"]
     assert told(configuration(), "main", "tools.leaf")[1] == "built-in"
+
+
+def test_the_limits_of_bootstrap_files_are_the_agents_own_or_those_of_the_defaults() -> None:
+    limited = agents({"id": "a"}, {"id": "b", "bootstrapMaxChars": 5}, bootstrapTotalMaxChars=7)
+
+    one, total = "bootstrapMaxChars", "bootstrapTotalMaxChars"
+    assert told(limited, "a", one) == (20_000, "built-in")
+    assert told(limited, "b", one) == (5, "agents.list[1].bootstrapMaxChars")
+    assert told(limited, "b", total) == (7, "agents.defaults.bootstrapTotalMaxChars")
+    assert told(configuration(), "main", total) == (150_000, "built-in")

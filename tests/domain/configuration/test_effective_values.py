@@ -13,6 +13,9 @@ def test_every_default_is_written_out() -> None:
 
     assert values["agents"]["defaults"]["subagents"]["maxChildrenPerAgent"] == 5
     assert values["agents"]["defaults"]["sandbox"]["mode"] == "off"
+    assert values["agents"]["defaults"]["bootstrapMaxChars"] == 20_000
+    assert values["agents"]["defaults"]["bootstrapTotalMaxChars"] == 150_000
+    assert values["agents"]["list"][0]["bootstrapMaxChars"] is None
     assert [agent["id"] for agent in values["agents"]["list"]] == ["main"]
     assert values["spawnlog"]["port"] == 8700
     assert values["spawnlog"]["workspaceRoots"] == []

@@ -1,4 +1,4 @@
-"""One server for all tests of the HTTP door; what it wrote is looked through at the end."""
+"""The servers of all tests of the HTTP door; what they wrote is looked through at the end."""
 
 import uuid
 from collections.abc import Iterator
@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.attaching_house import AttachingHouse, attaching_house
 from tests.support.http_house import House, open_house
 
 
@@ -22,6 +23,20 @@ def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
     assert " ERROR " not in log, log[-5000:]
     for name, secret in house.secrets.items():
         assert secret not in log, f"the {name} token stands in the log"
+
+
+@pytest.fixture(scope="session")
+def attaching(tmp_path_factory: pytest.TempPathFactory) -> Iterator[AttachingHouse]:
+    """A server that takes attachments, and removes them when a run is announced."""
+    with attaching_house(tmp_path_factory.mktemp("attaching"), retain=False) as house:
+        yield house
+
+
+@pytest.fixture(scope="session")
+def retaining(tmp_path_factory: pytest.TempPathFactory) -> Iterator[AttachingHouse]:
+    """A server that keeps attachments as long as the session."""
+    with attaching_house(tmp_path_factory.mktemp("retaining"), retain=True) as house:
+        yield house
 
 
 @pytest.fixture

@@ -48,6 +48,7 @@ def test_a_nul_is_malformed_wherever_it_stands(house: House, unrecorded: str) ->
         (spawn_body(unrecorded, task="a\0b"), "/task"),
         (spawn_body(f"{unrecorded}\0"), "/requester/sessionKey"),
         (spawn_body(unrecorded, attachments=[{"name": ["\0"]}]), "/attachments/0/name/0"),
+        (spawn_body(unrecorded, attachments=[{"content": "\0"}]), "/attachments/0/content"),
     ):
         answer = house.post(json.dumps(made).encode())
         assert pointers_of(problem_of(answer, 400, "malformed_json")) == [pointer]
@@ -106,7 +107,12 @@ def test_every_fault_of_a_body_is_named_with_its_place(house: House, unrecorded:
         ("expectsCompletionMessage", None),
         ("attachments", {}),
         ("attachments", ["x"]),
+        ("attachments", [{"name": "a", "content": None}]),
+        ("attachments", [{"name": "a", "content": "x", "encoding": "UTF8"}]),
+        ("attachments", None),
         ("attachAs", "here"),
+        ("attachAs", None),
+        ("attachAs", {"mountPath": 1}),
         ("sharedContext", []),
         ("sharedContextScope", "world"),
         ("contextPreamble", 1),

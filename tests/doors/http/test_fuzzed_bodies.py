@@ -1,15 +1,18 @@
 """Whatever JSON comes: it is accepted, or a problem says why. Never an error of the server."""
 
 import json
+from base64 import b64encode
 from typing import Any
 from urllib.parse import quote
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, event, given, settings
 from hypothesis import strategies as st
 
+from tests.support.attaching_house import AttachingHouse
 from tests.support.http_house import House
 from tests.support.http_problems import well_formed_problem
+from tests.support.http_requests import spawn_body
 
 pytestmark = pytest.mark.slow
 
@@ -56,6 +59,21 @@ VALUES = st.recursive(
     lambda inner: st.lists(inner, max_size=4) | st.dictionaries(TEXTS, inner, max_size=4),
     max_leaves=8,
 )
+CONTENTS = st.one_of(TEXTS, st.binary(max_size=20).map(lambda one: b64encode(one).decode()))
+FILES = st.fixed_dictionaries(
+    {"name": st.one_of(TEXTS, st.text(max_size=3)), "content": CONTENTS},
+    optional={
+        "encoding": st.sampled_from(["utf8", "base64", "base64", "hex"]),
+        "mimeType": TEXTS,
+        "nonsense": LEAVES,
+    },
+)
+ALMOST: dict[str, st.SearchStrategy[Any]] = {
+    "attachments": st.lists(FILES | VALUES, max_size=4),
+    "attachAs": st.fixed_dictionaries({}, optional={"mountPath": TEXTS, "nonsense": LEAVES}),
+    "lightContext": st.booleans(),
+}
+"""What is almost in order for a field."""
 
 
 @st.composite
@@ -68,7 +86,7 @@ def bodies(draw: st.DrawFn) -> Any:
         requester[name] = draw(LEAVES)
     body: dict[str, Any] = {"requester": requester, "task": draw(TEXTS) or "x"}
     for name in draw(st.lists(st.sampled_from(FIELDS), max_size=3)):
-        body[name] = draw(st.one_of(WORDS, LEAVES, VALUES))
+        body[name] = draw(st.one_of(WORDS, LEAVES, VALUES, ALMOST.get(name, VALUES)))
     return body
 
 
@@ -99,6 +117,16 @@ def test_any_bytes_are_accepted_or_refused(
     content = json.dumps(body, ensure_ascii=False).encode("utf-8", "surrogatepass")
     place %= len(content)
     must_be_in_order(house, content[:place] + noise + content[place:])
+
+
+@SETTINGS
+@given(files=st.lists(FILES, min_size=1, max_size=4), attach_as=ALMOST["attachAs"] | st.just({}))
+def test_any_attachments_are_stored_or_refused(
+    attaching: AttachingHouse, files: list[dict[str, Any]], attach_as: dict[str, Any]
+) -> None:
+    body = spawn_body("agent:main:fuzz", attachments=files, attachAs=attach_as)
+    status = must_be_in_order(attaching, json.dumps(body).encode())
+    event(f"answered {status}")
 
 
 @SETTINGS

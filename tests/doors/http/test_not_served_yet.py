@@ -15,9 +15,6 @@ FIELDS: list[tuple[str, dict[str, Any]]] = [
     ("/parallel", {"parallel": True}),
     ("/thread", {"thread": True}),
     ("/context", {"context": "fork"}),
-    ("/lightContext", {"lightContext": True}),
-    ("/attachments", {"attachments": [{"name": "a.txt", "content": "x"}]}),
-    ("/attachAs/mountPath", {"attachAs": {"mountPath": "/mnt"}}),
     ("/sharedContext", {"sharedContext": {"goal": "x"}}),
     ("/sharedContextScope", {"sharedContextScope": "child"}),
     ("/dependsOn", {"dependsOn": ["researcher"]}),
@@ -38,9 +35,9 @@ def test_a_field_that_is_not_served_is_named(
 
 
 def test_all_that_is_not_served_is_named_at_once(house: House) -> None:
-    answer = house.spawn(house.session(), lightContext=True, dependsOn=["x"], parallel=True)
+    answer = house.spawn(house.session(), thread=True, dependsOn=["x"], parallel=True)
     problem = problem_of(answer, 422, "not_served_yet")
-    assert sorted(pointers_of(problem)) == ["/dependsOn", "/lightContext", "/parallel"]
+    assert sorted(pointers_of(problem)) == ["/dependsOn", "/parallel", "/thread"]
 
 
 def test_the_same_fields_with_their_defaults_are_taken(house: House) -> None:

@@ -4,7 +4,10 @@ from typing import Any
 
 import pytest
 
-from infrastructure.inbound.http.problems import TITLES
+from infrastructure.inbound.http.examples import SPAWN
+from infrastructure.inbound.http.problems import TITLES, Problem
+from infrastructure.inbound.http.spawn_body import SpawnBody, must_be_served
+from tests.support.attaching_house import AttachingHouse
 from tests.support.http_house import House
 
 pytestmark = pytest.mark.slow
@@ -167,11 +170,31 @@ def test_bodies_are_described_by_their_fields(
 
 
 def test_the_example_of_a_spawn_is_taken(
-    house: House, operations: dict[str, dict[str, Any]]
+    attaching: AttachingHouse, operations: dict[str, dict[str, Any]]
 ) -> None:
     content = operations["spawn"]["requestBody"]["content"]["application/json"]
-    answer = house.http.post("/v1/spawns", json={**content["example"], "agentId": "main"})
+    answer = attaching.http.post("/v1/spawns", json={**content["example"], "agentId": "main"})
     assert answer.status_code == 201
+    run_id = answer.json()["runId"]
+    for name, real in {
+        "spawn": answer.json(),
+        "getRun": attaching.server.run(run_id),
+        "listRuns": attaching.runs("agent:main:main")[0],
+    }.items():
+        responses = operations[name]["responses"]
+        (success,) = [one for status, one in responses.items() if status < "300"]
+        example = success["content"]["application/json"]["example"]
+        receipt = (example["items"][0] if name == "listRuns" else example)["attachments"]
+        where = f".openclaw/attachments/{run_id}"
+        assert {**receipt, "relDir": where} == real["attachments"], name
+
+
+def test_a_problem_names_what_is_not_served(operations: dict[str, dict[str, Any]]) -> None:
+    problems = operations["spawn"]["responses"]["422"]["content"]["application/problem+json"]
+    detail = problems["examples"]["not_served_yet"]["value"]["detail"]
+    with pytest.raises(Problem):
+        must_be_served(SpawnBody.model_validate(SPAWN | {"thread": True}))
+    assert "/thread" in detail
 
 
 def test_examples_have_no_member_that_answers_have_not(

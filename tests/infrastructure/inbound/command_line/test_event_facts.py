@@ -80,6 +80,24 @@ from infrastructure.inbound.command_line.event_facts import facts
             {"runId": "r", "activeChildren": 0, "maxChildren": 5},
             "run r, children 1/5",
         ),
+        (
+            "SpawnRequested",
+            {"requestedAgentId": "main", "attachments": {"count": 2, "manifest": {"bytes": 9}}},
+            "agent main, 2 file(s)",
+        ),
+        ("StepBegun", {"step": "workspace", "key": "k", "limitSeconds": 5}, "workspace"),
+        ("StepTaken", {"step": "workspace", "outcome": "made"}, "workspace made"),
+        (
+            "StepTaken",
+            {"step": "attachments", "outcome": "written", "fileCount": 2, "totalBytes": 0},
+            "attachments written, 2 file(s), 0 B",
+        ),
+        ("StepUndone", {"step": "workspace", "how": "left_in_place"}, "workspace left_in_place"),
+        (
+            "StepUndoFailed",
+            {"step": "attachments", "attempt": 3, "retryAfterSeconds": 4},
+            "attachments, attempt 3, again in 4.0s",
+        ),
         ("FromTheFuture", {"colour": "red", "parts": [1]}, "colour red"),
     ],
 )
@@ -89,7 +107,8 @@ def test_each_event_says_what_matters(event_type: str, payload: dict[str, Any], 
 
 @pytest.mark.parametrize("payload", [None, [], "text", {}, {"receipts": 7}, {"usage": []}])
 @pytest.mark.parametrize(
-    "event_type", ["ScriptsResolved", "RunEnded", "ChildAdmitted", "RunQueued"]
+    "event_type",
+    ["ScriptsResolved", "RunEnded", "ChildAdmitted", "RunQueued", "StepTaken", "StepUndoFailed"],
 )
 def test_an_event_of_another_shape_breaks_nothing(event_type: str, payload: object) -> None:
     assert isinstance(facts({"type": event_type, "payload": payload}), str)

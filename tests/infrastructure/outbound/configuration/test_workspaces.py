@@ -57,10 +57,26 @@ async def place(running: RunningLog, tmp_path: Path) -> Place:
     return made
 
 
-async def test_an_agents_own_folder_is_made_private(place: Place) -> None:
-    own = Path(place.of())
-    assert own == place.workspaces / "main"
-    assert own.stat().st_mode & 0o777 == 0o700
+async def test_an_agents_own_folder_need_not_be_there_and_is_not_made(place: Place) -> None:
+    assert place.of() == str(place.workspaces / "main")
+    assert not place.workspaces.exists()
+
+
+async def test_something_else_in_the_place_of_an_agents_own_folder_is_an_error(
+    place: Place,
+) -> None:
+    own = place.root.parent / "own"
+    await place.configured(workspace=str(own))
+    own.write_text("")
+    with pytest.raises(NotADirectoryError):
+        place.of()
+    own.unlink()
+    own.symlink_to(place.root.parent / "nowhere")
+    with pytest.raises(FileNotFoundError):
+        place.of()
+    await place.configured(workspace=str(own / "inside"))
+    with pytest.raises(FileNotFoundError):
+        place.of()
 
 
 async def test_what_is_on_record_is_inherited_wherever_it_is(place: Place) -> None:
@@ -73,6 +89,7 @@ async def test_the_folder_of_an_agent_is_the_one_that_links_lead_to(place: Place
     await place.configured(workspace=str(place.root.parent / "link" / "own"))
     own = place.of()
     assert own == str(place.elsewhere / "own")
+    Path(own).mkdir()
     assert place.of(recorded=Path(own)) == own
 
 
@@ -111,7 +128,7 @@ async def test_a_folder_that_is_not_the_agents_own_has_to_be_there(place: Place,
 async def test_a_request_may_name_a_folder_below_a_root(place: Place) -> None:
     assert place.of(requested=place.root) == str(place.root)
     assert place.of(requested=place.root / "inside" / ".." / "inside") == str(place.root / "inside")
-    place.of()
+    (place.workspaces / "main").mkdir(parents=True)
     assert place.of(requested=place.workspaces / "main") == str(place.workspaces / "main")
 
 

@@ -83,6 +83,7 @@ CHANGES = st.fixed_dictionaries(
         "started_at": st.none() | INSTANTS,
         "ended_at": st.none() | INSTANTS,
         "archive_at": st.none() | INSTANTS,
+        "effects_at": st.none() | INSTANTS,
         "pending_descendants": st.integers(0, 3),
         "inbox": st.none(),
     },

@@ -6,7 +6,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-from infrastructure.outbound.log.fail_point import VARIABLE, FailPoint
+from infrastructure.outbound.log.fail_point import VARIABLE, FailPoint, names_of
+from tests.support import run_histories as past
 
 PASSING = """
 import os
@@ -54,3 +55,18 @@ def test_an_order_is_carried_out_once(tmp_path: Path) -> None:
     assert not order.exists()
     lived = passing(order)
     assert (lived.returncode, lived.stdout) == (0, "not before\nnot after\n")
+
+
+def test_an_event_of_a_step_goes_by_the_name_of_its_step_too() -> None:
+    events = (*past.a_run_at_a_step()[-2:], past.step_undone("workspace"), past.undo_failed())
+    assert list(names_of(events)) == [
+        "StepTaken",
+        "StepTaken:workspace",
+        "StepBegun",
+        "StepBegun:attachments",
+        "StepUndone",
+        "StepUndone:workspace",
+        "StepUndoFailed",
+        "StepUndoFailed:attachments",
+    ]
+    assert list(names_of(past.a_requested_run())) == ["SpawnRequested"]

@@ -40,6 +40,7 @@ TABLES = {
     "idempotency",
     "holders",
     "work_claims",
+    "staged_files",
 }
 BROKEN = '''
 """One table, and then a mistake.

@@ -125,3 +125,11 @@ async def test_a_rebuild_notes_of_which_version_the_rows_are(
     assert await stale_projections(connection) == ("runs", "sessions")
     await rebuild(database_url)
     assert await stale_projections(connection) == ()
+
+
+async def test_files_that_wait_for_being_written_are_left_alone(running: RunningLog) -> None:
+    await tell_everything(running)
+    await running.ask("INSERT INTO staged_files VALUES (gen_random_uuid(), 0, 'waiting')")
+    before = await running.ask("SELECT * FROM staged_files")
+    assert (await rebuild(running.url)).differing == 0
+    assert await running.ask("SELECT * FROM staged_files") == before

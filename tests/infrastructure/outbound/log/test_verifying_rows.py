@@ -28,6 +28,7 @@ RUN_CHANGES = {
     "epoch": "epoch + 1",
     "due_kind": "coalesce(due_kind, '') || 'x'",
     "due_at": "coalesce(due_at, now()) + interval '1 microsecond'",
+    "effects_at": "coalesce(effects_at, now()) + interval '1 microsecond'",
     "inbox_position": "coalesce(inbox_position, 0) + 1",
 }
 SESSION_CHANGES = {

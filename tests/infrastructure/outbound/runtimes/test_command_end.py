@@ -2,6 +2,7 @@
 
 import pytest
 
+from application.ports.credentials import Credential
 from application.ports.runtimes import RuntimeEnd
 from domain.runtime_reading import RuntimeReading
 from infrastructure.outbound.processes.program import Exit
@@ -9,16 +10,9 @@ from infrastructure.outbound.runtimes.command_end import end_of, secrets_of
 from tests.support.launches import command, launch
 
 
-def ended(
-    exit_: Exit, stderr: str = "", too_much: str | None = None, secrets: tuple[str, ...] = ()
-) -> RuntimeEnd:
-    return end_of(
-        exit_,
-        reading=RuntimeReading(last_result="r"),
-        stderr=stderr,
-        too_much=too_much,
-        secrets=secrets,
-    )
+def ended(exit_: Exit, stderr: str = "", too_much: str | None = None) -> RuntimeEnd:
+    reading = RuntimeReading(last_result="r")
+    return end_of(exit_, reading=reading, stderr=stderr, too_much=too_much)
 
 
 @pytest.mark.parametrize(
@@ -59,11 +53,18 @@ def test_only_the_last_of_stderr_is_shown_and_no_character_is_cut() -> None:
     assert shown == "é" * 4094 + "last"
 
 
-def test_secrets_are_not_shown() -> None:
+def test_secret_is_the_token_a_credential_and_what_is_named_like_one() -> None:
     launched = launch(
         command("agent"),
-        environment={"OPENAI_API_KEY": "sk-12345678", "MODE": "verbosely", "PIN_TOKEN": "1234"},
+        environment={
+            "OPENAI_API_KEY": "sk-12345678",
+            "MODE": "verbosely",
+            "OPENAI": Credential("given by a profile"),
+            "EMPTY_TOKEN": "",
+        },
     )
-    stderr = "sk-12345678 verbosely 1234 child-token-of-this-run"
-    error = ended(Exit(code=1), stderr, secrets=secrets_of(launched)).error
-    assert error == "exited with code 1: [secret] verbosely 1234 [secret]"
+    assert secrets_of(launched) == (
+        "sk-12345678",
+        "given by a profile",
+        "child-token-of-this-run",
+    )

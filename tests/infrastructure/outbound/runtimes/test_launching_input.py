@@ -37,6 +37,11 @@ def test_json_input_has_exactly_the_promised_keys() -> None:
     }
 
 
+def test_json_input_says_where_the_attachments_are() -> None:
+    value = json.loads(given(command("agent"), attachments_dir="/w/.openclaw/attachments/1"))
+    assert value["attachmentsDir"] == "/w/.openclaw/attachments/1"
+
+
 def test_json_input_names_the_allowed_tools_where_some_are() -> None:
     tools = json.loads(given(command("agent"), tools_allow=("read",)))["tools"]
     assert tools["allow"] == ["read"]

@@ -1,0 +1,168 @@
+"""Takes the steps of a preparation: each is recorded before it makes anything, and when it has."""
+
+import contextlib
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from application.ports.event_log import LogUnavailable
+from application.ports.interruption import Interruption
+from application.ports.staged_files import StagedFiles
+from application.preparation import Preparation
+from application.steps.step_maker import Made, Place, StepMaker, StepRefused, UndoFailed
+from application.work import Work
+from domain.admission import Refusal
+from domain.run.commands import RunCommand, StartPreparation
+from domain.run.facts import Plan
+from domain.run.lifecycle import PREPARING
+from domain.run.state import Run
+from domain.run.step_commands import BeginStep, TakeStep
+from domain.run.steps import StepName
+
+Commands = tuple[RunCommand, ...]
+
+_log = logging.getLogger("spawnlog.stepping")
+
+
+@dataclass(frozen=True, slots=True)
+class Stepped:
+    """All is made: `before` is to be recorded with what comes next."""
+
+    preparation: Preparation
+    child_session_key: str
+    before: Commands
+
+
+@dataclass(frozen=True, slots=True)
+class StepFailed:
+    """A step was refused; what was made so far is undone from the record."""
+
+    preparation: Preparation
+    before: Commands
+    refusal: Refusal
+    step: StepName
+
+
+@dataclass(frozen=True, slots=True)
+class _Wanted:
+    maker: StepMaker
+    place: Place
+
+
+class Stepping:
+    """Goes through the steps in their order. A spawn that has nothing to make is not held up."""
+
+    def __init__(
+        self,
+        work: Work,
+        makers: Sequence[StepMaker],
+        staged: StagedFiles,
+        interruption: Interruption,
+    ) -> None:
+        self._work = work
+        self._makers = tuple(makers)
+        self._staged = staged
+        self._interruption = interruption
+
+    async def go(
+        self,
+        preparation: Preparation,
+        plan: Plan,
+        start: StartPreparation,
+        before: Commands,
+    ) -> Stepped | StepFailed:
+        """Make what the plan needs, going on from what is on record.
+
+        `before` is recorded in front, `start` once. Raises `LostClaim` and `WrongStage` when
+        somebody else has decided meanwhile: what is made then is dealt with from the record.
+        """
+        run = preparation.run
+        wanted: list[_Wanted] = []
+        for maker in self._makers:
+            try:
+                place = await self._place(preparation, plan, maker)
+            except StepRefused as refused:
+                return StepFailed(preparation, before, refused.refusal, maker.name)
+            if place is not None:
+                wanted.append(_Wanted(maker, place))
+        if run.child_session_key is None:
+            start = replace(start, steps=tuple(one.maker.name for one in wanted))
+            before = (*before, start)
+        for one in wanted:
+            begun, is_resumed = await self._begin(preparation, one, before)
+            try:
+                made = await self._make(begun, one.maker, is_resumed=is_resumed)
+            except StepRefused as refused:
+                return StepFailed(begun, (), refused.refusal, one.maker.name)
+            preparation, before = begun, (_taken(begun, one.maker.name, made),)
+        return Stepped(preparation, start.child_session_key, before)
+
+    async def forget_staged(self, run: Run) -> None:
+        """The files are where they belong, or never will be."""
+        if run.attachments is not None:
+            # What is left for now is swept away later.
+            with contextlib.suppress(LogUnavailable):
+                await self._staged.drop(run.run_id)
+
+    async def give_way(self, run: Run) -> None:
+        """Others have decided about the run, maybe undone its steps while one was still made here:
+        what came too late for them is unmade. Doing that twice is as good as once."""
+        if run.stage in PREPARING:
+            return
+        for maker in reversed(self._makers):
+            state = run.step(maker.name)
+            if state is not None and (run.stage == "refused" or state.phase == "undone"):
+                try:
+                    await maker.undo(run, state)
+                except UndoFailed as failure:
+                    _log.warning("run %s: step %s: %s", run.run_id, maker.name, failure)
+        await self.forget_staged(run)
+
+    async def _place(self, preparation: Preparation, plan: Plan, maker: StepMaker) -> Place | None:
+        state = preparation.run.step(maker.name)
+        if state is None:
+            return await maker.place(preparation.run, plan)
+        if state.phase == "taken":
+            return None
+        # The place is on record, whatever has become of it since.
+        assert state.root is not None
+        assert state.relative is not None
+        return Place(state.root, state.relative)
+
+    async def _begin(
+        self, preparation: Preparation, wanted: _Wanted, before: Commands
+    ) -> tuple[Preparation, bool]:
+        run, name = preparation.run, wanted.maker.name
+        begin = BeginStep(
+            epoch=run.epoch,
+            step=name,
+            limit_seconds=wanted.maker.limit_seconds,
+            root=wanted.place.root,
+            relative=wanted.place.relative,
+        )
+        appended = await self._work.record(run, (*before, begin), preparation.keeper)
+        begun = replace(
+            preparation, run=appended.runs[run.run_id], keeper=preparation.keeper.fork()
+        )
+        return begun, run.step(name) is not None
+
+    async def _make(self, preparation: Preparation, maker: StepMaker, *, is_resumed: bool) -> Made:
+        run = preparation.run
+        state = run.step(maker.name)
+        assert state is not None
+        self._interruption("before", f"step:{maker.name}")
+        made = await maker.make(run, state, is_resumed=is_resumed)
+        self._interruption("after", f"step:{maker.name}")
+        return made
+
+
+def _taken(preparation: Preparation, name: StepName, made: Made) -> TakeStep:
+    return TakeStep(
+        epoch=preparation.run.epoch,
+        step=name,
+        outcome=made.outcome,
+        made=made.made,
+        manifest=made.manifest,
+        file_count=made.file_count,
+        total_bytes=made.total_bytes,
+    )

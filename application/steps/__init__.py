@@ -1,0 +1,1 @@
+"""What is made for a child outside the log, one module a step."""

@@ -1,0 +1,106 @@
+"""The step that writes what a spawn attaches into the child's workspace."""
+
+import itertools
+
+from application.ports.attachment_files import (
+    AttachmentFiles,
+    AttachmentsNotRemoved,
+    AttachmentsNotWritten,
+)
+from application.ports.contents import Contents
+from application.ports.interruption import Interruption
+from application.ports.staged_files import StagedFiles
+from application.steps.step_maker import Made, Place, StepRefused, UndoFailed
+from domain.admission import Refusal
+from domain.attachment_manifest import NotTheFiles, files_of, read_kept, relative_dir
+from domain.attachments import JudgedFiles, not_written
+from domain.run.facts import Plan
+from domain.run.state import Run
+from domain.run.steps import StepName, StepState, UndoOutcome
+
+LIMIT_SECONDS = 10.0
+_NO_WORKSPACE = "the child has no workspace"
+_GONE = "what was attached is not kept any more; ask again with the files"
+
+
+class AttachmentsStep:
+    """Implements `StepMaker`. The files were judged when the spawn was asked for, and are set aside
+    until they are written."""
+
+    name: StepName = "attachments"
+    limit_seconds = LIMIT_SECONDS
+
+    def __init__(
+        self,
+        files: AttachmentFiles,
+        staged: StagedFiles,
+        contents: Contents,
+        interruption: Interruption,
+    ) -> None:
+        self._files = files
+        self._staged = staged
+        self._contents = contents
+        self._interruption = interruption
+
+    async def place(self, run: Run, plan: Plan) -> Place | None:
+        """The folder of the run; the refusal that was judged when the files came."""
+        asked = run.attachments
+        if asked is None:
+            return None
+        if asked.refusal is not None:
+            text = await self._contents.text(asked.refusal)
+            status = asked.refusal_status or "error"
+            raise StepRefused(Refusal(rule="attachments", status=status, text=text or _GONE))
+        if plan.workspace_dir is None:
+            raise _refused(_NO_WORKSPACE)
+        return Place(plan.workspace_dir, relative_dir(run.run_id))
+
+    async def make(self, run: Run, state: StepState, *, is_resumed: bool) -> Made:
+        """Write the files that were judged, byte for byte."""
+        assert state.root is not None
+        judged = await self._judged(run)
+        numbers = itertools.count(1)
+        try:
+            await self._files.write(
+                state.root,
+                run.run_id,
+                judged,
+                is_resumed=is_resumed,
+                timeout_seconds=self.limit_seconds,
+                during=lambda: self._interruption("after", f"attachment:{next(numbers)}"),
+            )
+        except AttachmentsNotWritten as failure:
+            raise _refused(failure.reason) from None
+        assert run.attachments is not None
+        return Made(
+            outcome="written",
+            manifest=run.attachments.manifest,
+            file_count=judged.count,
+            total_bytes=judged.total_bytes,
+        )
+
+    async def undo(self, run: Run, state: StepState) -> UndoOutcome:
+        """Remove the run's folder with all that is in it."""
+        assert state.root is not None
+        try:
+            return await self._files.remove(
+                state.root, run.run_id, timeout_seconds=self.limit_seconds
+            )
+        except AttachmentsNotRemoved as failure:
+            raise UndoFailed(f"the attachments cannot be removed: {failure.reason}") from None
+
+    async def _judged(self, run: Run) -> JudgedFiles:
+        assert run.attachments is not None
+        assert run.attachments.manifest is not None
+        text = await self._contents.text(run.attachments.manifest)
+        if text is None:
+            raise _refused(_GONE)
+        try:
+            return files_of(read_kept(text), await self._staged.read(run.run_id))
+        except NotTheFiles:
+            raise _refused(_GONE) from None
+
+
+def _refused(reason: str) -> StepRefused:
+    refusal = not_written(reason)
+    return StepRefused(Refusal(rule="attachments", status=refusal.status, text=refusal.text))

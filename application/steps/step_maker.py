@@ -1,0 +1,61 @@
+"""How a step of a preparation is made and unmade."""
+
+from dataclasses import dataclass
+from typing import Protocol
+
+from domain.admission import Refusal
+from domain.content import ContentRef
+from domain.run.facts import Plan
+from domain.run.state import Run
+from domain.run.steps import StepName, StepOutcome, StepState, UndoOutcome
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where something is about to be made: below a folder by its real path."""
+
+    root: str
+    relative: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Made:
+    """What was made; `made` is False when it was there already."""
+
+    outcome: StepOutcome
+    made: bool = True
+    manifest: ContentRef | None = None
+    file_count: int | None = None
+    total_bytes: int | None = None
+
+
+class StepRefused(Exception):
+    """It cannot be made, and what was made of it is unmade from the record."""
+
+    def __init__(self, refusal: Refusal) -> None:
+        super().__init__(refusal.text)
+        self.refusal = refusal
+
+
+class UndoFailed(Exception):
+    """It could not be unmade now. The text says why, for the record."""
+
+
+class StepMaker(Protocol):
+    """One step. What it does may be repeated: nobody knows how far a process came that died."""
+
+    name: StepName
+    limit_seconds: float
+
+    async def place(self, run: Run, plan: Plan) -> Place | None:
+        """Where it will be made; None when there is nothing to make. Raises `StepRefused`."""
+        ...
+
+    async def make(self, run: Run, state: StepState, *, is_resumed: bool) -> Made:
+        """Make it at the place on record, within `limit_seconds`. `is_resumed` is whether it was
+        begun before, so that something of it may be there. Raises `StepRefused`."""
+        ...
+
+    async def undo(self, run: Run, state: StepState, /) -> UndoOutcome:
+        """Unmake it, as far as it was made. Raises `UndoFailed`."""
+        ...

@@ -1,0 +1,63 @@
+"""Undoes what the steps of a preparation made, from the record, until it is acknowledged."""
+
+import logging
+from collections.abc import Sequence
+from datetime import datetime
+from uuid import UUID
+
+from application.ports.interruption import Interruption
+from application.steps.step_maker import StepMaker, UndoFailed
+from application.work import Work
+from domain.refusals import NotYet
+from domain.run.state import Run
+from domain.run.step_commands import ConfirmUndo, NoteUndoFailure
+from domain.run.steps import STEP_ORDER, StepState
+
+_log = logging.getLogger("spawnlog.undoing")
+
+
+class Undoing:
+    """Whoever comes to it undoes: no claim of the run is needed, and doing it twice is as good as
+    once."""
+
+    def __init__(self, work: Work, makers: Sequence[StepMaker], interruption: Interruption) -> None:
+        self._work = work
+        self._makers = {maker.name: maker for maker in makers}
+        self._interruption = interruption
+
+    async def undo(self, run_id: UUID) -> None:
+        """Undo what is due of a run, the last step first. One that fails is on record and is tried
+        again later, the steps before it no sooner."""
+        run = await self._work.run(run_id)
+        due = run.effects_at
+        try:
+            while due is not None and (state := _last_due(run, due)) is not None:
+                run = await self._undo_one(run, state)
+        except NotYet as why:
+            _log.info("run %s: %s; somebody else is at it", run_id, why)
+
+    async def _undo_one(self, run: Run, state: StepState) -> Run:
+        self._interruption("before", f"undo:{state.name}")
+        try:
+            how = await self._makers[state.name].undo(run, state)
+        except UndoFailed as failure:
+            return await self._failed(run, state, str(failure))
+        self._interruption("after", f"undo:{state.name}")
+        appended = await self._work.record(run, (ConfirmUndo(step=state.name, how=how),))
+        return appended.runs[run.run_id]
+
+    async def _failed(self, run: Run, state: StepState, text: str) -> Run:
+        _log.warning("run %s: step %s: %s", run.run_id, state.name, text)
+        keeper = await self._work.keeper(run)
+        command = NoteUndoFailure(
+            step=state.name,
+            attempt=state.undo_failures + 1,
+            error=keeper.keep("undoError", text),
+        )
+        appended = await self._work.record(run, (command,), keeper)
+        return appended.runs[run.run_id]
+
+
+def _last_due(run: Run, due: datetime) -> StepState | None:
+    steps = [one for one in run.steps if one.undo_at is not None and one.undo_at <= due]
+    return max(steps, key=lambda one: STEP_ORDER.index(one.name), default=None)

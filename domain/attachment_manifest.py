@@ -1,0 +1,113 @@
+"""What is written down of attached files: the manifest that lies beside them, the receipt that
+the caller is given, and the list that is kept so that both can be told again."""
+
+import json
+from collections.abc import Sequence
+from uuid import UUID
+
+from pydantic import ValidationError
+
+from domain.attachments import JudgedFile, JudgedFiles, judged_file
+from domain.fact import Fact
+
+FOLDERS = (".openclaw", "attachments")
+"""Where the folders of all runs are, below the workspace of a child."""
+
+
+class NotTheFiles(ValueError):
+    """Bytes that were set aside are not those of the list, or the list cannot be read."""
+
+
+class ListedFile(Fact):
+    """A file without its content."""
+
+    name: str
+    bytes: int
+    sha256: str
+    mime_type: str | None = None
+
+
+class FileList(Fact):
+    """The files of a spawn in their order, as they are kept beside the log."""
+
+    files: tuple[ListedFile, ...]
+
+    @property
+    def total_bytes(self) -> int:
+        """The bytes of all contents."""
+        return sum(file.bytes for file in self.files)
+
+
+def relative_dir(run_id: UUID) -> str:
+    """The folder of a run's files, from the child's workspace, with `/` on every system."""
+    return "/".join((*FOLDERS, str(run_id)))
+
+
+def file_list(judged: JudgedFiles) -> FileList:
+    """The list of files that may be written."""
+    return FileList(
+        files=tuple(
+            ListedFile(
+                name=file.name,
+                bytes=len(file.content),
+                sha256=file.sha256,
+                mime_type=file.mime_type,
+            )
+            for file in judged.files
+        )
+    )
+
+
+def kept_text(files: FileList) -> str:
+    """The list as a text to keep: compact JSON, without what is not known."""
+    return files.model_dump_json(exclude_none=True)
+
+
+def read_kept(text: str) -> FileList:
+    """The list that `kept_text` wrote. Raises `NotTheFiles`."""
+    try:
+        return FileList.model_validate_json(text)
+    except ValidationError:
+        raise NotTheFiles("the list of attached files cannot be read") from None
+
+
+def files_of(listed: FileList, bodies: Sequence[bytes]) -> JudgedFiles:
+    """The files of a list with their contents, in its order. Raises `NotTheFiles` when one is
+    missing, or is not the one that was judged."""
+    if len(bodies) != len(listed.files):
+        raise NotTheFiles(f"{len(bodies)} of {len(listed.files)} attached files are set aside")
+    files = tuple(
+        judged_file(one.name, body, one.mime_type)
+        for one, body in zip(listed.files, bodies, strict=True)
+    )
+    for number, (one, file) in enumerate(zip(listed.files, files, strict=True), start=1):
+        if file.sha256 != one.sha256:
+            raise NotTheFiles(f"attached file {number} is not the one that was judged")
+    return JudgedFiles(files)
+
+
+def manifest_text(folder: str, files: Sequence[JudgedFile]) -> str:
+    """The file `.manifest.json` beside the files in `folder`, a relative one."""
+    listed = file_list(JudgedFiles(tuple(files)))
+    manifest = {"relDir": folder, **_summary(listed), "files": _entries(listed)}
+    return json.dumps(manifest, indent=2, ensure_ascii=False) + "\n"
+
+
+def receipt(folder: str, listed: FileList) -> dict[str, object]:
+    """What the caller is told: count, totalBytes, files (name, bytes, sha256), relDir."""
+    return {**_summary(listed), "files": _entries(listed), "relDir": folder}
+
+
+def short_receipt(folder: str, count: int, total_bytes: int) -> dict[str, object]:
+    """The receipt without the files."""
+    return {"count": count, "totalBytes": total_bytes, "relDir": folder}
+
+
+def _summary(listed: FileList) -> dict[str, object]:
+    return {"count": len(listed.files), "totalBytes": listed.total_bytes}
+
+
+def _entries(listed: FileList) -> list[dict[str, object]]:
+    return [
+        {"name": file.name, "bytes": file.bytes, "sha256": file.sha256} for file in listed.files
+    ]

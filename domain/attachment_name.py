@@ -1,0 +1,46 @@
+"""What a file that is attached may be called, and which names a file system may take for one."""
+
+import unicodedata
+
+NAME_BYTES_MAX = 255
+MANIFEST_NAME = ".manifest.json"
+
+_NOT_NAMES = frozenset(("", ".", ".."))
+_SEPARATORS = frozenset("/\\")
+# What an agent that is written in JavaScript trims. Python's `strip` would also take away control
+# characters, and so let pass what is refused.
+_SPACES = (
+    "\t\n\v\f\r \u00a0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a"
+    "\u2028\u2029\u202f\u205f\u3000\ufeff"
+)
+
+
+def trimmed_name(name: str) -> str:
+    """The name without white space around it, which is how the file will be called."""
+    return name.strip(_SPACES)
+
+
+def is_file_name(name: str) -> bool:
+    """Whether a trimmed name is that of one file in a folder and shows what it is.
+
+    Refused are separators of any system, control and invisible characters (those that reorder what
+    is read included), line ends, what is no character, the names of folders, any spelling of the
+    manifest's name, and more than 255 bytes of UTF-8. Letters that look alike and names of devices
+    are names like others.
+    """
+    if name in _NOT_NAMES or any(_is_refused(sign) for sign in name):
+        return False
+    return len(name.encode()) <= NAME_BYTES_MAX and folded_name(name) != MANIFEST_NAME
+
+
+def folded_name(name: str) -> str:
+    """Equal for names that a file system may take for one: those that differ in case or in the
+    normal form of Unicode alone."""
+    return unicodedata.normalize("NFC", unicodedata.normalize("NFD", name).casefold())
+
+
+def _is_refused(sign: str) -> bool:
+    if sign in _SEPARATORS:
+        return True
+    category = unicodedata.category(sign)
+    return category.startswith("C") or category in ("Zl", "Zp")

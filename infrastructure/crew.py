@@ -1,0 +1,85 @@
+"""Puts those together who do the work of one server process."""
+
+from dataclasses import dataclass
+
+from application.announcing import Announcing
+from application.archiving import Archiving
+from application.conducting import Crew
+from application.context_gathering import ContextGathering
+from application.dispatching import Dispatching
+from application.executing import Executing
+from application.holder import Holder
+from application.launching import Launching
+from application.ports.attachment_files import AttachmentFiles
+from application.ports.bootstrap_files import BootstrapFiles
+from application.ports.child_tokens import ChildTokens
+from application.ports.coordination import Coordination
+from application.ports.credentials import Credentials
+from application.ports.interruption import Interruption
+from application.ports.runtimes import AgentRuntimes
+from application.ports.scripts import ScriptRunner
+from application.ports.staged_files import StagedFiles
+from application.ports.transcripts import Transcripts
+from application.ports.workspace_folders import WorkspaceFolders
+from application.preparing import Preparing
+from application.recovering import Recovering
+from application.sealing import Sealing
+from application.stepping import Stepping
+from application.steps.attachments import AttachmentsStep
+from application.steps.workspace import WorkspaceStep
+from application.undoing import Undoing
+from application.work import Work
+
+SWEPT_MAX = 1_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Means:
+    """What a crew works with, and under whose name. `url` is where children call back."""
+
+    coordination: Coordination
+    transcripts: Transcripts
+    scripts: ScriptRunner
+    runtimes: AgentRuntimes
+    tokens: ChildTokens
+    credentials: Credentials
+    folders: WorkspaceFolders
+    attachments: AttachmentFiles
+    staged: StagedFiles
+    bootstrap: BootstrapFiles
+    interruption: Interruption
+    holder: Holder
+    lease_seconds: float
+    url: str | None
+
+
+def crew_of(work: Work, means: Means) -> Crew:
+    """Everybody, idle as yet."""
+    sealing = Sealing(work, means.transcripts)
+    makers = (
+        WorkspaceStep(means.folders),
+        AttachmentsStep(means.attachments, means.staged, work.contents, means.interruption),
+    )
+    stepping = Stepping(work, makers, means.staged, means.interruption)
+    gathering = ContextGathering(means.scripts, means.credentials)
+    preparing = Preparing(work, gathering, stepping, means.bootstrap, means.credentials)
+    launching = Launching(work, means.tokens, means.folders, means.credentials, means.url)
+    executing = Executing(work, launching, means.runtimes, means.transcripts, sealing)
+    return Crew(
+        preparing=preparing,
+        dispatching=Dispatching(work, executing, means.holder),
+        executing=executing,
+        announcing=Announcing(work),
+        archiving=Archiving(work, means.transcripts),
+        recovering=Recovering(
+            work,
+            means.coordination,
+            preparing,
+            executing,
+            sealing,
+            holder=means.holder,
+            lease_seconds=means.lease_seconds,
+        ),
+        undoing=Undoing(work, makers, means.interruption),
+        sweeping=lambda: means.staged.sweep(SWEPT_MAX),
+    )

@@ -1,0 +1,100 @@
+"""The files that `spawnlog spawn --attach` sends along."""
+
+import base64
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from infrastructure.inbound.command_line.failures import CommandFailed
+from infrastructure.inbound.command_line.paging import JsonObject
+from infrastructure.inbound.command_line.plain_text import one_line
+
+ATTACHED_BYTES_MAX = 12 * 1024 * 1024
+"""All files together; in base64 they are as much as a server takes in one request."""
+
+Attach = Annotated[
+    list[Path] | None,
+    typer.Option(
+        "--attach",
+        metavar="FILE",
+        help="A file to put into the child's workspace, under its own name; may be repeated.",
+        show_default=False,
+    ),
+]
+AttachAs = Annotated[
+    str | None,
+    typer.Option(
+        metavar="PATH", help="Where the files are wanted: the child is told, they are not moved."
+    ),
+]
+LightContext = Annotated[
+    bool,
+    typer.Option("--light-context", help="Leave AGENTS.md and TOOLS.md out of the prompt."),
+]
+
+
+def attachments(paths: Sequence[Path]) -> list[JsonObject]:
+    """The files as a request holds them: text when they are UTF-8, else base64.
+
+    Raises CommandFailed for one that cannot be read or named, and when all are too large.
+    """
+    files: list[JsonObject] = []
+    left = ATTACHED_BYTES_MAX
+    for path in paths:
+        content = _content(path, left)
+        left -= len(content)
+        files.append({"name": _name(path), **_encoded(content)})
+    return files
+
+
+def attached_text(receipt: object) -> str | None:
+    """The receipt of an answer or a run in words; None when nothing was attached."""
+    if not isinstance(receipt, dict):
+        return None
+    count, size = receipt.get("count"), receipt.get("totalBytes")
+    return f"{count} file(s), {size} bytes, in {receipt.get('relDir')} of the workspace"
+
+
+def _content(path: Path, bytes_max: int) -> bytes:
+    content = bytearray()
+    try:
+        with open(path, "rb", buffering=0) as file:
+            # One byte more than may be, to know that there is more.
+            while more := file.read(bytes_max + 1 - len(content)):
+                content += more
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) else None
+        raise CommandFailed(
+            f"cannot attach {one_line(path)}: {reason or 'that is no path'}"
+        ) from None
+    if len(content) > bytes_max:
+        raise CommandFailed(
+            f"cannot attach {one_line(path)}: all attached files together may have "
+            f"{ATTACHED_BYTES_MAX} bytes"
+        )
+    return bytes(content)
+
+
+def _name(path: Path) -> str:
+    name = os.path.basename(path)
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        raise CommandFailed(
+            f"cannot attach {one_line(path)}: its name is not UTF-8; attach a copy with another"
+        ) from None
+    return name
+
+
+def _encoded(content: bytes) -> JsonObject:
+    try:
+        text = content.decode()
+    except UnicodeDecodeError:
+        text = None
+    # No text of a request may hold NUL.
+    if text is not None and "\0" not in text:
+        return {"content": text, "encoding": "utf8"}
+    return {"content": base64.b64encode(content).decode("ascii"), "encoding": "base64"}

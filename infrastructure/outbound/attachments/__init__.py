@@ -1,0 +1,1 @@
+"""Attached files: written and removed below the workspace of a child, and nowhere else."""

@@ -1,0 +1,48 @@
+"""How long work in a thread may go on. A thread cannot be ended from outside, so it asks."""
+
+import asyncio
+import threading
+import time
+from collections.abc import Callable
+from typing import TypeVar
+
+T = TypeVar("T")
+
+
+class Spent(Exception):
+    """The time is over, or nobody waits for the work any more."""
+
+
+class Allowance:
+    """Seconds from now on, and a word that may come earlier."""
+
+    def __init__(self, seconds: float) -> None:
+        self._seconds = seconds
+        self._end = time.monotonic() + seconds
+        self._withdrawn = threading.Event()
+
+    def withdraw(self) -> None:
+        """Nothing more is to be begun."""
+        self._withdrawn.set()
+
+    def go_on(self) -> None:
+        """Nothing while there is time; else raises `Spent`, whose text says why."""
+        if self._withdrawn.is_set():
+            raise Spent("it was interrupted")
+        if time.monotonic() >= self._end:
+            raise Spent(f"it took longer than {self._seconds:g} seconds")
+
+
+async def in_thread(work: Callable[[Allowance], T], *, seconds: float) -> T:
+    """The result of work that asks its allowance before each step.
+
+    When this call is cancelled, it ends after the work has, or after as many seconds again.
+    """
+    allowance = Allowance(seconds)
+    task = asyncio.ensure_future(asyncio.to_thread(work, allowance))
+    try:
+        return await asyncio.shield(task)
+    except asyncio.CancelledError:
+        allowance.withdraw()
+        await asyncio.wait([task], timeout=seconds)
+        raise

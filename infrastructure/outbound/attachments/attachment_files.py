@@ -1,0 +1,239 @@
+"""The files of a run below the workspace of its child."""
+
+import errno
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from uuid import UUID
+
+from application.ports.attachment_files import (
+    AttachmentsNotRemoved,
+    AttachmentsNotWritten,
+    Removal,
+)
+from domain.attachment_manifest import FOLDERS, manifest_text, relative_dir
+from domain.attachment_name import MANIFEST_NAME
+from domain.attachments import JudgedFiles
+from infrastructure.outbound.attachments.allowance import Allowance, Spent, in_thread
+from infrastructure.outbound.attachments.clearing import removed
+from infrastructure.outbound.attachments.rooted_folder import (
+    NotAFolder,
+    RootedFolder,
+    State,
+)
+
+OPENCLAW, ATTACHMENTS = FOLDERS
+ATTEMPTS_MAX = 20
+
+_NO_FOLDER = (
+    f"a link or a file is in the place of the workspace, of {OPENCLAW} in it or of"
+    f" {OPENCLAW}/{ATTACHMENTS}"
+)
+_CONTESTED = (errno.ENOENT, errno.ENOTDIR, errno.ENOTEMPTY, errno.EEXIST)
+_TAKEN = "a folder of this run is there already"
+_REPLACED = "the folder was changed by somebody else while it was written"
+
+
+class WorkspaceAttachments:
+    """Implements `AttachmentFiles`. Blocking work is done in threads."""
+
+    async def write(
+        self,
+        root: str,
+        run_id: UUID,
+        judged: JudgedFiles,
+        *,
+        is_resumed: bool,
+        timeout_seconds: float,
+        during: Callable[[], None] | None = None,
+    ) -> None:
+        """Write all files and the manifest; all or nothing."""
+
+        def work(allowance: Allowance) -> None:
+            writing = _Writing(root, run_id, judged, allowance, during or _nothing)
+            writing.carry_out(is_resumed=is_resumed)
+
+        try:
+            await in_thread(work, seconds=timeout_seconds)
+        except Spent as spent:
+            raise AttachmentsNotWritten(str(spent)) from None
+        except OSError as error:
+            raise AttachmentsNotWritten(_reason(error)) from error
+
+    async def remove(self, root: str, run_id: UUID, *, timeout_seconds: float) -> Removal:
+        """Remove the folder of the run, and those above it that are empty then."""
+
+        def work(allowance: Allowance) -> Removal:
+            return _remove(root, str(run_id), allowance)
+
+        try:
+            return await in_thread(work, seconds=timeout_seconds)
+        except Spent as spent:
+            raise AttachmentsNotRemoved(str(spent)) from None
+        except OSError as error:
+            raise AttachmentsNotRemoved(_reason(error)) from error
+
+
+_Above = tuple[RootedFolder, RootedFolder, RootedFolder]
+"""The folder of all runs, the one around it, the workspace."""
+
+
+class _Writing:
+    """One attempt."""
+
+    def __init__(
+        self,
+        root: str,
+        run_id: UUID,
+        judged: JudgedFiles,
+        allowance: Allowance,
+        during: Callable[[], None],
+    ) -> None:
+        self._root = root
+        self._name = str(run_id)
+        self._manifest = manifest_text(relative_dir(run_id), judged.files).encode()
+        self._judged = judged
+        self._allowance = allowance
+        self._during = during
+        self._made: dict[str, State] = {}
+
+    def carry_out(self, *, is_resumed: bool) -> None:
+        with ExitStack() as held:
+            above, folder = self._begun(held, is_resumed=is_resumed)
+            try:
+                self._fill(folder)
+                for changed in (folder, *above):
+                    changed.sync()
+                self._must_be_in_place(folder)
+                self._allowance.go_on()
+            except BaseException:
+                self._unmake(above[0], folder)
+                raise
+
+    def _begun(self, held: ExitStack, *, is_resumed: bool) -> tuple[_Above, RootedFolder]:
+        """The folders above and the new one of this run. Another run that removes its own may take
+        those that are empty away in between, so nothing slow is done there."""
+        for attempt in range(1, ATTEMPTS_MAX + 1):
+            self._allowance.go_on()
+            with ExitStack() as opened:
+                try:
+                    above = opened.enter_context(_had_folders(self._root))
+                    if is_resumed:
+                        removed(above[0], self._name, self._allowance.go_on)
+                    folder = opened.enter_context(above[0].made(self._name))
+                except FileNotFoundError:
+                    if attempt == ATTEMPTS_MAX:
+                        raise
+                    continue
+                held.push(opened.pop_all())
+                return above, folder
+        raise AssertionError("the last attempt raises or returns")
+
+    def _fill(self, folder: RootedFolder) -> None:
+        try:
+            for file in self._judged.files:
+                self._allowance.go_on()
+                self._made[file.name] = folder.written(file.name, file.content)
+                self._during()
+            self._allowance.go_on()
+            self._made[MANIFEST_NAME] = folder.written(MANIFEST_NAME, self._manifest)
+        except FileExistsError:
+            raise _Changed from None
+
+    def _must_be_in_place(self, folder: RootedFolder) -> None:
+        """What was written is found where it will be said to be, and nothing else is there."""
+        found = [folder.state_of(name) for name in folder.names()]
+        with _folders(self._root) as attachments:
+            in_place = attachments.identity_of(self._name) == folder.identity
+        if not in_place or Counter(found) != Counter(self._made.values()):
+            raise _Changed
+
+    def _unmake(self, attachments: RootedFolder, folder: RootedFolder) -> None:
+        """What was made, wherever somebody moved the folder. What somebody put beside it stays, and
+        so do the folders around that: the record has the step undone once more."""
+        for name in self._made:
+            with suppress(OSError):
+                folder.unlink(name)
+        with suppress(OSError):
+            attachments.remove_empty(self._name)
+            _tidy(self._root)
+
+
+class _Changed(OSError):
+    """Somebody else was at work in the folder."""
+
+    def __init__(self) -> None:
+        super().__init__(errno.EEXIST, _REPLACED)
+
+
+def _remove(root: str, name: str, allowance: Allowance) -> Removal:
+    for attempt in range(1, ATTEMPTS_MAX + 1):
+        allowance.go_on()
+        with ExitStack() as opened:
+            try:
+                attachments = opened.enter_context(_folders(root))
+            except FileNotFoundError:
+                _tidy(root)
+                return "nothing_there"
+            except NotAFolder:
+                return "left_in_place"
+            try:
+                was_there = removed(attachments, name, allowance.go_on)
+            except OSError as error:
+                # Another server may be at the same folder, or a writer that was given up.
+                if error.errno in _CONTESTED and attempt < ATTEMPTS_MAX:
+                    continue
+                raise
+            attachments.sync()
+        _tidy(root)
+        return "undone" if was_there else "nothing_there"
+    raise AssertionError("the last attempt raises or returns")
+
+
+@contextmanager
+def _folders(root: str) -> Iterator[RootedFolder]:
+    """The folder of the folders of all runs."""
+    with (
+        RootedFolder.opened(root) as workspace,
+        workspace.entered(OPENCLAW) as openclaw,
+        openclaw.entered(ATTACHMENTS) as attachments,
+    ):
+        yield attachments
+
+
+@contextmanager
+def _had_folders(root: str) -> Iterator[_Above]:
+    """The same, made where it is missing, with those above it."""
+    with RootedFolder.opened(root) as workspace:
+        with _had(workspace, OPENCLAW) as openclaw, _had(openclaw, ATTACHMENTS) as attachments:
+            yield attachments, openclaw, workspace
+
+
+@contextmanager
+def _had(parent: RootedFolder, name: str) -> Iterator[RootedFolder]:
+    with suppress(FileExistsError), parent.made(name):
+        pass
+    with parent.entered(name) as folder:
+        yield folder
+
+
+def _tidy(root: str) -> None:
+    """Remove the folders above that are empty by now."""
+    with suppress(OSError), RootedFolder.opened(root) as workspace:
+        with suppress(OSError), workspace.entered(OPENCLAW) as openclaw:
+            openclaw.remove_empty(ATTACHMENTS)
+            openclaw.sync()
+        workspace.remove_empty(OPENCLAW)
+        workspace.sync()
+
+
+def _reason(error: OSError) -> str:
+    if isinstance(error, NotAFolder):
+        return _NO_FOLDER
+    if isinstance(error, FileExistsError):
+        return _TAKEN
+    return error.strerror or type(error).__name__
+
+
+def _nothing() -> None:
+    pass

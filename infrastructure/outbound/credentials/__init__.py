@@ -1,0 +1,1 @@
+"""Credentials of agents, from the files in their folders."""

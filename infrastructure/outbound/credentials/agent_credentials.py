@@ -1,0 +1,205 @@
+"""Credentials by agent id, from the folders of the agents and of the main one."""
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from pathlib import Path
+
+from application.ports.configurations import PinnedConfiguration, SecretMissing
+from application.ports.credentials import (
+    NOTHING_FOUND,
+    Credential,
+    FoundCredentials,
+    MissingCredential,
+)
+from domain.configuration.problems import ConfigurationError
+from domain.configuration.runtimes import CommandRuntime
+from domain.credential_profiles import FoundProfile, ProfileFile, given, merged
+from infrastructure.outbound.configuration.active import ActiveConfigurations
+from infrastructure.outbound.configuration.loading import LoadedConfiguration
+from infrastructure.outbound.credentials.auth_profiles import (
+    FILE_NAME,
+    ProfilesUnreadable,
+    ReadProfiles,
+    complaints,
+    identity_of,
+    read_profiles,
+)
+from infrastructure.outbound.credentials.profile_values import ProfileUnresolved, resolved
+from infrastructure.outbound.credentials.runtime_variables import unset_variables
+
+KEPT_FILES_MAX = 1_000
+
+_log = logging.getLogger("spawnlog.credentials")
+
+
+class _Folders:
+    """The folders of an agent and of the main one, and what their files say."""
+
+    def __init__(self, own: Path, main: Path | None) -> None:
+        self.own, self.main = own, main
+
+    def of(self, found: FoundProfile) -> Path:
+        """The folder whose file a profile is of."""
+        return self.own if found.is_own or self.main is None else self.main
+
+
+class AgentCredentials:
+    """Implements `Credentials`. `agents` is the folder of agents that were given no `agentDir`:
+    theirs is `<agents>/<id>/agent`. Files are read in threads; what they say is kept until they
+    change, and values never."""
+
+    def __init__(
+        self,
+        configurations: ActiveConfigurations,
+        agents: Path,
+        *,
+        now: Callable[[], float] = time.time,
+    ) -> None:
+        self._configurations = configurations
+        self._agents = agents
+        self._now = now
+        self._kept: dict[Path, ReadProfiles] = {}
+
+    async def found(self, pinned: PinnedConfiguration, agent_id: str) -> FoundCredentials:
+        """What there is now, and what of it cannot be resolved."""
+        runtime = _runtime_of(pinned, agent_id)
+        if runtime is None:
+            return NOTHING_FOUND
+        loaded = self._configurations.file_of(pinned)
+        return await asyncio.to_thread(self._find, pinned, loaded, agent_id, runtime)
+
+    async def environment(
+        self, pinned: PinnedConfiguration, agent_id: str
+    ) -> Mapping[str, Credential]:
+        """The values of the profiles that are given. Raises `SecretMissing`."""
+        runtime = _runtime_of(pinned, agent_id)
+        if runtime is None:
+            return {}
+        loaded = self._configurations.file_of(pinned)
+        return await asyncio.to_thread(self._resolve, pinned, loaded, agent_id, runtime)
+
+    def _find(
+        self,
+        pinned: PinnedConfiguration,
+        loaded: LoadedConfiguration,
+        agent_id: str,
+        runtime: CommandRuntime,
+    ) -> FoundCredentials:
+        missing = unset_variables(runtime, loaded)
+        try:
+            folders = self._folders(pinned, loaded, agent_id)
+            own, main = self._files(folders, agent_id, pinned, self._said)
+        except _FileMissing as failure:
+            return FoundCredentials(missing=(*missing, failure.missing))
+        found = merged(own.file, main.file)
+        chosen = given(found, runtime.env)
+        for one in chosen:
+            try:
+                # What stands in the file itself is not looked at before it is used.
+                resolved(one.profile, folders.of(one), None, now=self._now())
+            except ProfileUnresolved as failure:
+                missing.append(failure.missing)
+        return FoundCredentials(
+            profile_ids=tuple(one.profile.id for one in found),
+            given=tuple(one.profile.id for one in chosen),
+            missing=tuple(dict.fromkeys(missing)),
+        )
+
+    def _resolve(
+        self,
+        pinned: PinnedConfiguration,
+        loaded: LoadedConfiguration,
+        agent_id: str,
+        runtime: CommandRuntime,
+    ) -> Mapping[str, Credential]:
+        try:
+            folders = self._folders(pinned, loaded, agent_id)
+            own, main = self._files(folders, agent_id, pinned, read_profiles)
+            values: dict[str, Credential] = {}
+            for one in given(merged(own.file, main.file), runtime.env):
+                read = own if one.is_own else main
+                standing = read.values.get(one.profile.id, "")
+                values[one.profile.env_name] = resolved(
+                    one.profile, folders.of(one), standing, now=self._now()
+                )
+        except (_FileMissing, ProfileUnresolved) as failure:
+            text = (
+                f'the credentials of agent "{agent_id}" cannot be had any more:'
+                f" {failure.missing.text}; mend it on every server and spawn again"
+            )
+            raise SecretMissing(text) from None
+        return values
+
+    def _files(
+        self,
+        folders: _Folders,
+        agent_id: str,
+        pinned: PinnedConfiguration,
+        read: Callable[[Path], ReadProfiles],
+    ) -> tuple[ReadProfiles, ReadProfiles]:
+        """The file of the agent and that of the main one. Raises `_FileMissing`."""
+        try:
+            own = read(folders.own)
+        except ProfilesUnreadable as failure:
+            raise _FileMissing(agent_id, failure) from None
+        if folders.main is None:
+            return own, ReadProfiles(ProfileFile())
+        try:
+            return own, read(folders.main)
+        except ProfilesUnreadable as failure:
+            raise _FileMissing(pinned.configuration.default_agent_id, failure) from None
+
+    def _folders(
+        self, pinned: PinnedConfiguration, loaded: LoadedConfiguration, agent_id: str
+    ) -> _Folders:
+        main_id = pinned.configuration.default_agent_id
+        own = self._folder(pinned, loaded, agent_id)
+        main = self._folder(pinned, loaded, main_id) if main_id != agent_id else None
+        return _Folders(own, main if main != own else None)
+
+    def _folder(
+        self, pinned: PinnedConfiguration, loaded: LoadedConfiguration, agent_id: str
+    ) -> Path:
+        agent = pinned.configuration.agent(agent_id)
+        if agent is None or agent.agent_dir is None:
+            return self._agents / agent_id / "agent"
+        try:
+            return loaded.place(agent.agent_dir)
+        except ConfigurationError as failure:
+            problem = failure.problems[0]
+            text = f"cannot be found: its agentDir: {problem.source} {problem.message}"
+            raise _FileMissing(agent_id, ProfilesUnreadable(text)) from None
+
+    def _said(self, folder: Path) -> ReadProfiles:
+        """What a file says without its values, read again when it has changed."""
+        identity = identity_of(folder)
+        kept = self._kept.get(folder)
+        if kept is not None and identity is not None and kept.identity == identity:
+            return kept
+        read = replace(read_profiles(folder), values={})
+        if len(self._kept) >= KEPT_FILES_MAX:
+            self._kept.clear()
+        self._kept[folder] = read
+        for complaint in complaints(read):
+            _log.warning("%s %s", folder / FILE_NAME, complaint)
+        return read
+
+
+class _FileMissing(Exception):
+    """The file of an agent cannot be used."""
+
+    def __init__(self, agent_id: str, failure: ProfilesUnreadable) -> None:
+        text = f'{FILE_NAME} of agent "{agent_id}" {failure}'
+        super().__init__(text)
+        self.missing = MissingCredential(FILE_NAME, text)
+
+
+def _runtime_of(pinned: PinnedConfiguration, agent_id: str) -> CommandRuntime | None:
+    """The runtime of a configured agent when it is one that is given credentials."""
+    if pinned.configuration.agent(agent_id) is None:
+        return None
+    runtime = pinned.configuration.runtime_for(agent_id)
+    return runtime if isinstance(runtime, CommandRuntime) else None

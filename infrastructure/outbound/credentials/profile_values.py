@@ -1,0 +1,93 @@
+"""The value of a profile, from wherever it stands. What is said of a failure shows no value and no
+path."""
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+from application.ports.credentials import Credential, MissingCredential
+from domain.configuration.problems import ConfigurationError
+from domain.configuration.references import variables_in, with_variables
+from domain.credential_profiles import AuthProfile
+from domain.rule_explained import quoted
+from infrastructure.outbound.configuration.secrets import secret_in_file
+
+VALUE_BYTES_MAX = 32 * 1024
+VALUE_LINES_MAX = 200
+
+
+class ProfileUnresolved(Exception):
+    """A profile has no value here and now."""
+
+    def __init__(self, missing: MissingCredential) -> None:
+        super().__init__(missing.text)
+        self.missing = missing
+
+
+def resolved(
+    profile: AuthProfile,
+    folder: Path,
+    standing: str | None,
+    *,
+    now: float,
+    variables: Mapping[str, str] = os.environ,
+) -> Credential:
+    """The value. `standing` is the text that stands in the profile itself; None when only the rest
+    of it is to be looked at. Relative paths count from `folder`. `now` in seconds since 1970.
+
+    Raises `ProfileUnresolved`. May block.
+    """
+    if profile.unusable is not None:
+        raise _unresolved(profile, profile.unusable)
+    if profile.expires_at_ms is not None and profile.expires_at_ms <= now * 1000:
+        raise _unresolved(profile, "has expired")
+    named = _values_of(profile, profile.variables, variables)
+    if profile.file is not None:
+        return _checked(profile, _in_file(profile, profile.file, folder, variables))
+    if not profile.stands_here:
+        return _checked(profile, "".join(named.values()))
+    if standing is None:
+        return Credential()
+    return _checked(profile, with_variables(standing, named))
+
+
+def _values_of(
+    profile: AuthProfile, names: tuple[str, ...], variables: Mapping[str, str]
+) -> dict[str, str]:
+    for name in names:
+        if not variables.get(name, "").strip():
+            text = f"{name} of profile {quoted(profile.id)} is not set"
+            raise ProfileUnresolved(MissingCredential(name, text, is_unset=True))
+    return {name: variables[name] for name in names}
+
+
+def _in_file(profile: AuthProfile, written: str, folder: Path, variables: Mapping[str, str]) -> str:
+    named = _values_of(profile, variables_in(written), variables)
+    try:
+        path = folder / Path(with_variables(written, named)).expanduser()
+        if not path.exists():
+            raise _unresolved(profile, "is in a file that is not there")
+        return secret_in_file(path)
+    except ConfigurationError as failure:
+        # The path is left out: it may tell whoever spawns what is on this machine.
+        why = failure.problems[0].message
+        raise _unresolved(profile, f"is in a file that cannot be used: it {why}") from None
+    except (OSError, RuntimeError, ValueError):
+        raise _unresolved(profile, "is in a file that cannot be reached") from None
+
+
+def _checked(profile: AuthProfile, text: str) -> Credential:
+    try:
+        size = len(text.encode())
+    except UnicodeEncodeError:
+        raise _unresolved(profile, "has a value that is not UTF-8") from None
+    if not text.strip() or "\0" in text:
+        raise _unresolved(profile, "has a value that is blank or contains NUL")
+    if size > VALUE_BYTES_MAX or len(text.splitlines()) > VALUE_LINES_MAX:
+        limits = f"{VALUE_BYTES_MAX} bytes or {VALUE_LINES_MAX} lines"
+        raise _unresolved(profile, f"has a value of more than {limits}")
+    return Credential(text)
+
+
+def _unresolved(profile: AuthProfile, why: str) -> ProfileUnresolved:
+    return ProfileUnresolved(MissingCredential(profile.id, f"profile {quoted(profile.id)} {why}"))

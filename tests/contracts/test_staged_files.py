@@ -1,0 +1,86 @@
+"""Files that a request brought: kept with its admission, gone when they are not wanted any more."""
+
+from typing import Any
+
+import pytest
+
+from application.ports.event_log import Decision, StagedFile, Submission
+from infrastructure.outbound.log.writer import BATCH_TEXT_BYTES_MAX
+from infrastructure.outbound.tables.staged_files import PostgresStagedFiles
+from tests.support import run_commands as ask
+from tests.support.logged_family import LoggedFamily
+from tests.support.running_log import RunningLog
+from tests.support.storytelling import run_id
+from tests.support.submissions import at_once, key, seen, submission
+
+FILES = (b"first", b"", bytes(range(256)) * 5_000)
+
+
+@pytest.fixture
+def staged(running: RunningLog) -> PostgresStagedFiles:
+    return PostgresStagedFiles(running.pool)
+
+
+def keeping(number: int, *bodies: bytes) -> Submission[Any]:
+    """An append that keeps files of the run of this number."""
+    files = [StagedFile(run_id(number), ordinal, body) for ordinal, body in enumerate(bodies)]
+    change = seen(key(f"keeping-{number}"))
+    return submission(lambda _: Decision(None, [change], staged=files))
+
+
+async def test_files_are_read_in_their_order_until_they_are_dropped(
+    running: RunningLog, staged: PostgresStagedFiles
+) -> None:
+    await at_once(running.log, keeping(1, *FILES), keeping(2, b"another"))
+    assert await staged.read(run_id(1)) == FILES
+    await staged.drop(run_id(1))
+    await staged.drop(run_id(1))
+    assert await staged.read(run_id(1)) == ()
+    assert await staged.read(run_id(2)) == (b"another",)
+
+
+async def test_files_stand_with_the_events_of_their_append_or_not_at_all(
+    running: RunningLog, staged: PostgresStagedFiles
+) -> None:
+    files = [StagedFile(run_id(1), 0, b"alone")]
+    with pytest.raises(ValueError, match="with events"):
+        await running.log.submit(submission(lambda _: Decision(None, staged=files)))
+    assert await staged.read(run_id(1)) == ()
+
+
+async def test_a_batch_has_room_for_so_many_bytes_of_files(running: RunningLog) -> None:
+    large = bytes(BATCH_TEXT_BYTES_MAX // 2 + 1)
+    await at_once(running.log, *(keeping(number, large) for number in range(1, 6)))
+    # Two fill a batch.
+    assert await running.commits() == 3
+    kept = await running.ask("SELECT sum(length(body)) FROM staged_files")
+    assert kept == [(5 * len(large),)]
+
+
+async def test_files_are_swept_away_once_their_run_is_not_prepared_any_more(
+    running: RunningLog, staged: PostgresStagedFiles, family: LoggedFamily
+) -> None:
+    names = ("requested", "furnished", "refused", "queued", "over")
+    for name in names:
+        await family.spawn(name)
+    for name in names:
+        await running.log.submit(keeping(family.id(name).int % 2**32, b"one", b"two"))
+    assert {len(await staged.read(family.id(name))) for name in names} == {2}
+    assert await staged.sweep(9) == 0
+    await family.tell("refused", ask.refuse(family.run("refused").epoch))
+    for name in ("queued", "over"):
+        await family.create(name)
+    await family.tell("over", ask.stop())
+    assert await staged.sweep(2) == 2
+    assert await staged.sweep(9) == 1
+    assert await staged.sweep(9) == 0
+    left = {name for name in names if await staged.read(family.id(name))}
+    assert left == {"requested", "furnished"}
+
+
+async def test_files_of_a_run_that_is_not_on_record_are_left_alone(
+    running: RunningLog, staged: PostgresStagedFiles
+) -> None:
+    await running.log.submit(keeping(77, b"whose"))
+    assert await staged.sweep(9) == 0
+    assert await staged.read(run_id(77)) == (b"whose",)

@@ -1,0 +1,46 @@
+"""What is attached to a spawn, explained from what was recorded with the request."""
+
+from typing import Any
+
+import pytest
+
+from tests.support.explained_spawns import ADMITTED, plan_facts, the
+from tests.support.run_histories import created, refused, resolved
+from tests.support.storytelling import ref, requested
+
+ATTACHED: list[tuple[dict[str, Any] | None, bool, int | None, str]] = [
+    (None, False, 0, "nothing is attached"),
+    ({"count": 2, "total_bytes": 17}, False, 17, "2 file(s) with 17 bytes in all are attached"),
+    (
+        {"count": 51, "refusal": ref("why"), "refusal_status": "error"},
+        True,
+        None,
+        "51 file(s) are attached, and not all of them can be taken",
+    ),
+    (
+        {"count": 1, "total_bytes": 3, "manifest": ref("manifest")},
+        True,
+        3,
+        "1 file(s) with 3 bytes in all are attached, and could not be written",
+    ),
+]
+
+
+@pytest.mark.parametrize(("attached", "refuses", "total", "text"), ATTACHED)
+def test_attachments_are_counted_and_measured(
+    attached: dict[str, Any] | None, refuses: bool, total: int | None, text: str
+) -> None:
+    event = (
+        refused(rule="attachments", step="attachments", facts=plan_facts())
+        if refuses
+        else created(facts=plan_facts())
+    )
+    one = the("attachments", requested(attachments=attached), ADMITTED, resolved(), event)
+    assert (one.result, one.text) == ("refused" if refuses else "passed", text)
+    assert one.compared == {"count": attached["count"] if attached else 0, "totalBytes": total}
+
+
+def test_attachments_are_not_judged_when_the_workspace_was_refused() -> None:
+    event = refused(rule="workspace", step="workspace", facts=plan_facts())
+    request = requested(attachments={"count": 1, "total_bytes": 3})
+    assert the("attachments", request, ADMITTED, resolved(), event).result == "not_judged"

@@ -1,0 +1,76 @@
+"""Explanations name the lists and roots of the revision that the decision was made under."""
+
+from typing import Any
+
+from domain.configuration.configuration import Configuration
+from domain.run.plan_facts import WorkspaceFacts
+from tests.support.explained_spawns import ADMITTED, of_the_plan, plan_facts, the
+from tests.support.run_histories import created, refused, resolved
+from tests.support.storytelling import ref, requested
+
+
+def configured(**sections: Any) -> Configuration:
+    return Configuration.model_validate(sections)
+
+
+def test_tools_tell_the_lists_that_they_were_made_from_and_where_those_stand() -> None:
+    lists = {"alsoAllow": ["read"], "deny": ["exec"]}
+    under = configured(tools={"subagents": {"tools": lists}})
+    events = requested(), ADMITTED, resolved(), created(facts=plan_facts())
+    one = the("tools", *events, configuration=under)
+    assert one.compared is not None
+    assert one.compared["configured"] == {
+        "allow": None,
+        "alsoAllow": ["read"],
+        "deny": ["exec"],
+        "at": "tools.subagents.tools",
+    }
+    assert one.text == (
+        'tools of role "orchestrator", by tools.subagents.tools: every tool, 0 denied'
+    )
+    one = the("tools", *events, configuration=configured())
+    assert one.compared is not None
+    nothing = dict.fromkeys(("allow", "alsoAllow", "deny"))
+    assert one.compared["configured"] == {**nothing, "at": "built-in"}
+    assert one.text == 'tools of role "orchestrator", by the built-in lists: every tool, 0 denied'
+
+
+def test_a_workspace_tells_the_roots_as_the_file_writes_them() -> None:
+    under = configured(spawnlog={"workspaceRoots": ["${HARBOUR}/work", "~/x"]})
+    request = requested(workspace_argument=ref("/srv/asked"))
+    folder = WorkspaceFacts(source="requester", recorded=None)
+    events = request, ADMITTED, resolved()
+    gone = refused(rule="workspace", facts=plan_facts(workspace=folder))
+    one = the("workspace", *events, gone, configuration=under)
+    assert one.compared is not None
+    assert one.compared["workspaceRoots"] == ["${HARBOUR}/work", "~/x"]
+    assert one.text == (
+        'the folder of the requester cannot be used; workspaceRoots: "${HARBOUR}/work", "~/x"'
+    )
+    one = the("workspace", *events, gone, configuration=configured())
+    assert one.text == "the folder of the requester cannot be used; workspaceRoots: none"
+    one = the("workspace", *events, created(facts=plan_facts()), configuration=under)
+    assert one.text == "the folder of the agent is used"
+
+
+def test_lists_of_a_revision_that_cannot_be_read_are_not_told() -> None:
+    for rule, name in (("tools", "configured"), ("workspace", "workspaceRoots")):
+        compared = of_the_plan(rule).compared
+        assert compared is not None
+        assert compared[name] is None
+
+
+def test_tools_and_capabilities_are_those_of_the_role() -> None:
+    one = of_the_plan("tools", plan={"tools_allow": ("read",), "tools_deny": ("exec", "cron")})
+    assert one.text == 'tools of role "orchestrator": 1 allowed, 2 denied'
+    assert one.compared == {
+        "role": "orchestrator",
+        "allow": ["read"],
+        "deny": ["exec", "cron"],
+        "configured": None,
+    }
+    assert of_the_plan("tools").text == 'tools of role "orchestrator": every tool, 0 denied'
+    one = of_the_plan("capabilities")
+    assert one.text == 'depth 1 of at most 2 has role "orchestrator" and control scope "children"'
+    assert one.compared is not None
+    assert one.compared["maxDepth"] == 2

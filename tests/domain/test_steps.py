@@ -1,0 +1,242 @@
+"""What is made for a child is on record before it is made, and is unmade from the record."""
+
+from datetime import datetime, timedelta
+from uuid import UUID
+
+import pytest
+
+from domain.refusals import CorruptHistory, LostClaim, NotYet, WrongStage
+from domain.run.events import RunQueued, SessionCreated, SpawnRefused
+from domain.run.evolve import evolve
+from domain.run.facts import AttachmentsAsked, SpawnOptions
+from domain.run.step_decisions import RETRY_SECONDS_MAX, retry_after_seconds
+from domain.run.step_events import StepBegun, StepTaken, StepUndoFailed, StepUndone
+from domain.run.steps import STEP_ORDER, StepName, step_key
+from tests.support import run_commands as ask
+from tests.support import run_histories as past
+from tests.support.run_histories import PREPARER
+from tests.support.storytelling import START, given, ref, requested, run_id, run_of, stamp
+
+LIMIT = timedelta(seconds=5)
+
+
+def at(position: int) -> datetime:
+    return START + timedelta(seconds=position)
+
+
+def undos(*events: past.History) -> dict[StepName, datetime | None]:
+    """When each step is to be undone after these histories."""
+    run = run_of(*(event for history in events for event in history))
+    due = [one.undo_at for one in run.steps if one.undo_at is not None]
+    assert run.effects_at == min(due, default=None)
+    return {one.name: one.undo_at for one in run.steps}
+
+
+def kept(*, retain: bool, **options: object) -> past.History:
+    """A run with steps, in its lane; whether its files stay, and what else was asked."""
+    asked = AttachmentsAsked(count=2, total_bytes=9, retain=retain, manifest=ref("manifest"))
+    birth = requested(attachments=asked, options=SpawnOptions.model_validate(options))
+    return (birth, *past.a_run_with_steps()[1:], past.created(), past.queued())
+
+
+def test_a_step_is_on_record_before_anything_is_made_and_again_once_it_is() -> None:
+    begun = StepBegun(
+        step="workspace",
+        key=f"{run_id(1)}:workspace",
+        limit_seconds=5.0,
+        root="/srv/work",
+        relative="made/by/workspace",
+    )
+    taken = StepTaken(step="workspace", outcome="made")
+    story = given(*past.a_prepared_run()).when(ask.begin_step(PREPARER, step="workspace"))
+    after = story.then(begun).when(ask.take_step(PREPARER, step="workspace")).then(taken)
+    assert after.state is not None
+    state = after.state.step("workspace")
+    assert state is not None
+    assert (state.phase, state.made, state.begun_at) == ("taken", True, at(4))
+    assert (state.root, state.relative, state.undo_at) == ("/srv/work", "made/by/workspace", None)
+
+
+def test_the_files_that_were_written_are_told() -> None:
+    files = {"manifest": ref("manifest"), "file_count": 2, "total_bytes": 9, "can_undo": True}
+    story = given(*past.a_run_at_a_step()).when(
+        ask.take_step(PREPARER, outcome="written", made=False, **files)
+    )
+    state = story.then(StepTaken).state
+    assert state is not None
+    step = state.step("attachments")
+    assert step is not None
+    assert {name: getattr(step, name) for name in files} == files
+    assert step.made is False
+
+
+@pytest.mark.parametrize("name", STEP_ORDER)
+def test_a_receiver_tells_a_repeat_by_the_key_of_run_and_step(name: StepName) -> None:
+    assert step_key(UUID(int=7), name) == f"00000000-0000-0000-0000-000000000007:{name}"
+
+
+@pytest.mark.parametrize(("first", "second"), [("attachments", "workspace")])
+def test_steps_are_begun_in_their_order(first: StepName, second: StepName) -> None:
+    done = past.step_begun(first), past.step_taken(first)
+    later = given(*past.a_prepared_run(), *done).when(ask.begin_step(PREPARER, step=second))
+    later.refused(WrongStage, f"begin step {second}", f"step {first} (taken)")
+
+
+def test_the_next_step_is_begun_once_the_one_before_is_taken() -> None:
+    at_the_first = given(*past.a_prepared_run(), past.step_begun("workspace"))
+    at_the_first.when(ask.begin_step(PREPARER)).refused(WrongStage, "step workspace (begun)")
+    at_the_first.when(ask.create(PREPARER)).refused(WrongStage, "create", "at step workspace")
+
+
+def test_the_child_is_there_when_every_step_is_taken() -> None:
+    story = given(*past.a_run_with_steps()).when(ask.create(PREPARER))
+    story.then(SessionCreated, RunQueued)
+
+
+def test_the_same_holder_begins_a_step_once() -> None:
+    given(*past.a_run_at_a_step()).when(ask.begin_step(PREPARER)).then()
+
+
+def test_who_goes_on_after_a_crash_begins_the_step_again_under_the_same_key() -> None:
+    resumed = given(*past.a_run_at_a_step(), past.resumed())
+    assert resumed.state is not None
+    epoch = resumed.state.epoch
+    resumed.when(ask.begin_step(PREPARER)).refused(LostClaim)
+    resumed.when(ask.take_step(epoch)).refused(WrongStage, "under this claim")
+    again = resumed.when(ask.begin_step(epoch, limit_seconds=9.0)).then(StepBegun)
+    assert again.state is not None
+    assert [one.name for one in again.state.steps] == ["workspace", "attachments"]
+    state = again.state.step("attachments")
+    assert state is not None
+    assert (state.epoch, state.begun_at, state.limit_seconds) == (epoch, at(8), 9.0)
+    assert state.key == step_key(run_id(1), "attachments")
+    again.when(ask.take_step(epoch)).then(StepTaken)
+
+
+@pytest.mark.parametrize("change", [{"root": "/srv/other"}, {"relative": "elsewhere"}])
+def test_a_step_is_never_begun_again_at_another_place(change: dict[str, str]) -> None:
+    resumed = given(*past.a_run_at_a_step(), past.resumed())
+    assert resumed.state is not None
+    command = ask.begin_step(resumed.state.epoch, **change)
+    resumed.when(command).refused(WrongStage, "elsewhere", "the place on record")
+
+
+@pytest.mark.parametrize("refusal", [past.refused(), past.refused(rule="stopped", step="queued")])
+def test_all_that_was_made_is_undone_when_the_spawn_is_refused(
+    refusal: SpawnRefused,
+) -> None:
+    due = undos(past.a_run_with_steps(), (refusal,))
+    assert due == {"workspace": at(8), "attachments": at(8)}
+
+
+def test_nothing_is_undone_before_its_maker_must_have_come_to_an_end() -> None:
+    begun_at = len(past.a_run_at_a_step())
+    due = undos(past.a_run_at_a_step(), (past.refused(rule="stopped", step="scripts-resolved"),))
+    assert due == dict.fromkeys(("workspace", "attachments"), at(begun_at) + LIMIT)
+
+
+def test_what_failed_itself_is_undone_at_once() -> None:
+    due = undos(past.a_run_at_a_step(), (past.refused(rule="attachments", step="attachments"),))
+    assert due == {"workspace": at(7), "attachments": at(7)}
+
+
+def test_a_refusal_long_after_the_step_was_begun_waits_for_nobody() -> None:
+    refused_at = 99
+    run = run_of(*past.a_run_at_a_step())
+    refused = evolve(run, past.refused(), stamp(refused_at))
+    assert {one.undo_at for one in refused.steps} == {at(refused_at)}
+
+
+@pytest.mark.parametrize(
+    ("retain", "cleanup", "goes"),
+    [(True, "keep", False), (False, "keep", True), (True, "delete", True), (False, "delete", True)],
+)
+@pytest.mark.parametrize("ran", [(past.claimed(), past.started()), ()])
+def test_files_go_when_the_run_is_announced_unless_they_are_kept_with_the_session(
+    retain: bool, cleanup: str, goes: bool, ran: past.History
+) -> None:
+    run = kept(retain=retain, cleanup=cleanup)
+    assert set(undos(run, ran, (past.ended(),)).values()) == {None}
+    told = (*run, *ran, past.ended(), past.announced())
+    due = undos(told)
+    assert due == {"workspace": None, "attachments": at(len(told)) if goes else None}
+    assert undos(told, (past.archived(),)) == due
+
+
+@pytest.mark.parametrize("retain", [True, False])
+def test_files_of_a_session_that_lives_on_go_when_it_is_put_away(retain: bool) -> None:
+    told = (*kept(retain=retain, mode="session"), past.ended(), past.announced())
+    assert set(undos(told).values()) == {None}
+    due = undos(told, (past.archived(),))
+    gone = None if retain else at(len(told) + 1)
+    assert due == {"workspace": None, "attachments": gone}
+
+
+@pytest.mark.parametrize(
+    ("mode", "outcome", "expected"),
+    [
+        ("run", "stopped", {"thread_binding", "context_engine"}),
+        ("run", "error", {"thread_binding", "context_engine"}),
+        ("session", "stopped", {"thread_binding", "context_engine"}),
+        ("session", "error", {"context_engine"}),
+    ],
+)
+def test_what_was_told_outside_of_a_child_that_never_started_is_taken_back(
+    mode: str, outcome: str, expected: set[str]
+) -> None:
+    made = [one for name in STEP_ORDER for one in (past.step_begun(name), past.step_taken(name))]
+    birth = requested(options=SpawnOptions.model_validate({"mode": mode}))
+    queued = (birth, *past.a_prepared_run()[1:], *made, past.created(), past.queued())
+    in_vain = undos(queued, (past.ended(outcome=outcome),))
+    assert {name for name, due in in_vain.items() if due} == expected
+    started = undos(queued, (past.claimed(), past.started(), past.ended(outcome=outcome)))
+    assert set(started.values()) == {None}
+
+
+def test_what_was_made_last_is_undone_first() -> None:
+    story = given(*past.a_run_with_steps(), past.refused())
+    for command in (
+        ask.confirm_undo(step="workspace"),
+        ask.note_undo_failure(step="workspace"),
+    ):
+        story.when(command).refused(NotYet, "attachments is to be undone before step workspace")
+    story = story.when(ask.confirm_undo()).then(
+        StepUndone(step="attachments", how="undone", attempts=1)
+    )
+    story = story.when(ask.confirm_undo(step="workspace", how="left_in_place")).then(
+        StepUndone(step="workspace", how="left_in_place", attempts=1)
+    )
+    assert story.state is not None
+    assert story.state.effects_at is None
+    assert [one.phase for one in story.state.steps] == ["undone", "undone"]
+    story.when(ask.confirm_undo()).then()
+    story.when(ask.note_undo_failure(attempt=2)).then()
+
+
+def test_an_undo_that_fails_is_tried_again_and_what_it_stands_on_waits_for_it() -> None:
+    failed = StepUndoFailed(step="attachments", attempt=1, error=ref("busy"), retry_after_seconds=1)
+    refused = given(*past.a_run_with_steps(), past.refused())
+    once = refused.when(ask.note_undo_failure()).then(failed)
+    assert undos(once.events) == {"workspace": at(10), "attachments": at(10)}
+    once.when(ask.note_undo_failure()).then()
+    twice = once.when(ask.note_undo_failure(attempt=2)).then(StepUndoFailed)
+    assert undos(twice.events) == {"workspace": at(12), "attachments": at(12)}
+    twice.when(ask.confirm_undo()).then(StepUndone(step="attachments", how="undone", attempts=3))
+
+
+def test_it_is_tried_for_as_long_as_it_takes_once_an_hour_in_the_end() -> None:
+    waits = [retry_after_seconds(failures) for failures in range(14)]
+    assert waits[:12] == [2**number for number in range(12)]
+    assert waits[12:] == [RETRY_SECONDS_MAX] * 2
+    assert retry_after_seconds(10**9) == RETRY_SECONDS_MAX
+
+
+@pytest.mark.parametrize("event", [past.step_taken(), past.step_undone(), past.undo_failed()])
+def test_what_happens_to_a_step_that_was_never_begun_is_corrupt(
+    event: StepTaken | StepUndone | StepUndoFailed,
+) -> None:
+    history = past.a_prepared_run()
+    if not isinstance(event, StepTaken):
+        history = (*history, past.refused())
+    with pytest.raises(CorruptHistory, match="never begun"):
+        run_of(*history, event)

@@ -1,0 +1,194 @@
+"""Requests that try to get files to where they must not be: refused clearly, or stored inside."""
+
+import os
+import threading
+import time
+from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
+from itertools import cycle
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from domain.bounded_text import single_line
+from domain.strict_base64 import decode_strict_base64
+from tests.support.attaching_house import AttachingHouse, text
+from tests.support.folder_trees import tree_of
+from tests.support.hostile_attachments import (
+    LIMITS,
+    PLANTED,
+    HostileRequest,
+    hostile_requests,
+)
+from tests.support.http_problems import pointers_of, problem_of
+
+pytestmark = pytest.mark.slow
+
+RACE_SECONDS = 4.0
+RACERS = 4
+PAUSES_SECONDS = (0.0003, 0.001, 0.005, 0.02, 0.1)
+"""Between two changes, so that some writings are met in the middle and some are not. An odd number,
+so that each pause is one with the link and one without."""
+REQUESTS = [request for request in hostile_requests() if request.is_text]
+LIVING = ("postgres", "transcripts")
+"""What of a data directory is written to while a server works."""
+
+
+@pytest.fixture(scope="module")
+def ground(retaining: AttachingHouse) -> Path:
+    """A workspace for all hostile requests, where what is stored stays."""
+    return retaining.workspace()
+
+
+def around(house: AttachingHouse) -> dict[str, str]:
+    """All that is below the folder of the server and its data, but for what it writes all the
+    time."""
+    data, place = house.server.data_dir.resolve(), house.ground.parent
+    watched = [path for path in place.iterdir() if path not in (data, house.server.log_path)]
+    watched += [path for path in data.iterdir() if path.name not in LIVING]
+    return {
+        os.path.normpath(path.relative_to(place) / name): told
+        for path in watched
+        for name, told in tree_of(path).items()
+    }
+
+
+def expected(request: HostileRequest) -> Mapping[str, bytes]:
+    """The files of a request that are stored."""
+    contents = [
+        decode_strict_base64(one.content, LIMITS.max_file_bytes)
+        if one.encoding == "base64"
+        else one.content.encode()
+        for one in request.asked
+    ]
+    return {
+        name: content
+        for name, content in zip(request.names, contents, strict=True)
+        if content is not None
+    }
+
+
+def has_nul(request: HostileRequest) -> bool:
+    return any("\0" in one.name + one.content for one in request.asked)
+
+
+@pytest.mark.parametrize("request_", REQUESTS, ids=str)
+def test_it_is_refused_or_stored_inside(
+    retaining: AttachingHouse, ground: Path, request_: HostileRequest
+) -> None:
+    before = around(retaining)
+    answer = retaining.attach(request_.body(), ground)
+    if has_nul(request_):
+        # No text of a request may hold it; a file that does is sent as base64.
+        problem = problem_of(answer, 400, "malformed_json")
+        assert all(pointer.startswith("/attachments/") for pointer in pointers_of(problem))
+        assert around(retaining) == before
+        return
+    if request_.refusal is not None:
+        problem = problem_of(answer, 422, "spawn_error")
+        assert problem["rule"] == "attachments"
+        assert problem["detail"].startswith(request_.refusal)
+        assert single_line(problem["detail"], characters_max=300) == problem["detail"]
+        assert around(retaining) == before
+        return
+    assert answer.status_code == 201, answer.text
+    receipt = answer.json()["attachments"]
+    assert [file["name"] for file in receipt["files"]] == list(request_.names)
+    folder = ground / receipt["relDir"]
+    stored = {path.name: path.read_bytes() for path in folder.iterdir()}
+    assert stored.pop(".manifest.json")
+    assert stored == expected(request_)
+    after = around(retaining)
+    place = retaining.ground.parent
+    may_change = [str(one.relative_to(place)) for one in (folder, *folder.parents[:2])]
+    changed = {name for name in before.keys() | after.keys() if before.get(name) != after.get(name)}
+    assert changed - set(may_change) == {f"{may_change[0]}/{name}" for name in stored_names(folder)}
+
+
+def stored_names(folder: Path) -> set[str]:
+    return {path.name for path in folder.iterdir()}
+
+
+@pytest.mark.parametrize("title", PLANTED)
+def test_what_was_planted_before_leads_nowhere(retaining: AttachingHouse, title: str) -> None:
+    workspace, outside = retaining.workspace(), retaining.workspace()
+    (outside / "attachments").mkdir()
+    PLANTED[title](workspace, outside)
+    before = around(retaining)
+    problem = problem_of(retaining.attach([text("a")], workspace), 422, "spawn_error")
+    assert problem["rule"] == "attachments"
+    assert problem["detail"].startswith("attachments_materialization_failed (")
+    assert str(workspace) not in problem["detail"]
+    assert around(retaining) == before
+    retaining.undone(problem["runId"])
+    assert around(retaining) == before
+
+
+def test_a_workspace_that_is_named_by_a_link_is_the_folder_it_leads_to(
+    retaining: AttachingHouse,
+) -> None:
+    folder = retaining.workspace()
+    link = folder.with_name(f"{folder.name}-link")
+    link.symlink_to(folder)
+    answer = retaining.attach([text("a")], link)
+    assert answer.status_code == 201, answer.text
+    assert (folder / answer.json()["attachments"]["relDir"] / "a").exists()
+    run = retaining.server.run(answer.json()["runId"])
+    assert run["workspaceDir"] == str(folder)
+
+
+@contextmanager
+def swapping(workspace: Path, sentinel: Path) -> Iterator[list[int]]:
+    """Somebody who keeps replacing `.openclaw` of a workspace by a link; gives how often."""
+    over, swaps = threading.Event(), [0]
+    place = workspace / ".openclaw"
+
+    def swap() -> None:
+        for pause in cycle(PAUSES_SECONDS):
+            if over.wait(pause):
+                return
+            if place.is_symlink():
+                place.unlink()
+                continue
+            # The server makes and removes the folder at the same time.
+            with suppress(FileNotFoundError):
+                place.rename(workspace / f"aside-{swaps[0]}")
+            with suppress(FileExistsError):
+                place.symlink_to(sentinel)
+                swaps[0] += 1
+
+    thread = threading.Thread(target=swap)
+    thread.start()
+    try:
+        yield swaps
+    finally:
+        over.set()
+        thread.join()
+
+
+@pytest.mark.parametrize("kept", ["keep", "delete"])
+def test_a_link_that_comes_and_goes_leads_nowhere(retaining: AttachingHouse, kept: str) -> None:
+    workspace, sentinel = retaining.workspace(), retaining.workspace()
+    (sentinel / "attachments").mkdir()
+    before = tree_of(sentinel)
+    deadline = time.monotonic() + RACE_SECONDS
+    files = [text(f"{number}.txt", "canary" * 20) for number in range(10)]
+
+    def ask(_: int) -> list[tuple[int, dict[str, Any]]]:
+        said = []
+        while time.monotonic() < deadline:
+            answer = retaining.attach(files, workspace, cleanup=kept)
+            said.append((answer.status_code, answer.json()))
+        return said
+
+    with swapping(workspace, sentinel) as swaps, ThreadPoolExecutor(RACERS) as pool:
+        answers = [one for said in pool.map(ask, range(RACERS)) for one in said]
+        for status, body in answers:
+            if status == 422 or kept == "delete":
+                retaining.undone(body["runId"])
+        assert swaps[0] > 20
+    known = {(status, body.get("rule")) for status, body in answers}
+    assert known == {(201, None), (422, "attachments")}
+    assert tree_of(sentinel) == before

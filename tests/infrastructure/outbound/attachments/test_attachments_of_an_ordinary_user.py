@@ -1,0 +1,93 @@
+"""Root may do everything, and is not who a server usually is: what closed folders mean is tried as
+an ordinary user, whoever runs the tests."""
+
+import os
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from application.ports.attachment_files import AttachmentsNotRemoved, AttachmentsNotWritten
+from tests.support.attachment_folders import Ground, expected_contents, ground_in
+
+NOBODY = 65534
+
+
+@pytest.fixture
+def ground() -> Iterator[Ground]:
+    """In a folder of its own: the one of pytest is closed to other users."""
+    user, group = os.geteuid(), os.getegid()
+    with tempfile.TemporaryDirectory() as folder:
+        if user == 0:
+            os.chown(folder, NOBODY, NOBODY)
+            os.setegid(NOBODY)
+            os.seteuid(NOBODY)
+        try:
+            assert os.geteuid() != 0
+            yield ground_in(Path(folder))
+        finally:
+            os.seteuid(user)
+            os.setegid(group)
+
+
+@pytest.fixture(params=[0o022, 0o777], ids=oct)
+def mask(request: pytest.FixtureRequest, ground: Ground) -> Iterator[None]:
+    before = os.umask(request.param)
+    yield
+    os.umask(before)
+
+
+@pytest.mark.usefixtures("mask")
+async def test_files_are_private_and_go_again(ground: Ground) -> None:
+    before = ground.tree()
+    await ground.write()
+    assert ground.contents() == expected_contents()
+    assert ground.folder.stat().st_mode & 0o777 == 0o700
+    assert {path.stat().st_mode & 0o777 for path in ground.folder.iterdir()} == {0o600}
+    assert await ground.remove() == "undone"
+    assert ground.tree() == before
+
+
+async def test_a_workspace_that_cannot_be_written_is_told_and_left_as_it_is(
+    ground: Ground,
+) -> None:
+    ground.workspace.chmod(0o500)
+    before = ground.tree()
+    with pytest.raises(AttachmentsNotWritten, match=r"^Permission denied$"):
+        await ground.write()
+    assert ground.tree() == before
+
+
+async def test_a_workspace_below_a_folder_that_cannot_be_read_is_reached(ground: Ground) -> None:
+    if not hasattr(os, "O_PATH"):
+        pytest.skip("this system opens no folder without reading it")
+    ground.workspace.parent.chmod(0o100)
+    try:
+        await ground.write()
+        assert await ground.remove() == "undone"
+    finally:
+        ground.workspace.parent.chmod(0o700)
+
+
+async def test_folders_that_a_child_closed_are_removed(ground: Ground) -> None:
+    before = ground.tree()
+    await ground.write()
+    inner = ground.folder / "closed" / "inner" / "most"
+    inner.mkdir(parents=True)
+    (inner / "file").write_text("x")
+    for folder in (inner, inner.parent, inner.parent.parent, ground.folder):
+        folder.chmod(0o000)
+    assert await ground.remove() == "undone"
+    assert ground.tree() == before
+
+
+async def test_what_cannot_be_removed_yet_is_told_and_removed_later(ground: Ground) -> None:
+    before = ground.tree()
+    await ground.write()
+    ground.folder.parent.chmod(0o500)
+    with pytest.raises(AttachmentsNotRemoved, match=r"^Permission denied$"):
+        await ground.remove()
+    ground.folder.parent.chmod(0o700)
+    assert await ground.remove() == "undone"
+    assert ground.tree() == before

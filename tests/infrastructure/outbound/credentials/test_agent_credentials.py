@@ -1,0 +1,185 @@
+"""Credentials by agent id: found, resolved at the start, and never kept."""
+
+import logging
+from pathlib import Path
+
+import pytest
+
+from application.ports.configurations import SecretMissing
+from application.ports.credentials import NOTHING_FOUND, Credential
+from infrastructure.outbound.credentials.auth_profiles import FILE_NAME
+from tests.support.agent_folders import AgentFolders, api_key, write_profiles
+from tests.support.running_log import RunningLog
+
+CANARY = "canary-of-a-profile-0123456789"
+
+
+@pytest.fixture
+def folders(running: RunningLog, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AgentFolders:
+    monkeypatch.setenv("THERE", CANARY)
+    monkeypatch.setenv("BLANK", " ")
+    monkeypatch.delenv("GONE", raising=False)
+    return AgentFolders(running, tmp_path)
+
+
+async def texts(folders: AgentFolders, **helper: object) -> list[str]:
+    """What is said to be missing for the helper."""
+    found = await folders.credentials.found(await folders.configured(**helper), "helper")
+    assert CANARY not in repr(found)
+    return [one.text for one in found.missing]
+
+
+async def test_the_main_agents_profiles_are_a_fallback(folders: AgentFolders) -> None:
+    folders.write("main", {"x:default": api_key("x", "${GONE}"), "y": api_key("y", "${THERE}")})
+    folders.write("helper", {"x:default": api_key("x", CANARY + "-own")})
+    pinned = await folders.configured()
+    found = await folders.credentials.found(pinned, "helper")
+    assert (found.profile_ids, found.given) == (("x:default", "y"), ("x:default", "y"))
+    assert found.missing == ()
+    assert await folders.credentials.environment(pinned, "helper") == {
+        "X_API_KEY": CANARY + "-own",
+        "Y_API_KEY": CANARY,
+    }
+
+
+async def test_the_main_agent_has_its_own_alone(folders: AgentFolders) -> None:
+    folders.write("main", {"m": api_key("m", "${THERE}")})
+    folders.write("helper", {"h": api_key("h", "${THERE}")})
+    pinned = await folders.configured()
+    assert (await folders.credentials.found(pinned, "main")).given == ("m",)
+    assert (await folders.credentials.found(pinned, "MAIN")).given == ("m",)
+
+
+async def test_only_a_command_of_a_configured_agent_is_given_any(folders: AgentFolders) -> None:
+    folders.write("main", {"m": api_key("m", "${GONE}")})
+    pinned = await folders.configured()
+    for agent_id in ("player", "nobody", "../main"):
+        assert await folders.credentials.found(pinned, agent_id) == NOTHING_FOUND
+        assert await folders.credentials.environment(pinned, agent_id) == {}
+
+
+async def test_a_folder_of_its_own_is_relative_to_the_configuration(
+    folders: AgentFolders, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_profiles(tmp_path / "keys" / "of-helper", {"k": api_key("k", {"file": "key"})})
+    (tmp_path / "keys" / "of-helper" / "key").write_text(f"{CANARY}\n")
+    monkeypatch.setenv("WHERE", "keys")
+    pinned = await folders.configured(agentDir="${WHERE}/of-helper")
+    assert (await folders.credentials.found(pinned, "helper")).missing == ()
+    assert await folders.credentials.environment(pinned, "helper") == {"K_API_KEY": CANARY}
+    monkeypatch.delenv("WHERE")
+    (missing,) = (await folders.credentials.found(pinned, "helper")).missing
+    assert missing.name == FILE_NAME
+    assert "its agentDir: WHERE is not set" in missing.text
+
+
+async def test_what_the_runtime_sets_itself_need_not_be_there(folders: AgentFolders) -> None:
+    folders.write("helper", {"x": api_key("x", "${GONE}")})
+    assert await texts(folders) == ['GONE of profile "x" is not set']
+    runtime = {"type": "command", "command": ["true"], "env": {"X_API_KEY": "${THERE}"}}
+    assert await texts(folders, runtime=runtime) == []
+    pinned = await folders.configured(runtime=runtime)
+    assert await folders.credentials.environment(pinned, "helper") == {}
+
+
+async def test_the_runtimes_own_references_have_to_be_there(folders: AgentFolders) -> None:
+    env = {"A": "${GONE}", "B": "${THERE} ${ALSO_GONE}", "C": "literal"}
+    runtime = {"type": "command", "command": ["true"], "env": env}
+    pinned = await folders.configured(runtime=runtime)
+    found = await folders.credentials.found(pinned, "helper")
+    assert [(one.name, one.text, one.is_unset) for one in found.missing] == [
+        ("GONE", "GONE is not set", True),
+        ("ALSO_GONE", "ALSO_GONE is not set", True),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        ("${GONE}", 'GONE of profile "x" is not set'),
+        ("${BLANK}", 'BLANK of profile "x" is not set'),
+        ({"file": "key"}, 'profile "x" is in a file that is not there'),
+        ({"file": "${GONE}/key"}, 'GONE of profile "x" is not set'),
+        ({"file": "."}, 'profile "x" is in a file that cannot be used: it is not a file'),
+        ({"file": "~nobody-of-this-name/k"}, 'profile "x" is in a file that cannot be reached'),
+        ({"file": "lines"}, 'profile "x" is in a file that cannot be used: it must hold one line'),
+        ({"source": "exec", "id": "x"}, 'profile "x" refers to its value in a way'),
+        ({"file": "key", "more": 1}, 'profile "x" refers to its value in a way'),
+    ],
+)
+async def test_what_cannot_be_resolved_is_told_by_name(
+    folders: AgentFolders, value: object, text: str
+) -> None:
+    path = folders.write("helper", {"x": api_key("x", value)})
+    path.with_name("lines").write_text(f"{CANARY}\n{CANARY}")
+    (told,) = await texts(folders)
+    assert told.startswith(text)
+    assert str(path.parent) not in told
+    with pytest.raises(SecretMissing) as caught:
+        await folders.credentials.environment(await folders.configured(), "helper")
+    assert text in str(caught.value)
+    assert CANARY not in str(caught.value)
+
+
+async def test_a_token_is_good_until_it_expires(folders: AgentFolders) -> None:
+    token = {"type": "token", "provider": "x", "token": "${THERE}", "expires": 2_000_000}
+    folders.write("helper", {"x": token})
+    assert await texts(folders) == []
+    folders.now = 2_000.0
+    assert await texts(folders) == ['profile "x" has expired']
+
+
+@pytest.mark.parametrize("whose", ["helper", "main"])
+async def test_a_file_that_cannot_be_read_refuses_and_says_whose_it_is(
+    folders: AgentFolders, whose: str
+) -> None:
+    folders.write(whose, f'{{"profiles": {{"a": {CANARY}')
+    (told,) = await texts(folders)
+    assert told == f'{FILE_NAME} of agent "{whose}" is not JSON5 at line 1, column 20'
+    with pytest.raises(SecretMissing, match=whose):
+        await folders.credentials.environment(await folders.configured(), "helper")
+
+
+async def test_a_changed_file_is_read_again_and_an_unchanged_one_is_complained_of_once(
+    folders: AgentFolders, caplog: pytest.LogCaptureFixture
+) -> None:
+    path = folders.write("helper", {"x": api_key("x", CANARY), "o": {"type": "oauth"}}, 0o644)
+    pinned = await folders.configured()
+    with caplog.at_level(logging.WARNING, "spawnlog.credentials"):
+        for _ in range(3):
+            assert (await folders.credentials.found(pinned, "helper")).given == ("x",)
+        wide, oauth = [record.getMessage() for record in caplog.records]
+        assert "other users (mode 0644)" in wide
+        assert 'has profile "o", which is not used: it is of type oauth' in oauth
+        caplog.clear()
+        path.chmod(0o600)
+        assert (await folders.credentials.found(pinned, "helper")).given == ("x",)
+        assert len(caplog.records) == 1
+    assert CANARY not in caplog.text
+    folders.write("helper", {"z": api_key("z", CANARY)})
+    assert (await folders.credentials.found(pinned, "helper")).given == ("z",)
+    path.unlink()
+    assert (await folders.credentials.found(pinned, "helper")).profile_ids == ()
+
+
+async def test_values_are_read_at_each_start_and_kept_by_nobody(folders: AgentFolders) -> None:
+    folders.write("helper", {"x": api_key("x", CANARY)})
+    pinned = await folders.configured()
+    await folders.credentials.found(pinned, "helper")
+    first = await folders.credentials.environment(pinned, "helper")
+    assert isinstance(first["X_API_KEY"], Credential)
+    assert CANARY not in repr(first)
+    assert CANARY not in repr(vars(folders.credentials))
+    assert not [one for one in vars(folders.credentials)["_kept"].values() if one.values]
+    folders.write("helper", {"x": api_key("x", "another-" + CANARY)})
+    second = await folders.credentials.environment(pinned, "helper")
+    assert second == {"X_API_KEY": "another-" + CANARY}
+
+
+@pytest.mark.parametrize("value", [" ", "x" * 32_769, "line\n" * 201])
+async def test_a_value_that_no_program_can_be_given_is_missed_at_the_start(
+    folders: AgentFolders, value: str
+) -> None:
+    folders.write("helper", {"x": api_key("x", value)})
+    with pytest.raises(SecretMissing, match='profile "x" has a value'):
+        await folders.credentials.environment(await folders.configured(), "helper")

@@ -1,0 +1,18 @@
+"""Credentials of agents that have none."""
+
+from collections.abc import Mapping
+
+from application.ports.configurations import PinnedConfiguration
+from application.ports.credentials import NOTHING_FOUND, Credential, FoundCredentials
+
+
+class NoCredentials:
+    """Every agent is without, and misses none."""
+
+    async def found(self, pinned: PinnedConfiguration, agent_id: str) -> FoundCredentials:
+        return NOTHING_FOUND
+
+    async def environment(
+        self, pinned: PinnedConfiguration, agent_id: str
+    ) -> Mapping[str, Credential]:
+        return {}

@@ -1,0 +1,200 @@
+"""Preparations, stops and undoing in one process, with steps that wait or fail as a test wants."""
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+from application.context_gathering import ContextGathering
+from application.due_work import DueWork
+from application.envelope import SYSTEM, Actor
+from application.holder import Holder
+from application.ports.interruption import uninterrupted
+from application.preparing import Preparing
+from application.repeating import Repeating
+from application.spawn_request import SpawnRequest
+from application.spawning import Spawned, Spawning
+from application.stepping import Stepping
+from application.steps.attachments import AttachmentsStep
+from application.steps.step_maker import Made, Place, StepMaker, UndoFailed
+from application.steps.workspace import WorkspaceStep
+from application.stopping import Stopping
+from application.undoing import Undoing
+from application.work import Work
+from domain.attachments import AttachmentAsked
+from domain.run.facts import Plan, SpawnOptions
+from domain.run.state import Run
+from domain.run.steps import StepState, UndoOutcome
+from infrastructure.outbound.attachments.attachment_files import WorkspaceAttachments
+from infrastructure.outbound.bootstrap_files import DiskBootstrapFiles
+from infrastructure.outbound.configuration.active import ActiveConfigurations
+from infrastructure.outbound.configuration.loading import load_values
+from infrastructure.outbound.identities import RandomIdentities
+from infrastructure.outbound.processes.gatehouse import Gatehouse
+from infrastructure.outbound.scripts.local_file import LocalFileScripts
+from infrastructure.outbound.tables.contents import PostgresContents
+from infrastructure.outbound.tables.coordination import PostgresCoordination
+from infrastructure.outbound.tables.registry import PostgresRegistry
+from infrastructure.outbound.tables.staged_files import PostgresStagedFiles
+from infrastructure.outbound.workspace_folders import LocalWorkspaceFolders
+from tests.support.held_commits import until
+from tests.support.no_credentials import NoCredentials
+from tests.support.running_log import RunningLog
+from tests.support.storytelling import ROOT
+
+OPERATOR = Actor(kind="token", token="operator")
+LOOK_SECONDS = 0.05
+CLAIM_SECONDS = 10.0
+BEGIN_SECONDS_MAX = 10.0
+_UNDONE = "SELECT count(*) FROM events WHERE type = 'StepUndone'"
+
+
+class WaitingStep:
+    """A real step that waits before it makes anything, and fails to undo so many times. `limit`
+    is how long it says that it may take."""
+
+    def __init__(self, maker: StepMaker, limit_seconds: float) -> None:
+        self._maker = maker
+        self.name = maker.name
+        self.limit_seconds = limit_seconds
+        self._runs: asyncio.Queue[Run] = asyncio.Queue()
+        self.may_go_on = asyncio.Event()
+        self.may_go_on.set()
+        self.failures = 0
+        self.undone = 0
+        self._at_it = 0
+
+    async def begun(self) -> Run:
+        """The next run for which it is to be made."""
+        return await asyncio.wait_for(self._runs.get(), BEGIN_SECONDS_MAX)
+
+    async def place(self, run: Run, plan: Plan) -> Place | None:
+        """The real one."""
+        return await self._maker.place(run, plan)
+
+    async def make(self, run: Run, state: StepState, *, is_resumed: bool) -> Made:
+        """The real thing, once it may be."""
+        self._runs.put_nowait(run)
+        await self.may_go_on.wait()
+        return await self._maker.make(run, state, is_resumed=is_resumed)
+
+    async def undo(self, run: Run, state: StepState, /) -> UndoOutcome:
+        """The real thing, once it has failed often enough; never two of them at once."""
+        self._at_it += 1
+        assert self._at_it == 1, "two are at it at once"
+        try:
+            await asyncio.sleep(0)
+            self.undone += 1
+            if self.undone <= self.failures:
+                raise UndoFailed(f"the {self.undone}. attempt fails")
+            return await self._maker.undo(run, state)
+        finally:
+            self._at_it -= 1
+
+
+class Workshop:
+    """What one server process has for spawns with files, on a log at work. Its children's
+    workspaces are below `homes`."""
+
+    def __init__(self, running: RunningLog, folder: Path, *, limit_seconds: float = 10.0) -> None:
+        contents, identities = PostgresContents(running.pool), RandomIdentities()
+        self.running, self.folder, self.homes = running, folder, folder.resolve() / "homes"
+        self.configurations = ActiveConfigurations(
+            running.log, contents, identities, folder / "workspaces"
+        )
+        registry = PostgresRegistry(running.pool)
+        self.work = Work(running.log, registry, contents, identities, self.configurations)
+        self.staged = PostgresStagedFiles(running.pool)
+        files = AttachmentsStep(WorkspaceAttachments(), self.staged, contents, uninterrupted)
+        self.workspace = WaitingStep(WorkspaceStep(LocalWorkspaceFolders()), limit_seconds)
+        self.attachments = WaitingStep(files, limit_seconds)
+        makers = (self.workspace, self.attachments)
+        scripts = LocalFileScripts(Gatehouse(), server={}, folder=str(folder))
+        stepping = Stepping(self.work, makers, self.staged, uninterrupted)
+        preparing = Preparing(
+            self.work, ContextGathering(scripts), stepping, DiskBootstrapFiles(), NoCredentials()
+        )
+        self._spawning = Spawning(self.work, preparing, Holder(lambda: "workshop"))
+        self._stopping = Stopping(self.work, preparing)
+        self.undoing = Undoing(self.work, makers, uninterrupted)
+
+    async def open(self) -> None:
+        """Its configuration is active."""
+        self.homes.mkdir()
+        runtime = {"type": "scripted", "result": "done"}
+        agents = [
+            {"id": "main", "runtime": runtime},
+            {"id": "porter", "runtime": runtime, "workspace": str(self.homes / "porter")},
+        ]
+        subagents = {"allowAgents": ["*"], "maxSpawnDepth": 3}
+        values = {
+            "agents": {"defaults": {"subagents": subagents}, "list": agents},
+            "tools": {"sessions_spawn": {"attachments": {"enabled": True}}},
+        }
+        await self.configurations.activate(load_values(values, folder=self.folder), SYSTEM)
+
+    async def spawn(self, requester: str = ROOT) -> Spawned:
+        """A child with two files."""
+        request = SpawnRequest(
+            requester_key=requester,
+            requester_display_key=requester,
+            requester_agent_id="main",
+            origin=None,
+            task="carry this",
+            preamble=None,
+            label=None,
+            agent_id="porter",
+            thread=False,
+            options=SpawnOptions(),
+            attachments=(
+                AttachmentAsked(name="a.txt", content="first"),
+                AttachmentAsked(name="b.txt", content="second"),
+            ),
+        )
+        pinned = self.configurations.current()
+        return await self._spawning.spawn(request, OPERATOR, None, lambda: True, pinned=pinned)
+
+    async def stop(self, run: Run, actor: Actor = OPERATOR) -> None:
+        """Stop a run and all below it."""
+        await self._stopping.stop(run, actor, None)
+
+    def undoer(self, name: str) -> Repeating:
+        """Somebody of this name who undoes what is due, as a server does it; not started."""
+        coordination = PostgresCoordination(self.running.pool)
+        due = DueWork(
+            "undo",
+            claim=lambda limit: coordination.claim_effects(
+                name, limit=limit, lease_seconds=CLAIM_SECONDS
+            ),
+            do=self.undoing.undo,
+            release=coordination.release_effects,
+        )
+        return Repeating(name, due.work_off, LOOK_SECONDS)
+
+    async def undone(self, steps: int) -> None:
+        """Two servers undo what is due, until so many steps are undone on record."""
+
+        async def are_done() -> bool:
+            return await self.running.ask(_UNDONE) == [(steps,)]
+
+        undoers = [self.undoer(name) for name in ("one", "other")]
+        for undoer in undoers:
+            undoer.start()
+        try:
+            await until(are_done, f"{steps} steps to be undone")
+        finally:
+            for undoer in undoers:
+                await undoer.close()
+
+    def left(self) -> list[str]:
+        """All that is below the place of the workspaces."""
+        return sorted(str(one.relative_to(self.homes)) for one in self.homes.rglob("*"))
+
+    async def recorded(self, run: Run, kind: str) -> list[Any]:
+        """The events of this type of a run."""
+        events = await self.running.events()
+        stream = f"run:{run.run_id}"
+        return [
+            one.event
+            for one in events
+            if one.envelope.stream == stream and one.envelope.type == kind
+        ]
