@@ -7,6 +7,7 @@ import pytest
 from infrastructure.outbound.log.connections import Connection, open_connection
 from tests.support.databases import Databases, serving_databases
 from tests.support.logged_family import LoggedFamily
+from tests.support.ordinary_user import Becoming, ordinary_user
 from tests.support.running_log import RunningLog, running_on
 
 
@@ -14,6 +15,14 @@ from tests.support.running_log import RunningLog, running_on
 def databases() -> Iterator[Databases]:
     with serving_databases() as made:
         yield made
+
+
+@pytest.fixture
+def becoming_ordinary(databases: Databases) -> Becoming:
+    """Makes an ordinary user of the process for a block. Databases of other tests are not made or
+    dropped meanwhile: that user cannot reach their server."""
+    databases.settle()
+    return ordinary_user
 
 
 @pytest.fixture

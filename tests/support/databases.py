@@ -81,6 +81,13 @@ class Databases:
         with psycopg.connect(self._url(MAINTENANCE), autocommit=True) as connection:
             connection.execute(sql.SQL("DROP DATABASE {}").format(sql.Identifier(name)))
 
+    def settle(self) -> None:
+        """Wait until nothing is being made or dropped in the background."""
+        for made in self._ahead:
+            made.exception()
+        for dropped in self._dropped:
+            dropped.exception()
+
     def close(self) -> None:
         """Wait for what is being made and dropped; raises what went wrong with it."""
         self._background.shutdown()

@@ -6,13 +6,13 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
 from application.ports.bootstrap_files import ReadFile
 from infrastructure.outbound.bootstrap_files import read_files
+from tests.support.ordinary_user import Becoming
 from tests.support.process_table import open_descriptors
 
 CHARS_MAX = 20_000
@@ -46,33 +46,19 @@ def skipped(folder: Path) -> str:
     return file.skipped
 
 
-@contextmanager
-def an_ordinary_user(*given: Path) -> Iterator[None]:
-    """As who is not root, to whom nothing is closed. These are given to that user meanwhile."""
-    user = os.geteuid()
-    if user != 0:
-        yield
-        return
-    for one in given:
-        os.chown(one, NOBODY, -1)
-    os.seteuid(NOBODY)
-    try:
-        yield
-    finally:
-        os.seteuid(user)
-
-
-def test_an_ordinary_user_reads_them_too(reachable: Path) -> None:
+def test_an_ordinary_user_reads_them_too(reachable: Path, becoming_ordinary: Becoming) -> None:
     (reachable / "AGENTS.md").write_text("Be kind.")
-    with an_ordinary_user(reachable, reachable / "AGENTS.md"):
+    with becoming_ordinary(reachable, reachable / "AGENTS.md"):
         assert [file.text for file in read(reachable)] == ["Be kind."]
 
 
-def test_a_folder_that_may_be_passed_and_not_listed_is_enough(reachable: Path) -> None:
+def test_a_folder_that_may_be_passed_and_not_listed_is_enough(
+    reachable: Path, becoming_ordinary: Becoming
+) -> None:
     folder = reachable / "folder"
     folder.mkdir()
     (folder / "TOOLS.md").write_text("Saw.")
-    with an_ordinary_user(reachable, folder, folder / "TOOLS.md"):
+    with becoming_ordinary(reachable, folder, folder / "TOOLS.md"):
         folder.chmod(0o100)
         reachable.chmod(0o100)
         assert [file.text for file in read(folder)] == ["Saw."]
@@ -80,17 +66,21 @@ def test_a_folder_that_may_be_passed_and_not_listed_is_enough(reachable: Path) -
         folder.chmod(0o700)
 
 
-def test_a_file_that_may_not_be_read_is_left_out(reachable: Path) -> None:
+def test_a_file_that_may_not_be_read_is_left_out(
+    reachable: Path, becoming_ordinary: Becoming
+) -> None:
     (reachable / "AGENTS.md").write_text("secret")
     (reachable / "AGENTS.md").chmod(0o000)
-    with an_ordinary_user(reachable, reachable / "AGENTS.md"):
+    with becoming_ordinary(reachable, reachable / "AGENTS.md"):
         assert skipped(reachable) == "it cannot be read (Permission denied)"
 
 
-def test_a_folder_that_may_not_be_entered_is_told_of_for_both(reachable: Path) -> None:
+def test_a_folder_that_may_not_be_entered_is_told_of_for_both(
+    reachable: Path, becoming_ordinary: Becoming
+) -> None:
     folder = reachable / "closed" / "folder"
     folder.mkdir(parents=True)
-    with an_ordinary_user(reachable, folder.parent, folder):
+    with becoming_ordinary(reachable, folder.parent, folder):
         folder.parent.chmod(0o000)
         found = read(folder)
         folder.parent.chmod(0o700)

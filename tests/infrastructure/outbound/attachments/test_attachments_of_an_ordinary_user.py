@@ -10,25 +10,15 @@ import pytest
 
 from application.ports.attachment_files import AttachmentsNotRemoved, AttachmentsNotWritten
 from tests.support.attachment_folders import Ground, expected_contents, ground_in
-
-NOBODY = 65534
+from tests.support.ordinary_user import Becoming
 
 
 @pytest.fixture
-def ground() -> Iterator[Ground]:
+def ground(becoming_ordinary: Becoming) -> Iterator[Ground]:
     """In a folder of its own: the one of pytest is closed to other users."""
-    user, group = os.geteuid(), os.getegid()
-    with tempfile.TemporaryDirectory() as folder:
-        if user == 0:
-            os.chown(folder, NOBODY, NOBODY)
-            os.setegid(NOBODY)
-            os.seteuid(NOBODY)
-        try:
-            assert os.geteuid() != 0
-            yield ground_in(Path(folder))
-        finally:
-            os.seteuid(user)
-            os.setegid(group)
+    with tempfile.TemporaryDirectory() as folder, becoming_ordinary(Path(folder)):
+        assert os.geteuid() != 0
+        yield ground_in(Path(folder))
 
 
 @pytest.fixture(params=[0o022, 0o777], ids=oct)

@@ -13,6 +13,7 @@ from infrastructure.outbound.configuration.loading import (
     load_text,
     load_values,
 )
+from tests.support.ordinary_user import Becoming
 
 # What a file looks like that was written for OpenClaw.
 OPENCLAW = """// ~/.openclaw/openclaw.json
@@ -194,15 +195,10 @@ def test_a_folder_or_a_pipe_is_refused_without_waiting(tmp_path: Path) -> None:
             load(path)
 
 
-def test_a_file_that_may_not_be_read_says_so(tmp_path: Path) -> None:
+def test_a_file_that_may_not_be_read_says_so(tmp_path: Path, becoming_ordinary: Becoming) -> None:
     path = tmp_path / "x.json5"
     path.write_text("{}")
     path.chmod(0)
-    user = os.geteuid()
-    if user == 0:
-        os.seteuid(65534)  # nothing is closed to root
-    try:
-        with pytest.raises(ConfigurationError, match="cannot be read: Permission denied"):
-            load(path)
-    finally:
-        os.seteuid(user)
+    denied = pytest.raises(ConfigurationError, match="cannot be read: Permission denied")
+    with becoming_ordinary(), denied:
+        load(path)
