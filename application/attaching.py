@@ -9,7 +9,13 @@ from application.ports.contents import Contents
 from application.ports.event_log import StagedFile
 from application.spawn_request import SpawnRequest
 from domain.attachment_manifest import file_list, kept_text, read_kept, receipt, relative_dir
-from domain.attachments import AttachmentAsked, AttachmentRefusal, judge, mount_path_hint
+from domain.attachments import (
+    AttachmentAsked,
+    AttachmentRefusal,
+    judge,
+    judge_unread,
+    mount_path_hint,
+)
 from domain.configuration.configuration import Configuration
 from domain.configuration.tools import Attachments
 from domain.run.state import Run
@@ -33,6 +39,9 @@ async def attached(request: SpawnRequest, configuration: Configuration) -> Attac
     if not request.attachments:
         return None
     limits = configuration.tools.sessions_spawn.attachments
+    unread = judge_unread(request.attachments, limits)
+    if unread is not None:
+        return _refused(request.attachments, unread)
     # Megabytes of base64 would hold up everybody else.
     return await asyncio.to_thread(_judged, request.attachments, request.mount_path, limits)
 
@@ -51,10 +60,7 @@ def _judged(
 ) -> Attached:
     judged = judge(asked, limits)
     if isinstance(judged, AttachmentRefusal):
-        refused = AttachmentsJudged(
-            count=len(asked), refusal=judged.text, refusal_status=judged.status
-        )
-        return Attached(refused)
+        return _refused(asked, judged)
     verdict = AttachmentsJudged(
         count=judged.count,
         total_bytes=judged.total_bytes,
@@ -63,3 +69,9 @@ def _judged(
         manifest=kept_text(file_list(judged)),
     )
     return Attached(verdict, tuple(file.content for file in judged.files))
+
+
+def _refused(asked: Sequence[AttachmentAsked], why: AttachmentRefusal) -> Attached:
+    return Attached(
+        AttachmentsJudged(count=len(asked), refusal=why.text, refusal_status=why.status)
+    )

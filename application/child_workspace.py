@@ -12,6 +12,12 @@ from domain.run.events import SpawnRequested
 from domain.run.plan_facts import WorkspaceFacts
 from domain.run.state import Run
 
+REPLACED_WORKSPACE = (
+    "The workspace of the run is not the folder it was when the spawn was accepted: it has gone, or"
+    " a link leads from its path to another one. Look who replaced it, put the folder back and"
+    " spawn again."
+)
+
 
 def child_workspace(
     run: Run,

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from uuid import UUID
 
-from application.child_workspace import unusable_workspace
+from application.child_workspace import REPLACED_WORKSPACE, unusable_workspace
 from application.ingredients import BOOTSTRAP_SOURCE
 from application.keeping import Keeper
 from application.ports.child_tokens import ChildTokens
@@ -29,6 +29,8 @@ from domain.run.facts import PromptPart
 from domain.run.state import Run
 from domain.run.steps import StepState
 from domain.task_message import Contribution, task_pieces
+
+_ATTACHED_GONE = "what was attached is not there any more; spawn again with the files"
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +68,7 @@ class Launching:
         if runtime is None:
             raise CannotLaunch("not_executable", f'agent "{run.agent_id}" has no runtime')
         prompt = await self._compose(run)
-        await self._make_folder(run)
+        await self._see_to_folders(run)
         launch = Launch(
             run_id=run.run_id,
             session_key=run.child_session_key,
@@ -98,19 +100,25 @@ class Launching:
         )
         return Prepared(launch, start)
 
-    async def _make_folder(self, run: Run) -> None:
-        """An agent's own folder may have gone since, with a spawn that was refused or by hand."""
+    async def _see_to_folders(self, run: Run) -> None:
+        """Much may have happened to them while the run was queued. An agent's own folder is made
+        again; nothing else is, and no link is followed that was not there before."""
         assert run.plan is not None
-        folder = run.plan.workspace_dir
-        if folder is None or run.plan.workspace_source != "agent":
-            return
+        assert run.agent_id is not None
+        folder, source = run.plan.workspace_dir, run.plan.workspace_source
         try:
-            missing = await self._folders.missing(folder)
-            if missing is not None:
-                await self._folders.make(*missing)
+            if folder is not None and source == "agent":
+                missing = await self._folders.missing(folder)
+                if missing is not None:
+                    await self._folders.make(*missing)
         except OSError as error:
-            assert run.agent_id is not None
             raise CannotLaunch("not_executable", unusable_workspace(error, run.agent_id)) from None
+        # Before sources were recorded, links were not resolved either.
+        if folder is not None and source and not await self._folders.is_still(folder):
+            raise CannotLaunch("not_executable", REPLACED_WORKSPACE)
+        attached = _attachments_dir(run)
+        if attached is not None and not await self._folders.is_still(attached):
+            raise CannotLaunch("not_executable", _ATTACHED_GONE)
 
     async def _compose(self, run: Run) -> ComposedPrompt:
         created, origin = await self._created(run), run.requester.origin

@@ -1,5 +1,6 @@
 """Takes the steps of a preparation: each is recorded before it makes anything, and when it has."""
 
+import asyncio
 import contextlib
 import logging
 from collections.abc import Sequence
@@ -9,7 +10,14 @@ from application.ports.event_log import LogUnavailable
 from application.ports.interruption import Interruption
 from application.ports.staged_files import StagedFiles
 from application.preparation import Preparation
-from application.steps.step_maker import Made, Place, StepMaker, StepRefused, UndoFailed
+from application.steps.step_maker import (
+    STEPS_AT_ONCE_MAX,
+    Made,
+    Place,
+    StepMaker,
+    StepRefused,
+    UndoFailed,
+)
 from application.work import Work
 from domain.admission import Refusal
 from domain.run.commands import RunCommand, StartPreparation
@@ -63,6 +71,7 @@ class Stepping:
         self._makers = tuple(makers)
         self._staged = staged
         self._interruption = interruption
+        self._room = asyncio.Semaphore(STEPS_AT_ONCE_MAX)
 
     async def go(
         self,
@@ -89,11 +98,13 @@ class Stepping:
             start = replace(start, steps=tuple(one.maker.name for one in wanted))
             before = (*before, start)
         for one in wanted:
-            begun, is_resumed = await self._begin(preparation, one, before)
-            try:
-                made = await self._make(begun, one.maker, is_resumed=is_resumed)
-            except StepRefused as refused:
-                return StepFailed(begun, (), refused.refusal, one.maker.name)
+            # Its time counts from when it is on record: not before it can be made.
+            async with self._room:
+                begun, is_resumed = await self._begin(preparation, one, before)
+                try:
+                    made = await self._make(begun, one.maker, is_resumed=is_resumed)
+                except StepRefused as refused:
+                    return StepFailed(begun, (), refused.refusal, one.maker.name)
             preparation, before = begun, (_taken(begun, one.maker.name, made),)
         return Stepped(preparation, start.child_session_key, before)
 

@@ -7,7 +7,7 @@ from uuid import UUID
 
 from application.ports.interruption import Interruption
 from application.steps.step_maker import StepMaker, UndoFailed
-from application.work import Work
+from application.work import ContentsErased, Work
 from domain.refusals import NotYet
 from domain.run.state import Run
 from domain.run.step_commands import ConfirmUndo, NoteUndoFailure
@@ -48,11 +48,15 @@ class Undoing:
 
     async def _failed(self, run: Run, state: StepState, text: str) -> Run:
         _log.warning("run %s: step %s: %s", run.run_id, state.name, text)
-        keeper = await self._work.keeper(run)
+        try:
+            keeper = await self._work.keeper(run)
+        except ContentsErased:
+            # Without the text, but on record: else it would be tried again and again at once.
+            keeper = None
         command = NoteUndoFailure(
             step=state.name,
             attempt=state.undo_failures + 1,
-            error=keeper.keep("undoError", text),
+            error=keeper.keep("undoError", text) if keeper else None,
         )
         appended = await self._work.record(run, (command,), keeper)
         return appended.runs[run.run_id]

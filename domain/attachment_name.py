@@ -39,8 +39,17 @@ def folded_name(name: str) -> str:
     return unicodedata.normalize("NFC", unicodedata.normalize("NFD", name).casefold())
 
 
+def seen_sign(sign: str) -> str:
+    """The sign, or its number (`\\u202e`) when it is one of those that are not seen."""
+    if not _is_unseen(sign):
+        return sign
+    return f"\\u{ord(sign):04x}" if ord(sign) <= 0xFFFF else f"\\U{ord(sign):08x}"
+
+
 def _is_refused(sign: str) -> bool:
-    if sign in _SEPARATORS:
-        return True
+    return sign in _SEPARATORS or _is_unseen(sign)
+
+
+def _is_unseen(sign: str) -> bool:
     category = unicodedata.category(sign)
     return category.startswith("C") or category in ("Zl", "Zp")

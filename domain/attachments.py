@@ -9,8 +9,14 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from domain.attachment_name import folded_name, is_file_name, trimmed_name
-from domain.bounded_text import single_line
+from domain.attachment_name import (
+    NAME_BYTES_MAX,
+    folded_name,
+    is_file_name,
+    seen_sign,
+    trimmed_name,
+)
+from domain.bounded_text import single_line, storable
 from domain.configuration.tools import Attachments
 from domain.run.facts import RefusalStatus
 from domain.strict_base64 import decode_strict_base64
@@ -19,6 +25,7 @@ SHOWN_NAME_CHARACTERS_MAX = 200
 SHOWN_REASON_CHARACTERS_MAX = 300
 MOUNT_PATH_CHARACTERS_MAX = 255
 MIME_TYPE_CHARACTERS_MAX = 255
+PIECE_CHARACTERS = 64 * 1024
 
 _MOUNT_PATH = re.compile(r"[A-Za-z0-9._\-/:]+")
 _MIME_TYPE = re.compile(r"[\x20-\x7e]+")
@@ -79,10 +86,9 @@ def judge(asked: Sequence[AttachmentAsked], limits: Attachments) -> JudgedFiles 
     """The files of a request, all of them or the first reason against them."""
     if not asked:
         return JudgedFiles()
-    if not limits.enabled:
-        return AttachmentRefusal("forbidden", _DISABLED)
-    if len(asked) > limits.max_files:
-        return _error(f"attachments_file_count_exceeded (maxFiles={limits.max_files})")
+    unread = judge_unread(asked, limits)
+    if unread is not None:
+        return unread
     judged: list[JudgedFile] = []
     taken: set[str] = set()
     total_bytes = 0
@@ -103,6 +109,16 @@ def judge(asked: Sequence[AttachmentAsked], limits: Attachments) -> JudgedFiles 
             )
         judged.append(judged_file(name, content, one.mime_type))
     return JudgedFiles(tuple(judged))
+
+
+def judge_unread(asked: Sequence[AttachmentAsked], limits: Attachments) -> AttachmentRefusal | None:
+    """What speaks against the files of a request whatever they hold, by the first rules of
+    `judge`; costs nothing."""
+    if asked and not limits.enabled:
+        return AttachmentRefusal("forbidden", _DISABLED)
+    if len(asked) > limits.max_files:
+        return _error(f"attachments_file_count_exceeded (maxFiles={limits.max_files})")
+    return None
 
 
 def judged_file(name: str, content: bytes, mime_type: str | None = None) -> JudgedFile:
@@ -129,7 +145,7 @@ def _name_refused(name: str, taken: set[str]) -> AttachmentRefusal | None:
     if not name:
         return _error("attachments_invalid_name (empty)")
     if not is_file_name(name):
-        return _error(f"attachments_invalid_name ({_shown(name)})")
+        return _error(f"attachments_invalid_name ({_shown(name)}{_told_length(name)})")
     if folded_name(name) in taken:
         return _error(f"attachments_duplicate_name ({_shown(name)})")
     return None
@@ -142,16 +158,26 @@ def _content(one: AttachmentAsked, name: str, bytes_max: int) -> bytes | Attachm
             return _error("attachments_invalid_base64_or_too_large")
         return decoded
     try:
+        if len(one.content) > bytes_max:
+            return _too_large(name, _encoded_length(one.content), bytes_max)
         content = one.content.encode()
     except UnicodeEncodeError:
         # Half of a surrogate pair. Written otherwise it would not be the file that was sent.
         return _error(f"attachments_invalid_utf8 ({_shown(name)})")
-    if len(content) > bytes_max:
-        return _error(
-            f"attachments_file_bytes_exceeded (name={_shown(name)} bytes={len(content)} "
-            f"maxFileBytes={bytes_max})"
-        )
-    return content
+    return content if len(content) <= bytes_max else _too_large(name, len(content), bytes_max)
+
+
+def _encoded_length(text: str) -> int:
+    """In pieces: many texts that are too large may be counted at once."""
+    starts = range(0, len(text), PIECE_CHARACTERS)
+    return sum(len(text[start : start + PIECE_CHARACTERS].encode()) for start in starts)
+
+
+def _too_large(name: str, length: int, bytes_max: int) -> AttachmentRefusal:
+    return _error(
+        f"attachments_file_bytes_exceeded (name={_shown(name)} bytes={length} "
+        f"maxFileBytes={bytes_max})"
+    )
 
 
 def _error(text: str) -> AttachmentRefusal:
@@ -159,7 +185,19 @@ def _error(text: str) -> AttachmentRefusal:
 
 
 def _shown(name: str) -> str:
-    return single_line(name, characters_max=SHOWN_NAME_CHARACTERS_MAX)
+    # Those behind the limit are not shown, and a name may be long.
+    seen = "".join(seen_sign(sign) for sign in name[: SHOWN_NAME_CHARACTERS_MAX + 1])
+    return single_line(
+        seen + name[SHOWN_NAME_CHARACTERS_MAX + 1 :], characters_max=SHOWN_NAME_CHARACTERS_MAX
+    )
+
+
+def _told_length(name: str) -> str:
+    # Half of a surrogate pair, which is refused for itself, counts as the sign that replaces it.
+    size = len(storable(name).encode())
+    if size <= NAME_BYTES_MAX:
+        return ""
+    return f"; {size} bytes of UTF-8, and {NAME_BYTES_MAX} are the most"
 
 
 def _shown_type(mime_type: str | None) -> str | None:

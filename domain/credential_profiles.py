@@ -9,6 +9,32 @@ from dataclasses import dataclass
 
 DEFAULT_ENDING = ":default"
 
+PROGRAM_VARIABLES = frozenset(
+    {
+        "BASH_ENV",
+        "CLASSPATH",
+        "ENV",
+        "GCONV_PATH",
+        "HOME",
+        "IFS",
+        "JAVA_TOOL_OPTIONS",
+        "NODE_OPTIONS",
+        "NODE_PATH",
+        "PATH",
+        "PERL5LIB",
+        "PERL5OPT",
+        "PYTHONHOME",
+        "PYTHONPATH",
+        "PYTHONSTARTUP",
+        "RUBYLIB",
+        "RUBYOPT",
+        "SHELL",
+    }
+)
+"""What shells, interpreters and libraries find programs by, or run something for. A value that a
+child is to have is given in none of them, so that a profile never says what is executed."""
+_OF_LOADERS = ("LD_", "DYLD_")
+
 _NO_LETTER = re.compile(r"[^A-Z0-9_]")
 
 
@@ -62,6 +88,11 @@ def variable_of(provider: str) -> str:
     """The variable that a provider's credentials are in when nobody says otherwise:
     `OPENAI_API_KEY` of `openai`."""
     return _NO_LETTER.sub("_", provider.strip().upper()) + "_API_KEY"
+
+
+def decides_program(variable: str) -> bool:
+    """Whether a variable decides what is executed, so that no profile may set it."""
+    return variable in PROGRAM_VARIABLES or variable.startswith(_OF_LOADERS)
 
 
 def merged(own: ProfileFile, main: ProfileFile) -> tuple[FoundProfile, ...]:

@@ -4,7 +4,7 @@ import asyncio
 import logging
 import os
 from collections.abc import Callable
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, closing
 
 from psycopg_pool import AsyncConnectionPool
 
@@ -142,7 +142,7 @@ class House:
                 tokens=seal,
                 credentials=AgentCredentials(self.configurations, self.directory.path / "agents"),
                 folders=LocalWorkspaceFolders(),
-                attachments=WorkspaceAttachments(),
+                attachments=self._stack.enter_context(closing(WorkspaceAttachments())),
                 staged=PostgresStagedFiles(pool),
                 bootstrap=DiskBootstrapFiles(),
                 interruption=self._interruption,

@@ -11,6 +11,11 @@ class WorkspaceFolders(Protocol):
         whole is there. Raises OSError for a path that no folder can be made at."""
         ...
 
+    async def is_still(self, path: str) -> bool:
+        """Whether a folder is at the path, and no link on the way to it. Of one that cannot be
+        reached too it is no."""
+        ...
+
     async def make(self, root: str, relative: str) -> bool:
         """Make the rest below what is there, private, one folder after the other; whether any of
         it was made now. No link is followed. May be repeated. Raises OSError."""

@@ -9,6 +9,10 @@ from domain.run.facts import Plan
 from domain.run.state import Run
 from domain.run.steps import StepName, StepOutcome, StepState, UndoOutcome
 
+STEPS_AT_ONCE_MAX = 4
+"""So many are made at once by one process. More would only make each of them slower on a disk that
+is slow, and the time of a step counts from when it is on record."""
+
 
 @dataclass(frozen=True, slots=True)
 class Place:

@@ -42,11 +42,12 @@ class ConfirmUndo:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NoteUndoFailure:
-    """It could not be unmade. `attempt` counts from 1; one that is on record is not noted again."""
+    """It could not be unmade. `attempt` counts from 1; one that is on record is not noted again.
+    `error` is None when nothing can be kept of it any more."""
 
     step: StepName
     attempt: int
-    error: ContentRef
+    error: ContentRef | None
 
 
 StepCommand = BeginStep | TakeStep | ConfirmUndo | NoteUndoFailure

@@ -44,9 +44,12 @@ class StepUndone(Event):
 
 
 class StepUndoFailed(Event):
-    """The step could not be undone; it is tried again, for as long as it takes."""
+    """The step could not be undone; it is tried again, for as long as it takes.
+
+    `error` is None when the texts of the session were erased by then.
+    """
 
     step: StepName
     attempt: int
-    error: ContentRef
+    error: ContentRef | None = None
     retry_after_seconds: int

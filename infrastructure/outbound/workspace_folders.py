@@ -24,6 +24,10 @@ class LocalWorkspaceFolders:
             return None
         return await asyncio.to_thread(_missing, path)
 
+    async def is_still(self, path: str) -> bool:
+        """Whether a folder is at a path, and no link on the way."""
+        return _is_still(path)
+
     async def make(self, root: str, relative: str) -> bool:
         """Make what is missing."""
         return await asyncio.to_thread(_make, root, relative)
@@ -35,6 +39,10 @@ class LocalWorkspaceFolders:
 
 def _is_there(path: str) -> bool:
     return os.path.isdir(path)
+
+
+def _is_still(path: str) -> bool:
+    return _is_there(path) and os.path.realpath(path) == path
 
 
 def _missing(path: str) -> tuple[str, str] | None:

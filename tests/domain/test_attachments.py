@@ -1,6 +1,7 @@
 """What a spawn attaches is judged in one order, in the words of the specification."""
 
 import hashlib
+import tracemalloc
 from base64 import b64encode
 
 import pytest
@@ -117,9 +118,29 @@ def test_the_first_rule_that_fails_speaks_and_the_first_file() -> None:
 
 
 def test_a_name_is_told_on_one_line_and_cut() -> None:
-    assert refusal([file("a\r\n\u202eb")])[1] == "attachments_invalid_name (a b)"
-    told = refusal([file("x" * 300)])[1]
-    assert told == f"attachments_invalid_name ({'x' * 199}…)"
+    told = refusal([file("é/\u0301" + "x" * 240)])[1]
+    assert told == f"attachments_invalid_name (é/\u0301{'x' * 196}…)"
+
+
+@pytest.mark.parametrize(
+    ("name", "shown"),
+    [
+        ("a\r\n\u202eb", r"a\u000d\u000a\u202eb"),
+        ("a\x1b[2Jb", r"a\u001b[2Jb"),
+        ("a\u2028\u200bb", r"a\u2028\u200bb"),
+        ("\U000e0041\ue000\ud800", r"\U000e0041\ue000\ud800"),
+        ("a\u00adb", r"a\u00adb"),
+    ],
+)
+def test_a_sign_that_is_not_seen_is_told_by_its_number(name: str, shown: str) -> None:
+    assert refusal([file(name)])[1] == f"attachments_invalid_name ({shown})"
+
+
+def test_a_name_that_is_too_long_is_told_with_its_length() -> None:
+    for name, size in (("x" * 256, 256), ("\u00e9" * 200, 400)):
+        told = refusal([file(name)])[1]
+        assert told.startswith(f"attachments_invalid_name ({name[:190]}")
+        assert told.endswith(f"; {size} bytes of UTF-8, and 255 are the most)")
 
 
 def test_only_the_very_word_makes_base64() -> None:
@@ -198,3 +219,22 @@ def test_what_is_accepted_is_within_every_limit(
     assert all(len(one.content) <= size for one in verdict.files)
     assert verdict.total_bytes == sum(len(one.content) for one in verdict.files)
     assert not asked or verdict.total_bytes <= total
+
+
+@pytest.mark.parametrize("sign", ["x", "ä", "😀"])
+def test_a_text_that_is_far_too_large_is_counted_without_a_copy(sign: str) -> None:
+    large = sign * 8_000_000
+    text = (
+        f"attachments_file_bytes_exceeded (name=a bytes={len(large.encode())} maxFileBytes=1048576)"
+    )
+    tracemalloc.start()
+    try:
+        assert refusal([file(content=large)]) == ("error", text)
+        assert tracemalloc.get_traced_memory()[1] < 1_000_000
+    finally:
+        tracemalloc.stop()
+
+
+def test_a_text_that_is_far_too_large_and_no_text_is_told_as_the_latter() -> None:
+    text = "attachments_invalid_utf8 (a)"
+    assert refusal([file(content="x" * 2_000_000 + "\ud800")]) == ("error", text)

@@ -60,6 +60,7 @@ class WaitingStep:
         self.may_go_on = asyncio.Event()
         self.may_go_on.set()
         self.failures = 0
+        self.placed = 0
         self.undone = 0
         self._at_it = 0
 
@@ -68,8 +69,10 @@ class WaitingStep:
         return await asyncio.wait_for(self._runs.get(), BEGIN_SECONDS_MAX)
 
     async def place(self, run: Run, plan: Plan) -> Place | None:
-        """The real one."""
-        return await self._maker.place(run, plan)
+        """The real one; `placed` says how often."""
+        place = await self._maker.place(run, plan)
+        self.placed += 1
+        return place
 
     async def make(self, run: Run, state: StepState, *, is_resumed: bool) -> Made:
         """The real thing, once it may be."""

@@ -1,6 +1,7 @@
 """The files that `spawnlog spawn --attach` sends along."""
 
 import base64
+import json
 import os
 from collections.abc import Sequence
 from pathlib import Path
@@ -13,7 +14,12 @@ from infrastructure.inbound.command_line.paging import JsonObject
 from infrastructure.inbound.command_line.plain_text import one_line
 
 ATTACHED_BYTES_MAX = 12 * 1024 * 1024
-"""All files together; in base64 they are as much as a server takes in one request."""
+"""All files together as they are read."""
+REQUEST_BYTES_MAX = 16 * 1024 * 1024
+"""What a server takes as one request, in which a file is longer than it is: base64 by a third, and
+text by what JSON writes in another way."""
+
+_STATES = {"removing": "being removed from", "removed": "removed from"}
 
 Attach = Annotated[
     list[Path] | None,
@@ -47,6 +53,12 @@ def attachments(paths: Sequence[Path]) -> list[JsonObject]:
         content = _content(path, left)
         left -= len(content)
         files.append({"name": _name(path), **_encoded(content)})
+    size = len(json.dumps(files))
+    if size > REQUEST_BYTES_MAX:
+        raise CommandFailed(
+            f"cannot attach so much: as a request holds them the files are {size} bytes, and a"
+            f" server takes {REQUEST_BYTES_MAX}; attach less, or one archive"
+        )
     return files
 
 
@@ -55,7 +67,9 @@ def attached_text(receipt: object) -> str | None:
     if not isinstance(receipt, dict):
         return None
     count, size = receipt.get("count"), receipt.get("totalBytes")
-    return f"{count} file(s), {size} bytes, in {receipt.get('relDir')} of the workspace"
+    where = f"{receipt.get('relDir')} of the workspace"
+    state = _STATES.get(str(receipt.get("state")), "in")
+    return f"{count} file(s), {size} bytes, {state} {where}"
 
 
 def _content(path: Path, bytes_max: int) -> bytes:

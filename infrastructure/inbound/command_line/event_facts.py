@@ -24,6 +24,10 @@ def facts(event: Mapping[str, Any]) -> str:
         text = _FACTS.get(str(event.get("type")), _plain)(payload)
     except (AttributeError, LookupError, TypeError, ValueError):
         text = _plain(payload)
+    texts = event.get("texts")
+    error = texts.get("error") if isinstance(texts, Mapping) else None
+    if error:
+        text += f": {error}"
     return one_line(text, FACTS_CHARACTERS_MAX)
 
 
@@ -139,6 +143,10 @@ def _refused(payload: Payload) -> str:
     )
 
 
+def _step_begun(payload: Payload) -> str:
+    return _joined(payload.get("step"), _named("in", payload.get("root")), payload.get("relative"))
+
+
 def _step_taken(payload: Payload) -> str:
     return _joined(
         f"{payload.get('step')} {payload.get('outcome')}",
@@ -195,7 +203,7 @@ _FACTS: Mapping[str, Callable[[Payload], str]] = {
     "ScriptsResolved": _scripts,
     "AgentOverridden": _overridden,
     "PreparationStarted": lambda payload: str(payload["childSessionKey"]),
-    "StepBegun": lambda payload: str(payload["step"]),
+    "StepBegun": _step_begun,
     "StepTaken": _step_taken,
     "StepUndone": lambda payload: f"{payload['step']} {payload['how']}",
     "StepUndoFailed": _undo_failed,

@@ -149,6 +149,8 @@ def print_run(run: JsonObject) -> None:
     )
     for warning in run.get("warnings") or ():
         print_fields({"warning": warning})
+    for step in run.get("undoing") or ():
+        print_fields({"to undo": _undoing(step)})
     for heading, text in (
         ("task", run.get("task") or run.get("taskPreview")),
         ("result", run.get("resultText")),
@@ -157,6 +159,14 @@ def print_run(run: JsonObject) -> None:
         if text:
             print(f"\n{heading}:")
             print_block(str(text))
+
+
+def _undoing(step: Item) -> str:
+    where = " of ".join(str(step[key]) for key in ("relative", "root") if step.get(key))
+    failures = f"failed {step['failures']} time(s)" if step.get("failures") else None
+    again = f"next attempt {clock(step.get('nextAttemptAt'))}"
+    told = ", ".join(filter(None, (str(step.get("step")), where, failures, again)))
+    return f"{told}: {step['error']}" if step.get("error") else told
 
 
 def short(run_id: object) -> str:

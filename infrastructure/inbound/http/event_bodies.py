@@ -1,8 +1,11 @@
 """How a recorded event reads."""
 
+from collections.abc import Sequence
 from typing import Any
 
 from application.envelope import RecordedEvent
+from application.ports.contents import Contents
+from domain.run.step_events import StepUndoFailed
 
 
 def event_body(recorded: RecordedEvent) -> dict[str, Any]:
@@ -34,3 +37,21 @@ def event_body(recorded: RecordedEvent) -> dict[str, Any]:
         "chainHash": envelope.chain_hash.hex(),
         "payload": recorded.event.model_dump(mode="json"),
     }
+
+
+async def told_events(
+    events: Sequence[RecordedEvent], contents: Contents | None
+) -> list[dict[str, Any]]:
+    """The bodies; with `contents`, for who may read texts, `texts.error` says why something could
+    not be undone: it can be read nowhere else once the next attempt has failed."""
+    bodies = [event_body(one) for one in events]
+    failed = {
+        at: one.event.error
+        for at, one in enumerate(events)
+        if isinstance(one.event, StepUndoFailed) and one.event.error is not None
+    }
+    if contents is not None and failed:
+        texts = await contents.texts(failed.values())
+        for at, error in failed.items():
+            bodies[at]["texts"] = {"error": texts.get(error.id)}
+    return bodies

@@ -73,7 +73,8 @@ _RUN_BOTH: dict[str, Any] = {
     "workspaceDir": "/srv/agents/counter",
     "sandboxed": False,
     "tools": {"allow": None, "deny": ["sessions_spawn"]},
-    "attachments": _SHORT_RECEIPT,
+    "attachments": {**_SHORT_RECEIPT, "state": "removed"},
+    "undoing": [],
     "warnings": [],
     "lane": "subagent",
     "createdAt": INSTANTS[0],
@@ -95,7 +96,7 @@ _RUN_BOTH: dict[str, Any] = {
 }
 RUN: dict[str, Any] = {
     **_RUN_BOTH,
-    "attachments": _RECEIPT,
+    "attachments": {**_RECEIPT, "state": "removed"},
     "task": TASK,
     "resultText": "4",
     "requesterOrigin": None,

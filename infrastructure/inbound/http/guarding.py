@@ -7,6 +7,7 @@ from urllib.parse import urlsplit
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from infrastructure.inbound.http.body_budget import BodyBudget
 from infrastructure.inbound.http.body_intake import BodyIntake
 from infrastructure.inbound.http.encoded_slashes import kept_apart
 from infrastructure.inbound.http.marking import Marks
@@ -40,10 +41,13 @@ class Guard:
     Every answer is marked with its log and a position.
     """
 
-    def __init__(self, app: ASGIApp, hosts: Iterable[str], marks: Marks) -> None:
+    def __init__(
+        self, app: ASGIApp, hosts: Iterable[str], marks: Marks, budget: BodyBudget | None = None
+    ) -> None:
         self._app = app
         self._hosts = frozenset(host.lower() for host in hosts)
         self._marks = marks
+        self._budget = budget or BodyBudget()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass the request on, or answer it."""
@@ -51,7 +55,7 @@ class Guard:
             await self._app(scope, receive, send)
             return
         scope = {**scope, "path": kept_apart(scope)}
-        intake = BodyIntake(receive)
+        intake = BodyIntake(receive, self._budget)
         started = False
 
         async def marked(message: Message) -> None:
@@ -72,6 +76,8 @@ class Guard:
             _log.error("%s %s failed", scope["method"], _logged(scope), exc_info=error)
             if not started:
                 await problem_response(_internal(), scope)(scope, receive, marked)
+        finally:
+            intake.release()
 
     def _must_be_in_order(self, scope: Scope, intake: BodyIntake) -> None:
         headers = [(name.lower(), value.decode("latin-1")) for name, value in scope["headers"]]

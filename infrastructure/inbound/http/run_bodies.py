@@ -9,10 +9,10 @@ import orjson
 
 from application.announcing import estimated_cost_usd
 from application.ports.contents import Contents
-from domain.attachment_manifest import read_kept, receipt, relative_dir, short_receipt
 from domain.content import ContentRef
 from domain.run.lifecycle import PREPARING
 from domain.run.state import Run
+from infrastructure.inbound.http.step_bodies import attachment_list, attachments_body, undoing_body
 
 _BY_OUTCOME = {
     "success": "done",
@@ -69,7 +69,7 @@ def _texts(run: Run, *, full: bool) -> list[ContentRef]:
     if run.refusal is not None:
         refs.append(run.refusal.text)
     if full:
-        refs += [run.result, run.requester.origin, _manifest(run)]
+        refs += [run.result, run.requester.origin, attachment_list(run)]
     return [ref for ref in refs if ref is not None]
 
 
@@ -93,6 +93,8 @@ def _body(run: Run, texts: Mapping[UUID, str], *, full: bool) -> dict[str, Any]:
         "depth": run.depth,
         "role": run.role,
         **_plan(run),
+        "attachments": attachments_body(run, texts),
+        "undoing": undoing_body(run),
         **_life(run),
         "error": _error(run, texts),
         "rule": run.refusal.rule if run.refusal else None,
@@ -107,9 +109,6 @@ def _body(run: Run, texts: Mapping[UUID, str], *, full: bool) -> dict[str, Any]:
     if full:
         body["resultText"] = _text(run.result, texts)
         body["requesterOrigin"] = _origin(run, texts)
-        listed = _text(_manifest(run), texts)
-        if listed is not None:
-            body["attachments"] = receipt(relative_dir(run.run_id), read_kept(listed))
     return body
 
 
@@ -131,22 +130,9 @@ def _plan(run: Run) -> dict[str, Any]:
         "workspaceDir": plan.workspace_dir if plan else None,
         "sandboxed": plan.sandboxed if plan else None,
         "tools": {"allow": plan.tools_allow, "deny": plan.tools_deny} if plan else None,
-        "attachments": _attachments(run),
         "warnings": run.warnings,
         "lane": run.lane,
     }
-
-
-def _manifest(run: Run) -> ContentRef | None:
-    return run.attachments.manifest if run.attachments is not None else None
-
-
-def _attachments(run: Run) -> dict[str, object] | None:
-    """The receipt without the files; None when nothing was attached, or all of it was refused."""
-    asked = run.attachments
-    if asked is None or asked.manifest is None:
-        return None
-    return short_receipt(relative_dir(run.run_id), asked.count, asked.total_bytes)
 
 
 def _life(run: Run) -> dict[str, datetime | int | None]:

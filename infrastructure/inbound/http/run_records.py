@@ -12,7 +12,7 @@ from domain.stream import run_stream
 from infrastructure.inbound.http import examples
 from infrastructure.inbound.http.described import problems, success
 from infrastructure.inbound.http.doors import Doors
-from infrastructure.inbound.http.event_bodies import event_body
+from infrastructure.inbound.http.event_bodies import told_events
 from infrastructure.inbound.http.moments import as_of
 from infrastructure.inbound.http.paging import LIMIT_DEFAULT, LIMIT_MAX, After, Limit
 from infrastructure.inbound.http.problems import Problem
@@ -36,7 +36,9 @@ SPOKEN_KINDS = ("message", "progress", "result", "text")
     operation_id="listRunEvents",
     summary="The events of a run",
     description=(
-        "In order, those behind `after`, with their envelopes. Free texts are references."
+        "In order, those behind `after`, with their envelopes. Free texts are references. Only why"
+        " something could not be undone is told, as `texts.error` of a `StepUndoFailed`, to a token"
+        " with the scope `content`."
     ),
     responses={
         **success(examples.RUN_EVENTS),
@@ -51,7 +53,8 @@ async def list_run_events(
     now = await as_of(doors, None)
     run = await visible_run(doors, caller, runId, now)
     events = await _events_of(doors, run.run_id, after=after, until=now.position, wanted=limit + 1)
-    items = [event_body(one) for one in events[:limit]]
+    full = caller.may("content") and await doors.access.covers_run(caller, run)
+    items = await told_events(events[:limit], doors.work.contents if full else None)
     following = items[-1]["position"] if len(events) > limit else None
     return answer(doors, {"items": items, "nextAfter": following}, now.position)
 

@@ -21,6 +21,7 @@ from infrastructure.inbound.http.requests import (
 )
 from infrastructure.inbound.http.run_bodies import run_bodies
 from infrastructure.inbound.http.run_pages import visible_runs
+from infrastructure.inbound.http.step_bodies import tell_undo_errors
 from infrastructure.inbound.http.waiting import Wait, wait_seconds, wait_until
 
 router = APIRouter(tags=["runs"])
@@ -146,6 +147,8 @@ async def get_run(
         run = earlier
     full = caller.may("content") and await doors.access.covers_run(caller, run)
     bodies = await run_bodies((run,), doors.work.contents, full=full)
+    if full:
+        await tell_undo_errors(bodies[0]["undoing"], run, doors.work.log, doors.work.contents)
     etag = f'"{run.version}"'
     headers = {"ETag": etag}
     if _is_known(request, etag):

@@ -4,6 +4,7 @@ import asyncio
 import threading
 import time
 from collections.abc import Callable
+from concurrent.futures import Executor
 from typing import TypeVar
 
 T = TypeVar("T")
@@ -33,13 +34,16 @@ class Allowance:
             raise Spent(f"it took longer than {self._seconds:g} seconds")
 
 
-async def in_thread(work: Callable[[Allowance], T], *, seconds: float) -> T:
+async def in_thread(work: Callable[[Allowance], T], threads: Executor, *, seconds: float) -> T:
     """The result of work that asks its allowance before each step.
 
-    When this call is cancelled, it ends after the work has, or after as many seconds again.
+    The seconds count from now on, so one of the threads should be free. When this call is
+    cancelled, it ends after the work has, or after as many seconds again.
     """
     allowance = Allowance(seconds)
-    task = asyncio.ensure_future(asyncio.to_thread(work, allowance))
+    task = asyncio.ensure_future(
+        asyncio.get_running_loop().run_in_executor(threads, work, allowance)
+    )
     try:
         return await asyncio.shield(task)
     except asyncio.CancelledError:

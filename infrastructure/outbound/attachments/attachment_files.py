@@ -14,8 +14,9 @@ from application.ports.attachment_files import (
 from domain.attachment_manifest import FOLDERS, manifest_text, relative_dir
 from domain.attachment_name import MANIFEST_NAME
 from domain.attachments import JudgedFiles
-from infrastructure.outbound.attachments.allowance import Allowance, Spent, in_thread
+from infrastructure.outbound.attachments.allowance import Allowance, Spent
 from infrastructure.outbound.attachments.clearing import removed
+from infrastructure.outbound.attachments.own_threads import OwnThreads
 from infrastructure.outbound.attachments.rooted_folder import (
     NotAFolder,
     RootedFolder,
@@ -35,7 +36,15 @@ _REPLACED = "the folder was changed by somebody else while it was written"
 
 
 class WorkspaceAttachments:
-    """Implements `AttachmentFiles`. Blocking work is done in threads."""
+    """Implements `AttachmentFiles`. Blocking work is done in threads that nothing else is done in,
+    so that whoever is about to write finds one free."""
+
+    def __init__(self) -> None:
+        self._threads = OwnThreads()
+
+    def close(self) -> None:
+        """Nothing is written or removed afterwards."""
+        self._threads.close()
 
     async def write(
         self,
@@ -54,7 +63,7 @@ class WorkspaceAttachments:
             writing.carry_out(is_resumed=is_resumed)
 
         try:
-            await in_thread(work, seconds=timeout_seconds)
+            await self._threads.write(work, seconds=timeout_seconds)
         except Spent as spent:
             raise AttachmentsNotWritten(str(spent)) from None
         except OSError as error:
@@ -67,7 +76,7 @@ class WorkspaceAttachments:
             return _remove(root, str(run_id), allowance)
 
         try:
-            return await in_thread(work, seconds=timeout_seconds)
+            return await self._threads.remove(work, seconds=timeout_seconds)
         except Spent as spent:
             raise AttachmentsNotRemoved(str(spent)) from None
         except OSError as error:

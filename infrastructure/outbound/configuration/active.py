@@ -24,6 +24,7 @@ from domain.configuration.secret_names import is_secret_name
 from domain.refusals import Rejected
 from domain.stream import CONFIG_STREAM
 from infrastructure.outbound.configuration.loading import LoadedConfiguration, from_stored
+from infrastructure.outbound.configuration.secrets import shows_itself
 from infrastructure.outbound.configuration.workspaces import (
     below_recorded,
     below_roots,
@@ -138,7 +139,8 @@ class ActiveConfigurations:
                     f"the value of {name} cannot be had: {error}; put it into the environment of"
                     " every server and write ${NAME}"
                 ) from error
-            resolved[name] = Credential(text) if _is_credential(name, value) else text
+            is_credential = _is_credential(name, value) or shows_itself(text)
+            resolved[name] = Credential(text) if is_credential else text
         return resolved
 
     def file_of(self, pinned: PinnedConfiguration) -> LoadedConfiguration:

@@ -65,7 +65,7 @@ def _is_kept_apart(value: Any, is_secret: bool) -> bool:
     if isinstance(value, str):
         if not value or variable_named_by(value) is not None:
             return False
-        return is_secret or _shows_itself(value)
+        return is_secret or shows_itself(value)
     return is_secret and _is_number(value)
 
 
@@ -79,7 +79,8 @@ def _announces(key: str, pointer: str, parent: str) -> bool:
     return is_secret_name(key) or is_secret_mapping(key)
 
 
-def _shows_itself(text: str) -> bool:
+def shows_itself(text: str) -> bool:
+    """Whether a text is a secret whatever it is called: a private key, or a URL with one in it."""
     return _PRIVATE_KEY.search(text) is not None or has_secret_url(text)
 
 
@@ -139,7 +140,7 @@ def secret_in_file(path: Path) -> str:
     source = str(path)
     try:
         if not path.is_file():
-            message = "is not a file, and the configuration refers to it for a secret"
+            message = "is not a file, and a secret is to be read from it"
             raise ConfigurationError([Problem(message, source)])
         with path.open("rb") as file:
             content = file.read(SECRET_FILE_BYTES_MAX + 1)

@@ -8,9 +8,16 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from domain.configuration.references import variable_named_by, variables_in
+from domain.configuration.references import variable_named_by, variables_in, with_variables
 from domain.configuration.runtimes import RESERVED_VARIABLES
-from domain.credential_profiles import AuthProfile, ProfileFile, SkippedProfile, variable_of
+from domain.credential_profiles import (
+    AuthProfile,
+    ProfileFile,
+    SkippedProfile,
+    decides_program,
+    variable_of,
+)
+from infrastructure.outbound.credentials.value_limits import fault_of
 
 PROFILES_MAX = 200
 ID_CHARACTERS_MAX = 128
@@ -25,6 +32,10 @@ _OAUTH = (
 _UNKNOWN_REFERENCE = (
     "refers to its value in a way that is not known here; write ${NAME} for a variable or"
     ' {"file": "path"} for a file'
+)
+_DECIDES_PROGRAM = (
+    "names {name} as its env, which decides what the program of a runtime is; name another"
+    " variable, or set this one in the env of the runtime"
 )
 
 
@@ -80,10 +91,10 @@ def _profile(profile_id: str, entry: Any) -> AuthProfile | str:
         return f"it has no {_FIELDS[kind][-1]}"
     expires = entry.get("expires")
     is_time = isinstance(expires, int | float) and not isinstance(expires, bool) and expires > 0
-    return _with_value(
-        AuthProfile(id=profile_id, env_name=name, expires_at_ms=expires if is_time else None),
-        value,
-    )
+    profile = AuthProfile(id=profile_id, env_name=name, expires_at_ms=expires if is_time else None)
+    if decides_program(name):
+        return replace(profile, unusable=_DECIDES_PROGRAM.format(name=name))
+    return _with_value(profile, value)
 
 
 def _env_name(entry: Mapping[str, Any]) -> str | None:
@@ -102,8 +113,14 @@ def _value(entry: Mapping[str, Any]) -> Any:
 def _with_value(profile: AuthProfile, value: Any) -> AuthProfile:
     if isinstance(value, str):
         names = tuple(dict.fromkeys(variables_in(value)))
-        # Text around a reference stands here too.
-        return replace(profile, variables=names, stands_here=variable_named_by(value) is None)
+        standing = with_variables(value, dict.fromkeys(names, ""))
+        return replace(
+            profile,
+            variables=names,
+            # Text around a reference stands here too.
+            stands_here=variable_named_by(value) is None,
+            unusable=fault_of(standing, is_whole=not names),
+        )
     if isinstance(value, dict):
         if set(value) == {"file"} and _is_path(value["file"]):
             return replace(profile, file=value["file"])

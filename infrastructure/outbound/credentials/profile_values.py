@@ -11,9 +11,7 @@ from domain.configuration.references import variables_in, with_variables
 from domain.credential_profiles import AuthProfile
 from domain.rule_explained import quoted
 from infrastructure.outbound.configuration.secrets import secret_in_file
-
-VALUE_BYTES_MAX = 32 * 1024
-VALUE_LINES_MAX = 200
+from infrastructure.outbound.credentials.value_limits import fault_of
 
 
 class ProfileUnresolved(Exception):
@@ -77,15 +75,9 @@ def _in_file(profile: AuthProfile, written: str, folder: Path, variables: Mappin
 
 
 def _checked(profile: AuthProfile, text: str) -> Credential:
-    try:
-        size = len(text.encode())
-    except UnicodeEncodeError:
-        raise _unresolved(profile, "has a value that is not UTF-8") from None
-    if not text.strip() or "\0" in text:
-        raise _unresolved(profile, "has a value that is blank or contains NUL")
-    if size > VALUE_BYTES_MAX or len(text.splitlines()) > VALUE_LINES_MAX:
-        limits = f"{VALUE_BYTES_MAX} bytes or {VALUE_LINES_MAX} lines"
-        raise _unresolved(profile, f"has a value of more than {limits}")
+    fault = fault_of(text)
+    if fault is not None:
+        raise _unresolved(profile, fault)
     return Credential(text)
 
 

@@ -123,6 +123,7 @@ def test_what_was_planted_before_leads_nowhere(retaining: AttachingHouse, title:
     assert str(workspace) not in problem["detail"]
     assert around(retaining) == before
     retaining.undone(problem["runId"])
+    assert retaining.server.run(problem["runId"])["attachments"] is None
     assert around(retaining) == before
 
 

@@ -176,6 +176,7 @@ def test_the_example_of_a_spawn_is_taken(
     answer = attaching.http.post("/v1/spawns", json={**content["example"], "agentId": "main"})
     assert answer.status_code == 201
     run_id = answer.json()["runId"]
+    attaching.undone(run_id)
     for name, real in {
         "spawn": answer.json(),
         "getRun": attaching.server.run(run_id),

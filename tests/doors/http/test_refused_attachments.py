@@ -55,7 +55,7 @@ def test_they_are_off_unless_they_are_enabled(house: House) -> None:
         ([text(" \t")], "attachments_invalid_name (empty)"),
         ([text("../a")], "attachments_invalid_name (../a)"),
         ([text(".manifest.json")], "attachments_invalid_name (.manifest.json)"),
-        ([text("a\nb")], "attachments_invalid_name (a b)"),
+        ([text("a\nb")], r"attachments_invalid_name (a\u000ab)"),
         ([text("a"), text("A")], "attachments_duplicate_name (A)"),
         ([text("a", "Y", encoding="base64")], "attachments_invalid_base64_or_too_large"),
         ([binary("a", bytes(KILOBYTE + 1))], "attachments_invalid_base64_or_too_large"),

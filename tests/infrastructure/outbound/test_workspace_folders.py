@@ -76,3 +76,12 @@ async def test_what_was_made_half_is_removed(root: Path) -> None:
     await FOLDERS.make(str(root), "a")
     assert await FOLDERS.remove_if_empty(str(root), "a/b") == "undone"
     assert not (root / "a").exists()
+
+
+async def test_a_folder_is_still_there_unless_a_link_leads_to_it(root: Path) -> None:
+    (root / "a" / "b").mkdir(parents=True)
+    (root / "link").symlink_to(root / "a")
+    (root / "file").write_text("")
+    assert await FOLDERS.is_still(str(root / "a" / "b")) is True
+    for one in ("link", "link/b", "file", "gone", "a/../a"):
+        assert await FOLDERS.is_still(f"{root}/{one}") is False, one

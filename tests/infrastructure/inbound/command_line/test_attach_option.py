@@ -75,6 +75,20 @@ def test_where_files_are_wanted_and_how_light_the_prompt_is(
     )
 
 
+@pytest.mark.parametrize(
+    ("state", "words"),
+    [
+        ("written", "in x"),
+        ("removing", "being removed from x"),
+        ("removed", "removed from x"),
+        ("later", "in x"),
+    ],
+)
+def test_what_has_become_of_files_is_told(state: str, words: str) -> None:
+    receipt = {"count": 1, "totalBytes": 3, "relDir": "x", "state": state}
+    assert attaching.attached_text(receipt) == f"1 file(s), 3 bytes, {words} of the workspace"
+
+
 def test_nothing_is_asked_for_that_was_not_given(spawnlog: Command, accepting: RecordedApi) -> None:
     assert spawnlog("spawn", "Read").exit_code == 0
     assert not {"attachments", "attachAs", "lightContext"} & set(accepting.asked[0].body)
@@ -123,6 +137,22 @@ def test_files_are_counted_together_and_read_no_further_than_that(
         over = spawnlog("spawn", "x", "--attach", f"{tmp_path}/a", "--attach", second)
         assert over.exit_code == 2
         assert f"cannot attach {second}: all attached files together" in over.stderr
+    assert len(accepting.asked) == 1
+
+
+def test_files_that_no_request_can_hold_are_told_before_they_are_sent(
+    spawnlog: Command, accepting: RecordedApi, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(attaching, "REQUEST_BYTES_MAX", 200)
+    contents = {"plain": b"x" * 100, "control": b"\x01" * 40, "binary": b"\xff" * 130}
+    for name, content in contents.items():
+        (tmp_path / name).write_bytes(content)
+    assert spawnlog("spawn", "x", "--attach", f"{tmp_path}/plain").exit_code == 0
+    for name in ("control", "binary"):
+        over = spawnlog("spawn", "x", "--attach", f"{tmp_path}/{name}")
+        assert over.exit_code == 2
+        assert "cannot attach so much: as a request holds them the files are " in over.stderr
+        assert "bytes, and a server takes 200; attach less, or one archive" in over.stderr
     assert len(accepting.asked) == 1
 
 

@@ -86,6 +86,11 @@ from infrastructure.inbound.command_line.event_facts import facts
             "agent main, 2 file(s)",
         ),
         ("StepBegun", {"step": "workspace", "key": "k", "limitSeconds": 5}, "workspace"),
+        (
+            "StepBegun",
+            {"step": "attachments", "root": "/srv/work", "relative": ".openclaw/attachments/x"},
+            "attachments, in /srv/work, .openclaw/attachments/x",
+        ),
         ("StepTaken", {"step": "workspace", "outcome": "made"}, "workspace made"),
         (
             "StepTaken",
@@ -112,6 +117,16 @@ def test_each_event_says_what_matters(event_type: str, payload: dict[str, Any], 
 )
 def test_an_event_of_another_shape_breaks_nothing(event_type: str, payload: object) -> None:
     assert isinstance(facts({"type": event_type, "payload": payload}), str)
+
+
+def test_why_an_undo_failed_is_told_where_the_text_is_given() -> None:
+    payload = {"step": "attachments", "attempt": 3, "retryAfterSeconds": 4}
+    event = {"type": "StepUndoFailed", "payload": payload, "texts": {"error": "Access denied\x1b"}}
+    line = "attachments, attempt 3, again in 4.0s: Access denied\\x1b"
+    assert facts(event) == line
+    without: tuple[object, ...] = (None, {}, [], {"error": None})
+    for texts in without:
+        assert facts({**event, "texts": texts}) == "attachments, attempt 3, again in 4.0s"
 
 
 def test_facts_of_others_are_one_safe_line() -> None:

@@ -279,3 +279,22 @@ def test_a_stop_by_unique_label_asks_nothing(spawnlog: Command, api: RecordedApi
     api.on("GET", f"/v1/runs/{FIRST}", Reply(run_of(FIRST, stage="ended", status="stopped")))
     api.on("POST", f"/v1/runs/{FIRST}/stop", Reply({}))
     assert spawnlog("run", "stop", "harbour").exit_code == 0
+
+
+def test_what_cannot_be_removed_is_told_with_its_place_and_why(
+    spawnlog: Command, api: RecordedApi
+) -> None:
+    step = {
+        "step": "attachments",
+        "root": "/srv/work",
+        "relative": ".openclaw/attachments/x",
+        "failures": 3,
+        "nextAttemptAt": "2026-03-01T09:30:00.125Z",
+        "error": "Permission denied\x1b",
+    }
+    api.on("GET", f"/v1/runs/{FIRST}", Reply(run_of(FIRST, undoing=[step])))
+    result = spawnlog("run", "get", FIRST)
+    assert (
+        "to undo  attachments, .openclaw/attachments/x of /srv/work, failed 3 time(s),"
+        " next attempt 2026-03-01 09:30:00.125: Permission denied\\x1b\n"
+    ) in result.stdout

@@ -34,11 +34,12 @@ def test_what_cannot_be_used_is_told_at_the_agents_folder(
     write_profiles(tmp_path / "oauth", {"a:me": {"type": "oauth", "access": CANARY}})
     write_profiles(tmp_path / "wide", {"a": api_key("a", CANARY)}, 0o644)
     write_profiles(tmp_path / "broken", f"{{\n\n  {CANARY}")
+    write_profiles(tmp_path / "blank", {"a": api_key("a", " ")})
     (tmp_path / "pipe").mkdir()
     os.mkfifo(tmp_path / "pipe" / "auth-profiles.json")
-    names = "oauth", "wide", "broken", "pipe", "${NO_SUCH_FOLDER}"
+    names = "oauth", "wide", "broken", "pipe", "${NO_SUCH_FOLDER}", "blank"
     agents = [f"{{id: 'a{at}', agentDir: '{name}'}}" for at, name in enumerate(names)]
-    oauth, wide, broken, pipe, unset = checked(tmp_path, *agents)
+    oauth, wide, broken, pipe, unset, blank = checked(tmp_path, *agents)
     where = "agents.list[0].agentDir: auth-profiles.json"
     assert oauth.startswith(f'2:22: {where} has profile "a:me", which is not used: it is of type')
     assert wide.startswith("3:22: agents.list[1].agentDir: auth-profiles.json may be read")
@@ -47,5 +48,6 @@ def test_what_cannot_be_used_is_told_at_the_agents_folder(
     assert broken.startswith(f"4:22: agents.list[2].agentDir: {where} not JSON5 at line 3, column")
     assert broken.endswith(refused)
     assert pipe == f"5:22: agents.list[3].agentDir: {where} not a regular file; {refused}"
+    assert blank.endswith("cannot be used: it has a value that is blank or contains NUL")
     assert unset.startswith("6:22: agents.list[4].agentDir: cannot be told, and ")
     assert "NO_SUCH_FOLDER: is not set" in unset

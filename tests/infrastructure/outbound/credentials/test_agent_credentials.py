@@ -177,9 +177,22 @@ async def test_values_are_read_at_each_start_and_kept_by_nobody(folders: AgentFo
 
 
 @pytest.mark.parametrize("value", [" ", "x" * 32_769, "line\n" * 201])
-async def test_a_value_that_no_program_can_be_given_is_missed_at_the_start(
+async def test_a_value_that_no_program_can_be_given_is_told_before_a_child_is_made(
     folders: AgentFolders, value: str
 ) -> None:
     folders.write("helper", {"x": api_key("x", value)})
+    (told,) = await texts(folders)
+    assert told.startswith('profile "x" has a value')
+    with pytest.raises(SecretMissing, match='profile "x" has a value'):
+        await folders.credentials.environment(await folders.configured(), "helper")
+
+
+@pytest.mark.parametrize("value", ["x" * 20_000, "line\n" * 150])
+async def test_a_value_that_grows_too_large_is_missed_at_the_start(
+    folders: AgentFolders, value: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("THERE", value)
+    folders.write("helper", {"x": api_key("x", value + "${THERE}")})
+    assert await texts(folders) == []
     with pytest.raises(SecretMissing, match='profile "x" has a value'):
         await folders.credentials.environment(await folders.configured(), "helper")

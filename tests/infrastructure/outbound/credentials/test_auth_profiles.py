@@ -15,6 +15,7 @@ from infrastructure.outbound.credentials.auth_profiles import (
     complaints,
     read_profiles,
 )
+from infrastructure.outbound.credentials.profile_reading import profiles_in
 from tests.support.agent_folders import api_key, write_profiles
 from tests.support.data_directories import new_place
 from tests.support.embedded_servers import NOBODY
@@ -89,6 +90,51 @@ def test_what_is_no_profile_of_ours_is_skipped_and_told_of(
     assert complaint.startswith('has profile "a:b", which is not used: ')
     assert says in complaint
     assert CANARY not in complaint
+
+
+@pytest.mark.parametrize(
+    ("value", "says"),
+    [
+        (" \n", "has a value that is blank or contains NUL"),
+        (CANARY * 1300, "has a value of more than 32768 bytes or 200 lines"),
+        (CANARY * 1300 + "${A}", "has a value of more than 32768 bytes or 200 lines"),
+        ("\n" + "line\n" * 200, "has a value of more than 32768 bytes or 200 lines"),
+    ],
+    ids=["blank", "long", "long and a reference", "lines"],
+)
+def test_a_text_that_no_program_can_be_given_is_told_where_it_stands(
+    tmp_path: Path, value: str, says: str
+) -> None:
+    write_profiles(tmp_path, {"a:b": api_key("a", value)})
+    read = read_profiles(tmp_path)
+    (profile,) = read.file.profiles
+    assert profile.unusable == says
+    assert list(complaints(read)) == [f'has profile "a:b", which cannot be used: it {says}']
+
+
+@pytest.mark.parametrize("value", ["a\0", "${A}\0", "\ud800"])
+def test_what_is_no_text_of_a_program_is_no_value_either(value: str) -> None:
+    read, _ = profiles_in({"profiles": {"a": api_key("a", value)}})
+    assert str(read.profiles[0].unusable).startswith("has a value that is")
+
+
+def test_a_text_at_the_limits_is_taken(tmp_path: Path) -> None:
+    values = "x" * 32_768, "line\n" * 200, "${A}", " ${A} "
+    write_profiles(tmp_path, {str(at): api_key("a", value) for at, value in enumerate(values)})
+    assert [one.unusable for one in read_profiles(tmp_path).file.profiles] == [None] * 4
+
+
+@pytest.mark.parametrize(
+    "name", ["PATH", "HOME", "LD_PRELOAD", "LD_ANYTHING", "DYLD_INSERT_LIBRARIES", "PYTHONPATH"]
+)
+def test_no_profile_decides_what_the_program_of_a_runtime_is(tmp_path: Path, name: str) -> None:
+    write_profiles(tmp_path, {"a:b": api_key("a", CANARY, env=name)})
+    (complaint,) = complaints(read_profiles(tmp_path))
+    assert complaint == (
+        f'has profile "a:b", which cannot be used: it names {name} as its env, which decides what'
+        " the program of a runtime is; name another variable, or set this one in the env of the"
+        " runtime"
+    )
 
 
 @pytest.mark.parametrize("profile_id", ["", " ", "a\nb", "x" * 129])

@@ -1,0 +1,62 @@
+"""What a request attaches is judged beside the event loop, when there is something to judge."""
+
+import asyncio
+import threading
+
+import pytest
+
+from application.attaching import attached
+from application.spawn_request import SpawnRequest
+from domain.attachments import AttachmentAsked
+from domain.configuration.configuration import Configuration
+from domain.run.facts import SpawnOptions
+
+SECONDS = 10.0
+THREADS = 40
+"""More than the event loop has."""
+
+
+def request_with(files: int) -> SpawnRequest:
+    return SpawnRequest(
+        requester_key="agent:main:main",
+        requester_display_key="agent:main:main",
+        requester_agent_id="main",
+        origin=None,
+        task="carry this",
+        preamble=None,
+        label=None,
+        agent_id=None,
+        thread=False,
+        options=SpawnOptions(),
+        attachments=tuple(AttachmentAsked(f"{number}.txt", "x") for number in range(files)),
+    )
+
+
+def configured(*, enabled: bool) -> Configuration:
+    values = {"sessions_spawn": {"attachments": {"enabled": enabled, "maxFiles": 2}}}
+    return Configuration.model_validate({"tools": values})
+
+
+@pytest.mark.parametrize(
+    ("enabled", "status", "text"),
+    [
+        (False, "forbidden", "attachments are disabled for sessions_spawn"),
+        (True, "error", "attachments_file_count_exceeded (maxFiles=2)"),
+    ],
+)
+async def test_what_is_refused_whatever_it_holds_takes_no_thread(
+    enabled: bool, status: str, text: str
+) -> None:
+    go_on = threading.Event()
+    others = [asyncio.create_task(asyncio.to_thread(go_on.wait, SECONDS)) for _ in range(THREADS)]
+    try:
+        judged = await asyncio.wait_for(
+            attached(request_with(3), configured(enabled=enabled)), SECONDS / 5
+        )
+    finally:
+        go_on.set()
+        await asyncio.gather(*others)
+    assert judged is not None
+    assert judged.bodies == ()
+    assert (judged.verdict.count, judged.verdict.refusal_status) == (3, status)
+    assert (judged.verdict.refusal or "").startswith(text)

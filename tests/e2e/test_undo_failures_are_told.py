@@ -1,0 +1,56 @@
+"""Why something cannot be removed: whoever may read texts can read it."""
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from infrastructure.inbound.http.event_bodies import told_events
+from infrastructure.inbound.http.step_bodies import tell_undo_errors, undoing_body
+from tests.support.running_log import RunningLog
+from tests.support.step_workshop import Workshop
+
+pytestmark = pytest.mark.slow
+
+LIMIT_SECONDS = 0.5
+
+
+@pytest.fixture
+async def workshop(running: RunningLog, tmp_path: Path) -> Workshop:
+    """Its steps take half a second at most."""
+    workshop = Workshop(running, tmp_path, limit_seconds=LIMIT_SECONDS)
+    await workshop.open()
+    return workshop
+
+
+async def test_the_last_failure_is_told_with_the_run_and_each_with_its_event(
+    workshop: Workshop,
+) -> None:
+    step = workshop.attachments
+    step.failures = 2
+    step.may_go_on.clear()
+    spawning = asyncio.create_task(workshop.spawn())
+    run_id = (await step.begun()).run_id
+    # Nobody can write them any more.
+    await workshop.staged.drop(run_id)
+    step.may_go_on.set()
+    await spawning
+    await workshop.undone(2)
+    work = workshop.work
+    events = await work.log.read(limit=500, run_id=run_id)
+    failed = [one for one in events if one.envelope.type == "StepUndoFailed"]
+    for number, event in enumerate(failed, start=1):
+        run = await work.registry.run(run_id, at=event.envelope.position)
+        assert run is not None
+        bodies = undoing_body(run)
+        await tell_undo_errors(bodies, run, work.log, work.contents)
+        assert [one["error"] for one in bodies if one["failures"]] == [
+            f"the {number}. attempt fails"
+        ]
+    assert undoing_body(await work.run(run_id)) == []
+    told = await told_events(events, work.contents)
+    assert [one["texts"] for one in told if "texts" in one] == [
+        {"error": "the 1. attempt fails"},
+        {"error": "the 2. attempt fails"},
+    ]
+    assert not [one for one in await told_events(events, None) if "texts" in one]

@@ -1,0 +1,88 @@
+"""What a run tells of its attachments: only what was written, and what has become of it."""
+
+from uuid import UUID
+
+import pytest
+
+from domain.attachment_manifest import file_list, kept_text, relative_dir
+from domain.attachments import JudgedFiles, judged_file
+from domain.run.events import RunEvent
+from domain.run.facts import AttachmentsAsked
+from domain.run.state import Run
+from infrastructure.inbound.http.step_bodies import attachment_list, attachments_body, undoing_body
+from tests.support.run_histories import (
+    announced,
+    claimed,
+    created,
+    ended,
+    prepared,
+    queued,
+    refused,
+    resolved,
+    started,
+    step_begun,
+    step_taken,
+    step_undone,
+    undo_failed,
+)
+from tests.support.storytelling import ref, requested, run_id, run_of
+
+MANIFEST = ref("manifest")
+FILES = file_list(JudgedFiles((judged_file("a", b"xyz"),)))
+TEXTS: dict[UUID, str] = {MANIFEST.id: kept_text(FILES)}
+SHORT = {"count": 1, "totalBytes": 3, "relDir": relative_dir(run_id(1))}
+BEGUN = step_begun("attachments", root="/srv/work", relative=relative_dir(run_id(1)))
+TAKEN = step_taken("attachments", outcome="written", manifest=MANIFEST, file_count=1, total_bytes=3)
+LIVED = (created(), queued(), claimed(), started())
+OVER = (*LIVED, ended(), announced())
+
+
+def with_files(*events: RunEvent) -> Run:
+    asked = AttachmentsAsked(count=1, total_bytes=3, manifest=MANIFEST)
+    return run_of(requested(attachments=asked), resolved(), prepared(), *events)
+
+
+@pytest.mark.parametrize(
+    "events",
+    [(), (refused(),), (BEGUN,), (BEGUN, refused()), (BEGUN, refused(), step_undone())],
+    ids=["nothing", "refused", "begun", "refused while written", "undone"],
+)
+def test_files_that_were_never_written_are_not_told_of(events: tuple[RunEvent, ...]) -> None:
+    run = with_files(*events)
+    assert attachments_body(run, TEXTS) is None
+    assert attachment_list(run) is None
+
+
+@pytest.mark.parametrize(
+    ("events", "state"),
+    [
+        ((), "written"),
+        (LIVED, "written"),
+        ((refused(),), "removing"),
+        (OVER, "removing"),
+        ((*OVER, undo_failed()), "removing"),
+        ((*OVER, step_undone()), "removed"),
+    ],
+    ids=["taken", "running", "refused", "announced", "failed", "undone"],
+)
+def test_what_has_become_of_files_is_told(events: tuple[RunEvent, ...], state: str) -> None:
+    run = with_files(BEGUN, TAKEN, *events)
+    assert attachments_body(run, {}) == {**SHORT, "state": state}
+    listed = [file.model_dump(exclude={"mime_type"}) for file in FILES.files]
+    assert attachments_body(run, TEXTS) == {**SHORT, "files": listed, "state": state}
+    assert attachment_list(run) == MANIFEST
+
+
+def test_what_is_still_to_be_undone_is_told_with_its_place() -> None:
+    assert undoing_body(with_files(BEGUN, TAKEN, *LIVED)) == []
+    run = with_files(BEGUN, TAKEN, *OVER, undo_failed(retry_after_seconds=4))
+    (told,) = undoing_body(run)
+    assert told == {
+        "step": "attachments",
+        "root": "/srv/work",
+        "relative": relative_dir(run_id(1)),
+        "failures": 1,
+        "nextAttemptAt": run.effects_at,
+        "error": None,
+    }
+    assert undoing_body(with_files(BEGUN, TAKEN, *OVER, undo_failed(), step_undone())) == []

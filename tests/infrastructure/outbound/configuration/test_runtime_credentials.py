@@ -1,0 +1,44 @@
+"""Which variables of a runtime are masked in what its child prints: those that are secrets."""
+
+from pathlib import Path
+
+import pytest
+
+from application.envelope import Actor
+from application.ports.credentials import Credential
+from infrastructure.outbound.configuration.active import ActiveConfigurations
+from infrastructure.outbound.configuration.loading import load_values
+from infrastructure.outbound.identities import RandomIdentities
+from infrastructure.outbound.tables.contents import PostgresContents
+from tests.support.running_log import RunningLog
+
+KEY = "-----BEGIN RSA PRIVATE KEY-----\nabcdefghijklmnop\n-----END RSA PRIVATE KEY-----"
+ENV = {
+    "API_TOKEN": "named like a secret",
+    "BY_REFERENCE": "${ITS_API_KEY}",
+    "IDENTITY": KEY,
+    "IDENTITY_OF_SERVER": "${ITS_IDENTITY}",
+    "STORE": "postgres://user:canary-password@host/db",
+    "GREETING": "good morning",
+    "PLACE": "${ITS_PLACE}",
+}
+
+
+async def test_what_is_named_like_a_secret_or_shows_itself_as_one_is_masked(
+    running: RunningLog, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ITS_API_KEY", "of the server")
+    monkeypatch.setenv("ITS_IDENTITY", KEY)
+    monkeypatch.setenv("ITS_PLACE", "Harbour")
+    contents = PostgresContents(running.pool)
+    configurations = ActiveConfigurations(running.log, contents, RandomIdentities(), tmp_path)
+    runtime = {"type": "command", "command": ["true"], "env": ENV}
+    values = {"agents": {"list": [{"id": "main", "runtime": runtime}]}}
+    await configurations.activate(load_values(values, folder=tmp_path), Actor(kind="system"))
+    pinned = configurations.current()
+    parsed = pinned.configuration.runtime_for("main")
+    assert parsed is not None
+    made = configurations.environment_of(pinned, parsed)
+    assert made["STORE"] == ENV["STORE"]
+    masked = {name for name, value in made.items() if isinstance(value, Credential)}
+    assert masked == {"API_TOKEN", "BY_REFERENCE", "IDENTITY", "IDENTITY_OF_SERVER", "STORE"}
