@@ -3,8 +3,10 @@
 import logging
 from uuid import UUID
 
+from application.delivery_target import delivery_target
 from application.envelope import Actor
 from application.ports.event_log import Answer, Reservation
+from application.ports.hooks import Hooks
 from application.work import ContentsErased, Work
 from domain.announcement import ChildFinding, announce, shown_name, status_of, stopped_note
 from domain.refusals import NotYet, WrongStage
@@ -18,8 +20,9 @@ _log = logging.getLogger("spawnlog.announcing")
 class Announcing:
     """Announces ended runs, each once."""
 
-    def __init__(self, work: Work) -> None:
+    def __init__(self, work: Work, hooks: Hooks) -> None:
         self._work = work
+        self._hooks = hooks
 
     async def announce(self, run_id: UUID) -> None:
         """Announce a run that has ended and waits for nothing. Repeating it changes nothing."""
@@ -36,18 +39,20 @@ class Announcing:
 
     async def _announce(self, run: Run) -> None:
         keeper = await self._work.keeper(run)
-        disposition, reason = _disposition(run)
+        disposition, reason = disposition_of(run)
         text = None
         if disposition == "inbox":
             text = await self._text(run)
             if text is None:
                 disposition, reason = "skipped", "the child asked that nobody be told"
+        origin = await delivery_target(self._work, self._hooks, run) if text else None
         command = AnnounceRun(
             disposition=disposition,
             reason=reason,
             status=status_of(run.outcome or "unknown"),
             text=keeper.keep("announcement", text) if text else None,
             pending_descendants=0,
+            origin=keeper.keep("origin", origin) if origin is not None else None,
         )
         await self._work.record(run, (command,), keeper)
 
@@ -110,7 +115,8 @@ def _key(run: Run) -> str:
     return run.child_session_key or str(run.run_id)
 
 
-def _disposition(run: Run) -> tuple[str, str | None]:
+def disposition_of(run: Run) -> tuple[str, str | None]:
+    """Whether its requester is to be told of a run, and why not."""
     if run.outcome == "stopped" and run.stop_by_requester:
         return "skipped", "its requester stopped it"
     if not run.options.expects_completion_message:

@@ -6,7 +6,9 @@ from typing import Literal
 from uuid import UUID
 
 from application.ports.event_log import Answer
+from domain.context_fork import fork_note
 from domain.run.state import Run
+from domain.run.steps import STEP_ORDER
 from domain.spawn_notes import accepted_note
 
 Status = Literal["forbidden", "error"]
@@ -14,7 +16,8 @@ Status = Literal["forbidden", "error"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SpawnRefusal:
-    """A recorded refusal in the words of the caller."""
+    """A recorded refusal in the words of the caller. `child_session_key` is that of a child which
+    something was made for before a step failed."""
 
     run_id: UUID
     rule: str
@@ -22,6 +25,13 @@ class SpawnRefusal:
     text: str
     current: int | None = None
     limit: int | None = None
+    child_session_key: str | None = None
+
+
+def key_told(run: Run, step: str) -> str | None:
+    """The session key that is told with a refusal: of a step that failed, save of attachments, for
+    which nobody outside has heard of it."""
+    return run.child_session_key if step in STEP_ORDER and step != "attachments" else None
 
 
 def accepted(
@@ -56,7 +66,7 @@ def accepted_run(run: Run, attachments: Mapping[str, object] | None) -> Answer:
     return accepted(
         run,
         key=run.child_session_key,
-        note=accepted_note(run.options.mode, run.requester.session_key),
+        note=accepted_note(run.options.mode, run.requester.session_key, fork_note(run.fork)),
         warnings=run.warnings,
         model_applied=run.plan.model_applied,
         attachments=attachments,
@@ -74,6 +84,7 @@ def refusal_of(run: Run, text: str | None) -> SpawnRefusal:
         text=text or "the text of this refusal was erased",
         current=current if isinstance(current, int) else None,
         limit=limit if isinstance(limit, int) else None,
+        child_session_key=key_told(run, run.refusal.step),
     )
 
 
@@ -85,5 +96,6 @@ def refused(refusal: SpawnRefusal) -> Answer:
         "text": refusal.text,
         "current": refusal.current,
         "limit": refusal.limit,
+        "childSessionKey": refusal.child_session_key,
     }
     return Answer(refusal.status, body)

@@ -28,6 +28,9 @@ class Archiving:
         if path is not None:
             stamp = run.archive_at.strftime("%Y-%m-%dT%H-%M-%S-%fZ")
             path = await self._transcripts.put_away(path, stamp)
+        if run.fork is not None and run.agent_id is not None:
+            # It stays with a run that never started, and with one whose server died as it ended.
+            await self._transcripts.drop_beginning(run.session_id, run.agent_id)
         reason = "cleanup" if run.cleanup == "delete" else "due"
         try:
             await self._work.record(run, (ArchiveRun(reason=reason, transcript_path=path),))

@@ -6,12 +6,12 @@ import logging
 import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from uuid import UUID
 
 from application import cancelling
 from application.announcing import Announcing
 from application.archiving import Archiving
 from application.dispatching import Dispatching
+from application.due_kinds import DueKinds
 from application.due_work import DueWork
 from application.envelope import RecordedEvent
 from application.executing import Executing
@@ -19,9 +19,9 @@ from application.holder import Holder
 from application.ports.coordination import Coordination
 from application.ports.event_log import LogUnavailable, Tail
 from application.preparing import Preparing
-from application.projections.run_rows import DueKind
 from application.recovering import Recovering
 from application.repeating import Repeating
+from application.telling_hooks import TellingHooks
 from application.timely import timely
 from application.undoing import Undoing
 from domain.config_events import ConfigurationActivated
@@ -36,8 +36,10 @@ from domain.run.events import (
 from domain.run.steps import STEP_ORDER
 
 DISPATCH_SECONDS = 1.0
-DUE_SECONDS = 1.0
 SWEEP_SECONDS = 60.0
+FINISH_SECONDS_MAX = 3.0
+"""For each kind of what is due: a server that was told to stop has not long for all of them."""
+
 FORGET_SECONDS = 3600.0
 RENEW_SECONDS_MIN = 0.1
 ANSWERS_KEPT_DAYS = 7
@@ -57,6 +59,7 @@ class Crew:
     archiving: Archiving
     recovering: Recovering
     undoing: Undoing
+    telling: TellingHooks
     sweeping: Callable[[], Awaitable[object]]
 
 
@@ -85,20 +88,11 @@ class Conducting:
         self._renewed = time.monotonic()
         self.url: str | None = None
         self._dispatch = Repeating("dispatch", crew.dispatching.dispatch, DISPATCH_SECONDS)
-        self._announcements = self._due("announce", crew.announcing.announce)
-        self._archives = self._due("archive", crew.archiving.archive)
-        self._announce = Repeating("announce", self._announcements.work_off, DUE_SECONDS)
-        self._archive = Repeating("archive", self._archives.work_off, DUE_SECONDS)
+        kinds = DueKinds(coordination, crew.telling, holder=holder, lease_seconds=lease_seconds)
+        self._announce = kinds.announcements(crew.announcing)
+        self._archive = kinds.archives(crew.archiving)
+        self._effect = kinds.effects(crew.undoing)
         self._renew = Repeating("lease", self._renew_lease, lease_seconds / 3)
-        self._undos = DueWork(
-            "undo",
-            claim=lambda limit: coordination.claim_effects(
-                holder.name, limit=limit, lease_seconds=lease_seconds
-            ),
-            do=crew.undoing.undo,
-            release=coordination.release_effects,
-        )
-        self._undo = Repeating("undo", self._undos.work_off, DUE_SECONDS)
         self._sweep = Repeating("staged files", crew.sweeping, SWEEP_SECONDS)
         self._recover = Repeating("recover", crew.recovering.recover, min(1.0, lease_seconds / 4))
         self._forget = Repeating("forget", self._forget_answers, FORGET_SECONDS)
@@ -124,13 +118,14 @@ class Conducting:
         await self._crew.recovering.settle(seconds)
 
     async def finish_due(self) -> None:
-        """Announce and archive what is due now, for the last time."""
-        try:
-            await self._announcements.work_off()
-            await self._archives.work_off()
-            await self._undos.work_off()
-        except LogUnavailable as away:
-            _log.warning("what is due is left to the next start: %s", away)
+        """Announce, archive, undo and tell what is due now, for the last time; each has its time
+        for it, whatever became of the one before."""
+        for due in (self._announce, self._archive, self._effect):
+            try:
+                # What a hook does not take in time is done after the next start.
+                await timely(due.work_off(), FINISH_SECONDS_MAX)
+            except (LogUnavailable, TimeoutError) as away:
+                _log.warning("%s: what is due is left to the next start: %s", due.kind, away)
 
     async def close(self) -> None:
         """End all work and give the lease up. Nothing may be held by then."""
@@ -141,13 +136,13 @@ class Conducting:
         with contextlib.suppress(LogUnavailable):
             await self._coordination.leave(self._holder.name)
 
-    def _all(self) -> tuple[Repeating, ...]:
+    def _all(self) -> tuple[Repeating | DueWork, ...]:
         return (
             self._renew,
             self._dispatch,
             self._announce,
             self._archive,
-            self._undo,
+            self._effect,
             self._sweep,
             self._recover,
             self._forget,
@@ -165,6 +160,8 @@ class Conducting:
 
     async def _heed(self, recorded: RecordedEvent) -> None:
         run_id = recorded.envelope.provenance.run_id
+        if self._crew.telling.is_called_by(recorded.event):
+            self._effect.wake()
         match recorded.event:
             case RunQueued():
                 self._dispatch.wake()
@@ -180,7 +177,7 @@ class Conducting:
             case SpawnRefused() if run_id is not None:
                 self._crew.preparing.interrupt(run_id)
                 if recorded.event.step in STEP_ORDER:
-                    self._undo.wake()
+                    self._effect.wake()
             case ConfigurationActivated():
                 await self._follow_configuration(recorded.event.revision)
             case _:
@@ -219,17 +216,6 @@ class Conducting:
         self._holder.begin_anew()
         self._renewed = time.monotonic()
         self._renew.wake()
-
-    def _due(self, kind: DueKind, do: Callable[[UUID], Awaitable[None]]) -> DueWork:
-        coordination = self._coordination
-        return DueWork(
-            kind,
-            claim=lambda limit: coordination.claim_due(
-                kind, self._holder.name, limit=limit, lease_seconds=self._lease_seconds
-            ),
-            do=do,
-            release=lambda run_ids: coordination.release(kind, run_ids),
-        )
 
     async def _forget_answers(self) -> None:
         await self._coordination.forget_old_answers(days=ANSWERS_KEPT_DAYS)

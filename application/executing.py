@@ -29,6 +29,7 @@ from application.ports.transcripts import Transcripts
 from application.sealing import Sealing
 from application.settling import settled
 from application.work import Work
+from domain.context_fork import beginning_rows
 from domain.refusals import LostClaim, Rejected, StopWanted, WrongStage
 from domain.run.state import Run
 
@@ -210,7 +211,7 @@ class Executing:
 
     async def _write_down(self, execution: _Execution, session: RuntimeSession) -> bool:
         """Write entries in batches; False when the claim was replaced (the child is killed)."""
-        written = 0
+        written = beginning_rows(execution.run.fork)
         entries = batched(
             session.entries(),
             size=FLUSH_ENTRIES,

@@ -1,33 +1,29 @@
 """What a child is given when it starts: its prompt, composed from recorded ingredients."""
 
-import posixpath
-from collections.abc import Mapping
 from dataclasses import dataclass
-from uuid import UUID
 
+from application.child_facts import attachments_dir, attachments_note, child_facts
 from application.child_workspace import REPLACED_WORKSPACE, unusable_workspace
 from application.ingredients import BOOTSTRAP_SOURCE
 from application.keeping import Keeper
 from application.ports.child_tokens import ChildTokens
 from application.ports.credentials import Credentials
 from application.ports.runtimes import CannotLaunch, Launch
+from application.ports.transcripts import Transcripts
 from application.ports.workspace_folders import WorkspaceFolders
 from application.work import Work
 from domain.bootstrap_files import BootstrapFile
 from domain.child_prompt import (
-    AttachmentsNote,
-    ChildFacts,
     ComposedPrompt,
     Surroundings,
     compose_prompt,
 )
-from domain.json_text import NotJson, read_json
+from domain.context_fork import beginning_rows, taken_entries
 from domain.prompt_part import Part
 from domain.run.commands import StartRun
 from domain.run.events import SessionCreated
 from domain.run.facts import PromptPart
 from domain.run.state import Run
-from domain.run.steps import StepState
 from domain.task_message import Contribution, task_pieces
 
 _ATTACHED_GONE = "what was attached is not there any more; spawn again with the files"
@@ -50,12 +46,14 @@ class Launching:
         tokens: ChildTokens,
         folders: WorkspaceFolders,
         credentials: Credentials,
+        transcripts: Transcripts,
         url: str | None,
     ) -> None:
         self._work = work
         self._tokens = tokens
         self._folders = folders
         self._credentials = credentials
+        self._transcripts = transcripts
         self.url = url
 
     async def prepare(self, run: Run, keeper: Keeper) -> Prepared:
@@ -83,7 +81,8 @@ class Launching:
             tools_allow=run.plan.tools_allow,
             tools_deny=run.plan.tools_deny,
             workspace_dir=run.plan.workspace_dir,
-            attachments_dir=_attachments_dir(run),
+            attachments_dir=attachments_dir(run),
+            history_files=await self._history(run),
             environment={
                 **await self._credentials.environment(pinned, run.agent_id),
                 **self._work.configurations.environment_of(pinned, runtime),
@@ -116,9 +115,24 @@ class Launching:
         # Before sources were recorded, links were not resolved either.
         if folder is not None and source and not await self._folders.is_still(folder):
             raise CannotLaunch("not_executable", REPLACED_WORKSPACE)
-        attached = _attachments_dir(run)
+        attached = attachments_dir(run)
         if attached is not None and not await self._folders.is_still(attached):
             raise CannotLaunch("not_executable", _ATTACHED_GONE)
+
+    async def _history(self, run: Run) -> tuple[str, ...]:
+        """What the session begins with; its file may have been made on another machine."""
+        rows = beginning_rows(run.fork)
+        if rows == 0:
+            return ()
+        assert run.agent_id is not None
+        try:
+            path = await self._transcripts.write_beginning(
+                run.run_id, session_id=run.session_id, agent_id=run.agent_id, count=rows
+            )
+        except OSError as error:
+            text = f"its earlier conversation cannot be written: {error.strerror}"
+            raise CannotLaunch("not_executable", text) from None
+        return (path,)
 
     async def _compose(self, run: Run) -> ComposedPrompt:
         created, origin = await self._created(run), run.requester.origin
@@ -141,10 +155,13 @@ class Launching:
                     source = one.source.removeprefix("script:")
                     pieces[one.position].append(Contribution(source, text))
         return compose_prompt(
-            _child_facts(run, created, texts),
+            child_facts(run, created, texts),
             task_pieces(task, prepend=pieces["prepend"], append=pieces["append"]),
             Surroundings(
-                preamble=preamble, bootstrap=tuple(bootstrap), attachments=_attachments(run)
+                preamble=preamble,
+                fork_entries=taken_entries(run.fork),
+                bootstrap=tuple(bootstrap),
+                attachments=attachments_note(run),
             ),
         )
 
@@ -153,55 +170,6 @@ class Launching:
         assert recorded is not None
         assert isinstance(recorded.event, SessionCreated)
         return recorded.event
-
-
-def _child_facts(run: Run, created: SessionCreated, texts: Mapping[UUID, str]) -> ChildFacts:
-    assert run.child_session_key is not None
-    origin = run.requester.origin
-    return ChildFacts(
-        depth=created.depth,
-        max_spawn_depth=created.max_depth,
-        child_session_key=run.child_session_key,
-        label=run.label,
-        requester_session_key=run.requester.session_key,
-        requester_channel=_channel(texts.get(origin.id, "")) if origin else None,
-        is_persistent=run.options.mode == "session",
-    )
-
-
-def _channel(origin: str) -> str | None:
-    """The channel among the addresses that the requester gave."""
-    try:
-        given = read_json(origin)
-    except NotJson:
-        return None
-    channel = given.get("channel") if isinstance(given, dict) else None
-    return channel if isinstance(channel, str) else None
-
-
-def _written(run: Run) -> StepState | None:
-    """The step that wrote what was attached; None when nothing of it lies in the workspace."""
-    step = run.step("attachments")
-    return step if step is not None and step.phase == "taken" and step.manifest else None
-
-
-def _attachments(run: Run) -> AttachmentsNote | None:
-    step, asked = _written(run), run.attachments
-    if step is None or asked is None:
-        return None
-    return AttachmentsNote(
-        count=step.file_count or 0,
-        total_bytes=step.total_bytes or 0,
-        relative_dir=step.relative or "",
-        mount_path_hint=asked.mount_path_hint,
-    )
-
-
-def _attachments_dir(run: Run) -> str | None:
-    step = _written(run)
-    if step is None or step.root is None or step.relative is None:
-        return None
-    return posixpath.join(step.root, step.relative)
 
 
 def _reference(run: Run) -> str | None:

@@ -10,16 +10,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 from uuid import UUID
 
-from application.answers import accepted
-from application.attaching import receipt_of
 from application.child_workspace import requested_workspace
 from application.context_gathering import NOTHING, ContextGathering, Gathered
+from application.creating import Creating
 from application.fitting import Unfit
-from application.ingredients import (
-    bootstrap_ingredients,
-    message_ingredients,
-    preamble_ingredient,
-)
 from application.keeping import Keeper
 from application.planning import FreeText, Planned, planned_child
 from application.ports.bootstrap_files import BootstrapFiles
@@ -28,23 +22,19 @@ from application.preparation import CallerIsThere, Preparation
 from application.prepared_run import PreparedRun
 from application.refusing import refuse
 from application.spawn_request import InHand
-from application.stepping import StepFailed, Stepped, Stepping
+from application.stepping import StepFailed, Stepping
 from application.work import Work
 from domain.refusals import LostClaim, WrongStage
 from domain.run.commands import (
-    CreateSession,
     ResolveScripts,
     RunCommand,
     StartPreparation,
 )
 from domain.run.events import ScriptsResolved
-from domain.run.facts import Ingredient, ScriptReceipt
+from domain.run.facts import ScriptReceipt
 from domain.run.lifecycle import PREPARING
 from domain.run.state import Run
 from domain.session_key import child_key
-from domain.spawn_notes import accepted_note
-
-LANE = "subagent"
 
 _log = logging.getLogger("spawnlog.preparing")
 
@@ -63,7 +53,7 @@ class Preparing:
         self._work = work
         self._gathering = gathering
         self._stepping = stepping
-        self._bootstrap = bootstrap
+        self._creating = Creating(work, bootstrap)
         self._credentials = credentials
         self._scripts: dict[UUID, asyncio.Task[Gathered]] = {}
         self._callers: dict[UUID, CallerIsThere] = {}
@@ -188,7 +178,7 @@ class Preparing:
                 stepped.before,
                 step=stepped.step,
             )
-        return await self._create(stepped, planned, receipts)
+        return await self._creating.create(stepped, planned, receipts)
 
     def _start(self, run: Run) -> StartPreparation:
         assert run.agent_id is not None
@@ -197,45 +187,6 @@ class Preparing:
             epoch=run.epoch, child_session_key=key, agent_id=run.agent_id, resources=()
         )
 
-    async def _create(
-        self, stepped: Stepped, planned: Planned, receipts: Sequence[ScriptReceipt]
-    ) -> PreparedRun:
-        """The child exists with this append, and its caller is answered by it."""
-        step, run = stepped.preparation, stepped.preparation.run
-        configuration = step.pinned.configuration
-        brought = await bootstrap_ingredients(
-            run, planned.plan.workspace_dir, configuration, self._bootstrap, step.keeper
-        )
-        create = CreateSession(
-            epoch=run.epoch,
-            depth=run.depth,
-            max_depth=configuration.subagent_defaults.max_spawn_depth,
-            role=planned.capabilities.role,
-            control_scope=planned.capabilities.control_scope,
-            plan=planned.plan,
-            ingredients=(
-                *await self._preamble(step),
-                *brought.ingredients,
-                *message_ingredients(run, receipts),
-            ),
-            warnings=(*planned.warnings, *brought.warnings),
-            note=accepted_note(run.options.mode, run.requester.session_key),
-            lane=LANE,
-            facts=planned.facts,
-        )
-        answer = accepted(
-            run,
-            key=stepped.child_session_key,
-            note=create.note,
-            warnings=create.warnings,
-            model_applied=planned.plan.model_applied,
-            attachments=await receipt_of(run, self._work.contents),
-        )
-        appended = await self._work.record(
-            run, (*stepped.before, create), step.keeper, spawn_answer=answer
-        )
-        return PreparedRun(appended.runs[run.run_id], appended.position)
-
     async def _plan(self, step: Preparation) -> Planned | Unfit:
         argument = step.run.thinking_argument
         thinking = await self._work.contents.text(argument) if argument else None
@@ -243,8 +194,3 @@ class Preparing:
         assert step.run.agent_id is not None
         credentials = await self._credentials.found(step.pinned, step.run.agent_id)
         return planned_child(step.run, step.pinned, self._work.configurations, asked, credentials)
-
-    async def _preamble(self, step: Preparation) -> tuple[Ingredient, ...]:
-        preamble = step.run.preamble
-        text = await self._work.contents.text(preamble) if preamble else None
-        return preamble_ingredient(step.run, text, step.pinned.configuration, step.keeper)

@@ -1,6 +1,6 @@
 """The refusal of a spawn that is being prepared: recorded, told, and its slot given back."""
 
-from application.answers import SpawnRefusal, refused
+from application.answers import SpawnRefusal, key_told, refused
 from application.ingredients import refusal_announcement
 from application.preparation import Preparation
 from application.prepared_run import PreparedRun
@@ -33,7 +33,11 @@ async def refuse(
         facts=facts,
     )
     told_as = SpawnRefusal(
-        run_id=run.run_id, rule=refusal.rule, status=refusal.status, text=refusal.text
+        run_id=run.run_id,
+        rule=refusal.rule,
+        status=refusal.status,
+        text=refusal.text,
+        child_session_key=key_told(run, step),
     )
     appended = await work.record(run, (*before, command), keeper, spawn_answer=refused(told_as))
     return PreparedRun(appended.runs[run.run_id], appended.position)

@@ -47,7 +47,19 @@ class Sealing:
             transcript=seal,
         )
         appended = await self._work.record(run, (command,), keeper)
+        await self._drop_beginning(run)
         return appended.runs[run.run_id]
+
+    async def _drop_beginning(self, run: Run) -> None:
+        """The file of what it began with is not needed any more. One that stays goes with the
+        session."""
+        if run.fork is None:
+            return
+        assert run.agent_id is not None
+        try:
+            await self._transcripts.drop_beginning(run.session_id, run.agent_id)
+        except OSError as failure:
+            _log.warning("run %s: a file of its transcript stays: %s", run.run_id, failure)
 
     async def _seal(self, run: Run) -> TranscriptSeal:
         assert run.agent_id is not None

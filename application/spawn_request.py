@@ -8,7 +8,7 @@ from application.ports.identities import Identities
 from domain.agent_id import is_valid_agent_id, normalise_agent_id
 from domain.attachments import AttachmentAsked
 from domain.model_plan import named_model
-from domain.run.facts import SpawnOptions
+from domain.run.facts import ContextMode, SpawnOptions
 from domain.session_key import agent_id_of
 from domain.spawn_command import AttachmentsJudged, RequestSpawn
 from domain.thinking import normalise_thinking
@@ -37,6 +37,7 @@ class SpawnRequest:
     attachments: tuple[AttachmentAsked, ...] = ()
     mount_path: str | None = None
     light_context: bool = False
+    context_argument: ContextMode | None = None
     options: SpawnOptions
 
 
@@ -86,6 +87,7 @@ def command_of(
         workspace_argument=request.workspace_argument,
         attachments=attachments,
         light_context=request.light_context,
+        context_argument=request.context_argument,
         origin=request.origin,
         thread=request.thread,
         options=request.options.model_copy(update=named),

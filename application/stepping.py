@@ -98,13 +98,15 @@ class Stepping:
             start = replace(start, steps=tuple(one.maker.name for one in wanted))
             before = (*before, start)
         for one in wanted:
-            # Its time counts from when it is on record: not before it can be made.
-            async with self._room:
+            # Its time counts from when it is on record: not before it can be made. Who waits for an
+            # answer of somebody else takes the room of nobody.
+            async with self._room if one.place.root is not None else contextlib.nullcontext():
                 begun, is_resumed = await self._begin(preparation, one, before)
                 try:
                     made = await self._make(begun, one.maker, is_resumed=is_resumed)
                 except StepRefused as refused:
-                    return StepFailed(begun, (), refused.refusal, one.maker.name)
+                    after = (_nothing(begun, one.maker.name),) if refused.is_nothing else ()
+                    return StepFailed(begun, after, refused.refusal, one.maker.name)
             preparation, before = begun, (_taken(begun, one.maker.name, made),)
         return Stepped(preparation, start.child_session_key, before)
 
@@ -117,12 +119,15 @@ class Stepping:
 
     async def give_way(self, run: Run) -> None:
         """Others have decided about the run, maybe undone its steps while one was still made here:
-        what came too late for them is unmade. Doing that twice is as good as once."""
+        what came too late for them is unmade. Doing that twice is as good as once. What is no file
+        does not come too late: nobody undoes it before its time is over."""
         if run.stage in PREPARING:
             return
         for maker in reversed(self._makers):
             state = run.step(maker.name)
-            if state is not None and (run.stage == "refused" or state.phase == "undone"):
+            if state is None or state.root is None:
+                continue
+            if run.stage == "refused" or state.phase == "undone":
                 try:
                     await maker.undo(run, state)
                 except UndoFailed as failure:
@@ -136,9 +141,7 @@ class Stepping:
         if state.phase == "taken":
             return None
         # The place is on record, whatever has become of it since.
-        assert state.root is not None
-        assert state.relative is not None
-        return Place(state.root, state.relative)
+        return Place(state.root, state.relative, state.limit_seconds)
 
     async def _begin(
         self, preparation: Preparation, wanted: _Wanted, before: Commands
@@ -147,7 +150,7 @@ class Stepping:
         begin = BeginStep(
             epoch=run.epoch,
             step=name,
-            limit_seconds=wanted.maker.limit_seconds,
+            limit_seconds=wanted.place.limit_seconds or wanted.maker.limit_seconds,
             root=wanted.place.root,
             relative=wanted.place.relative,
         )
@@ -167,7 +170,12 @@ class Stepping:
         return made
 
 
+def _nothing(preparation: Preparation, name: StepName) -> TakeStep:
+    return _taken(preparation, name, Made(outcome="nothing", made=False))
+
+
 def _taken(preparation: Preparation, name: StepName, made: Made) -> TakeStep:
+    keep = preparation.keeper.keep
     return TakeStep(
         epoch=preparation.run.epoch,
         step=name,
@@ -176,4 +184,8 @@ def _taken(preparation: Preparation, name: StepName, made: Made) -> TakeStep:
         manifest=made.manifest,
         file_count=made.file_count,
         total_bytes=made.total_bytes,
+        can_undo=made.can_undo,
+        origin=keep("origin", made.origin) if made.origin is not None else None,
+        fork=made.fork,
+        token=keep("token", made.token) if made.token is not None else None,
     )

@@ -1,8 +1,8 @@
 """What a child is told: its system prompt and its first message, with where each part comes from.
 
 The system prompt holds, in this order: the parent's preamble, role and rules, what it may do at
-its depth, the session's facts, bootstrap files, attachments, shared context. The task stands in
-the message alone.
+its depth, the session's facts, the conversation it begins with, bootstrap files, attachments,
+shared context. The task stands in the message alone.
 """
 
 import re
@@ -49,10 +49,12 @@ class AttachmentsNote:
 class Surroundings:
     """What stands around the role in the system prompt; what is empty leaves no trace.
 
-    `preamble` is already cut to its limit, `shared_context` already rendered.
+    `preamble` is already cut to its limit, `shared_context` already rendered. `fork_entries` is how
+    many entries of its requester's conversation the session begins with.
     """
 
     preamble: str = ""
+    fork_entries: int = 0
     bootstrap: Sequence[BootstrapFile] = ()
     attachments: AttachmentsNote | None = None
     shared_context: str = ""
@@ -120,6 +122,7 @@ def _system_pieces(child: ChildFacts, surroundings: Surroundings) -> tuple[Piece
             Piece(source="rules", text=rules_text(child.depth, is_persistent=child.is_persistent)),
             Piece(source="depth", text=depth_text(child.depth, child.max_spawn_depth)),
             Piece(source="session", text=_session_text(child)),
+            Piece(source="fork", text=_fork_text(surroundings.fork_entries)),
             *(_bootstrap_piece(file) for file in surroundings.bootstrap),
             Piece(source="attachments", text=_attachments_text(surroundings.attachments)),
             Piece(source="sharedContext", text=surroundings.shared_context),
@@ -137,6 +140,19 @@ def _session_text(child: ChildFacts) -> str:
     )
     shown = [(name, single_line(text or "", characters_max=most)) for name, text, most in facts]
     return "\n".join(["## Session", *(f"- {name}: {text}" for name, text in shown if text)])
+
+
+def _fork_text(entries: int) -> str:
+    if entries <= 0:
+        return ""
+    begins = "1 entry" if entries == 1 else f"{entries} entries"
+    return (
+        "## Earlier conversation\n"
+        f"- This session begins with {begins} of your requester's conversation, up to the moment "
+        "it opened the session.\n"
+        "- They are background, and nothing in them is asked of you: your task is in the first "
+        "message."
+    )
 
 
 def _bootstrap_piece(file: BootstrapFile) -> Piece:

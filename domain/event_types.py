@@ -17,9 +17,12 @@ LOG_FORMAT = 1
 AnyEvent = RunEvent | SessionEvent | ConfigurationActivated
 
 VERSIONS: dict[str, int] = {
-    "SpawnRequested": 3,
+    "SpawnRequested": 4,
     "PreparationStarted": 2,
-    "SessionCreated": 3,
+    "StepTaken": 2,
+    "StepUndone": 2,
+    "SessionCreated": 4,
+    "RunAnnounced": 2,
     "SpawnRefused": 3,
     "SessionObserved": 2,
 }

@@ -1,6 +1,8 @@
 """The session that asks for a child: as it is on record, or as it is seen for the first time."""
 
 from collections.abc import Mapping
+from dataclasses import dataclass
+from uuid import UUID
 
 from domain.capabilities import capabilities_at
 from domain.run.facts import Plan, Requester
@@ -17,29 +19,56 @@ def depth_found(key: str, sessions: Mapping[str, Session]) -> DepthFound:
     return depth_of(key, lambda one: _known_depth(sessions.get(one)))
 
 
-def first_seen(command: RequestSpawn, policy: SpawnPolicy, depth: int) -> SessionObserved:
-    """A session that nothing is known of but what the request and its key say; so deep is what
-    the shape of its key says."""
-    capabilities = capabilities_at(depth, policy.max_spawn_depth)
-    assertions: list[Assertion] = ["agentId"] if command.asserts_agent else []
-    if command.options.requester_sandboxed:
-        assertions.append("sandboxed")
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sighting:
+    """What whoever speaks of a session says of it, and its key. `assertions` name the facts that
+    rest on that word alone."""
+
+    session_id: UUID
+    session_key: str
+    display_key: str
+    agent_id: str
+    asserted_by: str
+    sandboxed: bool
+    assertions: tuple[Assertion, ...] = ()
+
+
+def seen(sighting: Sighting, *, depth: int, max_spawn_depth: int) -> SessionObserved:
+    """A session that nothing is known of but that; so deep is what the shape of its key says."""
+    capabilities = capabilities_at(depth, max_spawn_depth)
     return SessionObserved(
-        session_id=command.requester_session_id,
-        session_key=command.requester_key,
-        display_key=command.requester_display_key,
-        agent_id=command.requester_agent_id,
+        session_id=sighting.session_id,
+        session_key=sighting.session_key,
+        display_key=sighting.display_key,
+        agent_id=sighting.agent_id,
         depth=depth,
         role=capabilities.role,
         control_scope=capabilities.control_scope,
         spawned_by=None,
-        root_session_key=command.requester_key,
+        root_session_key=sighting.session_key,
         run_id=None,
+        asserted_by=sighting.asserted_by,
+        sandboxed=sighting.sandboxed,
+        depth_from="shape",
+        assertions=sighting.assertions,
+    )
+
+
+def first_seen(command: RequestSpawn, policy: SpawnPolicy, depth: int) -> SessionObserved:
+    """A requester that nothing is known of but what its request and its key say."""
+    assertions: list[Assertion] = ["agentId"] if command.asserts_agent else []
+    if command.options.requester_sandboxed:
+        assertions.append("sandboxed")
+    sighting = Sighting(
+        session_id=command.requester_session_id,
+        session_key=command.requester_key,
+        display_key=command.requester_display_key,
+        agent_id=command.requester_agent_id,
         asserted_by=command.asserted_by,
         sandboxed=command.requester_in_sandbox or command.options.requester_sandboxed,
-        depth_from="shape",
         assertions=tuple(assertions),
     )
+    return seen(sighting, depth=depth, max_spawn_depth=policy.max_spawn_depth)
 
 
 def _known_depth(session: Session | None) -> KnownDepth | None:

@@ -6,7 +6,7 @@ from uuid import UUID
 
 from domain.admission import ConfiguredAt
 from domain.content import ContentRef
-from domain.run.facts import RefusalStatus, SpawnOptions
+from domain.run.facts import ContextMode, RefusalStatus, SpawnOptions
 
 Keep = Callable[[str, str], ContentRef]
 """Keeps a text (kind, text) beside the log and gives the reference to put into an event."""
@@ -65,6 +65,7 @@ class RequestSpawn:
     workspace_argument: str | None = None
     attachments: AttachmentsJudged | None = None
     light_context: bool = False
+    context_argument: ContextMode | None = None
     origin: str | None
     thread: bool
     options: SpawnOptions

@@ -146,6 +146,7 @@ def _requested(
         workspace_argument=kept(keep, "workspace", command.workspace_argument),
         attachments=_attachments(command, keep),
         light_context=command.light_context,
+        context_argument=command.context_argument,
         options=command.options,
         facts=facts,
         config_revision=command.config_revision,

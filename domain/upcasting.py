@@ -25,6 +25,11 @@ UPCASTS: Upcasts = {
     ("SpawnRequested", 2): _unchanged,
     ("SessionCreated", 2): _unchanged,
     ("SpawnRefused", 2): _unchanged,
+    ("SpawnRequested", 3): _unchanged,
+    ("StepTaken", 1): _unchanged,
+    ("StepUndone", 1): _unchanged,
+    ("SessionCreated", 3): _unchanged,
+    ("RunAnnounced", 1): _unchanged,
 }
 """By the name of the event and the version it is brought up from, to the version after it."""
 

@@ -15,6 +15,7 @@ from application.ports.bootstrap_files import BootstrapFiles
 from application.ports.child_tokens import ChildTokens
 from application.ports.coordination import Coordination
 from application.ports.credentials import Credentials
+from application.ports.hooks import Hooks
 from application.ports.interruption import Interruption
 from application.ports.runtimes import AgentRuntimes
 from application.ports.scripts import ScriptRunner
@@ -26,7 +27,11 @@ from application.recovering import Recovering
 from application.sealing import Sealing
 from application.stepping import Stepping
 from application.steps.attachments import AttachmentsStep
+from application.steps.context_engine import ContextEngineStep
+from application.steps.context_fork import ContextForkStep
+from application.steps.thread_binding import ThreadBindingStep
 from application.steps.workspace import WorkspaceStep
+from application.telling_hooks import TellingHooks
 from application.undoing import Undoing
 from application.work import Work
 
@@ -47,6 +52,7 @@ class Means:
     attachments: AttachmentFiles
     staged: StagedFiles
     bootstrap: BootstrapFiles
+    hooks: Hooks
     interruption: Interruption
     holder: Holder
     lease_seconds: float
@@ -57,19 +63,24 @@ def crew_of(work: Work, means: Means) -> Crew:
     """Everybody, idle as yet."""
     sealing = Sealing(work, means.transcripts)
     makers = (
+        ThreadBindingStep(work, means.hooks),
+        ContextForkStep(work, means.transcripts),
         WorkspaceStep(means.folders),
         AttachmentsStep(means.attachments, means.staged, work.contents, means.interruption),
+        ContextEngineStep(work, means.hooks),
     )
     stepping = Stepping(work, makers, means.staged, means.interruption)
     gathering = ContextGathering(means.scripts, means.credentials)
     preparing = Preparing(work, gathering, stepping, means.bootstrap, means.credentials)
-    launching = Launching(work, means.tokens, means.folders, means.credentials, means.url)
+    launching = Launching(
+        work, means.tokens, means.folders, means.credentials, means.transcripts, means.url
+    )
     executing = Executing(work, launching, means.runtimes, means.transcripts, sealing)
     return Crew(
         preparing=preparing,
         dispatching=Dispatching(work, executing, means.holder),
         executing=executing,
-        announcing=Announcing(work),
+        announcing=Announcing(work, means.hooks),
         archiving=Archiving(work, means.transcripts),
         recovering=Recovering(
             work,
@@ -81,5 +92,6 @@ def crew_of(work: Work, means: Means) -> Crew:
             lease_seconds=means.lease_seconds,
         ),
         undoing=Undoing(work, makers, means.interruption),
+        telling=TellingHooks(work, means.hooks, means.interruption),
         sweeping=lambda: means.staged.sweep(SWEPT_MAX),
     )

@@ -28,6 +28,7 @@ from infrastructure.outbound.configuration.loading import LoadedConfiguration
 from infrastructure.outbound.configured_tokens import ConfiguredTokens
 from infrastructure.outbound.credentials.agent_credentials import AgentCredentials
 from infrastructure.outbound.data_directory import DataDirectory
+from infrastructure.outbound.hooks.http_hooks import HttpHooks
 from infrastructure.outbound.identities import RandomIdentities
 from infrastructure.outbound.log.connections import Connection
 from infrastructure.outbound.log.fail_point import FailPoint
@@ -109,8 +110,7 @@ class House:
         work = Work(self.log, registry, contents, identities, self.configurations)
         await self.configurations.activate(self._loaded, Actor(kind="system"))
         seal = ChildTokenSeal(self.directory.child_token_key())
-        doors = await self._people(work, pool, seal, url)
-        return doors
+        return await self._people(work, pool, seal, url)
 
     def _end(self, why: str) -> None:
         """This process can do no more work here: what it holds is taken over once it is gone."""
@@ -132,6 +132,8 @@ class House:
         coordinating = await self._connecting.coordinating()
         self._stack.push_async_callback(coordinating.close)
         holder, coordination = Holder(holder_name), PostgresCoordination(coordinating)
+        hooks = HttpHooks(self.configurations)
+        self._stack.push_async_callback(hooks.aclose)
         crew = crew_of(
             work,
             Means(
@@ -145,6 +147,7 @@ class House:
                 attachments=self._stack.enter_context(closing(WorkspaceAttachments())),
                 staged=PostgresStagedFiles(pool),
                 bootstrap=DiskBootstrapFiles(),
+                hooks=hooks,
                 interruption=self._interruption,
                 holder=holder,
                 lease_seconds=self.settings.lease_seconds,
@@ -161,7 +164,8 @@ class House:
             gatehouse,
             server=os.environ,
             folder=str(self._loaded.folder),
-            resolve=self._resolve,
+            # Of the file that was read last.
+            resolve=lambda text: self.configurations.loaded.resolve(text),  # noqa: PLW0108
         )
 
     def _runtimes(self, gatehouse: Gatehouse) -> ServedRuntimes:
@@ -243,7 +247,3 @@ class House:
             await connection.close()
         await bring_rows_up_to_date(self._connecting.conninfo)
         return identity
-
-    def _resolve(self, text: str) -> str:
-        """A text of the file that was read last, with its references resolved."""
-        return self.configurations.loaded.resolve(text)

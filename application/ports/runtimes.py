@@ -8,13 +8,14 @@ from uuid import UUID
 from domain.configuration.runtimes import Runtime
 from domain.run.facts import Usage
 
-EntryKind = Literal["message", "tool", "usage", "progress", "result", "text"]
+EntryKind = Literal["session", "message", "tool", "usage", "progress", "result", "text"]
 
 
 @dataclass(frozen=True, slots=True)
 class TranscriptEntry:
     """Something the runtime said while it ran. `body` is JSON: `role`, `text`, `name`, `input`,
-    `output`, `inputTokens`, `outputTokens`, `model`, as the kind has them."""
+    `output`, `inputTokens`, `outputTokens`, `model`, as the kind has them. An entry `session` is
+    said by nobody: it stands where a conversation that was forked begins."""
 
     kind: EntryKind
     body: Mapping[str, object]
@@ -24,7 +25,8 @@ class TranscriptEntry:
 class Launch:
     """Everything a runtime gets. `token` lets the child call back; it is never recorded.
 
-    `attachments_dir` is the absolute folder of what was attached, None when nothing was.
+    `attachments_dir` is the absolute folder of what was attached, None when nothing was;
+    `history_files` are the JSONL files of what was said in the session before, the earliest first.
     """
 
     run_id: UUID
@@ -42,6 +44,7 @@ class Launch:
     shared_context: Mapping[str, object] = field(default_factory=dict)
     workspace_dir: str | None
     attachments_dir: str | None = None
+    history_files: tuple[str, ...] = ()
     environment: Mapping[str, str] = field(default_factory=dict, repr=False)
     url: str | None
     token: str | None = field(repr=False)

@@ -29,8 +29,19 @@ class SealedTranscript:
     path: str | None
 
 
+@dataclass(frozen=True, slots=True)
+class Extent:
+    """How much a run had said by some moment: the number of its last entry, the bytes of all their
+    bodies, and the tokens of the last usage among them; None when no usage was told."""
+
+    entries: int
+    bytes: int
+    last_usage_tokens: int | None
+
+
 class Transcripts(Protocol):
-    """Keeps transcripts as rows while a run goes on, and as a JSONL file once it is over."""
+    """Keeps transcripts as rows while a run goes on, and as a JSONL file once it is over. What a
+    forked child begins with lies in a file of its own until then."""
 
     async def append(
         self, run_id: UUID, epoch: int, first: int, entries: Sequence[TranscriptEntry]
@@ -48,6 +59,34 @@ class Transcripts(Protocol):
         self, run_id: UUID, *, session_id: UUID, agent_id: str, key: bytes
     ) -> SealedTranscript:
         """Write the file (complete or not at all) and say what is in it. May be repeated."""
+        ...
+
+    async def extent(self, run_id: UUID, *, until: datetime) -> Extent:
+        """What was written down of a run by `until`."""
+        ...
+
+    async def fork(self, run_id: UUID, epoch: int, entries: Sequence[TranscriptEntry]) -> bool:
+        """Write what a child begins with, as number 1 and on, in place of what was written of it
+        before. False when the claim `epoch` was replaced or the run is past its preparation."""
+        ...
+
+    async def unfork(self, run_id: UUID) -> bool:
+        """Remove the entries of a run that was refused; whether there were any."""
+        ...
+
+    def beginning_of(self, session_id: UUID, agent_id: str) -> tuple[str, str]:
+        """Where the file of what a child begins with is: a folder, and the path below it."""
+        ...
+
+    async def write_beginning(
+        self, run_id: UUID, *, session_id: UUID, agent_id: str, count: int
+    ) -> str:
+        """Write the file of the first `count` entries, unless it is there; gives its path. Raises
+        OSError."""
+        ...
+
+    async def drop_beginning(self, session_id: UUID, agent_id: str) -> bool:
+        """Remove that file; whether it was there. Raises OSError."""
         ...
 
     async def put_away(self, path: str, stamp: str) -> str:

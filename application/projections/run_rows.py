@@ -7,7 +7,7 @@ from uuid import UUID
 from domain.run.lifecycle import PREPARING
 from domain.run.state import Run
 
-VERSION = 5
+VERSION = 6
 """Raised when the rows change for the same events; the projection is then made anew."""
 
 DueKind = Literal["prepare", "run", "announce", "archive"]
@@ -15,7 +15,7 @@ DueKind = Literal["prepare", "run", "announce", "archive"]
 
 class RunRow(NamedTuple):
     """A state of a run. `due_kind` and `due_at` say what somebody has to do for it next,
-    `effects_at` when something outside has to be undone, whatever else there is to do."""
+    `effects_at` when something outside has to be undone or told, whatever else there is to do."""
 
     run_id: UUID
     version: int

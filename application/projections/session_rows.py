@@ -6,7 +6,7 @@ from uuid import UUID
 
 from domain.session.state import Session
 
-VERSION = 3
+VERSION = 4
 """Raised when the rows change for the same events; the projection is then made anew."""
 
 

@@ -5,7 +5,7 @@ from typing import Protocol
 
 from domain.admission import Refusal
 from domain.content import ContentRef
-from domain.run.facts import Plan
+from domain.run.facts import ForkFacts, Plan
 from domain.run.state import Run
 from domain.run.steps import StepName, StepOutcome, StepState, UndoOutcome
 
@@ -16,29 +16,38 @@ is slow, and the time of a step counts from when it is on record."""
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where something is about to be made: below a folder by its real path."""
+    """Where something is about to be made: below a folder by its real path; None for a step that
+    makes no files. `limit_seconds` is how long it may take where that is not the same for all."""
 
-    root: str
-    relative: str
+    root: str | None = None
+    relative: str | None = None
+    limit_seconds: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Made:
-    """What was made; `made` is False when it was there already."""
+    """What was made; `made` is False when it was there already. `origin` and `token` are texts
+    that are kept: where the child's results go, and what is told when it is undone."""
 
     outcome: StepOutcome
     made: bool = True
     manifest: ContentRef | None = None
     file_count: int | None = None
     total_bytes: int | None = None
+    can_undo: bool = False
+    origin: str | None = None
+    fork: ForkFacts | None = None
+    token: str | None = None
 
 
 class StepRefused(Exception):
-    """It cannot be made, and what was made of it is unmade from the record."""
+    """It cannot be made, and what was made of it is unmade from the record. `is_nothing` when it
+    is known that nothing was."""
 
-    def __init__(self, refusal: Refusal) -> None:
+    def __init__(self, refusal: Refusal, *, is_nothing: bool = False) -> None:
         super().__init__(refusal.text)
         self.refusal = refusal
+        self.is_nothing = is_nothing
 
 
 class UndoFailed(Exception):
@@ -51,11 +60,11 @@ class StepMaker(Protocol):
     name: StepName
     limit_seconds: float
 
-    async def place(self, run: Run, plan: Plan) -> Place | None:
+    async def place(self, run: Run, plan: Plan, /) -> Place | None:
         """Where it will be made; None when there is nothing to make. Raises `StepRefused`."""
         ...
 
-    async def make(self, run: Run, state: StepState, *, is_resumed: bool) -> Made:
+    async def make(self, run: Run, state: StepState, /, *, is_resumed: bool) -> Made:
         """Make it at the place on record, within `limit_seconds`. `is_resumed` is whether it was
         begun before, so that something of it may be there. Raises `StepRefused`."""
         ...

@@ -8,6 +8,8 @@ class Fate(StrEnum):
     """How one spawn will go. Caps refuse on top of this, whenever they are reached."""
 
     SUCCESS = auto()
+    HEARD = auto()
+    UNHEARD = auto()
     FILES = auto()
     FILES_NOT_WRITTEN = auto()
     SILENT = auto()
@@ -30,7 +32,9 @@ class Fate(StrEnum):
 
 
 SHARES = {
-    Fate.SUCCESS: 55,
+    Fate.SUCCESS: 52,
+    Fate.HEARD: 2,
+    Fate.UNHEARD: 1,
     Fate.FILES: 2,
     Fate.FILES_NOT_WRITTEN: 1,
     Fate.SILENT: 3,

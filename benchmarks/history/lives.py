@@ -10,6 +10,7 @@ from benchmarks.history.execution import (
     waits_for_children,
 )
 from benchmarks.history.fates import Fate
+from benchmarks.history.hooks import told
 from benchmarks.history.preparation import prepared
 from benchmarks.history.requests import Asker, Child, commanded, new_spawn
 from benchmarks.history.society import Society
@@ -81,6 +82,7 @@ def _lives(society: Society, child: Child, run: Run) -> Life[None]:
     """From the admission to the announcement, or to a refusal."""
     run = yield from prepared(society, child, run)
     if run.stage == "queued":
+        yield from told(society, child, run)
         run = yield from claimed(society, child, run)
     if run.stage == "queued":
         run = yield from executed(society, child, run, _works(society, child, run))
@@ -177,8 +179,9 @@ def _findings(child: Child) -> tuple[ChildFinding, ...]:
 def _put_away(society: Society, child: Child, run: Run) -> Life[None]:
     """Acknowledged perhaps, and archived when its time has come, in either order."""
     yield from undone(society, child, run)
-    told = run.inbox is not None and run.inbox.disposition == "inbox"
-    acknowledges = told and society.random.random() < ACKNOWLEDGED_SHARE
+    yield from told(society, child, run)
+    lies_there = run.inbox is not None and run.inbox.disposition == "inbox"
+    acknowledges = lies_there and society.random.random() < ACKNOWLEDGED_SHARE
     delay = society.random.expovariate(1 / ACKNOWLEDGE_SECONDS)
     left = (run.archive_at - society.town.now).total_seconds() if run.archive_at else None
     if acknowledges and (left is None or delay < left):

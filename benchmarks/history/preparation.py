@@ -3,6 +3,7 @@
 import orjson
 
 from application.context_gathering import judged
+from application.creating import LANE
 from application.fitting import Unfit, fit
 from application.ingredients import (
     message_ingredients,
@@ -11,8 +12,8 @@ from application.ingredients import (
 )
 from application.keeping import Keeper
 from application.planning import plan_child
-from application.preparing import LANE
 from benchmarks.history.fates import Fate
+from benchmarks.history.hooks import hooks_of
 from benchmarks.history.requests import Child, commanded
 from benchmarks.history.society import Society
 from benchmarks.history.steps import not_written, stepped
@@ -165,6 +166,7 @@ def _finished(
             note=accepted_note(run.options.mode, run.requester.session_key),
             lane=LANE,
             facts=planned.facts,
+            hooks=hooks_of(child),
         )
         failed = not_written(child, run, keeper)
         commands = (*before, create) if failed is None else (failed,)

@@ -10,6 +10,7 @@ from uuid import UUID
 from application.envelope import Actor
 from benchmarks.history.fates import Fate
 from benchmarks.history.lives import spawn
+from benchmarks.history.provided import provided
 from benchmarks.history.requests import Asker
 from benchmarks.history.simulated_log import Beginning, Sink
 from benchmarks.history.society import Society
@@ -22,6 +23,7 @@ ROUNDS_MAX = 5
 THINKING_SECONDS = 25.0
 CROWD_SHARE = 0.08
 CLERK_SHARE = 0.04
+TELLING_SHARE = 0.05
 BUSY_EVENTS_TO_COME = 9.0
 RESTING_EVENTS_TO_COME = 2.6
 """What a life still records, on average, once no new one begins."""
@@ -136,5 +138,7 @@ class Simulation:
                     after_seconds=random.expovariate(2.0),
                 )
             yield Wait(random.expovariate(1 / THINKING_SECONDS))
+            if not self._society.is_closing and random.random() < TELLING_SHARE:
+                yield from provided(self._society, asker)
         # Those it has spawned hold it as long as they need it.
         self._society.log.let_go(asker.streams)

@@ -73,10 +73,10 @@ def not_written(child: Child, run: Run, keeper: Keeper) -> RefuseSpawn | None:
 
 def undone(society: Society, child: Child, run: Run) -> Life[None]:
     """All that is to be undone, the last step first; of a refused spawn not at the first try."""
-    while run.effects_at is not None:
-        yield Wait(max(0.05, (run.effects_at - society.town.now).total_seconds()))
+    while (state := _last(run)) is not None:
+        assert state.undo_at is not None
+        yield Wait(max(0.05, (state.undo_at - society.town.now).total_seconds()))
         run = society.log.runs[run.run_id]
-        state = _last(run)
         keeper = child.keeper(society)
         command: RunCommand = ConfirmUndo(step=state.name, how="undone")
         if run.stage == "refused" and state.name == "attachments" and not state.undo_failures:
@@ -85,6 +85,6 @@ def undone(society: Society, child: Child, run: Run) -> Life[None]:
         run = (yield from ask(commanded(society, run, (command,), keeper))).runs[run.run_id]
 
 
-def _last(run: Run) -> StepState:
+def _last(run: Run) -> StepState | None:
     due = [one for one in run.steps if one.undo_at is not None]
-    return max(due, key=lambda one: STEP_ORDER.index(one.name))
+    return max(due, key=lambda one: STEP_ORDER.index(one.name), default=None)

@@ -10,6 +10,7 @@ from datetime import datetime, timedelta
 from typing import Any, TypeVar
 from uuid import UUID
 
+from application.creating import LANE
 from application.ports.event_log import (
     Appended,
     Change,
@@ -18,7 +19,6 @@ from application.ports.event_log import (
     Submission,
     World,
 )
-from application.preparing import LANE
 from application.work import provenance_of
 from benchmarks.history.identities import SeededIdentities
 from benchmarks.history.simulated_log import Beginning, SimulatedLog, Sink

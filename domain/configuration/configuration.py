@@ -21,6 +21,7 @@ from domain.configuration.sections import SharedSection
 from domain.configuration.session import Session
 from domain.configuration.settings import Settings
 from domain.configuration.subagents import SubagentDefaults
+from domain.configuration.thread_bindings import ThreadPolicy, thread_policy
 from domain.configuration.tools import Tools
 from domain.model_plan import ModelSetting, ModelSettings
 from domain.sandbox import is_sandboxed
@@ -209,6 +210,11 @@ class Configuration(SharedSection):
             if entry.alias_word:
                 aliases.setdefault(entry.alias_word, name)
         return aliases
+
+    def threads_of(self, channel: str | None, account_id: str | None) -> ThreadPolicy:
+        """What holds for binding sub-agents to threads of a channel and account."""
+        bindings = self.session.thread_bindings
+        return thread_policy(bindings, self.extra, channel=channel, account_id=account_id)
 
     @property
     def defaults(self) -> AgentDefaults:

@@ -28,6 +28,7 @@ RESERVED_VARIABLES = frozenset(
         "SPAWNLOG_DEPTH",
         "SPAWNLOG_URL",
         "SPAWNLOG_TOKEN",
+        "SPAWNLOG_HISTORY",
     }
 )
 _VARIABLE_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")

@@ -1,4 +1,5 @@
-"""The `session` section: how the main session of an agent is called."""
+"""The `session` section: how the main session of an agent is called, and what may be bound to
+threads."""
 
 from typing import Annotated, Literal
 
@@ -6,6 +7,7 @@ from pydantic import AfterValidator, Field
 
 from domain.agent_id import AGENT_ID_CHARACTERS_MAX
 from domain.configuration.sections import SharedSection, Text, wrong
+from domain.configuration.thread_bindings import ThreadBindings
 from domain.session_key import MAIN, InvalidSessionKey, canonical, shape_of
 
 # The longest agent id there is: what stands behind it fits behind every other.
@@ -33,3 +35,4 @@ class Session(SharedSection):
 
     main_key: Annotated[Text, AfterValidator(_main_key), Field(max_length=128)] = MAIN
     scope: Literal["per-sender", "global"] = "per-sender"
+    thread_bindings: ThreadBindings = Field(default_factory=ThreadBindings)

@@ -6,6 +6,7 @@ from typing import Annotated, Any
 
 from pydantic import BeforeValidator, Field, ValidationError, field_validator
 
+from domain.configuration.hooks import Hooks
 from domain.configuration.problems import ConfigurationError, Problem
 from domain.configuration.sections import Flag, Name, Number, OwnSection, Whole, wrong
 from domain.configuration.tokens import Token
@@ -59,6 +60,7 @@ class Settings(OwnSection):
     script_output_bytes_max: Annotated[Whole, Field(ge=1, le=16_777_216)] = 1_048_576
     allowed_hosts: tuple[Annotated[Name, Field(max_length=253)], ...] = ()
     workspace_roots: Annotated[tuple[Name, ...], Field(max_length=100)] = ()
+    hooks: Hooks = Field(default_factory=Hooks)
 
     @field_validator("host")
     @classmethod

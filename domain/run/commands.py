@@ -14,6 +14,8 @@ from domain.run.facts import (
     TranscriptSeal,
     Usage,
 )
+from domain.run.hook_commands import HookCommand
+from domain.run.hook_events import HookName
 from domain.run.plan_facts import PlanFacts
 from domain.run.step_commands import StepCommand
 from domain.run.steps import StepName
@@ -51,7 +53,7 @@ class StartPreparation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CreateSession:
-    """The child exists; with nothing to wait for it is queued at once."""
+    """The child exists; with nothing to wait for it is queued at once. `hooks` are told of it."""
 
     epoch: int
     depth: int
@@ -64,6 +66,7 @@ class CreateSession:
     note: str | None
     lane: str
     facts: PlanFacts | None = None
+    hooks: tuple[HookName, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -131,13 +134,14 @@ class EndRun:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AnnounceRun:
-    """Tell the requester, or record why it need not be told."""
+    """Tell the requester, or record why it need not be told. `origin` is where a hook sends it."""
 
     disposition: str
     reason: str | None
     status: str
     text: ContentRef | None
     pending_descendants: int
+    origin: ContentRef | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -160,6 +164,7 @@ RunCommand = (
     | ResolveScripts
     | StartPreparation
     | StepCommand
+    | HookCommand
     | CreateSession
     | RefuseSpawn
     | ClaimRun

@@ -28,6 +28,10 @@ from domain.run.events import (
 )
 from domain.run.execution import claim, end, start, stop
 from domain.run.holding import must_hold
+from domain.run.hook_commands import ConfirmHook, NoteHookFailure, ParkHook
+from domain.run.hook_decisions import confirm as confirm_hook
+from domain.run.hook_decisions import note_failure as note_hook_failure
+from domain.run.hook_decisions import park as park_hook
 from domain.run.lifecycle import LIFECYCLE
 from domain.run.preparation import create, refuse, resume, scripts
 from domain.run.state import Run
@@ -67,6 +71,12 @@ def _decide(run: Run, command: RunCommand) -> tuple[RunEvent, ...]:
             return confirm(run, command)
         case NoteUndoFailure():
             return note_failure(run, command)
+        case ConfirmHook():
+            return confirm_hook(run, command)
+        case NoteHookFailure():
+            return note_hook_failure(run, command)
+        case ParkHook():
+            return park_hook(run, command)
         case CreateSession():
             return create(run, command)
         case RefuseSpawn():
@@ -101,6 +111,7 @@ def _announce(run: Run, command: AnnounceRun) -> tuple[RunEvent, ...]:
             status=command.status,
             text=command.text,
             dedupe_key=dedupe_key(run),
+            origin=command.origin,
         ),
     )
 
@@ -132,6 +143,9 @@ _WANTED: dict[type[RunCommand], str] = cast(
         TakeStep: "take a step",
         ConfirmUndo: "undo a step",
         NoteUndoFailure: "note that a step was not undone",
+        ConfirmHook: "confirm that a hook was told",
+        NoteHookFailure: "note that a hook was not told",
+        ParkHook: "park a hook",
         CreateSession: "create the session",
         RefuseSpawn: "refuse the spawn",
         ClaimRun: "claim the run",

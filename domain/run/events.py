@@ -11,6 +11,7 @@ from domain.fact import Event
 from domain.run.facts import (
     AttachmentsAsked,
     Candidate,
+    ContextMode,
     Ingredient,
     Outcome,
     Plan,
@@ -22,8 +23,9 @@ from domain.run.facts import (
     TranscriptSeal,
     Usage,
 )
+from domain.run.hook_events import HookEvent, HookName
 from domain.run.plan_facts import PlanFacts
-from domain.run.step_events import StepBegun, StepTaken, StepUndoFailed, StepUndone
+from domain.run.step_events import StepEvent
 from domain.run.steps import StepName
 
 
@@ -34,7 +36,8 @@ class SpawnRequested(Event):
     was given) and None when what was given is no agent id at all; the text that was given is then
     in `agent_id_argument`. Likewise `model_argument` and `thinking_argument`, for what is no name
     of a model and no level of thinking; `workspace_argument` is the folder that was asked for.
-    `light_context` asks for a prompt without the files of the agent's workspace.
+    `light_context` asks for a prompt without the files of the agent's workspace, `context_argument`
+    whether the child is to begin with the requester's conversation; None when nothing was said.
     """
 
     run_id: UUID
@@ -50,6 +53,7 @@ class SpawnRequested(Event):
     workspace_argument: ContentRef | None = None
     attachments: AttachmentsAsked | None = None
     light_context: bool = False
+    context_argument: ContextMode | None = None
     options: SpawnOptions
     facts: AdmissionFacts
     config_revision: int
@@ -94,7 +98,9 @@ class PreparationStarted(Event):
 class SessionCreated(Event):
     """The child exists and its plan is fixed: the requester is answered.
 
-    `facts` is what the plan was decided from; None before version 2 of the event.
+    `facts` is what the plan was decided from; None before version 2 of the event. `hooks` are those
+    that are told of the run, `delivery_origin` is where its results go by the word of who bound its
+    thread, as JSON; None when that is for the requester to say.
     """
 
     child_session_key: str
@@ -109,6 +115,9 @@ class SessionCreated(Event):
     warnings: tuple[str, ...] = ()
     note: str | None = None
     facts: PlanFacts | None = None
+    hooks: tuple[HookName, ...] = ()
+    delivery_origin: ContentRef | None = None
+    context_mode: ContextMode = "isolated"
 
 
 class RunQueued(Event):
@@ -174,13 +183,17 @@ class DescendantsSettled(Event):
 
 
 class RunAnnounced(Event):
-    """The requester's inbox has the result (`inbox`), or needs none (`skipped`, `not_required`)."""
+    """The requester's inbox has the result (`inbox`), or needs none (`skipped`, `not_required`).
+
+    `origin` is where it is to go from there, by the word of a hook, as JSON.
+    """
 
     disposition: Literal["inbox", "skipped", "not_required"]
     reason: str | None = None
     status: str
     text: ContentRef | None = None
     dedupe_key: str
+    origin: ContentRef | None = None
 
 
 class AnnouncementAcknowledged(Event):
@@ -220,12 +233,10 @@ RunEvent = (
     | ScriptsResolved
     | AgentOverridden
     | PreparationStarted
-    | StepBegun
-    | StepTaken
-    | StepUndone
-    | StepUndoFailed
+    | StepEvent
     | SessionCreated
     | RunQueued
+    | HookEvent
     | RunClaimed
     | RunStarted
     | StopRequested

@@ -24,7 +24,9 @@ from domain.run.events import (
     SpawnRequested,
     StopRequested,
 )
+from domain.run.evolve_hooks import configured, hook_changes, hooks_due
 from domain.run.evolve_steps import step_changes, undos_due
+from domain.run.hook_events import HookFailed, HookParked, HookTold
 from domain.run.lifecycle import next_stage
 from domain.run.state import Inbox, Refusal, Run
 from domain.run.step_events import StepBegun, StepTaken, StepUndoFailed, StepUndone
@@ -51,6 +53,8 @@ def born(event: SpawnRequested, stamp: Stamp) -> Run:
         thinking_argument=event.thinking_argument,
         attachments=event.attachments,
         light_context=event.light_context,
+        context_argument=event.context_argument,
+        thread=event.facts.thread,
         options=event.options,
         config_revision=event.config_revision,
         holder=event.holder,
@@ -74,6 +78,10 @@ def evolved(run: Run | None, event: RunEvent, stamp: Stamp) -> tuple[Run, Mappin
     changes = _changes(run, event, stamp)
     if run.steps:
         changes.update(undos_due(run, event, stamp))
+    if run.hooks:
+        changes.update(hooks_due(run.changed(changes), event, stamp))
+    if "steps" in changes or "hooks" in changes:
+        changes["effects_at"] = _effects_at(run.changed(changes))
     changes["stage"] = stage
     changes["version"] = stamp.version
     changes["last_event_id"] = stamp.event_id
@@ -92,6 +100,8 @@ def _changes(run: Run, event: RunEvent, stamp: Stamp) -> dict[str, object]:
             return {"child_session_key": event.child_session_key}
         case StepBegun() | StepTaken() | StepUndone() | StepUndoFailed():
             return step_changes(run, event, stamp)
+        case HookTold() | HookFailed() | HookParked():
+            return hook_changes(run, event, stamp)
         case SessionCreated():
             return _prepared(event)
         case RunQueued():
@@ -133,8 +143,14 @@ def _changes(run: Run, event: RunEvent, stamp: Stamp) -> dict[str, object]:
             assert_never(event)
 
 
+def _effects_at(run: Run) -> datetime | None:
+    undos = (one.undo_at for one in run.steps)
+    hooks = (one.due_at for one in run.hooks)
+    return min((at for at in (*undos, *hooks) if at is not None), default=None)
+
+
 def _prepared(event: SessionCreated) -> dict[str, object]:
-    return {
+    changes: dict[str, object] = {
         "child_session_key": event.child_session_key,
         "agent_id": event.agent_id,
         "depth": event.depth,
@@ -142,7 +158,11 @@ def _prepared(event: SessionCreated) -> dict[str, object]:
         "control_scope": event.control_scope,
         "plan": event.plan,
         "warnings": event.warnings,
+        "delivery_origin": event.delivery_origin,
     }
+    if event.hooks:
+        changes["hooks"] = configured(event.hooks)
+    return changes
 
 
 def _ended(run: Run, event: RunEnded, stamp: Stamp) -> dict[str, object]:
@@ -183,6 +203,7 @@ def _announced(run: Run, event: RunAnnounced, stamp: Stamp) -> dict[str, object]
             dedupe_key=event.dedupe_key,
             position=stamp.position,
             created_at=stamp.recorded_at,
+            origin=event.origin,
         ),
     }
 

@@ -1,17 +1,16 @@
 """How events change the steps of a run, and when a step is to be undone. It only grows."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from datetime import datetime, timedelta
 from typing import assert_never
 
 from domain.refusals import CorruptHistory
 from domain.run.events import RunAnnounced, RunArchived, RunEnded, RunEvent, SpawnRefused
 from domain.run.state import Run
-from domain.run.step_events import StepBegun, StepTaken, StepUndoFailed, StepUndone
+from domain.run.step_events import StepBegun, StepEvent, StepTaken, StepUndoFailed, StepUndone
 from domain.run.steps import STEP_ORDER, StepName, StepState
 from domain.stamp import Stamp
 
-StepEvent = StepBegun | StepTaken | StepUndone | StepUndoFailed
 Steps = tuple[StepState, ...]
 
 
@@ -19,7 +18,7 @@ def step_changes(run: Run, event: StepEvent, stamp: Stamp) -> dict[str, object]:
     """What an event of a step changes. `CorruptHistory` when it was never begun."""
     match event:
         case StepBegun():
-            return _changes(_begun(run, event, stamp))
+            return {"steps": _begun(run, event, stamp)}
         case StepTaken():
             taken: dict[str, object] = {
                 "phase": "taken",
@@ -28,12 +27,17 @@ def step_changes(run: Run, event: StepEvent, stamp: Stamp) -> dict[str, object]:
                 "manifest": event.manifest,
                 "file_count": event.file_count,
                 "total_bytes": event.total_bytes,
+                "fork": event.fork,
+                "token": event.token,
             }
-            return _changes(_with(run, event.step, taken))
+            changes: dict[str, object] = {"steps": _with(run, event.step, taken)}
+            if event.origin is not None:
+                changes["delivery_origin"] = event.origin
+            return changes
         case StepUndone():
-            return _changes(_with(run, event.step, {"phase": "undone", "undo_at": None}))
+            return {"steps": _with(run, event.step, {"phase": "undone", "undo_at": None})}
         case StepUndoFailed():
-            return _changes(_put_off(run, event, stamp))
+            return {"steps": _put_off(run, event, stamp)}
         case _:
             assert_never(event)
 
@@ -44,7 +48,7 @@ def undos_due(run: Run, event: RunEvent, stamp: Stamp) -> dict[str, object]:
     match event:
         case SpawnRefused():
             return _due(run, _when_refused(run, event, now), lambda _: True)
-        case RunEnded() if run.started_at is None:
+        case RunEnded() if run.started_at is None or event.reason == "not_executable":
             return _due(run, now, lambda step: _is_in_vain(run, event, step))
         case RunAnnounced() if run.options.mode == "run":
             return _due(run, now, lambda step: _is_cleared_away(run, step))
@@ -92,7 +96,7 @@ def _when_refused(run: Run, event: SpawnRefused, now: datetime) -> datetime:
 
 
 def _is_in_vain(run: Run, event: RunEnded, step: StepState) -> bool:
-    """Told to somebody outside, of a child that never started."""
+    """Told to somebody outside, of a child that never started. Its conversation stays with it."""
     if step.name == "thread_binding":
         return run.options.mode == "run" or event.outcome == "stopped"
     return step.name == "context_engine"
@@ -105,16 +109,16 @@ def _is_cleared_away(run: Run, step: StepState) -> bool:
 
 
 def _due(run: Run, at: datetime, wanted: Callable[[StepState], bool]) -> dict[str, object]:
-    return _changes(one.changed({"undo_at": at}) if wanted(one) else one for one in run.steps)
+    """Not before what was made later and is to be undone still: it may stand on that."""
+    steps: list[StepState] = []
+    for one in reversed(run.steps):
+        if one.undo_at is not None:
+            at = max(at, one.undo_at)
+        steps.insert(0, one.changed({"undo_at": at}) if wanted(one) else one)
+    return {"steps": tuple(steps)}
 
 
 def _with(run: Run, name: StepName, changes: dict[str, object]) -> Steps:
     if run.step(name) is None:
         raise CorruptHistory(f"step {name} was never begun")
     return tuple(one.changed(changes) if one.name == name else one for one in run.steps)
-
-
-def _changes(changed: Iterable[StepState]) -> dict[str, object]:
-    steps = tuple(changed)
-    due = [one.undo_at for one in steps if one.undo_at is not None]
-    return {"steps": steps, "effects_at": min(due, default=None)}

@@ -9,6 +9,7 @@ from domain.fact import Fact
 Outcome = Literal["success", "error", "timeout", "stopped", "unknown"]
 RefusalStatus = Literal["forbidden", "error"]
 Cleanup = Literal["delete", "keep"]
+ContextMode = Literal["isolated", "fork"]
 
 
 class Requester(Fact):
@@ -45,7 +46,7 @@ class SpawnOptions(Fact):
     run_timeout_seconds: float | None = None
     mode: Literal["run", "session"] = "run"
     cleanup: Cleanup = "keep"
-    context_mode: Literal["isolated", "fork"] = "isolated"
+    context_mode: ContextMode = "isolated"
     expects_completion_message: bool = True
     active_model: str | None = None
     active_thinking: str | None = None
@@ -69,6 +70,19 @@ class AttachmentsAsked(Fact):
     manifest: ContentRef | None = None
     refusal: ContentRef | None = None
     refusal_status: RefusalStatus | None = None
+
+
+class ForkFacts(Fact):
+    """What a child's session took over from its requester's: so many entries, up to a position of
+    the log. `tokens` is how many they were taken to be; None where there was nothing to count.
+    With `mode` "isolated" they were too many, and nothing was taken over.
+    """
+
+    source_session_id: UUID | None = None
+    position: int
+    entries: int
+    tokens: int | None = None
+    mode: ContextMode
 
 
 class ScriptReceipt(Fact):

@@ -26,6 +26,7 @@ from domain.run.events import (
     SpawnRequested,
     StopRequested,
 )
+from domain.run.hook_events import HookFailed, HookParked, HookTold
 from domain.run.step_events import StepBegun, StepTaken, StepUndoFailed, StepUndone
 
 Stage = Literal[
@@ -66,27 +67,51 @@ LIFECYCLE: dict[Stage, dict[type[RunEvent], Stage]] = {
         SessionCreated: "session-created",
         SpawnRefused: "refused",
     },
-    "session-created": {RunQueued: "queued", RunEnded: "ended"},
+    "session-created": {
+        RunQueued: "queued",
+        HookTold: "session-created",
+        HookFailed: "session-created",
+        HookParked: "session-created",
+        RunEnded: "ended",
+    },
     "queued": {
+        HookTold: "queued",
+        HookFailed: "queued",
+        HookParked: "queued",
         RunClaimed: "queued",
         StopRequested: "queued",
         RunStarted: "started",
         RunEnded: "ended",
     },
-    "started": {StopRequested: "started", RunEnded: "ended"},
+    "started": {
+        HookTold: "started",
+        HookFailed: "started",
+        HookParked: "started",
+        StopRequested: "started",
+        RunEnded: "ended",
+    },
     "ended": {
+        HookTold: "ended",
+        HookFailed: "ended",
+        HookParked: "ended",
         DescendantsSettled: "ended",
         StepUndone: "ended",
         StepUndoFailed: "ended",
         RunAnnounced: "announced",
     },
     "announced": {
+        HookTold: "announced",
+        HookFailed: "announced",
+        HookParked: "announced",
         AnnouncementAcknowledged: "announced",
         StepUndone: "announced",
         StepUndoFailed: "announced",
         RunArchived: "archived",
     },
     "archived": {
+        HookTold: "archived",
+        HookFailed: "archived",
+        HookParked: "archived",
         AnnouncementAcknowledged: "archived",
         StepUndone: "archived",
         StepUndoFailed: "archived",

@@ -68,6 +68,9 @@ def create(run: Run, command: CreateSession) -> tuple[RunEvent, ...]:
             warnings=command.warnings,
             note=command.note,
             facts=command.facts,
+            hooks=command.hooks,
+            delivery_origin=run.delivery_origin,
+            context_mode=run.context_mode,
         ),
         RunQueued(lane=command.lane, lane_depth=command.depth),
     )

@@ -11,6 +11,8 @@ from domain.fact import Fact
 from domain.run.facts import (
     AttachmentsAsked,
     Cleanup,
+    ContextMode,
+    ForkFacts,
     Outcome,
     Plan,
     Requester,
@@ -18,6 +20,8 @@ from domain.run.facts import (
     TranscriptSeal,
     Usage,
 )
+from domain.run.hook_events import HookName
+from domain.run.hooks import HookState
 from domain.run.lifecycle import Stage
 from domain.run.steps import StepName, StepState
 
@@ -43,6 +47,7 @@ class Inbox(Fact):
     position: int = 0
     created_at: datetime | None = None
     acknowledged_at: datetime | None = None
+    origin: ContentRef | None = None
 
 
 class Run(Fact):
@@ -50,7 +55,7 @@ class Run(Fact):
 
     `epoch` is the stream version of the event by which the present holder took the run; every
     write of a holder carries it, so that a holder that was replaced can write no more. `effects_at`
-    is when something outside the log has next to be undone, None when nothing has.
+    is when something outside the log has next to be undone or told, None when nothing has.
     """
 
     stage: Stage = "unborn"
@@ -70,6 +75,8 @@ class Run(Fact):
     thinking_argument: ContentRef | None = None
     attachments: AttachmentsAsked | None = None
     light_context: bool = False
+    context_argument: ContextMode | None = None
+    thread: bool = False
     options: SpawnOptions
     config_revision: int
     holder: str | None = None
@@ -106,7 +113,9 @@ class Run(Fact):
     archived_at: datetime | None = None
     transcript_path: str | None = None
     refusal: Refusal | None = None
+    delivery_origin: ContentRef | None = None
     steps: tuple[StepState, ...] = ()
+    hooks: tuple[HookState, ...] = ()
     effects_at: datetime | None = None
 
     @property
@@ -122,3 +131,19 @@ class Run(Fact):
     def step(self, name: StepName) -> StepState | None:
         """The step of this name, if it was begun."""
         return next((one for one in self.steps if one.name == name), None)
+
+    def hook(self, name: HookName) -> HookState | None:
+        """The hook of this name, if it is told of the run."""
+        return next((one for one in self.hooks if one.name == name), None)
+
+    @property
+    def fork(self) -> ForkFacts | None:
+        """What was taken over of the requester's conversation; None when that was not tried."""
+        step = self.step("context_fork")
+        return step.fork if step is not None else None
+
+    @property
+    def context_mode(self) -> ContextMode:
+        """Whether the child begins with the requester's conversation: as it came to be, which is
+        not always as it was asked for."""
+        return self.fork.mode if self.fork is not None else "isolated"

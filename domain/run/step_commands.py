@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from domain.content import ContentRef
+from domain.run.facts import ForkFacts
 from domain.run.steps import StepName, StepOutcome, UndoOutcome
 
 
@@ -30,6 +31,9 @@ class TakeStep:
     file_count: int | None = None
     total_bytes: int | None = None
     can_undo: bool = False
+    origin: ContentRef | None = None
+    fork: ForkFacts | None = None
+    token: ContentRef | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -57,6 +57,9 @@ def take(run: Run, command: TakeStep) -> tuple[StepTaken, ...]:
             file_count=command.file_count,
             total_bytes=command.total_bytes,
             can_undo=command.can_undo,
+            origin=command.origin,
+            fork=command.fork,
+            token=command.token,
         ),
     )
 
@@ -93,10 +96,10 @@ def note_failure(run: Run, command: NoteUndoFailure) -> tuple[StepUndoFailed, ..
     )
 
 
-def retry_after_seconds(failures: int) -> int:
+def retry_after_seconds(failures: int, seconds_max: int = RETRY_SECONDS_MAX) -> int:
     """How long to wait after so many failures before the one that has just been."""
     # The shift is bounded, or it would become a number without end.
-    return min(1 << min(failures, 12), RETRY_SECONDS_MAX)
+    return min(1 << min(failures, 12), seconds_max)
 
 
 def _begun(run: Run, name: StepName) -> StepState:

@@ -2,6 +2,7 @@
 
 from domain.content import ContentRef
 from domain.fact import Event
+from domain.run.facts import ForkFacts
 from domain.run.steps import StepName, StepOutcome, UndoOutcome
 
 
@@ -23,7 +24,9 @@ class StepTaken(Event):
     """It is made; `made` is False when it was there already or there was nothing to make.
 
     `manifest`, `file_count` and `total_bytes` are those of files that were written. `can_undo` is
-    whether who made it has said how to unmake it.
+    whether who made it has said how to unmake it, `token` what it gave to be told then. `origin`
+    is where the child's results go by the word of who bound its thread, as JSON; `fork` what was
+    taken over of the requester's conversation.
     """
 
     step: StepName
@@ -33,10 +36,14 @@ class StepTaken(Event):
     file_count: int | None = None
     total_bytes: int | None = None
     can_undo: bool = False
+    origin: ContentRef | None = None
+    fork: ForkFacts | None = None
+    token: ContentRef | None = None
 
 
 class StepUndone(Event):
-    """Nothing of the step is left, or nothing that is the run's: `left_in_place`."""
+    """Nothing of the step is left, or nothing that is the run's: `left_in_place`; or there is
+    nobody any more who could be asked to undo it: `no_hook`."""
 
     step: StepName
     how: UndoOutcome
@@ -53,3 +60,6 @@ class StepUndoFailed(Event):
     attempt: int
     error: ContentRef | None = None
     retry_after_seconds: int
+
+
+StepEvent = StepBegun | StepTaken | StepUndone | StepUndoFailed

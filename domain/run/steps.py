@@ -6,14 +6,15 @@ from uuid import UUID
 
 from domain.content import ContentRef
 from domain.fact import Fact
+from domain.run.facts import ForkFacts
 
 StepName = Literal["thread_binding", "context_fork", "workspace", "attachments", "context_engine"]
 
 STEP_ORDER: tuple[StepName, ...] = get_args(StepName)
 """Steps are taken in this order and undone in the reverse."""
 
-StepOutcome = Literal["made", "written", "nothing"]
-UndoOutcome = Literal["undone", "nothing_there", "left_in_place"]
+StepOutcome = Literal["made", "written", "nothing", "bound", "forked", "isolated", "prepared"]
+UndoOutcome = Literal["undone", "nothing_there", "left_in_place", "no_hook"]
 
 
 def step_key(run_id: UUID, name: StepName) -> str:
@@ -28,7 +29,8 @@ class StepState(Fact):
     its maker may be at work. `root` is a folder by its real path and `relative` what is made below
     it. `made` is whether anything was; None until it is taken. `undo_at` is when it is to be
     undone, not before; None when it is not to be, or is already. `undo_failures` counts the
-    attempts to undo it that failed.
+    attempts to undo it that failed. `token` is what its maker gave to be told when it is undone,
+    `fork` what was taken over of the requester's conversation.
     """
 
     name: StepName
@@ -44,5 +46,7 @@ class StepState(Fact):
     manifest: ContentRef | None = None
     file_count: int | None = None
     total_bytes: int | None = None
+    fork: ForkFacts | None = None
+    token: ContentRef | None = None
     undo_at: datetime | None = None
     undo_failures: int = 0

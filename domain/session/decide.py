@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import assert_never
 from uuid import UUID
 
+from domain.content import ContentRef
 from domain.refusals import Rejected, SessionIsClosed
 from domain.session.events import (
     ChildAdmitted,
@@ -12,6 +13,7 @@ from domain.session.events import (
     SessionClosed,
     SessionEvent,
     SessionObserved,
+    TranscriptProvided,
 )
 from domain.session.state import Session
 
@@ -39,24 +41,40 @@ class SettleChild:
 
 
 @dataclass(frozen=True, slots=True)
+class ProvideTranscript:
+    """Keep what has been said in the session; `content` is a text of that session's own."""
+
+    entries: int
+    tokens: int | None
+    content: ContentRef
+    by: str
+
+
+@dataclass(frozen=True, slots=True)
 class CloseSession:
     """Put the session away."""
 
     reason: str
 
 
-SessionCommand = SessionObserved | AdmitChild | ReleaseChild | SettleChild | CloseSession
+SessionCommand = (
+    SessionObserved | AdmitChild | ReleaseChild | SettleChild | ProvideTranscript | CloseSession
+)
 
 
 class CapReached(Rejected):
     """All places are taken. The rule says so first; this is the last guard."""
 
 
+class TranscriptIsKeptHere(Rejected):
+    """The session is a child of ours: what was said in it is on record, and nobody's to tell."""
+
+
 def decide(session: Session | None, command: SessionCommand) -> tuple[SessionEvent, ...]:
     """The events to record for `command`; raises `Rejected` when it does not fit the record.
 
-    Repeating what is already so (observing a known session, releasing a released child, closing a
-    closed session) records nothing.
+    Repeating what is already so (observing a known session, releasing a released child, the same
+    transcript, closing a closed session) records nothing.
     """
     if session is None:
         if isinstance(command, SessionObserved):
@@ -73,6 +91,8 @@ def decide(session: Session | None, command: SessionCommand) -> tuple[SessionEve
         case SettleChild():
             waited = command.run_id in session.unsettled
             return (ChildSettled(run_id=command.run_id),) if waited else ()
+        case ProvideTranscript():
+            return _provide(session, command)
         case CloseSession():
             open_ = session.stage == "open"
             return (SessionClosed(reason=command.reason),) if open_ else ()
@@ -90,5 +110,30 @@ def _admit(session: Session, command: AdmitChild) -> tuple[SessionEvent, ...]:
             run_id=command.run_id,
             active_children=session.active_children,
             max_children=command.max_children,
+        ),
+    )
+
+
+def _provide(session: Session, command: ProvideTranscript) -> tuple[SessionEvent, ...]:
+    if session.run_id is not None:
+        raise TranscriptIsKeptHere(
+            f"session {session.display_key} was spawned here, and its transcript is kept here"
+        )
+    if session.stage == "closed":
+        raise SessionIsClosed(f"session {session.display_key} is closed and says no more")
+    known = session.transcript
+    # The hash under the session's own key is the same for the same text.
+    if known is not None and (known.content.hmac, known.content.bytes, known.tokens) == (
+        command.content.hmac,
+        command.content.bytes,
+        command.tokens,
+    ):
+        return ()
+    return (
+        TranscriptProvided(
+            entries=command.entries,
+            tokens=command.tokens,
+            content=command.content,
+            by=command.by,
         ),
     )

@@ -3,6 +3,7 @@
 from typing import Literal
 from uuid import UUID
 
+from domain.content import ContentRef
 from domain.fact import Event
 
 Role = Literal["main", "orchestrator", "leaf"]
@@ -63,4 +64,24 @@ class SessionClosed(Event):
     reason: str
 
 
-SessionEvent = SessionObserved | ChildAdmitted | ChildReleased | ChildSettled | SessionClosed
+class TranscriptProvided(Event):
+    """Somebody told what has been said in the session so far, in the place of what was told before.
+
+    `content` is a text of this session, a JSON object a line, with `entries` lines. `tokens` is how
+    many they are by the word of who told it.
+    """
+
+    entries: int
+    tokens: int | None = None
+    content: ContentRef
+    by: str
+
+
+SessionEvent = (
+    SessionObserved
+    | ChildAdmitted
+    | ChildReleased
+    | ChildSettled
+    | TranscriptProvided
+    | SessionClosed
+)

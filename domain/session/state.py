@@ -5,6 +5,7 @@ from datetime import datetime
 from typing import Literal, assert_never
 from uuid import UUID
 
+from domain.content import ContentRef
 from domain.fact import Fact
 from domain.refusals import CorruptHistory
 from domain.session.events import (
@@ -17,6 +18,7 @@ from domain.session.events import (
     SessionClosed,
     SessionEvent,
     SessionObserved,
+    TranscriptProvided,
 )
 from domain.stamp import Stamp
 
@@ -28,10 +30,21 @@ SESSION_LIFECYCLE: dict[SessionStage, dict[type[SessionEvent], SessionStage]] = 
         ChildAdmitted: "open",
         ChildReleased: "open",
         ChildSettled: "open",
+        TranscriptProvided: "open",
         SessionClosed: "closed",
     },
     "closed": {ChildReleased: "closed", ChildSettled: "closed"},
 }
+
+
+class ProvidedTranscript(Fact):
+    """What has been said in a session, as it was told at a position of the log."""
+
+    entries: int
+    tokens: int | None = None
+    content: ContentRef
+    by: str
+    position: int
 
 
 class Session(Fact):
@@ -64,6 +77,7 @@ class Session(Fact):
     unsettled: tuple[UUID, ...] = ()
     admitted: int = 0
     closed_at: datetime | None = None
+    transcript: ProvidedTranscript | None = None
 
     @property
     def active_children(self) -> int:
@@ -134,6 +148,15 @@ def _changes(session: Session, event: SessionEvent, stamp: Stamp) -> dict[str, o
             return {"counted": _without(session.counted, event.run_id)}
         case ChildSettled():
             return {"unsettled": _without(session.unsettled, event.run_id)}
+        case TranscriptProvided():
+            transcript = ProvidedTranscript(
+                entries=event.entries,
+                tokens=event.tokens,
+                content=event.content,
+                by=event.by,
+                position=stamp.position,
+            )
+            return {"transcript": transcript}
         case SessionClosed():
             return {"closed_at": stamp.recorded_at}
         case _:

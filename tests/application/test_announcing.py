@@ -6,23 +6,12 @@ from typing import Any
 import pytest
 
 from application.announcing import Announcing
-from application.work import Work
-from infrastructure.outbound.configuration.active import ActiveConfigurations
-from infrastructure.outbound.identities import RandomIdentities
-from infrastructure.outbound.tables.contents import PostgresContents
-from infrastructure.outbound.tables.registry import PostgresRegistry
 from tests.support import run_commands as ask
 from tests.support.kept_family import KeptFamily
 from tests.support.running_log import RunningLog
+from tests.support.scripted_hooks import ScriptedHooks, work_with_hooks
 
 pytestmark = pytest.mark.slow
-
-
-def work_on(running: RunningLog, folder: Path) -> Work:
-    contents, identities = PostgresContents(running.pool), RandomIdentities()
-    configurations = ActiveConfigurations(running.log, contents, identities, folder)
-    registry = PostgresRegistry(running.pool)
-    return Work(running.log, registry, contents, identities, configurations)
 
 
 async def ended(family: KeptFamily, name: str, **request: Any) -> None:
@@ -44,8 +33,8 @@ async def test_a_finding_is_named_by_the_label_else_by_the_task(
     await ended(family, "plain", task="look\naround")
     await ended(family, "talkative", task=f"{'x' * 60} {'y' * 8_000}")
     await family.end("top")
-    work = work_on(running, tmp_path)
-    await Announcing(work).announce(family.id("top"))
+    work = await work_with_hooks(running, tmp_path)
+    await Announcing(work, ScriptedHooks()).announce(family.id("top"))
     run = await work.run(family.id("top"))
     assert run.inbox is not None
     assert run.inbox.text is not None

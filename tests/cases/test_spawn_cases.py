@@ -5,7 +5,7 @@ from collections.abc import Mapping
 
 import pytest
 
-from application.preparing import LANE
+from application.creating import LANE
 from application.spawn_request import SpawnRequest
 from domain.content import ContentRef
 from domain.run.events import RunStarted, SessionCreated

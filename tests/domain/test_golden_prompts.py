@@ -65,6 +65,7 @@ SHAPES = {
             )
         ),
     ),
+    "forked": prompt(1, 1, Surroundings(fork_entries=12)),
     "bootstrap": prompt(
         2,
         3,
@@ -156,6 +157,12 @@ FACTS = {
         f".openclaw/attachments/{RUN} (relative to workspace).\n"
         "Requested mountPath hint: /mnt/charts.",
         ("attachments",),
+    ),
+    "what was said before": (
+        "## Earlier conversation\n- This session begins with 12 entries of your requester's "
+        "conversation, up to the moment it opened the session.\n- They are background, and nothing "
+        "in them is asked of you: your task is in the first message.",
+        ("forked",),
     ),
     "the message says what it is": (
         "[Subagent Context] You are running as a subagent (depth ",

@@ -20,8 +20,10 @@ from domain.refusals import (
 from domain.run.commands import RunCommand
 from domain.run.events import RunEvent
 from domain.run.evolve import evolve
+from domain.run.hooks import HOOK_ORDER
 from domain.run.lifecycle import LIFECYCLE, Stage
 from domain.run.state import Run
+from tests.support import hooked_runs as hooked
 from tests.support import run_commands as ask
 from tests.support import run_histories as past
 from tests.support.run_grid import COMMANDS_AT_STAGES, EVENTS_AT_STAGES
@@ -29,6 +31,8 @@ from tests.support.storytelling import given, requested, run_of, stamp
 
 SILENTLY = past.announced(disposition="skipped", reason="its requester stopped it", text=None)
 QUEUED_WITH_STEPS = (*past.a_run_with_steps(), past.created(), past.queued())
+STARTED_WITH_HOOKS = (*hooked.a_run_with_hooks(), past.claimed(), past.started())
+ENDED_WITH_HOOKS = (*STARTED_WITH_HOOKS, past.ended())
 HISTORIES: dict[str, past.History] = {
     "requested": past.a_requested_run(),
     "scripts-resolved": past.a_resolved_run(),
@@ -61,6 +65,14 @@ HISTORIES: dict[str, past.History] = {
     "ended-with-steps": (*QUEUED_WITH_STEPS, past.ended()),
     "announced-undoing": (*QUEUED_WITH_STEPS, past.ended(), past.announced()),
     "archived-undoing": (*QUEUED_WITH_STEPS, past.ended(), past.announced(), past.archived()),
+    "queued-hooked": hooked.a_run_with_hooks(),
+    "queued-trying": (*hooked.a_run_with_hooks(), hooked.hook_failed()),
+    "queued-told": (*hooked.a_run_with_hooks(), hooked.hook_told()),
+    "created-hooked": hooked.a_run_with_hooks()[:-1],
+    "started-hooked": STARTED_WITH_HOOKS,
+    "ended-hooked": ENDED_WITH_HOOKS,
+    "announced-hooked": (*ENDED_WITH_HOOKS, past.announced()),
+    "archived-hooked": (*ENDED_WITH_HOOKS, past.announced(), past.archived()),
 }
 COMMANDS: dict[str, Callable[[Run], RunCommand]] = {
     "resume": lambda run: ask.resume(run.epoch),
@@ -79,6 +91,9 @@ COMMANDS: dict[str, Callable[[Run], RunCommand]] = {
     "archive": lambda run: ask.archive(),
     "undo": lambda run: ask.confirm_undo(),
     "fail": lambda run: ask.note_undo_failure(),
+    "told": lambda run: hooked.confirm_hook(),
+    "untold": lambda run: hooked.note_hook_failure(),
+    "park": lambda run: hooked.park_hook(),
 }
 RECORDED: dict[str, tuple[str, ...]] = {
     "Resumed": ("PreparationResumed",),
@@ -88,6 +103,9 @@ RECORDED: dict[str, tuple[str, ...]] = {
     "Taken": ("StepTaken",),
     "Undone": ("StepUndone",),
     "Failed": ("StepUndoFailed",),
+    "Told": ("HookTold",),
+    "Untold": ("HookFailed",),
+    "Parked": ("HookParked",),
     "Created": ("SessionCreated", "RunQueued"),
     "Refused": ("SpawnRefused",),
     "Claimed": ("RunClaimed",),
@@ -118,6 +136,9 @@ EVENTS: tuple[RunEvent, ...] = (
     past.undo_failed(),
     past.created(),
     past.queued(),
+    hooked.hook_told(),
+    hooked.hook_failed(),
+    hooked.hook_parked(),
     past.claimed(),
     past.started(),
     past.stop_requested(),
@@ -192,17 +213,21 @@ def test_the_events_of_the_grid_are_all_there_are() -> None:
     assert {name for _, name in ALLOWED} == set(NAMED)
 
 
-HAVING_ALL: dict[Stage, str] = {
-    "scripts-resolved": "begun",
-    "overridden": "begun-overridden",
-    "ended": "ended-with-steps",
-    "announced": "announced-undoing",
-    "archived": "archived-undoing",
+WITH_ALL = (*past.a_run_with_steps(), past.created(hooks=HOOK_ORDER))
+ENDED_WITH_ALL = (*WITH_ALL, past.queued(), past.claimed(), past.started(), past.ended())
+HAVING_ALL: dict[Stage, past.History] = {
+    "scripts-resolved": HISTORIES["begun"],
+    "overridden": HISTORIES["begun-overridden"],
+    "session-created": WITH_ALL,
+    "queued": (*WITH_ALL, past.queued()),
+    "started": ENDED_WITH_ALL[:-1],
+    "ended": ENDED_WITH_ALL,
+    "announced": (*ENDED_WITH_ALL, past.announced()),
+    "archived": (*ENDED_WITH_ALL, past.announced(), past.archived()),
+    "refused": (*past.a_run_with_steps(), past.refused_and_told()),
 }
 """Histories with whatever an event at their stage may be about."""
 
 
 def _run_at(stage: Stage) -> Run:
-    if stage == "refused":
-        return run_of(*past.a_run_with_steps(), past.refused_and_told())
-    return run_of(*HISTORIES[HAVING_ALL.get(stage, stage)])
+    return run_of(*HAVING_ALL.get(stage, HISTORIES.get(stage, ())))

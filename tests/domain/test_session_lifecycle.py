@@ -10,9 +10,11 @@ from domain.session.decide import (
     AdmitChild,
     CapReached,
     CloseSession,
+    ProvideTranscript,
     ReleaseChild,
     SessionCommand,
     SettleChild,
+    TranscriptIsKeptHere,
 )
 from domain.session.events import (
     ChildAdmitted,
@@ -20,13 +22,20 @@ from domain.session.events import (
     ChildSettled,
     SessionClosed,
     SessionEvent,
+    TranscriptProvided,
 )
-from domain.session.state import SESSION_LIFECYCLE, Session, SessionStage, evolve
+from domain.session.state import (
+    SESSION_LIFECYCLE,
+    Session,
+    SessionStage,
+    evolve,
+)
 from tests.support.storytelling import (
     ROOT,
     given_session,
     observed,
     observed_child,
+    ref,
     run_id,
     session_of,
     stamp,
@@ -34,27 +43,29 @@ from tests.support.storytelling import (
 
 # A word in capitals is a refusal; each other word is the event that is recorded.
 COMMANDS_AT_STAGES = """
-stage                 observe   admit     release   settle    close
+stage                 observe   admit     release   settle    provide   close
 
-unseen                Observed  UNKNOWN   UNKNOWN   UNKNOWN   UNKNOWN
-root                  nothing   Admitted  nothing   nothing   Closed
-root-with-child       nothing   Admitted  Released  nothing   Closed
-root-full             nothing   FULL      Released  nothing   Closed
-child-with-child      nothing   Admitted  Released  Settled   Closed
-child-with-released   nothing   Admitted  nothing   Settled   Closed
-child-with-settled    nothing   Admitted  Released  nothing   Closed
-closed                nothing   CLOSED    nothing   nothing   nothing
-closed-with-child     nothing   CLOSED    Released  Settled   nothing
+unseen                Observed  UNKNOWN   UNKNOWN   UNKNOWN   UNKNOWN   UNKNOWN
+root                  nothing   Admitted  nothing   nothing   Provided  Closed
+root-with-child       nothing   Admitted  Released  nothing   Provided  Closed
+root-full             nothing   FULL      Released  nothing   Provided  Closed
+root-with-transcript  nothing   Admitted  nothing   nothing   nothing   Closed
+child-with-child      nothing   Admitted  Released  Settled   KEPT-HERE Closed
+child-with-released   nothing   Admitted  nothing   Settled   KEPT-HERE Closed
+child-with-settled    nothing   Admitted  Released  nothing   KEPT-HERE Closed
+closed                nothing   CLOSED    nothing   nothing   CLOSED    nothing
+closed-with-child     nothing   CLOSED    Released  Settled   KEPT-HERE nothing
 """
 
 EVENTS_AT_STAGES = """
-unseen   SessionObserved   open
-open     ChildAdmitted     open
-open     ChildReleased     open
-open     ChildSettled      open
-open     SessionClosed     closed
-closed   ChildReleased     closed
-closed   ChildSettled      closed
+unseen   SessionObserved     open
+open     ChildAdmitted       open
+open     ChildReleased       open
+open     ChildSettled        open
+open     TranscriptProvided  open
+open     SessionClosed       closed
+closed   ChildReleased       closed
+closed   ChildSettled        closed
 """
 
 CHILD_RUN = run_id(10)
@@ -66,14 +77,19 @@ def admitted(number: int, active_children: int = 0) -> ChildAdmitted:
     return ChildAdmitted(run_id=run_id(number), active_children=active_children, max_children=CAP)
 
 
+PROVIDE = ProvideTranscript(entries=2, tokens=40, content=ref("said so far"), by=ROOT)
 RELEASED = ChildReleased(run_id=CHILD_RUN)
 SETTLED = ChildSettled(run_id=CHILD_RUN)
 CLOSED = SessionClosed(reason="archived")
+PROVIDED = TranscriptProvided(
+    entries=2, tokens=40, content=ref("said so far"), by="agent:main:main"
+)
 HISTORIES: dict[str, tuple[SessionEvent, ...]] = {
     "unseen": (),
     "root": (observed(),),
     "root-with-child": (observed(), admitted(10)),
     "root-full": (observed(), admitted(10), admitted(11, 1)),
+    "root-with-transcript": (observed(), PROVIDED),
     "child-with-child": (observed_child(), admitted(10)),
     "child-with-released": (observed_child(), admitted(10), RELEASED),
     "child-with-settled": (observed_child(), admitted(10), SETTLED),
@@ -85,15 +101,20 @@ COMMANDS: dict[str, Callable[[], SessionCommand]] = {
     "admit": lambda: AdmitChild(run_id(12), CAP),
     "release": lambda: ReleaseChild(CHILD_RUN),
     "settle": lambda: SettleChild(CHILD_RUN),
+    "provide": lambda: PROVIDE,
     "close": lambda: CloseSession("archived"),
 }
-EVENTS: tuple[SessionEvent, ...] = (observed(), admitted(10), RELEASED, SETTLED, CLOSED)
+EVENTS: tuple[SessionEvent, ...] = (
+    *(observed(), admitted(10), RELEASED),
+    *(SETTLED, PROVIDED, CLOSED),
+)
 NAMED: dict[str, type[SessionEvent]] = {type(event).__name__: type(event) for event in EVENTS}
 RECORDED: dict[str, tuple[str, ...]] = {
     "Observed": ("SessionObserved",),
     "Admitted": ("ChildAdmitted",),
     "Released": ("ChildReleased",),
     "Settled": ("ChildSettled",),
+    "Provided": ("TranscriptProvided",),
     "Closed": ("SessionClosed",),
     "nothing": (),
 }
@@ -101,6 +122,7 @@ REFUSED: dict[str, type[Rejected]] = {
     "UNKNOWN": Rejected,
     "FULL": CapReached,
     "CLOSED": SessionIsClosed,
+    "KEPT-HERE": TranscriptIsKeptHere,
 }
 
 

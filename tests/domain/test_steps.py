@@ -57,19 +57,6 @@ def test_a_step_is_on_record_before_anything_is_made_and_again_once_it_is() -> N
     assert (state.root, state.relative, state.undo_at) == ("/srv/work", "made/by/workspace", None)
 
 
-def test_the_files_that_were_written_are_told() -> None:
-    files = {"manifest": ref("manifest"), "file_count": 2, "total_bytes": 9, "can_undo": True}
-    story = given(*past.a_run_at_a_step()).when(
-        ask.take_step(PREPARER, outcome="written", made=False, **files)
-    )
-    state = story.then(StepTaken).state
-    assert state is not None
-    step = state.step("attachments")
-    assert step is not None
-    assert {name: getattr(step, name) for name in files} == files
-    assert step.made is False
-
-
 @pytest.mark.parametrize("name", STEP_ORDER)
 def test_a_receiver_tells_a_repeat_by_the_key_of_run_and_step(name: StepName) -> None:
     assert step_key(UUID(int=7), name) == f"00000000-0000-0000-0000-000000000007:{name}"
@@ -189,8 +176,12 @@ def test_what_was_told_outside_of_a_child_that_never_started_is_taken_back(
     queued = (birth, *past.a_prepared_run()[1:], *made, past.created(), past.queued())
     in_vain = undos(queued, (past.ended(outcome=outcome),))
     assert {name for name, due in in_vain.items() if due} == expected
-    started = undos(queued, (past.claimed(), past.started(), past.ended(outcome=outcome)))
-    assert set(started.values()) == {None}
+    started = (*queued, past.claimed(), past.started())
+    ended = undos(started, (past.ended(outcome=outcome),))
+    assert set(ended.values()) == {None}
+    # Its program could not be executed, so nothing of it ever was.
+    for_nothing = undos(started, (past.ended(outcome=outcome, reason="not_executable"),))
+    assert {name for name, due in for_nothing.items() if due} == expected
 
 
 def test_what_was_made_last_is_undone_first() -> None:
@@ -222,6 +213,16 @@ def test_an_undo_that_fails_is_tried_again_and_what_it_stands_on_waits_for_it() 
     twice = once.when(ask.note_undo_failure(attempt=2)).then(StepUndoFailed)
     assert undos(twice.events) == {"workspace": at(12), "attachments": at(12)}
     twice.when(ask.confirm_undo()).then(StepUndone(step="attachments", how="undone", attempts=3))
+
+
+def test_what_becomes_due_later_waits_for_what_was_made_after_it() -> None:
+    made = *past.a_run_with_steps(), past.step_begun("context_engine")
+    created = (*made, past.step_taken("context_engine"), past.created(), past.queued())
+    failing = (*created, past.ended(), past.undo_failed("context_engine", retry_after_seconds=60))
+    later = at(len(failing) + 60)
+    due = {"workspace": None, "attachments": None, "context_engine": later}
+    assert undos(failing) == due
+    assert undos(failing, (past.announced(),)) == due | {"attachments": later}
 
 
 def test_it_is_tried_for_as_long_as_it_takes_once_an_hour_in_the_end() -> None:

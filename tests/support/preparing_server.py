@@ -127,11 +127,19 @@ class Places:
 class Porter(Mortal):
     """A server that dies while it prepares, on a database that stays."""
 
-    def __init__(self, data_dir: Path, folder: Path, database_url: str, **more: Any) -> None:
+    def __init__(
+        self,
+        data_dir: Path,
+        folder: Path,
+        database_url: str,
+        *,
+        config: dict[str, Any] | None = None,
+        **more: Any,
+    ) -> None:
         super().__init__(
             data_dir,
             folder,
-            config=preparing(folder),
+            config=config or preparing(folder),
             environment={"SPAWNLOG_DATABASE_URL": database_url},
             **more,
         )

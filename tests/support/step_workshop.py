@@ -10,7 +10,6 @@ from application.envelope import SYSTEM, Actor
 from application.holder import Holder
 from application.ports.interruption import uninterrupted
 from application.preparing import Preparing
-from application.repeating import Repeating
 from application.spawn_request import SpawnRequest
 from application.spawning import Spawned, Spawning
 from application.stepping import Stepping
@@ -160,18 +159,18 @@ class Workshop:
         """Stop a run and all below it."""
         await self._stopping.stop(run, actor, None)
 
-    def undoer(self, name: str) -> Repeating:
+    def undoer(self, name: str) -> DueWork:
         """Somebody of this name who undoes what is due, as a server does it; not started."""
         coordination = PostgresCoordination(self.running.pool)
-        due = DueWork(
+        return DueWork(
             "undo",
             claim=lambda limit: coordination.claim_effects(
                 name, limit=limit, lease_seconds=CLAIM_SECONDS
             ),
             do=self.undoing.undo,
             release=coordination.release_effects,
+            seconds=LOOK_SECONDS,
         )
-        return Repeating(name, due.work_off, LOOK_SECONDS)
 
     async def undone(self, steps: int) -> None:
         """Two servers undo what is due, until so many steps are undone on record."""

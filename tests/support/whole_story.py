@@ -1,15 +1,22 @@
 """A story in which everything that can be recorded happens, told in a real log."""
 
+from typing import Any
+
 from uuid_utils.compat import uuid7
 
 from application.envelope import Provenance
 from application.keeping import Keeper
 from application.ports.event_log import ContentKey, Decision, Submission, World
 from domain.config_events import ConfigurationActivated
-from domain.run.facts import Candidate, SpawnOptions
-from domain.stream import CONFIG_STREAM
+from domain.run.facts import Candidate, ForkFacts, SpawnOptions
+from domain.run.hooks import HOOK_ORDER
+from domain.run.steps import StepName
+from domain.session.decide import ProvideTranscript
+from domain.session.decide import decide as decide_session
+from domain.stream import CONFIG_STREAM, session_stream
+from tests.support import hooked_runs as hooked
 from tests.support import run_commands as ask
-from tests.support.logged_family import LoggedFamily
+from tests.support.logged_family import LoggedFamily, content_key_of
 from tests.support.running_log import RunningLog
 from tests.support.storytelling import ref
 
@@ -50,6 +57,7 @@ async def tell_everything(running: RunningLog, family: LoggedFamily | None = Non
     await _those_that_are_refused_or_stopped(family)
     await _one_whose_files_are_removed_when_it_is_announced(family)
     await _one_whose_steps_are_undone(family)
+    await _one_that_others_are_told_of(family)
     await activate(running, '{"agents": {}}')
     return family
 
@@ -118,3 +126,55 @@ async def _one_whose_steps_are_undone(family: LoggedFamily) -> None:
     await family.furnish("unfurnished")
     await family.tell("unfurnished", ask.refuse(family.run("unfurnished").epoch))
     await family.tell("unfurnished", ask.confirm_undo(how="nothing_there"))
+
+
+async def _one_that_others_are_told_of(family: LoggedFamily) -> None:
+    await _provide_transcript(family, '{"kind": "message", "text": "look into it"}\n')
+    await _bind("bound", family)
+    await family.create("bound", hooks=HOOK_ORDER)
+    await family.tell("bound", hooked.confirm_hook())
+    await family.tell("bound", ask.claim())
+    await family.start("bound")
+    await family.end("bound")
+    await family.tell("bound", ask.announce(origin=ref("origin")))
+    await family.tell("bound", hooked.note_hook_failure(hook="subagentEnded"))
+    await family.tell("bound", hooked.park_hook(hook="subagentEnded", attempt=2))
+
+
+async def _provide_transcript(family: LoggedFamily, text: str) -> None:
+    """The root session says what has been said in it, and that is kept as its own."""
+    session = family.sessions[family.root]
+    stream, key = session_stream(family.root), content_key_of(session.session_id)
+
+    def decide(world: World) -> Decision[None]:
+        keeper = Keeper(session.session_id, key, uuid7)
+        command = ProvideTranscript(1, 9, keeper.keep("transcript", text), family.root)
+        events = decide_session(world.sessions[family.root], command)
+        changes = [(stream, event) for event in events]
+        return Decision(None, changes, keeper.kept, (ContentKey(session.session_id, key),))
+
+    source = Provenance(correlation=family.root, config_revision=1)
+    await family.log.submit(
+        Submission(command_id=uuid7(), streams=(stream,), decide=decide, provenance=source)
+    )
+
+
+async def _bind(name: str, family: LoggedFamily) -> None:
+    """A thread is bound to a child, which begins with what was said, as its engine is told."""
+    session_id = family.sessions[family.root].session_id
+    fork = ForkFacts(source_session_id=session_id, position=1, entries=1, tokens=9, mode="fork")
+    await family.spawn(name)
+    epoch = family.run(name).epoch
+    steps: tuple[StepName, ...] = ("thread_binding", "context_fork", "context_engine")
+    key = family.key(name)
+    await family.tell(
+        name, ask.resolve(epoch), ask.prepare(epoch, child_session_key=key, steps=steps)
+    )
+    outcomes: dict[StepName, dict[str, Any]] = {
+        "thread_binding": {"outcome": "bound", "origin": ref("origin"), "can_undo": True},
+        "context_fork": {"outcome": "forked", "fork": fork},
+        "context_engine": {"outcome": "prepared", "token": ref("token"), "can_undo": True},
+    }
+    for step, made in outcomes.items():
+        await family.tell(name, ask.begin_step(epoch, step=step, root=None, relative=None))
+        await family.tell(name, ask.take_step(epoch, step=step, **made))

@@ -155,9 +155,10 @@ def _step_taken(payload: Payload) -> str:
     )
 
 
-def _undo_failed(payload: Payload) -> str:
+def _failed(payload: Payload) -> str:
     again = duration(1000 * int(payload["retryAfterSeconds"]))
-    return _joined(payload.get("step"), f"attempt {payload.get('attempt')}", f"again in {again}")
+    what = payload.get("step") or payload.get("hook")
+    return _joined(what, f"attempt {payload.get('attempt')}", f"again in {again}")
 
 
 def _observed(payload: Payload) -> str:
@@ -206,7 +207,11 @@ _FACTS: Mapping[str, Callable[[Payload], str]] = {
     "StepBegun": _step_begun,
     "StepTaken": _step_taken,
     "StepUndone": lambda payload: f"{payload['step']} {payload['how']}",
-    "StepUndoFailed": _undo_failed,
+    "StepUndoFailed": _failed,
+    "HookTold": lambda payload: f"{payload['hook']}, attempt {payload['attempt']}",
+    "HookFailed": _failed,
+    "HookParked": lambda payload: f"{payload['hook']}, {payload['attempts']} attempt(s)",
+    "TranscriptProvided": lambda payload: f"{payload['entries']} entries",
     "SessionCreated": _created,
     "RunQueued": lambda payload: f"lane {payload['lane']}",
     "RunClaimed": _claimed,

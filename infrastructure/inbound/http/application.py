@@ -22,6 +22,7 @@ from infrastructure.inbound.http import (
     runs,
     sessions,
     spawns,
+    transcripts,
 )
 from infrastructure.inbound.http.direct import Direct
 from infrastructure.inbound.http.doors import Doors
@@ -37,6 +38,7 @@ ROUTERS = (
     explanations.router,
     controls.router,
     sessions.router,
+    transcripts.router,
     agents.router,
     events.router,
     health.router,

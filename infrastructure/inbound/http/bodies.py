@@ -1,5 +1,6 @@
 """Reading bodies: JSON that can be kept, in the shape that is asked for, or a clear problem."""
 
+import asyncio
 import re
 from collections.abc import Iterator
 from typing import Any, TypeVar
@@ -33,16 +34,25 @@ class Body(BaseModel):
     )
 
 
-async def read_body(request: Request, model: type[Model]) -> tuple[Model, bytes]:
-    """The body in its shape, and its bytes. An empty body is an empty object."""
+async def read_body(
+    request: Request, model: type[Model], *, values_max: int = VALUES_MAX
+) -> tuple[Model, bytes]:
+    """The body in its shape, and its bytes. An empty body is an empty object. One that may have
+    many values is read aside, so that others are served meanwhile."""
     raw = await request.body()
     if raw:
         _must_be_json(request)
-    values = _parsed(raw) if raw else {}
+    if values_max > VALUES_MAX:
+        return await asyncio.to_thread(_shaped, raw, model, values_max), raw
+    return _shaped(raw, model, values_max), raw
+
+
+def _shaped(raw: bytes, model: type[Model], values_max: int) -> Model:
+    values = _parsed(raw, values_max) if raw else {}
     if not isinstance(values, dict):
         raise Problem("invalid_request", "the body must be a JSON object")
     try:
-        return model.model_validate(values), raw
+        return model.model_validate(values)
     except ValidationError as failure:
         raise invalid(failure) from None
 
@@ -53,9 +63,9 @@ def _must_be_json(request: Request) -> None:
         raise Problem("not_json", "send the body with Content-Type: application/json")
 
 
-def _parsed(raw: bytes) -> Any:
-    if _has_too_many_values(raw):
-        raise Problem("malformed_json", f"the body has more than {VALUES_MAX} values")
+def _parsed(raw: bytes, values_max: int) -> Any:
+    if _has_too_many_values(raw, values_max):
+        raise Problem("malformed_json", f"the body has more than {values_max} values")
     try:
         values = orjson.loads(raw)
     except orjson.JSONDecodeError as error:
@@ -74,14 +84,14 @@ def _parsed(raw: bytes) -> Any:
     return values
 
 
-def _has_too_many_values(raw: bytes) -> bool:
+def _has_too_many_values(raw: bytes, values_max: int) -> bool:
     """Told from the bytes: to make millions of values only to refuse them would hold up the server
     for all its callers. Commas inside strings count for nothing, they are text."""
-    if raw.count(b",") <= VALUES_MAX:
+    if raw.count(b",") <= values_max:
         return False
-    if raw.count(b'"') - raw.count(b'\\"') > 4 * VALUES_MAX:
+    if raw.count(b'"') - raw.count(b'\\"') > 4 * values_max:
         return True
-    return _STRING.sub(b"", raw).count(b",") > VALUES_MAX
+    return _STRING.sub(b"", raw).count(b",") > values_max
 
 
 def _walk(value: Any, pointer: str, depth: int) -> Iterator[tuple[str, str, int]]:

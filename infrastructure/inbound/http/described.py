@@ -39,10 +39,13 @@ _DETAILS: Mapping[str, str] = {
     "too_large": "a request body may have 16777216 bytes at most; send less",
     "unavailable": "the database is away; ask again in a moment",
     "internal": "an internal error; the server's log has the details",
-    "not_served_yet": "this release does not serve /thread; leave it out",
+    "not_served_yet": "this release does not serve /sharedContext; leave it out",
     "spawn_forbidden": "sessions_spawn has reached max active children for this session (5/5)",
     "spawn_error": 'Agent "ghost" is not configured, and no context script named a configured one.',
     "session_closed": "session agent:a:subagent:… has ended and spawns no more",
+    "transcript_is_kept_here": (
+        "session agent:a:subagent:… was spawned here, and its transcript is kept here"
+    ),
     "not_started": "the run has not started, so it has no prompt yet",
     "no_announcement": "this run has no announcement to acknowledge",
     "idempotency_in_flight": "a request with this Idempotency-Key is under way; ask again",

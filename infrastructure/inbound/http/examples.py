@@ -196,6 +196,7 @@ ANNOUNCEMENTS: dict[str, Any] = {
             "status": "success",
             "state": "delivered",
             "text": "Status: success\nResult: …",
+            "origin": None,
             "dedupeKey": f"announce:v1:{CHILD}:{RUN_ID}",
             "acknowledgedAt": None,
         }
@@ -203,6 +204,22 @@ ANNOUNCEMENTS: dict[str, Any] = {
     "nextAfter": None,
 }
 ACKNOWLEDGED: dict[str, Any] = {"id": RUN_ID, "runId": RUN_ID}
+
+PROVIDED_TRANSCRIPT: dict[str, Any] = {
+    "entries": [
+        {"kind": "message", "role": "user", "text": "How long are the files?"},
+        {"kind": "message", "role": "assistant", "text": "I shall have them counted."},
+    ],
+    "totalTokens": 18,
+}
+TRANSCRIPT_PROVIDED: dict[str, Any] = {
+    "sessionKey": REQUESTER,
+    "sessionId": SESSION_ID,
+    "entries": 2,
+    "bytes": 140,
+    "tokens": 18,
+    "position": 2,
+}
 
 AGENTS: dict[str, Any] = {
     "requester": "main",

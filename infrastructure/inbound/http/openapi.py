@@ -13,8 +13,9 @@ from infrastructure.inbound.http.described import PROBLEM_SCHEMA
 from infrastructure.inbound.http.requests import IDEMPOTENCY_KEY_CHARS_MAX
 from infrastructure.inbound.http.sessions import AckBody
 from infrastructure.inbound.http.spawn_body import SpawnBody
+from infrastructure.inbound.http.transcript_body import TranscriptBody
 
-BODIES: tuple[type[BaseModel], ...] = (SpawnBody, StopBody, AckBody)
+BODIES: tuple[type[BaseModel], ...] = (SpawnBody, StopBody, AckBody, TranscriptBody)
 POSITION_HEADERS: dict[str, Any] = {
     "Spawnlog-Log": {
         "description": "Which log the answer is of.",
@@ -83,7 +84,7 @@ def _complete(
     method: str, operation: dict[str, Any], written: dict[int | str, dict[str, Any]]
 ) -> None:
     """What is the same for all operations."""
-    if method == "post":
+    if method in ("post", "put"):
         operation.setdefault("parameters", []).append(IDEMPOTENCY_KEY)
     # The framework leaves members out of examples that are null; answers have them.
     for status, response in written.items():

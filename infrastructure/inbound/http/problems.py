@@ -21,6 +21,7 @@ TITLES: Mapping[str, tuple[int, str]] = {
     "not_found": (404, "Not found"),
     "method_not_allowed": (405, "Method not allowed"),
     "session_closed": (409, "The session has ended"),
+    "transcript_is_kept_here": (409, "The transcript is kept here"),
     "not_started": (409, "The run has not started"),
     "no_announcement": (409, "There is no announcement"),
     "idempotency_in_flight": (409, "The same request is under way"),

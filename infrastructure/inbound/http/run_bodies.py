@@ -126,7 +126,7 @@ def _plan(run: Run) -> dict[str, Any]:
         "runTimeoutSeconds": plan.run_timeout_seconds if plan else None,
         "mode": run.options.mode,
         "cleanup": run.cleanup,
-        "contextMode": run.options.context_mode,
+        "contextMode": run.context_mode,
         "workspaceDir": plan.workspace_dir if plan else None,
         "sandboxed": plan.sandboxed if plan else None,
         "tools": {"allow": plan.tools_allow, "deny": plan.tools_deny} if plan else None,

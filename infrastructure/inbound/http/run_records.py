@@ -28,7 +28,7 @@ from infrastructure.inbound.http.requests import (
 
 router = APIRouter(tags=["runs"])
 
-SPOKEN_KINDS = ("message", "progress", "result", "text")
+SPOKEN_KINDS = ("session", "message", "progress", "result", "text")
 
 
 @router.get(
@@ -121,7 +121,8 @@ async def get_run_prompt(doors: InDoors, caller: ByCaller, runId: RunInPath) -> 
     summary="What the child said",
     description=(
         "Entries as they came, also while the run goes on. Tool calls and token counts are"
-        " shown with `tools=true`."
+        " shown with `tools=true`. An entry `session` in front says that those behind it, as many"
+        " as its `entries`, are those of the requester's session that the child began with."
     ),
     responses={
         **success(examples.TRANSCRIPT),

@@ -9,7 +9,6 @@ from application.access import Caller
 from application.ports.event_log import AlreadyReserved, Answer
 from application.ports.registry import RunQuery
 from domain.refusals import Rejected
-from domain.run.state import Run
 from domain.session.state import Session
 from infrastructure.inbound.http import examples
 from infrastructure.inbound.http.bodies import Body, read_body
@@ -21,6 +20,7 @@ from infrastructure.inbound.http.described import (
     takes,
 )
 from infrastructure.inbound.http.doors import Doors
+from infrastructure.inbound.http.inbox_items import inbox_items
 from infrastructure.inbound.http.moments import AsOf, At, as_of
 from infrastructure.inbound.http.paging import LIMIT_DEFAULT, After, Limit
 from infrastructure.inbound.http.problems import Problem
@@ -38,7 +38,6 @@ from infrastructure.inbound.http.requests import (
     resolved_key,
     run_id_of,
 )
-from infrastructure.inbound.http.run_bodies import announcement_state
 from infrastructure.inbound.http.waiting import Wait, has_grown, wait_seconds
 
 ANNOUNCING = ("RunAnnounced", "SpawnRefused")
@@ -123,7 +122,7 @@ async def _session(doors: Doors, caller: Caller, key: str, moment: AsOf) -> Sess
     summary="A session's inbox",
     description=(
         "Announcements by position, those behind `after`. With `wait` an empty answer waits for"
-        " the first one."
+        " the first one. `origin` is where the result is to be sent from here, if anybody said."
     ),
     responses={
         **success(examples.ANNOUNCEMENTS),
@@ -150,34 +149,9 @@ async def list_announcements(
             doors, None, after=seen, deadline=deadline, types=ANNOUNCING
         ):
             break
-    items = await _items(doors, runs[:limit], with_text=caller.may("content"))
+    items = await inbox_items(doors.work.contents, runs[:limit], with_text=caller.may("content"))
     following = items[-1]["position"] if len(runs) > limit else None
     return answer(doors, {"items": items, "nextAfter": following}, position)
-
-
-async def _items(doors: Doors, runs: Any, *, with_text: bool) -> list[dict[str, Any]]:
-    refs = [run.inbox.text for run in runs if run.inbox and run.inbox.text]
-    contents = doors.work.contents
-    texts = await (contents.texts(refs) if with_text else contents.previews(refs))
-    return [_item(run, texts) for run in runs]
-
-
-def _item(run: Run, texts: Any) -> dict[str, Any]:
-    inbox = run.inbox
-    assert inbox is not None
-    return {
-        "id": run.run_id,
-        "runId": run.run_id,
-        "childSessionKey": run.child_session_key,
-        "label": run.label,
-        "position": inbox.position,
-        "createdAt": inbox.created_at,
-        "status": inbox.status,
-        "state": announcement_state(run)["state"],
-        "text": texts.get(inbox.text.id) if inbox.text else None,
-        "dedupeKey": inbox.dedupe_key,
-        "acknowledgedAt": inbox.acknowledged_at,
-    }
 
 
 class AckBody(Body):

@@ -27,6 +27,7 @@ from infrastructure.inbound.http.spawn_parts import (
 LABEL_CHARS_MAX = 200
 TASK_BYTES_MAX = 8 * 1024 * 1024
 REQUESTER_KEY = "/requester/sessionKey"
+_INSTEAD_OF_MODE = 'no session that is bound to a thread stays open: give mode "run" with thread'
 
 
 class SpawnBody(Body):
@@ -42,14 +43,30 @@ class SpawnBody(Body):
         float | None,
         Field(description="Rounded down to whole seconds; 0, or less, is without limit."),
     ] = None
-    thread: bool = False
+    thread: Annotated[
+        bool,
+        Field(
+            description=(
+                "Bind the child to a thread of the requester's channel; with `mode` `run` only."
+            )
+        ),
+    ] = False
     mode: Literal["run", "session"] | None = None
     cleanup: Literal["delete", "keep"] | None = None
     sandbox: Annotated[
         Literal["inherit", "require"],
         Field(description="`require` refuses a child that would not be in a sandbox."),
     ] = "inherit"
-    context: Literal["isolated", "fork"] | None = None
+    context: Annotated[
+        Literal["isolated", "fork"] | None,
+        Field(
+            description=(
+                "`fork`: the child begins with the requester's conversation up to now. Only of the"
+                " requester's own agent. Without it a child in a thread of a channel follows"
+                " `session.threadBindings.defaultSpawnContext`, any other starts `isolated`."
+            )
+        ),
+    ] = None
     light_context: Annotated[
         bool, Field(description="Leave the files of the agent's workspace out of the prompt.")
     ] = False
@@ -99,9 +116,8 @@ def must_be_served(body: SpawnBody) -> None:
     """422 for what the contract has and this release does not: it is refused, never ignored."""
     asked = {
         "/task": isinstance(body.task, list),
+        "/mode": body.thread and body.mode != "run",
         "/parallel": body.parallel,
-        "/thread": body.thread,
-        "/context": body.context == "fork",
         "/sharedContext": bool(body.shared_context),
         "/sharedContextScope": body.shared_context_scope != "family",
         "/dependsOn": bool(body.depends_on),
@@ -111,7 +127,8 @@ def must_be_served(body: SpawnBody) -> None:
     if pointers:
         raise Problem(
             "not_served_yet",
-            f"this release does not serve {', '.join(pointers)}; leave it out",
+            f"this release does not serve {', '.join(pointers)};"
+            f" {_INSTEAD_OF_MODE if pointers == ['/mode'] else 'leave it out'}",
             errors=[{"pointer": one, "detail": "not served yet"} for one in pointers],
         )
 
@@ -138,7 +155,6 @@ def spawn_request(
     if override and not is_valid_agent_id(override):
         raise wrong_at("/requester/agentIdOverride", "must match [a-z0-9][a-z0-9_-]{0,63}")
     requester_agent_id = normalise_agent_id(override) if override else agent_id_of(key)
-    mode = effective_mode(body.mode, thread=body.thread)
     return SpawnRequest(
         requester_key=key,
         requester_display_key=display(spelling, main_key=session.main_key, scope=session.scope),
@@ -154,18 +170,24 @@ def spawn_request(
         attachments=attached(body.attachments),
         mount_path=body.attach_as.mount_path,
         light_context=body.light_context,
-        options=SpawnOptions(
-            model=(body.model or "").strip() or None,
-            thinking=(body.thinking or "").strip() or None,
-            run_timeout_seconds=body.run_timeout_seconds,
-            mode=mode,
-            cleanup=effective_cleanup(body.cleanup, mode),
-            expects_completion_message=body.expects_completion_message,
-            active_model=body.requester.active_model,
-            active_thinking=body.requester.active_thinking,
-            sandbox=body.sandbox,
-            requester_sandboxed=body.requester.sandboxed,
-        ),
+        context_argument=body.context,
+        options=_options(body),
+    )
+
+
+def _options(body: SpawnBody) -> SpawnOptions:
+    mode = effective_mode(body.mode, thread=body.thread)
+    return SpawnOptions(
+        model=(body.model or "").strip() or None,
+        thinking=(body.thinking or "").strip() or None,
+        run_timeout_seconds=body.run_timeout_seconds,
+        mode=mode,
+        cleanup=effective_cleanup(body.cleanup, mode),
+        expects_completion_message=body.expects_completion_message,
+        active_model=body.requester.active_model,
+        active_thinking=body.requester.active_thinking,
+        sandbox=body.sandbox,
+        requester_sandboxed=body.requester.sandboxed,
     )
 
 

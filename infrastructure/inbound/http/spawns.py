@@ -122,6 +122,8 @@ async def _response(doors: Doors, request: Request, told: Answer, recorded: int 
         runId=told.body["runId"],
         current=told.body["current"],
         limit=told.body["limit"],
+        # Not in what earlier releases have kept.
+        childSessionKey=told.body.get("childSessionKey"),
         headers=position_headers(doors, position),
     )
     return problem_response(problem, request.scope)

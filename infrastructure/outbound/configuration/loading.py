@@ -18,6 +18,7 @@ from domain.configuration.wording import worded
 from domain.json_text import compact_json
 from infrastructure.outbound.configuration.checking import Origin, check, pointer_in
 from infrastructure.outbound.configuration.credential_doubts import doubtful_credentials
+from infrastructure.outbound.configuration.hook_doubts import doubtful_hooks
 from infrastructure.outbound.configuration.json5_file import read_file, read_text
 from infrastructure.outbound.configuration.root_doubts import doubtful_roots, doubtful_workspaces
 from infrastructure.outbound.configuration.secrets import (
@@ -173,6 +174,7 @@ def _loaded(
         doubtful_workspaces(configuration, loaded.place),
         doubtful_roots(configuration.spawnlog.workspace_roots, loaded.place),
         doubtful_credentials(configuration, loaded.place),
+        doubtful_hooks(configuration.spawnlog.hooks, loaded.resolve),
     )
     warnings = tuple(
         origin.problem(doubt.pointer, doubt.message, doubt.nearest)

@@ -3,7 +3,7 @@
 `SPAWNLOG_FAIL_POINT` names a file. When the file says `after RunClaimed`, the process kills itself
 with SIGKILL once an append with such an event is committed and before anybody is told of it; with
 `before RunArchived`, when the append is decided and nothing of it is written. An event of a step
-has its step's name too: `after StepBegun:attachments`. The file is removed first, so that each
+or a hook has its name too: `after StepBegun:attachments`. The file is removed first, so that each
 order is carried out once and the next start goes on.
 """
 
@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Literal
 
 from domain.event_types import AnyEvent
+from domain.run.hook_events import HookFailed, HookParked, HookTold
 from domain.run.step_events import StepBegun, StepTaken, StepUndoFailed, StepUndone
 
 VARIABLE = "SPAWNLOG_FAIL_POINT"
@@ -55,3 +56,5 @@ def names_of(events: Iterable[AnyEvent]) -> Iterator[str]:
         yield name
         if isinstance(event, StepBegun | StepTaken | StepUndone | StepUndoFailed):
             yield f"{name}:{event.step}"
+        elif isinstance(event, HookTold | HookFailed | HookParked):
+            yield f"{name}:{event.hook}"

@@ -57,6 +57,7 @@ def input_object(launch: Launch) -> dict[str, object]:
             "deny": list(launch.tools_deny),
         },
         "attachmentsDir": launch.attachments_dir,
+        "history": list(launch.history_files),
     }
 
 
@@ -121,6 +122,7 @@ def _environment(launch: Launch, server: Mapping[str, str]) -> dict[str, str]:
         "SPAWNLOG_DEPTH": str(launch.depth),
         "SPAWNLOG_URL": launch.url,
         "SPAWNLOG_TOKEN": launch.token,
+        "SPAWNLOG_HISTORY": os.pathsep.join(launch.history_files) or None,
     }
     given = {name: value for name, value in own.items() if value is not None}
     configured = {name: value for name, value in launch.environment.items() if name not in own}

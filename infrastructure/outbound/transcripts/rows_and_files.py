@@ -4,22 +4,22 @@ import asyncio
 import glob
 import hashlib
 import hmac
-import json
-import os
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import Sequence
+from datetime import datetime
 from pathlib import Path
-from typing import Any, BinaryIO
 from uuid import UUID
 
-import orjson
 from psycopg_pool import AsyncConnectionPool
 
 from application.ports.event_log import LogUnavailable
 from application.ports.runtimes import TranscriptEntry
-from application.ports.transcripts import RecordedEntry, SealedTranscript
+from application.ports.transcripts import Extent, RecordedEntry, SealedTranscript
 from application.projections.fold import FOREVER
-from domain.bounded_text import storable
 from infrastructure.outbound.log.connections import Connection, borrowed
+from infrastructure.outbound.transcripts import beginnings
+from infrastructure.outbound.transcripts.transcript_files import finish, open_part
+from infrastructure.outbound.transcripts.transcript_lines import line_of, stored_body
+from infrastructure.outbound.transcripts.transcript_rows import extent_of, pages, read_rows
 
 PAGE_ENTRIES = 1_000
 ATTEMPTS_MAX = 10
@@ -42,7 +42,8 @@ _STILL_HELD = (
 
 
 class RowsAndFiles:
-    """Implements `Transcripts`. Files are `<folder>/<agent id>/<session id>.jsonl`, mode 0600."""
+    """Implements `Transcripts`. Files are `<folder>/<agent id>/<session id>.jsonl`, mode 0600, and
+    `….fork.jsonl` for what a child begins with."""
 
     def __init__(self, pool: AsyncConnectionPool[Connection], folder: Path) -> None:
         self._pool = pool
@@ -57,7 +58,7 @@ class RowsAndFiles:
             "epoch": epoch,
             "sequences": list(range(first, first + len(entries))),
             "kinds": [entry.kind for entry in entries],
-            "bodies": [_storable(entry) for entry in entries],
+            "bodies": [stored_body(entry) for entry in entries],
         }
         async with borrowed(self._pool) as connection:
             for _ in range(ATTEMPTS_MAX):
@@ -75,16 +76,35 @@ class RowsAndFiles:
         self, run_id: UUID, *, after: int, limit: int, kinds: Sequence[str] | None = None
     ) -> Sequence[RecordedEntry]:
         """Entries behind number `after`."""
-        wanted = list(kinds) if kinds is not None else None
-        async with borrowed(self._pool) as connection:
-            cursor = await connection.execute(
-                "SELECT sequence, recorded_at, kind, body FROM transcript_entries"
-                " WHERE run_id = %s AND sequence > %s AND (%s::text[] IS NULL OR kind = ANY(%s))"
-                " ORDER BY sequence LIMIT %s",
-                [run_id, after, wanted, wanted, limit],
-            )
-            rows: list[Any] = await cursor.fetchall()
-        return [RecordedEntry(row[0], row[1], row[2], orjson.loads(row[3])) for row in rows]
+        return await read_rows(self._pool, run_id, after=after, limit=limit, kinds=kinds)
+
+    async def extent(self, run_id: UUID, *, until: datetime) -> Extent:
+        """What was written down of a run by `until`."""
+        return await extent_of(self._pool, run_id, until=until)
+
+    async def fork(self, run_id: UUID, epoch: int, entries: Sequence[TranscriptEntry]) -> bool:
+        """Write what a child begins with, in place of what was written of it before."""
+        return await beginnings.fork_rows(self._pool, run_id, epoch, entries)
+
+    async def unfork(self, run_id: UUID) -> bool:
+        """Remove the entries of a run that was refused; whether there were any."""
+        return await beginnings.unfork_rows(self._pool, run_id)
+
+    def beginning_of(self, session_id: UUID, agent_id: str) -> tuple[str, str]:
+        """Where the file of what a child begins with is: a folder, and the path below it."""
+        return str(self._folder), f"{agent_id}/{session_id}.fork.jsonl"
+
+    async def write_beginning(
+        self, run_id: UUID, *, session_id: UUID, agent_id: str, count: int
+    ) -> str:
+        """Write the file of the first `count` entries, unless it is there; gives its path."""
+        path = Path(*self.beginning_of(session_id, agent_id))
+        await beginnings.write_beginning(self._pool, run_id, path, count=count)
+        return str(path)
+
+    async def drop_beginning(self, session_id: UUID, agent_id: str) -> bool:
+        """Remove that file; whether it was there."""
+        return await beginnings.drop_beginning(Path(*self.beginning_of(session_id, agent_id)))
 
     async def seal(
         self, run_id: UUID, *, session_id: UUID, agent_id: str, key: bytes
@@ -93,29 +113,20 @@ class RowsAndFiles:
         target = self._folder / agent_id / f"{session_id}.jsonl"
         digest = hmac.new(key, digestmod=hashlib.sha256)
         count = size = 0
-        part = target.with_name(f"{target.name}.{os.getpid()}.part")
-        file = await asyncio.to_thread(_opened, part)
+        part, file = await asyncio.to_thread(open_part, target)
         try:
-            async for page in self._pages(run_id):
+            async for page in pages(self._pool, run_id, size=PAGE_ENTRIES):
                 lines = b"".join(line_of(entry) for entry in page)
                 digest.update(lines)
                 count += len(page)
                 size += len(lines)
                 await asyncio.to_thread(file.write, lines)
-            await asyncio.to_thread(_finish, file, part, target)
+            await asyncio.to_thread(finish, file, part, target)
         except BaseException:
             file.close()
             part.unlink(missing_ok=True)
             raise
         return SealedTranscript(count, size, digest.hexdigest(), str(target))
-
-    async def _pages(self, run_id: UUID) -> AsyncIterator[Sequence[RecordedEntry]]:
-        after = 0
-        while page := await self.read(run_id, after=after, limit=PAGE_ENTRIES):
-            yield page
-            if len(page) < PAGE_ENTRIES:
-                return
-            after = page[-1].sequence
 
     async def put_away(self, path: str, stamp: str) -> str:
         """Rename a transcript; one that was put away before keeps its name."""
@@ -129,40 +140,3 @@ class RowsAndFiles:
             earlier = sorted(path.parent.glob(f"{glob.escape(path.name)}.deleted.*"))
             return str(earlier[0] if earlier else renamed)
         return str(renamed)
-
-
-def _storable(entry: TranscriptEntry) -> str:
-    # PostgreSQL text cannot hold NUL, and JSON may carry it only escaped: a program can print it.
-    try:
-        return orjson.dumps(entry.body, default=str).decode()
-    except TypeError:
-        # Half of a surrogate pair, or a number of more than 64 bits.
-        return storable(json.dumps(entry.body, default=str, ensure_ascii=False))
-
-
-def line_of(entry: RecordedEntry) -> bytes:
-    """The line of an entry in a transcript's file; the seal is made over all of them."""
-    return orjson.dumps(
-        {
-            "sequence": entry.sequence,
-            "recordedAt": entry.recorded_at,
-            "kind": entry.kind,
-            **entry.body,
-        },
-        option=orjson.OPT_APPEND_NEWLINE,
-    )
-
-
-def _opened(path: Path) -> BinaryIO:
-    # Parents made on the way get the common mode, so the private one is made first.
-    path.parent.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    path.parent.mkdir(mode=0o700, exist_ok=True)
-    flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW
-    return os.fdopen(os.open(path, flags, 0o600), "wb")
-
-
-def _finish(file: BinaryIO, part: Path, target: Path) -> None:
-    with file:
-        file.flush()
-        os.fsync(file.fileno())
-    part.replace(target)

@@ -19,7 +19,17 @@ def test_every_default_is_written_out() -> None:
     assert [agent["id"] for agent in values["agents"]["list"]] == ["main"]
     assert values["spawnlog"]["port"] == 8700
     assert values["spawnlog"]["workspaceRoots"] == []
+    assert values["spawnlog"]["hooks"]["subagentEnded"] is None
+    assert values["spawnlog"]["hooks"]["attemptsMax"] == 8
+    bindings = values["session"].pop("threadBindings")
     assert values["session"] == {"mainKey": "main", "scope": "per-sender"}
+    assert bindings == {
+        "enabled": True,
+        "spawnSessions": True,
+        "defaultSpawnContext": "fork",
+        "idleHours": None,
+        "maxAgeHours": None,
+    }
 
 
 def test_written_out_once_more_it_is_the_same() -> None:

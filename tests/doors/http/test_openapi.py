@@ -9,6 +9,7 @@ from infrastructure.inbound.http.problems import TITLES, Problem
 from infrastructure.inbound.http.spawn_body import SpawnBody, must_be_served
 from tests.support.attaching_house import AttachingHouse
 from tests.support.http_house import House
+from tests.support.told_transcripts import tell
 
 pytestmark = pytest.mark.slow
 
@@ -24,6 +25,7 @@ SERVED = {
     "getSession": ("get", "/v1/sessions/{key}"),
     "listAnnouncements": ("get", "/v1/sessions/{key}/announcements"),
     "acknowledgeAnnouncement": ("post", "/v1/sessions/{key}/announcements/{id}/ack"),
+    "provideTranscript": ("put", "/v1/sessions/{key}/transcript"),
     "listAgents": ("get", "/v1/agents"),
     "listLanes": ("get", "/v1/lanes"),
     "listEvents": ("get", "/v1/events"),
@@ -31,7 +33,7 @@ SERVED = {
     "getReadiness": ("get", "/readyz"),
 }
 OPEN = {"getHealth", "getReadiness"}
-BODIES = {"spawn", "stopRun", "acknowledgeAnnouncement"}
+BODIES = {"spawn", "stopRun", "acknowledgeAnnouncement", "provideTranscript"}
 
 
 @pytest.fixture(scope="module")
@@ -194,8 +196,8 @@ def test_a_problem_names_what_is_not_served(operations: dict[str, dict[str, Any]
     problems = operations["spawn"]["responses"]["422"]["content"]["application/problem+json"]
     detail = problems["examples"]["not_served_yet"]["value"]["detail"]
     with pytest.raises(Problem):
-        must_be_served(SpawnBody.model_validate(SPAWN | {"thread": True}))
-    assert "/thread" in detail
+        must_be_served(SpawnBody.model_validate(SPAWN | {"sharedContext": {"goal": "x"}}))
+    assert "/sharedContext" in detail
 
 
 def test_examples_have_no_member_that_answers_have_not(
@@ -223,6 +225,7 @@ def test_examples_have_no_member_that_answers_have_not(
             "getHealth": house.http.get("/healthz"),
             "getReadiness": house.http.get("/readyz"),
             "spawn": house.spawn(house.session()),
+            "provideTranscript": tell(house.http, house.session()),
         }
     assert set(answers) == set(SERVED)
     for name, answer in answers.items():

@@ -114,18 +114,20 @@ class RangeChecker:
 
 
 def _mentions(events: Sequence[ReadEvent], log_id: UUID) -> Iterator[Mention]:
-    """Every text that the events refer to, once."""
+    """Every text that the events refer to, once. It is owned by the session of the run, by the
+    session itself, or by the log."""
     seen: set[tuple[int, str, int]] = set()
-    for position, stream, event, run in events:
+    for position, stream, event, run, session in events:
+        about = run or session
+        owner = about.session_id if about is not None else log_id
         for place, ref in references(event):
             identity = (ref.id.int, ref.hmac, ref.bytes)
             if identity not in seen:
                 seen.add(identity)
-                owner = log_id if run is None else run.session_id
                 yield Mention(position, stream, place, owner, ref)
 
 
 def _sealed(events: Sequence[ReadEvent]) -> Iterator[Sealed]:
-    for position, _, event, run in events:
+    for position, _, event, run, _ in events:
         if run is not None and isinstance(event, RunEnded) and event.transcript is not None:
             yield Sealed(position, run.run_id, run.session_id, event.transcript)

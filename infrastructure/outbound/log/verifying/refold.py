@@ -32,12 +32,13 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class ReadEvent(NamedTuple):
-    """An event where it stands; `run` is the row it made of its run, None for another stream."""
+    """An event where it stands, and the row it made: of its run, or of its session, or none."""
 
     position: int
     stream: str
     event: AnyEvent
-    run: RunRow | None
+    run: RunRow | None = None
+    session: SessionRow | None = None
 
 
 class Refolded(NamedTuple):
@@ -75,14 +76,16 @@ class Refold:
                     microseconds = row.recorded_at
                     instant = _EPOCH + timedelta(microseconds=microseconds)
                 event = self._event(row)
-                made = None
+                run: RunRow | None = None
+                session: SessionRow | None = None
                 if row.stream.startswith(RUN_PREFIX):
-                    made = runs[row.position] = run_row(self._run(row, event, instant))
+                    run = runs[row.position] = run_row(self._run(row, event, instant))
                 elif row.stream.startswith(SESSION_PREFIX):
-                    sessions[row.position] = session_row(self._session(row, event, instant))
+                    session = session_row(self._session(row, event, instant))
+                    sessions[row.position] = session
                 elif row.stream != CONFIG_STREAM or not isinstance(event, ConfigurationActivated):
                     raise CorruptHistory(f"{row.type} has no place in {row.stream}")
-                events.append(ReadEvent(row.position, row.stream, event, made))
+                events.append(ReadEvent(row.position, row.stream, event, run, session))
         except _Unfit as unfit:
             return Refolded(events, runs, sessions, unfit.difference)
         except (CorruptHistory, AssertionError, ValueError, OverflowError) as error:

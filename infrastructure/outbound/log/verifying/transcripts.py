@@ -16,7 +16,7 @@ from infrastructure.outbound.log.binary_format import column
 from infrastructure.outbound.log.verifying.connection import Reading
 from infrastructure.outbound.log.verifying.contents import READ_BYTES_MAX, ContentCounts
 from infrastructure.outbound.log.verifying.difference import Difference
-from infrastructure.outbound.transcripts.rows_and_files import line_of
+from infrastructure.outbound.transcripts.transcript_lines import line_of
 
 _KEYS = "SELECT session_id, key FROM content_keys WHERE session_id = ANY(%b::uuid[])"
 _ENTRIES = (

@@ -1,38 +1,12 @@
 """`spawnlog run …` against a server."""
 
 import json
-from typing import Any
 
 import pytest
 
+from tests.support.api_runs import FIRST, KEY, SECOND, listed, run_of
 from tests.support.command_line import Command
-from tests.support.recorded_api import Asked, RecordedApi, Reply, problem
-
-FIRST = "11111111-0000-4000-8000-000000000001"
-SECOND = "22222222-0000-4000-8000-000000000002"
-KEY = "agent:counter:subagent:99999999-0000-4000-8000-000000000009"
-
-
-def run_of(run_id: str, **members: Any) -> dict[str, Any]:
-    return {
-        "runId": run_id,
-        "stage": "announced",
-        "status": "done",
-        "outcome": "success",
-        "agentId": "counter",
-        "requestedAgentId": "counter",
-        "requesterSessionKey": "agent:main:main",
-        "childSessionKey": KEY,
-        "label": None,
-        "taskPreview": "Count the words",
-        "createdAt": "2026-03-01T09:30:00.125Z",
-        "runtimeMs": 1200,
-        **members,
-    }
-
-
-def listed(*runs: dict[str, Any]) -> Reply:
-    return Reply({"items": list(runs), "nextCursor": None}, headers={"Spawnlog-Position": "42"})
+from tests.support.recorded_api import Asked, RecordedApi, Reply
 
 
 def test_the_list_shows_a_place_and_a_short_name_for_each_run(
@@ -168,84 +142,6 @@ def test_a_run_whose_agent_was_overridden_says_so(spawnlog: Command, api: Record
     stdout = spawnlog("run", "get", FIRST).stdout
     assert "main (asked for: steward)" in stdout
     assert "no price" in stdout
-
-
-def event(position: int, event_type: str, at: str, **payload: Any) -> dict[str, Any]:
-    return {
-        "position": position,
-        "stream": f"run:{FIRST}",
-        "version": position,
-        "type": event_type,
-        "recordedAt": at,
-        "runId": FIRST,
-        "payload": payload,
-    }
-
-
-def test_the_events_of_a_run_show_position_time_distance_type_and_facts(
-    spawnlog: Command, api: RecordedApi
-) -> None:
-    events = [
-        event(7, "SpawnRequested", "2026-03-01T09:30:00Z", requestedAgentId="counter"),
-        event(9, "RunEnded", "2026-03-01T09:30:01.25Z", outcome="success", reason="exit"),
-    ]
-    api.on("GET", f"/v1/runs/{FIRST}/events", Reply({"items": events}))
-    lines = spawnlog("run", "events", FIRST).stdout.splitlines()
-    assert lines[1].split() == [
-        *["7", "09:30:00.000", "+0.000s", "SpawnRequested", "agent", "counter"]
-    ]
-    assert lines[2].split()[2:] == ["+1.250s", "RunEnded", "success,", "exit"]
-
-
-def test_the_transcript_is_read_to_its_end(spawnlog: Command, api: RecordedApi) -> None:
-    def page(asked: Asked) -> Reply:
-        after = int(asked.query.get("after", 0))
-        entries = [
-            {
-                "sequence": number,
-                "recordedAt": "2026-03-01T09:30:00Z",
-                "kind": "message",
-                "body": {"role": "assistant", "text": f"line {number}\x1b[1m"},
-            }
-            for number in range(after + 1, min(after + int(asked.query["limit"]), 60) + 1)
-        ]
-        return Reply({"items": entries, "nextAfter": entries[-1]["sequence"] if entries else after})
-
-    api.on("GET", f"/v1/runs/{FIRST}/transcript", page)
-    result = spawnlog("run", "log", FIRST)
-    assert "[60] 09:30:00.000 message assistant" in result.stdout
-    assert "    line 60\\x1b[1m" in result.stdout
-    assert "\x1b" not in result.stdout
-    assert "tools" not in api.asked[0].query
-
-
-def test_a_cut_transcript_tells_how_to_go_on(spawnlog: Command, api: RecordedApi) -> None:
-    entry = {"sequence": 3, "recordedAt": None, "kind": "tool", "body": {"name": "t", "input": {}}}
-    api.on("GET", f"/v1/runs/{FIRST}/transcript", Reply({"items": [entry], "nextAfter": 3}))
-    result = spawnlog("run", "log", FIRST, "--limit", "1", "--tools", "--after", "2")
-    assert "--after 3" in result.stderr
-    assert "input: {}" in result.stdout
-    assert api.asked[0].query == {"tools": "true", "after": "2", "limit": "1"}
-
-
-def test_the_prompt_is_shown_with_its_parts(spawnlog: Command, api: RecordedApi) -> None:
-    prompt = {
-        "systemPrompt": "You are näive.\n",
-        "message": "Count.",
-        "parts": [{"of": "message", "source": "task", "start": 0, "end": 6, "sha256": "abc"}],
-    }
-    api.on("GET", f"/v1/runs/{FIRST}/prompt", Reply(prompt))
-    stdout = spawnlog("run", "prompt", FIRST).stdout
-    assert "=== system prompt (16 bytes) ===\nYou are näive.\n" in stdout
-    assert "=== message (6 bytes) ===\nCount.\n" in stdout
-    assert stdout.splitlines()[-1].split() == ["message", "task", "0", "6", "abc"]
-
-
-def test_a_prompt_that_is_not_there_yet_exits_with_2(spawnlog: Command, api: RecordedApi) -> None:
-    api.on("GET", f"/v1/runs/{FIRST}/prompt", problem(409, detail="the run has not started"))
-    result = spawnlog("run", "prompt", FIRST)
-    assert result.exit_code == 2
-    assert result.stderr == "error: the run has not started\n"
 
 
 def test_a_stop_by_full_id_asks_nothing(spawnlog: Command, api: RecordedApi) -> None:

@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 from infrastructure.outbound.log.fail_point import VARIABLE, FailPoint, names_of
+from tests.support import hooked_runs as hooked
 from tests.support import run_histories as past
 
 PASSING = """
@@ -57,7 +58,7 @@ def test_an_order_is_carried_out_once(tmp_path: Path) -> None:
     assert (lived.returncode, lived.stdout) == (0, "not before\nnot after\n")
 
 
-def test_an_event_of_a_step_goes_by_the_name_of_its_step_too() -> None:
+def test_an_event_of_a_step_or_a_hook_goes_by_its_name_too() -> None:
     events = (*past.a_run_at_a_step()[-2:], past.step_undone("workspace"), past.undo_failed())
     assert list(names_of(events)) == [
         "StepTaken",
@@ -68,5 +69,14 @@ def test_an_event_of_a_step_goes_by_the_name_of_its_step_too() -> None:
         "StepUndone:workspace",
         "StepUndoFailed",
         "StepUndoFailed:attachments",
+    ]
+    told = hooked.hook_told(), hooked.hook_failed("subagentEnded"), hooked.hook_parked()
+    assert list(names_of(told)) == [
+        "HookTold",
+        "HookTold:subagentSpawned",
+        "HookFailed",
+        "HookFailed:subagentEnded",
+        "HookParked",
+        "HookParked:subagentSpawned",
     ]
     assert list(names_of(past.a_requested_run())) == ["SpawnRequested"]

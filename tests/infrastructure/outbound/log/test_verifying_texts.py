@@ -20,6 +20,7 @@ def _one_text(told: ToldLog, kind: str) -> tuple[object, int]:
 KINDS = [
     *("task", "preamble", "result", "error", "reason", "system_prompt", "message", "text"),
     *("output", "injected", "ingredient", "configuration"),
+    *("origin", "token", "manifest", "transcript"),
 ]
 
 
@@ -63,6 +64,21 @@ def test_a_text_is_missing_unless_its_key_is_too(told: ToldLog) -> None:
     verified = told.verify()
     assert verified.difference is None
     assert verified.checked.erased == erased + 1 + 1, "the transcript is erased too"
+
+
+def test_a_transcript_that_was_provided_is_erased_with_the_session_it_is_of(
+    told: ToldLog,
+) -> None:
+    content_id, position = _one_text(told, "transcript")
+    owner = told.one("SELECT session_id FROM contents WHERE content_id = %s", content_id)
+    key = told.one("SELECT session_key FROM sessions WHERE session_id = %s LIMIT 1", owner)
+    told.do("DELETE FROM contents WHERE content_id = %s", content_id)
+    assert told.found() == (position, "content")
+    assert f"the content of session:{key} (content {content_id}) is missing" in told.says()
+    told.do("DELETE FROM content_keys WHERE session_id = %s", owner)
+    verified = told.verify()
+    assert verified.difference is None
+    assert verified.checked.erased == 1
 
 
 def test_a_changed_key_shows(told: ToldLog) -> None:

@@ -34,12 +34,23 @@ def test_json_input_has_exactly_the_promised_keys() -> None:
         "sharedContext": {"goal": {"x": 1}},
         "tools": {"allow": None, "deny": ["sessions_spawn"]},
         "attachmentsDir": None,
+        "history": [],
     }
 
 
 def test_json_input_says_where_the_attachments_are() -> None:
     value = json.loads(given(command("agent"), attachments_dir="/w/.openclaw/attachments/1"))
     assert value["attachmentsDir"] == "/w/.openclaw/attachments/1"
+
+
+def test_what_was_said_before_is_named_in_the_input_and_in_a_variable() -> None:
+    files = ("/t/main/one.fork.jsonl", "/t/main/two.jsonl")
+    value = json.loads(given(command("agent"), history_files=files))
+    assert value["history"] == list(files)
+    configured = {"SPAWNLOG_HISTORY": "x"}
+    program = made(command("agent"), history_files=files, environment=configured)
+    assert program.env["SPAWNLOG_HISTORY"] == ":".join(files)
+    assert "SPAWNLOG_HISTORY" not in made(command("agent"), environment=configured).env
 
 
 def test_json_input_names_the_allowed_tools_where_some_are() -> None:

@@ -1,0 +1,94 @@
+"""The end of a preparation: the child's session, with all that its run will need."""
+
+from collections.abc import Sequence
+
+from application.answers import accepted
+from application.attaching import receipt_of
+from application.ingredients import (
+    bootstrap_ingredients,
+    message_ingredients,
+    preamble_ingredient,
+)
+from application.planning import Planned
+from application.ports.bootstrap_files import BootstrapFiles
+from application.preparation import Preparation
+from application.prepared_run import PreparedRun
+from application.stepping import Stepped
+from application.wished_context import context_wish
+from application.work import Work
+from domain.context_fork import fork_note, fork_warnings
+from domain.run.commands import CreateSession
+from domain.run.facts import ForkFacts, Ingredient, ScriptReceipt
+from domain.run.hooks import HOOK_ORDER
+from domain.run.step_commands import TakeStep
+from domain.spawn_notes import accepted_note
+
+LANE = "subagent"
+
+
+class Creating:
+    """Records that a child exists, and answers who asked for it."""
+
+    def __init__(self, work: Work, bootstrap: BootstrapFiles) -> None:
+        self._work = work
+        self._bootstrap = bootstrap
+
+    async def create(
+        self, stepped: Stepped, planned: Planned, receipts: Sequence[ScriptReceipt]
+    ) -> PreparedRun:
+        """The child exists with this append, and its caller is answered by it."""
+        step, run, fork = stepped.preparation, stepped.preparation.run, _fork_of(stepped)
+        wish = await context_wish(self._work, run)
+        configuration = step.pinned.configuration
+        brought = await bootstrap_ingredients(
+            run, planned.plan.workspace_dir, configuration, self._bootstrap, step.keeper
+        )
+        create = CreateSession(
+            epoch=run.epoch,
+            depth=run.depth,
+            max_depth=configuration.subagent_defaults.max_spawn_depth,
+            role=planned.capabilities.role,
+            control_scope=planned.capabilities.control_scope,
+            plan=planned.plan,
+            ingredients=(
+                *await self._preamble(step),
+                *brought.ingredients,
+                *message_ingredients(run, receipts),
+            ),
+            warnings=(
+                *planned.warnings,
+                *fork_warnings(wish, fork, same_agent=run.is_of_same_agent),
+                *brought.warnings,
+            ),
+            note=accepted_note(run.options.mode, run.requester.session_key, fork_note(fork)),
+            lane=LANE,
+            facts=planned.facts,
+            hooks=tuple(
+                one for one in HOOK_ORDER if one in configuration.spawnlog.hooks.configured
+            ),
+        )
+        answer = accepted(
+            run,
+            key=stepped.child_session_key,
+            note=create.note,
+            warnings=create.warnings,
+            model_applied=planned.plan.model_applied,
+            attachments=await receipt_of(run, self._work.contents),
+        )
+        appended = await self._work.record(
+            run, (*stepped.before, create), step.keeper, spawn_answer=answer
+        )
+        return PreparedRun(appended.runs[run.run_id], appended.position)
+
+    async def _preamble(self, step: Preparation) -> tuple[Ingredient, ...]:
+        preamble = step.run.preamble
+        text = await self._work.contents.text(preamble) if preamble else None
+        return preamble_ingredient(step.run, text, step.pinned.configuration, step.keeper)
+
+
+def _fork_of(stepped: Stepped) -> ForkFacts | None:
+    """What was taken over; the step that was taken last is recorded with the session."""
+    for command in stepped.before:
+        if isinstance(command, TakeStep) and command.step == "context_fork":
+            return command.fork
+    return stepped.preparation.run.fork

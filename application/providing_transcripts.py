@@ -1,0 +1,216 @@
+"""The transcript of a session that lives elsewhere, told so that a child can begin with it."""
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass
+from uuid import UUID
+
+from application.envelope import Actor, Provenance
+from application.keeping import Keeper
+from application.ports.configurations import PinnedConfiguration
+from application.ports.event_log import (
+    Answer,
+    Change,
+    Content,
+    ContentKey,
+    Decision,
+    LogUnavailable,
+    Reservation,
+    Submission,
+    World,
+)
+from application.work import ContentsErased, Work
+from domain.context_fork import ParentExtent
+from domain.provided_transcript import (
+    ProvidedEntry,
+    last_usage_tokens,
+    line_of,
+    text_of_entries,
+)
+from domain.refusals import ConfigurationMoved, ReadAgain
+from domain.requesting_session import Sighting, depth_found, seen
+from domain.session.decide import ProvideTranscript, decide
+from domain.session.events import SessionObserved
+from domain.session.state import Session, evolve
+from domain.session_key import agent_id_of
+from domain.stamp import Stamp
+from domain.stream import session_stream
+
+ENTRY_BYTES_MAX = 1_048_576
+ATTEMPTS_MAX = 5
+
+
+class EntryTooLarge(ValueError):
+    """An entry is larger than one may be; `index` counts from 0."""
+
+    def __init__(self, index: int) -> None:
+        super().__init__(f"an entry may have {ENTRY_BYTES_MAX} bytes at most")
+        self.index = index
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToldTranscript:
+    """What somebody says was said in a session. `session_key` is canonical; `total_tokens` is how
+    many tokens it is, None when that was not said."""
+
+    session_key: str
+    display_key: str
+    entries: tuple[ProvidedEntry, ...]
+    total_tokens: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Provided:
+    """How the caller is answered, and the position at which that is so."""
+
+    answer: Answer
+    position: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Kept:
+    """What one attempt would record; `is_new_key` when nothing of the session was kept before."""
+
+    session_id: UUID
+    key: bytes
+    is_new_key: bool
+    command: ProvideTranscript
+    contents: tuple[Content, ...]
+    answer: Answer
+
+
+class ProvidingTranscripts:
+    """Keeps what it is told as a text of the session; the same again changes nothing."""
+
+    def __init__(self, work: Work) -> None:
+        self._work = work
+
+    async def provide(
+        self, told: ToldTranscript, actor: Actor, reservation: Reservation | None
+    ) -> Provided:
+        """Keep it in place of what was told before.
+
+        Raises `EntryTooLarge`, `TranscriptIsKeptHere`, `SessionIsClosed`, `ContentsErased`,
+        and what the log raises: `AlreadyReserved`, `LogUnavailable`.
+        """
+        text = await asyncio.to_thread(_text_of, told.entries)
+        for _ in range(ATTEMPTS_MAX):
+            try:
+                return await self._provided(told, text, actor, reservation)
+            except ReadAgain:
+                continue
+        raise LogUnavailable("the session changes too fast; ask again in a moment")
+
+    async def _provided(
+        self, told: ToldTranscript, text: str, actor: Actor, reservation: Reservation | None
+    ) -> Provided:
+        pinned = self._work.configurations.current()
+        known = await self._work.registry.session(told.session_key)
+        kept = await self._kept(told, text, known, actor)
+        try:
+            appended = await self._work.log.submit(
+                Submission(
+                    command_id=self._work.identities.event_id(),
+                    streams=(session_stream(told.session_key),),
+                    decide=self._decision(told, kept, pinned, actor),
+                    provenance=Provenance(
+                        actor=actor,
+                        correlation=known.root_session_key if known else told.session_key,
+                        config_revision=pinned.revision,
+                    ),
+                    reservation=reservation,
+                )
+            )
+        except ConfigurationMoved:
+            raise LogUnavailable("the configuration changed meanwhile; ask again") from None
+        return Provided(appended.result, appended.position)
+
+    async def _kept(
+        self, told: ToldTranscript, text: str, known: Session | None, actor: Actor
+    ) -> _Kept:
+        ids = self._work.identities
+        key = await self._work.contents.key(known.session_id) if known else None
+        if key is None and known is not None and known.transcript is not None:
+            raise ContentsErased(f"the texts of session {known.display_key} were erased")
+        session_id = known.session_id if known else ids.run_id()
+        new_key = key or ids.content_key()
+        keeper = Keeper(session_id, new_key, ids.event_id)
+        content = await asyncio.to_thread(keeper.keep, "transcript", text)
+        extent = ParentExtent(
+            entries=len(told.entries),
+            bytes=content.bytes,
+            total_tokens=told.total_tokens,
+            last_usage_tokens=last_usage_tokens(told.entries),
+        )
+        command = ProvideTranscript(
+            entries=extent.entries, tokens=told.total_tokens, content=content, by=actor.name
+        )
+        answer = {
+            "sessionKey": told.session_key,
+            "sessionId": str(session_id),
+            "entries": extent.entries,
+            "bytes": extent.bytes,
+            "tokens": extent.tokens,
+        }
+        return _Kept(
+            session_id, new_key, key is None, command, keeper.kept, Answer("transcript", answer)
+        )
+
+    def _decision(
+        self, told: ToldTranscript, kept: _Kept, pinned: PinnedConfiguration, actor: Actor
+    ) -> Callable[[World], Decision[Answer]]:
+        stream = session_stream(told.session_key)
+
+        def decided(world: World) -> Decision[Answer]:
+            session = world.sessions.get(told.session_key)
+            if session is not None and session.session_id != kept.session_id:
+                raise ReadAgain("the session was seen for the first time meanwhile")
+            if session is not None and session.transcript is not None and kept.is_new_key:
+                raise ReadAgain("the session's transcript was told for the first time meanwhile")
+            changes: list[Change] = []
+            if session is None:
+                if world.config_version > pinned.revision:
+                    raise ConfigurationMoved(world.config_version)
+                observed = _observed(told, kept, pinned, actor, world)
+                changes.append((stream, observed))
+                session = evolve(None, observed, Stamp(0, 1, world.now))
+            told_now = decide(session, kept.command)
+            changes += [(stream, event) for event in told_now]
+            return Decision(
+                kept.answer,
+                changes,
+                kept.contents if told_now else (),
+                (ContentKey(kept.session_id, kept.key),) if told_now and kept.is_new_key else (),
+                answer=kept.answer,
+            )
+
+        return decided
+
+
+def _observed(
+    told: ToldTranscript, kept: _Kept, pinned: PinnedConfiguration, actor: Actor, world: World
+) -> SessionObserved:
+    agent_id = agent_id_of(told.session_key)
+    sighting = Sighting(
+        session_id=kept.session_id,
+        session_key=told.session_key,
+        display_key=told.display_key,
+        agent_id=agent_id,
+        asserted_by=actor.name,
+        sandboxed=pinned.configuration.is_sandboxed(agent_id, told.session_key),
+    )
+    return seen(
+        sighting,
+        depth=depth_found(told.session_key, world.sessions).depth,
+        max_spawn_depth=pinned.configuration.subagent_defaults.max_spawn_depth,
+    )
+
+
+def _text_of(entries: tuple[ProvidedEntry, ...]) -> str:
+    lines = []
+    for index, entry in enumerate(entries):
+        line = line_of(entry)
+        if len(line) > ENTRY_BYTES_MAX or len(line.encode()) > ENTRY_BYTES_MAX:
+            raise EntryTooLarge(index)
+        lines.append(line)
+    return text_of_entries(lines)

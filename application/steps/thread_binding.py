@@ -1,0 +1,104 @@
+"""The step that has a thread of the requester's channel bound to the child."""
+
+from application.ports.configurations import PinnedConfiguration, RevisionErased
+from application.ports.contents import Contents
+from application.ports.hooks import Hooks, HookThrew
+from application.steps.step_maker import Made, Place, StepRefused, UndoFailed
+from application.work import Work
+from domain.admission import Refusal
+from domain.configuration.problems import ConfigurationError
+from domain.lifecycle_hooks import spawn_failed, spawning
+from domain.run.facts import Plan
+from domain.run.state import Run
+from domain.run.steps import StepName, StepState, UndoOutcome
+from domain.thread_binding import (
+    Origin,
+    binding_failed,
+    bound,
+    kept_origin,
+    merged_origin,
+    origin_text,
+    thread_unavailable,
+)
+
+LIMIT_SECONDS = 61.0
+SPARE_SECONDS = 1.0
+"""How much later than the answer a step may be over."""
+
+
+class ThreadBindingStep:
+    """Implements `StepMaker`: hook `subagentSpawning`; undone by telling `subagentEnded`."""
+
+    name: StepName = "thread_binding"
+    limit_seconds = LIMIT_SECONDS
+
+    def __init__(self, work: Work, hooks: Hooks) -> None:
+        self._work = work
+        self._hooks = hooks
+
+    async def place(self, run: Run, _: Plan) -> Place | None:
+        """Nothing when no thread was asked for; a refusal where nobody binds one."""
+        if not run.thread:
+            return None
+        configuration = (await self._work.configurations.at(run.config_revision)).configuration
+        origin = await requester_origin(run, self._work.contents)
+        channel, account_id = origin.get("channel"), origin.get("accountId")
+        policy = configuration.threads_of(
+            str(channel) if channel else None, str(account_id) if account_id else None
+        )
+        hook = configuration.spawnlog.hooks.subagent_spawning
+        if hook is None or not policy.binds:
+            raise StepRefused(thread_unavailable(run.options.mode))
+        return Place(limit_seconds=hook.timeout_seconds + SPARE_SECONDS)
+
+    async def make(self, run: Run, _: StepState, *, is_resumed: bool) -> Made:
+        """Ask the hook; it tells a repeat by its key. Results go where the thread is."""
+        pinned = await self._work.configurations.at(run.config_revision)
+        requester = await requester_origin(run, self._work.contents)
+        try:
+            answer = await self._hooks.ask(pinned, spawning(run, requester))
+        except HookThrew as threw:
+            is_nothing = not threw.was_asked and not is_resumed
+            raise StepRefused(binding_failed(str(threw)), is_nothing=is_nothing) from None
+        thread = bound(answer.said, run.options.mode)
+        if isinstance(thread, Refusal):
+            # Asked before it may have bound one, whatever it says to the repeat.
+            raise StepRefused(thread, is_nothing=not is_resumed)
+        origin = origin_text(merged_origin(thread.origin, requester))
+        return Made(outcome="bound", can_undo=True, origin=origin)
+
+    async def undo(self, run: Run, state: StepState) -> UndoOutcome:
+        """Tell that nothing came of the child, if anybody wants to know."""
+        if state.made is False:
+            return "nothing_there"
+        pinned = await pinned_for_undoing(self._work, run)
+        if pinned.configuration.spawnlog.hooks.subagent_ended is None:
+            return "no_hook"
+        try:
+            await self._hooks.ask(
+                pinned, spawn_failed(run, await child_origin(run, self._work.contents))
+            )
+        except HookThrew as threw:
+            raise UndoFailed(f"subagentEnded: {threw}") from None
+        return "undone"
+
+
+async def requester_origin(run: Run, contents: Contents) -> Origin:
+    """Where the requester is, as it said; empty when it did not."""
+    ref = run.requester.origin
+    return kept_origin(await contents.text(ref)) if ref is not None else {}
+
+
+async def child_origin(run: Run, contents: Contents) -> Origin:
+    """Where the child's results go: its thread, else its requester's origin."""
+    if run.delivery_origin is None:
+        return await requester_origin(run, contents)
+    return kept_origin(await contents.text(run.delivery_origin))
+
+
+async def pinned_for_undoing(work: Work, run: Run) -> PinnedConfiguration:
+    """The revision of the run. Raises `UndoFailed` when it cannot be read any more."""
+    try:
+        return await work.configurations.at(run.config_revision)
+    except (RevisionErased, ConfigurationError) as unread:
+        raise UndoFailed(str(unread)) from None

@@ -1,0 +1,125 @@
+"""Tells hooks of the beginnings and ends of runs, from the record, until they have taken it."""
+
+import logging
+from uuid import UUID
+
+from application.ports.configurations import RevisionErased
+from application.ports.hooks import Hooks, HookThrew
+from application.ports.interruption import Interruption
+from application.steps.thread_binding import child_origin, requester_origin
+from application.work import ContentsErased, Work
+from domain.bounded_text import utf8_prefix
+from domain.configuration.hooks import Hooks as HooksSection
+from domain.configuration.problems import ConfigurationError
+from domain.lifecycle_hooks import HookCall, told
+from domain.refusals import NotYet
+from domain.run.commands import RunCommand
+from domain.run.events import RunAnnounced, RunArchived, RunEnded, RunQueued
+from domain.run.hook_commands import ConfirmHook, NoteHookFailure, ParkHook
+from domain.run.hook_events import HookName
+from domain.run.hooks import HookState
+from domain.run.state import Run
+
+ERROR_BYTES_MAX = 4_096
+_TOLD_OF = (RunQueued, RunEnded, RunAnnounced, RunArchived)
+
+_log = logging.getLogger("spawnlog.hooks")
+
+
+class TellingHooks:
+    """Whoever comes to it tells: no claim of the run is needed. A hook tells a repeat by its key,
+    and what becomes of it changes nothing about the run."""
+
+    def __init__(self, work: Work, hooks: Hooks, interruption: Interruption) -> None:
+        self._work = work
+        self._hooks = hooks
+        self._interruption = interruption
+
+    @property
+    def configured(self) -> HooksSection:
+        """The hooks of the active configuration."""
+        return self._work.configurations.current().configuration.spawnlog.hooks
+
+    async def configured_for(self, run_id: UUID) -> HooksSection:
+        """The hooks of a run; none when its configuration cannot be read any more, as nobody is
+        asked then."""
+        run = await self._work.run(run_id)
+        try:
+            pinned = await self._work.configurations.at(run.config_revision)
+        except (RevisionErased, ConfigurationError):
+            return HooksSection()
+        return pinned.configuration.spawnlog.hooks
+
+    def is_called_by(self, event: object) -> bool:
+        """Whether a hook may have to be told of this event now."""
+        return isinstance(event, _TOLD_OF) and bool(self.configured.configured)
+
+    async def tell(self, run_id: UUID) -> None:
+        """Tell what is due of a run. What fails is on record and is tried again later, or not any
+        more when it was tried often enough."""
+        run = await self._work.run(run_id)
+        due = run.effects_at
+        try:
+            for state in run.hooks:
+                if due is not None and state.due_at is not None and state.due_at <= due:
+                    run = await self._tell(run, state)
+                    if not _is_over(run, state.name):
+                        return
+        except NotYet as why:
+            _log.info("run %s: %s; somebody else is at it", run_id, why)
+
+    async def _tell(self, run: Run, state: HookState) -> Run:
+        try:
+            pinned = await self._work.configurations.at(run.config_revision)
+        except (RevisionErased, ConfigurationError) as unread:
+            _log.warning("run %s: hook %s is not told: %s", run.run_id, state.name, unread)
+            return await self._record(run, ParkHook(hook=state.name))
+        call = await self._call(run, state.name)
+        self._interruption("before", f"hook:{state.name}")
+        try:
+            answer = await self._hooks.ask(pinned, call)
+        except HookThrew as threw:
+            limits = pinned.configuration.spawnlog.hooks
+            is_last = state.attempts + 1 >= limits.attempts_max
+            return await self._failed(run, state, str(threw), limits.retry_seconds_max, is_last)
+        self._interruption("after", f"hook:{state.name}")
+        return await self._record(run, ConfirmHook(hook=state.name, status_code=answer.status_code))
+
+    async def _failed(
+        self, run: Run, state: HookState, text: str, retry_seconds_max: int, is_last: bool
+    ) -> Run:
+        given_up = "; it is not told any more" if is_last else ""
+        _log.warning("run %s: hook %s: %s%s", run.run_id, state.name, text, given_up)
+        attempt = state.attempts + 1
+        try:
+            keeper = await self._work.keeper(run)
+        except ContentsErased:
+            # Nothing may be said of the run any more, to nobody.
+            return await self._record(run, ParkHook(hook=state.name))
+        error = keeper.keep("hookError", text)
+        command: RunCommand = NoteHookFailure(
+            hook=state.name, attempt=attempt, error=error, retry_seconds_max=retry_seconds_max
+        )
+        if is_last:
+            command = ParkHook(hook=state.name, attempt=attempt, error=error)
+        appended = await self._work.record(run, (command,), keeper)
+        return appended.runs[run.run_id]
+
+    async def _record(self, run: Run, command: RunCommand) -> Run:
+        appended = await self._work.record(run, (command,))
+        return appended.runs[run.run_id]
+
+    async def _call(self, run: Run, name: HookName) -> HookCall:
+        contents = self._work.contents
+        if name == "subagentSpawned":
+            return told(run, name, origin=await requester_origin(run, contents), error=None)
+        ref = run.stop_reason if run.outcome == "stopped" else None
+        ref = ref or run.error
+        error = await contents.text(ref) if ref is not None else None
+        cut = utf8_prefix(error, ERROR_BYTES_MAX) if error else None
+        return told(run, name, origin=await child_origin(run, contents), error=cut)
+
+
+def _is_over(run: Run, name: HookName) -> bool:
+    state = run.hook(name)
+    return state is None or state.due_at is None

@@ -1,0 +1,52 @@
+"""What a few runs' receivers are told outside the log, and how often that fails."""
+
+from application.keeping import Keeper
+from benchmarks.history.fates import Fate
+from benchmarks.history.requests import Child, commanded
+from benchmarks.history.society import Society
+from benchmarks.history.town import Life, Wait, ask
+from domain.run.commands import RunCommand
+from domain.run.hook_commands import ConfirmHook, NoteHookFailure, ParkHook
+from domain.run.hook_events import HookName
+from domain.run.hooks import HOOK_ORDER, HookState
+from domain.run.state import Run
+
+ATTEMPTS_MAX = 3
+RETRY_SECONDS_MAX = 300
+TELLING_SECONDS = 0.03
+FAILURES: dict[Fate, dict[HookName, int]] = {
+    Fate.HEARD: {},
+    Fate.UNHEARD: {"subagentSpawned": 1, "subagentEnded": ATTEMPTS_MAX},
+}
+"""At how many attempts a hook fails, of those fates in which there are hooks."""
+
+_ERROR = "the hook answered HTTP 503"
+
+
+def hooks_of(child: Child) -> tuple[HookName, ...]:
+    """The hooks that are told of the child's run."""
+    return HOOK_ORDER if child.fate in FAILURES else ()
+
+
+def told(society: Society, child: Child, run: Run) -> Life[None]:
+    """All that is due is told, or tried often enough."""
+    while (state := next((one for one in run.hooks if one.due_at is not None), None)) is not None:
+        assert state.due_at is not None
+        left = (state.due_at - society.town.now).total_seconds()
+        yield Wait(max(0.0, left) + TELLING_SECONDS)
+        run = society.log.runs[run.run_id]
+        keeper = child.keeper(society)
+        command = _outcome(child, state, keeper)
+        run = (yield from ask(commanded(society, run, (command,), keeper))).runs[run.run_id]
+
+
+def _outcome(child: Child, state: HookState, keeper: Keeper) -> RunCommand:
+    attempt = state.attempts + 1
+    if attempt > FAILURES[child.fate].get(state.name, 0):
+        return ConfirmHook(hook=state.name, status_code=204)
+    error = keeper.keep("hookError", _ERROR)
+    if attempt == ATTEMPTS_MAX:
+        return ParkHook(hook=state.name, attempt=attempt, error=error)
+    return NoteHookFailure(
+        hook=state.name, attempt=attempt, error=error, retry_seconds_max=RETRY_SECONDS_MAX
+    )

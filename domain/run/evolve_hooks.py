@@ -1,0 +1,90 @@
+"""How events change the hooks of a run, and when one is to be told. It only grows."""
+
+from collections.abc import Mapping
+from datetime import timedelta
+from typing import assert_never
+
+from domain.refusals import CorruptHistory
+from domain.run.events import RunAnnounced, RunArchived, RunEnded, RunEvent, RunQueued
+from domain.run.hook_events import HookEvent, HookFailed, HookName, HookParked, HookTold
+from domain.run.hooks import HOOK_ORDER, HookState
+from domain.run.state import Run
+from domain.stamp import Stamp
+
+Hooks = tuple[HookState, ...]
+
+
+def configured(names: tuple[HookName, ...]) -> Hooks:
+    """The hooks of a run whose child has just come to be, in their order."""
+    return tuple(HookState(name=name) for name in HOOK_ORDER if name in names)
+
+
+def hook_changes(run: Run, event: HookEvent, stamp: Stamp) -> dict[str, object]:
+    """What an event of a hook changes. `CorruptHistory` when the run has no such hook."""
+    if run.hook(event.hook) is None:
+        raise CorruptHistory(f"hook {event.hook} is none of the run")
+    match event:
+        case HookTold():
+            told = {"phase": "told", "attempts": event.attempt, "due_at": None}
+            return {"hooks": _with(run.hooks, event.hook, told)}
+        case HookParked():
+            parked = {"phase": "parked", "attempts": event.attempts, "due_at": None}
+            return {"hooks": _with(run.hooks, event.hook, parked)}
+        case HookFailed():
+            again = stamp.recorded_at + timedelta(seconds=event.retry_after_seconds)
+            failed = {"attempts": event.attempt, "due_at": again}
+            return {"hooks": _in_turn(_with(run.hooks, event.hook, failed))}
+        case _:
+            assert_never(event)
+
+
+def hooks_due(run: Run, event: RunEvent, stamp: Stamp) -> dict[str, object]:
+    """What has to be told because of an event of a run with hooks; `run` is as it is after it."""
+    name = _called_by(run, event)
+    state = run.hook(name) if name is not None else None
+    if name is None or state is None or state.phase != "waiting":
+        return {}
+    if name == "subagentEnded" and _binding_is_undone(run):
+        return {}
+    due = {"phase": "due", "due_at": stamp.recorded_at}
+    return {"hooks": _in_turn(_with(run.hooks, name, due))}
+
+
+def _called_by(run: Run, event: RunEvent) -> HookName | None:
+    """Of an end is told at once when nobody is told of the result, or it was a stop; else once the
+    result is announced, and of a session that lives on when it is put away."""
+    expects = run.options.expects_completion_message
+    match event:
+        case RunQueued():
+            return "subagentSpawned"
+        case RunEnded() if event.outcome == "stopped":
+            return "subagentEnded"
+        case RunEnded() if run.options.mode == "run" and not expects:
+            return "subagentEnded"
+        case RunAnnounced() if run.options.mode == "run":
+            return "subagentEnded"
+        case RunArchived() if run.options.mode == "session":
+            return "subagentEnded"
+        case _:
+            return None
+
+
+def _binding_is_undone(run: Run) -> bool:
+    """Undoing the binding of a thread tells the same receiver that there is no child any more: of
+    one run it is told that once."""
+    step = run.step("thread_binding")
+    return step is not None and (step.undo_at is not None or step.phase == "undone")
+
+
+def _with(hooks: Hooks, name: HookName, changes: Mapping[str, object]) -> Hooks:
+    return tuple(one.changed(changes) if one.name == name else one for one in hooks)
+
+
+def _in_turn(hooks: Hooks) -> Hooks:
+    """None is due before one in front of it that is still to be told."""
+    in_turn: list[HookState] = []
+    for one in hooks:
+        before = [other.due_at for other in in_turn if other.due_at is not None]
+        late = one.due_at is not None and max((one.due_at, *before))
+        in_turn.append(one.changed({"due_at": late}) if late else one)
+    return tuple(in_turn)

@@ -1,0 +1,60 @@
+"""Decisions about the hooks that are told of a run."""
+
+from domain.refusals import NotYet, WrongStage
+from domain.run.hook_commands import ConfirmHook, NoteHookFailure, ParkHook
+from domain.run.hook_events import HookFailed, HookName, HookParked, HookTold
+from domain.run.hooks import HookState
+from domain.run.state import Run
+from domain.run.step_decisions import retry_after_seconds
+
+
+def confirm(run: Run, command: ConfirmHook) -> tuple[HookTold, ...]:
+    """Once."""
+    state = _due(run, command.hook)
+    if state is None:
+        return ()
+    return (HookTold(hook=state.name, attempt=state.attempts + 1, status_code=command.status_code),)
+
+
+def note_failure(run: Run, command: NoteHookFailure) -> tuple[HookFailed, ...]:
+    """Tried again after 1, 2, 4 … seconds, until it is told or parked."""
+    state = _due(run, command.hook)
+    if state is None or command.attempt <= state.attempts:
+        return ()
+    return (
+        HookFailed(
+            hook=state.name,
+            attempt=state.attempts + 1,
+            error=command.error,
+            retry_after_seconds=retry_after_seconds(state.attempts, command.retry_seconds_max),
+        ),
+    )
+
+
+def park(run: Run, command: ParkHook) -> tuple[HookParked, ...]:
+    """For good. A failure that is on record parks nothing: somebody else noted it as one more."""
+    state = _due(run, command.hook)
+    if state is None:
+        return ()
+    if command.error is None:
+        return (HookParked(hook=state.name, attempts=state.attempts),)
+    if command.attempt <= state.attempts:
+        return ()
+    return (HookParked(hook=state.name, attempts=state.attempts + 1, error=command.error),)
+
+
+def _due(run: Run, name: HookName) -> HookState | None:
+    """The hook, if it is its turn; None when it is told or parked."""
+    state = run.hook(name)
+    if state is None:
+        raise WrongStage(f"tell hook {name}", "one that does not tell it")
+    if state.phase in ("told", "parked"):
+        return None
+    if state.phase == "waiting":
+        raise NotYet(f"hook {name} is not to be told yet")
+    for one in run.hooks:
+        if one is state:
+            break
+        if one.phase == "due":
+            raise NotYet(f"hook {one.name} is to be told before hook {name}")
+    return state

@@ -1,0 +1,155 @@
+"""Hooks that are addresses: each request is a POST of JSON."""
+
+import asyncio
+import ssl
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from http.cookiejar import CookieJar, DefaultCookiePolicy
+from importlib.metadata import version
+
+import httpx2
+
+from application.ports.configurations import PinnedConfiguration
+from application.ports.hooks import HookAnswer, HookThrew
+from domain.configuration.hooks import HOOKS, AnyHook, Hook, header_complaint, url_complaint
+from domain.configuration.problems import ConfigurationError
+from domain.configuration.references import SecretReference
+from domain.json_text import compact_json
+from domain.lifecycle_hooks import HookCall
+from infrastructure.outbound.configuration.active import ActiveConfigurations
+from infrastructure.outbound.hooks.hook_answers import answer_of
+
+CONNECT_SECONDS = 5.0
+CALLS_AT_ONCE_MAX = 100
+"""Of one hook: those of a hook that hangs are in the way of no other hook."""
+ROOM_SECONDS = 0.5
+"""How long a call waits until fewer are under way: less than a step has beside its hook's limit."""
+
+Resolve = Callable[[str | SecretReference], str]
+
+
+class HttpHooks:
+    """Implements `Hooks`. One a process; addresses and headers are looked up when they are used."""
+
+    def __init__(
+        self,
+        configurations: ActiveConfigurations,
+        *,
+        calls_at_once_max: int = CALLS_AT_ONCE_MAX,
+        room_seconds: float = ROOM_SECONDS,
+    ) -> None:
+        self._configurations = configurations
+        self._rooms = {name: asyncio.Semaphore(calls_at_once_max) for name in HOOKS}
+        self._room_seconds = room_seconds
+        self._client: httpx2.AsyncClient | None = None
+        self._agent = f"spawnlog/{version('spawnlog')}"
+
+    async def ask(self, pinned: PinnedConfiguration, call: HookCall) -> HookAnswer:
+        """Ask, once. Nothing of the request or of the answer is in an error."""
+        hook = pinned.configuration.spawnlog.hooks.named(call.hook)
+        if hook is None:
+            raise HookThrew("the hook is not configured", was_asked=False)
+        request = self._request(hook, call, self._configurations.file_of(pinned).resolve)
+        async with self._room(call.hook):
+            return await self._asked(request, float(hook.timeout_seconds))
+
+    async def aclose(self) -> None:
+        """Give the connections up."""
+        client, self._client = self._client, None
+        if client is not None:
+            await client.aclose()
+
+    @asynccontextmanager
+    async def _room(self, name: AnyHook) -> AsyncIterator[None]:
+        """Waiting for it is no time of the hook, which has not been asked yet."""
+        room = self._rooms[name]
+        try:
+            async with asyncio.timeout(self._room_seconds):
+                await room.acquire()
+        except TimeoutError:
+            text = "the hook was not asked: too many calls of it are under way"
+            raise HookThrew(text, was_asked=False) from None
+        try:
+            yield
+        finally:
+            room.release()
+
+    async def _asked(self, request: httpx2.Request, seconds: float) -> HookAnswer:
+        try:
+            async with asyncio.timeout(seconds):
+                return await self._answer(request)
+        except TimeoutError:
+            raise HookThrew(f"the hook did not answer in {seconds:g} s") from None
+        except httpx2.ConnectTimeout:
+            text = f"the hook cannot be reached in {CONNECT_SECONDS:g} s"
+            raise HookThrew(text, was_asked=False) from None
+        except httpx2.ConnectError as error:
+            raise HookThrew(_unreached(error), was_asked=False) from None
+        except httpx2.RequestError:
+            raise HookThrew("the hook broke the connection off") from None
+
+    def _request(self, hook: Hook, call: HookCall, resolve: Resolve) -> httpx2.Request:
+        try:
+            url = resolve(hook.url)
+            headers = {name: resolve(value) for name, value in hook.headers.items()}
+        except ConfigurationError as error:
+            text = f"the hook cannot be asked: {error}"
+            raise HookThrew(text, was_asked=False) from None
+        complaint = url_complaint(url)
+        if complaint is not None:
+            raise HookThrew(f"the hook cannot be asked: its url {complaint}", was_asked=False)
+        if any(header_complaint(value) is not None for value in headers.values()):
+            text = "the hook cannot be asked: a header of it holds what no header can"
+            raise HookThrew(text, was_asked=False)
+        # A header is one header in whatever case, and those that stand behind win.
+        sent = httpx2.Headers({"Accept": "application/json"})
+        sent.update(headers)
+        sent.update(
+            {
+                "Accept-Encoding": "identity",
+                "Content-Type": "application/json",
+                "Idempotency-Key": call.key,
+                "User-Agent": self._agent,
+            }
+        )
+        body = compact_json(call.body).encode()
+        try:
+            return self._opened().build_request("POST", url, headers=sent, content=body)
+        except httpx2.InvalidURL:
+            text = "the hook cannot be asked: its url must be a URL"
+            raise HookThrew(text, was_asked=False) from None
+
+    async def _answer(self, request: httpx2.Request) -> HookAnswer:
+        response = await self._opened().send(request, stream=True)
+        try:
+            encoding = response.headers.get("Content-Encoding")
+            return await answer_of(response.status_code, encoding, response.aiter_raw())
+        finally:
+            await response.aclose()
+
+    def _opened(self) -> httpx2.AsyncClient:
+        if self._client is None:
+            self._client = httpx2.AsyncClient(
+                trust_env=False,
+                follow_redirects=False,
+                # What one hook asks to be told again is told to none.
+                cookies=CookieJar(DefaultCookiePolicy(allowed_domains=())),
+                verify=ssl.create_default_context(),
+                # What a whole request may take is counted around it.
+                timeout=httpx2.Timeout(None, connect=CONNECT_SECONDS),
+                # A connection that was kept may be gone on the other side, and nobody would know
+                # whether the request was received.
+                # How many there are is limited for each hook.
+                limits=httpx2.Limits(max_connections=None, max_keepalive_connections=0),
+            )
+        return self._client
+
+
+def _unreached(error: BaseException) -> str:
+    """Why there is no connection: a certificate that is not trusted is worth a word."""
+    cause: BaseException | None = error
+    while cause is not None:
+        if isinstance(cause, ssl.SSLError):
+            return "the hook cannot be reached: its certificate is not trusted here"
+        cause = cause.__cause__ or cause.__context__
+    return "the hook cannot be reached"

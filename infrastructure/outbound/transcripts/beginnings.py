@@ -1,0 +1,114 @@
+"""What a forked child begins with: rows written in its preparation, and a file of them."""
+
+import asyncio
+import os
+import stat
+from collections.abc import Sequence
+from pathlib import Path
+from uuid import UUID
+
+from application.ports.event_log import LogUnavailable
+from application.ports.runtimes import TranscriptEntry
+from application.projections.fold import FOREVER
+from domain.run.lifecycle import PREPARING
+from infrastructure.outbound.log.connections import Connection, borrowed
+from infrastructure.outbound.transcripts.transcript_files import finish, open_part
+from infrastructure.outbound.transcripts.transcript_lines import line_of, stored_body
+from infrastructure.outbound.transcripts.transcript_rows import Pool, pages
+
+ATTEMPTS_MAX = 10
+
+# The row lock makes an append that refuses the run, or takes it over, wait for what is written,
+# and this write wait for it.
+_HELD = (
+    "SELECT 1 FROM runs WHERE run_id = %(run_id)s"
+    f" AND to_position = {FOREVER} AND epoch = %(epoch)s AND stage = ANY(%(stages)s)"
+)
+_CLEAR = "DELETE FROM transcript_entries WHERE run_id = %(run_id)s"
+_WRITE = (
+    "INSERT INTO transcript_entries (run_id, sequence, recorded_at, kind, body)"
+    " SELECT %(run_id)s, t.sequence, clock_timestamp(), t.kind, t.body FROM"
+    " unnest(%(kinds)s::text[], %(bodies)s::text[]) WITH ORDINALITY AS t (kind, body, sequence)"
+)
+_CLEAR_REFUSED = (
+    f"{_CLEAR} AND EXISTS (SELECT 1 FROM runs WHERE run_id = %(run_id)s"
+    f" AND to_position = {FOREVER} AND stage = 'refused')"
+)
+
+
+async def fork_rows(
+    pool: Pool, run_id: UUID, epoch: int, entries: Sequence[TranscriptEntry]
+) -> bool:
+    """Write entries as number 1 and on, in place of those that are there. False when the claim was
+    replaced or the run is past its preparation."""
+    values = {
+        "run_id": run_id,
+        "epoch": epoch,
+        "stages": sorted(PREPARING),
+        "kinds": [entry.kind for entry in entries],
+        "bodies": [stored_body(entry) for entry in entries],
+    }
+    async with borrowed(pool) as connection:
+        for _ in range(ATTEMPTS_MAX):
+            if await _forked(connection, values):
+                return True
+            # An append that leaves the claim as it is closes the row that was waited for and opens
+            # another one, which that statement could not see.
+            if await (await connection.execute(_HELD, values)).fetchone() is None:
+                return False
+    raise LogUnavailable("the run changes too fast to be written about; ask again in a moment")
+
+
+async def _forked(connection: Connection, values: dict[str, object]) -> bool:
+    async with connection.transaction():
+        held = await connection.execute(f"{_HELD} FOR SHARE", values)
+        if await held.fetchone() is None:
+            return False
+        await connection.execute(_CLEAR, values)
+        await connection.execute(_WRITE, values)
+    return True
+
+
+async def unfork_rows(pool: Pool, run_id: UUID) -> bool:
+    """Remove the entries of a run that was refused; whether there were any."""
+    async with borrowed(pool) as connection:
+        cursor = await connection.execute(_CLEAR_REFUSED, {"run_id": run_id})
+    return cursor.rowcount > 0
+
+
+async def write_beginning(pool: Pool, run_id: UUID, path: Path, *, count: int) -> None:
+    """Write the file of the first `count` entries, unless it is there: whole or not at all."""
+    if await asyncio.to_thread(_is_there, path):
+        return
+    part, file = await asyncio.to_thread(open_part, path)
+    try:
+        async for page in pages(pool, run_id, until=count):
+            lines = b"".join(line_of(entry) for entry in page)
+            await asyncio.to_thread(file.write, lines)
+        await asyncio.to_thread(finish, file, part, path)
+    except BaseException:
+        file.close()
+        part.unlink(missing_ok=True)
+        raise
+
+
+async def drop_beginning(path: Path) -> bool:
+    """Remove the file, and what was left of an attempt to write it; whether it was there."""
+    return await asyncio.to_thread(_drop, path)
+
+
+def _drop(path: Path) -> bool:
+    for part in path.parent.glob(f"{path.name}.*.part"):
+        part.unlink(missing_ok=True)
+    try:
+        path.unlink()
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    return True
+
+
+def _is_there(path: Path) -> bool:
+    try:
+        return stat.S_ISREG(os.lstat(path).st_mode)
+    except FileNotFoundError:
+        return False

@@ -1,0 +1,239 @@
+"""The steps that ask hooks: what they make, refuse and undo; and who is asked where results go."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from application.delivery_target import delivery_target
+from application.ports.hooks import HookThrew
+from application.steps.context_engine import ContextEngineStep
+from application.steps.step_maker import Made, Place, StepMaker, StepRefused, UndoFailed
+from application.steps.thread_binding import ThreadBindingStep
+from application.work import Work
+from domain.run.facts import SpawnOptions
+from domain.run.state import Run
+from domain.run.steps import StepState
+from tests.support import run_commands as ask
+from tests.support.kept_family import KeptFamily
+from tests.support.running_log import RunningLog
+from tests.support.scripted_hooks import ScriptedHooks, work_with_hooks
+from tests.support.storytelling import START, plan
+
+ASKED = HookThrew("the hook did not answer in 10 s")
+UNASKED = HookThrew("the hook cannot be reached", was_asked=False)
+GONE = HookThrew("the hook answered HTTP 410", status_code=410)
+READY = {"status": "ok", "threadBindingReady": True, "deliveryOrigin": {"to": "t"}}
+ORIGIN = '{"channel": "discord", "accountId": "a", "to": "c"}'
+ASKING = ("subagentSpawning", "prepareSubagentSpawn", "subagentEnded")
+
+
+async def prepared_run(running: RunningLog, folder: Path, **request: Any) -> Run:
+    """A run whose child has a key."""
+    family = KeptFamily(running.log, running.pool, folder)
+    options = SpawnOptions.model_validate(request.pop("options", {}))
+    await family.spawn("a", **{"origin": ORIGIN, "thread": True, **request}, options=options)
+    epoch = family.run("a").epoch
+    await family.tell("a", ask.resolve(epoch), ask.prepare(epoch))
+    return family.run("a")
+
+
+def state(maker: StepMaker, **changes: Any) -> StepState:
+    """A step that was begun."""
+    plain = {"name": maker.name, "key": "k", "epoch": 1, "begun_at": START, "limit_seconds": 11.0}
+    return StepState.model_validate(plain | changes)
+
+
+async def refused(maker: StepMaker, run: Run, *, is_resumed: bool = False) -> StepRefused:
+    with pytest.raises(StepRefused) as caught:
+        await maker.make(run, state(maker), is_resumed=is_resumed)
+    return caught.value
+
+
+async def test_a_step_may_take_as_long_as_its_hook_and_a_little_more(
+    running: RunningLog, tmp_path: Path
+) -> None:
+    work = await work_with_hooks(running, tmp_path, *ASKING)
+    run = await prepared_run(running, tmp_path)
+    for maker in (
+        ThreadBindingStep(work, ScriptedHooks()),
+        ContextEngineStep(work, ScriptedHooks()),
+    ):
+        assert await maker.place(run, plan()) == Place(None, None, 11.0)
+
+
+async def test_nothing_is_asked_where_nobody_is_to_be_asked(
+    running: RunningLog, tmp_path: Path
+) -> None:
+    work = await work_with_hooks(running, tmp_path)
+    run = await prepared_run(running, tmp_path, thread=False)
+    assert await ThreadBindingStep(work, ScriptedHooks()).place(run, plan()) is None
+    assert await ContextEngineStep(work, ScriptedHooks()).place(run, plan()) is None
+
+
+@pytest.mark.parametrize(
+    ("names", "bindings"),
+    [((), {}), (ASKING, {"enabled": False}), (ASKING, {"spawnSessions": False})],
+    ids=["no hook", "not enabled", "no sessions"],
+)
+async def test_a_thread_that_nobody_binds_is_refused_before_anything_is_made(
+    running: RunningLog, tmp_path: Path, names: tuple[str, ...], bindings: dict[str, bool]
+) -> None:
+    session = {"threadBindings": bindings}
+    work = await work_with_hooks(running, tmp_path, *names, session=session)
+    run = await prepared_run(running, tmp_path)
+    with pytest.raises(StepRefused, match="thread=true is only available on channels"):
+        await ThreadBindingStep(work, ScriptedHooks()).place(run, plan())
+
+
+async def test_a_thread_is_where_the_hook_says_and_else_where_the_requester_is(
+    running: RunningLog, tmp_path: Path
+) -> None:
+    work = await work_with_hooks(running, tmp_path, *ASKING)
+    run = await prepared_run(running, tmp_path)
+    maker = ThreadBindingStep(work, ScriptedHooks(READY))
+    made = await maker.make(run, state(maker), is_resumed=False)
+    origin = '{"channel":"discord","accountId":"a","to":"t"}'
+    assert made == Made(outcome="bound", can_undo=True, origin=origin)
+
+
+@pytest.mark.parametrize("kind", [ThreadBindingStep, ContextEngineStep])
+@pytest.mark.parametrize(
+    ("threw", "is_resumed", "is_nothing"),
+    [(ASKED, False, False), (UNASKED, False, True), (UNASKED, True, False)],
+)
+async def test_only_a_hook_that_was_never_asked_has_surely_done_nothing(
+    running: RunningLog,
+    tmp_path: Path,
+    kind: Any,
+    threw: HookThrew,
+    is_resumed: bool,
+    is_nothing: bool,
+) -> None:
+    work = await work_with_hooks(running, tmp_path, *ASKING)
+    run = await prepared_run(running, tmp_path)
+    refusal = await refused(kind(work, ScriptedHooks(threw)), run, is_resumed=is_resumed)
+    assert refusal.is_nothing is is_nothing
+    assert str(threw) in str(refusal)
+
+
+async def test_a_thread_that_the_hook_did_not_bind_is_not_undone(
+    running: RunningLog, tmp_path: Path
+) -> None:
+    work = await work_with_hooks(running, tmp_path, *ASKING)
+    run = await prepared_run(running, tmp_path)
+    hooks = ScriptedHooks({"status": "error", "error": "no"})
+    maker = ThreadBindingStep(work, hooks)
+    assert (await refused(maker, run, is_resumed=False)).is_nothing
+    assert await maker.undo(run, state(maker, phase="taken", made=False)) == "nothing_there"
+    assert len(hooks.calls) == 1
+
+
+async def test_a_thread_that_may_have_been_bound_before_a_crash_is_undone(
+    running: RunningLog, tmp_path: Path
+) -> None:
+    work = await work_with_hooks(running, tmp_path, *ASKING)
+    run = await prepared_run(running, tmp_path)
+    hooks = ScriptedHooks({"status": "error", "error": "there is a thread already"})
+    refusal = await refused(ThreadBindingStep(work, hooks), run, is_resumed=True)
+    assert not refusal.is_nothing
+
+
+async def test_undoing_a_thread_needs_somebody_who_is_told_of_ends(
+    running: RunningLog, tmp_path: Path
+) -> None:
+    work = await work_with_hooks(running, tmp_path, "subagentSpawning")
+    run = await prepared_run(running, tmp_path)
+    maker = ThreadBindingStep(work, ScriptedHooks())
+    assert await maker.undo(run, state(maker, phase="taken", made=True)) == "no_hook"
+
+
+@pytest.mark.parametrize("changes", [{}, {"phase": "taken", "made": True, "can_undo": True}])
+async def test_what_may_have_been_made_is_undone_until_that_is_acknowledged(
+    running: RunningLog, tmp_path: Path, changes: dict[str, Any]
+) -> None:
+    work = await work_with_hooks(running, tmp_path, *ASKING)
+    run = await prepared_run(running, tmp_path)
+    for kind, name in (
+        (ThreadBindingStep, "subagentEnded"),
+        (ContextEngineStep, "rollbackSubagentSpawn"),
+    ):
+        hooks = ScriptedHooks(ASKED, None)
+        maker = kind(work, hooks)
+        with pytest.raises(UndoFailed, match="did not answer in 10 s"):
+            await maker.undo(run, state(maker, **changes))
+        assert await maker.undo(run, state(maker, **changes)) == "undone"
+        assert [call.name for call in hooks.calls] == [name] * 2
+
+
+async def test_a_preparation_that_is_gone_is_nothing_to_roll_back(
+    running: RunningLog, tmp_path: Path
+) -> None:
+    work = await work_with_hooks(running, tmp_path, *ASKING)
+    run = await prepared_run(running, tmp_path)
+    maker = ContextEngineStep(work, ScriptedHooks(GONE))
+    assert await maker.undo(run, state(maker)) == "nothing_there"
+    # A thread that is gone is told of all the same.
+    binding = ThreadBindingStep(work, ScriptedHooks(GONE))
+    with pytest.raises(UndoFailed):
+        await binding.undo(run, state(binding))
+
+
+async def test_an_engine_that_gave_no_rollback_is_left_alone(
+    running: RunningLog, tmp_path: Path
+) -> None:
+    work = await work_with_hooks(running, tmp_path, *ASKING)
+    run = await prepared_run(running, tmp_path)
+    hooks = ScriptedHooks()
+    maker = ContextEngineStep(work, hooks)
+    taken = state(maker, phase="taken", made=True, can_undo=False)
+    assert await maker.undo(run, taken) == "nothing_there"
+    assert hooks.calls == []
+
+
+async def test_an_engine_is_told_of_the_limit_of_the_run(
+    running: RunningLog, tmp_path: Path
+) -> None:
+    work = await work_with_hooks(running, tmp_path, *ASKING)
+    run = await prepared_run(running, tmp_path, options={"run_timeout_seconds": 1.9})
+    hooks = ScriptedHooks({"rollback": "seven"})
+    maker = ContextEngineStep(work, hooks)
+    made = await maker.make(run, state(maker), is_resumed=False)
+    assert made == Made(outcome="prepared", can_undo=True, token="seven")
+    event = hooks.calls[0].event
+    session = await work.registry.session(run.requester.session_key)
+    assert session is not None
+    assert (event["ttlMs"], event["parentSessionId"]) == (1000, str(session.session_id))
+
+
+async def target(work: Work, run: Run, hooks: ScriptedHooks) -> str | None:
+    return await delivery_target(work, hooks, run)
+
+
+async def test_where_a_result_goes_is_asked_of_a_session_that_is_nobodys_child(
+    running: RunningLog, tmp_path: Path
+) -> None:
+    work = await work_with_hooks(running, tmp_path, "subagentDeliveryTarget")
+    run = await prepared_run(running, tmp_path)
+    said = {"origin": {"to": " x "}}
+    origin = '{"channel":"discord","accountId":"a","to":"x"}'
+    assert await target(work, run, ScriptedHooks(said)) == origin
+    below = run.changed({"requester": run.requester.changed({"depth": 1})})
+    bound = run.changed({"delivery_origin": run.requester.origin})
+    for other in (below, bound):
+        hooks = ScriptedHooks(said)
+        assert await target(work, other, hooks) is None
+        assert hooks.calls == []
+
+
+@pytest.mark.parametrize(
+    "reply", [None, ASKED, {}, {"origin": "x"}, {"origin": {"channel": "webchat", "to": "x"}}]
+)
+async def test_a_hook_that_does_not_say_where_changes_nothing(
+    running: RunningLog, tmp_path: Path, reply: Any
+) -> None:
+    work = await work_with_hooks(running, tmp_path, "subagentDeliveryTarget")
+    run = await prepared_run(running, tmp_path)
+    hooks = ScriptedHooks(reply)
+    assert await target(work, run, hooks) is None
+    assert len(hooks.calls) == 1

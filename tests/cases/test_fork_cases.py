@@ -1,0 +1,64 @@
+"""Whether a child begins with its requester's conversation."""
+
+import asyncio
+import json
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from application.steps.step_maker import Made, StepRefused
+from domain.context_fork import fork_note
+from domain.run.state import Run
+from domain.spawn_notes import accepted_note
+from tests.support.case_comparison import hold
+from tests.support.case_forks import Beyond, beyond, makers
+from tests.support.cases import Answer, Case, Given, Runner, cases_of
+from tests.support.run_histories import prepared, resolved, step_begun
+from tests.support.storytelling import facts, plan, ref, requested, requester, run_of
+
+
+def forked(given: Given) -> Answer:
+    """The steps up to the context engine are made for the spawn of the case, in their order; a
+    requester with a session id is one whose transcript was told. A session is deleted by undoing
+    its steps."""
+    outside = beyond(given.get("parent", {}), json.dumps({"channel": given.get("channel")}))
+    run = _run(given["args"])
+    answer = asyncio.run(_made(outside, run))
+    return {"context_engine_prepare_calls": len(outside.asked), **answer}
+
+
+def _run(args: Mapping[str, Any]) -> Run:
+    agent_id = args.get("agentId", "main")
+    request = requested(
+        requested_agent_id=agent_id,
+        requester=requester(origin=ref("origin")),
+        context_argument=args["context"],
+        facts=facts(thread=args.get("thread", False), target_agent_id=agent_id),
+    )
+    return run_of(request, resolved(), prepared())
+
+
+async def _made(outside: Beyond, run: Run) -> dict[str, Any]:
+    state = run_of(
+        requested(), resolved(), prepared(), step_begun("context_fork", root="/", relative="x")
+    ).steps[0]
+    made: dict[str, Made] = {}
+    try:
+        wanted = [one for one in makers(outside) if await one.place(run, plan()) is not None]
+        for one in wanted:
+            made[one.name] = await one.make(run, state, is_resumed=False)
+    except StepRefused as refused:
+        return {"status": refused.refusal.status, "error": refused.refusal.text}
+    fork = made["context_fork"].fork
+    assert fork is not None
+    note = accepted_note(run.options.mode, run.requester.session_key, fork_note(fork))
+    return {"status": "accepted", "contextMode": fork.mode, "note": note}
+
+
+RUNNERS: Mapping[str, Runner] = {"spawn.context": forked}
+
+
+@pytest.mark.parametrize("case", cases_of(RUNNERS))
+def test_a_conversation_is_taken_over_as_the_case_says(case: Case) -> None:
+    hold(RUNNERS[case.area](case.given), case)

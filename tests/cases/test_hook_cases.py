@@ -1,0 +1,148 @@
+"""Threads that are bound for children, and hooks that are told of their ends."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from application.announcing import disposition_of
+from domain.admission import Refusal
+from domain.lifecycle_hooks import told
+from domain.run.events import RunAnnounced, RunEnded
+from domain.run.facts import SpawnOptions
+from domain.run.hook_events import HookName, HookTold
+from domain.run.hooks import HookState
+from domain.thread_binding import bound
+from tests.support import hooked_runs as hooks
+from tests.support import run_commands as ask
+from tests.support.case_comparison import hold
+from tests.support.case_families import CaseFamily
+from tests.support.cases import Answer, Case, Given, Runner, cases_of
+from tests.support.family_log import child_key
+from tests.support.storytelling import ref
+
+ENDED: HookName = "subagentEnded"
+
+
+def bound_to(given: Given) -> Answer:
+    """What a child in session mode is refused with, by the answer of the hook."""
+    answer = bound(given["hook_result"], "session")
+    assert isinstance(answer, Refusal)
+    return {"status": answer.status, "error": answer.text}
+
+
+def told_of_an_end(given: Given) -> Answer:
+    """Whether the hook was told now (`returned`), and what is on record after it; nobody is at it
+    (`inFlight`) when it may be told again."""
+    family = hooked()
+    family.end("a")
+    family.announce("a")
+    if "handler" in given:
+        family.tell("a", hooks.note_hook_failure(hook=ENDED))
+        returned = _told(family) > 0
+    else:
+        family.tell("a", hooks.confirm_hook(hook=ENDED))
+        before = _told(family)
+        family.tell("a", hooks.confirm_hook(hook=ENDED))
+        returned = _told(family) > before
+    state = _state(family)
+    return {
+        "returned": returned,
+        "endedHookEmittedAt": "set" if state.phase == "told" else None,
+        "inFlight": state.phase == "due" and state.due_at is None,
+    }
+
+
+def killed(given: Given) -> Answer:
+    """What a stop by its requester leaves of a run, whom a hook is told it was (`hook`), and
+    whether the requester is told."""
+    family = hooked()
+    before = family.session("main").active_children
+    reason = ref(given["reason"])
+    family.tell("a", ask.stop(by="main", by_requester=True, reason=reason))
+    family.tell("a", ask.end(family.run("a").epoch, outcome="stopped", reason="stopped"))
+    run = family.run("a")
+    texts = {reason: given["reason"]}
+    disposition, why = disposition_of(run)
+    family.tell("a", ask.announce(disposition=disposition, reason=why, text=None))
+    error = texts[run.stop_reason] if run.stop_reason else None
+    event = told(run, ENDED, origin={}, error=error).event
+    assert _state(family).phase == "due"
+    return {
+        "updated": len([one for one in family.recorded if isinstance(one.event, RunEnded)]),
+        "active": family.session("main").active_children == before,
+        "outcome": {"error": error},
+        "cleanupHandled": family.run("a").inbox is not None,
+        "hook": {name: event[name] for name in ("outcome", "reason", "error")},
+        "announce_calls": len(
+            [
+                one
+                for one in family.recorded
+                if isinstance(one.event, RunAnnounced) and one.event.disposition == "inbox"
+            ]
+        ),
+    }
+
+
+def completed_in_session_mode(given: Given) -> Answer:
+    """Whether the hook is called once such a run is over and announced."""
+    family = hooked(mode=given["spawnMode"])
+    family.end("a")
+    family.announce("a")
+    run = family.run("a")
+    return {
+        "hook_calls": int(_state(family).phase != "waiting"),
+        "cleanupCompletedAt": "set" if run.announced_at else None,
+    }
+
+
+def put_away(given: Given) -> Answer:
+    """Whether the hook is called when the session is put away."""
+    family = hooked(mode=given["spawnMode"])
+    family.end("a")
+    family.tell("a", ask.announce(disposition="skipped", text=None))
+    waits = _state(family).phase == "waiting"
+    family.tell("a", ask.archive())
+    calls = waits and _state(family).phase == "due"
+    return {"sessions.delete": {"emitLifecycleHooks": calls}}
+
+
+def hooked(**options: Any) -> CaseFamily:
+    """A child `a` of `main` at work, of whose end a hook is told."""
+    chosen = SpawnOptions.model_validate(options)
+    family = CaseFamily()
+    family.spawn("a", options=chosen, thread=chosen.mode == "session")
+    run = family.run("a")
+    family.tell(
+        "a",
+        ask.resolve(run.epoch),
+        ask.prepare(run.epoch, child_session_key=child_key(run.run_id)),
+        ask.create(run.epoch, hooks=(ENDED,)),
+    )
+    family.tell("a", ask.claim())
+    family.tell("a", ask.start(family.run("a").epoch))
+    return family
+
+
+def _state(family: CaseFamily) -> HookState:
+    state = family.run("a").hook(ENDED)
+    assert state is not None
+    return state
+
+
+def _told(family: CaseFamily) -> int:
+    return len([one for one in family.recorded if isinstance(one.event, HookTold)])
+
+
+RUNNERS: Mapping[str, Runner] = {
+    "spawn.thread": bound_to,
+    "hooks.ended": told_of_an_end,
+    "registry.kill": killed,
+    "registry.steer": completed_in_session_mode,
+    "announce.silent": put_away,
+}
+
+
+@pytest.mark.parametrize("case", cases_of(RUNNERS))
+def test_hooks_are_told_as_the_case_says(case: Case) -> None:
+    hold(RUNNERS[case.area](case.given), case)

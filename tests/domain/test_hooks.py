@@ -1,0 +1,210 @@
+"""Others are told that a run began and that it ended: each once, from the record."""
+
+from datetime import datetime, timedelta
+
+import pytest
+
+from domain.refusals import CorruptHistory, NotYet, WrongStage
+from domain.run.events import SessionCreated
+from domain.run.facts import SpawnOptions
+from domain.run.hook_events import HookEvent, HookFailed, HookName, HookParked, HookTold
+from domain.run.hooks import HOOK_ORDER, hook_key
+from tests.support import hooked_runs as hooked
+from tests.support import run_commands as ask
+from tests.support import run_histories as past
+from tests.support.run_histories import PREPARER
+from tests.support.storytelling import START, given, ref, requested, run_id, run_of
+
+RAN = (past.claimed(), past.started())
+TOLD = past.announced()
+
+
+def at(position: int) -> datetime:
+    return START + timedelta(seconds=position)
+
+
+def hooks(*events: past.History) -> dict[HookName, tuple[str, datetime | None]]:
+    """How far it has come with each hook after these histories."""
+    run = run_of(*(event for history in events for event in history))
+    due = [one.due_at for one in run.hooks if one.due_at is not None]
+    assert run.effects_at == min(due, default=None)
+    assert [one.name for one in run.hooks] == sorted(
+        (one.name for one in run.hooks), key=HOOK_ORDER.index
+    )
+    return {one.name: (one.phase, one.due_at) for one in run.hooks}
+
+
+def queued(names: tuple[HookName, ...] = HOOK_ORDER, **options: object) -> past.History:
+    """A run in its lane, which these hooks are told of."""
+    birth = requested(options=SpawnOptions.model_validate(options))
+    return (birth, *past.a_prepared_run()[1:], past.created(hooks=names), past.queued())
+
+
+def test_the_session_says_which_hooks_are_told_of_its_run() -> None:
+    story = given(*past.a_prepared_run()).when(ask.create(PREPARER, hooks=("subagentEnded",)))
+    created, _ = story.then(SessionCreated, past.queued()).events[-2:]
+    assert isinstance(created, SessionCreated)
+    assert created.hooks == ("subagentEnded",)
+
+
+def test_a_receiver_tells_a_repeat_by_the_key_of_run_and_hook() -> None:
+    assert hook_key(run_id(7), "subagentEnded") == f"{run_id(7)}:subagentEnded"
+
+
+def test_without_hooks_there_is_nothing_to_tell() -> None:
+    assert hooks(past.an_archived_run()) == {}
+    assert hooks(past.a_created_run()) == {}
+
+
+def test_of_a_beginning_is_told_once_the_run_stands_in_its_lane() -> None:
+    run = queued()
+    waiting = ("waiting", None)
+    assert hooks(run[:-1]) == {"subagentSpawned": waiting, "subagentEnded": waiting}
+    assert hooks(run)["subagentSpawned"] == ("due", at(len(run)))
+    assert hooks(queued(("subagentEnded",))) == {"subagentEnded": waiting}
+
+
+ENDS = [
+    # mode, expects, outcome, and behind which event of its end it is told
+    ("run", True, "success", "announced"),
+    ("run", True, "error", "announced"),
+    ("run", True, "timeout", "announced"),
+    ("run", True, "stopped", "ended"),
+    ("run", False, "success", "ended"),
+    ("run", False, "error", "ended"),
+    ("run", False, "stopped", "ended"),
+    ("session", True, "success", "archived"),
+    ("session", False, "error", "archived"),
+    ("session", True, "stopped", "ended"),
+]
+
+
+@pytest.mark.parametrize("ran", [RAN, ()], ids=["ran", "never started"])
+@pytest.mark.parametrize(("mode", "expects", "outcome", "behind"), ENDS)
+def test_of_an_end_is_told_once(
+    mode: str, expects: bool, outcome: str, behind: str, ran: past.History
+) -> None:
+    run = queued(("subagentEnded",), mode=mode, expects_completion_message=expects)
+    told: past.History = (*run, *ran)
+    is_behind = False
+    for name, event in (
+        ("ended", past.ended(outcome=outcome)),
+        ("announced", TOLD),
+        ("archived", past.archived()),
+    ):
+        told = (*told, event)
+        if name == behind:
+            due = ("due", at(len(told)))
+            is_behind = True
+        expected = due if is_behind else ("waiting", None)
+        assert hooks(told) == {"subagentEnded": expected}, name
+
+
+def test_of_an_end_that_was_told_nothing_is_told_again() -> None:
+    run = queued(("subagentEnded",), expects_completion_message=False)
+    told = (*run, *RAN, past.ended(), hooked.hook_told("subagentEnded"))
+    assert hooks(told, (TOLD, past.archived())) == {"subagentEnded": ("told", None)}
+
+
+@pytest.mark.parametrize("outcome", ["stopped", "error"])
+def test_where_the_binding_of_a_thread_is_undone_its_undo_is_what_is_told(outcome: str) -> None:
+    bound = past.step_begun("thread_binding"), past.step_taken("thread_binding", outcome="bound")
+    run = (*past.a_prepared_run(), *bound, past.created(hooks=HOOK_ORDER), past.queued())
+    told = (*run, hooked.hook_told())
+    never_started = (*told, past.ended(outcome=outcome))
+    state = run_of(*never_started)
+    assert state.effects_at == at(len(never_started))
+    assert [one.phase for one in state.hooks] == ["told", "waiting"]
+    undone = (*never_started, past.step_undone("thread_binding"), TOLD)
+    assert [one.phase for one in run_of(*undone).hooks] == ["told", "waiting"]
+    assert run_of(*undone).effects_at is None
+    ran = (*told, *RAN, past.ended(outcome=outcome), TOLD)
+    assert [one.phase for one in run_of(*ran).hooks] == ["told", "due"]
+
+
+def test_what_is_to_be_undone_and_what_is_to_be_told_are_looked_for_by_one_time() -> None:
+    bound = past.step_begun("context_engine"), past.step_taken("context_engine")
+    run = (*past.a_prepared_run(), *bound, past.created(hooks=HOOK_ORDER), past.queued())
+    failed = (*run, hooked.hook_failed(retry_after_seconds=60))
+    assert run_of(*failed).effects_at == at(len(failed) + 60)
+    ended = (*failed, past.ended(outcome="stopped"))
+    assert run_of(*ended).effects_at == at(len(ended))
+    undone = (*ended, past.step_undone("context_engine"))
+    assert run_of(*undone).effects_at == at(len(failed) + 60)
+
+
+def test_a_hook_that_took_it_is_told_no_more() -> None:
+    story = given(*hooked.a_run_with_hooks()).when(ask_told := hooked.confirm_hook())
+    after = story.then(HookTold(hook="subagentSpawned", attempt=1, status_code=204))
+    after.when(ask_told).then()
+    after.when(hooked.note_hook_failure()).then()
+    after.when(hooked.park_hook()).then()
+
+
+def test_a_hook_that_failed_is_told_again_later_and_later_still() -> None:
+    story = given(*hooked.a_run_with_hooks())
+    waits = []
+    for attempt in range(1, 8):
+        command = hooked.note_hook_failure(attempt=attempt, retry_seconds_max=20)
+        story = story.when(command).then(HookFailed)
+        story.when(command).then()
+        (failed,) = story.events[-1:]
+        assert isinstance(failed, HookFailed)
+        assert failed.attempt == attempt
+        waits.append(failed.retry_after_seconds)
+        assert story.state is not None
+        assert story.state.effects_at == at(len(story.events) + waits[-1])
+    assert waits == [1, 2, 4, 8, 16, 20, 20]
+    story.when(hooked.confirm_hook()).then(
+        HookTold(hook="subagentSpawned", attempt=8, status_code=204)
+    )
+
+
+def test_a_hook_is_parked_by_the_attempt_that_was_its_last_and_by_that_alone() -> None:
+    story = given(*hooked.a_run_with_hooks()).when(hooked.note_hook_failure()).then(HookFailed)
+    story.when(hooked.park_hook(attempt=1)).then()
+    parked = HookParked(hook="subagentSpawned", attempts=2, error=ref("HTTP 500"))
+    after = story.when(hooked.park_hook(attempt=2)).then(parked)
+    assert after.state is not None
+    assert after.state.effects_at is None
+    for command in (hooked.confirm_hook(), hooked.park_hook(attempt=3), hooked.park_hook()):
+        after.when(command).then()
+    story.when(hooked.park_hook(attempt=0, error=None)).then(
+        HookParked(hook="subagentSpawned", attempts=1)
+    )
+
+
+def test_of_an_end_nobody_is_told_before_the_beginning() -> None:
+    run = (*hooked.a_run_with_hooks(), hooked.hook_failed(retry_after_seconds=60))
+    story = given(*run, past.ended(outcome="stopped"))
+    assert story.state is not None
+    assert {one.due_at for one in story.state.hooks} == {at(len(run) + 60)}
+    ended: HookName = "subagentEnded"
+    for command in (
+        hooked.confirm_hook(hook=ended),
+        hooked.note_hook_failure(hook=ended),
+        hooked.park_hook(hook=ended),
+    ):
+        story.when(command).refused(NotYet, "subagentSpawned is to be told before")
+    soon = story.when(hooked.note_hook_failure(attempt=2, retry_seconds_max=1)).then(HookFailed)
+    assert soon.state is not None
+    # The end waits as long as it had to; it may come later than the beginning, but not before it.
+    assert soon.state.effects_at == at(len(soon.events) + 1)
+    parked = story.when(hooked.park_hook(attempt=2)).then(HookParked)
+    parked.when(hooked.confirm_hook(hook=ended)).then(HookTold)
+
+
+def test_what_is_not_to_be_told_yet_cannot_be_confirmed() -> None:
+    story = given(*hooked.a_run_with_hooks())
+    story.when(hooked.confirm_hook(hook="subagentEnded")).refused(NotYet, "not to be told yet")
+
+
+def test_a_hook_that_the_run_does_not_have_is_refused_and_its_events_are_corrupt() -> None:
+    given(*past.a_queued_run()).when(hooked.confirm_hook()).refused(WrongStage)
+    events: tuple[HookEvent, ...] = (
+        *(hooked.hook_told(), hooked.hook_failed()),
+        hooked.hook_parked(),
+    )
+    for event in events:
+        with pytest.raises(CorruptHistory, match="none of the run"):
+            run_of(*past.a_queued_run(), event)

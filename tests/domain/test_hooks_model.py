@@ -1,0 +1,178 @@
+"""Whatever becomes of a run and of those who tell of it: each hook is told once, or parked."""
+
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
+
+from domain.refusals import Rejected
+from domain.run.commands import RunCommand
+from domain.run.events import RunEvent
+from domain.run.facts import SpawnOptions
+from domain.run.hook_events import HookName, HookTold
+from domain.run.hooks import HOOK_ORDER, HookState
+from domain.run.state import Run
+from tests.support import hooked_runs as hooked
+from tests.support import run_commands as ask
+from tests.support import run_histories as past
+from tests.support.storytelling import Story, given, requested
+
+ATTEMPTS_MAX = 3
+HOOKS = st.sampled_from(HOOK_ORDER)
+NAMES = st.sets(HOOKS).map(lambda names: tuple(one for one in HOOK_ORDER if one in names))
+OPTIONS = st.builds(
+    SpawnOptions,
+    mode=st.sampled_from(["run", "session"]),
+    expects_completion_message=st.booleans(),
+)
+
+
+class Hooks(RuleBasedStateMachine):
+    """Beside a model that knows what the receivers heard, and who is about to note what.
+
+    A teller takes up what is due, tells it, and notes it later or never: it may die in between,
+    and others do the same at the same time.
+    """
+
+    @initialize(options=OPTIONS, names=NAMES, bound=st.booleans())
+    def begin(self, options: SpawnOptions, names: tuple[HookName, ...], bound: bool) -> None:
+        birth = requested(options=options)
+        steps = past.step_begun("thread_binding"), past.step_taken("thread_binding")
+        self.story: Story[Run, RunEvent, RunCommand] = given(
+            *(birth, *past.a_prepared_run()[1:], *(steps if bound else ())),
+            *(past.created(hooks=names), past.queued()),
+        )
+        self.names = names
+        self.tellers: list[tuple[HookState, bool]] = []
+        self.heard: set[HookName] = set()
+
+    @property
+    def run(self) -> Run:
+        assert self.story.state is not None
+        return self.story.state
+
+    def ask(self, command: RunCommand) -> tuple[RunEvent, ...] | None:
+        """What was recorded; None when it was turned down."""
+        try:
+            events = self.story.decide(self.story.state, command)
+        except Rejected:
+            return None
+        self.story = given(*self.story.events, *events)
+        return events
+
+    @rule()
+    def claim(self) -> None:
+        self.ask(ask.claim())
+
+    @rule()
+    def start(self) -> None:
+        self.ask(ask.start(self.run.epoch))
+
+    @rule(outcome=st.sampled_from(["success", "error", "stopped"]))
+    def end(self, outcome: str) -> None:
+        self.ask(ask.end(self.run.epoch, outcome=outcome))
+
+    @rule()
+    def stop(self) -> None:
+        self.ask(ask.stop())
+
+    @rule()
+    def announce(self) -> None:
+        self.ask(ask.announce())
+
+    @rule()
+    def archive(self) -> None:
+        self.ask(ask.archive())
+
+    @rule()
+    def undo(self) -> None:
+        self.ask(ask.confirm_undo(step="thread_binding"))
+
+    @rule(takes=st.booleans())
+    def tell(self, takes: bool) -> None:
+        """Somebody tells the first that is due; nothing of it is on record yet."""
+        state = next((one for one in self.run.hooks if one.phase == "due"), None)
+        if state is not None:
+            self.tellers.append((state, takes))
+            if takes:
+                self.heard.add(state.name)
+
+    @rule(data=st.data())
+    def note(self, data: st.DataObject) -> None:
+        if not self.tellers:
+            return
+        which = data.draw(st.integers(0, len(self.tellers) - 1))
+        state, took = self.tellers.pop(which)
+        self.note_one(state, took)
+
+    def note_one(self, state: HookState, took: bool) -> None:
+        attempt = state.attempts + 1
+        command: RunCommand = hooked.note_hook_failure(hook=state.name, attempt=attempt)
+        if took:
+            command = hooked.confirm_hook(hook=state.name)
+        elif attempt >= ATTEMPTS_MAX:
+            command = hooked.park_hook(hook=state.name, attempt=attempt)
+        before = self.run.hook(state.name)
+        assert before is not None
+        events = self.ask(command)
+        assert events is not None
+        settled = before.phase in ("told", "parked")
+        assert bool(events) == (not settled and (took or attempt > before.attempts))
+
+    @rule()
+    def crash(self) -> None:
+        """Whoever was about to note something is gone."""
+        self.tellers.clear()
+
+    @rule(hook=HOOKS)
+    def nothing_can_be_noted_of_what_is_not_due(self, hook: HookName) -> None:
+        state = self.run.hook(hook)
+        if state is None or state.phase == "waiting":
+            assert self.ask(hooked.confirm_hook(hook=hook)) is None
+            assert self.ask(hooked.note_hook_failure(hook=hook)) is None
+            assert self.ask(hooked.park_hook(hook=hook)) is None
+
+    @invariant()
+    def the_record_is_true(self) -> None:
+        if not hasattr(self, "story"):
+            return
+        run = self.run
+        assert tuple(one.name for one in run.hooks) == self.names
+        told = [event.hook for event in self.story.events if isinstance(event, HookTold)]
+        assert len(told) == len(set(told))
+        assert set(told) <= self.heard
+        assert set(told) == {one.name for one in run.hooks if one.phase == "told"}
+        for one in run.hooks:
+            assert (one.phase == "due") == (one.due_at is not None)
+            assert one.attempts <= ATTEMPTS_MAX
+        times = [one.due_at for one in run.hooks if one.due_at is not None]
+        assert times == sorted(times)
+        undos = [one.undo_at for one in run.steps if one.undo_at is not None]
+        assert run.effects_at == min([*times, *undos], default=None)
+
+    def teardown(self) -> None:
+        """Once the run is put away and all that is due was tried, nothing is left to be told; and
+        of its end somebody was told, by the hook or by undoing what was made for the run."""
+        if not hasattr(self, "story"):
+            return
+        for command in (ask.stop(), ask.end(self.run.epoch, outcome="success")):
+            self.ask(command)
+        self.announce()
+        self.archive()
+        assert self.run.stage == "archived"
+        self.undo()
+        for _ in range(ATTEMPTS_MAX * len(HOOK_ORDER)):
+            self.tell(takes=False)
+            for state, took in self.tellers:
+                self.note_one(state, took)
+            self.tellers.clear()
+        run = self.run
+        assert run.effects_at is None
+        for one in run.hooks:
+            step = run.step("thread_binding")
+            is_undone = step is not None and step.phase == "undone"
+            by_undo = one.name == "subagentEnded" and is_undone
+            assert one.phase in (("waiting",) if by_undo else ("told", "parked"))
+
+
+TestHooks = Hooks.TestCase
+TestHooks.settings = settings(max_examples=120, stateful_step_count=25, deadline=None)

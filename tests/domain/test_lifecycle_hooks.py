@@ -1,0 +1,219 @@
+"""What hooks are asked and told, in the words of their receivers."""
+
+from typing import Any
+
+import pytest
+
+from domain.admission import Refusal
+from domain.lifecycle_hooks import (
+    TOKEN_CHARACTERS_MAX,
+    Conversations,
+    Prepared,
+    delivery_target,
+    prepared,
+    preparing,
+    rollback,
+    spawn_failed,
+    spawning,
+    told,
+)
+from domain.run.facts import Outcome, SpawnOptions
+from domain.run.state import Run
+from tests.support import run_histories as past
+from tests.support.storytelling import CHILD, ROOT, requested, run_of
+
+ORIGIN = {"channel": "discord", "accountId": "acct", "to": "c"}
+ENGINE = "Context engine subagent preparation failed: "
+
+
+def child(*, label: str | None = "scout", **options: Any) -> Run:
+    """A run whose child has a key."""
+    birth = requested(label=label, options=SpawnOptions.model_validate(options))
+    return run_of(birth, *past.a_prepared_run()[1:])
+
+
+def ended(outcome: Outcome, **options: Any) -> Run:
+    """A run that was over at a second after the epoch of its story."""
+    run = run_of(*past.a_claimed_run(), past.started(), past.ended(outcome=outcome))
+    return run.changed({"options": SpawnOptions.model_validate(options)})
+
+
+def ctx(run: Run) -> dict[str, str]:
+    return {"runId": str(run.run_id), "childSessionKey": CHILD, "requesterSessionKey": ROOT}
+
+
+def test_a_thread_is_asked_for_with_where_the_requester_is() -> None:
+    run = child()
+    call = spawning(run, ORIGIN)
+    assert (call.hook, call.key) == ("subagentSpawning", f"{run.run_id}:thread_binding")
+    assert call.body == {
+        "hook": "subagentSpawning",
+        "event": {
+            "childSessionKey": CHILD,
+            "agentId": "main",
+            "label": "scout",
+            "mode": "run",
+            "requester": ORIGIN,
+            "threadRequested": True,
+        },
+        "ctx": ctx(run),
+    }
+
+
+def test_what_is_not_known_is_left_out() -> None:
+    event = spawning(child(label=None), {}).event
+    assert "label" not in event
+    assert event["requester"] == {}
+
+
+def test_a_thread_is_given_up_with_a_farewell() -> None:
+    run = child()
+    call = spawn_failed(run, ORIGIN)
+    assert (call.hook, call.key) == ("subagentEnded", f"{run.run_id}:thread_binding:undo")
+    assert call.event == {
+        "targetSessionKey": CHILD,
+        "targetKind": "subagent",
+        "runId": str(run.run_id),
+        "reason": "spawn-failed",
+        "sendFarewell": True,
+        "accountId": "acct",
+        "outcome": "error",
+        "error": "Session failed to start",
+    }
+
+
+@pytest.mark.parametrize(("seconds", "ttl"), [(0, {}), (90, {"ttlMs": 90_000})])
+def test_an_engine_is_told_how_long_a_child_may_take(seconds: int, ttl: dict[str, int]) -> None:
+    run = child()
+    conversations = Conversations(
+        parent_session_id="p", child_session_file="/x.jsonl", ttl_seconds=seconds
+    )
+    call = preparing(run, conversations)
+    assert (call.name, call.key) == ("prepareSubagentSpawn", f"{run.run_id}:context_engine")
+    assert call.event == {
+        "parentSessionKey": ROOT,
+        "childSessionKey": CHILD,
+        "contextMode": "isolated",
+        "parentSessionId": "p",
+        "childSessionId": str(run.session_id),
+        "childSessionFile": "/x.jsonl",
+        **ttl,
+    }
+
+
+@pytest.mark.parametrize(("token", "more"), [(None, {}), ("seven", {"preparation": "seven"})])
+def test_an_engine_is_asked_to_roll_back_what_it_was_asked_for(
+    token: str | None, more: dict[str, str]
+) -> None:
+    run, conversations = child(), Conversations(parent_session_id="p")
+    call = rollback(run, conversations, token)
+    assert call.event == {**preparing(run, conversations).event, **more}
+    assert (call.hook, call.name) == ("prepareSubagentSpawn", "rollbackSubagentSpawn")
+    assert call.key == f"{run.run_id}:context_engine:undo"
+
+
+@pytest.mark.parametrize(
+    ("answer", "expected"),
+    [
+        (None, Prepared(can_undo=False)),
+        ({}, Prepared(can_undo=False)),
+        ({"rollback": False}, Prepared(can_undo=False)),
+        ({"rollback": ""}, Prepared(can_undo=False)),
+        ({"rollback": 1}, Prepared(can_undo=False)),
+        ({"rollback": True}, Prepared(can_undo=True)),
+        ({"rollback": "seven"}, Prepared(can_undo=True, token="seven")),
+        (
+            {"rollback": "x" * TOKEN_CHARACTERS_MAX},
+            Prepared(can_undo=True, token="x" * TOKEN_CHARACTERS_MAX),
+        ),
+    ],
+)
+def test_an_engine_says_whether_it_wants_to_be_told(
+    answer: dict[str, Any] | None, expected: Prepared
+) -> None:
+    assert prepared(answer) == expected
+
+
+@pytest.mark.parametrize(
+    ("token", "why"),
+    [
+        ("x" * (TOKEN_CHARACTERS_MAX + 1), "its rollback is longer than 4096 characters"),
+        ("a\0b", "its rollback holds signs that cannot be kept"),
+    ],
+)
+def test_a_token_that_cannot_be_kept_fails_the_step(token: str, why: str) -> None:
+    refusal = Refusal(rule="context_engine", status="error", text=ENGINE + why)
+    assert prepared({"rollback": token}) == refusal
+
+
+def test_a_beginning_is_told_with_where_the_requester_is() -> None:
+    run = run_of(*past.a_created_run())
+    call = told(run, "subagentSpawned", origin=ORIGIN, error=None)
+    assert call.key == f"{run.run_id}:subagentSpawned"
+    assert call.event == {
+        **spawning(run, ORIGIN).event,
+        "runId": str(run.run_id),
+        "threadRequested": False,
+    }
+
+
+@pytest.mark.parametrize(
+    ("outcome", "reason", "label"),
+    [
+        ("success", "subagent-complete", {"outcome": "ok"}),
+        ("timeout", "subagent-complete", {"outcome": "timeout"}),
+        ("error", "subagent-error", {"outcome": "error"}),
+        ("stopped", "subagent-killed", {"outcome": "killed"}),
+        ("unknown", "subagent-complete", {}),
+    ],
+)
+def test_an_end_is_told_by_its_outcome(
+    outcome: Outcome, reason: str, label: dict[str, str]
+) -> None:
+    run = ended(outcome)
+    call = told(run, "subagentEnded", origin=ORIGIN, error="why")
+    assert run.ended_at is not None
+    assert call.key == f"{run.run_id}:subagentEnded"
+    assert call.event == {
+        "targetSessionKey": CHILD,
+        "targetKind": "subagent",
+        "runId": str(run.run_id),
+        "reason": reason,
+        "sendFarewell": True,
+        "accountId": "acct",
+        "endedAt": int(run.ended_at.timestamp() * 1000),
+        "error": "why",
+        **label,
+    }
+
+
+@pytest.mark.parametrize(
+    ("outcome", "reason", "label"),
+    [
+        ("success", "session-delete", "deleted"),
+        ("error", "session-delete", "deleted"),
+        ("stopped", "subagent-killed", "killed"),
+    ],
+)
+def test_a_session_that_lives_on_ends_when_it_is_put_away(
+    outcome: Outcome, reason: str, label: str
+) -> None:
+    call = told(ended(outcome, mode="session"), "subagentEnded", origin={}, error=None)
+    assert (call.event["reason"], call.event["outcome"]) == (reason, label)
+    assert "accountId" not in call.event
+    assert "error" not in call.event
+
+
+@pytest.mark.parametrize("origin", [ORIGIN, {}])
+def test_it_is_asked_where_a_result_goes(origin: dict[str, str]) -> None:
+    run = ended("success")
+    call = delivery_target(run, origin)
+    assert call.key == f"{run.run_id}:subagentDeliveryTarget"
+    assert call.event == {
+        "childSessionKey": CHILD,
+        "requesterSessionKey": ROOT,
+        **({"requesterOrigin": origin} if origin else {}),
+        "childRunId": str(run.run_id),
+        "spawnMode": "run",
+        "expectsCompletionMessage": True,
+    }

@@ -1,0 +1,211 @@
+"""Children that begin with the conversation of who asked for them."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from domain.spawn_notes import RUN_NOTE
+from tests.support.http_house import House
+from tests.support.http_problems import problem_of
+from tests.support.http_requests import a_key, replayed
+from tests.support.running_server import wait_for
+from tests.support.told_transcripts import KEPT, entries_of, message, tell
+
+pytestmark = pytest.mark.slow
+
+TOO_LARGE = (
+    "Parent context is too large to fork (100001/100000 tokens); "
+    "starting with isolated context instead."
+)
+
+
+def told(house: House, name: str = "told", **more: Any) -> str:
+    """A session whose transcript was told."""
+    session = house.session(name)
+    answer = tell(house.http, session, **more)
+    assert answer.status_code == 200, answer.text
+    return session
+
+
+def recorded(house: House, run_id: str, kind: str) -> list[dict[str, Any]]:
+    items = house.http.get(f"/v1/runs/{run_id}/events").json()["items"]
+    return [one["payload"] for one in items if one["type"] == kind]
+
+
+def fork_taken(house: House, run_id: str) -> dict[str, Any]:
+    """The step that forked, on record once."""
+    taken = recorded(house, run_id, "StepTaken")
+    (step,) = [one for one in taken if one["step"] == "context_fork"]
+    return step
+
+
+def begun(house: House, session: str, tokens: int) -> tuple[str, dict[str, Any]]:
+    """What stands in front of what a child of this session takes over."""
+    session_id = house.http.get(f"/v1/sessions/{session}").json()["sessionId"]
+    return "session", {
+        "parentSessionKey": session,
+        "parentSessionId": session_id,
+        "entries": len(KEPT),
+        "tokens": tokens,
+    }
+
+
+def test_a_child_begins_with_what_was_told_of_its_requester(house: House) -> None:
+    session = told(house, totalTokens=50)
+    answer = house.accepted(session, context="fork", agentId="main")
+    assert (answer["note"], answer["warnings"]) == (RUN_NOTE, [])
+    run_id = answer["runId"]
+    run = house.server.run(run_id, "announced")
+    assert (run["outcome"], run["contextMode"]) == ("success", "fork")
+    entries = entries_of(house.http, run_id)
+    assert entries[:5] == [begun(house, session, 50), *KEPT]
+    assert len(entries) > 5, "and goes on with what it says itself"
+    spoken = house.http.get(f"/v1/runs/{run_id}/transcript").json()["items"]
+    assert [one["kind"] for one in spoken[:3]] == ["session", "message", "message"]
+    taken = fork_taken(house, run_id)
+    assert taken["outcome"] == "forked"
+    assert (taken["fork"]["mode"], taken["fork"]["entries"], taken["fork"]["tokens"]) == (
+        "fork",
+        4,
+        50,
+    )
+    (created,) = recorded(house, run_id, "SessionCreated")
+    assert created["contextMode"] == "fork"
+    lines = Path(run["transcriptPath"]).read_bytes().splitlines()
+    assert [json.loads(line)["kind"] for line in lines] == [kind for kind, _ in entries]
+    (ended,) = recorded(house, run_id, "RunEnded")
+    assert ended["transcript"]["count"] == len(entries)
+    folder = Path(run["transcriptPath"]).parent
+    wait_for("the file to go", lambda: not list(folder.glob(f"*{run['sessionId']}.fork*")))
+    prompt = house.http.get(f"/v1/runs/{run_id}/prompt").json()
+    assert "This session begins with 4 entries of your requester" in prompt["systemPrompt"]
+    assert "fork" in [part["source"] for part in prompt["parts"]]
+    events = json.dumps(house.http.get(f"/v1/runs/{run_id}/events").json())
+    assert "arbour" not in events
+
+
+def test_it_is_what_was_told_before_the_spawn_that_counts(house: House) -> None:
+    session = told(house)
+    first = house.accepted(session, context="fork")
+    tell(house.http, session, [message("later")])
+    second = house.accepted(session, context="fork")
+    for answer, expected in ((first, KEPT), (second, [("message", message("later"))])):
+        house.server.run(answer["runId"], "announced")
+        entries = entries_of(house.http, answer["runId"])[1 : len(expected) + 1]
+        assert [body["text"] for kind, body in entries if kind == "message"] == [
+            body["text"] for kind, body in expected if kind == "message"
+        ]
+
+
+@pytest.mark.parametrize("more", [{}, {"context": "isolated"}, {"context": None}])
+def test_a_child_begins_with_nothing_unless_it_is_asked_for(
+    house: House, more: dict[str, Any]
+) -> None:
+    answer = house.accepted(told(house), **more)
+    house.server.run(answer["runId"], "announced")
+    assert "session" not in [kind for kind, _ in entries_of(house.http, answer["runId"])]
+    steps = [one["step"] for one in recorded(house, answer["runId"], "StepBegun")]
+    assert "context_fork" not in steps
+
+
+def test_a_hundred_thousand_tokens_are_taken_over_and_one_more_is_not(house: House) -> None:
+    most = house.accepted(told(house, totalTokens=100_000), context="fork")
+    assert most["note"] == RUN_NOTE
+    assert house.server.run(most["runId"], "announced")["outcome"] == "success"
+    assert recorded(house, most["runId"], "SessionCreated")[0]["contextMode"] == "fork"
+    session, key = told(house, totalTokens=100_001), a_key()
+    answer = house.spawn(session, context="fork", key=key)
+    assert answer.status_code == 201, answer.text
+    assert answer.json()["note"] == f"{RUN_NOTE} {TOO_LARGE}"
+    run_id = answer.json()["runId"]
+    house.server.run(run_id, "announced")
+    assert "session" not in [kind for kind, _ in entries_of(house.http, run_id)]
+    taken = fork_taken(house, run_id)
+    assert (taken["outcome"], taken["made"]) == ("isolated", False)
+    assert taken["fork"]["tokens"] == 100_001
+    assert recorded(house, run_id, "SessionCreated")[0]["contextMode"] == "isolated"
+    again = house.spawn(session, context="fork", key=key)
+    assert replayed(again)
+    assert again.json() == answer.json()
+
+
+def test_a_scheduled_job_is_told_of_too_much_and_of_nothing_else(house: House) -> None:
+    session = told(house, "cron:job", totalTokens=100_001)
+    assert house.accepted(session, context="fork")["note"] == TOO_LARGE
+
+
+@pytest.mark.parametrize("size", [400_003, 400_004])
+def test_without_a_total_four_bytes_are_a_token(house: House, size: int) -> None:
+    empty = len(json.dumps({"kind": "text", "text": ""}, separators=(",", ":"))) + 1
+    session = told(house, entries=[{"kind": "text", "text": "x" * (size - empty)}])
+    answer = house.accepted(session, context="fork")
+    assert ("too large" in answer["note"]) is (size == 400_004)
+
+
+def refused(house: House, session: str, **body: Any) -> dict[str, Any]:
+    """The problem of a spawn that is refused by this rule, and leaves nothing."""
+    problem = problem_of(house.spawn(session, context="fork", **body), 422, "spawn_error")
+    assert problem["rule"] == "context_fork"
+    assert "childSessionKey" not in problem, "nothing was made for it"
+    run_id = problem["runId"]
+    (event,) = recorded(house, run_id, "SpawnRefused")
+    assert (event["rule"], event["step"]) == ("context_fork", "context_fork")
+    assert house.http.get(f"/v1/sessions/{session}").json()["activeChildren"] == 0
+    assert entries_of(house.http, run_id) == []
+    explained = house.http.get(f"/v1/runs/{run_id}/explain").json()["refused"]
+    assert (explained["rule"], explained["step"]) == ("context_fork", "context_fork")
+    return problem
+
+
+def test_a_child_of_another_agent_is_refused(house: House) -> None:
+    assert refused(house, told(house), agentId="talker")["detail"] == (
+        'context="fork" currently requires the same target agent as the requester; use '
+        'context="isolated" for cross-agent spawns.'
+    )
+
+
+def test_a_requester_of_which_nothing_was_told_is_refused(house: House) -> None:
+    expected = 'context="fork" requested but the requester session transcript is not available.'
+    assert refused(house, house.session())["detail"] == expected
+    session = house.session()
+    house.ended(session)
+    assert refused(house, session)["detail"] == expected
+    tell(house.http, session, [])
+    assert house.accepted(session, context="fork")["warnings"] == []
+
+
+def test_a_child_of_a_child_begins_with_the_transcript_that_is_kept_here(house: House) -> None:
+    session = f"agent:holder:{house.session('told').rsplit(':', 1)[1]}"
+    assert tell(house.http, session).status_code == 200
+    with house.held(session, context="fork") as parent:
+        parents = entries_of(house.http, parent.run_id)
+        with house.with_token(parent.token) as client:
+            body = {"requester": {"sessionKey": "current"}, "task": "help", "context": "fork"}
+            answer = client.post("/v1/spawns", json=body)
+        assert answer.status_code == 201, answer.text
+        child = answer.json()
+        house.gates.wait(child["runId"])
+        house.gates.open(child["runId"])
+        house.server.run(child["runId"], "ended")
+    (kind, begins), *rest = entries_of(house.http, child["runId"])
+    assert kind == "session"
+    assert begins["parentSessionKey"] == parent.child
+    assert (begins["parentRunId"], begins["entries"]) == (parent.run_id, 5)
+    assert rest[:5] == parents
+    assert [body["text"] for _, body in rest[5:]] == ["over\n"], "and its own words"
+
+
+def test_a_child_that_said_nothing_yet_has_a_conversation_all_the_same(house: House) -> None:
+    with house.held(house.session()) as parent:
+        with house.with_token(parent.token) as client:
+            body = {"requester": {"sessionKey": "current"}, "task": "help", "context": "fork"}
+            answer = client.post("/v1/spawns", json=body)
+        assert answer.status_code == 201, answer.text
+        run_id = answer.json()["runId"]
+        house.gates.wait(run_id)
+        house.gates.open(run_id)
+        house.server.run(run_id, "ended")
+    (kind, begins), *_ = entries_of(house.http, run_id)
+    assert (kind, begins["entries"], begins["tokens"]) == ("session", 0, 0)

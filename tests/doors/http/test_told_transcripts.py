@@ -1,0 +1,249 @@
+"""What was said in a session that lives elsewhere is told, kept beside the log, and told again."""
+
+import json
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import httpx2
+import pytest
+
+from infrastructure.inbound.http.examples import PROVIDED_TRANSCRIPT, TRANSCRIPT_PROVIDED
+from tests.support.http_house import House
+from tests.support.http_problems import pointers_of, problem_of
+from tests.support.http_requests import a_key, replayed
+from tests.support.told_transcripts import CONVERSATION, message, path_of, tell
+
+pytestmark = pytest.mark.slow
+
+MIB = 1024 * 1024
+
+
+def told(answer: httpx2.Response) -> dict[str, Any]:
+    assert answer.status_code == 200, answer.text
+    body = dict(answer.json())
+    assert body["position"] == int(answer.headers["spawnlog-position"])
+    assert answer.headers["spawnlog-log"]
+    return body
+
+
+def events_of(house: House, session: str) -> list[dict[str, Any]]:
+    """The events on the stream of a session."""
+    types = "SessionObserved,TranscriptProvided"
+    found: list[dict[str, Any]] = []
+    after = 0
+    while True:
+        page = house.http.get(
+            "/v1/events", params={"types": types, "limit": 500, "after": after}
+        ).json()
+        found += page["items"]
+        if not page["items"]:
+            return [one for one in found if one["stream"] == f"session:{session}"]
+        after = page["items"][-1]["position"]
+
+
+def test_a_session_is_seen_first_with_its_transcript(house: House) -> None:
+    session = house.session("told")
+    body = told(tell(house.http, session, totalTokens=700))
+    assert (body["sessionKey"], body["entries"], body["tokens"]) == (session, 4, 700)
+    known = house.http.get(f"/v1/sessions/{session}").json()
+    assert (known["sessionId"], known["assertedBy"], known["depthFrom"]) == (
+        body["sessionId"],
+        "admin",
+        "shape",
+    )
+    assert (known["agentId"], known["depth"], known["stage"]) == ("main", 0, "open")
+    seen, provided = events_of(house, session)
+    assert (seen["type"], provided["type"]) == ("SessionObserved", "TranscriptProvided")
+    assert seen["commandId"] == provided["commandId"]
+    assert provided["position"] == body["position"]
+    payload = provided["payload"]
+    assert (payload["entries"], payload["tokens"], payload["by"]) == (4, 700, "admin")
+    assert payload["content"]["bytes"] == body["bytes"]
+    assert "harbour" not in json.dumps([seen, provided])
+
+
+def test_the_same_again_records_nothing_and_another_takes_its_place(house: House) -> None:
+    session = house.session("told")
+    first = told(tell(house.http, session))
+    again = told(tell(house.http, session))
+    assert {**again, "position": 0} == {**first, "position": 0}
+    assert len(events_of(house, session)) == 2
+    told(tell(house.http, session, totalTokens=1))
+    assert len(events_of(house, session)) == 3, "another total is another thing to say"
+    told(tell(house.http, session, [*CONVERSATION, message("more")]))
+    told(tell(house.http, session))
+    told(tell(house.http, session, []))
+    assert len(events_of(house, session)) == 6
+
+
+@pytest.mark.parametrize(
+    ("entries", "more", "tokens"),
+    [
+        ([], {}, 0),
+        ([], {"totalTokens": 5}, 5),
+        ([message("x" * 4_000)], {}, None),
+        ([{"kind": "usage", "inputTokens": 3, "outputTokens": 2_000}], {}, 2_003),
+        (CONVERSATION, {"totalTokens": 0}, 0),
+    ],
+)
+def test_the_tokens_are_those_that_count_for_a_fork(
+    house: House, entries: list[Any], more: dict[str, Any], tokens: int | None
+) -> None:
+    body = told(tell(house.http, house.session("told"), entries, **more))
+    assert body["tokens"] == (body["bytes"] // 4 if tokens is None else tokens)
+
+
+def test_a_session_goes_by_all_its_names(house: House) -> None:
+    session = house.session("told")
+    first = told(tell(house.http, session.upper()))
+    assert first["sessionKey"] == session
+    for name in (
+        first["sessionId"],
+        session.replace(":", "::"),
+        session.removeprefix("agent:main:"),
+    ):
+        assert told(tell(house.http, name))["sessionId"] == first["sessionId"]
+    assert len(events_of(house, session)) == 2
+    key = house.session("chat") + "/threads/1"
+    assert told(tell(house.http, key))["sessionKey"] == key
+    with house.with_token(house.secrets["one"]) as client:
+        assert told(tell(client, "current"))["sessionKey"] == "agent:main:the-one"
+
+
+def test_a_key_gives_the_first_answer_again(house: House) -> None:
+    session, key = house.session("told"), a_key()
+    first = tell(house.http, session, key=key)
+    other = tell(house.http, session, [message("other")])
+    again = tell(house.http, session, key=key)
+    assert [replayed(one) for one in (first, other, again)] == [False, False, True]
+    assert told(again)["entries"] == 4
+    assert len(events_of(house, session)) == 3, "it was not told once more"
+    problem_of(tell(house.http, session, [], key=key), 422, "idempotency_key_reused")
+
+
+def test_those_who_tell_it_at_once_all_have_told_it(house: House) -> None:
+    session = house.session("told")
+
+    def say(number: int) -> dict[str, Any]:
+        return told(tell(house.http, session, [message(f"from {number}")]))
+
+    with ThreadPoolExecutor(8) as callers:
+        bodies = list(callers.map(say, range(8)))
+    assert len({body["sessionId"] for body in bodies}) == 1
+    kinds = [one["type"] for one in events_of(house, session)]
+    assert kinds == ["SessionObserved", *["TranscriptProvided"] * 8]
+
+
+def test_the_transcript_of_a_child_is_kept_here(house: House) -> None:
+    with house.held(house.session("parent")) as run:
+        problem_of(tell(house.http, run.child), 409, "transcript_is_kept_here")
+        with house.with_token(run.token) as client:
+            problem_of(tell(client, run.child), 409, "transcript_is_kept_here")
+            problem_of(tell(client, "current"), 409, "transcript_is_kept_here")
+            parent = house.server.run(run.run_id)["requesterSessionKey"]
+            problem_of(tell(client, parent), 403, "not_permitted")
+    ended = house.ended(house.session("parent"))
+    problem_of(tell(house.http, ended["childSessionKey"]), 409, "transcript_is_kept_here")
+
+
+def test_a_token_needs_the_scope_and_the_session(house: House) -> None:
+    for name, session in (
+        ("reader", "reader-1"),
+        ("texts", "reader-1"),
+        ("controller", "reader-1"),
+    ):
+        with house.with_token(house.secrets[name]) as client:
+            problem_of(tell(client, f"agent:main:{session}"), 403, "not_permitted")
+    with house.with_token(house.secrets["spawner"]) as client:
+        problem_of(tell(client, house.session("told")), 403, "not_permitted")
+        body = told(tell(client, "agent:main:spawner-told"))
+    seen = house.http.get("/v1/sessions/agent:main:spawner-told").json()
+    assert (body["entries"], seen["assertedBy"]) == (4, "spawner")
+    with house.with_token("nobody") as client:
+        problem_of(tell(client, house.session("told")), 401, "unauthorized")
+
+
+@pytest.mark.parametrize(
+    ("entry", "pointer"),
+    [
+        ({}, "/entries/0/kind"),
+        ({"kind": "session", "text": "x"}, "/entries/0/kind"),
+        ({"kind": "message", "text": "x"}, "/entries/0"),
+        ({"kind": "message", "role": "user"}, "/entries/0"),
+        ({"kind": "message", "role": "root", "text": "x"}, "/entries/0/role"),
+        ({"kind": "message", "role": "user", "text": 1}, "/entries/0/text"),
+        ({"kind": "message", "role": "user", "text": "x", "name": "y"}, "/entries/0"),
+        ({"kind": "message", "role": "user", "text": "x", "more": 1}, "/entries/0/more"),
+        ({"kind": "tool"}, "/entries/0"),
+        ({"kind": "tool", "name": ""}, "/entries/0/name"),
+        ({"kind": "tool", "name": "x" * 257}, "/entries/0/name"),
+        ({"kind": "usage", "inputTokens": 1}, "/entries/0"),
+        ({"kind": "usage", "inputTokens": -1, "outputTokens": 1}, "/entries/0/inputTokens"),
+        ({"kind": "usage", "inputTokens": 1.5, "outputTokens": 1}, "/entries/0/inputTokens"),
+        ({"kind": "usage", "inputTokens": True, "outputTokens": 1}, "/entries/0/inputTokens"),
+        ({"kind": "usage", "inputTokens": 1, "outputTokens": 10**13}, "/entries/0/outputTokens"),
+        ({"kind": "text"}, "/entries/0"),
+        ("text", "/entries/0"),
+        (None, "/entries/0"),
+    ],
+)
+def test_an_entry_of_another_shape_is_named(
+    house: House, unrecorded: str, entry: Any, pointer: str
+) -> None:
+    problem = problem_of(tell(house.http, unrecorded, [entry]), 422, "invalid_request")
+    assert pointers_of(problem) == [pointer]
+
+
+@pytest.mark.parametrize(
+    ("body", "pointer"),
+    [
+        ({}, "/entries"),
+        ({"entries": None}, "/entries"),
+        ({"entries": {}}, "/entries"),
+        ({"entries": [], "totalTokens": -1}, "/totalTokens"),
+        ({"entries": [], "totalTokens": "5"}, "/totalTokens"),
+        ({"entries": [], "tokens": 5}, "/tokens"),
+        ({"entries": [{"kind": "text", "text": ""}] * 10_001}, "/entries"),
+    ],
+)
+def test_a_body_of_another_shape_is_named(
+    house: House, unrecorded: str, body: dict[str, Any], pointer: str
+) -> None:
+    answer = house.http.put(path_of(unrecorded), json=body)
+    assert pointers_of(problem_of(answer, 422, "invalid_request")) == [pointer]
+
+
+def test_hostile_bodies_are_refused_before_they_are_read(house: House, unrecorded: str) -> None:
+    path, json_type = path_of(unrecorded), {"Content-Type": "application/json"}
+
+    def put(raw: bytes, **headers: str) -> httpx2.Response:
+        return house.http.put(path, content=raw, headers={**json_type, **headers})
+
+    text = b'{"entries":[{"kind":"text","text":"%s"}]}'
+    for raw in (b"{", b"\xff", text % b"\\u0000", text % b"\\ud800", b"[" * 5_000):
+        problem_of(put(raw), 400, "malformed_json")
+    deep = b'{"entries":[{"kind":"tool","name":"x","input":' + b"[" * 200 + b"]" * 200 + b"}]}"
+    problem_of(put(deep), 400, "malformed_json")
+    many = b'{"entries":[{"kind":"tool","name":"x","input":[' + b"1," * 100_001 + b"1]}]}"
+    problem_of(put(many), 400, "malformed_json")
+    problem_of(put(text % b"x", **{"Content-Type": "text/plain"}), 415, "not_json")
+    problem_of(put(text % (b"x" * 16 * MIB)), 413, "too_large")
+    problem_of(house.http.put("/v1/sessions/agent::/transcript", json={}), 422, "invalid_request")
+
+
+def test_the_limits_may_be_reached(house: House) -> None:
+    session = house.session("told")
+    entry = {"kind": "text", "text": ""}
+    assert told(tell(house.http, session, [entry] * 10_000))["entries"] == 10_000
+    room = MIB - len(json.dumps(entry, separators=(",", ":")))
+    assert told(tell(house.http, session, [entry | {"text": "x" * room}]))["bytes"] == MIB + 1
+    for text in ("x" * (room + 1), "å" * (room // 2 + 1)):
+        answer = tell(house.http, session, [entry, entry | {"text": text}])
+        assert pointers_of(problem_of(answer, 422, "invalid_request")) == ["/entries/1"]
+    assert len(events_of(house, session)) == 3
+
+
+def test_the_example_is_taken(house: House) -> None:
+    body = told(house.http.put(path_of(house.session("told")), json=PROVIDED_TRANSCRIPT))
+    names = ("entries", "bytes", "tokens")
+    assert [body[name] for name in names] == [TRANSCRIPT_PROVIDED[name] for name in names]

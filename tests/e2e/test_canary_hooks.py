@@ -1,0 +1,119 @@
+"""What a hook is given to know spawnlog by is sent to it, and is nowhere else."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.canaries import answers_about, files_with, tables_with
+from tests.support.data_directories import copied, new_place
+from tests.support.hook_server import HookServer, Reply
+from tests.support.hooked_server import (
+    ASKING,
+    BOUND,
+    TELLING,
+    TIMEOUT_SECONDS,
+    hooked,
+    threaded,
+)
+from tests.support.running_server import RunningServer, wait_for
+
+pytestmark = pytest.mark.slow
+
+IN_FILE = "canary-of-a-header-in-the-file-5f1c"
+IN_ENVIRONMENT = "canary-of-a-header-in-the-environment-77aa"
+IN_QUERY = "canary-of-a-query-93bd"
+CANARIES = IN_FILE, IN_ENVIRONMENT, IN_QUERY
+NAMES = "told", "unbound", "slow", "unprepared", "parked", "unreached"
+KEYS = [f"agent:main:{name}" for name in NAMES]
+# What an answer that is refused says is in no error.
+ECHO = {"you": [IN_FILE, IN_ENVIRONMENT, IN_QUERY]}
+
+
+def configured(outside: HookServer, folder: Path) -> dict[str, Any]:
+    """Every hook, with secrets in each place for them."""
+    hooks = outside.hooks(
+        *ASKING,
+        *TELLING,
+        "subagentDeliveryTarget",
+        timeoutSeconds=TIMEOUT_SECONDS / 4,
+        headers={"X-Plain": IN_FILE, "Authorization": "Bearer ${CANARY_OF_A_HOOK}"},
+    )
+    for hook in hooks.values():
+        hook["url"] += f"?k={IN_QUERY}"
+    return hooked(folder, hooks)
+
+
+@pytest.fixture(scope="module")
+def outside() -> Iterator[HookServer]:
+    with HookServer() as server:
+        yield server
+
+
+@pytest.fixture(scope="module")
+def server(made_data_dir: Path, outside: HookServer) -> Iterator[RunningServer]:
+    with new_place() as place:
+        config = configured(outside, place / "notes")
+        data = copied(made_data_dir, place / "data")
+        environment = {"CANARY_OF_A_HOOK": IN_ENVIRONMENT}
+        with RunningServer(data, config, environment=environment) as started:
+            yield started
+
+
+def ended(server: RunningServer, name: str, **more: Any) -> str:
+    """A spawn, whatever becomes of it; gives the run's id once nothing of it is left to do."""
+    answer = server.spawn(**threaded(name, **more))
+    run_id = str(answer.json()["runId"])
+    if answer.status_code == 201:
+        server.run(run_id, "announced")
+    return run_id
+
+
+def story_of(server: RunningServer, run_id: str, event: str, times: int = 1) -> None:
+    wait_for(
+        f"{times} {event} of {run_id}",
+        lambda: server.events(run_id).count(event) >= times,
+    )
+
+
+def test_headers_and_queries_are_sent_and_stand_nowhere(
+    server: RunningServer, outside: HookServer
+) -> None:
+    outside.replies("subagentSpawning", Reply(said={**BOUND, **ECHO}))
+    runs = [told := ended(server, "told")]
+    story_of(server, told, "HookTold", 2)
+    outside.replies("subagentSpawning", Reply(500, ECHO))
+    runs.append(ended(server, "unbound"))
+    story_of(server, runs[-1], "StepUndone")
+    outside.replies("subagentSpawning", Reply(is_held=True))
+    runs.append(ended(server, "slow"))
+    story_of(server, runs[-1], "StepUndone")
+    outside.replies("prepareSubagentSpawn", Reply(200, [ECHO]))
+    outside.replies("rollbackSubagentSpawn", Reply(400, ECHO), Reply(204))
+    runs.append(ended(server, "unprepared", thread=False))
+    story_of(server, runs[-1], "StepUndone")
+    outside.replies("prepareSubagentSpawn", Reply(204))
+    outside.replies("subagentSpawned", Reply(500, ECHO))
+    outside.replies("subagentDeliveryTarget", Reply(302, ECHO, {"Location": f"/{IN_QUERY}"}))
+    runs.append(ended(server, "parked", thread=False))
+    story_of(server, runs[-1], "HookParked")
+    outside.replies("subagentSpawned", Reply(breaks_off=True))
+    runs.append(ended(server, "unreached", thread=False))
+    story_of(server, runs[-1], "HookFailed")
+    outside.let_go()
+
+    sent = outside.calls()
+    assert {call.hook for call in sent} >= {*ASKING, *TELLING, "subagentDeliveryTarget"}
+    for call in sent:
+        assert call.headers["X-Plain"] == IN_FILE
+        assert call.headers["Authorization"] == f"Bearer {IN_ENVIRONMENT}"
+        assert call.path.endswith(f"?k={IN_QUERY}")
+    answers = answers_about(server, runs, KEYS)
+    assert not [one for one in answers if any(canary in one for canary in CANARIES)]
+    assert not any(canary in server.log() for canary in CANARIES)
+    assert list(tables_with(server.data_dir, CANARIES)) == []
+    server.stop()
+    assert files_with(server.data_dir, CANARIES) == []
+    assert server.config is not None
+    assert files_with(server.data_dir.parent, CANARIES, but=[server.config]) == []

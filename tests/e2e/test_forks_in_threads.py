@@ -1,0 +1,137 @@
+"""A child in a thread begins with its requester's conversation unless its place says otherwise."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from domain.context_fork import NO_TRANSCRIPT_WARNING, OTHER_AGENT_WARNING
+from domain.spawn_notes import RUN_NOTE
+from tests.support.data_directories import copied, new_place
+from tests.support.databases import Databases
+from tests.support.hook_server import HookServer, Reply
+from tests.support.hooked_server import BOUND, ORIGIN, Hooked, threaded
+from tests.support.told_transcripts import KEPT, entries_of, tell
+
+pytestmark = pytest.mark.slow
+
+PLACES = {
+    "slack": {
+        "threadBindings": {"defaultSpawnContext": "isolated"},
+        "accounts": {"ours": {"threadBindings": {"defaultSpawnContext": "fork"}}},
+    }
+}
+SLACK = {"channel": "slack", "to": "C1"}
+
+
+@pytest.fixture(scope="module")
+def outside() -> Iterator[HookServer]:
+    with HookServer() as server:
+        server.replies("subagentSpawning", Reply(said=BOUND))
+        yield server
+
+
+@pytest.fixture(scope="module")
+def server(made_data_dir: Path, databases: Databases, outside: HookServer) -> Iterator[Hooked]:
+    url = databases.create()
+    hooks = outside.hooks("subagentSpawning", "prepareSubagentSpawn")
+    with new_place() as place:
+        data = copied(made_data_dir, place / "data")
+        with Hooked(data, place / "notes", url, hooks, channels=PLACES) as running:
+            yield running
+        verified = running.verified()
+        assert verified.returncode == 0, verified.stdout + verified.stderr
+    databases.drop(url)
+
+
+def in_a_thread(name: str, origin: dict[str, Any], **more: Any) -> dict[str, Any]:
+    """A request that says nothing of its context."""
+    requester = {"sessionKey": f"agent:main:{name}", **origin}
+    body = threaded(name, agentId="main", requester=requester)
+    return {**body, "context": None, **more}
+
+
+def told(server: Hooked, name: str, **more: Any) -> None:
+    assert tell(server.http, f"agent:main:{name}", **more).status_code == 200
+
+
+def spawned(
+    server: Hooked, outside: HookServer, body: dict[str, Any]
+) -> tuple[dict[str, Any], str]:
+    """The answer to a spawn, and the context that its engine was told of."""
+    answer = server.spawn(**body)
+    assert answer.status_code == 201, answer.text
+    run_id = answer.json()["runId"]
+    mode = server.run(run_id, "announced")["contextMode"]
+    (call,) = [
+        one
+        for one in outside.calls("prepareSubagentSpawn")
+        if one.event["childSessionKey"] == answer.json()["childSessionKey"]
+    ]
+    assert call.event["contextMode"] == mode
+    return dict(answer.json()), mode
+
+
+def test_a_child_in_a_thread_begins_with_the_conversation(
+    server: Hooked, outside: HookServer
+) -> None:
+    told(server, "talk")
+    answer, mode = spawned(server, outside, in_a_thread("talk", ORIGIN))
+    assert (mode, answer["warnings"], answer["note"]) == ("fork", [], RUN_NOTE)
+    entries = entries_of(server.http, answer["runId"])
+    assert entries[1 : len(KEPT) + 1] == KEPT
+    story = [one for one in server.told(answer["runId"]) if one.startswith("Step")]
+    assert story == [
+        f"{event}:{step}"
+        for step in ("thread_binding", "context_fork", "context_engine")
+        for event in ("StepBegun", "StepTaken")
+    ]
+
+
+@pytest.mark.parametrize(
+    ("name", "origin", "more", "mode"),
+    [
+        ("channel", SLACK, {}, "isolated"),
+        ("account", {**SLACK, "accountId": "ours"}, {}, "fork"),
+        ("asked", SLACK, {"context": "fork"}, "fork"),
+        ("declined", ORIGIN, {"context": "isolated"}, "isolated"),
+        ("nowhere", {"to": "C1"}, {}, "isolated"),
+    ],
+)
+def test_its_place_and_its_request_say_otherwise(
+    server: Hooked,
+    outside: HookServer,
+    name: str,
+    origin: dict[str, Any],
+    more: dict[str, Any],
+    mode: str,
+) -> None:
+    told(server, name)
+    answer, found = spawned(server, outside, in_a_thread(name, origin, **more))
+    assert (found, answer["warnings"]) == (mode, [])
+
+
+def test_a_conversation_that_nobody_asked_for_and_that_cannot_be_is_a_warning(
+    server: Hooked, outside: HookServer
+) -> None:
+    answer, mode = spawned(server, outside, in_a_thread("silent", ORIGIN))
+    assert (mode, answer["warnings"]) == ("isolated", [NO_TRANSCRIPT_WARNING])
+    told(server, "other")
+    answer, mode = spawned(server, outside, in_a_thread("other", ORIGIN, agentId="plain"))
+    assert (mode, answer["warnings"]) == ("isolated", [OTHER_AGENT_WARNING])
+    told(server, "large", totalTokens=100_001)
+    answer, mode = spawned(server, outside, in_a_thread("large", ORIGIN))
+    assert (mode, answer["warnings"]) == ("isolated", [])
+    assert "Parent context is too large to fork (100001/100000 tokens)" in answer["note"]
+
+
+def test_nobody_is_asked_for_a_thread_when_a_conversation_cannot_be_taken_over(
+    server: Hooked, outside: HookServer
+) -> None:
+    before = len(outside.calls())
+    for name, agent_id in (("none", "main"), ("foreign", "plain")):
+        body = in_a_thread(name, ORIGIN, agentId=agent_id, context="fork")
+        answer = server.spawn(**body)
+        assert (answer.status_code, answer.json()["rule"]) == (422, "context_fork")
+    assert len(outside.calls()) == before

@@ -1,0 +1,228 @@
+"""Hooks over HTTP, against a real server."""
+
+import asyncio
+import logging
+import socket
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from application.ports.hooks import HookAnswer, HookThrew
+from domain.lifecycle_hooks import HookCall
+from infrastructure.outbound.hooks.hook_answers import ANSWER_BYTES_MAX
+from tests.support.asked_hooks import CALL, SECRET, Asked, asked
+from tests.support.hook_server import HookServer, Reply
+
+
+@pytest.fixture
+def server() -> Iterator[HookServer]:
+    with HookServer() as server:
+        yield server
+
+
+async def test_a_request_has_a_key_a_name_and_the_headers_of_the_file(
+    server: HookServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOOK_SECRET", SECRET)
+    headers = {"Authorization": "Bearer ${HOOK_SECRET}", "X-Plain": "p"}
+    server.replies("subagentEnded", Reply(said={"x": 1}))
+    answer = await asked(server, "/a/b?c=d", headers=headers).ask()
+    assert answer == HookAnswer(200, {"x": 1})
+    (call,) = server.calls()
+    assert call.path == "/a/b?c=d"
+    assert call.body == {"hook": "subagentEnded", "event": {"runId": "a"}, "ctx": {"b": "c"}}
+    sent = {name.lower(): value for name, value in call.headers.items()}
+    assert sent["authorization"] == f"Bearer {SECRET}"
+    assert sent["idempotency-key"] == "a-run:subagentEnded"
+    assert sent["content-type"] == "application/json"
+    assert sent["user-agent"].startswith("spawnlog/")
+    assert sent["x-plain"] == "p"
+
+
+@pytest.mark.parametrize(
+    ("headers", "accept"),
+    [
+        ({}, "application/json"),
+        ({"accept": "application/vnd.x+json"}, "application/vnd.x+json"),
+        ({"ACCEPT": "application/vnd.x+json"}, "application/vnd.x+json"),
+    ],
+)
+async def test_every_header_goes_out_once_in_whatever_case_it_is_configured(
+    headers: dict[str, str], accept: str
+) -> None:
+    received: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
+
+    async def note(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        received.set_result(await reader.readuntil(b"\r\n\r\n"))
+        writer.write(b"HTTP/1.1 204 No Content\r\nConnection: close\r\n\r\n")
+        await writer.drain()
+        writer.close()
+
+    listening = await asyncio.start_server(note, "127.0.0.1", 0)
+    async with listening:
+        port = listening.sockets[0].getsockname()[1]
+        await Asked({"url": f"http://127.0.0.1:{port}/", "headers": headers}).ask()
+    lines = (await received).decode("ascii").split("\r\n")[1:-2]
+    sent = [(name.lower(), value) for name, _, value in (line.partition(": ") for line in lines)]
+    names = [name for name, _ in sent]
+    assert sorted(names) == sorted(set(names))
+    assert dict(sent)["accept"] == accept
+    assert dict(sent)["accept-encoding"] == "identity"
+    assert "content-length" in names
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [Reply(204), Reply(200, b""), Reply(200, b" \n"), Reply(202, None), Reply(200, b"null")],
+    ids=["204", "empty", "blank", "null", "null as text"],
+)
+async def test_an_answer_may_say_nothing(server: HookServer, reply: Reply) -> None:
+    server.replies("subagentEnded", reply)
+    assert await asked(server).ask() == HookAnswer(reply.status, None)
+
+
+def _padded(size: int) -> bytes:
+    return b'{"a":"' + b"x" * (size - 8) + b'"}'
+
+
+async def test_an_answer_may_be_as_large_as_the_limit(server: HookServer) -> None:
+    server.replies("subagentEnded", Reply(said=_padded(ANSWER_BYTES_MAX)))
+    answer = await asked(server).ask()
+    assert answer.said is not None
+
+
+@pytest.mark.parametrize(
+    ("reply", "text"),
+    [
+        (Reply(500, {"error": SECRET}), "the hook answered HTTP 500"),
+        (Reply(302, headers={"Location": "/elsewhere"}), "the hook answered HTTP 302"),
+        (
+            Reply(said=b"not json " + SECRET.encode()),
+            "the hook answered something that is not JSON",
+        ),
+        (Reply(said=b"\xff\xfe"), "the hook answered something that is not JSON"),
+        (Reply(said=[SECRET]), "the hook answered JSON that is not an object"),
+        (Reply(said=_padded(ANSWER_BYTES_MAX + 1)), "the hook answered more than 65536 bytes"),
+        (
+            Reply(said=b"zipped", headers={"Content-Encoding": "gzip"}),
+            "the hook answered in an encoding that was not asked for",
+        ),
+        (Reply(breaks_off=True), "the hook broke the connection off"),
+    ],
+)
+async def test_an_answer_that_cannot_be_used_is_told_in_few_words(
+    server: HookServer, reply: Reply, text: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.WARNING)
+    server.replies("subagentEnded", reply)
+    threw = await asked(server, headers={"X-Secret": SECRET}).threw()
+    assert str(threw) == text
+    assert threw.was_asked
+    assert threw.status_code == (None if reply.breaks_off else reply.status)
+    assert len(server.calls()) == 1
+    assert SECRET not in caplog.text
+
+
+async def test_a_hook_that_is_slow_is_not_waited_for(server: HookServer) -> None:
+    server.replies("subagentEnded", Reply(is_held=True))
+    threw = await asked(server, timeoutSeconds=0.2).threw()
+    assert (str(threw), threw.was_asked) == ("the hook did not answer in 0.2 s", True)
+
+
+async def test_an_answer_that_trickles_is_not_waited_for_longer(tmp_path: Path) -> None:
+    async def trickle(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n")
+        try:
+            while True:
+                writer.write(b" ")
+                await writer.drain()
+                await asyncio.sleep(0.01)
+        except ConnectionError:
+            writer.close()
+
+    listening = await asyncio.start_server(trickle, "127.0.0.1", 0)
+    async with listening:
+        port = listening.sockets[0].getsockname()[1]
+        hook = {"url": f"http://127.0.0.1:{port}/", "timeoutSeconds": 0.3}
+        threw = await Asked(hook).threw()
+    assert str(threw) == "the hook did not answer in 0.3 s"
+
+
+@pytest.fixture
+async def nobody() -> AsyncIterator[str]:
+    """An address at which nothing listens."""
+    with socket.socket() as place:
+        place.bind(("127.0.0.1", 0))
+        yield f"http://127.0.0.1:{place.getsockname()[1]}/secret-path?{SECRET}"
+
+
+async def test_a_hook_that_is_not_there_was_not_asked(nobody: str) -> None:
+    threw = await Asked({"url": nobody}).threw()
+    assert (str(threw), threw.was_asked) == ("the hook cannot be reached", False)
+
+
+async def test_a_certificate_that_is_not_known_is_refused(server: HookServer) -> None:
+    threw = await Asked({"url": server.url.replace("http:", "https:")}).threw()
+    assert not threw.was_asked
+    assert str(threw).startswith("the hook cannot be reached")
+    assert server.calls() == []
+
+
+async def test_a_proxy_of_the_environment_is_not_used(
+    server: HookServer, nobody: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("HTTP_PROXY", "http_proxy", "ALL_PROXY"):
+        monkeypatch.setenv(name, nobody.partition("/secret")[0])
+    monkeypatch.delenv("NO_PROXY", raising=False)
+    assert (await asked(server).ask()).status_code == 204
+
+
+@pytest.mark.parametrize(
+    ("hook", "value", "text"),
+    [
+        ({"url": "${HOOK_URL}"}, None, "HOOK_URL: is not set"),
+        ({"url": "${HOOK_URL}"}, "ftp://x/", "its url must be a URL that begins with http"),
+        ({"url": "${HOOK_URL}"}, "http://u:p@127.0.0.1:1/", "its url must not hold a user name"),
+        (
+            {"url": "http://127.0.0.1:1/", "headers": {"A": "${HOOK_URL}"}},
+            "line\r\nX: y",
+            "a header of it holds what no header can",
+        ),
+    ],
+)
+async def test_what_the_file_refers_to_is_looked_at_when_it_is_used(
+    hook: dict[str, Any], value: str | None, text: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("HOOK_URL", raising=False)
+    if value is not None:
+        monkeypatch.setenv("HOOK_URL", value)
+    threw = await Asked(hook).threw()
+    assert text in str(threw)
+    assert value is None or value not in str(threw)
+    assert not threw.was_asked
+
+
+async def test_a_cookie_is_not_kept(server: HookServer) -> None:
+    server.replies("subagentEnded", Reply(200, headers={"Set-Cookie": "a=b; Path=/"}))
+    hooks = asked(server)
+    for _ in range(2):
+        await hooks.hooks.ask(hooks.pinned, CALL)
+    await hooks.hooks.aclose()
+    assert not [call for call in server.calls() if "Cookie" in call.headers]
+
+
+async def test_a_hook_that_is_not_configured_is_not_asked(server: HookServer) -> None:
+    call = HookCall("subagentSpawned", "subagentSpawned", "k", {}, {})
+    with pytest.raises(HookThrew, match="not configured"):
+        await asked(server).ask(call)
+    assert server.calls() == []
+
+
+async def test_no_connection_is_left_when_the_hooks_are_closed(server: HookServer) -> None:
+    hooks = asked(server)
+    await asyncio.gather(*(hooks.hooks.ask(hooks.pinned, CALL) for _ in range(5)))
+    await hooks.hooks.aclose()
+    await hooks.hooks.aclose()
+    assert len(server.calls()) == 5
