@@ -6,7 +6,7 @@ import time
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
-from itertools import cycle
+from itertools import count, cycle
 from pathlib import Path
 from typing import Any
 
@@ -144,19 +144,20 @@ def test_a_workspace_that_is_named_by_a_link_is_the_folder_it_leads_to(
 def swapping(workspace: Path, sentinel: Path) -> Iterator[list[int]]:
     """Somebody who keeps replacing `.openclaw` of a workspace by a link; gives how often."""
     over, swaps = threading.Event(), [0]
-    place = workspace / ".openclaw"
+    place, names = workspace / ".openclaw", count()
 
     def swap() -> None:
         for pause in cycle(PAUSES_SECONDS):
             if over.wait(pause):
                 return
-            if place.is_symlink():
-                place.unlink()
-                continue
             # The server makes and removes the folder at the same time.
-            with suppress(FileNotFoundError):
-                place.rename(workspace / f"aside-{swaps[0]}")
-            with suppress(FileExistsError):
+            if place.is_symlink():
+                with suppress(OSError):
+                    place.unlink()
+                continue
+            with suppress(OSError):
+                place.rename(workspace / f"aside-{next(names)}")
+            with suppress(OSError):
                 place.symlink_to(sentinel)
                 swaps[0] += 1
 
