@@ -105,12 +105,7 @@ def _changes(run: Run, event: RunEvent, stamp: Stamp) -> dict[str, object]:
         case SessionCreated():
             return _prepared(event)
         case RunQueued():
-            return {
-                "holder": None,
-                "lane": event.lane,
-                "lane_depth": event.lane_depth,
-                "queued_position": stamp.position,
-            }
+            return _queued(event, stamp)
         case RunClaimed():
             return {"holder": event.holder, "attempt": event.attempt, "epoch": stamp.version}
         case RunStarted():
@@ -147,6 +142,15 @@ def _effects_at(run: Run) -> datetime | None:
     undos = (one.undo_at for one in run.steps)
     hooks = (one.due_at for one in run.hooks)
     return min((at for at in (*undos, *hooks) if at is not None), default=None)
+
+
+def _queued(event: RunQueued, stamp: Stamp) -> dict[str, object]:
+    return {
+        "holder": None,
+        "lane": event.lane,
+        "lane_depth": event.lane_depth,
+        "queued_position": stamp.position,
+    }
 
 
 def _prepared(event: SessionCreated) -> dict[str, object]:

@@ -4,17 +4,15 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from domain.refusals import Rejected
 from domain.run.commands import RunCommand
-from domain.run.events import RunEvent
 from domain.run.facts import SpawnOptions
 from domain.run.hook_events import HookName, HookTold
 from domain.run.hooks import HOOK_ORDER, HookState
-from domain.run.state import Run
 from tests.support import hooked_runs as hooked
 from tests.support import run_commands as ask
 from tests.support import run_histories as past
-from tests.support.storytelling import Story, given, requested
+from tests.support.asked_stories import AskedRun
+from tests.support.storytelling import given, requested
 
 ATTEMPTS_MAX = 3
 HOOKS = st.sampled_from(HOOK_ORDER)
@@ -26,7 +24,7 @@ OPTIONS = st.builds(
 )
 
 
-class Hooks(RuleBasedStateMachine):
+class Hooks(AskedRun, RuleBasedStateMachine):
     """Beside a model that knows what the receivers heard, and who is about to note what.
 
     A teller takes up what is due, tells it, and notes it later or never: it may die in between,
@@ -37,27 +35,13 @@ class Hooks(RuleBasedStateMachine):
     def begin(self, options: SpawnOptions, names: tuple[HookName, ...], bound: bool) -> None:
         birth = requested(options=options)
         steps = past.step_begun("thread_binding"), past.step_taken("thread_binding")
-        self.story: Story[Run, RunEvent, RunCommand] = given(
+        self.story = given(
             *(birth, *past.a_prepared_run()[1:], *(steps if bound else ())),
             *(past.created(hooks=names), past.queued()),
         )
         self.names = names
         self.tellers: list[tuple[HookState, bool]] = []
         self.heard: set[HookName] = set()
-
-    @property
-    def run(self) -> Run:
-        assert self.story.state is not None
-        return self.story.state
-
-    def ask(self, command: RunCommand) -> tuple[RunEvent, ...] | None:
-        """What was recorded; None when it was turned down."""
-        try:
-            events = self.story.decide(self.story.state, command)
-        except Rejected:
-            return None
-        self.story = given(*self.story.events, *events)
-        return events
 
     @rule()
     def claim(self) -> None:

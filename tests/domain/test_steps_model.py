@@ -4,20 +4,17 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from domain.refusals import Rejected
-from domain.run.commands import RunCommand
-from domain.run.events import RunEvent
-from domain.run.state import Run
 from domain.run.steps import STEP_ORDER, StepName
 from tests.support import run_commands as ask
 from tests.support import run_histories as past
-from tests.support.storytelling import Story, given
+from tests.support.asked_stories import AskedRun
+from tests.support.storytelling import given
 
 STEPS = st.sampled_from(STEP_ORDER)
 OPEN = ("making", "made")
 
 
-class Steps(RuleBasedStateMachine):
+class Steps(AskedRun, RuleBasedStateMachine):
     """Beside a model that knows nothing but sets: what was made, what is being made, what is left.
 
     `outside` is what stands outside the log: it is changed where a maker would, before its record.
@@ -25,27 +22,13 @@ class Steps(RuleBasedStateMachine):
 
     @initialize()
     def begin(self) -> None:
-        self.story: Story[Run, RunEvent, RunCommand] = given(*past.a_prepared_run())
+        self.story = given(*past.a_prepared_run())
         self.stage = "preparing"
         self.outside: set[StepName] = set()
         self.begun: list[StepName] = []
         self.taken: set[StepName] = set()
         self.undone: set[StepName] = set()
         self.holds = True
-
-    @property
-    def run(self) -> Run:
-        assert self.story.state is not None
-        return self.story.state
-
-    def ask(self, command: RunCommand) -> tuple[RunEvent, ...] | None:
-        """What was recorded; None when it was turned down."""
-        try:
-            events = self.story.decide(self.story.state, command)
-        except Rejected:
-            return None
-        self.story = given(*self.story.events, *events)
-        return events
 
     @property
     def at(self) -> StepName | None:

@@ -105,17 +105,8 @@ def goes_on(server: Hooked, outside: HookServer, moment: str) -> None:
     assert item["origin"] == AT_THE_THREAD
 
 
-@pytest.mark.parametrize("moment", MADE)
-def test_a_spawn_goes_on_when_its_server_is_killed_while_it_asks(
-    server: Hooked, outside: HookServer, moment: str
-) -> None:
-    server.dies(moment, key=moment, **threaded(name_of(moment)))
-    server.again()
-    goes_on(server, outside, moment)
-
-
-@pytest.mark.parametrize("moment", TELLING)
-def test_a_hook_is_told_when_the_server_is_killed_while_it_tells(
+@pytest.mark.parametrize("moment", [*MADE, *TELLING])
+def test_a_spawn_goes_on_when_its_server_is_killed_while_it_asks_or_tells(
     server: Hooked, outside: HookServer, moment: str
 ) -> None:
     server.dies(moment, key=moment, **threaded(name_of(moment)))

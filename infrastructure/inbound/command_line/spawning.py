@@ -53,6 +53,18 @@ class Cleanup(StrEnum):
     KEEP = "keep"
 
 
+Timeout = Annotated[
+    int | None, typer.Option(min=0, metavar="SECONDS", help="End it after so long; 0: never.")
+]
+CleanedUp = Annotated[
+    Cleanup | None, typer.Option(help="Archive right after the announcement, or later.")
+]
+Key = Annotated[
+    str | None,
+    typer.Option(metavar="KEY", help="The same key and spawn again gives the same run."),
+]
+
+
 def spawn(
     task: Annotated[
         str, typer.Argument(metavar="TASK", help="What to do; - reads it from standard input.")
@@ -64,22 +76,15 @@ def spawn(
     label: Annotated[str | None, typer.Option(help="A name for the run.")] = None,
     model: Annotated[str | None, typer.Option(help="Model, as provider/name.")] = None,
     thinking: Annotated[str | None, typer.Option(help="Thinking level.")] = None,
-    timeout: Annotated[
-        int | None, typer.Option(min=0, metavar="SECONDS", help="End it after so long; 0: never.")
-    ] = None,
-    cleanup: Annotated[
-        Cleanup | None, typer.Option(help="Archive right after the announcement, or later.")
-    ] = None,
+    timeout: Timeout = None,
+    cleanup: CleanedUp = None,
     attach: Attach = None,
     attach_as: AttachAs = None,
     light_context: LightContext = False,
     wait: Annotated[
         bool, typer.Option("--wait", help="Wait until it is announced and print its result.")
     ] = False,
-    idempotency_key: Annotated[
-        str | None,
-        typer.Option(metavar="KEY", help="The same key and spawn again gives the same run."),
-    ] = None,
+    idempotency_key: Key = None,
     output: As = Output.TABLE,
     url: Url = None,
     data_dir: DataDir = None,

@@ -11,7 +11,6 @@ from application.ports.bootstrap_files import ReadFile
 from infrastructure.outbound.bootstrap_files import DiskBootstrapFiles, read_files
 
 CHARS_MAX = 20_000
-NOBODY = 65_534
 HUGE_BYTES = 100 * 1024 * 1024
 
 

@@ -16,8 +16,6 @@ from tests.support.ordinary_user import Becoming
 from tests.support.process_table import open_descriptors
 
 CHARS_MAX = 20_000
-NOBODY = 65_534
-HUGE_BYTES = 100 * 1024 * 1024
 
 
 @pytest.fixture
