@@ -6,7 +6,7 @@ import os
 from collections.abc import Sequence
 from typing import Literal
 
-from infrastructure.outbound.attachments.rooted_folder import NotAFolder, RootedFolder
+from infrastructure.outbound.rooted_folder import NotAFolder, RootedFolder
 
 Removal = Literal["undone", "nothing_there", "left_in_place"]
 

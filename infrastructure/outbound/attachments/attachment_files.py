@@ -17,7 +17,7 @@ from domain.attachments import JudgedFiles
 from infrastructure.outbound.attachments.allowance import Allowance, Spent
 from infrastructure.outbound.attachments.clearing import removed
 from infrastructure.outbound.attachments.own_threads import OwnThreads
-from infrastructure.outbound.attachments.rooted_folder import (
+from infrastructure.outbound.rooted_folder import (
     NotAFolder,
     RootedFolder,
     State,

@@ -4,7 +4,7 @@ be made so that it is hard to remove."""
 import errno
 from collections.abc import Callable
 
-from infrastructure.outbound.attachments.rooted_folder import RootedFolder
+from infrastructure.outbound.rooted_folder import RootedFolder
 
 _TAKEN = (errno.EEXIST, errno.ENOTEMPTY, errno.ENOTDIR)
 _NAMES_TRIED_MAX = 1_000
