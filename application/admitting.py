@@ -21,7 +21,7 @@ from application.ports.event_log import (
 )
 from application.spawn_request import SpawnRequest, command_of
 from application.work import Work
-from domain.refusals import AgentOnRecord, ConfigurationMoved
+from domain.refusals import AgentOnRecord, ConfigurationMoved, ReadAgain
 from domain.run.state import Run
 from domain.session.state import Session
 from domain.spawn_command import RequestSpawn, SpawnPolicy
@@ -74,8 +74,9 @@ class Admitting:
         for _ in range(ATTEMPTS_MAX):
             try:
                 return await self._decided(asked, known, pinned)
-            except AgentOnRecord:
-                # The session is on record, and nothing was known of it here: once more with that.
+            except (AgentOnRecord, ReadAgain):
+                # The session is on record, and nothing was known of it here, or it went on with
+                # another run since then: once more with what is so now.
                 known = await registry.session(requester)
             except ConfigurationMoved as moved:
                 pinned = await self._followed(pinned, moved.revision)

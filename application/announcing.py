@@ -77,11 +77,17 @@ class Announcing:
         return announcement.text if announcement else None
 
     async def _findings(self, run: Run) -> tuple[ChildFinding, ...]:
-        """What came of the run's own children, for an orchestrator's requester."""
+        """What came of the run's own children, for an orchestrator's requester. What came of those
+        of an earlier run of its session was told with that one."""
         if run.child_session_key is None or run.role != "orchestrator":
             return ()
         below = await self._work.registry.runs_below(run.child_session_key)
-        children = [one for one in below if one.requester.session_key == run.child_session_key]
+        children = [
+            one
+            for one in below
+            if one.requester.session_key == run.child_session_key
+            and one.requester.run_id in (None, run.run_id)
+        ]
         refs = [ref for one in children for ref in (one.result, one.error) if ref is not None]
         texts = await self._work.contents.texts(refs)
         tasks = await self._work.contents.previews(one.task for one in children if not one.label)
@@ -119,7 +125,9 @@ def disposition_of(run: Run) -> tuple[str, str | None]:
     """Whether its requester is to be told of a run, and why not."""
     if run.outcome == "stopped" and run.stop_by_requester:
         return "skipped", "its requester stopped it"
-    if not run.options.expects_completion_message:
+    if run.direct_delivery:
+        return "not_required", "its runtime brings the result to the thread"
+    if not run.expects_completion:
         return "not_required", "no completion message was expected"
     return "inbox", None
 

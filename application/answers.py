@@ -73,6 +73,22 @@ def accepted_run(run: Run, attachments: Mapping[str, object] | None) -> Answer:
     )
 
 
+def continued(
+    last: Run, run_id: UUID, warnings: tuple[str, ...], model_applied: bool | None
+) -> Answer:
+    """The answer to a message that a session goes on with; `last` is the run before the new one."""
+    body: dict[str, object] = {
+        "status": "accepted",
+        "runId": str(run_id),
+        "continues": str(last.run_id),
+        "childSessionKey": last.child_session_key,
+        "sessionId": str(last.session_id),
+        "modelApplied": model_applied,
+        "warnings": list(warnings),
+    }
+    return Answer("continued", body)
+
+
 def refusal_of(run: Run, text: str | None) -> SpawnRefusal:
     """The refusal of a refused run, in the words that are kept of it."""
     assert run.refusal is not None

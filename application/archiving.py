@@ -36,3 +36,10 @@ class Archiving:
             await self._work.record(run, (ArchiveRun(reason=reason, transcript_path=path),))
         except WrongStage as why:
             _log.info("run %s is not archived now: %s", run_id, why)
+            await self._bring_back(run_id, path)
+
+    async def _bring_back(self, run_id: UUID, path: str | None) -> None:
+        """A message was faster: the session goes on, and what was said in it belongs to it."""
+        run = await self._work.run(run_id)
+        if path is not None and run.stage == "announced" and run.continued_by is not None:
+            await self._transcripts.bring_back(path)

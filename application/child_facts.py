@@ -5,41 +5,46 @@ from collections.abc import Mapping
 from uuid import UUID
 
 from domain.child_prompt import AttachmentsNote, ChildFacts
-from domain.json_text import NotJson, read_json
-from domain.run.events import SessionCreated
+from domain.content import ContentRef
 from domain.run.state import Run
 from domain.run.steps import StepState
+from domain.thread_binding import kept_origin
 
 
-def child_facts(run: Run, created: SessionCreated, texts: Mapping[UUID, str]) -> ChildFacts:
-    """Who the child is; `texts` holds the addresses of its requester."""
+def child_facts(run: Run, max_depth: int, texts: Mapping[UUID, str]) -> ChildFacts:
+    """Who the child is; `texts` holds the addresses of its thread and of its requester."""
     assert run.child_session_key is not None
-    origin = run.requester.origin
     return ChildFacts(
-        depth=created.depth,
-        max_spawn_depth=created.max_depth,
+        depth=run.depth,
+        max_spawn_depth=max_depth,
         child_session_key=run.child_session_key,
         label=run.label,
         requester_session_key=run.requester.session_key,
-        requester_channel=_channel(texts.get(origin.id, "")) if origin else None,
+        requester_channel=_channel(run, texts),
         is_persistent=run.options.mode == "session",
     )
 
 
-def _channel(origin: str) -> str | None:
-    """The channel among the addresses that the requester gave."""
-    try:
-        given = read_json(origin)
-    except NotJson:
-        return None
-    channel = given.get("channel") if isinstance(given, dict) else None
-    return channel if isinstance(channel, str) else None
+def addresses(run: Run) -> tuple[ContentRef, ...]:
+    """What is kept of where its thread and its requester are."""
+    return tuple(one for one in (run.delivery_origin, run.requester.origin) if one is not None)
+
+
+def _channel(run: Run, texts: Mapping[UUID, str]) -> str | None:
+    """The channel that the child was asked for from: that of its thread, if it is bound to one."""
+    for one in addresses(run):
+        channel = kept_origin(texts.get(one.id)).get("channel")
+        if channel is not None:
+            return str(channel)
+    return None
 
 
 def _written(run: Run) -> StepState | None:
     """The step that wrote what was attached; None when nothing of it lies in the workspace."""
     step = run.step("attachments")
-    return step if step is not None and step.phase == "taken" and step.manifest else None
+    if step is None or step.phase != "taken" or step.undo_at is not None:
+        return None
+    return step if step.manifest else None
 
 
 def attachments_note(run: Run) -> AttachmentsNote | None:

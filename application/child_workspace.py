@@ -15,7 +15,7 @@ from domain.run.state import Run
 REPLACED_WORKSPACE = (
     "The workspace of the run is not the folder it was when the spawn was accepted: it has gone, or"
     " a link leads from its path to another one. Look who replaced it, put the folder back and"
-    " spawn again."
+    " spawn again, or send the message again to a session that is open."
 )
 
 

@@ -7,11 +7,12 @@ import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
-from application import cancelling
+from application import cancelling, due_kinds
 from application.announcing import Announcing
 from application.archiving import Archiving
+from application.claims import Claims
+from application.continuing import Continuing
 from application.dispatching import Dispatching
-from application.due_kinds import DueKinds
 from application.due_work import DueWork
 from application.envelope import RecordedEvent
 from application.executing import Executing
@@ -25,9 +26,11 @@ from application.telling_hooks import TellingHooks
 from application.timely import timely
 from application.undoing import Undoing
 from domain.config_events import ConfigurationActivated
+from domain.run.continuation_events import ArchiveScheduled
 from domain.run.events import (
     DescendantsSettled,
     RunAnnounced,
+    RunArchived,
     RunEnded,
     RunQueued,
     SpawnRefused,
@@ -44,6 +47,9 @@ FORGET_SECONDS = 3600.0
 RENEW_SECONDS_MIN = 0.1
 ANSWERS_KEPT_DAYS = 7
 
+_UNDONE_AFTER = (RunEnded, RunAnnounced, RunArchived)
+"""What a preparation made may be due for undoing then."""
+
 _log = logging.getLogger("spawnlog.conducting")
 
 
@@ -53,6 +59,7 @@ class Crew:
     more."""
 
     preparing: Preparing
+    continuing: Continuing
     dispatching: Dispatching
     executing: Executing
     announcing: Announcing
@@ -88,10 +95,11 @@ class Conducting:
         self._renewed = time.monotonic()
         self.url: str | None = None
         self._dispatch = Repeating("dispatch", crew.dispatching.dispatch, DISPATCH_SECONDS)
-        kinds = DueKinds(coordination, crew.telling, holder=holder, lease_seconds=lease_seconds)
-        self._announce = kinds.announcements(crew.announcing)
-        self._archive = kinds.archives(crew.archiving)
-        self._effect = kinds.effects(crew.undoing)
+        claims = Claims(coordination, holder, lease_seconds=lease_seconds)
+        self._announce = due_kinds.announcements(claims, crew.announcing)
+        self._archive = due_kinds.archives(claims, crew.archiving)
+        self._effect = due_kinds.effects(claims, crew.undoing, crew.telling)
+        self._prolong = Repeating("claims", claims.prolong, lease_seconds / 3)
         self._renew = Repeating("lease", self._renew_lease, lease_seconds / 3)
         self._sweep = Repeating("staged files", crew.sweeping, SWEEP_SECONDS)
         self._recover = Repeating("recover", crew.recovering.recover, min(1.0, lease_seconds / 4))
@@ -143,6 +151,8 @@ class Conducting:
             self._announce,
             self._archive,
             self._effect,
+            # Until there is no work left whose claims it could keep up.
+            self._prolong,
             self._sweep,
             self._recover,
             self._forget,
@@ -160,7 +170,9 @@ class Conducting:
 
     async def _heed(self, recorded: RecordedEvent) -> None:
         run_id = recorded.envelope.provenance.run_id
-        if self._crew.telling.is_called_by(recorded.event):
+        if isinstance(recorded.event, _UNDONE_AFTER) or self._crew.telling.is_called_by(
+            recorded.event
+        ):
             self._effect.wake()
         match recorded.event:
             case RunQueued():
@@ -170,7 +182,7 @@ class Conducting:
                 self._announce.wake()
             case DescendantsSettled():
                 self._announce.wake()
-            case RunAnnounced():
+            case RunAnnounced() | ArchiveScheduled():
                 self._archive.wake()
             case StopRequested() if run_id is not None:
                 self._crew.executing.stop(run_id)

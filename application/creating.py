@@ -16,12 +16,15 @@ from application.prepared_run import PreparedRun
 from application.stepping import Stepped
 from application.wished_context import context_wish
 from application.work import Work
+from domain.configuration.configuration import Configuration
+from domain.content import ContentRef
 from domain.context_fork import fork_note, fork_warnings
 from domain.run.commands import CreateSession
 from domain.run.facts import ForkFacts, Ingredient, ScriptReceipt
 from domain.run.hooks import HOOK_ORDER
 from domain.run.step_commands import TakeStep
 from domain.spawn_notes import accepted_note
+from domain.thread_binding import is_routable, kept_origin
 
 LANE = "subagent"
 
@@ -66,6 +69,7 @@ class Creating:
             hooks=tuple(
                 one for one in HOOK_ORDER if one in configuration.spawnlog.hooks.configured
             ),
+            direct_delivery=await self._delivers(stepped, configuration),
         )
         answer = accepted(
             run,
@@ -80,10 +84,30 @@ class Creating:
         )
         return PreparedRun(appended.runs[run.run_id], appended.position)
 
+    async def _delivers(self, stepped: Stepped, configuration: Configuration) -> bool:
+        """Whether the runtime brings the result to the thread that the session is bound to."""
+        run = stepped.preparation.run
+        origin = _origin_of(stepped)
+        if run.options.mode != "session" or origin is None or run.agent_id is None:
+            return False
+        if not configuration.delivers_to_origin(run.agent_id):
+            return False
+        kept = {one.ref.id: one.text for one in stepped.preparation.keeper.kept}
+        text = kept.get(origin.id) or await self._work.contents.text(origin)
+        return is_routable(kept_origin(text))
+
     async def _preamble(self, step: Preparation) -> tuple[Ingredient, ...]:
         preamble = step.run.preamble
         text = await self._work.contents.text(preamble) if preamble else None
         return preamble_ingredient(step.run, text, step.pinned.configuration, step.keeper)
+
+
+def _origin_of(stepped: Stepped) -> ContentRef | None:
+    """Where the thread is; the step that was taken last is recorded with the session."""
+    for command in stepped.before:
+        if isinstance(command, TakeStep) and command.origin is not None:
+            return command.origin
+    return stepped.preparation.run.delivery_origin
 
 
 def _fork_of(stepped: Stepped) -> ForkFacts | None:

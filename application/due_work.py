@@ -3,16 +3,19 @@
 import asyncio
 import itertools
 import logging
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
 from uuid import UUID
 
 from application import cancelling
+from application.claims import Claim, Claims
 from application.persisting import persistently
+from application.ports.coordination import ClaimKind
 from application.ports.event_log import LogUnavailable
 from application.repeating import Repeating
+from application.rooms import NoRoom
 
 DUE_BATCH = 50
-"""So much of one kind is under way at a time."""
+"""So much of one kind is claimed at a time, and under way if nothing else is said."""
 
 DUE_SECONDS = 1.0
 RELEASE_ATTEMPTS_MAX = 3
@@ -21,30 +24,29 @@ _log = logging.getLogger("spawnlog.due")
 
 
 class DueWork:
-    """One kind of it. `claim` gives at most so many runs that nobody else works on then, `do` does
-    what is due of one, `release` ends the claims of runs. Whatever takes its time holds up nothing
-    but itself, until `DUE_BATCH` of them are under way."""
+    """One kind of it; `do` does what is due of a run. Whatever takes its time holds up nothing but
+    itself, until `at_once_max` of them are under way."""
 
     def __init__(
         self,
-        kind: str,
-        *,
-        claim: Callable[[int], Awaitable[Sequence[UUID]]],
+        kind: ClaimKind,
+        claims: Claims,
         do: Callable[[UUID], Awaitable[None]],
-        release: Callable[[Sequence[UUID]], Awaitable[None]],
-        seconds: float = DUE_SECONDS,
+        *,
+        seconds: float | None = None,
+        at_once_max: int | None = None,
     ) -> None:
         self.kind = kind
-        self._claim = claim
+        self._claims = claims
         self._do = do
-        self._release = release
+        self._at_once_max = at_once_max
         self._claiming = asyncio.Lock()
         self._under_way: set[asyncio.Task[None]] = set()
         self._away: LogUnavailable | None = None
-        self._repeating = Repeating(kind, self._take_up, seconds)
+        self._repeating = Repeating(kind, self._take_up, seconds or DUE_SECONDS)
 
     def start(self) -> None:
-        """Do what is due when woken, and look for it every `seconds`."""
+        """Do what is due when woken, and look for it every so many seconds."""
         self._repeating.start()
 
     def wake(self) -> None:
@@ -69,39 +71,46 @@ class DueWork:
         async with self._claiming:
             while True:
                 self._complain()
-                room = DUE_BATCH - len(self._under_way)
+                room = min(DUE_BATCH, (self._at_once_max or DUE_BATCH) - len(self._under_way))
                 if room <= 0:
                     await asyncio.wait(self._under_way, return_when=asyncio.FIRST_COMPLETED)
                     continue
-                run_ids = await self._claim(room)
-                for run_id in run_ids:
-                    task = asyncio.create_task(self._see_to(run_id), name=f"{self.kind} {run_id}")
-                    self._under_way.add(task)
-                    task.add_done_callback(self._under_way.discard)
-                if len(run_ids) < room:
+                claims = await self._claims.take(self.kind, room)
+                for claim in claims:
+                    self._begin(claim)
+                if len(claims) < room:
                     return
+
+    def _begin(self, claim: Claim) -> None:
+        task = asyncio.create_task(self._see_to(claim), name=f"{self.kind} {claim.run_id}")
+        self._under_way.add(task)
+        task.add_done_callback(self._under_way.discard)
+        self._claims.keep(claim, task)
 
     def _complain(self) -> None:
         away, self._away = self._away, None
         if away is not None:
             raise away
 
-    async def _see_to(self, run_id: UUID) -> None:
+    async def _see_to(self, claim: Claim) -> None:
         try:
             try:
-                await self._do(run_id)
+                await self._do(claim.run_id)
             except LogUnavailable as away:
                 self._away = away
-            await self._let_go(run_id)
+            await self._let_go(claim)
         except LogUnavailable as away:
             self._away = away
+        except NoRoom as why:
+            # Its claim stands until it expires, so that those behind it have their turn.
+            _log.info("%s of run %s: %s", self.kind, claim.run_id, why)
         except Exception:
             # The claim of what failed stands until it expires, so that it holds up nobody.
-            _log.exception("%s of run %s failed", self.kind, run_id)
+            _log.exception("%s of run %s failed", self.kind, claim.run_id)
 
-    async def _let_go(self, run_id: UUID) -> None:
+    async def _let_go(self, claim: Claim) -> None:
         attempts = itertools.count(1)
         await persistently(
-            lambda: self._release([run_id]),
+            lambda: self._claims.give_up(claim),
             given_up=lambda: next(attempts) == RELEASE_ATTEMPTS_MAX,
         )

@@ -1,4 +1,4 @@
-"""Explains the spawn of a run from what was recorded when it was decided."""
+"""Explains how a run came to be from what was recorded when it was decided."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -9,17 +9,21 @@ from application.work import Work
 from domain.configuration.configuration import Configuration
 from domain.configuration.problems import ConfigurationError
 from domain.content import ContentRef
+from domain.continuation_explained import CONTINUING, explain_continuation
 from domain.event_types import AnyEvent
 from domain.explanation import explain
 from domain.rule_explained import RuleExplained
+from domain.run.continuation_events import MessageReceived
 from domain.run.events import SpawnRequested
 from domain.run.state import Run
 from domain.spawn_record import DECIDING, Recorded
 
-EVENTS_MAX = 50
-"""More than a run has of the events that decide it."""
+EVENTS_MAX = 500
+"""More than a run has of the events that decide it: one or two for each step, and one more for each
+server that died in the middle of it."""
 
-_TYPES = tuple(kind.__name__ for kind in DECIDING)
+_OF_SPAWNS = tuple(kind.__name__ for kind in DECIDING)
+_OF_MESSAGES = tuple(kind.__name__ for kind in CONTINUING)
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,8 +40,11 @@ class RunExplained:
 async def explained(work: Work, run: Run, *, until: int, full: bool) -> RunExplained:
     """How a run was decided up to a position, where `run` is as it was then. Without `full` only
     the beginnings of texts are shown."""
-    events = await work.log.read(run_id=run.run_id, types=_TYPES, until=until, limit=EVENTS_MAX)
-    decisions = explain(
+    types, told_by = _OF_SPAWNS, explain
+    if run.continues is not None:
+        types, told_by = _OF_MESSAGES, explain_continuation
+    events = await work.log.read(run_id=run.run_id, types=types, until=until, limit=EVENTS_MAX)
+    decisions = told_by(
         [
             Recorded(one.envelope.position, one.envelope.provenance.config_revision, one.event)
             for one in events
@@ -70,5 +77,12 @@ def _kept(events: Sequence[AnyEvent]) -> dict[str, ContentRef | None]:
                 "model": event.model_argument,
                 "thinking": event.thinking_argument,
                 "workspaceDir": event.workspace_argument,
+            }
+        if isinstance(event, MessageReceived):
+            return {
+                "agentId": None,
+                "model": event.model_argument,
+                "thinking": event.thinking_argument,
+                "workspaceDir": None,
             }
     return {}

@@ -58,7 +58,10 @@ def fit(
     no level; it is kept beside the log. `credentials` are those of that agent."""
     agent_id = _agent_of(run)
     known = agent_known(
-        agent_id, configuration.agent_ids(), requested_agent_id=run.requested_agent_id
+        agent_id,
+        configuration.agent_ids(),
+        requested_agent_id=run.requested_agent_id,
+        is_message=run.continues is not None,
     )
     if isinstance(known, Refusal):
         return Unfit(known, PlanFacts(agent_configured=False))

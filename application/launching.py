@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from application.child_facts import attachments_dir, attachments_note, child_facts
+from application.child_facts import addresses, attachments_dir, attachments_note, child_facts
 from application.child_workspace import REPLACED_WORKSPACE, unusable_workspace
 from application.ingredients import BOOTSTRAP_SOURCE
 from application.keeping import Keeper
@@ -16,15 +16,21 @@ from domain.bootstrap_files import BootstrapFile
 from domain.child_prompt import (
     ComposedPrompt,
     Surroundings,
+    compose_continuation,
     compose_prompt,
 )
 from domain.context_fork import beginning_rows, taken_entries
 from domain.prompt_part import Part
 from domain.run.commands import StartRun
+from domain.run.continuation_events import ContinuationPlanned
 from domain.run.events import SessionCreated
 from domain.run.facts import PromptPart
 from domain.run.state import Run
 from domain.task_message import Contribution, task_pieces
+from domain.thread_binding import Origin, kept_origin
+
+HISTORY_FILES_MAX = 500
+"""Of so many runs before it, the newest, a run is told where they are."""
 
 _ATTACHED_GONE = "what was attached is not there any more; spawn again with the files"
 
@@ -65,8 +71,9 @@ class Launching:
         runtime = pinned.configuration.runtime_for(run.agent_id)
         if runtime is None:
             raise CannotLaunch("not_executable", f'agent "{run.agent_id}" has no runtime')
-        prompt = await self._compose(run)
-        await self._see_to_folders(run)
+        opened = await self._work.run(run.opened_by) if run.opened_by else run
+        prompt = await self._compose(run, opened)
+        await self._see_to_folders(run, opened)
         launch = Launch(
             run_id=run.run_id,
             session_key=run.child_session_key,
@@ -81,8 +88,10 @@ class Launching:
             tools_allow=run.plan.tools_allow,
             tools_deny=run.plan.tools_deny,
             workspace_dir=run.plan.workspace_dir,
-            attachments_dir=attachments_dir(run),
-            history_files=await self._history(run),
+            attachments_dir=attachments_dir(opened),
+            history_files=await self._history(run, opened),
+            delivery_origin=await self._thread(run),
+            deliver=bool(run.direct_delivery),
             environment={
                 **await self._credentials.environment(pinned, run.agent_id),
                 **self._work.configurations.environment_of(pinned, runtime),
@@ -99,7 +108,7 @@ class Launching:
         )
         return Prepared(launch, start)
 
-    async def _see_to_folders(self, run: Run) -> None:
+    async def _see_to_folders(self, run: Run, opened: Run) -> None:
         """Much may have happened to them while the run was queued. An agent's own folder is made
         again; nothing else is, and no link is followed that was not there before."""
         assert run.plan is not None
@@ -115,33 +124,51 @@ class Launching:
         # Before sources were recorded, links were not resolved either.
         if folder is not None and source and not await self._folders.is_still(folder):
             raise CannotLaunch("not_executable", REPLACED_WORKSPACE)
-        attached = attachments_dir(run)
+        attached = attachments_dir(opened)
         if attached is not None and not await self._folders.is_still(attached):
             raise CannotLaunch("not_executable", _ATTACHED_GONE)
 
-    async def _history(self, run: Run) -> tuple[str, ...]:
-        """What the session begins with; its file may have been made on another machine."""
-        rows = beginning_rows(run.fork)
+    async def _history(self, run: Run, opened: Run) -> tuple[str, ...]:
+        """What was said in the session before. The file of what it begins with may have been made
+        on another machine; what its earlier runs said is sealed, that beginning included."""
+        if run.continues is not None:
+            assert run.child_session_key is not None
+            runs = await self._work.registry.runs_of_session(
+                run.child_session_key, limit=HISTORY_FILES_MAX + 1
+            )
+            said = [one.transcript_path for one in runs if one.run_id != run.run_id]
+            before = tuple(path for path in reversed(said) if path is not None)
+            # A first run that never started has no transcript that its beginning could be in.
+            return before if opened.transcript else (*await self._beginning(opened), *before)
+        return await self._beginning(run)
+
+    async def _beginning(self, opened: Run) -> tuple[str, ...]:
+        rows = beginning_rows(opened.fork)
         if rows == 0:
             return ()
-        assert run.agent_id is not None
+        assert opened.agent_id is not None
         try:
             path = await self._transcripts.write_beginning(
-                run.run_id, session_id=run.session_id, agent_id=run.agent_id, count=rows
+                opened.run_id, session_id=opened.session_id, agent_id=opened.agent_id, count=rows
             )
         except OSError as error:
             text = f"its earlier conversation cannot be written: {error.strerror}"
             raise CannotLaunch("not_executable", text) from None
         return (path,)
 
-    async def _compose(self, run: Run) -> ComposedPrompt:
-        created, origin = await self._created(run), run.requester.origin
-        kept = [one.content for one in created.ingredients]
-        texts = await self._work.contents.texts([*kept, origin] if origin else kept)
+    async def _thread(self, run: Run) -> Origin | None:
+        if run.delivery_origin is None:
+            return None
+        return kept_origin(await self._work.contents.text(run.delivery_origin)) or None
+
+    async def _compose(self, run: Run, opened: Run) -> ComposedPrompt:
+        planned = await self._planned(run)
+        kept = [one.content for one in planned.ingredients]
+        texts = await self._work.contents.texts([*kept, *addresses(run)])
         pieces: dict[str, list[Contribution]] = {"prepend": [], "append": []}
         bootstrap: list[BootstrapFile] = []
         task = preamble = ""
-        for one in created.ingredients:
+        for one in planned.ingredients:
             text = texts.get(one.content.id, "")
             match one.position:
                 case "task":
@@ -154,21 +181,23 @@ class Launching:
                 case "prepend" | "append":
                     source = one.source.removeprefix("script:")
                     pieces[one.position].append(Contribution(source, text))
-        return compose_prompt(
-            child_facts(run, created, texts),
-            task_pieces(task, prepend=pieces["prepend"], append=pieces["append"]),
-            Surroundings(
-                preamble=preamble,
-                fork_entries=taken_entries(run.fork),
-                bootstrap=tuple(bootstrap),
-                attachments=attachments_note(run),
-            ),
+        child = child_facts(run, planned.max_depth, texts)
+        surroundings = Surroundings(
+            preamble=preamble,
+            fork_entries=taken_entries(opened.fork),
+            bootstrap=tuple(bootstrap),
+            attachments=attachments_note(opened),
         )
+        if run.continues is not None:
+            return compose_continuation(child, task, surroundings)
+        said = task_pieces(task, prepend=pieces["prepend"], append=pieces["append"])
+        return compose_prompt(child, said, surroundings)
 
-    async def _created(self, run: Run) -> SessionCreated:
-        recorded = await self._work.log.first("SessionCreated", run.run_id)
+    async def _planned(self, run: Run) -> SessionCreated | ContinuationPlanned:
+        kind = "SessionCreated" if run.continues is None else "ContinuationPlanned"
+        recorded = await self._work.log.first(kind, run.run_id)
         assert recorded is not None
-        assert isinstance(recorded.event, SessionCreated)
+        assert isinstance(recorded.event, SessionCreated | ContinuationPlanned)
         return recorded.event
 
 

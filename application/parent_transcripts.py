@@ -14,16 +14,21 @@ from domain.provided_transcript import ProvidedEntry, entries_of_text, last_usag
 from domain.run.state import Run
 from domain.session.state import ProvidedTranscript
 
+RUNS_MAX = 10_000
+"""A conversation of more runs than that has more tokens than a child can begin with."""
+
 
 @dataclass(frozen=True, slots=True)
 class Parent:
     """A requester that said something. `provided` are its entries when it lives elsewhere, else
-    they stand in the rows of its run."""
+    they stand in the rows of its runs: of each so many, the earliest first. `run_id` is the last
+    of them."""
 
     session_id: UUID
     run_id: UUID | None
     extent: ParentExtent
     provided: tuple[ProvidedEntry, ...] = ()
+    written: tuple[tuple[UUID, int], ...] = ()
 
 
 class ParentTranscripts:
@@ -65,18 +70,36 @@ class ParentTranscripts:
             return tuple(
                 TranscriptEntry(cast(EntryKind, one.kind), one.body) for one in parent.provided
             )
-        rows = await self._transcripts.read(parent.run_id, after=0, limit=parent.extent.entries)
-        return tuple(TranscriptEntry(cast(EntryKind, one.kind), one.body) for one in rows)
+        entries: list[TranscriptEntry] = []
+        for run_id, count in parent.written:
+            rows = await self._transcripts.read(run_id, after=0, limit=count)
+            entries += (TranscriptEntry(cast(EntryKind, one.kind), one.body) for one in rows)
+        return tuple(entries)
 
     async def _spawned_here(self, run: Run, requester_run_id: UUID) -> Parent:
         own = await self._work.run(requester_run_id)
-        written = await self._transcripts.extent(own.run_id, until=run.created_at)
+        runs = await self._said_before(own)
+        parts = [await self._transcripts.extent(one, until=run.created_at) for one in runs]
         extent = ParentExtent(
-            entries=written.entries,
-            bytes=written.bytes,
-            last_usage_tokens=written.last_usage_tokens,
+            entries=sum(one.entries for one in parts),
+            bytes=sum(one.bytes for one in parts),
+            # A runtime counts all that it was given, and so what was said before.
+            last_usage_tokens=next(
+                (one.last_usage_tokens for one in reversed(parts) if one.last_usage_tokens), None
+            ),
         )
-        return Parent(own.session_id, own.run_id, extent)
+        written = tuple(
+            (run_id, part.entries) for run_id, part in zip(runs, parts, strict=True) if part.entries
+        )
+        return Parent(own.session_id, own.run_id, extent, written=written)
+
+    async def _said_before(self, own: Run) -> list[UUID]:
+        """The runs of the requester's session up to this one, the earliest first."""
+        if own.continues is None or own.child_session_key is None:
+            return [own.run_id]
+        runs = await self._work.registry.runs_of_session(own.child_session_key, limit=RUNS_MAX)
+        upto = own.created_position
+        return [one.run_id for one in reversed(runs) if one.created_position <= upto]
 
     async def _provided(self, run: Run) -> tuple[UUID, ProvidedTranscript] | None:
         session = await self._work.registry.session(

@@ -53,6 +53,29 @@ def planned_child(
     return replace(planned, warnings=(*planned.warnings, *dropped_workspace(run, asked.workspace)))
 
 
+def planned_continuation(
+    run: Run,
+    pinned: PinnedConfiguration,
+    last: Plan,
+    thinking: str | None,
+    credentials: FoundCredentials = NOTHING_FOUND,
+) -> Planned | Unfit:
+    """The plan of a run that goes on with a session, by the configuration of today: but it works
+    where the run before it did, whose plan is `last`."""
+    fitted = fit(run, pinned.configuration, thinking, credentials)
+    if isinstance(fitted, Unfit):
+        return fitted
+    workspace = WorkspaceFacts(
+        source=last.workspace_source or "agent",
+        recorded=last.workspace_dir,
+        chosen=last.workspace_dir,
+    )
+    planned = plan_child(run, pinned.configuration, fitted, workspace)
+    # Before sources were recorded, links were not resolved either: there is none to make up.
+    plan = planned.plan.changed({"workspace_source": last.workspace_source})
+    return replace(planned, plan=plan)
+
+
 def plan_child(
     run: Run, configuration: Configuration, fitted: Fit, workspace: WorkspaceFacts
 ) -> Planned:

@@ -40,7 +40,7 @@ _log = logging.getLogger("spawnlog.preparing")
 
 
 class Preparing:
-    """Prepares runs. One at a time per run; `interrupt` breaks off the scripts of one."""
+    """Prepares runs. One at a time per run; `interrupt` breaks off what one waits for."""
 
     def __init__(
         self,
@@ -69,10 +69,12 @@ class Preparing:
         return caller_is_there is None or caller_is_there()
 
     def interrupt(self, run_id: UUID) -> None:
-        """The spawn was refused meanwhile (stopped): its scripts need not end."""
+        """The spawn was refused meanwhile (stopped): its scripts need not end, and nobody waits
+        for an answer of somebody else."""
         task = self._scripts.get(run_id)
         if task is not None:
             task.cancel()
+        self._stepping.interrupt(run_id)
 
     async def prepare(
         self, run: Run, caller_is_there: CallerIsThere, in_hand: InHand | None = None

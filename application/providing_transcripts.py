@@ -27,7 +27,7 @@ from domain.provided_transcript import (
     line_of,
     text_of_entries,
 )
-from domain.refusals import ConfigurationMoved, ReadAgain
+from domain.refusals import ConfigurationMoved, ReadAgain, Rejected
 from domain.requesting_session import Sighting, depth_found, seen
 from domain.session.decide import ProvideTranscript, decide
 from domain.session.events import SessionObserved
@@ -37,7 +37,12 @@ from domain.stamp import Stamp
 from domain.stream import session_stream
 
 ENTRY_BYTES_MAX = 1_048_576
+TOLD_BYTES_MAX = 17_179_869_184
+"""So much is kept of what was told of one session, all that was told before included; those who
+tell at once may pass it by what they tell."""
 ATTEMPTS_MAX = 5
+
+_KIND = "transcript"
 
 
 class EntryTooLarge(ValueError):
@@ -46,6 +51,17 @@ class EntryTooLarge(ValueError):
     def __init__(self, index: int) -> None:
         super().__init__(f"an entry may have {ENTRY_BYTES_MAX} bytes at most")
         self.index = index
+
+
+class TooMuchTold(Rejected):
+    """All that was told of the session is kept, and no more of it is."""
+
+    def __init__(self, display_key: str, kept_bytes: int) -> None:
+        super().__init__(
+            f"{kept_bytes} bytes were told of session {display_key} so far, and {TOLD_BYTES_MAX}"
+            " are kept at most, for the past is kept: go on with another session, or spawn without"
+            " telling more"
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,7 +85,8 @@ class Provided:
 
 @dataclass(frozen=True, slots=True)
 class _Kept:
-    """What one attempt would record; `is_new_key` when nothing of the session was kept before."""
+    """What one attempt would record; `is_new_key` when nothing of the session was kept before.
+    `bytes_before` are those that were told of it so far."""
 
     session_id: UUID
     key: bytes
@@ -77,6 +94,7 @@ class _Kept:
     command: ProvideTranscript
     contents: tuple[Content, ...]
     answer: Answer
+    bytes_before: int
 
 
 class ProvidingTranscripts:
@@ -91,7 +109,7 @@ class ProvidingTranscripts:
         """Keep it in place of what was told before.
 
         Raises `EntryTooLarge`, `TranscriptIsKeptHere`, `SessionIsClosed`, `ContentsErased`,
-        and what the log raises: `AlreadyReserved`, `LogUnavailable`.
+        `TooMuchTold`, and what the log raises: `AlreadyReserved`, `LogUnavailable`.
         """
         text = await asyncio.to_thread(_text_of, told.entries)
         for _ in range(ATTEMPTS_MAX):
@@ -135,7 +153,8 @@ class ProvidingTranscripts:
         session_id = known.session_id if known else ids.run_id()
         new_key = key or ids.content_key()
         keeper = Keeper(session_id, new_key, ids.event_id)
-        content = await asyncio.to_thread(keeper.keep, "transcript", text)
+        content = await asyncio.to_thread(keeper.keep, _KIND, text)
+        before = await self._work.contents.kept_bytes(session_id, _KIND) if known else 0
         extent = ParentExtent(
             entries=len(told.entries),
             bytes=content.bytes,
@@ -153,7 +172,13 @@ class ProvidingTranscripts:
             "tokens": extent.tokens,
         }
         return _Kept(
-            session_id, new_key, key is None, command, keeper.kept, Answer("transcript", answer)
+            session_id,
+            new_key,
+            key is None,
+            command,
+            keeper.kept,
+            Answer("transcript", answer),
+            before,
         )
 
     def _decision(
@@ -175,6 +200,8 @@ class ProvidingTranscripts:
                 changes.append((stream, observed))
                 session = evolve(None, observed, Stamp(0, 1, world.now))
             told_now = decide(session, kept.command)
+            if told_now and kept.bytes_before + kept.command.content.bytes > TOLD_BYTES_MAX:
+                raise TooMuchTold(told.display_key, kept.bytes_before)
             changes += [(stream, event) for event in told_now]
             return Decision(
                 kept.answer,

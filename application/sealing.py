@@ -4,7 +4,7 @@ import logging
 
 from application.ports.runtimes import RuntimeEnd
 from application.ports.transcripts import Transcripts
-from application.work import Work
+from application.work import ContentsErased, Work
 from domain.run.commands import EndRun
 from domain.run.facts import TranscriptSeal
 from domain.run.state import Run
@@ -24,7 +24,11 @@ class Sealing:
 
     async def end(self, run: Run, end: RuntimeEnd) -> Run:
         """Seal and record. May be repeated: the file is the same, the second append is refused."""
-        keeper = await self._work.keeper(run)
+        try:
+            keeper = await self._work.keeper(run)
+        except ContentsErased as erased:
+            _log.warning("run %s ends without its texts: %s", run.run_id, erased)
+            return await self._without_texts(run, end)
         error = end.error[:ERROR_CHARACTERS_MAX] if end.error else None
         seal = None
         try:
@@ -50,6 +54,20 @@ class Sealing:
         await self._drop_beginning(run)
         return appended.runs[run.run_id]
 
+    async def _without_texts(self, run: Run, end: RuntimeEnd) -> Run:
+        """Nothing may be said of it any more, but that it is over and how."""
+        command = EndRun(
+            epoch=run.epoch,
+            outcome=end.outcome,
+            reason=end.reason,
+            exit_code=end.exit_code,
+            signal=end.signal,
+            usage=end.usage,
+        )
+        appended = await self._work.record(run, (command,))
+        await self._drop_beginning(run)
+        return appended.runs[run.run_id]
+
     async def _drop_beginning(self, run: Run) -> None:
         """The file of what it began with is not needed any more. One that stays goes with the
         session."""
@@ -66,7 +84,11 @@ class Sealing:
         key = await self._work.contents.key(run.session_id)
         assert key is not None
         sealed = await self._transcripts.seal(
-            run.run_id, session_id=run.session_id, agent_id=run.agent_id, key=key
+            run.run_id,
+            session_id=run.session_id,
+            agent_id=run.agent_id,
+            key=key,
+            continues=run.continues is not None,
         )
         return TranscriptSeal(
             count=sealed.count, bytes=sealed.bytes, hmac=sealed.hmac, path=sealed.path

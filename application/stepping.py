@@ -3,8 +3,10 @@
 import asyncio
 import contextlib
 import logging
-from collections.abc import Sequence
+from collections.abc import Coroutine, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
+from uuid import UUID
 
 from application.ports.event_log import LogUnavailable
 from application.ports.interruption import Interruption
@@ -20,6 +22,7 @@ from application.steps.step_maker import (
 )
 from application.work import Work
 from domain.admission import Refusal
+from domain.refusals import WrongStage
 from domain.run.commands import RunCommand, StartPreparation
 from domain.run.facts import Plan
 from domain.run.lifecycle import PREPARING
@@ -72,6 +75,14 @@ class Stepping:
         self._staged = staged
         self._interruption = interruption
         self._room = asyncio.Semaphore(STEPS_AT_ONCE_MAX)
+        self._asked: dict[UUID, asyncio.Task[Made]] = {}
+
+    def interrupt(self, run_id: UUID) -> None:
+        """The spawn was refused meanwhile: nobody waits for an answer from outside any more. What
+        comes of it there is undone from the record, once whoever was asked must be through."""
+        task = self._asked.get(run_id)
+        if task is not None:
+            task.cancel()
 
     async def go(
         self,
@@ -165,9 +176,24 @@ class Stepping:
         state = run.step(maker.name)
         assert state is not None
         self._interruption("before", f"step:{maker.name}")
-        made = await maker.make(run, state, is_resumed=is_resumed)
+        making = maker.make(run, state, is_resumed=is_resumed)
+        # Files are written to their end: they are undone as soon as that is known.
+        made = await (making if state.root is not None else self._answer(run.run_id, making))
         self._interruption("after", f"step:{maker.name}")
         return made
+
+    async def _answer(self, run_id: UUID, making: Coroutine[Any, Any, Made]) -> Made:
+        task = asyncio.create_task(making)
+        self._asked[run_id] = task
+        try:
+            return await task
+        except asyncio.CancelledError:
+            if (current := asyncio.current_task()) and current.cancelling():
+                task.cancel()
+                raise
+            raise WrongStage("go on with the preparation", "refused meanwhile") from None
+        finally:
+            self._asked.pop(run_id, None)
 
 
 def _nothing(preparation: Preparation, name: StepName) -> TakeStep:

@@ -1,23 +1,43 @@
 """Stops runs: one and everything below it."""
 
 import logging
+from dataclasses import dataclass, replace
 from uuid import UUID
 
 from application.answers import SpawnRefusal, refused
-from application.envelope import Actor
+from application.envelope import Actor, Provenance
 from application.ingredients import refusal_announcement
-from application.ports.event_log import Answer, LogUnavailable, Reservation
+from application.keeping import Keeper
+from application.ports.event_log import (
+    Answer,
+    Decision,
+    LogUnavailable,
+    Reservation,
+    Submission,
+)
 from application.preparing import Preparing
-from application.work import Work
+from application.repeated_requests import must_be_new
+from application.work import ContentsErased, Work, provenance_of
 from domain.refusals import ReadAgain
-from domain.run.commands import StopRun
+from domain.run.commands import ScheduleArchive, StopRun
 from domain.run.lifecycle import OVER, PREPARING
 from domain.run.state import Run
+from domain.session.state import Session
 
 READS_MAX = 5
 LOOKS_MAX = 200
 
 _log = logging.getLogger("spawnlog.stopping")
+
+
+@dataclass(frozen=True, slots=True)
+class Stop:
+    """Who stops, and why. With `is_of_session` the requester of a run is stopped with it, and so
+    need not be told."""
+
+    actor: Actor
+    reason: str | None
+    is_of_session: bool = False
 
 
 class Stopping:
@@ -34,19 +54,101 @@ class Stopping:
 
         One that is held ends when its holder has ended it; one that is over stays as it is.
         """
+        await must_be_new(self._work, provenance_of(run, actor), reservation)
         answer = Answer("stopping", {"runId": str(run.run_id), "wasOver": run.stage in OVER})
-        run = await self._stop_one(run, actor, reason, reservation, answer)
-        await self._stop_below(run, actor, reason)
+        stop = Stop(actor, reason)
+        run = await self._stop_one(run, stop)
+        # Those below the session are of its last run: no other one has anybody below it any more.
+        is_last = run.continued_by is None and run.stage != "refused"
+        if run.child_session_key is not None and is_last:
+            await self._stop_below(run.child_session_key, stop)
+        await self._answered(provenance_of(run, actor), reservation, answer)
         return answer
 
-    async def _stop_below(self, run: Run, actor: Actor, reason: str | None) -> None:
+    async def stop_session(
+        self,
+        session: Session,
+        actor: Actor,
+        reason: str | None,
+        reservation: Reservation | None = None,
+    ) -> Answer:
+        """Stop a session's own run, if it has one, and all that is below it. One that stays open
+        after its runs (mode `session`) is closed first, so that it takes no message meanwhile, and
+        put away as soon as its last run is announced."""
+        provenance = Provenance(
+            actor=actor,
+            correlation=session.root_session_key,
+            config_revision=self._work.configurations.current().revision,
+        )
+        await must_be_new(self._work, provenance, reservation)
+        stop = Stop(actor, reason)
+        run = await self._work.run(session.run_id) if session.run_id is not None else None
+        closes = run is not None and run.options.mode == "session"
+        if run is not None and closes:
+            run = await self._close(run, actor)
+        was_over = run is None or run.stage in OVER
+        if run is not None:
+            after = await self._stop_one(run, stop)
+            while after.continued_by is not None:
+                # It was over before it could be stopped, and a message came.
+                run = await self._work.run(after.continued_by)
+                was_over = run.stage in OVER
+                after = await self._stop_one(run, stop)
+        answer = Answer(
+            "stopping",
+            {
+                "sessionKey": session.session_key,
+                "sessionId": str(session.session_id),
+                "runId": str(run.run_id) if run is not None else None,
+                "wasOver": was_over,
+                "closed": closes or session.stage == "closed",
+            },
+        )
+        await self._stop_below(session.session_key, replace(stop, is_of_session=True))
+        await self._answered(provenance, reservation, answer)
+        return answer
+
+    async def _close(self, run: Run, actor: Actor) -> Run:
+        """Close the session of its last run; gives the run that is the last one then."""
+        command = ScheduleArchive(reason="session_closed")
+        for _ in range(READS_MAX):
+            try:
+                appended = await self._work.record(run, (command,), actor=actor)
+                return appended.runs[run.run_id]
+            except ReadAgain:
+                run = await self._last(run)
+        raise LogUnavailable("the session changes too fast to be closed; ask again in a moment")
+
+    async def _last(self, run: Run) -> Run:
+        assert run.child_session_key is not None
+        session = await self._work.registry.session(run.child_session_key)
+        assert session is not None
+        assert session.run_id is not None
+        return await self._work.run(session.run_id)
+
+    async def _answered(
+        self, provenance: Provenance, reservation: Reservation | None, answer: Answer
+    ) -> None:
+        """Keep the answer under the key of the request, once all is done: who was not answered asks
+        again, and then those are stopped that were not reached."""
+        if reservation is None:
+            return
+        await self._work.log.submit(
+            Submission(
+                command_id=self._work.identities.event_id(),
+                streams=(),
+                decide=lambda _: Decision(None, answer=answer),
+                provenance=provenance,
+                reservation=reservation,
+            )
+        )
+
+    async def _stop_below(self, session_key: str, stop: Stop) -> None:
         """Level by level: those below may still spawn while they are reached one after another,
         so it looks again until a look finds nobody who was not told."""
-        if run.child_session_key is None:
-            return
         told: set[UUID] = set()
         for _ in range(LOOKS_MAX):
-            below = await self._work.registry.runs_below(run.child_session_key)
+            below = await self._work.registry.runs_below(session_key)
             fresh = [
                 one
                 for one in below
@@ -57,60 +159,66 @@ class Stopping:
             if not fresh:
                 return
             for one in fresh:
-                await self._stop_one(one, actor, reason)
+                try:
+                    await self._stop_one(one, stop)
+                except ContentsErased as erased:
+                    # It can neither go on nor be refused; those beside it can be stopped.
+                    _log.warning("run %s is not stopped: %s", one.run_id, erased)
                 told.add(one.run_id)
-        _log.error("run %s: its descendants spawn faster than they can be stopped", run.run_id)
+        _log.error("session %s: its descendants spawn faster than they can be stopped", session_key)
 
-    async def _stop_one(
-        self,
-        run: Run,
-        actor: Actor,
-        reason: str | None,
-        reservation: Reservation | None = None,
-        answer: Answer | None = None,
-    ) -> Run:
+    async def _stop_one(self, run: Run, stop: Stop) -> Run:
         """Stop one run; gives it as it is then."""
         for _ in range(READS_MAX):
             try:
-                return await self._stop_now(run, actor, reason, reservation, answer)
+                return await self._stop_now(run, stop)
             except ReadAgain:
                 run = await self._work.run(run.run_id)
         raise LogUnavailable("the run changes too fast to be stopped; ask again in a moment")
 
-    async def _stop_now(
-        self,
-        run: Run,
-        actor: Actor,
-        reason: str | None,
-        reservation: Reservation | None,
-        answer: Answer | None,
-    ) -> Run:
-        keeper = await self._work.keeper(run)
+    async def _stop_now(self, run: Run, stop: Stop) -> Run:
+        if run.stage in OVER:
+            # Nothing is recorded of it; a message may have come meanwhile.
+            return await self._work.run(run.run_id)
+        actor = stop.actor
         text = f"the spawn was stopped by {actor.name} before its session was created"
-        by_requester = actor.session == run.requester.session_key
-        told = by_requester or self._preparing.is_told(run.run_id)
-        command = StopRun(
-            by=actor.name,
-            by_requester=by_requester,
-            reason=keeper.keep("stopReason", reason) if reason else None,
-            text=keeper.keep("refusal", text),
-            announcement=(
-                None if told else keeper.keep("announcement", refusal_announcement(run, text))
-            ),
-        )
+        keeper = await self._keeper(run)
+        command = self._command(run, stop, text, keeper)
         appended = await self._work.record(
             run,
             (command,),
             keeper,
             actor=actor,
             spawn_answer=_refusal(run, text),
-            reservation=reservation,
-            answer=answer,
         )
         after = appended.runs[run.run_id]
         if after.stage == "refused":
             self._preparing.interrupt(run.run_id)
         return after
+
+    async def _keeper(self, run: Run) -> Keeper | None:
+        """None for a child whose texts were erased: it is stopped without the reason."""
+        try:
+            return await self._work.keeper(run)
+        except ContentsErased:
+            if run.stage in PREPARING:
+                raise
+            return None
+
+    def _command(self, run: Run, stop: Stop, text: str, keeper: Keeper | None) -> StopRun:
+        by_requester = stop.is_of_session or stop.actor.session == run.requester.session_key
+        if keeper is None:
+            return StopRun(by=stop.actor.name, by_requester=by_requester)
+        told = by_requester or self._preparing.is_told(run.run_id)
+        return StopRun(
+            by=stop.actor.name,
+            by_requester=by_requester,
+            reason=keeper.keep("stopReason", stop.reason) if stop.reason else None,
+            text=keeper.keep("refusal", text),
+            announcement=(
+                None if told else keeper.keep("announcement", refusal_announcement(run, text))
+            ),
+        )
 
 
 def _refusal(run: Run, text: str) -> Answer | None:

@@ -6,10 +6,10 @@ from uuid import UUID
 from application.ports.configurations import RevisionErased
 from application.ports.hooks import Hooks, HookThrew
 from application.ports.interruption import Interruption
+from application.rooms import NoRoom, Rooms
 from application.steps.thread_binding import child_origin, requester_origin
 from application.work import ContentsErased, Work
 from domain.bounded_text import utf8_prefix
-from domain.configuration.hooks import Hooks as HooksSection
 from domain.configuration.problems import ConfigurationError
 from domain.lifecycle_hooks import HookCall, told
 from domain.refusals import NotYet
@@ -28,31 +28,19 @@ _log = logging.getLogger("spawnlog.hooks")
 
 class TellingHooks:
     """Whoever comes to it tells: no claim of the run is needed. A hook tells a repeat by its key,
-    and what becomes of it changes nothing about the run."""
+    and what becomes of it changes nothing about the run. Each is told in its room; `NoRoom` is
+    raised when too many are waiting there."""
 
-    def __init__(self, work: Work, hooks: Hooks, interruption: Interruption) -> None:
+    def __init__(self, work: Work, hooks: Hooks, interruption: Interruption, rooms: Rooms) -> None:
+        self._rooms = rooms
         self._work = work
         self._hooks = hooks
         self._interruption = interruption
 
-    @property
-    def configured(self) -> HooksSection:
-        """The hooks of the active configuration."""
-        return self._work.configurations.current().configuration.spawnlog.hooks
-
-    async def configured_for(self, run_id: UUID) -> HooksSection:
-        """The hooks of a run; none when its configuration cannot be read any more, as nobody is
-        asked then."""
-        run = await self._work.run(run_id)
-        try:
-            pinned = await self._work.configurations.at(run.config_revision)
-        except (RevisionErased, ConfigurationError):
-            return HooksSection()
-        return pinned.configuration.spawnlog.hooks
-
     def is_called_by(self, event: object) -> bool:
         """Whether a hook may have to be told of this event now."""
-        return isinstance(event, _TOLD_OF) and bool(self.configured.configured)
+        hooks = self._work.configurations.current().configuration.spawnlog.hooks
+        return isinstance(event, _TOLD_OF) and bool(hooks.configured)
 
     async def tell(self, run_id: UUID) -> None:
         """Tell what is due of a run. What fails is on record and is tried again later, or not any
@@ -75,10 +63,14 @@ class TellingHooks:
             _log.warning("run %s: hook %s is not told: %s", run.run_id, state.name, unread)
             return await self._record(run, ParkHook(hook=state.name))
         call = await self._call(run, state.name)
-        self._interruption("before", f"hook:{state.name}")
         try:
-            answer = await self._hooks.ask(pinned, call)
+            async with self._rooms.of(state.name):
+                self._interruption("before", f"hook:{state.name}")
+                answer = await self._hooks.ask(pinned, call)
         except HookThrew as threw:
+            if threw.has_no_room:
+                # Nobody was asked, and nobody outside is to blame: that is no attempt.
+                raise NoRoom(str(threw)) from None
             limits = pinned.configuration.spawnlog.hooks
             is_last = state.attempts + 1 >= limits.attempts_max
             return await self._failed(run, state, str(threw), limits.retry_seconds_max, is_last)

@@ -6,6 +6,7 @@ from datetime import datetime
 from uuid import UUID
 
 from application.ports.interruption import Interruption
+from application.rooms import Rooms, room_of_undo
 from application.steps.step_maker import StepMaker, UndoFailed
 from application.work import ContentsErased, Work
 from domain.refusals import NotYet
@@ -18,9 +19,16 @@ _log = logging.getLogger("spawnlog.undoing")
 
 class Undoing:
     """Whoever comes to it undoes: no claim of the run is needed, and doing it twice is as good as
-    once."""
+    once. Each does so in its room; `NoRoom` is raised when too many are waiting there."""
 
-    def __init__(self, work: Work, makers: Sequence[StepMaker], interruption: Interruption) -> None:
+    def __init__(
+        self,
+        work: Work,
+        makers: Sequence[StepMaker],
+        interruption: Interruption,
+        rooms: Rooms,
+    ) -> None:
+        self._rooms = rooms
         self._work = work
         self._makers = {maker.name: maker for maker in makers}
         self._interruption = interruption
@@ -37,9 +45,10 @@ class Undoing:
             _log.info("run %s: %s; somebody else is at it", run_id, why)
 
     async def _undo_one(self, run: Run, state: StepState) -> Run:
-        self._interruption("before", f"undo:{state.name}")
         try:
-            how = await self._makers[state.name].undo(run, state)
+            async with self._rooms.of(room_of_undo(state.name)):
+                self._interruption("before", f"undo:{state.name}")
+                how = await self._makers[state.name].undo(run, state)
         except UndoFailed as failure:
             return await self._failed(run, state, str(failure))
         self._interruption("after", f"undo:{state.name}")

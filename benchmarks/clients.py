@@ -2,7 +2,7 @@
 
 import asyncio
 import multiprocessing
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ import uvloop
 
 from benchmarks.appending import Admissions, opened_log
 from benchmarks.floor import Copies, Floor, TableRows
-from benchmarks.load import Act, Connection, Measured, Spawner, measure
+from benchmarks.load import Act, Connection, Measured, Spawner, Talker, measure
 from infrastructure.garbage import look_for_garbage_seldom
 
 PROCESSES_MAX = 2
@@ -22,7 +22,7 @@ TOGETHER_SECONDS_MAX = 60.0
 FLOOR_POSITIONS = 10**9
 """Room for the positions of one job of the floor."""
 
-Kind = Literal["spawns", "lives", "appends", "floor"]
+Kind = Literal["spawns", "lives", "messages", "appends", "floor"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,10 +116,19 @@ async def _acts(job: Job) -> AsyncIterator[list[Act]]:
             await floor.close()
     else:
         async with AsyncExitStack() as opened:
-            spawners: list[Spawner] = []
+            coming: list[Awaitable[Act]] = []
             for caller in range(job.callers):
                 connection = Connection(job.urls[caller % len(job.urls)], job.token)
                 await connection.open()
                 opened.push_async_callback(connection.close)
-                spawners.append(Spawner(connection, f"{job.number}-{caller}"))
-            yield [one.life if job.kind == "lives" else one.spawn for one in spawners]
+                coming.append(_act(job, connection, f"{job.number}-{caller}"))
+            yield list(await asyncio.gather(*coming))
+
+
+async def _act(job: Job, connection: Connection, name: str) -> Act:
+    if job.kind == "messages":
+        talker = Talker(connection, name)
+        await talker.begin()
+        return talker.message
+    spawner = Spawner(connection, name)
+    return spawner.life if job.kind == "lives" else spawner.spawn

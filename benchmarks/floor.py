@@ -73,6 +73,18 @@ async def rows_of(conninfo: str, run_id: UUID, until: int) -> tuple[TableRows, .
         )
 
 
+async def rows_between(conninfo: str, first: int, last: int, text: UUID) -> tuple[TableRows, ...]:
+    """What was written with these events, while nothing else was, and one kept text."""
+    span = [first, last]
+    async with await psycopg.AsyncConnection.connect(conninfo) as connection:
+        return (
+            await _rows(connection, "events", "position BETWEEN %s AND %s", span),
+            await _rows(connection, "runs", "from_position BETWEEN %s AND %s", span),
+            await _rows(connection, "sessions", "from_position BETWEEN %s AND %s", span),
+            await _rows(connection, "contents", "content_id = %s", [text]),
+        )
+
+
 async def _rows(
     connection: psycopg.AsyncConnection[Any], table: str, condition: str, values: Sequence[Any]
 ) -> TableRows:
@@ -81,7 +93,7 @@ async def _rows(
     assert cursor.description is not None
     columns = tuple(column.name for column in cursor.description)
     rows = tuple(tuple(map(_encoded, row)) for row in await cursor.fetchall())
-    assert rows, f"the spawn wrote no {table}"
+    assert rows, f"nothing was written to {table}"
     return TableRows(table, columns, rows)
 
 

@@ -4,6 +4,7 @@ import asyncio
 import itertools
 import json
 import time
+from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -95,9 +96,10 @@ class Spawner:
     """Spawns over one connection, each for a requester of its own, so that no cap is in the way.
     No two spawners of a server have the same name."""
 
-    def __init__(self, connection: Connection, name: str) -> None:
+    def __init__(self, connection: Connection, name: str, cleanup: str = "delete") -> None:
         self._connection = connection
         self._name = name
+        self._cleanup = cleanup
         self._numbers = itertools.count()
 
     async def spawn(self) -> str:
@@ -105,7 +107,7 @@ class Spawner:
         body = {
             "requester": {"sessionKey": requester(f"{self._name}-{next(self._numbers)}")},
             "task": TASK,
-            "cleanup": "delete",
+            "cleanup": self._cleanup,
         }
         status, answer = await self._connection.ask("POST", "/v1/spawns", json.dumps(body).encode())
         if status != 201:
@@ -118,6 +120,42 @@ class Spawner:
         run = await self._connection.read(f"/v1/runs/{run_id}?wait=30s&until=archived")
         if (run["stage"], run["outcome"]) != ("archived", "success"):
             raise RuntimeError(f"run {run_id} came to {run['stage']} with {run['outcome']}")
+
+
+SESSIONS_EACH = 16
+"""So many take the messages of one caller in turn: the run of one is over when it is its turn."""
+BUSY_SECONDS = 0.05
+MESSAGE = json.dumps({"message": "And once more, please."}).encode()
+
+
+class Talker:
+    """Sends messages over one connection, to sessions of its own in turn."""
+
+    def __init__(self, connection: Connection, name: str) -> None:
+        self._connection = connection
+        self._spawner = Spawner(connection, name, cleanup="keep")
+        self._runs: deque[str] = deque()
+
+    async def begin(self, sessions: int = SESSIONS_EACH) -> None:
+        """Spawn the sessions, and wait until all of them can be talked to."""
+        self._runs.extend([await self._spawner.spawn() for _ in range(sessions)])
+        for run_id in self._runs:
+            await self._connection.read(f"/v1/runs/{run_id}?wait=30s&until=announced")
+
+    async def message(self) -> str:
+        """One accepted message; gives the id of its run. Waits while its session is at work."""
+        run_id = self._runs[0]
+        self._runs.rotate(-1)
+        while True:
+            status, answer = await self._connection.ask(
+                "POST", f"/v1/runs/{run_id}/messages", MESSAGE
+            )
+            said = json.loads(answer)
+            if status == 201:
+                return str(said["runId"])
+            if said.get("code") != "run_active":
+                raise RuntimeError(f"the message was answered with {status}: {answer[:300]!r}")
+            await asyncio.sleep(BUSY_SECONDS)
 
 
 async def settled(connection: Connection) -> None:

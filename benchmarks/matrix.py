@@ -7,14 +7,14 @@ from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
-from uuid import UUID
 
 import psycopg
 from psycopg import sql
 
 from benchmarks.clients import Clients, Job, Kind
-from benchmarks.floor import TableRows, rows_of
-from benchmarks.load import Connection, Spawner, settled
+from benchmarks.floor import TableRows
+from benchmarks.load import Connection, settled
+from benchmarks.real_rows import one_message, one_spawn
 from benchmarks.report import Cell, Figure, Timing, timing
 from benchmarks.server import PATIENT, Server, running_server
 from benchmarks.slow_commits import DELAY_MS, commit_ms, slowed_commits
@@ -25,6 +25,8 @@ APPENDS = "appends (admissions)"
 SPAWNS = "spawns over HTTP, accepted"
 EXECUTED = "spawns over HTTP, executed meanwhile"
 LIVES = "lives over HTTP, request to archive"
+MESSAGES = "messages over HTTP, executed meanwhile"
+TALKING_CALLERS_MAX = 32
 PLAIN, SLOWED = "plain", f"+{DELAY_MS} ms"
 
 
@@ -69,6 +71,14 @@ class Matrix:
         own, self.servers = self.servers, list(patient)
         for callers in self.size.callers:
             self._measure("spawns", SPAWNS, self.spawn_rows, commits, callers, settle=False)
+        self.servers = own
+
+    def measure_talking(self, talking: Server, rows: tuple[TableRows, ...]) -> None:
+        """Messages that sessions go on with, and their runs."""
+        own, self.servers = self.servers, [talking]
+        for callers in self.size.callers:
+            if callers <= TALKING_CALLERS_MAX:
+                self._measure("messages", MESSAGES, rows, PLAIN, callers, settle=False)
         self.servers = own
 
     def _measure(
@@ -122,7 +132,7 @@ def measured_matrix(folder: Path, size: Size) -> tuple[list[Cell], list[Figure]]
         database = EmbeddedPostgres.start(server.database_home)
         opened.callback(database.close)
         conninfo = database.conninfo
-        spawn_rows, admission_rows = asyncio.run(_one_spawn(server, conninfo))
+        spawn_rows, admission_rows = asyncio.run(one_spawn(server, conninfo))
         floor, log = (_database(conninfo, name) for name in ("floor", "appends"))
         clients = opened.enter_context(Clients())
         matrix = Matrix(clients, size, [server], conninfo, floor, log, spawn_rows, admission_rows)
@@ -138,6 +148,8 @@ def measured_matrix(folder: Path, size: Size) -> tuple[list[Cell], list[Figure]]
                         matrix.measure(SLOWED)
                 matrix.servers = [server]
         _measure_waiting(folder / "patient", matrix)
+        if 1 in size.processes:
+            _measure_talking(folder / "talking", matrix)
         figures.append(Figure("a lone commit", "ms", round(commit_ms(floor), 2)))
         if size.slowed:
             with slowed_commits(conninfo):
@@ -168,8 +180,20 @@ def _measure_waiting(folder: Path, matrix: Matrix) -> None:
                 matrix.measure_waiting(patient, commits)
 
 
+def _measure_talking(folder: Path, matrix: Matrix) -> None:
+    """On a server of its own, whose sessions stay open."""
+    folder.mkdir()
+    with running_server(folder) as server:
+        database = EmbeddedPostgres.start(server.database_home)
+        try:
+            rows = asyncio.run(one_message(server, database.conninfo))
+            matrix.measure_talking(server, rows)
+        finally:
+            database.close()
+
+
 def _place(one: Cell) -> tuple[bool, int, int, int]:
-    names = (APPENDS, SPAWNS, EXECUTED, LIVES)
+    names = (APPENDS, SPAWNS, EXECUTED, MESSAGES, LIVES)
     return one.commits == SLOWED, names.index(one.name), one.processes, one.callers
 
 
@@ -193,27 +217,6 @@ async def _settled(server: Server) -> None:
         await settled(connection)
     finally:
         await connection.close()
-
-
-async def _one_spawn(
-    server: Server, conninfo: str
-) -> tuple[tuple[TableRows, ...], tuple[TableRows, ...]]:
-    """The rows of one real spawn: up to the append with which it was answered, and those of its
-    first append alone."""
-    connection = Connection(server.url, server.token)
-    await connection.open()
-    try:
-        run_id = UUID(await Spawner(connection, "one").spawn())
-        await settled(connection)
-        events = (await connection.read(f"/v1/runs/{run_id}/events"))["items"]
-    finally:
-        await connection.close()
-    queued = next(one for one in events if one["type"] == "RunQueued")
-    requested = next(one for one in events if one["type"] == "SpawnRequested")
-    return (
-        await rows_of(conninfo, run_id, queued["appendLast"]),
-        await rows_of(conninfo, run_id, requested["appendLast"]),
-    )
 
 
 def _database(conninfo: str, name: str) -> str:

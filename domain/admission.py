@@ -142,11 +142,16 @@ def allowed_agents(
 
 
 def agent_known(
-    agent_id: str, configured: Collection[str], *, requested_agent_id: str | None = None
+    agent_id: str,
+    configured: Collection[str],
+    *,
+    requested_agent_id: str | None = None,
+    is_message: bool = False,
 ) -> Permitted | Refusal:
     """Whether the agent that will run is configured; judged after the context scripts.
 
-    `requested_agent_id` is the id asked for, when a script put another in its place.
+    `requested_agent_id` is the id asked for, when a script put another in its place; `is_message`
+    is for a session that goes on, for which none is asked.
     """
     if agent_id in configured:
         return Permitted()
@@ -154,11 +159,11 @@ def agent_known(
     text = f'Agent "{shown}" is not configured, and no context script named a configured one.'
     if requested_agent_id not in (None, agent_id):
         text = f'Agent "{shown}", named in place of "{requested_agent_id}", is not configured.'
-    return Refusal(
-        rule="agent_unknown",
-        status="error",
-        text=f"{text} Use agents_list to discover valid targets, or add it to agents.list.",
-    )
+    advice = "Use agents_list to discover valid targets, or add it to agents.list."
+    if is_message:
+        text = f'Agent "{shown}" is not configured any more.'
+        advice = "Add it to agents.list, and send the message again."
+    return Refusal(rule="agent_unknown", status="error", text=f"{text} {advice}")
 
 
 def _target_refusal(facts: AdmissionFacts) -> Refusal | None:

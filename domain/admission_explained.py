@@ -46,10 +46,15 @@ def _depth(facts: AdmissionFacts, refused: bool) -> Told:
 
 
 def _active_children(facts: AdmissionFacts, refused: bool) -> Told:
-    text = f"{facts.active_children} of {facts.max_children} children are active"
+    return active_children_explained(facts.active_children, facts.max_children, refused=refused)
+
+
+def active_children_explained(active: int, most: int, *, refused: bool) -> Told:
+    """How many places for children a session had left."""
+    text = f"{active} of {most} children are active"
     if refused:
         text += ", so no place is free"
-    return Told({"activeChildren": facts.active_children, "maxChildren": facts.max_children}, text)
+    return Told({"activeChildren": active, "maxChildren": most}, text)
 
 
 def _require_agent_id(facts: AdmissionFacts, refused: bool) -> Told:

@@ -1,13 +1,16 @@
-"""What a child may do, in words, from the event that created its session."""
+"""What a child may do, in words, from the event that fixed its plan."""
 
 from domain.configuration.configuration import Configuration
 from domain.configuration.places import BUILT_IN
 from domain.plan_explained import listed
 from domain.rule_explained import Told, quoted
+from domain.run.continuation_events import ContinuationPlanned
 from domain.run.events import SessionCreated
 
 
-def tools_explained(created: SessionCreated, configuration: Configuration | None = None) -> Told:
+def tools_explained(
+    created: SessionCreated | ContinuationPlanned, configuration: Configuration | None = None
+) -> Told:
     """Which tools the child has, and the lists that the revision of the decision makes them
     from; None where that cannot be read."""
     plan = created.plan
@@ -36,13 +39,13 @@ def tools_explained(created: SessionCreated, configuration: Configuration | None
 
 def capabilities_explained(created: SessionCreated) -> Told:
     """What the child may do to others."""
+    return capabilities_told(created.depth, created.max_depth, created.role, created.control_scope)
+
+
+def capabilities_told(depth: int, max_depth: int, role: str, control_scope: str) -> Told:
+    """What a child at that depth may do to others."""
     return Told(
-        {
-            "depth": created.depth,
-            "maxDepth": created.max_depth,
-            "role": created.role,
-            "controlScope": created.control_scope,
-        },
-        f"depth {created.depth} of at most {created.max_depth} has role {quoted(created.role)} and"
-        f" control scope {quoted(created.control_scope)}",
+        {"depth": depth, "maxDepth": max_depth, "role": role, "controlScope": control_scope},
+        f"depth {depth} of at most {max_depth} has role {quoted(role)} and"
+        f" control scope {quoted(control_scope)}",
     )

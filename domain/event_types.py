@@ -21,7 +21,7 @@ VERSIONS: dict[str, int] = {
     "PreparationStarted": 2,
     "StepTaken": 2,
     "StepUndone": 2,
-    "SessionCreated": 4,
+    "SessionCreated": 5,
     "RunAnnounced": 2,
     "SpawnRefused": 3,
     "SessionObserved": 2,

@@ -23,6 +23,7 @@ from domain.scripts_explained import (
     script_explained,
 )
 from domain.spawn_record import Recorded, SpawnRecord
+from domain.steps_explained import STEP_RULES, steps_explained
 
 
 def explain(
@@ -40,6 +41,7 @@ def explain(
         *_scripts(record),
         _override(record),
         *_plan(record, configuration),
+        *steps_explained(record, configuration),
         *_outcome(record, configuration),
         *_other_refusal(record),
     )
@@ -128,8 +130,16 @@ def _planned(
         plan=record.created.plan if record.created else None,
         refused=refused,
         configuration=configuration,
+        folder_made=_folder_made(record),
     )
     return PLAN_RULES[rule](planning)
+
+
+def _folder_made(record: SpawnRecord) -> bool | None:
+    taken = record.taken.get("workspace")
+    if taken is not None:
+        return taken.made
+    return False if record.created is not None else None
 
 
 def _outcome(record: SpawnRecord, configuration: Configuration | None) -> Iterator[RuleExplained]:
@@ -145,7 +155,7 @@ def _outcome(record: SpawnRecord, configuration: Configuration | None) -> Iterat
 def _other_refusal(record: SpawnRecord) -> Iterator[RuleExplained]:
     """A refusal by what stands in no order: a stop can come at any time."""
     refused = record.refused
-    if refused is None or refused.rule in ADMISSION_RULES or refused.rule in PLAN_RULES:
+    if refused is None or refused.rule in {*ADMISSION_RULES, *PLAN_RULES, *STEP_RULES}:
         return
     text = f"refused by {quoted(refused.rule)}"
     if refused.rule == "stopped":

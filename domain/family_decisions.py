@@ -17,6 +17,7 @@ from domain.run.commands import (
     EndRun,
     RefuseSpawn,
     RunCommand,
+    ScheduleArchive,
     StopRun,
 )
 from domain.run.decide import decide as decide_run
@@ -73,6 +74,8 @@ def streams_of(run: Run) -> tuple[str, ...]:
         streams.append(run_stream(requester.run_id))
     if requester.spawned_by is not None:
         streams.append(session_stream(requester.spawned_by))
+    if run.continues is not None:
+        streams.append(run_stream(run.continues))
     return tuple(streams)
 
 
@@ -118,10 +121,9 @@ def decide(family: Family, run_id: UUID, command: RunCommand) -> Changes:
         case EndRun() | StopRun() | RefuseSpawn() | AnnounceRun():
             changes += _consequences(family, run, [event for _, event in changes])
         case ArchiveRun():
-            if run.child_session_key is not None:
-                changes += _to_session(
-                    family, run.child_session_key, CloseSession(reason="archived")
-                )
+            changes += _close(family, run, "archived") + _put_away_before(family, run)
+        case ScheduleArchive(reason="session_closed"):
+            changes += _close(family, run, "closed")
         case _:
             pass
     return changes
@@ -173,6 +175,21 @@ def _settle(family: Family, run: Run) -> Changes:
     changes.append((run_stream(parent.run_id), DescendantsSettled()))
     changes += _to_session(family, parent.requester.session_key, ReleaseChild(parent.run_id))
     return changes
+
+
+def _close(family: Family, run: Run, reason: str) -> Changes:
+    if run.child_session_key is None:
+        return []
+    return _to_session(family, run.child_session_key, CloseSession(reason=reason))
+
+
+def _put_away_before(family: Family, run: Run) -> Changes:
+    """The run that this one continues follows it, and so on to the first of the session."""
+    before = family.runs.get(run.continues) if run.continues is not None else None
+    if before is None:
+        return []
+    command = ScheduleArchive(reason="continuation_archived")
+    return [(run_stream(before.run_id), event) for event in decide_run(before, command)]
 
 
 def _to_session(family: Family, key: str, command: SessionCommand) -> Changes:

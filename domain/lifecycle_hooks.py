@@ -127,7 +127,7 @@ def delivery_target(run: Run, requester_origin: Origin) -> HookCall:
             "requesterOrigin": dict(requester_origin) or None,
             "childRunId": str(run.run_id),
             "spawnMode": run.options.mode,
-            "expectsCompletionMessage": run.options.expects_completion_message,
+            "expectsCompletionMessage": run.expects_completion,
         }
     )
     return _call(run, "subagentDeliveryTarget", f"{run.run_id}:subagentDeliveryTarget", event)

@@ -10,8 +10,7 @@ from pydantic import JsonValue
 
 from domain.configuration.configuration import Configuration
 from domain.configuration.places import NAMED_PLACES
-from domain.rule_explained import Told, quoted
-from domain.run.events import SpawnRequested
+from domain.rule_explained import Asked, Told, quoted
 from domain.run.facts import Plan
 from domain.run.plan_facts import PlanFacts, SandboxFacts
 
@@ -23,14 +22,16 @@ ROOTS_SHOWN_MAX = 10
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Planning:
     """What a rule of the plan is explained from. `plan` is None when there came none of it,
-    `configuration` when the revision of the decision cannot be read."""
+    `configuration` when the revision of the decision cannot be read. `folder_made` is whether the
+    child's folder was made by a step; None when none has come so far."""
 
-    request: SpawnRequested
+    request: Asked
     agent_id: str | None
     facts: PlanFacts
     plan: Plan | None
     refused: bool
     configuration: Configuration | None = None
+    folder_made: bool | None = None
 
 
 def _agent_unknown(planning: Planning) -> Told | None:
@@ -171,29 +172,18 @@ def _workspace(planning: Planning) -> Told | None:
         "given": asked,
         # As they stand in the file: what a `${NAME}` in them stood for then is not recorded.
         "workspaceRoots": listed(roots),
+        "made": planning.folder_made,
     }
     text = f"the folder of the {facts.source} " + (
         "cannot be used" if planning.refused else "is used"
     )
+    text += ", and was made for the child" if planning.folder_made else ""
     # Roots count for a folder that is asked for where none is on record.
     if roots is not None and asked and facts.recorded is None and facts.source == "requester":
         shown = ", ".join(quoted(root) for root in roots[:ROOTS_SHOWN_MAX]) or "none"
         more = len(roots) - ROOTS_SHOWN_MAX
         text += f"; workspaceRoots: {shown}" + (f", and {more} more" if more > 0 else "")
     return Told(compared, text)
-
-
-def _attachments(planning: Planning) -> Told:
-    asked = planning.request.attachments
-    if asked is None:
-        return Told({"count": 0, "totalBytes": 0}, "nothing is attached")
-    if asked.refusal is not None:
-        # Files that were refused were not all measured.
-        text = f"{asked.count} file(s) are attached, and not all of them can be taken"
-        return Told({"count": asked.count, "totalBytes": None}, text)
-    text = f"{asked.count} file(s) with {asked.total_bytes} bytes in all are attached"
-    compared: dict[str, JsonValue] = {"count": asked.count, "totalBytes": asked.total_bytes}
-    return Told(compared, f"{text}, and could not be written" if planning.refused else text)
 
 
 PLAN_RULES: Mapping[str, Callable[[Planning], Told | None]] = {
@@ -205,7 +195,6 @@ PLAN_RULES: Mapping[str, Callable[[Planning], Told | None]] = {
     "runtime": _runtime,
     "credentials": _credentials,
     "workspace": _workspace,
-    "attachments": _attachments,
 }
 """By the name of the rule, in the order in which they are judged; None when the facts say nothing
 of it."""

@@ -1,12 +1,14 @@
 """One rule of a decision, as it is explained."""
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, Protocol
 
 from pydantic import JsonValue
 
 from domain.bounded_text import single_line
+from domain.content import ContentRef
 from domain.fact import Fact
+from domain.run.facts import AttachmentsAsked
 
 Result = Literal["passed", "refused", "not_judged", "not_recorded"]
 """`passed`: it did not refuse the spawn. `not_judged`: the decision did not come so far.
@@ -38,6 +40,19 @@ class Told:
 
     compared: dict[str, JsonValue]
     text: str
+
+
+class Asked(Protocol):
+    """What a request asks for, as far as rules of the plan tell of it."""
+
+    @property
+    def requested_agent_id(self) -> str | None: ...
+
+    @property
+    def workspace_argument(self) -> ContentRef | None: ...
+
+    @property
+    def attachments(self) -> AttachmentsAsked | None: ...
 
 
 def quoted(value: object) -> str:

@@ -6,7 +6,7 @@ from uuid import UUID
 
 from domain.admission import AdmissionFacts, Refusal, admit
 from domain.event_types import AnyEvent
-from domain.refusals import AgentOnRecord, SessionIsClosed
+from domain.refusals import AgentOnRecord, ReadAgain, SessionIsClosed
 from domain.requesting_session import depth_found, first_seen, requester_of
 from domain.run.events import SpawnRefused, SpawnRequested
 from domain.run.facts import AttachmentsAsked, Requester
@@ -40,8 +40,8 @@ def request_spawn(
     """Judge and record a request. A permitted one takes its place in the same append.
 
     Raises `SessionIsClosed` when the requester's own run is over or told to stop: it cannot ask
-    for anything. `AgentOnRecord` when the request, and so its policy, is of another agent than
-    the session on record.
+    for anything; `ReadAgain` when `runs` is without that run. `AgentOnRecord` when the request, and
+    so its policy, is of another agent than the session on record.
     """
     known = sessions.get(command.requester_key)
     if known is not None and known.agent_id != command.requester_agent_id:
@@ -105,6 +105,8 @@ def _must_be_open(session: Session | None, runs: Mapping[UUID, Run]) -> None:
     if session is None:
         return
     own = runs.get(session.run_id) if session.run_id is not None else None
+    if own is None and session.run_id is not None:
+        raise ReadAgain("the requester's session went on meanwhile; read it and ask again")
     if session.stage == "closed" or (own is not None and own.stage in OVER):
         raise SessionIsClosed(
             f"session {session.display_key} has ended and spawns no more; ask from the session"

@@ -1,6 +1,6 @@
 """The events in which a spawn was decided, and what they say of its rules."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -14,6 +14,8 @@ from domain.run.events import (
     SpawnRefused,
     SpawnRequested,
 )
+from domain.run.step_events import StepBegun, StepTaken
+from domain.run.steps import StepName
 from domain.session.events import ChildAdmitted
 
 DECIDING = (
@@ -21,10 +23,13 @@ DECIDING = (
     ChildAdmitted,
     ScriptsResolved,
     AgentOverridden,
+    StepBegun,
+    StepTaken,
     SessionCreated,
     SpawnRefused,
 )
-"""The events that say how a spawn was decided; there is one of each at most."""
+"""The events that say how a spawn was decided; there is one of each at most, of those of steps one
+a step, and one `StepBegun` more for each holder that begins it again."""
 
 NOT_RECORDED = "not recorded by the release that decided this"
 
@@ -48,6 +53,14 @@ class SpawnRecord:
 
     def __init__(self, events: Sequence[Recorded]) -> None:
         self._recorded: dict[type[Event], Recorded] = {type(one.event): one for one in events}
+        self._events = tuple(events)
+        kinds = [one.event for one in events]
+        self.begun: frozenset[StepName] = frozenset(
+            one.step for one in kinds if isinstance(one, StepBegun)
+        )
+        self.taken: Mapping[StepName, StepTaken] = {
+            one.step: one for one in kinds if isinstance(one, StepTaken)
+        }
         self.scripts = self._of(ScriptsResolved)
         self.overridden = self._of(AgentOverridden)
         self.created = self._of(SessionCreated)
@@ -73,12 +86,17 @@ class SpawnRecord:
             return self.overridden.to_agent_id
         return self.request.requested_agent_id
 
+    @property
+    def is_of_same_agent(self) -> bool:
+        """Whether the agent that will run is its requester's."""
+        return self.agent_id == self.request.requester.agent_id
+
     def judged(
         self, step: str, rule: str, told: Told | None, by: Event, *, refused: bool = False
     ) -> RuleExplained:
         """A rule that was judged, as that event records it; `told` None when it does not say what
         was compared."""
-        recorded = self._recorded[type(by)]
+        recorded = next(one for one in self._events if one.event is by)
         result: Result = "refused" if refused else "passed" if told else "not_recorded"
         text = f"refused; what was compared is {NOT_RECORDED}" if refused else NOT_RECORDED
         return RuleExplained(
@@ -91,16 +109,15 @@ class SpawnRecord:
             config_revision=recorded.config_revision,
         )
 
-    def not_judged(self, step: str, rule: str) -> RuleExplained:
-        """A rule to which the decision did not come, or not yet."""
-        text = "not judged yet"
-        if self.refused is not None:
+    def not_judged(self, step: str, rule: str, text: str | None = None) -> RuleExplained:
+        """A rule to which the decision did not come, or not yet; `text` where more is known."""
+        if text is None and self.refused is not None:
             text = f"{quoted(self.refused.rule)} refused the spawn before"
         return RuleExplained(
             step=step,
             rule=rule,
             result="not_judged",
-            text=text,
+            text=text or "not judged yet",
             position=None,
             config_revision=self.request.config_revision,
         )

@@ -98,6 +98,11 @@ def merged_origin(over: Origin, under: Origin) -> Origin:
     return {name: {**under, **over}[name] for name in names if name in over or name in under}
 
 
+def is_routable(origin: Origin) -> bool:
+    """Whether something can be sent there."""
+    return bool(origin.get("channel")) and bool(origin.get("to"))
+
+
 def origin_text(origin: Origin) -> str | None:
     """The origin as it is kept; None for an empty one."""
     return compact_json(dict(origin)) if origin else None

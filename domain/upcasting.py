@@ -30,6 +30,7 @@ UPCASTS: Upcasts = {
     ("StepUndone", 1): _unchanged,
     ("SessionCreated", 3): _unchanged,
     ("RunAnnounced", 1): _unchanged,
+    ("SessionCreated", 4): _unchanged,
 }
 """By the name of the event and the version it is brought up from, to the version after it."""
 

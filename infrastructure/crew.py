@@ -6,6 +6,7 @@ from application.announcing import Announcing
 from application.archiving import Archiving
 from application.conducting import Crew
 from application.context_gathering import ContextGathering
+from application.continuing import Continuing
 from application.dispatching import Dispatching
 from application.executing import Executing
 from application.holder import Holder
@@ -24,6 +25,7 @@ from application.ports.transcripts import Transcripts
 from application.ports.workspace_folders import WorkspaceFolders
 from application.preparing import Preparing
 from application.recovering import Recovering
+from application.rooms import Rooms
 from application.sealing import Sealing
 from application.stepping import Stepping
 from application.steps.attachments import AttachmentsStep
@@ -75,9 +77,11 @@ def crew_of(work: Work, means: Means) -> Crew:
     launching = Launching(
         work, means.tokens, means.folders, means.credentials, means.transcripts, means.url
     )
+    rooms = Rooms()
     executing = Executing(work, launching, means.runtimes, means.transcripts, sealing)
     return Crew(
         preparing=preparing,
+        continuing=Continuing(work, means.bootstrap, means.credentials),
         dispatching=Dispatching(work, executing, means.holder),
         executing=executing,
         announcing=Announcing(work, means.hooks),
@@ -91,7 +95,7 @@ def crew_of(work: Work, means: Means) -> Crew:
             holder=means.holder,
             lease_seconds=means.lease_seconds,
         ),
-        undoing=Undoing(work, makers, means.interruption),
-        telling=TellingHooks(work, means.hooks, means.interruption),
+        undoing=Undoing(work, makers, means.interruption, rooms),
+        telling=TellingHooks(work, means.hooks, means.interruption, rooms),
         sweeping=lambda: means.staged.sweep(SWEPT_MAX),
     )

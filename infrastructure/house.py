@@ -169,13 +169,9 @@ class House:
         )
 
     def _runtimes(self, gatehouse: Gatehouse) -> ServedRuntimes:
-        folder = str(self._loaded.folder)
-        return ServedRuntimes(
-            {
-                "command": CommandRuntimes(gatehouse, server=os.environ, folder=folder),
-                "scripted": ScriptedRuntimes(),
-            }
-        )
+        commands = CommandRuntimes(gatehouse, server=os.environ, folder=str(self._loaded.folder))
+        self._stack.enter_context(closing(commands))
+        return ServedRuntimes({"command": commands, "scripted": ScriptedRuntimes()})
 
     async def _conduct(
         self,
@@ -208,6 +204,7 @@ class House:
         return Doors(
             work=work,
             spawning=self.spawning,
+            continuing=crew.continuing,
             stopping=Stopping(work, crew.preparing),
             announcing=crew.announcing,
             transcripts=transcripts,

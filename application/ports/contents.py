@@ -22,6 +22,10 @@ class Contents(Protocol):
         """Several texts by content id; erased ones are absent."""
         ...
 
+    async def kept_bytes(self, session_id: UUID, kind: str) -> int:
+        """How many bytes the texts of this kind have that are kept of a session."""
+        ...
+
     async def previews(self, refs: Iterable[ContentRef]) -> Mapping[UUID, str]:
         """The first 200 characters of several texts."""
         ...

@@ -2,10 +2,22 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Literal, NamedTuple, Protocol
 from uuid import UUID
 
 from application.projections.run_rows import DueKind
+
+ClaimKind = Literal["announce", "archive", "effects"]
+"""What is claimed apart from each other. `effects` is what has to be undone or told outside,
+whatever else there is to do for a run and whoever does it."""
+
+
+class ClaimKey(NamedTuple):
+    """Whose claim of what."""
+
+    kind: ClaimKind
+    run_id: UUID
+    holder: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,7 +32,27 @@ class LostRun:
     absent: bool
 
 
-class Coordination(Protocol):
+class WorkClaims(Protocol):
+    """Claims of work that is due, on the database's clock. They expire by themselves."""
+
+    async def claim(
+        self, kind: ClaimKind, holder: str, *, limit: int, lease_seconds: float
+    ) -> Sequence[UUID]:
+        """Take due work that nobody has."""
+        ...
+
+    async def prolong(
+        self, claims: Sequence[ClaimKey], *, lease_seconds: float
+    ) -> frozenset[ClaimKey]:
+        """Prolong those that are not over yet; gives these. The others may be somebody else's."""
+        ...
+
+    async def release(self, claims: Sequence[ClaimKey]) -> None:
+        """Give claims up, done or not. What is somebody else's by now stays that."""
+        ...
+
+
+class Coordination(WorkClaims, Protocol):
     """Leases on the database's clock."""
 
     async def renew(self, holder: str, *, url: str | None, lease_seconds: float) -> bool:
@@ -38,27 +70,6 @@ class Coordination(Protocol):
 
     async def held_runs(self, holder: str, *, limit: int) -> Sequence[LostRun]:
         """Runs that are recorded as held by this holder."""
-        ...
-
-    async def claim_due(
-        self, kind: DueKind, holder: str, *, limit: int, lease_seconds: float
-    ) -> Sequence[UUID]:
-        """Take due work that nobody has; the claim expires by itself."""
-        ...
-
-    async def release(self, kind: DueKind, run_ids: Sequence[UUID]) -> None:
-        """Give claims up, done or not."""
-        ...
-
-    async def claim_effects(
-        self, holder: str, *, limit: int, lease_seconds: float
-    ) -> Sequence[UUID]:
-        """Take runs of which something outside has to be undone now, whatever else there is to do
-        for them and whoever does it; the claim expires by itself."""
-        ...
-
-    async def release_effects(self, run_ids: Sequence[UUID]) -> None:
-        """Give such claims up, done or not."""
         ...
 
     async def next_due_seconds(self, kind: DueKind) -> float | None:

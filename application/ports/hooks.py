@@ -21,15 +21,21 @@ class HookThrew(Exception):
     was sent or received.
 
     `was_asked` is whether the request may have been received; `status_code` is that of an answer,
-    if there was one.
+    if there was one; `has_no_room` is whether it was not sent because too many are under way here.
     """
 
     def __init__(
-        self, text: str, *, was_asked: bool = True, status_code: int | None = None
+        self,
+        text: str,
+        *,
+        was_asked: bool = True,
+        status_code: int | None = None,
+        has_no_room: bool = False,
     ) -> None:
         super().__init__(text)
         self.was_asked = was_asked
         self.status_code = status_code
+        self.has_no_room = has_no_room
 
 
 class Hooks(Protocol):

@@ -46,8 +46,8 @@ class Registry(Protocol):
         """One run as it was after so many events of its own."""
         ...
 
-    async def run_of_child(self, child_session_key: str) -> Run | None:
-        """The newest run of a child session."""
+    async def runs_of_session(self, child_session_key: str, *, limit: int) -> Sequence[Run]:
+        """The runs of a child session but those that were refused, the newest first."""
         ...
 
     async def runs(

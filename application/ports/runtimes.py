@@ -27,6 +27,8 @@ class Launch:
 
     `attachments_dir` is the absolute folder of what was attached, None when nothing was;
     `history_files` are the JSONL files of what was said in the session before, the earliest first.
+    `delivery_origin` is where the session's thread is; with `deliver` the runtime brings its result
+    there.
     """
 
     run_id: UUID
@@ -45,6 +47,8 @@ class Launch:
     workspace_dir: str | None
     attachments_dir: str | None = None
     history_files: tuple[str, ...] = ()
+    delivery_origin: Mapping[str, str | int] | None = None
+    deliver: bool = False
     environment: Mapping[str, str] = field(default_factory=dict, repr=False)
     url: str | None
     token: str | None = field(repr=False)

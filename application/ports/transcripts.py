@@ -56,9 +56,10 @@ class Transcripts(Protocol):
         ...
 
     async def seal(
-        self, run_id: UUID, *, session_id: UUID, agent_id: str, key: bytes
+        self, run_id: UUID, *, session_id: UUID, agent_id: str, key: bytes, continues: bool = False
     ) -> SealedTranscript:
-        """Write the file (complete or not at all) and say what is in it. May be repeated."""
+        """Write the file (complete or not at all) and say what is in it. May be repeated. That of
+        a run that `continues` a session is named for the run too."""
         ...
 
     async def extent(self, run_id: UUID, *, until: datetime) -> Extent:
@@ -92,4 +93,8 @@ class Transcripts(Protocol):
     async def put_away(self, path: str, stamp: str) -> str:
         """Rename a transcript to `<path>.deleted.<stamp>`; gives the new path. May be repeated:
         a transcript that was put away before keeps its name."""
+        ...
+
+    async def bring_back(self, path: str) -> None:
+        """Give the transcript at a path that `put_away` gave its name again, if it is there."""
         ...

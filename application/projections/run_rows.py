@@ -7,7 +7,7 @@ from uuid import UUID
 from domain.run.lifecycle import PREPARING
 from domain.run.state import Run
 
-VERSION = 6
+VERSION = 7
 """Raised when the rows change for the same events; the projection is then made anew."""
 
 DueKind = Literal["prepare", "run", "announce", "archive"]

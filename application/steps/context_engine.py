@@ -3,6 +3,7 @@
 import os.path
 
 from application.ports.hooks import Hooks, HookThrew
+from application.rooms import NoRoom
 from application.steps.step_maker import Made, Place, StepRefused, UndoFailed
 from application.steps.thread_binding import SPARE_SECONDS, pinned_for_undoing
 from application.work import Work
@@ -63,6 +64,8 @@ class ContextEngineStep:
         except HookThrew as threw:
             if threw.status_code in _GONE:
                 return "nothing_there"
+            if threw.has_no_room:
+                raise NoRoom(str(threw)) from None
             raise UndoFailed(f"rollback: {threw}") from None
         return "undone"
 

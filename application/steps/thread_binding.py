@@ -3,6 +3,7 @@
 from application.ports.configurations import PinnedConfiguration, RevisionErased
 from application.ports.contents import Contents
 from application.ports.hooks import Hooks, HookThrew
+from application.rooms import NoRoom
 from application.steps.step_maker import Made, Place, StepRefused, UndoFailed
 from application.work import Work
 from domain.admission import Refusal
@@ -79,6 +80,8 @@ class ThreadBindingStep:
                 pinned, spawn_failed(run, await child_origin(run, self._work.contents))
             )
         except HookThrew as threw:
+            if threw.has_no_room:
+                raise NoRoom(str(threw)) from None
             raise UndoFailed(f"subagentEnded: {threw}") from None
         return "undone"
 

@@ -15,9 +15,15 @@ from benchmarks.history.preparation import LEASE_SECONDS
 from benchmarks.history.requests import TIMEOUT_SECONDS, Asker, Child, commanded
 from benchmarks.history.simulated_log import Entry
 from benchmarks.history.society import OPERATOR, Society
-from benchmarks.history.stopping import stop
+from benchmarks.history.stopping import stop, stop_session
 from benchmarks.history.town import Life, Wait, ask
-from domain.child_prompt import ChildFacts, ComposedPrompt, Surroundings, compose_prompt
+from domain.child_prompt import (
+    ChildFacts,
+    ComposedPrompt,
+    Surroundings,
+    compose_continuation,
+    compose_prompt,
+)
 from domain.refusals import Rejected
 from domain.run.commands import ClaimRun, EndRun, StartRun
 from domain.run.facts import Outcome, PromptPart, TranscriptSeal, Usage
@@ -61,8 +67,13 @@ def executed(society: Society, child: Child, run: Run, works: Life[None] | None)
             by = child.asker.actor if child.fate is Fate.STOPPED_BY_REQUESTER else OPERATOR
             after = seconds * society.random.random()
             society.town.begin(stop(society, child, by, None), after_seconds=after)
+        is_closed = child.fate is Fate.CLOSED_AT_WORK and run.continues is not None
+        if is_closed:
+            after = seconds * society.random.random()
+            closes = stop_session(society, child, OPERATOR, "the thread is done")
+            society.town.begin(closes, after_seconds=after)
         until = society.town.now + timedelta(seconds=seconds)
-        if works is not None and child.fate not in STOPPED:
+        if works is not None and child.fate not in STOPPED and not is_closed:
             yield from works
         elif works is not None:
             society.town.begin(works)
@@ -124,11 +135,15 @@ def _prompt(child: Child, run: Run) -> ComposedPrompt:
         child_session_key=run.child_session_key,
         label=run.label,
         requester_session_key=run.requester.session_key,
+        is_persistent=run.options.mode == "session",
     )
+    surroundings = Surroundings(preamble=child.preamble or "")
+    if run.continues is not None:
+        return compose_continuation(facts, child.task, surroundings)
     before = [Contribution(name, text) for at, name, text in child.pieces if at == "prepend"]
     after = [Contribution(name, text) for at, name, text in child.pieces if at == "append"]
     pieces = task_pieces(child.task, prepend=before, append=after)
-    return compose_prompt(facts, pieces, Surroundings(preamble=child.preamble or ""))
+    return compose_prompt(facts, pieces, surroundings)
 
 
 def _ended(society: Society, child: Child, run: Run) -> Life[Run]:

@@ -15,6 +15,10 @@ class Fate(StrEnum):
     SILENT = auto()
     UNTOLD = auto()
     PERSISTENT = auto()
+    TALKED = auto()
+    TURNED_AWAY = auto()
+    BOUND = auto()
+    CLOSED_AT_WORK = auto()
     FAILURE = auto()
     TIMEOUT = auto()
     STOPPED_BY_REQUESTER = auto()
@@ -32,7 +36,7 @@ class Fate(StrEnum):
 
 
 SHARES = {
-    Fate.SUCCESS: 52,
+    Fate.SUCCESS: 43,
     Fate.HEARD: 2,
     Fate.UNHEARD: 1,
     Fate.FILES: 2,
@@ -40,6 +44,10 @@ SHARES = {
     Fate.SILENT: 3,
     Fate.UNTOLD: 2,
     Fate.PERSISTENT: 2,
+    Fate.TALKED: 4,
+    Fate.TURNED_AWAY: 2,
+    Fate.BOUND: 2,
+    Fate.CLOSED_AT_WORK: 1,
     Fate.FAILURE: 8,
     Fate.TIMEOUT: 4,
     Fate.STOPPED_BY_REQUESTER: 3,
@@ -58,6 +66,21 @@ SHARES = {
 """Of a hundred spawns."""
 
 STOPPED = frozenset({Fate.STOPPED_BY_REQUESTER, Fate.STOPPED_BY_OPERATOR})
+STAYING = frozenset({Fate.PERSISTENT, Fate.BOUND, Fate.CLOSED_AT_WORK})
+"""The sessions of mode `session`: those that are closed by a stop, and one that is left open."""
+
+TALKED_TO = frozenset({Fate.TALKED, Fate.TURNED_AWAY, Fate.BOUND, Fate.CLOSED_AT_WORK})
+"""Messages are sent to these once they are announced."""
+
+GOES_ON = {
+    Fate.SUCCESS: 10,
+    Fate.SILENT: 1,
+    Fate.FAILURE: 2,
+    Fate.STOPPED_BY_OPERATOR: 1,
+    Fate.LOST_CLAIM: 1,
+    Fate.INTERRUPTED: 1,
+}
+"""How the run of a message goes, by weight."""
 
 
 class Deck:

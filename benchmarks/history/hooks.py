@@ -16,9 +16,11 @@ RETRY_SECONDS_MAX = 300
 TELLING_SECONDS = 0.03
 FAILURES: dict[Fate, dict[HookName, int]] = {
     Fate.HEARD: {},
+    Fate.BOUND: {},
     Fate.UNHEARD: {"subagentSpawned": 1, "subagentEnded": ATTEMPTS_MAX},
 }
-"""At how many attempts a hook fails, of those fates in which there are hooks."""
+"""At how many attempts a hook fails, of those fates in which there are hooks. One that a message
+goes on with tells what is left at the first attempt."""
 
 _ERROR = "the hook answered HTTP 503"
 
@@ -42,7 +44,7 @@ def told(society: Society, child: Child, run: Run) -> Life[None]:
 
 def _outcome(child: Child, state: HookState, keeper: Keeper) -> RunCommand:
     attempt = state.attempts + 1
-    if attempt > FAILURES[child.fate].get(state.name, 0):
+    if attempt > FAILURES.get(child.fate, {}).get(state.name, 0):
         return ConfirmHook(hook=state.name, status_code=204)
     error = keeper.keep("hookError", _ERROR)
     if attempt == ATTEMPTS_MAX:

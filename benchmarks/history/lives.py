@@ -1,7 +1,6 @@
-"""The life of one spawn from its request to its archive, and of those it spawns itself."""
+"""The life of one session from the request for it to its archive, and of those it spawns itself."""
 
-from application.announcing import stats_of
-from application.keeping import Keeper
+from benchmarks.history.announcing import announced
 from benchmarks.history.execution import (
     asker_of,
     claimed,
@@ -9,26 +8,28 @@ from benchmarks.history.execution import (
     session_streams,
     waits_for_children,
 )
-from benchmarks.history.fates import Fate
+from benchmarks.history.fates import GOES_ON, TALKED_TO, Fate
 from benchmarks.history.hooks import told
+from benchmarks.history.messages import new_message
 from benchmarks.history.preparation import prepared
-from benchmarks.history.requests import Asker, Child, commanded, new_spawn
-from benchmarks.history.society import Society
-from benchmarks.history.steps import undone
+from benchmarks.history.putting_away import put_away, taken
+from benchmarks.history.requests import Asker, Child, new_spawn
+from benchmarks.history.society import OPERATOR, Society
+from benchmarks.history.stopping import stop_session
 from benchmarks.history.town import Life, Wait, ask
-from domain.announcement import ChildFinding, announce, status_of, stopped_note
 from domain.refusals import Rejected
-from domain.run.commands import AcknowledgeAnnouncement, AnnounceRun, ArchiveRun
 from domain.run.lifecycle import OVER
 from domain.run.state import Run
 from domain.stream import run_stream
 
-ACKNOWLEDGED_SHARE = 0.6
-ACKNOWLEDGE_SECONDS = 20.0
 CROWDED_SHARE = 0.12
 IMPATIENT_SHARE = 0.3
 LEAF_TRIES_SHARE = 0.02
 TRIES_SECONDS = 0.4
+MESSAGES_MAX = 4
+MESSAGE_SECONDS = 15.0
+CROWD_SECONDS = 0.3
+CROWD_AGENT = "coder"
 
 
 def spawn(
@@ -68,19 +69,22 @@ def _spawned(
         pass
     finally:
         society.busy_lives -= 1
+    runs = [child]
     society.resting_lives += 1
     try:
-        if child.run_id in society.log.runs:
-            yield from _put_away(society, child, society.log.runs[child.run_id])
+        if child.fate in TALKED_TO:
+            yield from _converses(society, runs, siblings, streams)
+        yield from put_away(society, runs)
     finally:
-        society.resting_lives -= 1
+        society.resting_lives -= len(runs)
         created = society.log.runs.get(child.run_id)
         society.log.let_go([*streams, *(session_streams(created) if created else ())])
 
 
 def _lives(society: Society, child: Child, run: Run) -> Life[None]:
     """From the admission to the announcement, or to a refusal."""
-    run = yield from prepared(society, child, run)
+    if run.continues is None:
+        run = yield from prepared(society, child, run)
     if run.stage == "queued":
         yield from told(society, child, run)
         run = yield from claimed(society, child, run)
@@ -88,7 +92,82 @@ def _lives(society: Society, child: Child, run: Run) -> Life[None]:
         run = yield from executed(society, child, run, _works(society, child, run))
     child.outcome = run.outcome
     if run.stage == "ended":
-        yield from _announced(society, child, run)
+        yield from announced(society, child, run)
+
+
+def _converses(
+    society: Society, runs: list[Child], siblings: list[Child] | None, streams: list[str]
+) -> Life[None]:
+    """Messages after each announcement, the runs of which come to `runs` and what has to be held
+    for them to `streams`. A session that was bound to a thread is closed at last."""
+    first = runs[0]
+    count = society.random.randint(1, MESSAGES_MAX)
+    for left in reversed(range(count)):
+        if not _takes_messages(society, runs[-1]):
+            break
+        yield from taken(society, runs[-1])
+        yield Wait(society.random.expovariate(1 / MESSAGE_SECONDS))
+        if society.is_closing or not _takes_messages(society, runs[-1]):
+            break
+        if first.fate is Fate.TURNED_AWAY and first.asker.run_id is None and len(runs) == 1:
+            yield from _crowds(society, first.asker)
+        yield from _said(society, runs, siblings, streams, is_last=left == 0)
+    last = society.log.runs.get(runs[-1].run_id)
+    if first.fate is Fate.BOUND and last is not None and last.stage == "announced":
+        yield from stop_session(society, runs[-1], OPERATOR, None)
+
+
+def _takes_messages(society: Society, last: Child) -> bool:
+    run = society.log.runs.get(last.run_id)
+    if run is None or run.stage != "announced" or run.put_away_from is not None:
+        return False
+    return run.archive_at is None or run.archive_at > society.town.now
+
+
+def _crowds(society: Society, asker: Asker) -> Life[None]:
+    """Every place of the session is taken, so that there is none for a message."""
+    for _ in range(society.pinned.configuration.subagent_defaults.max_children_per_agent):
+        others = spawn(society, asker, fate=Fate.SUCCESS, agent_id=CROWD_AGENT)
+        society.town.begin(others)
+    yield Wait(CROWD_SECONDS)
+
+
+def _said(
+    society: Society,
+    runs: list[Child],
+    siblings: list[Child] | None,
+    streams: list[str],
+    *,
+    is_last: bool,
+) -> Life[None]:
+    """One message, and its run until that is announced."""
+    first, last = runs[0], society.log.runs[runs[-1].run_id]
+    fate = society.random.choices(tuple(GOES_ON), tuple(GOES_ON.values()))[0]
+    if first.fate is Fate.CLOSED_AT_WORK and is_last:
+        fate = first.fate
+    child, message = new_message(society, first, last, fate)
+    own = run_stream(child.run_id)
+    society.log.hold([own])
+    streams.append(own)
+    society.busy_lives += 1
+    try:
+        appended = yield from ask(message)
+        if appended.result.refusal is None:
+            run = appended.runs[child.run_id]
+            runs.append(child)
+            society.resting_lives += 1
+            above = run.requester.run_id
+            if above is not None:
+                society.log.hold([run_stream(above)])
+                streams.append(run_stream(above))
+            if siblings is not None and above == first.asker.run_id:
+                siblings.append(child)
+            yield from _lives(society, child, run)
+    except Rejected:
+        # Somebody below is at work again, or the session was closed meanwhile.
+        pass
+    finally:
+        society.busy_lives -= 1
 
 
 def _works(society: Society, child: Child, run: Run) -> Life[None] | None:
@@ -118,88 +197,3 @@ def _orchestrates(society: Society, child: Child, run: Run) -> Life[None]:
     if society.random.random() >= IMPATIENT_SHARE:
         yield Wait(TRIES_SECONDS)
         yield from waits_for_children(society, run)
-
-
-def _announced(society: Society, child: Child, run: Run) -> Life[None]:
-    """Told to the requester, once nothing below is left to wait for."""
-    stream = run_stream(run.run_id)
-    while society.log.runs[run.run_id].pending_descendants:
-        yield Wait(None, stream)
-    yield Wait(0.02)
-    run = society.log.runs[run.run_id]
-    keeper = child.keeper(society)
-    command = _announcement(child, run, keeper)
-    yield from ask(commanded(society, run, (command,), keeper))
-
-
-def _announcement(child: Child, run: Run, keeper: Keeper) -> AnnounceRun:
-    outcome = run.outcome or "unknown"
-    disposition, reason, text = "inbox", None, None
-    if outcome == "stopped" and run.stop_by_requester:
-        disposition, reason = "skipped", "its requester stopped it"
-    elif not run.options.expects_completion_message:
-        disposition, reason = "not_required", "no completion message was expected"
-    else:
-        notes = [child.error] if child.error else []
-        if outcome == "stopped":
-            notes = [stopped_note(run.stop_requested_by or "somebody", child.stop_reason)]
-        announcement = announce(
-            outcome=outcome,
-            result=child.result,
-            stats=stats_of(run),
-            notes=[*notes, *run.warnings],
-            findings=_findings(child) if run.role == "orchestrator" else (),
-        )
-        if announcement is None:
-            disposition, reason = "skipped", "the child asked that nobody be told"
-        else:
-            text = announcement.text
-    return AnnounceRun(
-        disposition=disposition,
-        reason=reason,
-        status=status_of(outcome),
-        text=keeper.keep("announcement", text) if text else None,
-        pending_descendants=0,
-    )
-
-
-def _findings(child: Child) -> tuple[ChildFinding, ...]:
-    return tuple(
-        ChildFinding(
-            name=one.label or str(one.run_id),
-            outcome=one.outcome,
-            result=one.result,
-            error=one.error,
-        )
-        for one in child.children
-        if one.outcome is not None
-    )
-
-
-def _put_away(society: Society, child: Child, run: Run) -> Life[None]:
-    """Acknowledged perhaps, and archived when its time has come, in either order."""
-    yield from undone(society, child, run)
-    yield from told(society, child, run)
-    lies_there = run.inbox is not None and run.inbox.disposition == "inbox"
-    acknowledges = lies_there and society.random.random() < ACKNOWLEDGED_SHARE
-    delay = society.random.expovariate(1 / ACKNOWLEDGE_SECONDS)
-    left = (run.archive_at - society.town.now).total_seconds() if run.archive_at else None
-    if acknowledges and (left is None or delay < left):
-        yield Wait(delay)
-        yield from _acknowledged(society, run)
-        acknowledges = False
-    if run.archive_at is not None:
-        yield Wait(max(0.0, (run.archive_at - society.town.now).total_seconds()))
-        archive = ArchiveRun(
-            reason="cleanup" if run.cleanup == "delete" else "due", transcript_path=None
-        )
-        yield from ask(commanded(society, run, (archive,)))
-    if acknowledges:
-        yield Wait(delay)
-        yield from _acknowledged(society, run)
-
-
-def _acknowledged(society: Society, run: Run) -> Life[None]:
-    asked_by = society.log.sessions[run.requester.session_key]
-    command = AcknowledgeAnnouncement(by=asked_by.session_key)
-    yield from ask(commanded(society, run, (command,)))

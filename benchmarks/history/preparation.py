@@ -153,7 +153,7 @@ def _finished(
             epoch=run.epoch, child_session_key=key, agent_id=agent_id, resources=()
         )
         run, before = yield from stepped(society, child, run, (*before, start), agent_id)
-        preamble = preamble_ingredient(run, child.preamble, configuration, keeper)
+        child.begun = preamble_ingredient(run, child.preamble, configuration, keeper)
         create = CreateSession(
             epoch=run.epoch,
             depth=run.depth,
@@ -161,7 +161,7 @@ def _finished(
             role=planned.capabilities.role,
             control_scope=planned.capabilities.control_scope,
             plan=planned.plan,
-            ingredients=(*preamble, *message_ingredients(run, receipts)),
+            ingredients=(*child.begun, *message_ingredients(run, receipts)),
             warnings=planned.warnings,
             note=accepted_note(run.options.mode, run.requester.session_key),
             lane=LANE,

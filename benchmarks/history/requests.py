@@ -11,11 +11,11 @@ from application.ports.event_log import ContentKey, Decision, Submission, World
 from application.spawn_request import SpawnRequest, command_of
 from application.work import provenance_of
 from benchmarks.history.configuration import ALLOWED, MODEL
-from benchmarks.history.fates import Fate
+from benchmarks.history.fates import STAYING, Fate
 from benchmarks.history.society import Society
 from domain.family_decisions import Family, decide_in_turn, streams_of
 from domain.run.commands import RunCommand
-from domain.run.facts import Outcome, SpawnOptions
+from domain.run.facts import Ingredient, Outcome, SpawnOptions
 from domain.run.state import Run
 from domain.spawn_command import RequestSpawn
 from domain.spawn_decision import SpawnAnswered, request_spawn
@@ -52,7 +52,7 @@ class Asker:
 
 @dataclass(slots=True)
 class Child:
-    """A spawn as those around it know it."""
+    """A run as those around it know it. `begun` is what stands in front of its system prompt."""
 
     asker: Asker
     fate: Fate
@@ -62,6 +62,7 @@ class Child:
     task: str
     label: str | None
     preamble: str | None
+    begun: tuple[Ingredient, ...] = ()
     pieces: list[tuple[str, str, str]] = field(default_factory=list)
     children: "list[Child]" = field(default_factory=list)
     outcome: Outcome | None = None
@@ -106,12 +107,12 @@ def _request(society: Society, asker: Asker, fate: Fate, agent_id: str | None) -
         preamble=texts.text(2, 5) if draw.random() < 0.1 else None,
         label=texts.label() if draw.random() < 0.6 else None,
         agent_id=_agent(society, asker, fate) if agent_id == "" else agent_id,
-        thread=fate is Fate.PERSISTENT,
+        thread=fate in STAYING,
         options=SpawnOptions(
             model=MODEL if draw.random() < 0.2 else None,
             thinking="extreme" if fate is Fate.NO_SUCH_THINKING else None,
             run_timeout_seconds=TIMEOUT_SECONDS if fate is Fate.TIMEOUT else None,
-            mode="session" if fate in (Fate.PERSISTENT, Fate.NO_THREAD) else "run",
+            mode="session" if fate in STAYING or fate is Fate.NO_THREAD else "run",
             cleanup="delete" if draw.random() < 0.2 else "keep",
             expects_completion_message=fate is not Fate.UNTOLD,
         ),

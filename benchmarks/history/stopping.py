@@ -1,4 +1,4 @@
-"""Those who stop a run and all below it."""
+"""Those who stop a run or a session and all below it."""
 
 from application.envelope import Actor
 from application.ingredients import refusal_announcement
@@ -6,17 +6,26 @@ from benchmarks.history.requests import Child, commanded
 from benchmarks.history.society import Society
 from benchmarks.history.town import Life, ask
 from domain.refusals import Rejected
-from domain.run.commands import StopRun
+from domain.run.commands import ScheduleArchive, StopRun
 from domain.run.lifecycle import OVER, PREPARING
 
 
-def stop(society: Society, child: Child, by: Actor, reason: str | None) -> Life[None]:
-    """Somebody stops a run and all below it."""
+def stop(
+    society: Society,
+    child: Child,
+    by: Actor,
+    reason: str | None,
+    *,
+    is_of_session: bool = False,
+    with_requester: bool = False,
+) -> Life[None]:
+    """Somebody stops a run and all below it. With `is_of_session` its session is stopped, and those
+    that the session has spawned are stopped together with their requester."""
     run = society.log.runs.get(child.run_id)
     if run is None or run.stage in OVER:
         return
     keeper = child.keeper(society)
-    by_requester = by.session == run.requester.session_key
+    by_requester = with_requester or by.session == run.requester.session_key
     text = f"the spawn was stopped by {by.name} before its session was created"
     child.stop_reason = child.stop_reason or reason
     told = by_requester or society.random.random() < 0.5 or run.stage not in PREPARING
@@ -32,5 +41,15 @@ def stop(society: Society, child: Child, by: Actor, reason: str | None) -> Life[
         yield from ask(commanded(society, run, (command,), keeper, actor=by))
     except Rejected:
         return
+    below = is_of_session or with_requester
     for one in child.children:
-        yield from stop(society, one, by, reason)
+        yield from stop(society, one, by, reason, with_requester=below)
+
+
+def stop_session(society: Society, last: Child, by: Actor, reason: str | None) -> Life[None]:
+    """Somebody stops a session of mode `session`, whose last run this is: it is closed first, so
+    that it takes no message meanwhile."""
+    run = society.log.runs[last.run_id]
+    close = ScheduleArchive(reason="session_closed")
+    yield from ask(commanded(society, run, (close,), actor=by))
+    yield from stop(society, last, by, reason, is_of_session=True)

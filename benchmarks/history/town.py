@@ -142,7 +142,8 @@ class Town:
         waiting.done = True
         if waiting.stream is not None:
             others = self._by_stream.get(waiting.stream)
-            if others is not None:
+            # Of several that waited for it, one that went on before may wait for it again.
+            if others is not None and waiting in others:
                 others.remove(waiting)
                 if not others:
                     del self._by_stream[waiting.stream]

@@ -143,6 +143,11 @@ class Configuration(SharedSection):
         runtime = self.runtime_for(agent_id)
         return isinstance(runtime, CommandRuntime | ScriptedRuntime) and runtime.provides_sandbox
 
+    def delivers_to_origin(self, agent_id: str) -> bool:
+        """Whether the agent's runtime sends results to the thread of a session itself."""
+        runtime = self.runtime_for(agent_id)
+        return isinstance(runtime, CommandRuntime) and runtime.delivers_to_origin
+
     def is_sandboxed(self, agent_id: str, session_key: str) -> bool:
         """Whether the agent's sandbox mode puts this session (canonical key) into a sandbox."""
         own_main = self.canonical_key(MAIN, agent_id)

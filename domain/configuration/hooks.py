@@ -143,9 +143,3 @@ class Hooks(OwnSection):
     def configured(self) -> tuple[AnyHook, ...]:
         """The names of those that are configured, in the order above."""
         return tuple(name for name in HOOKS if self.named(name) is not None)
-
-    @property
-    def seconds_max(self) -> float:
-        """How long all of them together may take when each is asked once."""
-        hooks = (self.named(name) for name in HOOKS)
-        return float(sum(one.timeout_seconds for one in hooks if one is not None))

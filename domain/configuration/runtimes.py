@@ -52,7 +52,8 @@ for all whose names begin with `x/`."""
 
 class CommandRuntime(OwnSection):
     """A process per run. `models` None: it serves any. `provides_sandbox` says that the command
-    puts itself into a sandbox; spawnlog isolates nothing."""
+    puts itself into a sandbox; spawnlog isolates nothing. `delivers_to_origin` says that it sends
+    the result of a session that is bound to a thread there itself."""
 
     type: Literal["command"]
     command: Annotated[tuple[Text, ...], Field(min_length=1)]
@@ -62,6 +63,7 @@ class CommandRuntime(OwnSection):
     env: dict[Text, SecretText] = Field(default_factory=dict, repr=False)
     models: ServedModels | None = None
     provides_sandbox: Flag = False
+    delivers_to_origin: Flag = False
 
     @model_validator(mode="after")
     def _can_be_started(self) -> "CommandRuntime":

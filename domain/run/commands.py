@@ -1,6 +1,7 @@
 """What may be asked of a run. A holder's command carries the epoch of its claim."""
 
 from dataclasses import dataclass, field
+from typing import Literal
 
 from domain.content import ContentRef
 from domain.run.facts import (
@@ -67,6 +68,7 @@ class CreateSession:
     lane: str
     facts: PlanFacts | None = None
     hooks: tuple[HookName, ...] = ()
+    direct_delivery: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,12 +109,13 @@ class StartRun:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StopRun:
     """Somebody wants the run to stop. `text` refuses a spawn that is still in preparation, and
-    `announcement` tells its requester when no caller waits for the answer."""
+    `announcement` tells its requester when no caller waits for the answer. A run whose texts were
+    erased is stopped without any."""
 
     by: str
     by_requester: bool
-    reason: ContentRef | None
-    text: ContentRef
+    reason: ContentRef | None = None
+    text: ContentRef | None = None
     announcement: ContentRef | None = None
 
 
@@ -159,6 +162,13 @@ class ArchiveRun:
     transcript_path: str | None
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScheduleArchive:
+    """Put the run away as soon as it is announced; the session of one that was closed is closed."""
+
+    reason: Literal["session_closed", "continuation_archived"]
+
+
 RunCommand = (
     ResumePreparation
     | ResolveScripts
@@ -174,4 +184,5 @@ RunCommand = (
     | AnnounceRun
     | AcknowledgeAnnouncement
     | ArchiveRun
+    | ScheduleArchive
 )

@@ -2,7 +2,7 @@
 
 from typing import assert_never, cast
 
-from domain.refusals import CannotDeliver, NotYet, WrongStage
+from domain.refusals import CannotDeliver, NotYet, ReadAgain, WrongStage
 from domain.run.commands import (
     AcknowledgeAnnouncement,
     AnnounceRun,
@@ -14,10 +14,12 @@ from domain.run.commands import (
     ResolveScripts,
     ResumePreparation,
     RunCommand,
+    ScheduleArchive,
     StartPreparation,
     StartRun,
     StopRun,
 )
+from domain.run.continuation_events import ArchiveScheduled
 from domain.run.dedupe import dedupe_key
 from domain.run.events import (
     AnnouncementAcknowledged,
@@ -94,7 +96,9 @@ def _decide(run: Run, command: RunCommand) -> tuple[RunEvent, ...]:
         case AcknowledgeAnnouncement():
             return _acknowledge(run, command)
         case ArchiveRun():
-            return _archive(command)
+            return _archive(run, command)
+        case ScheduleArchive():
+            return _schedule(run, command)
         case _:
             assert_never(command)
 
@@ -124,13 +128,24 @@ def _acknowledge(run: Run, command: AcknowledgeAnnouncement) -> tuple[RunEvent, 
     return (AnnouncementAcknowledged(by=command.by),)
 
 
-def _archive(command: ArchiveRun) -> tuple[RunEvent, ...]:
+def _archive(run: Run, command: ArchiveRun) -> tuple[RunEvent, ...]:
+    if run.continued_by is not None and run.put_away_from is None:
+        # It was due when somebody looked; a message was faster, and the session goes on.
+        raise WrongStage(_WANTED[ArchiveRun], f"continued by run {run.continued_by}")
     return (
         RunArchived(
             reason=command.reason,
             transcript_path=command.transcript_path,
         ),
     )
+
+
+def _schedule(run: Run, command: ScheduleArchive) -> tuple[RunEvent, ...]:
+    if run.put_away_from is not None or run.stage in ("archived", "refused"):
+        return ()
+    if command.reason == "session_closed" and run.continued_by is not None:
+        raise ReadAgain("the session went on meanwhile; read it and ask again")
+    return (ArchiveScheduled(reason=command.reason),)
 
 
 _WANTED: dict[type[RunCommand], str] = cast(
@@ -155,5 +170,6 @@ _WANTED: dict[type[RunCommand], str] = cast(
         AnnounceRun: "announce the run",
         AcknowledgeAnnouncement: "acknowledge the announcement",
         ArchiveRun: "archive the run",
+        ScheduleArchive: "close the session",
     },
 )

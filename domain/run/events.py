@@ -8,6 +8,7 @@ from pydantic import Field
 from domain.admission import AdmissionFacts
 from domain.content import ContentRef
 from domain.fact import Event
+from domain.run.continuation_events import ContinuationEvent
 from domain.run.facts import (
     AttachmentsAsked,
     Candidate,
@@ -100,7 +101,8 @@ class SessionCreated(Event):
 
     `facts` is what the plan was decided from; None before version 2 of the event. `hooks` are those
     that are told of the run, `delivery_origin` is where its results go by the word of who bound its
-    thread, as JSON; None when that is for the requester to say.
+    thread, as JSON; None when that is for the requester to say. With `direct_delivery` the runtime
+    brings them there, and the requester is not told.
     """
 
     child_session_key: str
@@ -118,6 +120,7 @@ class SessionCreated(Event):
     hooks: tuple[HookName, ...] = ()
     delivery_origin: ContentRef | None = None
     context_mode: ContextMode = "isolated"
+    direct_delivery: bool = False
 
 
 class RunQueued(Event):
@@ -160,9 +163,8 @@ class StopRequested(Event):
 
 class RunEnded(Event):
     """The run is over. The outcome comes from runtime signals, never from the model's text.
-
-    `reason` is a short fixed word (`exit`, `signal`, `timeout`, `stopped`, `interrupted`,
-    `output_limit`, `not_executable`, `prompt_too_large`, `played`).
+    `reason` is a fixed word (`exit`, `signal`, `timeout`, `stopped`, `interrupted`, `output_limit`,
+    `not_executable`, `prompt_too_large`, `played`).
     """
 
     outcome: Outcome
@@ -184,9 +186,7 @@ class DescendantsSettled(Event):
 
 class RunAnnounced(Event):
     """The requester's inbox has the result (`inbox`), or needs none (`skipped`, `not_required`).
-
-    `origin` is where it is to go from there, by the word of a hook, as JSON.
-    """
+    `origin` is where it is to go from there, by the word of a hook, as JSON."""
 
     disposition: Literal["inbox", "skipped", "not_required"]
     reason: str | None = None
@@ -246,4 +246,5 @@ RunEvent = (
     | AnnouncementAcknowledged
     | RunArchived
     | SpawnRefused
+    | ContinuationEvent
 )

@@ -5,6 +5,14 @@ from datetime import datetime, timedelta
 from typing import assert_never
 
 from domain.refusals import CorruptHistory
+from domain.run.archive_due import archive_due
+from domain.run.births import born
+from domain.run.continuation_events import (
+    ArchiveScheduled,
+    ContinuationPlanned,
+    MessageReceived,
+    RunContinued,
+)
 from domain.run.events import (
     AgentOverridden,
     AnnouncementAcknowledged,
@@ -24,6 +32,7 @@ from domain.run.events import (
     SpawnRequested,
     StopRequested,
 )
+from domain.run.evolve_continuation import continuation_changes
 from domain.run.evolve_hooks import configured, hook_changes, hooks_due
 from domain.run.evolve_steps import step_changes, undos_due
 from domain.run.hook_events import HookFailed, HookParked, HookTold
@@ -31,36 +40,6 @@ from domain.run.lifecycle import next_stage
 from domain.run.state import Inbox, Refusal, Run
 from domain.run.step_events import StepBegun, StepTaken, StepUndoFailed, StepUndone
 from domain.stamp import Stamp
-
-
-def born(event: SpawnRequested, stamp: Stamp) -> Run:
-    """The run as it is after its first event."""
-    return Run(
-        stage="requested",
-        version=stamp.version,
-        last_event_id=stamp.event_id,
-        run_id=event.run_id,
-        session_id=event.session_id,
-        created_position=stamp.position,
-        created_at=stamp.recorded_at,
-        requester=event.requester,
-        requested_agent_id=event.requested_agent_id,
-        agent_id=event.requested_agent_id,
-        label=event.label,
-        task=event.task,
-        preamble=event.preamble,
-        model_argument=event.model_argument,
-        thinking_argument=event.thinking_argument,
-        attachments=event.attachments,
-        light_context=event.light_context,
-        context_argument=event.context_argument,
-        thread=event.facts.thread,
-        options=event.options,
-        config_revision=event.config_revision,
-        holder=event.holder,
-        epoch=stamp.version,
-        depth=event.requester.depth + 1,
-    )
 
 
 def evolve(run: Run | None, event: RunEvent, stamp: Stamp) -> Run:
@@ -73,7 +52,6 @@ def evolved(run: Run | None, event: RunEvent, stamp: Stamp) -> tuple[Run, Mappin
     their values; none of a run that has just begun."""
     stage = next_stage(run.stage if run else "unborn", event)
     if run is None:
-        assert isinstance(event, SpawnRequested)
         return born(event, stamp), {}
     changes = _changes(run, event, stamp)
     if run.steps:
@@ -92,6 +70,8 @@ def _changes(run: Run, event: RunEvent, stamp: Stamp) -> dict[str, object]:
     match event:
         case SpawnRequested() | ScriptsResolved():
             return {}
+        case MessageReceived() | ContinuationPlanned() | RunContinued() | ArchiveScheduled():
+            return continuation_changes(run, event, stamp)
         case PreparationResumed():
             return {"holder": event.holder, "attempt": event.attempt, "epoch": stamp.version}
         case AgentOverridden():
@@ -166,6 +146,8 @@ def _prepared(event: SessionCreated) -> dict[str, object]:
     }
     if event.hooks:
         changes["hooks"] = configured(event.hooks)
+    if event.direct_delivery:
+        changes["direct_delivery"] = True
     return changes
 
 
@@ -210,21 +192,6 @@ def _announced(run: Run, event: RunAnnounced, stamp: Stamp) -> dict[str, object]
             origin=event.origin,
         ),
     }
-
-
-def archive_due(run: Run, announced_at: datetime) -> datetime | None:
-    """When an announced run is archived: at once for `cleanup: "delete"`, else a configured time
-    after its end and never before it is announced; None when archiving is switched off.
-
-    A session that lives on (mode `session`) is archived at once when it was stopped, else not."""
-    if run.options.mode == "session":
-        return announced_at if run.outcome == "stopped" else None
-    if run.cleanup == "delete":
-        return announced_at
-    if run.plan is None or run.plan.archive_after_minutes == 0 or run.ended_at is None:
-        return None
-    due = run.ended_at + timedelta(minutes=run.plan.archive_after_minutes)
-    return max(due, announced_at)
 
 
 def _refused(event: SpawnRefused, stamp: Stamp) -> dict[str, object]:

@@ -19,6 +19,13 @@ def configured(names: tuple[HookName, ...]) -> Hooks:
     return tuple(HookState(name=name) for name in HOOK_ORDER if name in names)
 
 
+def passed_on(hooks: Hooks) -> Hooks:
+    """The hooks of a run that another one continues: what was not due yet falls to that one."""
+    return tuple(
+        one.changed({"phase": "passed_on"}) if one.phase == "waiting" else one for one in hooks
+    )
+
+
 def hook_changes(run: Run, event: HookEvent, stamp: Stamp) -> dict[str, object]:
     """What an event of a hook changes. `CorruptHistory` when the run has no such hook."""
     if run.hook(event.hook) is None:
@@ -53,7 +60,7 @@ def hooks_due(run: Run, event: RunEvent, stamp: Stamp) -> dict[str, object]:
 def _called_by(run: Run, event: RunEvent) -> HookName | None:
     """Of an end is told at once when nobody is told of the result, or it was a stop; else once the
     result is announced, and of a session that lives on when it is put away."""
-    expects = run.options.expects_completion_message
+    expects = run.expects_completion
     match event:
         case RunQueued():
             return "subagentSpawned"

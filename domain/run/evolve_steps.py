@@ -35,7 +35,8 @@ def step_changes(run: Run, event: StepEvent, stamp: Stamp) -> dict[str, object]:
                 changes["delivery_origin"] = event.origin
             return changes
         case StepUndone():
-            return {"steps": _with(run, event.step, {"phase": "undone", "undo_at": None})}
+            undone: dict[str, object] = {"phase": "undone", "undo_at": None, "undone": event.how}
+            return {"steps": _with(run, event.step, undone)}
         case StepUndoFailed():
             return {"steps": _put_off(run, event, stamp)}
         case _:

@@ -50,6 +50,8 @@ def _due(run: Run, name: HookName) -> HookState | None:
         raise WrongStage(f"tell hook {name}", "one that does not tell it")
     if state.phase in ("told", "parked"):
         return None
+    if state.phase == "passed_on":
+        raise WrongStage(f"tell hook {name}", "continued by another, which tells it")
     if state.phase == "waiting":
         raise NotYet(f"hook {name} is not to be told yet")
     for one in run.hooks:

@@ -18,9 +18,10 @@ def hook_key(run_id: UUID, name: HookName) -> str:
 
 class HookState(Fact):
     """One hook of one run. `due_at` (UTC) is when it is to be told, not before; None when it is
-    not to be, yet or any more. `attempts` counts those that were made."""
+    not to be, yet or any more; `passed_on` is one of which the run that continues this one tells.
+    `attempts` counts those that were made."""
 
     name: HookName
-    phase: Literal["waiting", "due", "told", "parked"] = "waiting"
+    phase: Literal["waiting", "due", "told", "parked", "passed_on"] = "waiting"
     attempts: int = 0
     due_at: datetime | None = None

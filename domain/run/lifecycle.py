@@ -7,6 +7,12 @@ table may never be recorded, and a history that contains it is corrupt.
 from typing import Literal
 
 from domain.refusals import CorruptHistory
+from domain.run.continuation_events import (
+    ArchiveScheduled,
+    ContinuationPlanned,
+    MessageReceived,
+    RunContinued,
+)
 from domain.run.events import (
     AgentOverridden,
     AnnouncementAcknowledged,
@@ -44,10 +50,11 @@ Stage = Literal[
 ]
 
 LIFECYCLE: dict[Stage, dict[type[RunEvent], Stage]] = {
-    "unborn": {SpawnRequested: "requested"},
+    "unborn": {SpawnRequested: "requested", MessageReceived: "requested"},
     "requested": {
         PreparationResumed: "requested",
         ScriptsResolved: "scripts-resolved",
+        ContinuationPlanned: "session-created",
         SpawnRefused: "refused",
     },
     "scripts-resolved": {
@@ -68,6 +75,7 @@ LIFECYCLE: dict[Stage, dict[type[RunEvent], Stage]] = {
         SpawnRefused: "refused",
     },
     "session-created": {
+        ArchiveScheduled: "session-created",
         RunQueued: "queued",
         HookTold: "session-created",
         HookFailed: "session-created",
@@ -78,6 +86,7 @@ LIFECYCLE: dict[Stage, dict[type[RunEvent], Stage]] = {
         HookTold: "queued",
         HookFailed: "queued",
         HookParked: "queued",
+        ArchiveScheduled: "queued",
         RunClaimed: "queued",
         StopRequested: "queued",
         RunStarted: "started",
@@ -87,6 +96,7 @@ LIFECYCLE: dict[Stage, dict[type[RunEvent], Stage]] = {
         HookTold: "started",
         HookFailed: "started",
         HookParked: "started",
+        ArchiveScheduled: "started",
         StopRequested: "started",
         RunEnded: "ended",
     },
@@ -94,6 +104,7 @@ LIFECYCLE: dict[Stage, dict[type[RunEvent], Stage]] = {
         HookTold: "ended",
         HookFailed: "ended",
         HookParked: "ended",
+        ArchiveScheduled: "ended",
         DescendantsSettled: "ended",
         StepUndone: "ended",
         StepUndoFailed: "ended",
@@ -103,6 +114,8 @@ LIFECYCLE: dict[Stage, dict[type[RunEvent], Stage]] = {
         HookTold: "announced",
         HookFailed: "announced",
         HookParked: "announced",
+        ArchiveScheduled: "announced",
+        RunContinued: "announced",
         AnnouncementAcknowledged: "announced",
         StepUndone: "announced",
         StepUndoFailed: "announced",

@@ -71,6 +71,7 @@ def create(run: Run, command: CreateSession) -> tuple[RunEvent, ...]:
             hooks=command.hooks,
             delivery_origin=run.delivery_origin,
             context_mode=run.context_mode,
+            direct_delivery=command.direct_delivery,
         ),
         RunQueued(lane=command.lane, lane_depth=command.depth),
     )

@@ -56,6 +56,11 @@ class Run(Fact):
     `epoch` is the stream version of the event by which the present holder took the run; every
     write of a holder carries it, so that a holder that was replaced can write no more. `effects_at`
     is when something outside the log has next to be undone or told, None when nothing has.
+
+    Of a run that goes on with a session `continues` is the run before it, `opened_by` the one that
+    the session began with. `put_away_from` is when it was said that the run is to be archived as
+    soon as it is announced. `direct_delivery` is whether its runtime brings the result to
+    `delivery_origin` itself.
     """
 
     stage: Stage = "unborn"
@@ -117,11 +122,22 @@ class Run(Fact):
     steps: tuple[StepState, ...] = ()
     hooks: tuple[HookState, ...] = ()
     effects_at: datetime | None = None
+    continues: UUID | None = None
+    opened_by: UUID | None = None
+    continued_by: UUID | None = None
+    put_away_from: datetime | None = None
+    kept_context_mode: ContextMode | None = None
+    direct_delivery: bool | None = None
 
     @property
     def is_of_same_agent(self) -> bool:
         """Whether the agent that will run is its requester's; only then does a child inherit."""
         return self.agent_id == self.requester.agent_id
+
+    @property
+    def expects_completion(self) -> bool:
+        """Whether its requester wants to be told of its end, and nobody else is told instead."""
+        return self.options.expects_completion_message and not self.direct_delivery
 
     @property
     def cleanup(self) -> Cleanup:
@@ -146,4 +162,6 @@ class Run(Fact):
     def context_mode(self) -> ContextMode:
         """Whether the child begins with the requester's conversation: as it came to be, which is
         not always as it was asked for."""
-        return self.fork.mode if self.fork is not None else "isolated"
+        if self.fork is not None:
+            return self.fork.mode
+        return self.kept_context_mode or "isolated"

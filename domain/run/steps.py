@@ -30,7 +30,8 @@ class StepState(Fact):
     it. `made` is whether anything was; None until it is taken. `undo_at` is when it is to be
     undone, not before; None when it is not to be, or is already. `undo_failures` counts the
     attempts to undo it that failed. `token` is what its maker gave to be told when it is undone,
-    `fork` what was taken over of the requester's conversation.
+    `fork` what was taken over of the requester's conversation. `undone` is what came of undoing it,
+    None until then.
     """
 
     name: StepName
@@ -50,3 +51,4 @@ class StepState(Fact):
     token: ContentRef | None = None
     undo_at: datetime | None = None
     undo_failures: int = 0
+    undone: UndoOutcome | None = None

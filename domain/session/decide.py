@@ -10,7 +10,10 @@ from domain.session.events import (
     ChildAdmitted,
     ChildReleased,
     ChildSettled,
+    ControlScope,
+    Role,
     SessionClosed,
+    SessionContinued,
     SessionEvent,
     SessionObserved,
     TranscriptProvided,
@@ -24,6 +27,24 @@ class AdmitChild:
 
     run_id: UUID
     max_children: int
+
+
+@dataclass(frozen=True, slots=True)
+class AdmitContinuation:
+    """Give the run of a child that is there a place, also of a session that was put away: its
+    children may outlive it."""
+
+    run_id: UUID
+    max_children: int
+
+
+@dataclass(frozen=True, slots=True)
+class ContinueSession:
+    """Go on with another run."""
+
+    run_id: UUID
+    role: Role
+    control_scope: ControlScope
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +79,14 @@ class CloseSession:
 
 
 SessionCommand = (
-    SessionObserved | AdmitChild | ReleaseChild | SettleChild | ProvideTranscript | CloseSession
+    SessionObserved
+    | AdmitChild
+    | AdmitContinuation
+    | ContinueSession
+    | ReleaseChild
+    | SettleChild
+    | ProvideTranscript
+    | CloseSession
 )
 
 
@@ -84,7 +112,13 @@ def decide(session: Session | None, command: SessionCommand) -> tuple[SessionEve
         case SessionObserved():
             return ()
         case AdmitChild():
+            if session.stage == "closed":
+                raise SessionIsClosed(f"session {session.display_key} is closed and spawns no more")
             return _admit(session, command)
+        case AdmitContinuation():
+            return _admit(session, command)
+        case ContinueSession():
+            return _continue(session, command)
         case ReleaseChild():
             held = command.run_id in session.counted
             return (ChildReleased(run_id=command.run_id),) if held else ()
@@ -100,9 +134,7 @@ def decide(session: Session | None, command: SessionCommand) -> tuple[SessionEve
             assert_never(command)
 
 
-def _admit(session: Session, command: AdmitChild) -> tuple[SessionEvent, ...]:
-    if session.stage == "closed":
-        raise SessionIsClosed(f"session {session.display_key} is closed and spawns no more")
+def _admit(session: Session, command: AdmitChild | AdmitContinuation) -> tuple[SessionEvent, ...]:
     if session.active_children >= command.max_children:
         raise CapReached(f"{session.active_children} of {command.max_children} places are taken")
     return (
@@ -110,6 +142,16 @@ def _admit(session: Session, command: AdmitChild) -> tuple[SessionEvent, ...]:
             run_id=command.run_id,
             active_children=session.active_children,
             max_children=command.max_children,
+        ),
+    )
+
+
+def _continue(session: Session, command: ContinueSession) -> tuple[SessionEvent, ...]:
+    if session.stage == "closed":
+        raise SessionIsClosed(f"session {session.display_key} is closed and takes no messages")
+    return (
+        SessionContinued(
+            run_id=command.run_id, role=command.role, control_scope=command.control_scope
         ),
     )
 

@@ -58,6 +58,15 @@ class ChildSettled(Event):
     run_id: UUID
 
 
+class SessionContinued(Event):
+    """Another run goes on with the session, in the place of the one before it. `role` and
+    `control_scope` are those of its plan."""
+
+    run_id: UUID
+    role: Role
+    control_scope: ControlScope
+
+
 class SessionClosed(Event):
     """The session is put away and spawns no more."""
 
@@ -83,5 +92,6 @@ SessionEvent = (
     | ChildReleased
     | ChildSettled
     | TranscriptProvided
+    | SessionContinued
     | SessionClosed
 )

@@ -16,6 +16,7 @@ from domain.session.events import (
     ControlScope,
     Role,
     SessionClosed,
+    SessionContinued,
     SessionEvent,
     SessionObserved,
     TranscriptProvided,
@@ -31,9 +32,10 @@ SESSION_LIFECYCLE: dict[SessionStage, dict[type[SessionEvent], SessionStage]] = 
         ChildReleased: "open",
         ChildSettled: "open",
         TranscriptProvided: "open",
+        SessionContinued: "open",
         SessionClosed: "closed",
     },
-    "closed": {ChildReleased: "closed", ChildSettled: "closed"},
+    "closed": {ChildAdmitted: "closed", ChildReleased: "closed", ChildSettled: "closed"},
 }
 
 
@@ -50,8 +52,9 @@ class ProvidedTranscript(Fact):
 class Session(Fact):
     """The state of one session after some of its events.
 
-    `counted` are the runs that hold a place now, in order of admission; `unsettled` (kept for
-    children only) those that an announcement of this session's own run waits for.
+    `run_id` is the newest run of a child. `counted` are the runs that hold a place now, in order of
+    admission; `unsettled` (kept for children only) those that an announcement of this session's own
+    run waits for.
     """
 
     stage: SessionStage
@@ -157,6 +160,12 @@ def _changes(session: Session, event: SessionEvent, stamp: Stamp) -> dict[str, o
                 position=stamp.position,
             )
             return {"transcript": transcript}
+        case SessionContinued():
+            return {
+                "run_id": event.run_id,
+                "role": event.role,
+                "control_scope": event.control_scope,
+            }
         case SessionClosed():
             return {"closed_at": stamp.recorded_at}
         case _:

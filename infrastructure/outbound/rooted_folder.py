@@ -10,7 +10,9 @@ import stat
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import PurePosixPath
-from typing import Self
+from typing import BinaryIO, Self
+
+from infrastructure.outbound.regular_file import open_to_read
 
 FOLDER_MODE = 0o700
 FILE_MODE = 0o600
@@ -35,7 +37,7 @@ was removed."""
 
 
 class RootedFolder:
-    """Closed by leaving the `with` that `opened`, `entered` or `made` begins."""
+    """Closed by leaving the `with` that `opened`, `passed`, `entered`, `made` or `had` begins."""
 
     def __init__(self, descriptor: int) -> None:
         self._descriptor = descriptor
@@ -46,18 +48,14 @@ class RootedFolder:
     def opened(cls, path: str) -> Iterator[Self]:
         """The folder at an absolute path in which no component is a link or `..`; `NotAFolder` for
         any other path."""
-        components = PurePosixPath(path).parts
-        if not components or components[0] != "/" or ".." in components or "\0" in path:
-            raise NotAFolder(errno.ENOTDIR, os.strerror(errno.ENOTDIR))
-        descriptor = os.open("/", _PASSED if len(components) > 1 else _FOLDER)
-        for place, name in enumerate(components[1:], start=2):
-            flags = _FOLDER if place == len(components) else _PASSED
-            try:
-                inner = _opened(name, flags, descriptor)
-            finally:
-                os.close(descriptor)
-            descriptor = inner
-        with cls._held(descriptor) as folder:
+        with cls._held(_reached(path, _FOLDER)) as folder:
+            yield folder
+
+    @classmethod
+    @contextmanager
+    def passed(cls, path: str) -> Iterator[Self]:
+        """The same for whoever may not list it; it can be neither listed nor made safe."""
+        with cls._held(_reached(path, _PASSED)) as folder:
             yield folder
 
     @contextmanager
@@ -91,21 +89,58 @@ class RootedFolder:
         with self._held(descriptor) as folder:
             yield folder
 
-    def written(self, name: str, content: bytes) -> State:
-        """A new file, private whatever the process masks, safe from a crash of the machine; whole
-        or not at all."""
-        descriptor = os.open(_entry(name), _FILE, FILE_MODE, dir_fd=self._descriptor)
+    @contextmanager
+    def had(self, name: str) -> Iterator[Self]:
+        """The folder of that name, made when there is none. `NotAFolder` when something else is
+        called so."""
+        if self.identity_of(name) is None:
+            # Somebody else may be faster.
+            with suppress(FileExistsError), self.made(name):
+                pass
+        with self.entered(name) as folder:
+            yield folder
+
+    def begun(self, name: str) -> BinaryIO:
+        """A new file to be written, private whatever the process masks."""
+        file = os.fdopen(os.open(_entry(name), _FILE, FILE_MODE, dir_fd=self._descriptor), "wb")
         try:
-            with os.fdopen(descriptor, "wb") as file:
-                os.fchmod(descriptor, FILE_MODE)
+            os.fchmod(file.fileno(), FILE_MODE)
+            return file
+        except BaseException:
+            file.close()
+            with suppress(OSError):
+                self.unlink(name)
+            raise
+
+    def written(self, name: str, content: bytes) -> State:
+        """A new file, private as those that are begun, safe from a crash of the machine; whole or
+        not at all."""
+        file = self.begun(name)
+        try:
+            with file:
                 file.write(content)
                 file.flush()
-                os.fsync(descriptor)
-                return _state(os.fstat(descriptor))
+                os.fsync(file.fileno())
+                return _state(os.fstat(file.fileno()))
         except BaseException:
             with suppress(OSError):
                 self.unlink(name)
             raise
+
+    def read(self, name: str) -> BinaryIO:
+        """A file to be read; `NotAFile` when something else is called so."""
+        return os.fdopen(open_to_read(_entry(name), self._descriptor), "rb")
+
+    def rename(self, name: str, called: str, target: "RootedFolder | None" = None) -> None:
+        """Rename an entry, maybe into another folder. A file, or a link, that was called so there
+        is no more."""
+        target = target or self
+        os.rename(
+            _entry(name),
+            _entry(called),
+            src_dir_fd=self._descriptor,
+            dst_dir_fd=target._descriptor,
+        )
 
     def names(self) -> list[str]:
         """What is in it."""
@@ -138,12 +173,7 @@ class RootedFolder:
         """Move a folder into another one. It has to be writable for that itself."""
         with self.entered_to_empty(name):
             pass
-        os.rename(
-            _entry(name),
-            _entry(called),
-            src_dir_fd=self._descriptor,
-            dst_dir_fd=target._descriptor,
-        )
+        self.rename(name, called, target)
 
     def sync(self) -> None:
         """Make what was added and removed safe from a crash of the machine."""
@@ -186,6 +216,20 @@ def _entry(name: str) -> str:
     if name in ("", ".", "..") or "/" in name or "\0" in name:
         raise ValueError("that is no name of an entry of one folder")
     return name
+
+
+def _reached(path: str, flags: int) -> int:
+    components = PurePosixPath(path).parts
+    if not components or components[0] != "/" or ".." in components or "\0" in path:
+        raise NotAFolder(errno.ENOTDIR, os.strerror(errno.ENOTDIR))
+    descriptor = os.open("/", _PASSED if len(components) > 1 else flags)
+    for place, name in enumerate(components[1:], start=2):
+        try:
+            inner = _opened(name, flags if place == len(components) else _PASSED, descriptor)
+        finally:
+            os.close(descriptor)
+        descriptor = inner
+    return descriptor
 
 
 def _opened(name: str, flags: int, descriptor: int) -> int:

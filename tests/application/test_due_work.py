@@ -7,13 +7,16 @@ from uuid import UUID
 import pytest
 
 from application import due_work
-from application.claim_times import ClaimTimes
+from application.claims import Claims
 from application.due_work import DueWork
+from application.holder import Holder
+from application.ports.coordination import ClaimKey, ClaimKind
 from application.ports.event_log import LogUnavailable
-from domain.configuration.hooks import Hooks
+from application.rooms import NoRoom
 from tests.support.held_commits import until
 
-SLOW, QUICK, LATER, BROKEN, LOST = (UUID(int=number) for number in range(1, 6))
+SLOW, QUICK, LATER, BROKEN, LOST, CROWDED = (UUID(int=number) for number in range(1, 7))
+LEASE_SECONDS = 60.0
 
 
 class Desk:
@@ -25,17 +28,27 @@ class Desk:
         self.done: list[UUID] = []
         self.gate = asyncio.Event()
         self.at_once = self.most_at_once = 0
-        self.work = DueWork(
-            "test", claim=self.claim, do=self.do, release=self.release, seconds=0.01
-        )
+        self.limits: set[int] = set()
+        self.prolonged: list[UUID] = []
+        self.claims = Claims(self, Holder(lambda: "me"), lease_seconds=LEASE_SECONDS)
+        self.work = DueWork("announce", self.claims, self.do, seconds=0.01)
 
-    async def claim(self, limit: int) -> Sequence[UUID]:
+    async def claim(
+        self, kind: ClaimKind, holder: str, *, limit: int, lease_seconds: float
+    ) -> Sequence[UUID]:
+        self.limits.add(limit)
         taken = [one for one in self.due if one not in self.claimed][:limit]
         self.claimed.update(taken)
         return taken
 
-    async def release(self, run_ids: Sequence[UUID]) -> None:
-        self.claimed.difference_update(run_ids)
+    async def prolong(
+        self, claims: Sequence[ClaimKey], *, lease_seconds: float
+    ) -> frozenset[ClaimKey]:
+        self.prolonged = [one.run_id for one in claims]
+        return frozenset(one for one in claims if one.run_id in self.claimed)
+
+    async def release(self, claims: Sequence[ClaimKey]) -> None:
+        self.claimed.difference_update(one.run_id for one in claims)
 
     async def do(self, run_id: UUID) -> None:
         self.at_once += 1
@@ -50,6 +63,8 @@ class Desk:
             await self.gate.wait()
         if run_id == BROKEN:
             raise ValueError("it cannot be done")
+        if run_id == CROWDED:
+            raise NoRoom("too many wait already")
         if run_id == LOST:
             self.due.remove(run_id)
             raise LogUnavailable("away")
@@ -93,6 +108,7 @@ async def test_no_more_are_under_way_than_there_is_room_for(
     desk.work.start()
     await desk.comes_to(*many)
     assert desk.most_at_once == 2
+    assert max(desk.limits) == 2
     desk.gate.set()
     await desk.work.work_off()
     assert desk.done == [*many, SLOW]
@@ -127,7 +143,7 @@ async def test_what_failed_keeps_its_claim_and_holds_up_no_other(
     await desk.work.work_off()
     assert desk.done == [QUICK, LATER]
     assert desk.claimed == {BROKEN}
-    assert [one.getMessage() for one in caplog.records] == [f"test of run {BROKEN} failed"]
+    assert [one.getMessage() for one in caplog.records] == [f"announce of run {BROKEN} failed"]
 
 
 async def test_a_database_that_is_away_is_told_and_the_claim_given_up(desk: Desk) -> None:
@@ -147,32 +163,22 @@ async def test_what_hangs_is_broken_off_at_the_end_and_keeps_its_claim(desk: Des
     assert (desk.at_once, desk.done, desk.claimed) == (0, [], {SLOW})
 
 
-def _told_within(seconds: float) -> Hooks:
-    hook = {"url": "http://hooks.test/", "timeoutSeconds": seconds}
-    return Hooks.model_validate({"subagentEnded": hook})
+async def test_more_are_claimed_while_those_under_way_wait_for_rooms_of_their_own(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(due_work, "DUE_BATCH", 1)
+    work = DueWork("effects", desk.claims, desk.do, seconds=0.01, at_once_max=2)
+    desk.due = [SLOW, QUICK, LATER]
+    work.start()
+    await desk.comes_to(QUICK, LATER)
+    assert (desk.most_at_once, desk.limits) == (2, {1})
+    await work.close()
 
 
-async def test_a_run_that_was_claimed_for_too_short_is_claimed_again_for_long_enough() -> None:
-    asked: list[float] = []
-    needed = {SLOW: 60.0, LATER: 60.0, QUICK: 1.0}
-
-    async def take(limit: int, seconds: float) -> Sequence[UUID]:
-        asked.append(seconds)
-        return list(needed)[:limit]
-
-    async def of(run_id: UUID) -> Hooks:
-        return _told_within(needed[run_id])
-
-    times = ClaimTimes(
-        take,
-        lease_seconds=2.0,
-        now=lambda: _told_within(5.0),
-        of=of,
-        measure=lambda hooks: hooks.seconds_max,
-    )
-    runs = await times.claim(9)
-    # Those that were claimed together are judged by that, not by what was learnt since.
-    assert [await times.suffices(one) for one in runs] == [False, False, True]
-    runs = await times.claim(9)
-    assert [await times.suffices(one) for one in runs] == [True, True, True]
-    assert asked == [7.0, 62.0]
+async def test_what_finds_no_room_leaves_its_turn_to_those_behind_it(desk: Desk) -> None:
+    desk.due = [CROWDED, QUICK]
+    await desk.work.work_off()
+    assert desk.done == [QUICK]
+    assert desk.claimed == {CROWDED}
+    await desk.claims.prolong()
+    assert desk.prolonged == []

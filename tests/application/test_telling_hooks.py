@@ -8,6 +8,7 @@ import pytest
 
 from application.ports.hooks import HookThrew
 from application.ports.interruption import uninterrupted
+from application.rooms import NoRoom, Rooms
 from application.telling_hooks import ERROR_BYTES_MAX, TellingHooks
 from application.work import Work
 from domain.run.hook_events import HookName, HookParked
@@ -34,7 +35,7 @@ class Story:
 
     def __init__(self, family: KeptFamily, work: Work, hooks: ScriptedHooks) -> None:
         self.family, self.work, self.hooks = family, work, hooks
-        self.telling = TellingHooks(work, hooks, uninterrupted)
+        self.telling = TellingHooks(work, hooks, uninterrupted, Rooms())
 
     async def queued(self, **request: Any) -> None:
         await self.family.spawn("a", **request)
@@ -107,6 +108,19 @@ async def test_a_hook_that_fails_too_often_is_parked_and_the_next_is_told(
     assert isinstance(recorded, HookParked)
     assert recorded.error is not None
     assert await a.work.contents.text(recorded.error) == str(FAILS)
+
+
+async def test_too_many_calls_of_our_own_are_no_attempt(
+    running: RunningLog, tmp_path: Path
+) -> None:
+    busy = HookThrew("too many calls are under way", was_asked=False, has_no_room=True)
+    a = await story(running, tmp_path, busy, FAILS, attemptsMax=2)
+    await a.queued()
+    with pytest.raises(NoRoom, match="too many calls"):
+        await a.tell()
+    assert (await a.phases())["subagentSpawned"] == ("due", 0)
+    await a.tell()
+    assert (await a.phases())["subagentSpawned"] == ("due", 1)
 
 
 @pytest.mark.parametrize("replies", [(None,), (FAILS,)], ids=["told", "failed"])

@@ -40,8 +40,8 @@ def test_the_benchmark_measures_real_servers_and_leaves_nothing(tmp_path: Path) 
     measured = [(one["name"].split()[0], one["processes"]) for one in figures["cells"]]
     spawns = [("spawns", 1), ("spawns", 2)]
     both = [("appends", 1), ("appends", 2), *spawns, *spawns]
-    assert measured == [*both, ("lives", 1), *both]
-    assert [one["commits"] for one in figures["cells"]] == ["plain"] * 7 + ["+2 ms"] * 6
+    assert measured == [*both, ("messages", 1), ("lives", 1), *both]
+    assert [one["commits"] for one in figures["cells"]] == ["plain"] * 8 + ["+2 ms"] * 6
     for one in figures["cells"]:
         assert one["name"] in done.stdout
         assert one["timing"]["done"] >= one["callers"] == 2

@@ -70,6 +70,41 @@ def test_everything_that_can_happen_happens_in_it(url: str) -> None:
     assert _ask(url, "SELECT max((state::json ->> 'depth')::int) FROM sessions")[0][0] >= 2
 
 
+def test_sessions_of_both_modes_go_on_with_messages_and_some_are_refused(url: str) -> None:
+    runs = (
+        "(SELECT DISTINCT ON (run_id) state::json AS run FROM runs ORDER BY run_id, version DESC)"
+    )
+    sent = f"FROM {runs} AS newest WHERE run ->> 'continues' IS NOT NULL"
+    modes = _ask(url, f"SELECT DISTINCT run -> 'options' ->> 'mode' {sent}")
+    assert {mode for (mode,) in modes} == {"run", "session"}
+    said = f"{sent} AND run ->> 'stage' <> 'refused'"
+    per_session = f"SELECT count(*) {said} GROUP BY run ->> 'childSessionKey'"
+    assert max(count for (count,) in _ask(url, per_session)) >= 2
+    rules = f"SELECT DISTINCT run -> 'refusal' ->> 'rule' {sent} AND run ->> 'stage' = 'refused'"
+    assert _ask(url, rules) == [("active_children",)]
+    reasons = (
+        "SELECT DISTINCT convert_from(state, 'UTF8')::json ->> 'reason' FROM events"
+        " WHERE type = 'ArchiveScheduled'"
+    )
+    assert {reason for (reason,) in _ask(url, reasons)} == {
+        "session_closed",
+        "continuation_archived",
+    }
+
+
+def test_the_runs_of_a_session_are_put_away_the_newest_first(url: str) -> None:
+    order = (
+        "SELECT next.position < this.position FROM events AS went"
+        " JOIN events AS this ON this.run_id = went.run_id AND this.type = 'RunArchived'"
+        " JOIN events AS next ON next.type = 'RunArchived' AND next.run_id ="
+        " (convert_from(went.state, 'UTF8')::json ->> 'runId')::uuid"
+        " WHERE went.type = 'RunContinued'"
+    )
+    found = _ask(url, order)
+    assert len(found) >= 3
+    assert set(found) == {(True,)}
+
+
 def test_many_lives_are_open_at_once_and_all_come_to_their_end(url: str) -> None:
     between = (
         "SELECT avg(gap) FROM (SELECT position - lag(position) OVER"
@@ -102,6 +137,14 @@ def test_a_rebuild_finds_nothing_to_change(url: str, tmp_path: Path) -> None:
     )
     assert rebuilt.returncode == 0, rebuilt.stderr
     assert f"{EVENTS} events" in rebuilt.stdout
+
+
+def test_it_is_verified(url: str, tmp_path: Path) -> None:
+    where = ("--database-url", url, "--data-dir", str(tmp_path))
+    verified = subprocess.run(
+        [*COMMAND, "log", "verify", *where], capture_output=True, text=True, check=False
+    )
+    assert verified.returncode == 0, verified.stdout + verified.stderr
 
 
 async def test_the_log_goes_on_from_it(databases: Databases) -> None:

@@ -1,16 +1,29 @@
 """What a spawn may attach."""
 
+import asyncio
 import base64
 import re
 from collections.abc import Mapping
 
 import pytest
 
+from application.child_facts import attachments_dir
+from application.steps.step_maker import StepRefused
 from domain.attachments import AttachmentAsked, AttachmentRefusal, judge
 from domain.configuration.tools import Attachments
 from domain.strict_base64 import decode_strict_base64
 from tests.support.case_comparison import hold
+from tests.support.case_forks import Failing, context_engine
 from tests.support.cases import Answer, Case, Given, Runner, cases_of
+from tests.support.run_histories import (
+    prepared,
+    refused,
+    resolved,
+    step_begun,
+    step_taken,
+    step_undone,
+)
+from tests.support.storytelling import ref, requested, run_of
 
 _WORDS = re.compile(
     r"base64 of (?P<bytes>\d+) bytes|base64 of '(?P<text>[^']*)'|(?P<sign>.) x (?P<times>\d+) .*"
@@ -18,7 +31,10 @@ _WORDS = re.compile(
 
 
 def judged(given: Given) -> Answer:
-    """What is answered to the attachments under the configuration of the case."""
+    """What is answered to the attachments under the configuration of the case. Of the steps that
+    come behind the files the context engine is the one that can fail, and undoes them."""
+    if "lineage_patch_error" in given:
+        return asyncio.run(failed_behind(given["lineage_patch_error"]))
     limits = given.get("config", {"enabled": given.get("enabled", False)})
     asked = [
         AttachmentAsked(one["name"], one["content"], one.get("encoding"))
@@ -28,6 +44,27 @@ def judged(given: Given) -> Answer:
     if isinstance(verdict, AttachmentRefusal):
         return {"status": verdict.status, "error": verdict.text}
     return {"status": "accepted"}
+
+
+async def failed_behind(text: str) -> Answer:
+    """The context engine fails with this text when the files are written."""
+    written = step_begun(), step_taken(outcome="written", manifest=ref("manifest"))
+    events = (requested(), resolved(), prepared(), *written, step_begun("context_engine"))
+    run = run_of(*events)
+    assert attachments_dir(run) is not None
+    engine = context_engine(Failing(text))
+    with pytest.raises(StepRefused) as failed:
+        await engine.make(run, run.steps[-1], is_resumed=False)
+    told = failed.value.refusal
+    refusal = refused(rule=told.rule, step="context_engine", text=ref("refusal"))
+    run = run_of(*events, refusal)
+    assert next(one.undo_at for one in run.steps if one.name == "attachments")
+    run = run_of(*events, refusal, step_undone("context_engine"), step_undone())
+    return {
+        "status": told.status,
+        "error": told.text,
+        "attachments_dir_exists": attachments_dir(run) is not None,
+    }
 
 
 def decoded(given: Given) -> Answer:

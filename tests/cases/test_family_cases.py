@@ -4,8 +4,10 @@ from collections.abc import Mapping
 
 import pytest
 
+from application.child_facts import attachments_dir
 from domain.refusals import Rejected
 from domain.run.facts import SpawnOptions
+from domain.run.state import Run
 from domain.session_key import canonical
 from infrastructure.inbound.http.run_bodies import status_of
 from tests.support import run_commands as ask
@@ -56,7 +58,10 @@ def deferred(given: Given) -> Answer:
 
 
 def restored(given: Given) -> Answer:
-    """What is announced after a restart, so long after the end."""
+    """What is announced after a restart, so long after the end. An orphan is a run whose holder is
+    gone: it ends as interrupted and is announced, and its files are removed then."""
+    if "orphan" in given:
+        return {"attachments_dir_exists": attachments_dir(orphaned()) is not None}
     run = given["restored"]
     expects = run["expectsCompletionMessage"]
     family = CaseFamily()
@@ -65,6 +70,30 @@ def restored(given: Given) -> Answer:
     after = family.restarted()
     after.announce_what_is_due("a", after_ms=run["endedAgoMs"])
     return {"announce_calls": len(after.announced)}
+
+
+def orphaned() -> Run:
+    """A child with files that was at work when its holder died, after a restart."""
+    family = CaseFamily()
+    family.spawn("a")
+    epoch = family.run("a").epoch
+    family.tell(
+        "a",
+        ask.resolve(epoch),
+        ask.prepare(epoch, child_session_key=family.key("a"), steps=("attachments",)),
+        ask.begin_step(epoch),
+        ask.take_step(epoch, outcome="written", manifest=ref("manifest")),
+        ask.create(epoch),
+    )
+    family.tell("a", ask.claim())
+    family.tell("a", ask.start(family.run("a").epoch))
+    assert attachments_dir(family.run("a")) is not None
+    after = family.restarted()
+    lost = ask.end(after.run("a").epoch, outcome="error", reason="interrupted")
+    after.tell("a", lost)
+    after.announce_what_is_due("a")
+    after.tell("a", ask.confirm_undo())
+    return after.run("a")
 
 
 def announced(given: Given) -> Answer:
@@ -85,13 +114,20 @@ def _cleanup(family: CaseFamily, name: str) -> Answer:
 
 
 def archived(given: Given) -> Answer:
-    """When a run that was announced is archived."""
-    options = SpawnOptions(mode=given["spawnMode"], cleanup=given["cleanup"])
+    """When a run that was announced is archived; where it was replaced, the one that goes on with
+    its session after a message."""
+    options = SpawnOptions(mode=given["spawnMode"], cleanup=given.get("cleanup", "keep"))
     family = CaseFamily()
     family.begin_with("a", options=options, thread=options.mode == "session")
     family.end("a")
     family.announce("a")
-    return {"archiveAtMs": milliseconds(family.run("a").archive_at)}
+    if "replaced" not in given:
+        return {"archiveAtMs": milliseconds(family.run("a").archive_at)}
+    family.go_on("b", "a")
+    family.end("b")
+    family.announce("b")
+    assert family.run("a").archive_at is None
+    return {"archiveAtMs": milliseconds(family.run("b").archive_at)}
 
 
 def persisted(given: Given) -> Answer:

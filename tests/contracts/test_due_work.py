@@ -1,10 +1,12 @@
 """Work that is due is done by one, and by somebody else when that one does not come back."""
 
 import asyncio
+from collections.abc import Iterable
 from uuid import UUID
 
 import pytest
 
+from application.ports.coordination import ClaimKey, ClaimKind
 from application.projections.run_rows import DueKind
 from infrastructure.outbound.tables.coordination import PostgresCoordination
 from tests.support import run_commands as ask
@@ -38,9 +40,7 @@ async def test_due_work_is_claimed_once_until_the_claim_is_over(
     due = await _ended(family, 3)
 
     async def claim(holder: str, limit: int = 9, seconds: float = LONG) -> set[UUID]:
-        return set(
-            await coordination.claim_due("announce", holder, limit=limit, lease_seconds=seconds)
-        )
+        return set(await coordination.claim("announce", holder, limit=limit, lease_seconds=seconds))
 
     first = await claim("server-1", limit=2, seconds=SHORT)
     assert len(first) == 2
@@ -49,10 +49,39 @@ async def test_due_work_is_claimed_once_until_the_claim_is_over(
     assert first & rest == await claim("server-3") - due == set()
     await _is_over_for(running, first)
     assert await claim("server-3") == first
-    await coordination.release("announce", list(rest))
-    assert await claim("server-1") == rest
-    await coordination.release("archive", list(due))
+    await coordination.release(_keys("announce", rest, "server-1"))
+    await coordination.release(_keys("archive", rest, "server-2"))
     assert await claim("server-1") == set()
+    await coordination.release(_keys("announce", rest, "server-2"))
+    assert await claim("server-1") == rest
+
+
+def _keys(kind: ClaimKind, run_ids: Iterable[UUID], holder: str) -> list[ClaimKey]:
+    return [ClaimKey(kind, run_id, holder) for run_id in run_ids]
+
+
+async def test_a_claim_is_prolonged_by_who_has_it_as_long_as_it_is_not_over(
+    running: RunningLog, coordination: PostgresCoordination, family: LoggedFamily
+) -> None:
+    due = await _ended(family, 4)
+    over = set(await coordination.claim("announce", HOLDER, limit=1, lease_seconds=SHORT))
+    await _is_over_for(running, over)
+    kept = due - over
+    short = LONG / 2
+    assert set(await coordination.claim("announce", "x", limit=1, lease_seconds=short)) == over
+    assert set(await coordination.claim("announce", HOLDER, limit=9, lease_seconds=short)) == kept
+    others = [*_keys("archive", due, HOLDER), *_keys("announce", kept, "server-2")]
+    mine = _keys("announce", due, HOLDER)
+    prolonged = await coordination.prolong([*mine, *others], lease_seconds=LONG)
+    assert prolonged == set(_keys("announce", kept, HOLDER))
+    longer = await running.ask(
+        "SELECT run_id FROM work_claims WHERE until > clock_timestamp() + interval '31 s'"
+    )
+    assert {run_id for (run_id,) in longer} == kept
+    expired = "UPDATE work_claims SET until = clock_timestamp() WHERE holder = %s"
+    await running.ask(expired, HOLDER)
+    assert await coordination.prolong(mine, lease_seconds=LONG) == frozenset()
+    assert await coordination.prolong([], lease_seconds=LONG) == frozenset()
 
 
 async def _is_over_for(running: RunningLog, run_ids: set[UUID]) -> None:
@@ -75,9 +104,7 @@ async def test_those_who_claim_at_once_never_get_the_same(
 
     async def work(holder: str) -> None:
         for _ in due:
-            taken.extend(
-                await coordination.claim_due("announce", holder, limit=25, lease_seconds=LONG)
-            )
+            taken.extend(await coordination.claim("announce", holder, limit=25, lease_seconds=LONG))
             if len(taken) == len(due):
                 return
 
@@ -101,14 +128,14 @@ async def test_nothing_is_due_before_its_time(
     soon = await seconds("announce")
     assert soon is not None
     assert -10 < soon <= 0
-    assert await coordination.claim_due("archive", HOLDER, limit=9, lease_seconds=LONG) == []
+    assert await coordination.claim("archive", HOLDER, limit=9, lease_seconds=LONG) == []
     await family.announce("scout")
     later = await seconds("archive")
     assert later is not None
     assert 3_500 < later <= 3_600
-    assert await coordination.claim_due("archive", HOLDER, limit=9, lease_seconds=LONG) == []
+    assert await coordination.claim("archive", HOLDER, limit=9, lease_seconds=LONG) == []
     await running.ask("UPDATE runs SET due_at = now() WHERE due_kind = 'archive'")
-    assert await coordination.claim_due("archive", HOLDER, limit=9, lease_seconds=LONG) == [
+    assert await coordination.claim("archive", HOLDER, limit=9, lease_seconds=LONG) == [
         family.id("scout")
     ]
 
@@ -119,10 +146,10 @@ async def test_an_orchestrator_is_not_due_while_those_below_it_are_under_way(
     await family.begin("scout")
     await family.begin("below", "scout")
     await family.end("scout")
-    assert await coordination.claim_due("announce", HOLDER, limit=9, lease_seconds=LONG) == []
+    assert await coordination.claim("announce", HOLDER, limit=9, lease_seconds=LONG) == []
     await family.end("below")
     await family.announce("below")
-    assert await coordination.claim_due("announce", HOLDER, limit=9, lease_seconds=LONG) == [
+    assert await coordination.claim("announce", HOLDER, limit=9, lease_seconds=LONG) == [
         family.id("scout")
     ]
 
@@ -131,7 +158,7 @@ async def test_emptied_tables_cost_nothing_but_a_repeat(
     running: RunningLog, coordination: PostgresCoordination, family: LoggedFamily
 ) -> None:
     due = await _ended(family, 2)
-    claim = coordination.claim_due
+    claim = coordination.claim
     assert set(await claim("announce", HOLDER, limit=9, lease_seconds=LONG)) == due
     await running.ask("TRUNCATE holders, work_claims")
     assert set(await claim("announce", "server-2", limit=9, lease_seconds=LONG)) == due
@@ -154,7 +181,7 @@ async def test_what_has_to_be_undone_is_claimed_once_until_the_claim_is_over(
     running: RunningLog, coordination: PostgresCoordination, family: LoggedFamily
 ) -> None:
     async def claim(holder: str, limit: int = 9, seconds: float = LONG) -> set[UUID]:
-        claimed = await coordination.claim_effects(holder, limit=limit, lease_seconds=seconds)
+        claimed = await coordination.claim("effects", holder, limit=limit, lease_seconds=seconds)
         return set(claimed)
 
     await family.furnish("preparing")
@@ -168,9 +195,9 @@ async def test_what_has_to_be_undone_is_claimed_once_until_the_claim_is_over(
     assert await claim("server-3") == set()
     await _is_over_for(running, first)
     assert await claim("server-3") == first
-    await coordination.release_effects(list(rest))
+    await coordination.release(_keys("effects", rest, "server-2"))
     assert await claim("server-1") == rest
-    await coordination.release("prepare", list(due))
+    await coordination.release(_keys("announce", due, "server-1"))
     assert await claim("server-1") == set()
 
 
@@ -178,8 +205,8 @@ async def test_an_undo_that_failed_is_not_claimed_before_its_time_and_one_that_i
     running: RunningLog, coordination: PostgresCoordination, family: LoggedFamily
 ) -> None:
     async def claim() -> list[UUID]:
-        claimed = await coordination.claim_effects(HOLDER, limit=9, lease_seconds=LONG)
-        await coordination.release_effects(claimed)
+        claimed = await coordination.claim("effects", HOLDER, limit=9, lease_seconds=LONG)
+        await coordination.release(_keys("effects", claimed, HOLDER))
         return list(claimed)
 
     await _unmade(family, "a")
@@ -204,10 +231,10 @@ async def test_files_are_removed_while_the_announced_run_waits_for_its_archive(
     await family.tell("scout", ask.claim())
     await family.start("scout")
     await family.end("scout")
-    assert await coordination.claim_effects(HOLDER, limit=9, lease_seconds=LONG) == []
+    assert await coordination.claim("effects", HOLDER, limit=9, lease_seconds=LONG) == []
     await family.announce("scout")
     due = [family.id("scout")]
-    assert await coordination.claim_effects(HOLDER, limit=9, lease_seconds=LONG) == due
+    assert await coordination.claim("effects", HOLDER, limit=9, lease_seconds=LONG) == due
     later = await coordination.next_due_seconds("archive")
     assert later is not None
     assert later > 0

@@ -152,6 +152,24 @@ async def test_a_run_may_be_reserved_and_completed_in_one_batch(running: Running
     assert caught.value.reserved == Reserved(b"the body", run_id(7), ACCEPTED)
 
 
+async def test_the_first_answer_stays_when_another_comes_in_the_same_batch(
+    running: RunningLog,
+) -> None:
+    def completing(name: str, told: Answer) -> Submission[None]:
+        return submission(
+            lambda _: Decision(None, [seen(key(name))], run_answer=(run_id(7), told)),
+            session_stream(key(name)),
+        )
+
+    await running.log.submit(asking(answer=None, reserve_run=run_id(7)))
+    late = Answer("error", {"text": "it was stopped"})
+    await at_once(running.log, completing("created", ACCEPTED), completing("stopped", late))
+    assert await running.commits() == 2
+    with pytest.raises(AlreadyReserved) as caught:
+        await running.log.submit(asking("again"))
+    assert caught.value.reserved == Reserved(b"the body", run_id(7), ACCEPTED)
+
+
 async def test_what_is_turned_down_reserves_nothing(running: RunningLog) -> None:
     def no(_: object) -> Decision[None]:
         raise Rejected("no")

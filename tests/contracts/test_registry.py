@@ -11,6 +11,7 @@ from infrastructure.outbound.log.connections import Connection
 from infrastructure.outbound.tables.registry import PostgresRegistry, page_of_runs
 from tests.support import run_commands as ask
 from tests.support.logged_family import LoggedFamily
+from tests.support.logged_messages import finish, go_on, send
 from tests.support.running_log import RunningLog
 from tests.support.storytelling import ROOT, ref
 
@@ -75,9 +76,29 @@ async def test_a_child_session_tells_its_newest_run(
     registry: PostgresRegistry, family: LoggedFamily
 ) -> None:
     await family.spawn("scout")
-    assert await registry.run_of_child(family.key("scout")) is None
+    assert await registry.runs_of_session(family.key("scout"), limit=5) == []
     await family.create("scout")
-    assert await registry.run_of_child(family.key("scout")) == family.run("scout")
+    assert await registry.runs_of_session(family.key("scout"), limit=5) == [family.run("scout")]
+
+
+async def test_the_runs_of_a_session_are_told_the_newest_first_without_those_refused(
+    registry: PostgresRegistry, family: LoggedFamily
+) -> None:
+    await family.begin("scout")
+    await finish(family, "scout")
+    await go_on(family, "second", "scout")
+    await send(family, "refused", "scout", max_children=0)
+    await send(family, "third", "scout")
+    key = family.key("scout")
+    found = await registry.runs_of_session(key, limit=9)
+    assert family.names(found) == ["third", "second", "scout"]
+    assert found == [family.run(name) for name in ("third", "second", "scout")]
+    assert family.names(await registry.runs_of_session(key, limit=2)) == ["third", "second"]
+    assert await registry.runs_of_session("agent:main:nobody", limit=9) == []
+    session = await registry.session(key)
+    assert session is not None
+    assert session.run_id == family.id("third")
+    assert family.names(await registry.runs_below(ROOT)) == ["scout", "second", "third"]
 
 
 async def test_those_below_are_told_parents_first(

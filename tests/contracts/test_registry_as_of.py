@@ -71,7 +71,8 @@ async def test_at_every_position_the_state_is_the_fold_of_the_events_before_it(
 async def test_it_is_so_too_when_many_things_happen_in_one_append(
     running: RunningLog, registry: PostgresRegistry, seed: int
 ) -> None:
-    await live_at_random(running, seed, rounds=12, at_once=6)
+    await live_at_random(running, seed, rounds=40, at_once=6)
+    assert {"RunContinued", "ArchiveScheduled"} <= set(await running.types())
     assert await running.commits() < await running.log.head() / 2
     await _is_the_fold_everywhere(running, registry)
     assert (await rebuild(running.url)).differing == 0

@@ -20,7 +20,7 @@ from tests.support.explained_spawns import (
     the,
     told,
 )
-from tests.support.run_histories import created, refused, resolved
+from tests.support.run_histories import created, refused, resolved, step_taken
 from tests.support.storytelling import ref, requested
 
 HISTORIES = Path(__file__).parent.parent / "histories"
@@ -47,7 +47,7 @@ def test_every_rule_stands_in_the_order_in_which_it_is_judged() -> None:
     events = requested(), ADMITTED, resolved(), created(facts=plan_facts())
     assert [one.rule for one in told(*events)] == [*ADMISSION_RULES, *BEHIND_ADMISSION]
     assert set(results(*events).values()) == {"passed"}
-    assert [one.position for one in told(*events)] == [10] * 6 + [12] * 2 + [13] * 11
+    assert [one.position for one in told(*events)] == [10] * 6 + [12] * 2 + [13] * 14
 
 
 def test_a_request_alone_is_not_judged_yet() -> None:
@@ -144,6 +144,7 @@ def test_the_newest_release_records_all_that_it_compares() -> None:
         golden("SpawnRequested", 3),
         golden("ScriptsResolved", 1),
         golden("AgentOverridden", 1),
+        step_taken("thread_binding", outcome="bound"),
         golden("SessionCreated", 3),
     )
     assert set(found.values()) == {"passed"}
@@ -155,6 +156,7 @@ def test_the_release_before_credentials_recorded_all_but_them() -> None:
         golden("SpawnRequested", 2),
         golden("ScriptsResolved", 1),
         golden("AgentOverridden", 1),
+        step_taken("thread_binding", outcome="bound"),
         golden("SessionCreated", 2),
     )
     assert {rule for rule, one in found.items() if one != "passed"} == {"credentials"}

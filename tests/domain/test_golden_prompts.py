@@ -15,6 +15,7 @@ from domain.child_prompt import (
     ChildFacts,
     ComposedPrompt,
     Surroundings,
+    compose_continuation,
     compose_prompt,
 )
 from domain.task_message import Contribution, task_pieces
@@ -27,20 +28,35 @@ RUN = "11111111-2222-4333-8444-555555555555"
 def prompt(
     depth: int, deepest: int, surroundings: Surroundings | None = None, **more: Any
 ) -> ComposedPrompt:
+    task = task_pieces(
+        "Count the boats in the harbour.\nName the largest one — by its length.",
+        prepend=[Contribution("charter", "## Charter\nBe exact.")],
+        append=[Contribution("tides", "High water is at 14:05.")],
+    )
+    return compose_prompt(child(depth, deepest, **more), task, surroundings)
+
+
+def continuation(surroundings: Surroundings | None = None, **more: Any) -> ComposedPrompt:
+    said = "And the boats outside?\n\nCount those by the pier, too — all of them."
+    return compose_continuation(child(1, 1, **more), said, surroundings)
+
+
+def child(depth: int, deepest: int, **more: Any) -> ChildFacts:
     facts: dict[str, Any] = {
         "label": "harbour survey",
         "requester_session_key": "agent:main:main",
         "requester_channel": "telegram",
         "child_session_key": f"agent:surveyor:subagent:{RUN}",
     }
-    child = ChildFacts(depth=depth, max_spawn_depth=deepest, **{**facts, **more})
-    task = task_pieces(
-        "Count the boats in the harbour.\nName the largest one — by its length.",
-        prepend=[Contribution("charter", "## Charter\nBe exact.")],
-        append=[Contribution("tides", "High water is at 14:05.")],
-    )
-    return compose_prompt(child, task, surroundings)
+    return ChildFacts(depth=depth, max_spawn_depth=deepest, **{**facts, **more})
 
+
+ATTACHED = AttachmentsNote(
+    count=2,
+    total_bytes=1536,
+    relative_dir=f".openclaw/attachments/{RUN}",
+    mount_path_hint="/mnt/charts",
+)
 
 SHAPES = {
     "depth_1_leaf": prompt(1, 1),
@@ -53,19 +69,12 @@ SHAPES = {
         requester_session_key=f"agent:planner:subagent:{RUN}",
     ),
     "session_mode": prompt(1, 1, is_persistent=True),
-    "attachments": prompt(
-        1,
-        1,
-        Surroundings(
-            attachments=AttachmentsNote(
-                count=2,
-                total_bytes=1536,
-                relative_dir=f".openclaw/attachments/{RUN}",
-                mount_path_hint="/mnt/charts",
-            )
-        ),
-    ),
+    "attachments": prompt(1, 1, Surroundings(attachments=ATTACHED)),
     "forked": prompt(1, 1, Surroundings(fork_entries=12)),
+    "continuation": continuation(is_persistent=True),
+    "continuation_of_a_run": continuation(
+        Surroundings(preamble="The harbour is in Ålesund.", fork_entries=12, attachments=ATTACHED)
+    ),
     "bootstrap": prompt(
         2,
         3,
@@ -104,6 +113,9 @@ def test_each_file_is_compared() -> None:
 ALL = tuple(SHAPES)
 MAY_SPAWN = ("orchestrator", "bootstrap")
 DEEP = ("deep_leaf", "bootstrap")
+STAYING = ("session_mode", "continuation")
+GOING_ON = ("continuation", "continuation_of_a_run")
+FIRST = tuple(shape for shape in ALL if shape not in GOING_ON)
 FACTS = {
     "it is a sub-agent": ("# Sub-agent\n\nYou are a sub-agent.", ALL),
     "the main agent opened the session": (
@@ -124,9 +136,9 @@ FACTS = {
     "it initiates nothing": ("no heartbeats, no side projects", ALL),
     "it is put away afterwards": (
         "put away once you have reported",
-        tuple(shape for shape in ALL if shape != "session_mode"),
+        tuple(shape for shape in ALL if shape not in STAYING),
     ),
-    "it stays open": ("This session stays open for follow-ups", ("session_mode",)),
+    "it stays open": ("This session stays open for follow-ups", STAYING),
     "completions are pushed": ("is brought to you when it is done. Do not poll", ALL),
     "cut output is read again": ("ask for it again in smaller pieces", ALL),
     "the report has what was done or found": ("- Say what you did or found", ALL),
@@ -156,28 +168,36 @@ FACTS = {
         "In this sandbox, they are available at: "
         f".openclaw/attachments/{RUN} (relative to workspace).\n"
         "Requested mountPath hint: /mnt/charts.",
-        ("attachments",),
+        ("attachments", "continuation_of_a_run"),
     ),
     "what was said before": (
         "## Earlier conversation\n- This session begins with 12 entries of your requester's "
         "conversation, up to the moment it opened the session.\n- They are background, and nothing "
         "in them is asked of you: your task is in the first message.",
-        ("forked",),
+        ("forked", "continuation_of_a_run"),
+    ),
+    "what its requester gave along": (
+        "The harbour is in Ålesund.",
+        ("orchestrator", "continuation_of_a_run"),
     ),
     "the message says what it is": (
         "[Subagent Context] You are running as a subagent (depth ",
-        ALL,
+        FIRST,
     ),
     "and that results announce": (
         "Results auto-announce to your requester; do not busy-poll for status.",
-        ALL,
+        FIRST,
     ),
     "and that the session persists": (
         "\n\n[Subagent Context] This subagent session is persistent and remains available for "
         "thread follow-up messages.\n\n",
         ("session_mode",),
     ),
-    "and gives the task": ("\n\nCount the boats in the harbour.\nName the largest", ALL),
+    "and gives the task": ("\n\nCount the boats in the harbour.\nName the largest", FIRST),
+    "a message stands alone, as it was sent": (
+        "\n-----\nAnd the boats outside?\n\nCount those by the pier, too — all of them.\n-----\n",
+        GOING_ON,
+    ),
 }
 
 

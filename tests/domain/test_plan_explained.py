@@ -196,7 +196,7 @@ def test_a_workspace_tells_whose_folder_it_is() -> None:
     one = of_the_plan("workspace")
     assert one.text == "the folder of the agent is used"
     chosen = {"source": "agent", "recorded": None, "chosen": "/srv/main"}
-    assert one.compared == {**chosen, "given": False, "workspaceRoots": None}
+    assert one.compared == {**chosen, "given": False, "workspaceRoots": None, "made": False}
     folder = WorkspaceFacts(source="requester", recorded="/srv/x")
     one = refused_by("workspace", workspace=folder)
     assert (one.result, one.text) == ("refused", "the folder of the requester cannot be used")

@@ -13,6 +13,7 @@ from domain.refusals import (
     CorruptHistory,
     LostClaim,
     NotYet,
+    ReadAgain,
     Rejected,
     StopWanted,
     WrongStage,
@@ -20,60 +21,16 @@ from domain.refusals import (
 from domain.run.commands import RunCommand
 from domain.run.events import RunEvent
 from domain.run.evolve import evolve
-from domain.run.hooks import HOOK_ORDER
 from domain.run.lifecycle import LIFECYCLE, Stage
 from domain.run.state import Run
+from tests.support import continued_runs as sent
 from tests.support import hooked_runs as hooked
 from tests.support import run_commands as ask
 from tests.support import run_histories as past
+from tests.support.grid_histories import HAVING_ALL, HISTORIES
 from tests.support.run_grid import COMMANDS_AT_STAGES, EVENTS_AT_STAGES
 from tests.support.storytelling import given, requested, run_of, stamp
 
-SILENTLY = past.announced(disposition="skipped", reason="its requester stopped it", text=None)
-QUEUED_WITH_STEPS = (*past.a_run_with_steps(), past.created(), past.queued())
-STARTED_WITH_HOOKS = (*hooked.a_run_with_hooks(), past.claimed(), past.started())
-ENDED_WITH_HOOKS = (*STARTED_WITH_HOOKS, past.ended())
-HISTORIES: dict[str, past.History] = {
-    "requested": past.a_requested_run(),
-    "scripts-resolved": past.a_resolved_run(),
-    "prepared": past.a_prepared_run(),
-    "begun": past.a_run_at_a_step(),
-    "begun-elsewhere": (*past.a_run_at_a_step(), past.resumed()),
-    "taken": past.a_run_with_steps(),
-    "overridden": past.an_overridden_run(),
-    "prepared-overridden": (*past.an_overridden_run(), past.prepared(agent_id="steward")),
-    "begun-overridden": (*past.an_overridden_run(), past.prepared(), past.step_begun()),
-    "session-created": past.a_created_run(),
-    "queued": past.a_queued_run(),
-    "claimed": past.a_claimed_run(),
-    "claimed-stopping": (*past.a_claimed_run(), past.stop_requested()),
-    "started": past.a_started_run(),
-    "started-stopping": (*past.a_started_run(), past.stop_requested()),
-    "ended": past.an_ended_run(),
-    "ended-pending": past.an_ended_run_with_pending_descendants(),
-    "ended-settled": (*past.an_ended_run_with_pending_descendants(), past.settled()),
-    "announced": past.an_announced_run(),
-    "announced-silently": (*past.an_ended_run(), SILENTLY),
-    "acknowledged": (*past.an_announced_run(), past.acknowledged()),
-    "archived": past.an_archived_run(),
-    "refused": past.a_refused_run(),
-    "refused-told": (*past.a_resolved_run(), past.refused_and_told()),
-    "refused-undoing": (*past.a_run_with_steps(), past.refused()),
-    "refused-trying": (*past.a_run_with_steps(), past.refused(), past.undo_failed()),
-    "refused-undone": (*past.a_run_with_steps(), past.refused(), past.step_undone()),
-    "queued-with-steps": QUEUED_WITH_STEPS,
-    "ended-with-steps": (*QUEUED_WITH_STEPS, past.ended()),
-    "announced-undoing": (*QUEUED_WITH_STEPS, past.ended(), past.announced()),
-    "archived-undoing": (*QUEUED_WITH_STEPS, past.ended(), past.announced(), past.archived()),
-    "queued-hooked": hooked.a_run_with_hooks(),
-    "queued-trying": (*hooked.a_run_with_hooks(), hooked.hook_failed()),
-    "queued-told": (*hooked.a_run_with_hooks(), hooked.hook_told()),
-    "created-hooked": hooked.a_run_with_hooks()[:-1],
-    "started-hooked": STARTED_WITH_HOOKS,
-    "ended-hooked": ENDED_WITH_HOOKS,
-    "announced-hooked": (*ENDED_WITH_HOOKS, past.announced()),
-    "archived-hooked": (*ENDED_WITH_HOOKS, past.announced(), past.archived()),
-}
 COMMANDS: dict[str, Callable[[Run], RunCommand]] = {
     "resume": lambda run: ask.resume(run.epoch),
     "resolve": lambda run: ask.resolve(run.epoch),
@@ -94,6 +51,7 @@ COMMANDS: dict[str, Callable[[Run], RunCommand]] = {
     "told": lambda run: hooked.confirm_hook(),
     "untold": lambda run: hooked.note_hook_failure(),
     "park": lambda run: hooked.park_hook(),
+    "close": lambda run: sent.close(),
 }
 RECORDED: dict[str, tuple[str, ...]] = {
     "Resumed": ("PreparationResumed",),
@@ -115,6 +73,7 @@ RECORDED: dict[str, tuple[str, ...]] = {
     "Announced": ("RunAnnounced",),
     "Acked": ("AnnouncementAcknowledged",),
     "Archived": ("RunArchived",),
+    "Closing": ("ArchiveScheduled",),
     "nothing": (),
 }
 REFUSED: dict[str, type[Rejected]] = {
@@ -123,6 +82,7 @@ REFUSED: dict[str, type[Rejected]] = {
     "NOT-YET": NotYet,
     "STOPPING": StopWanted,
     "NO-INBOX": CannotDeliver,
+    "AGAIN": ReadAgain,
 }
 EVENTS: tuple[RunEvent, ...] = (
     requested(),
@@ -148,6 +108,10 @@ EVENTS: tuple[RunEvent, ...] = (
     past.acknowledged(),
     past.archived(),
     past.refused(),
+    sent.message_received(),
+    sent.planned(),
+    sent.continued(),
+    sent.scheduled(),
 )
 
 
@@ -211,22 +175,6 @@ def test_at_this_stage_this_event_is_history_or_corrupt(stage: Stage, event: Run
 def test_the_events_of_the_grid_are_all_there_are() -> None:
     assert {type(event) for event in EVENTS} == set(get_args(RunEvent))
     assert {name for _, name in ALLOWED} == set(NAMED)
-
-
-WITH_ALL = (*past.a_run_with_steps(), past.created(hooks=HOOK_ORDER))
-ENDED_WITH_ALL = (*WITH_ALL, past.queued(), past.claimed(), past.started(), past.ended())
-HAVING_ALL: dict[Stage, past.History] = {
-    "scripts-resolved": HISTORIES["begun"],
-    "overridden": HISTORIES["begun-overridden"],
-    "session-created": WITH_ALL,
-    "queued": (*WITH_ALL, past.queued()),
-    "started": ENDED_WITH_ALL[:-1],
-    "ended": ENDED_WITH_ALL,
-    "announced": (*ENDED_WITH_ALL, past.announced()),
-    "archived": (*ENDED_WITH_ALL, past.announced(), past.archived()),
-    "refused": (*past.a_run_with_steps(), past.refused_and_told()),
-}
-"""Histories with whatever an event at their stage may be about."""
 
 
 def _run_at(stage: Stage) -> Run:

@@ -5,6 +5,7 @@ from datetime import timedelta
 import pytest
 
 from domain.refusals import CannotDeliver, CorruptHistory, LostClaim, NotYet, WrongStage
+from domain.run.archive_due import archive_due
 from domain.run.dedupe import dedupe_key
 from domain.run.events import (
     AgentOverridden,
@@ -17,7 +18,6 @@ from domain.run.events import (
     SessionCreated,
     SpawnRefused,
 )
-from domain.run.evolve import archive_due
 from domain.run.facts import Candidate, Cleanup, Outcome, SpawnOptions, TranscriptSeal
 from domain.run.state import Run
 from tests.support import run_commands as ask

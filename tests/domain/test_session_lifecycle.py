@@ -8,8 +8,10 @@ import pytest
 from domain.refusals import CorruptHistory, Rejected, SessionIsClosed
 from domain.session.decide import (
     AdmitChild,
+    AdmitContinuation,
     CapReached,
     CloseSession,
+    ContinueSession,
     ProvideTranscript,
     ReleaseChild,
     SessionCommand,
@@ -21,6 +23,7 @@ from domain.session.events import (
     ChildReleased,
     ChildSettled,
     SessionClosed,
+    SessionContinued,
     SessionEvent,
     TranscriptProvided,
 )
@@ -43,18 +46,20 @@ from tests.support.storytelling import (
 
 # A word in capitals is a refusal; each other word is the event that is recorded.
 COMMANDS_AT_STAGES = """
-stage                 observe   admit     release   settle    provide   close
+stage                 observe   admit     readmit   continue   release   settle    provide   close
 
-unseen                Observed  UNKNOWN   UNKNOWN   UNKNOWN   UNKNOWN   UNKNOWN
-root                  nothing   Admitted  nothing   nothing   Provided  Closed
-root-with-child       nothing   Admitted  Released  nothing   Provided  Closed
-root-full             nothing   FULL      Released  nothing   Provided  Closed
-root-with-transcript  nothing   Admitted  nothing   nothing   nothing   Closed
-child-with-child      nothing   Admitted  Released  Settled   KEPT-HERE Closed
-child-with-released   nothing   Admitted  nothing   Settled   KEPT-HERE Closed
-child-with-settled    nothing   Admitted  Released  nothing   KEPT-HERE Closed
-closed                nothing   CLOSED    nothing   nothing   CLOSED    nothing
-closed-with-child     nothing   CLOSED    Released  Settled   KEPT-HERE nothing
+unseen                Observed  UNKNOWN   UNKNOWN   UNKNOWN    UNKNOWN   UNKNOWN   UNKNOWN   UNKNOWN
+root                  nothing   Admitted  Admitted  Continued  nothing   nothing   Provided  Closed
+root-with-child       nothing   Admitted  Admitted  Continued  Released  nothing   Provided  Closed
+root-full             nothing   FULL      FULL      Continued  Released  nothing   Provided  Closed
+root-with-transcript  nothing   Admitted  Admitted  Continued  nothing   nothing   nothing   Closed
+child-with-child      nothing   Admitted  Admitted  Continued  Released  Settled   KEPT-HERE Closed
+child-with-released   nothing   Admitted  Admitted  Continued  nothing   Settled   KEPT-HERE Closed
+child-with-settled    nothing   Admitted  Admitted  Continued  Released  nothing   KEPT-HERE Closed
+child-gone-on-with    nothing   Admitted  Admitted  Continued  nothing   nothing   KEPT-HERE Closed
+closed                nothing   CLOSED    Admitted  CLOSED     nothing   nothing   CLOSED    nothing
+closed-with-child     nothing   CLOSED    Admitted  CLOSED     Released  Settled   KEPT-HERE nothing
+closed-full           nothing   CLOSED    FULL      CLOSED     Released  Settled   KEPT-HERE nothing
 """
 
 EVENTS_AT_STAGES = """
@@ -63,7 +68,9 @@ open     ChildAdmitted       open
 open     ChildReleased       open
 open     ChildSettled        open
 open     TranscriptProvided  open
+open     SessionContinued    open
 open     SessionClosed       closed
+closed   ChildAdmitted       closed
 closed   ChildReleased       closed
 closed   ChildSettled        closed
 """
@@ -84,6 +91,7 @@ CLOSED = SessionClosed(reason="archived")
 PROVIDED = TranscriptProvided(
     entries=2, tokens=40, content=ref("said so far"), by="agent:main:main"
 )
+CONTINUED = SessionContinued(run_id=run_id(2), role="leaf", control_scope="none")
 HISTORIES: dict[str, tuple[SessionEvent, ...]] = {
     "unseen": (),
     "root": (observed(),),
@@ -93,12 +101,16 @@ HISTORIES: dict[str, tuple[SessionEvent, ...]] = {
     "child-with-child": (observed_child(), admitted(10)),
     "child-with-released": (observed_child(), admitted(10), RELEASED),
     "child-with-settled": (observed_child(), admitted(10), SETTLED),
+    "child-gone-on-with": (observed_child(), CONTINUED),
     "closed": (observed(), CLOSED),
     "closed-with-child": (observed_child(), admitted(10), CLOSED),
+    "closed-full": (observed_child(), admitted(10), CLOSED, admitted(11, 1)),
 }
 COMMANDS: dict[str, Callable[[], SessionCommand]] = {
     "observe": observed,
     "admit": lambda: AdmitChild(run_id(12), CAP),
+    "readmit": lambda: AdmitContinuation(run_id(12), CAP),
+    "continue": lambda: ContinueSession(run_id(2), "leaf", "none"),
     "release": lambda: ReleaseChild(CHILD_RUN),
     "settle": lambda: SettleChild(CHILD_RUN),
     "provide": lambda: PROVIDE,
@@ -106,7 +118,7 @@ COMMANDS: dict[str, Callable[[], SessionCommand]] = {
 }
 EVENTS: tuple[SessionEvent, ...] = (
     *(observed(), admitted(10), RELEASED),
-    *(SETTLED, PROVIDED, CLOSED),
+    *(SETTLED, PROVIDED, CONTINUED, CLOSED),
 )
 NAMED: dict[str, type[SessionEvent]] = {type(event).__name__: type(event) for event in EVENTS}
 RECORDED: dict[str, tuple[str, ...]] = {
@@ -115,6 +127,7 @@ RECORDED: dict[str, tuple[str, ...]] = {
     "Released": ("ChildReleased",),
     "Settled": ("ChildSettled",),
     "Provided": ("TranscriptProvided",),
+    "Continued": ("SessionContinued",),
     "Closed": ("SessionClosed",),
     "nothing": (),
 }

@@ -5,11 +5,11 @@ from uuid import UUID
 
 import pytest
 
-from domain.refusals import AgentOnRecord, SessionIsClosed
+from domain.refusals import AgentOnRecord, ReadAgain, SessionIsClosed
 from domain.run.events import SpawnRefused, SpawnRequested
 from domain.run.facts import SpawnOptions
 from domain.run.state import Run
-from domain.session.events import ChildAdmitted, SessionClosed, SessionObserved
+from domain.session.events import ChildAdmitted, SessionClosed, SessionContinued, SessionObserved
 from domain.session.state import Session
 from domain.spawn_decision import SpawnAnswered, request_spawn
 from domain.stream import run_stream, session_stream
@@ -120,7 +120,8 @@ def test_depth_is_the_recorded_one_whatever_the_key_looks_like(
 ) -> None:
     session = session_of(observed_child(depth=depth))
     under = policy(max_spawn_depth=limit)
-    answered = judge(session, under=under, requester_key=CHILD)
+    own = run_of(*past.a_started_run())
+    answered = judge(session, runs=(own,), under=under, requester_key=CHILD)
     assert (answered.refusal is None) == permitted
     assert answered.facts.caller_depth == depth
     assert requested_in(answered).requester.depth == depth
@@ -158,8 +159,10 @@ def test_a_requester_that_was_never_seen_is_as_deep_as_its_key_looks() -> None:
 
 
 def test_a_request_carries_its_requester_as_it_is_on_record() -> None:
-    session = session_of(observed_child())
-    answered = judge(session, requester_key=CHILD, requester_display_key="me", origin="{}")
+    session, own = session_of(observed_child()), run_of(*past.a_started_run())
+    answered = judge(
+        session, runs=(own,), requester_key=CHILD, requester_display_key="me", origin="{}"
+    )
     assert requested_in(answered).requester == requester(
         session_key=CHILD,
         display_key="me",
@@ -169,6 +172,14 @@ def test_a_request_carries_its_requester_as_it_is_on_record() -> None:
         origin=ref("origin: {}"),
         sandboxed=False,
     )
+
+
+def test_a_requester_that_went_on_with_another_run_meanwhile_is_read_again() -> None:
+    went_on = SessionContinued(run_id=run_id(7), role="leaf", control_scope="none")
+    session = session_of(observed_child(), went_on)
+    for runs in ((), (run_of(*past.an_announced_run()),)):
+        with pytest.raises(ReadAgain):
+            judge(session, runs=runs, requester_key=CHILD)
 
 
 def test_the_agent_on_record_outranks_the_one_that_the_request_names() -> None:

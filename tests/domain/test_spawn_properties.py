@@ -12,12 +12,14 @@ from application.fitting import Unfit
 from application.planning import Planned
 from domain.refusals import LostClaim, SessionIsClosed
 from domain.run.commands import RunCommand
-from domain.run.events import SessionCreated, SpawnRefused, SpawnRequested
+from domain.run.events import SessionCreated, SpawnRefused
 from tests.support import run_commands as ask
-from tests.support import spawn_words as words
+from tests.support.asked_lives import ERRORS
 from tests.support.configured_spawns import Rules
+from tests.support.continued_runs import close
 from tests.support.decided_spawns import DecidedSpawns, told_of
 from tests.support.family_model import ENDED, PREPARING, Life, next_step
+from tests.support.judged_requests import requested_as_judged
 from tests.support.planned_model import PlannedModel
 from tests.support.planned_places import PlacesOnDisk
 from tests.support.random_spawns import ASKED, LENIENT, PLAIN, RULES
@@ -25,6 +27,7 @@ from tests.support.spawn_model import LANE_WIDTH, Asked, Told
 
 PICK = st.integers(min_value=0, max_value=99)
 HELD = ("queued", "started")
+WRONGS = ("stop", "crash", "crash", "override", "refuse", "close")
 HOLDERS: dict[str, Callable[[int], RunCommand]] = {
     "resume": ask.resume,
     "resolve": ask.resolve,
@@ -79,7 +82,7 @@ class Spawns(RuleBasedStateMachine):
         children = len(self.model.tree.counted(by))
         answered = self.real.spawn(name, key, asked)
         assert told_of(answered.refusal) == self.model.spawn(name, by, asked)
-        self._requested_as_judged(name, children)
+        requested_as_judged(self.real, self.model, name, children)
 
     @precondition(lambda self: self.model.tree.lives)
     @rule(pick=PICK, steps=st.integers(1, 8))
@@ -93,6 +96,26 @@ class Spawns(RuleBasedStateMachine):
             elif kind is not None and self.model.tree.permits(life, kind):
                 self._tell(life, kind)
 
+    @precondition(lambda self: len(self.model.tree.sessions()) > 1)
+    @rule(pick=PICK, waits=st.sampled_from([True, True, False]))
+    def message(self, pick: int, waits: bool) -> None:
+        """Mostly sent to a session whose last run is announced, as far as that can be."""
+        tree = self.model.tree
+        session = tree.sessions()[1:][pick % (len(tree.sessions()) - 1)]
+        last = tree.last(session)
+        assert last is not None
+        while waits and (kind := next_step(last)) not in (None, "archive"):
+            if not tree.permits(last, kind):
+                break
+            self._tell(last, kind)
+        name, before = f"r{len(tree.lives) + 1}", self.real.log.last(session)
+        told = self.model.message(name, session)
+        if told in ERRORS:
+            with pytest.raises(ERRORS[told]):
+                self.real.message(name, before)
+        else:
+            self.real.message(name, before)
+
     @precondition(lambda self: self.model.tree.lives)
     @rule()
     def advance_all(self) -> None:
@@ -100,12 +123,14 @@ class Spawns(RuleBasedStateMachine):
             self.advance(pick, 1)
 
     @precondition(lambda self: self.model.tree.lives)
-    @rule(pick=PICK, what=st.sampled_from(["stop", "crash", "crash", "override", "refuse"]))
+    @rule(pick=PICK, what=st.sampled_from(WRONGS))
     def go_wrong(self, pick: int, what: str) -> None:
         life = self._life(pick, *PREPARING, *HELD) or self._life(pick)
         assert life is not None
         if what == "stop":
             self._stop(life)
+        elif what == "close" and self.model.tree.permits(life, "close"):
+            self._tell(life, "close", close())
         elif what == "crash" and life.stage in (*PREPARING, *HELD):
             self._crash(life)
         elif what == "override" and life.stage == "requested":
@@ -177,28 +202,6 @@ class Spawns(RuleBasedStateMachine):
             return ask.announce() if kind == "announce" else ask.archive()
         return HOLDERS[kind](self.real.run(life.name).epoch)
 
-    def _requested_as_judged(self, name: str, children: int) -> None:
-        """The request, and what it was judged by, as they are recorded."""
-        asked, revision = self.model.asked[name]
-        rules, life = self.model.revisions[revision - 1], self.model.tree.lives[name]
-        seen = self.model.seen[life.by]
-        requested = self.real.only(name, SpawnRequested)
-        judged = requested.facts
-        assert (judged.caller_depth, judged.max_spawn_depth) == (seen.depth, rules.depth)
-        assert (judged.active_children, judged.max_children) == (children, rules.children)
-        assert (judged.mode, judged.thread) == (asked.effective_mode, asked.thread)
-        assert judged.requester_agent_id == seen.agent
-        assert judged.agent_id_argument_given == (asked.agent_id is not None)
-        assert judged.require_agent_id == rules.require(seen.agent)
-        assert judged.allow_agents == rules.allow(seen.agent)
-        assert requested.config_revision == revision
-        is_none = asked.agent_id in words.NO_AGENT_IDS
-        assert judged.target_agent_id == (None if is_none else life.agent_id)
-        assert requested.requested_agent_id == judged.target_agent_id
-        if requested.agent_id_argument is not None:
-            assert self.real.text(requested.agent_id_argument) == asked.agent_id
-        assert (requested.agent_id_argument is not None) == is_none
-
     @invariant()
     def runs_are_as_the_model_says(self) -> None:
         for name, life in self.model.tree.lives.items():
@@ -218,7 +221,7 @@ class Spawns(RuleBasedStateMachine):
         on_record = self.real.log.fold.sessions
         assert set(on_record) == {seen.key for seen in self.model.seen.values()}
         for name, seen in self.model.seen.items():
-            one, life = on_record[seen.key], self.model.tree.lives.get(name)
+            one = on_record[seen.key]
             assert (one.agent_id, one.depth) == (seen.agent, seen.depth)
             assert (one.role, one.control_scope) == (seen.role, seen.scope)
             assert (one.root_session_key, one.spawned_by) == (seen.root, seen.parent)
@@ -226,7 +229,7 @@ class Spawns(RuleBasedStateMachine):
             names = [self.real.log.names[run] for run in one.counted]
             assert names == self.model.tree.counted(name)
             assert one.active_children == len(names)
-            assert (one.stage == "closed") == (life is not None and life.stage == "archived")
+            assert (one.stage == "closed") == (name in self.model.tree.closed)
 
     def _life(self, pick: int, *stages: str) -> Life | None:
         """One of the runs at these stages, or of all; None when there is none."""

@@ -200,6 +200,7 @@ def test_what_was_made_last_is_undone_first() -> None:
     assert story.state is not None
     assert story.state.effects_at is None
     assert [one.phase for one in story.state.steps] == ["undone", "undone"]
+    assert [one.undone for one in story.state.steps] == ["left_in_place", "undone"]
     story.when(ask.confirm_undo()).then()
     story.when(ask.note_undo_failure(attempt=2)).then()
 

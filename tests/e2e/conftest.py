@@ -9,9 +9,11 @@ from infrastructure.database import open_database
 from infrastructure.outbound.data_directory import DataDirectory
 from tests.support.data_directories import copied, new_place
 from tests.support.databases import Databases
+from tests.support.hook_server import HookServer
 from tests.support.mortal_server import Mortal
 from tests.support.preparing_server import Porter
 from tests.support.spawning_server import Stories
+from tests.support.talking_server import Talking, talking_on
 
 
 @pytest.fixture(scope="session")
@@ -74,3 +76,19 @@ def partner(server: Stories) -> Iterator[Stories]:
     with other:
         yield other
     assert " ERROR " not in other.log(), other.log()
+
+
+@pytest.fixture(scope="module")
+def outside() -> Iterator[HookServer]:
+    """Who is told and asked over HTTP."""
+    with HookServer() as server:
+        yield server
+
+
+@pytest.fixture(scope="module")
+def one_talking(
+    made_data_dir: Path, databases: Databases, outside: HookServer
+) -> Iterator[Talking]:
+    """Children that stay, on a server of the module's own."""
+    with talking_on(made_data_dir, databases, outside) as server:
+        yield server

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -32,13 +31,6 @@ NOT_BOUND = (
 )
 NOT_PREPARED = "Failed to prepare thread binding for this subagent session."
 ENGINE = "Context engine subagent preparation failed: "
-ALONE = {"agentId": "waiter", "thread": False}
-
-
-@pytest.fixture(scope="module")
-def outside() -> Iterator[HookServer]:
-    with HookServer() as server:
-        yield server
 
 
 @pytest.fixture(scope="module")
@@ -110,6 +102,21 @@ def test_a_child_is_bound_to_a_thread_and_its_result_goes_there(
     assert all(call.headers["X-Own"] == "known" for call in outside.calls())
     (item,) = server.inbox("agent:main:bound")
     assert item["origin"] == AT_THE_THREAD
+    assert [one[:2] for one in explained(server, run_id)] == [
+        ("thread_binding", "a thread is bound for the child"),
+        ("context_engine", "the context engine prepared the child"),
+    ]
+
+
+def explained(server: Hooked, run_id: str) -> list[tuple[str, str, str]]:
+    """Name, text and result of the steps for which a hook is asked."""
+    decisions = server.http.get(f"/v1/runs/{run_id}/explain").json()["decisions"]
+    asked = ("thread_binding", "context_engine")
+    lines = [one for one in decisions if one["rule"] in asked]
+    events = {one["position"] for one in lines if one["result"] == "passed"}
+    items = server.http.get(f"/v1/runs/{run_id}/events").json()["items"]
+    assert events <= {one["position"] for one in items if one["type"] == "StepTaken"}
+    return [(one["rule"], one["text"], one["result"]) for one in lines]
 
 
 @pytest.mark.parametrize(
@@ -165,6 +172,10 @@ def test_an_engine_that_does_not_prepare_undoes_the_thread(
     text = f"{ENGINE}the hook answered HTTP 503"
     run_id = server.refused(threaded("engine"), "context_engine", text)
     server.comes_to(run_id, "StepUndone:thread_binding")
+    assert explained(server, run_id) == [
+        ("thread_binding", "a thread is bound for the child", "passed"),
+        ("context_engine", "the context engine did not prepare the child", "refused"),
+    ]
     hows = {one["step"]: one["how"] for one in server.recorded(run_id, "StepUndone")}
     assert hows == {"context_engine": "nothing_there", "thread_binding": "undone"}
     assert [(call.hook, call.key.partition(":")[2]) for call in outside.calls()] == [
@@ -176,23 +187,12 @@ def test_an_engine_that_does_not_prepare_undoes_the_thread(
     assert outside.calls("subagentEnded")[0].event["accountId"] == "acct"
 
 
-def stopped_in_its_lane(server: Hooked, body: dict[str, Any]) -> str:
-    """A child that is stopped before it could start."""
-    first = server.asked_for(threaded(f"{body['requester']['sessionKey'][11:]}-first", **ALONE))
-    server.note(f"{first}.began")
-    run_id = server.asked_for(body)
-    assert server.http.post(f"/v1/runs/{run_id}/stop", json={"reason": "enough"}).is_success
-    (server.folder / f"{first}.go").touch()
-    server.run(first, "announced")
-    return run_id
-
-
 def test_what_an_engine_prepared_is_rolled_back_when_the_child_never_starts(
     server: Hooked, outside: HookServer
 ) -> None:
     outside.replies("prepareSubagentSpawn", Reply(204), Reply(said={"rollback": "take-back-7"}))
     outside.replies("rollbackSubagentSpawn", Reply(500), Reply(204))
-    run_id = stopped_in_its_lane(server, threaded("rolled-back", runTimeoutSeconds=9))
+    run_id = server.stopped_in_its_lane(threaded("rolled-back", runTimeoutSeconds=9))
     story = server.comes_to(run_id, "StepUndone:thread_binding", "HookTold:subagentSpawned")
     assert "StepUndoFailed:context_engine" in story
     _, prepare = outside.calls("prepareSubagentSpawn")
@@ -210,7 +210,7 @@ def test_an_engine_that_wants_no_rollback_is_not_asked_for_one(
     server: Hooked, outside: HookServer
 ) -> None:
     outside.replies("prepareSubagentSpawn", Reply(said={"rollback": False}))
-    run_id = stopped_in_its_lane(server, threaded("kept", thread=False))
+    run_id = server.stopped_in_its_lane(threaded("kept", thread=False))
     server.comes_to(run_id, "HookTold:subagentEnded")
     assert outside.calls("rollbackSubagentSpawn") == []
     (ended,) = (call for call in outside.calls("subagentEnded") if run_id in call.key)

@@ -10,7 +10,7 @@ import pytest
 
 from infrastructure.outbound.credentials.auth_profiles import FILE_NAME
 from tests.support.agent_folders import api_key, write_profiles
-from tests.support.canaries import answers_about, files_with, tables_with
+from tests.support.canaries import answers_about, encoded, files_with, tables_with
 from tests.support.child_programs import waiter
 from tests.support.data_directories import copied, new_place
 from tests.support.running_server import RunningServer, configuration, scripted, wait_for
@@ -35,26 +35,33 @@ GIVEN = {
 }
 
 _TELLER = """
-import json, os, pathlib, sys
+import base64, json, os, pathlib, sys, urllib.parse
 sys.stdin.read()
 said = dict(os.environ)
 notes, form, status = pathlib.Path(sys.argv[1]), sys.argv[2], int(sys.argv[3])
 (notes / (said["SPAWNLOG_RUN_ID"] + ".json")).write_text(json.dumps(said))
 plain = "".join(name + "=" + value + "\\n" for name, value in said.items())
+coded = "url " + urllib.parse.urlencode(said) + "\\nsigns "
+coded += "".join(f"%{byte:02x}" for byte in json.dumps(said).encode()) + "\\n"
+for around in range(3):
+    lines = base64.encodebytes((around * "x" + plain).encode()).decode()
+    coded += lines + "\\n" + lines.replace("\\n", "").translate({43: 45, 47: 95}) + "\\n"
 if form == "jsonl":
     for entry in (
         {"type": "progress", "text": plain},
+        {"type": "progress", "text": coded},
         {"type": "message", "role": "assistant", "text": repr(said)},
         {"type": "tool", "name": "env", "input": said, "output": plain},
         {"type": "usage", "inputTokens": 1, "outputTokens": 1, "model": plain},
         {"type": "result", "text": json.dumps(said)},
     ):
         print(json.dumps(entry))
-    print(plain)
+    print(plain, coded)
 else:
     print(plain, json.dumps(said), repr(said))
+    print(coded, end="", flush=True)
     print(plain, end="")
-sys.stderr.write("x" * 7000 + plain * 20 + json.dumps(said))
+sys.stderr.write("x" * 7000 + plain * 20 + coded + json.dumps(said))
 sys.exit(status)
 """
 _PROPOSING = """#!/bin/sh
@@ -226,9 +233,12 @@ def test_no_credential_is_anywhere(server: Canaries, children: dict[str, dict[st
         json.loads(path.read_text())["SPAWNLOG_TOKEN"] for path in server.notes.glob("*.json")
     ]
     assert len(tokens) == 3
-    wanted = (*CANARIES, *tokens)
+    wanted = [form for one in (*CANARIES, *tokens) for form in (one, *encoded(one))]
     answers = answers_about(server, ids, [KEY])
     assert [text[:200] for text in answers if any(one in text for one in wanted)] == []
+    # What was encoded in lines was told in lines.
+    joined = [text.replace("\\n", "").replace("\n", "") for text in answers]
+    assert [text[:200] for text in joined if any(one in text for one in wanted)] == []
     assert [*tables_with(server.data_dir, wanted)] == []
     assert files_with(server.data_dir, wanted, but=[server.of_main]) == []
     assert [one for one in wanted if one in server.log()] == []

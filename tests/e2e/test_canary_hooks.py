@@ -46,12 +46,6 @@ def configured(outside: HookServer, folder: Path) -> dict[str, Any]:
 
 
 @pytest.fixture(scope="module")
-def outside() -> Iterator[HookServer]:
-    with HookServer() as server:
-        yield server
-
-
-@pytest.fixture(scope="module")
 def server(made_data_dir: Path, outside: HookServer) -> Iterator[RunningServer]:
     with new_place() as place:
         config = configured(outside, place / "notes")

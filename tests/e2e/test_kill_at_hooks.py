@@ -43,12 +43,6 @@ UNDOING = [
 
 
 @pytest.fixture(scope="module")
-def outside() -> Iterator[HookServer]:
-    with HookServer() as server:
-        yield server
-
-
-@pytest.fixture(scope="module")
 def one_hooked(made_data_dir: Path, databases: Databases, outside: HookServer) -> Iterator[Hooked]:
     with hooked_on(made_data_dir, databases, all_of(outside)) as server:
         yield server

@@ -24,12 +24,6 @@ SLACK = {"channel": "slack", "to": "C1"}
 
 
 @pytest.fixture(scope="module")
-def outside() -> Iterator[HookServer]:
-    with HookServer() as server:
-        yield server
-
-
-@pytest.fixture(scope="module")
 def one_hooked(made_data_dir: Path, databases: Databases, outside: HookServer) -> Iterator[Hooked]:
     target = outside.hooks("subagentDeliveryTarget", timeoutSeconds=1)
     with hooked_on(made_data_dir, databases, all_of(outside) | target) as server:

@@ -98,7 +98,10 @@ def test_a_run_ends_as_it_did_when_its_transcript_cannot_be_written(
     assert run["outcome"] == outcome
     assert run["transcriptPath"] is None
     lines = run["error"].split("\n")
-    assert lines[-1] == "the transcript file cannot be written: File exists"
+    assert lines[-1] == (
+        "the transcript file cannot be written: a link or a file is in the place of transcripts,"
+        f" transcripts/{agent_id} or a folder above it"
+    )
     assert lines[0] != ""
     if error is None:
         assert len(lines) == 1

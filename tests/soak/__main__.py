@@ -79,14 +79,15 @@ def soak(folder: Path, arguments: argparse.Namespace) -> bool:
         asyncio.run(load.run(arguments.seconds))
         seconds = time.monotonic() - began
         settled = siege.settle()
-        spawns, events = Counter[str](), 0
+        spawns, messages, events = Counter[str](), 0, 0
 
         def counted() -> Iterator[Mapping[str, Any]]:
-            nonlocal events
+            nonlocal events, messages
             for event in siege.events():
                 events += 1
                 if event["type"] == "SpawnRequested":
                     spawns[event["payload"]["requester"]["sessionKey"]] += 1
+                messages += event["type"] == "MessageReceived"
                 yield event
 
         write_events(history, counted())
@@ -94,7 +95,8 @@ def soak(folder: Path, arguments: argparse.Namespace) -> bool:
     print(
         f"{seconds:.0f} s, {arguments.callers} callers, {arguments.servers} servers, seed"
         f" {arguments.seed}: {load.calls / seconds:.0f} calls, {spawns.total() / seconds:.0f}"
-        f" spawns and {events / seconds:.0f} events a second; faults: {dict(siege.faults)}"
+        f" spawns, {messages / seconds:.1f} messages and {events / seconds:.0f} events a second;"
+        f" faults: {dict(siege.faults)}"
     )
     return settled
 

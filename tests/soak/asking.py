@@ -7,13 +7,15 @@ from typing import Any, Protocol
 
 import httpx2
 
-from tests.soak.history import Call, Writing
+from tests.soak.history import Call, Writing, trace_of
 
 ANSWER_SECONDS_MAX = 40.0
 SPAWN_FIELDS = ("code", "rule", "runId", "childSessionKey")
 RUN_FIELDS = ("runId", "stage", "outcome", "version")
 INBOX_FIELDS = ("runId", "position", "state")
 SESSION_FIELDS = ("version", "activeChildren", "activeRuns")
+MESSAGE_FIELDS = (*SPAWN_FIELDS, "continues")
+STOPPED_FIELDS = ("code", "runId", "wasOver", "closed")
 
 
 class Address(Protocol):
@@ -59,6 +61,8 @@ class Asking:
         headers = {"Authorization": f"Bearer {self._token}"}
         if facts.get("key") is not None:
             headers["Idempotency-Key"] = facts["key"]
+        if what == "message":
+            headers["traceparent"] = trace_of(facts["label"])
         url = self._servers[server].url + path
         began = time.monotonic_ns()
         answer: httpx2.Response | None = None
@@ -101,13 +105,18 @@ def kept(
 ) -> dict[str, Any]:
     """What the checker compares of an answer."""
     asked = {"after": int(query.get("after", 0)), "limit": int(query.get("limit", 0))}
-    if what in ("spawn", "stop", "acknowledge") or status != 200:
+    if what in ("spawn", "stop", "acknowledge") or status not in (200, 201):
         return _only(body, SPAWN_FIELDS)
     match what:
+        case "message":
+            return _only(body, MESSAGE_FIELDS)
+        case "stop session":
+            return _only(body, STOPPED_FIELDS)
         case "run":
             return _only(body, RUN_FIELDS)
         case "session":
-            return _only(body, SESSION_FIELDS)
+            own = [one["runId"] for one in body["ownRuns"]]
+            return {**_only(body, SESSION_FIELDS), "ownRuns": own}
         case "runs":
             return {**asked, "items": [_only(item, RUN_FIELDS) for item in body["items"]]}
         case "inbox":

@@ -1,4 +1,4 @@
-"""Callers: they spawn, repeat themselves, stop, read and take announcements, as a die says."""
+"""Callers: they spawn, send messages, repeat themselves, stop, read and take announcements."""
 
 import asyncio
 import random
@@ -11,7 +11,9 @@ from tests.soak.asking import Asking
 from tests.soak.history import Call
 
 REQUESTERS = 6
-AGENTS = {"quick": 6, "slow": 6, "failing": 2, "long": 2, "ghost": 1, "stranger": 1}
+AGENTS = {"quick": 8, "slow": 6, "failing": 2, "long": 2, "ghost": 1, "stranger": 1}
+STAYING = 0.25
+ORIGIN = {"channel": "discord", "to": "channel:1"}
 KEYED = 0.7
 PAGE = 50
 AWAY_SECONDS_MAX = 0.2
@@ -21,12 +23,13 @@ Act = Callable[[], Awaitable[object]]
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """A spawn that may be asked for again."""
+    """A spawn, or a message to the session of the run `about`, that may be asked for again."""
 
     label: str
     requester: str
     body: dict[str, Any]
     key: str | None
+    about: str | None = None
 
 
 @dataclass
@@ -56,7 +59,9 @@ class Caller:
             self.spawn_below: 3,
             self.repeat: 4,
             self.reuse_a_key: 1,
+            self.message: 8,
             self.stop: 2,
+            self.stop_session: 2,
             self.read_run: 3,
             self.read_past_run: 1,
             self.wait_for_run: 1,
@@ -104,15 +109,28 @@ class Caller:
         self._spawned += 1
         label = f"{self._asking.name}-{self._spawned}"
         (agent_id,) = self._die.choices(list(AGENTS), weights=list(AGENTS.values()))
-        body = {
+        body: dict[str, Any] = {
             "requester": {"sessionKey": requester},
             "task": f"the task of {label}",
             "label": label,
             "agentId": agent_id,
             "cleanup": self._die.choice(["keep", "delete"]),
         }
-        key = f"key of {label}" if self._die.random() < KEYED else None
-        return Request(label, requester, body, key)
+        if self._die.random() < STAYING:
+            body |= {"thread": True, "mode": "session", "context": "isolated"}
+            body["requester"] = {"sessionKey": requester, **ORIGIN}
+        return Request(label, requester, body, self._key(label))
+
+    def _key(self, label: str) -> str | None:
+        return f"key of {label}" if self._die.random() < KEYED else None
+
+    async def message(self) -> None:
+        """To the session of a run, which may be at work, or closed by now."""
+        if (run := self._run()) is not None:
+            self._spawned += 1
+            label = f"{self._asking.name}-{self._spawned}"
+            body = {"message": f"the message {label}"}
+            await self._send(Request(label, run[1], body, self._key(label), about=run[0]))
 
     async def repeat(self) -> None:
         """What was asked before under a key, best what was never answered."""
@@ -124,14 +142,18 @@ class Caller:
         """Another request under a key that was used."""
         if self._known.asked:
             new = self._new(self._requester())
-            used = self._die.choice(self._known.asked).key
+            # A key is used up for one path: those of other paths say nothing about it.
+            spawns = [one for one in self._known.asked if one.about is None]
+            used = self._die.choice(spawns).key if spawns else new.key
             await self._send(Request(new.label, new.requester, new.body, used), again=False)
 
     async def _send(self, request: Request, *, again: bool = True) -> None:
+        about = request.about
         call = await self._ask(
-            "spawn",
+            "spawn" if about is None else "message",
             "POST",
-            "/v1/spawns",
+            "/v1/spawns" if about is None else f"/v1/runs/{about}/messages",
+            about=about,
             body=request.body,
             key=request.key,
             label=request.label,
@@ -148,6 +170,13 @@ class Caller:
         if (run := self._run()) is not None:
             path = f"/v1/runs/{run[0]}/stop"
             await self._ask("stop", "POST", path, about=run[0], body={"reason": "enough"})
+
+    async def stop_session(self) -> None:
+        """Of a child, or of a requester: all that is below it."""
+        run = self._run()
+        key = run[2] if run is not None and self._die.random() < 0.8 else self._requester()
+        path = f"/v1/sessions/{key}/stop"
+        await self._ask("stop session", "POST", path, about=key, body={"reason": "enough"})
 
     async def read_run(self) -> None:
         """As it is now."""

@@ -20,6 +20,7 @@ def storms(folder: Path, seconds: float, seed: int) -> Iterator[str]:
             fleet.reload(storm_configuration(cap))
             die = random.Random(f"{seed} cap {cap}")
             storm = CapStorm(fleet, cap, die, away_seconds_max=AWAY_SECONDS_MAX)
+            storm.talks = True
             print(asyncio.run(storm.blow(seconds / len(CAPS))), flush=True)
             yield from (f"cap {cap}: {fault}" for fault in storm.ledger.faults)
             if storm.ledger.most < cap:

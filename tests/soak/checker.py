@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping
 from itertools import islice
 from pathlib import Path
 
-from tests.soak import log_judged, order_judged, reads_judged, spawns_judged
+from tests.soak import log_judged, messages_judged, order_judged, reads_judged, spawns_judged
 from tests.soak.folding import Folded
 from tests.soak.history import History, read_history
 
@@ -39,6 +39,13 @@ RULES: Mapping[str, Rule] = {
         reads_judged.pages_as_recorded,
         reads_judged.past_is_answered_as_past,
         reads_judged.nothing_is_missing,
+        messages_judged.accepted_messages_are_recorded,
+        messages_judged.refused_messages_are_recorded,
+        messages_judged.sent_once_is_recorded_once,
+        messages_judged.sessions_go_on_in_turn,
+        messages_judged.put_away_in_turn,
+        messages_judged.turned_away_for_a_reason,
+        messages_judged.stopped_sessions_are_over,
         order_judged.promises_are_kept,
         order_judged.spawns_in_order,
         order_judged.answers_behind_what_they_tell,

@@ -3,10 +3,12 @@
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 
-from tests.soak.history import Event
+from tests.soak.history import BIRTHS, Event
 
 STAGES: Mapping[str, str] = {
     "SpawnRequested": "requested",
+    "MessageReceived": "requested",
+    "ContinuationPlanned": "session-created",
     "ScriptsResolved": "scripts-resolved",
     "AgentOverridden": "overridden",
     "SessionCreated": "session-created",
@@ -19,6 +21,9 @@ STAGES: Mapping[str, str] = {
 }
 """Each names the stage after it; any other event leaves the stage as it was."""
 OVER = ("ended", "announced", "archived", "refused")
+DONE = ("announced", "archived", "refused")
+OWN_RUNS = ("SessionObserved", "SessionContinued")
+"""By these a session has a run of its own."""
 
 
 class Stream:
@@ -72,6 +77,16 @@ class Places(Stream):
         """The runs that hold a place at that position, in order of admission."""
         return list(self._counted[self.version_at(position)])
 
+    def own_runs_at(self, position: int) -> list[str]:
+        """The runs of a child itself at that position, the newest first."""
+        began = [one for one in self.until(position) if one.type in OWN_RUNS]
+        runs = [one.facts.get("runId") for one in began]
+        return [str(run_id) for run_id in reversed(runs) if run_id is not None]
+
+    def is_closed_at(self, position: int) -> bool:
+        """Whether it was put away by then."""
+        return any(one.type == "SessionClosed" for one in self.until(position))
+
 
 class Lanes:
     """Who waits in a lane and who runs: a run waits from `RunQueued` until it is claimed, runs from
@@ -112,6 +127,8 @@ class Folded:
         self.sessions: dict[str, Places] = {}
         self.by_requester: dict[str, Stream] = {}
         self.by_label: dict[str, list[Event]] = {}
+        self.by_trace: dict[str, list[Event]] = {}
+        self.session_of: dict[str, str] = {}
         self.announced: dict[str, Stream] = {}
         self.lanes = Lanes()
         self._requesters: dict[str, str] = {}
@@ -126,12 +143,33 @@ class Folded:
             return
         self.runs.setdefault(name, Stream()).add(event)
         self.lanes.take(name, event)
-        if event.type == "SpawnRequested":
+        if event.type in BIRTHS:
             self._requesters[name] = event.requester
             self.by_requester.setdefault(event.requester, Stream()).add(event)
+        if event.type == "SpawnRequested":
             self.by_label.setdefault(str(event.facts.get("label")), []).append(event)
+        elif event.type == "MessageReceived":
+            self.by_trace.setdefault(str(event.trace), []).append(event)
+        if event.type in ("SessionCreated", "MessageReceived"):
+            self.session_of[name] = str(event.facts["childSessionKey"])
         if is_announcement(event):
             self.announced.setdefault(self._requesters.get(name, ""), Stream()).add(event)
+
+    def requester_of(self, run_id: str) -> str | None:
+        """The session that asked for the child; None for a run that is not on record."""
+        return self._requesters.get(run_id)
+
+    def is_busy_at(self, session_key: str, position: int) -> bool:
+        """Whether the newest run of a session is not announced at that position, or any run that
+        it asked for is not done."""
+        session = self.sessions.get(session_key, Places())
+        own = session.own_runs_at(position)
+        if own and self.stage_at(own[0], position) not in DONE:
+            return True
+        asked = self.by_requester.get(session_key, Stream())
+        return any(
+            self.stage_at(str(one.run_id), position) not in DONE for one in asked.until(position)
+        )
 
     def stage_at(self, run_id: str, position: int) -> str | None:
         """The stage of a run; None before its first event."""

@@ -4,6 +4,7 @@ A folder holds `calls-*.jsonl`, `events.jsonl`, `inboxes.json` and `terms.json`;
 `ended` are nanoseconds of one monotonic clock, so that calls of all clients can be ordered.
 """
 
+import hashlib
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
@@ -21,8 +22,13 @@ FACTS = (
     "maxChildren",
     "childSessionKey",
     "announcement",
+    "continues",
+    "byRequester",
+    "stoppedByRequester",
 )
 """What is kept of an event's payload."""
+BIRTHS = ("SpawnRequested", "MessageReceived")
+"""What a run begins with: a request for a child, or a message to one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,10 +70,11 @@ class Event:
     append_last: int
     run_id: str | None
     facts: Mapping[str, Any]
+    trace: str | None = None
 
     @property
     def requester(self) -> str:
-        """Who asked, of a `SpawnRequested`."""
+        """Who asked for the child, of a `SpawnRequested` or a `MessageReceived`."""
         return str(self.facts["requester"])
 
 
@@ -82,12 +89,22 @@ class History:
     cap: int
 
 
+def trace_of(label: str | None) -> str:
+    """The trace context that a message of this label is sent with: by it the message is found on
+    record again, also by those who were never answered."""
+    digest = hashlib.sha256(str(label).encode()).hexdigest()
+    return f"00-{digest[:32]}-{digest[32:48]}-01"
+
+
 def event_of(body: Mapping[str, Any]) -> Event:
     """An event as the server describes it."""
     payload = body["payload"]
     facts = {name: payload[name] for name in FACTS if payload.get(name) is not None}
-    if body["type"] == "SpawnRequested":
+    if body["type"] in BIRTHS:
         facts["requester"] = payload["requester"]["sessionKey"]
+        facts["mode"] = payload["options"]["mode"]
+        if payload["options"].get("cleanup") == "delete":
+            facts["cleanup"] = "delete"
     if facts.get("announcement") is not None:
         facts["announcement"] = True
     return Event(
@@ -99,6 +116,7 @@ def event_of(body: Mapping[str, Any]) -> Event:
         append_last=body["appendLast"],
         run_id=body["runId"],
         facts=facts,
+        trace=body["traceparent"],
     )
 
 

@@ -4,10 +4,11 @@ from collections import Counter
 from collections.abc import Iterator
 
 from tests.soak.folding import Folded
-from tests.soak.history import History
+from tests.soak.history import BIRTHS, History
 
 ONCE = ("SpawnRequested", "SpawnRefused", "SessionCreated", "RunStarted", "RunEnded")
 ONCE_TOO = ("RunAnnounced", "RunArchived", "AnnouncementAcknowledged")
+ONCE_OF_A_MESSAGE = ("MessageReceived", "ContinuationPlanned", "RunContinued", "ArchiveScheduled")
 
 
 def in_order(history: History, _: Folded) -> Iterator[str]:
@@ -63,14 +64,15 @@ def lives_are_whole(history: History, folded: Folded) -> Iterator[str]:
     """Each step at most once; refused or created, never both; nothing begins without an end."""
     for run_id, stream in folded.runs.items():
         types = Counter(event.type for event in stream.events)
-        for name in (*ONCE, *ONCE_TOO):
+        for name in (*ONCE, *ONCE_TOO, *ONCE_OF_A_MESSAGE):
             if types[name] > 1:
                 yield f"run {run_id} has {types[name]} {name}"
-        if stream.events[0].type != "SpawnRequested":
+        if stream.events[0].type not in BIRTHS:
             yield f"run {run_id} begins with {stream.events[0].type}"
-        if types["SpawnRefused"] + types["SessionCreated"] != 1:
+        created = types["SessionCreated"] + types["ContinuationPlanned"]
+        if types["SpawnRefused"] + created != 1:
             yield f"run {run_id} was neither refused nor created, or both"
-        if types["SessionCreated"] and not (types["RunEnded"] and types["RunAnnounced"]):
+        if created and not (types["RunEnded"] and types["RunAnnounced"]):
             yield f"run {run_id} was accepted and never came to its announcement"
 
 

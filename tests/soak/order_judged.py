@@ -4,9 +4,10 @@ from collections.abc import Iterable, Iterator
 from operator import attrgetter
 
 from tests.soak.folding import Folded
-from tests.soak.history import Call, Event, History
+from tests.soak.history import Call, Event, History, trace_of
 
 UNREADY = 503
+ASKED = ("spawn", "message")
 
 
 def promises_are_kept(history: History, _: Folded) -> Iterator[str]:
@@ -14,30 +15,34 @@ def promises_are_kept(history: History, _: Folded) -> Iterator[str]:
     asked for. A server that is not ready can ask nobody: it knows of what it told itself."""
     told = [call for call in history.calls if call.position is not None]
     now = [call for call in told if call.at is None]
-    judged = list(_after_the_highest(told, [one for one in now if one.status != UNREADY]))
+    judged = list(after_the_highest(told, [one for one in now if one.status != UNREADY]))
     for server in {call.server for call in told}:
         own = [call for call in told if call.server == server]
         unready = [one for one in now if one.status == UNREADY and one.server == server]
-        judged += _after_the_highest(own, unready)
+        judged += after_the_highest(own, unready)
     for call, high in judged:
         if (call.position or 0) < high:
             yield f"{call.told} was answered at {call.position}, after {high} had been told"
 
 
 def spawns_in_order(history: History, folded: Folded) -> Iterator[str]:
-    """A spawn stands behind every position that was told before it was first asked for."""
+    """A spawn, and a message, stands behind every position that was told before it was first asked
+    for."""
     told = [call for call in history.calls if call.position is not None]
-    for call, high in _after_the_highest(told, _first_asked(history.calls)):
-        for asked in folded.by_label.get(str(call.label), []):
+    for call, high in after_the_highest(told, _first_asked(history.calls)):
+        on_record = folded.by_label.get(str(call.label), [])
+        if call.what == "message":
+            on_record = folded.by_trace.get(trace_of(call.label), [])
+        for asked in on_record:
             if asked.position <= high:
                 yield f"{call.told} is on record at {asked.position}, after {high} had been told"
 
 
 def answers_behind_what_they_tell(history: History, folded: Folded) -> Iterator[str]:
-    """An answer about a spawn is true at a position that has the spawn in it."""
+    """An answer about a spawn or a message is true at a position that has it in it."""
     for call in history.calls:
         run_id = call.answer.get("runId")
-        if call.what != "spawn" or call.position is None or run_id is None:
+        if call.what not in ASKED or call.position is None or run_id is None:
             continue
         stream = folded.runs.get(str(run_id))
         first: Event | None = stream.events[0] if stream else None
@@ -46,16 +51,14 @@ def answers_behind_what_they_tell(history: History, folded: Folded) -> Iterator[
 
 
 def _first_asked(calls: Iterable[Call]) -> list[Call]:
-    """Each spawn's earliest call: a later one under the same key may find it done."""
+    """The earliest call of each spawn and message: a later one under its key may find it done."""
     first: dict[str, Call] = {}
-    for call in sorted((one for one in calls if one.what == "spawn"), key=attrgetter("began")):
+    for call in sorted((one for one in calls if one.what in ASKED), key=attrgetter("began")):
         first.setdefault(str(call.label), call)
     return list(first.values())
 
 
-def _after_the_highest(
-    earlier: Iterable[Call], later: Iterable[Call]
-) -> Iterator[tuple[Call, int]]:
+def after_the_highest(earlier: Iterable[Call], later: Iterable[Call]) -> Iterator[tuple[Call, int]]:
     """Each of `later` with the highest position that had been told before it began."""
     ended = sorted(earlier, key=attrgetter("ended"))
     high, following = 0, 0

@@ -50,6 +50,9 @@ def sessions_as_recorded(history: History, folded: Folded) -> Iterator[str]:
             yield f"{call.told} at {position} shows version {shown['version']}, it has {version}"
         if (shown["activeChildren"], shown["activeRuns"]) != (len(counted), counted):
             yield f"{call.told} at {position} counts {shown['activeRuns']}, on record {counted}"
+        own = session.own_runs_at(position)
+        if shown.get("ownRuns", own) != own:
+            yield f"{call.told} at {position} shows the runs {shown['ownRuns']}, on record {own}"
         if shown["activeChildren"] > history.cap:
             yield f"{call.told} at {position} shows {shown['activeChildren']} children"
 

@@ -12,6 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from tests.support.embedded_servers import postmaster_of
+from tests.support.hook_server import HookServer, Reply
+from tests.support.hooked_server import BOUND
 from tests.support.running_server import RunningServer, configuration, scripted, wait_for
 
 CAP = 3
@@ -22,10 +24,12 @@ SETTLE_SECONDS_MAX = 60.0
 UNSETTLED = ("requested", "scripts-resolved", "overridden", "session-created", "queued")
 UNSETTLED_TOO = ("started", "ended")
 PAGE = 500
+HOOKS = ("subagentSpawning", "subagentEnded")
 
 
-def agents() -> dict[str, Any]:
-    """A configuration with children that are quick, slow, long or fail, under a small cap."""
+def agents(hooks: Mapping[str, Any]) -> dict[str, Any]:
+    """A configuration with children that are quick, slow, long or fail, under a small cap. Threads
+    are bound by these hooks."""
     pause = [{"afterMs": 150}]
     config = configuration(
         {**scripted("main"), "default": True},
@@ -39,7 +43,7 @@ def agents() -> dict[str, Any]:
         maxChildrenPerAgent=CAP,
         maxConcurrent=8,
     )
-    config["spawnlog"] = {"leaseSeconds": LEASE_SECONDS, "drainSeconds": 2}
+    config["spawnlog"] = {"leaseSeconds": LEASE_SECONDS, "drainSeconds": 2, "hooks": dict(hooks)}
     return config
 
 
@@ -51,7 +55,10 @@ class Siege:
         self._die = die
         self._down: set[int] = set()
         self.faults: Counter[str] = Counter()
-        self.servers = [RunningServer(self._home, agents()) for _ in range(servers)]
+        self._outside = HookServer()
+        self._outside.replies("subagentSpawning", Reply(said=BOUND))
+        config = agents(self._outside.hooks(*HOOKS))
+        self.servers = [RunningServer(self._home, config) for _ in range(servers)]
         for number, server in enumerate(self.servers):
             server.log_path = folder / f"server-{number}.log"
 
@@ -59,6 +66,7 @@ class Siege:
     def standing(self) -> Iterator[None]:
         """All servers until the end of the block."""
         with ExitStack() as stack:
+            stack.enter_context(self._outside)
             for server in self.servers:
                 stack.enter_context(server)
             yield

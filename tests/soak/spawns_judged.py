@@ -1,6 +1,6 @@
 """What callers were told of their spawns, stops and announcements, compared with the record."""
 
-from collections.abc import Iterator
+from collections.abc import Container, Iterator, Sequence
 
 from tests.soak.folding import OVER, Folded
 from tests.soak.history import Call, Event, History
@@ -8,6 +8,8 @@ from tests.soak.history import Call, Event, History
 KNOWN_STATUSES = {
     "spawn": (201, 403, 409, 422, 503),
     "stop": (200, 404, 409, 503),
+    "message": (201, 403, 409, 422, 503),
+    "stop session": (200, 404, 409, 503),
     "acknowledge": (200, 404, 409, 503),
 }
 READ_STATUSES = (200, 404, 503)
@@ -79,7 +81,7 @@ def asked_once_is_recorded_once(history: History, folded: Folded) -> Iterator[st
 def one_key_is_one_run(history: History, _: Folded) -> Iterator[str]:
     """The same key with the same body always means the same run."""
     runs: dict[str, set[str]] = {}
-    for call in _spawns(history):
+    for call in history.calls:
         run_id = call.answer.get("runId")
         if call.key is not None and run_id is not None:
             runs.setdefault(call.key, set()).add(run_id)
@@ -89,7 +91,9 @@ def one_key_is_one_run(history: History, _: Folded) -> Iterator[str]:
 
 
 def announced_once(history: History, folded: Folded) -> Iterator[str]:
-    """Each accepted run stands in its requester's inbox exactly once, and nothing else does."""
+    """Each accepted run stands in its requester's inbox exactly once, and nothing else does. One
+    that was stopped together with its requester need not."""
+    stopped = _below_stopped_sessions(history, folded)
     for requester, asked in folded.by_requester.items():
         announced = folded.announced.get(requester)
         entries = [
@@ -104,9 +108,35 @@ def announced_once(history: History, folded: Folded) -> Iterator[str]:
             yield f"the inbox of {requester} repeats itself"
         told = {run_id for run_id, _ in kept}
         for one in asked.events:
-            types = [event.type for event in folded.runs[str(one.run_id)].events]
-            if "SessionCreated" in types and one.run_id not in told:
+            events = folded.runs[str(one.run_id)].events
+            types = [event.type for event in events]
+            if "RunQueued" not in types or one.run_id in told:
+                continue
+            if not _stopped_with_requester(events, requester, stopped):
                 yield f"run {one.run_id} was accepted and {requester} was never told of its end"
+
+
+def _below_stopped_sessions(history: History, folded: Folded) -> set[str]:
+    """The sessions that somebody asked to stop, and all below them."""
+    found = {str(call.about) for call in history.calls if call.what == "stop session"}
+    above = {key: folded.requester_of(run_id) for run_id, key in folded.session_of.items()}
+    while more := {key for key, requester in above.items() if requester in found} - found:
+        found |= more
+    return found
+
+
+def _stopped_with_requester(
+    events: Sequence[Event], requester: str, stopped: Container[str]
+) -> bool:
+    facts = {event.type: event.facts for event in events}
+    return (
+        requester in stopped
+        and (
+            facts.get("StopRequested", {}).get("byRequester") is True
+            or facts.get("RunEnded", {}).get("stoppedByRequester") is True
+        )
+        and facts.get("RunAnnounced", {}).get("disposition") == "skipped"
+    )
 
 
 def stopped_are_over(history: History, folded: Folded) -> Iterator[str]:

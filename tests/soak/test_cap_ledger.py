@@ -40,11 +40,18 @@ def answers(status: int) -> Act:
     return lambda ledger: ledger.hear(status, {})
 
 
+def answers_a_message(code: str) -> Act:
+    return lambda ledger: ledger.hear(409, {"code": code}, of_message=True)
+
+
 def shows(children: int) -> Act:
     return lambda ledger: ledger.look({"activeChildren": children})
 
 
-BEGINNING = (admits("a", 0), accepts("a"), admits("b", 1), shows(2), refuses("c"), answers(503))
+BEGINNING = (
+    *(admits("a", 0), accepts("a"), admits("b", 1), shows(2), refuses("c"), answers(503)),
+    answers_a_message("run_active"),
+)
 SOUND = (*BEGINNING, releases("a"), admits("d", 1), releases("b"), releases("d"))
 BROKEN: dict[str, tuple[Act, ...]] = {
     "decided with 1 children, there were 2": (*BEGINNING, admits("d", 1)),
@@ -59,7 +66,11 @@ BROKEN: dict[str, tuple[Act, ...]] = {
     "refused by ('active_children', 1, 2)": (*SOUND, refuses("e", current=1)),
     "refused by ('depth', 2, 2)": (*SOUND, refuses("e", rule="depth")),
     "an answer with 500": (*SOUND, answers(500)),
-    "an answer with 409": (*SOUND, answers(409)),
+    "an answer with 409: {}": (*SOUND, answers(409)),
+    "an answer with 409: {'code': 'session_closed'}": (
+        *SOUND,
+        answers_a_message("session_closed"),
+    ),
     "a server shows 3 children, the cap is 2": (*SOUND, shows(3)),
 }
 
@@ -76,7 +87,7 @@ def ledger_of(*acts: Act) -> CapLedger:
 def test_a_sound_storm_has_no_fault() -> None:
     ledger = ledger_of(*SOUND)
     assert ledger.faults == []
-    assert (ledger.most, len(ledger.admitted), ledger.answers) == (2, 3, 3)
+    assert (ledger.most, len(ledger.admitted), ledger.answers) == (2, 3, 4)
 
 
 @pytest.mark.parametrize("fault", BROKEN)

@@ -22,6 +22,7 @@ from tests.support.small_history import (
     with_more_events,
     without_event,
 )
+from tests.support.talked_history import CONTRADICTIONS, talked_history
 
 Mutation = Callable[[History], History]
 
@@ -161,6 +162,7 @@ SEEDED: Mapping[str, tuple[str, Mutation]] = {
 
 def test_a_good_history_has_no_contradiction() -> None:
     assert check(small_history()) == {}
+    assert check(talked_history()) == {}
 
 
 @pytest.mark.parametrize("seeded", SEEDED)
@@ -170,13 +172,21 @@ def test_a_contradiction_is_found(seeded: str) -> None:
     assert rule in broken, f"found only {broken}"
 
 
+@pytest.mark.parametrize("seeded", CONTRADICTIONS)
+def test_a_contradiction_about_a_message_is_found(seeded: str) -> None:
+    rule, mutation = CONTRADICTIONS[seeded]
+    broken = check(mutation(talked_history()))
+    assert rule in broken, f"found only {broken}"
+
+
 def test_a_server_that_is_not_ready_need_not_know_what_others_told() -> None:
     unready = call("reads", status=503, position=7, server=1, answer={})
     assert check(unready(small_history())) == {}
 
 
 def test_each_rule_has_a_contradiction_that_it_finds() -> None:
-    assert {rule for rule, _ in SEEDED.values()} == set(RULES)
+    seeded = (*SEEDED.values(), *CONTRADICTIONS.values())
+    assert {rule for rule, _ in seeded} == set(RULES)
 
 
 def test_what_nobody_heard_of_may_be_recorded_or_not() -> None:
@@ -194,8 +204,8 @@ def test_what_nobody_heard_of_may_be_recorded_or_not() -> None:
 
 
 def test_the_checker_is_a_program_that_names_what_it_finds(tmp_path: Path) -> None:
-    for name, mutation in {"good": None, "bad": SEEDED["a key that means two runs"][1]}.items():
-        history = mutation(small_history()) if mutation else small_history()
+    bad = SEEDED["a key that means two runs"][1](small_history())
+    for name, history in {"good": small_history(), "talked": talked_history(), "bad": bad}.items():
         folder = tmp_path / name
         folder.mkdir()
         writing = Writing(folder, "all")
@@ -205,11 +215,12 @@ def test_the_checker_is_a_program_that_names_what_it_finds(tmp_path: Path) -> No
         write_events(folder, map(_body, history.events))
         write_end(folder, history.inboxes, history.cap)
         assert read_history(folder) == history
-    good, bad = (_checked(tmp_path / name) for name in ("good", "bad"))
+    good, talked, told = (_checked(tmp_path / name) for name in ("good", "talked", "bad"))
     assert (good.returncode, "no contradiction" in good.stdout) == (0, True)
-    assert bad.returncode == 1
-    assert "VIOLATED one_key_is_one_run" in bad.stdout
-    assert "key key of a was answered with 2 runs: a, b" in bad.stdout
+    assert (talked.returncode, "no contradiction" in talked.stdout) == (0, True)
+    assert told.returncode == 1
+    assert "VIOLATED one_key_is_one_run" in told.stdout
+    assert "key key of a was answered with 2 runs: a, b" in told.stdout
 
 
 def _checked(folder: Path) -> subprocess.CompletedProcess[str]:
@@ -222,6 +233,7 @@ def _body(one: Any) -> dict[str, Any]:
     facts = asdict(one)["facts"]
     if "requester" in facts:
         facts["requester"] = {"sessionKey": facts["requester"]}
+        facts["options"] = {one: facts.pop(one) for one in ("mode", "cleanup") if one in facts}
     return {
         "position": one.position,
         "stream": one.stream,
@@ -230,5 +242,6 @@ def _body(one: Any) -> dict[str, Any]:
         "recordedAt": one.recorded_at.isoformat(),
         "appendLast": one.append_last,
         "runId": one.run_id,
+        "traceparent": one.trace,
         "payload": facts,
     }

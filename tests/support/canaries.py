@@ -1,5 +1,6 @@
 """Where a text stands that should stand nowhere."""
 
+import base64
 import os
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
@@ -9,6 +10,18 @@ from psycopg import sql
 
 from infrastructure.outbound.embedded_postgres.layout import Home
 from tests.support.running_server import RunningServer
+
+
+def encoded(canary: str) -> Iterator[str]:
+    """What would be found of it in base64, wherever it stands in what was encoded, and in a URL
+    that has no sign as it is."""
+    yield "".join(f"%{byte:02x}" for byte in canary.encode())
+    for around in range(3):
+        # The signs at both ends are also of what stands around it.
+        inner = base64.b64encode((around * "x" + canary).encode()).decode()[4:-4]
+        assert len(inner) >= 24
+        yield inner
+        yield inner.translate({ord("+"): "-", ord("/"): "_"})
 
 
 def tables_with(data_dir: Path, canaries: Iterable[str]) -> Iterator[str]:

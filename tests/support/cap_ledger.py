@@ -54,10 +54,12 @@ class CapLedger:
         self.admitted.add(run_id)
         self.most = max(self.most, len(self._counted))
 
-    def hear(self, status: int, body: Mapping[str, Any]) -> None:
-        """The answer to a spawn."""
+    def hear(self, status: int, body: Mapping[str, Any], *, of_message: bool = False) -> None:
+        """The answer to a spawn, or to a message: its session may be at work still."""
         self.statuses[status] += 1
-        self.must(status in ANSWERS, f"an answer with {status}: {str(body)[:300]}")
+        is_at_work = of_message and (status, body.get("code")) == (409, "run_active")
+        known = status in ANSWERS or is_at_work
+        self.must(known, f"an answer with {status}: {str(body)[:300]}")
         if status == 201:
             self._accepted.add(str(body["runId"]))
         elif status == 403:

@@ -1,5 +1,5 @@
-"""Many callers at several servers spawn for one session while children end and servers are killed
-and started again; then every place of the session must be free once more."""
+"""Many callers at several servers spawn for one session, and may talk to its children, while those
+end and servers are killed and started again; then every place must be free once more."""
 
 import asyncio
 import contextlib
@@ -25,6 +25,7 @@ LAST_SECONDS = 1.0
 """How long callers go on after the last kill."""
 LOOK_SECONDS = 0.05
 PAGE = 500
+MESSAGE = {"message": "and once more"}
 KILLS_MIN = 2
 SETTLE_SECONDS_MAX = 60.0
 VERIFY_SECONDS_MAX = 1800
@@ -47,7 +48,8 @@ def storm_configuration(cap: int) -> dict[str, Any]:
 
 
 class CapStorm:
-    """One storm over a fleet whose configuration has this cap. `ledger` says what came of it.
+    """One storm over a fleet whose configuration has this cap. `ledger` says what came of it. Set
+    `talks`, and half of the callers send messages to children of theirs.
 
     A caller that was refused stays away for `away_seconds_max` at most: refusals alone would leave
     the servers no time for the children.
@@ -56,6 +58,7 @@ class CapStorm:
     def __init__(
         self, fleet: Fleet, cap: int, die: random.Random, *, away_seconds_max: float
     ) -> None:
+        self.talks = False
         self._fleet = fleet
         self._cap = cap
         self._die = die
@@ -65,6 +68,7 @@ class CapStorm:
         self._over = asyncio.Event()
         self._lost = 0
         self._position = 0
+        self.messages = 0
         self.ledger = CapLedger(self._key, cap)
 
     async def blow(self, seconds: float) -> str:
@@ -92,28 +96,34 @@ class CapStorm:
         return (
             f"cap {self._cap}: {len(self._fleet.servers)} servers,"
             f" {len(self._fleet.servers) * CALLERS_EACH} callers, {took:.0f} s,"
-            f" {answers / took:.0f} answers/s, {admitted / took:.0f} admitted/s, statuses"
+            f" {answers / took:.0f} answers/s, {admitted / took:.0f} admitted/s,"
+            f" {self.messages} messages, statuses"
             f" {dict(sorted(self.ledger.statuses.items()))}, {self._lost} lost with their server,"
             f" at most {self.ledger.most} children, kills {self._fleet.kills - before}"
         )
 
     async def _call(self, number: int) -> None:
-        """A caller of one server, until the storm is over."""
+        """A caller of one server, until the storm is over. Every second one may talk to a child."""
         line = Line(self._fleet, number % len(self._fleet.servers))
         keys = itertools.cycle(spellings(self._name))
         agents = itertools.cycle(AFTER_MS)
         for _ in range(number % len(AFTER_MS)):
             next(keys), next(agents)
+        talks, child = self.talks and number // len(self._fleet.servers) % 2 == 1, ""
         try:
             while not self._over.is_set():
                 body = {"requester": {"sessionKey": next(keys)}, "agentId": next(agents)}
-                body |= {"task": "hello", "cleanup": "delete"}
+                body |= {"task": "hello", "cleanup": "keep" if talks else "delete"}
+                path = f"/v1/runs/{child}/messages" if child else "/v1/spawns"
                 try:
-                    status, answer = await line.ask("POST", "/v1/spawns", body)
+                    status, answer = await line.ask("POST", path, MESSAGE if child else body)
                 except LostWithItsServer:
                     self._lost += 1
                     continue
-                self.ledger.hear(status, answer)
+                self.ledger.hear(status, answer, of_message=bool(child))
+                self.messages += bool(child) and status == 201
+                if talks and status == 201:
+                    child = str(answer["runId"])
                 if status != 201:
                     await asyncio.sleep(self._die.uniform(0, self._away_seconds_max))
         finally:

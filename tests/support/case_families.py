@@ -6,17 +6,20 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from application.projections.run_rows import due
+from domain.continuation import Continued, Message, continue_session
 from domain.refusals import NotYet
+from domain.run.continuation_events import ContinuationPlanned
 from domain.run.dedupe import dedupe_key
 from domain.run.events import RunAnnounced
 from domain.run.evolve import evolve
-from domain.run.facts import Outcome
+from domain.run.facts import Ingredient, Outcome
+from domain.run.plan_facts import PlanFacts
 from domain.run.state import Run
 from domain.stamp import Stamp
 from tests.support import run_commands as ask
 from tests.support import run_histories as histories
-from tests.support.family_log import FamilyLog, Recorded
-from tests.support.storytelling import run_of
+from tests.support.family_log import FamilyLog, Recorded, keep
+from tests.support.storytelling import plan, ref, run_id, run_of
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 OUTCOMES: Mapping[str, Outcome] = {"ok": "success", "error": "error", "timeout": "timeout"}
@@ -28,10 +31,39 @@ class CaseFamily(FamilyLog):
     def __init__(self) -> None:
         super().__init__(max_spawn_depth=5)
 
-    def begin_with(self, name: str, **request: Any) -> None:
-        """Bring a child of `main` that was asked for like this to where its runtime executes."""
-        self.spawn(name, **request)
+    def begin_with(self, name: str, by: str = "main", **request: Any) -> None:
+        """Bring a child that was asked for like this to where its runtime executes."""
+        self.spawn(name, by, **request)
         self.create(name)
+        self.tell(name, ask.claim())
+        self.tell(name, ask.start(self.run(name).epoch))
+
+    def continued(self, name: str, last: str) -> Continued:
+        """What becomes of a message to the session whose last run this is; nothing is recorded."""
+        before = self.run(last)
+        number = len(self.names) + 1
+        self.names[run_id(number)] = name
+        message = Message(
+            run_id=run_id(number),
+            text=ref(f"message: {name}"),
+            by="admin",
+            config_revision=1,
+            max_children=self.policy.max_children,
+        )
+        planned = ContinuationPlanned(
+            max_depth=self.policy.max_spawn_depth,
+            role="orchestrator",
+            control_scope="children",
+            plan=plan(),
+            ingredients=(Ingredient(source="message", position="task", content=message.text),),
+            facts=PlanFacts(agent_configured=True),
+        )
+        sessions, runs = self.fold.sessions, self.fold.runs
+        return continue_session(sessions, runs, message, before, planned, "subagent", keep)
+
+    def go_on(self, name: str, last: str) -> None:
+        """A message starts a run of this name in the session whose last run is `last`."""
+        self.record(self.continued(name, last).changes)
         self.tell(name, ask.claim())
         self.tell(name, ask.start(self.run(name).epoch))
 

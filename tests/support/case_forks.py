@@ -6,7 +6,7 @@ from typing import Any, cast
 from uuid import UUID
 
 from application.ports.configurations import PinnedConfiguration
-from application.ports.hooks import HookAnswer
+from application.ports.hooks import HookAnswer, HookThrew
 from application.ports.runtimes import TranscriptEntry
 from application.ports.transcripts import Transcripts
 from application.steps.context_engine import ContextEngineStep
@@ -81,6 +81,25 @@ def beyond(parent: Mapping[str, Any], origin: str) -> Beyond:
     )
     session = session_of(observed(), *([provided] if "sessionId" in parent else []))
     return Beyond(session, {told.id: CONVERSATION, ref("origin").id: origin})
+
+
+class Failing(Beyond):
+    """Hooks fail with this text."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__(session_of(observed()), {})
+        self.text_said = text
+
+    async def session(self, key: str, *, at: int | None = None) -> Session | None:
+        return self.requester
+
+    async def ask(self, pinned: PinnedConfiguration, call: HookCall) -> HookAnswer:
+        raise HookThrew(self.text_said)
+
+
+def context_engine(outside: Beyond) -> ContextEngineStep:
+    """The last step alone."""
+    return ContextEngineStep(cast("Work", _Work(outside, outside, outside)), outside)
 
 
 def makers(outside: Beyond) -> tuple[StepMaker, ...]:

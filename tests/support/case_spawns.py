@@ -17,8 +17,8 @@ from application.spawn_request import SpawnRequest, command_of
 from domain.admission import Refusal
 from domain.configuration.configuration import Configuration
 from domain.content import ContentRef
+from domain.run.births import born
 from domain.run.events import SpawnRequested
-from domain.run.evolve import born
 from domain.run.facts import SpawnOptions
 from domain.run.plan_facts import WorkspaceFacts
 from domain.run.state import Run

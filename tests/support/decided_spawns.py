@@ -27,7 +27,9 @@ from domain.spawn_mode import effective_cleanup, effective_mode
 from domain.spawn_notes import accepted_note
 from domain.stream import run_stream
 from tests.support import run_commands as ask
+from tests.support.continued_runs import planned as planned_again
 from tests.support.family_log import FamilyLog
+from tests.support.judged_messages import judged_message
 from tests.support.placed_configurations import PlacedConfigurations
 from tests.support.spawn_model import Asked, Told
 from tests.support.storytelling import ref, run_id
@@ -105,6 +107,25 @@ class DecidedSpawns:
     def tell(self, name: str, *commands: RunCommand) -> None:
         """Ask something of a run."""
         self.log.tell(name, *commands)
+
+    def message(self, name: str, last: Run) -> Refusal | None:
+        """Go on with the session of its last run, with the plan that this one had."""
+        assert last.child_session_key is not None
+        session = self.log.fold.sessions[last.child_session_key]
+        pinned, number = self.configurations.current(), self._ids.run_id()
+        judged = judged_message(
+            self.log.fold,
+            number,
+            last,
+            self.keep,
+            max_children=pinned.configuration.subagent_defaults.max_children_per_agent,
+            planned=planned_again(
+                plan=last.plan, role=session.role, control_scope=session.control_scope
+            ),
+        )
+        self.log.names[number] = name
+        self.log.record(judged.changes)
+        return judged.refusal
 
     def planned(self, name: str) -> Planned | Unfit:
         """The plan of a child, or the rule that speaks against it."""

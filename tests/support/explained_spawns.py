@@ -17,6 +17,7 @@ from domain.run.plan_facts import (
 )
 from domain.session.events import ChildAdmitted
 from domain.spawn_record import Recorded
+from domain.steps_explained import STEP_RULES
 from tests.support.run_histories import created, refused, resolved
 from tests.support.storytelling import facts, plan, requested, run_id
 
@@ -35,7 +36,14 @@ MODELS = (
     ModelVerdict(source="agent_subagents", reference="large/two", verdict="taken"),
     ModelVerdict(source="defaults", reference="third", verdict="not_reached"),
 )
-BEHIND_ADMISSION = ("context_scripts", "override", *PLAN_RULES, "tools", "capabilities")
+BEHIND_ADMISSION = (
+    "context_scripts",
+    "override",
+    *PLAN_RULES,
+    *STEP_RULES,
+    "tools",
+    "capabilities",
+)
 
 
 def plan_facts(**changes: Any) -> PlanFacts:
@@ -90,7 +98,6 @@ def refused_by(rule: str, **changes: Any) -> RuleExplained:
     """A rule of the plan that refused, with the facts to which it came."""
     reached = [*PLAN_RULES][[*PLAN_RULES].index(rule) + 1 :]
     names = {"agent_unknown": "agent_configured", "model": "models"}
-    # What is attached is told by the request, and is no fact of the plan.
-    not_reached = {names.get(one, one): None for one in reached if one != "attachments"}
+    not_reached = {names.get(one, one): None for one in reached}
     event = refused(rule=rule, facts=plan_facts(**{**not_reached, **changes}))
     return the(rule, requested(), ADMITTED, resolved(), event)

@@ -12,8 +12,10 @@ from uuid import UUID
 from application.projections.fold import Fold
 from domain import family_decisions
 from domain.content import ContentRef
+from domain.continuation import Continued
 from domain.event_types import AnyEvent
 from domain.family_decisions import Family
+from domain.refusals import Rejected
 from domain.run.commands import RunCommand
 from domain.run.facts import SpawnOptions
 from domain.run.state import Run
@@ -23,6 +25,7 @@ from domain.spawn_decision import SpawnAnswered, request_spawn
 from domain.stamp import Stamp
 from domain.stream import run_id_of, session_key_of
 from tests.support import run_commands as ask
+from tests.support.judged_messages import judged_message
 from tests.support.storytelling import ROOT, ref, run_id, stamp
 
 Change = tuple[str, AnyEvent]
@@ -88,7 +91,16 @@ class FamilyLog:
 
     def key(self, name: str) -> str:
         """The session key that belongs to a name."""
-        return ROOT if name == "main" else child_key(self._id(name))
+        if name == "main":
+            return ROOT
+        run = self.fold.runs.get(self._id(name))
+        return (run and run.child_session_key) or child_key(self._id(name))
+
+    def last(self, name: str) -> Run:
+        """The newest run of the session of this run."""
+        newest = self.session(name).run_id
+        assert newest is not None
+        return self.fold.runs[newest]
 
     def session(self, name: str) -> Session:
         """The session of this name."""
@@ -135,6 +147,22 @@ class FamilyLog:
         """A session asks for a child."""
         return self.record(self.answer(name, by, **changes).changes)
 
+    def judge(self, name: str, to: str, last: Run | None = None, **changes: Any) -> Continued:
+        """Judge a message to the session of a run, made from its newest one or from `last`, and
+        record nothing yet."""
+        number = len(self.names) + 1
+        self.names[run_id(number)] = name
+        changes = {"max_children": self.policy.max_children, **changes}
+        return judged_message(self.fold, run_id(number), last or self.last(to), keep, **changes)
+
+    def message(self, name: str, to: str, **changes: Any) -> list[str]:
+        """Somebody sends a message to the session of a run; the run it becomes gets this name."""
+        try:
+            return self.record(self.judge(name, to, **changes).changes)
+        except Rejected:
+            self.names.popitem()
+            raise
+
     def around(self, name: str) -> Family:
         """What is on record in the streams that a decision about this run names."""
         streams = family_decisions.streams_of(self.run(name))
@@ -175,6 +203,18 @@ class FamilyLog:
     def announce(self, name: str) -> list[str]:
         """Tell the requester."""
         return self.tell(name, ask.announce())
+
+    def go_on(self, name: str, to: str) -> None:
+        """Send a message, and bring its run to where its runtime executes."""
+        self.message(name, to)
+        self.tell(name, ask.claim())
+        self.tell(name, ask.start(self.run(name).epoch))
+
+    def finish(self, *names: str) -> None:
+        """Each ends and is announced."""
+        for name in names:
+            self.end(name)
+            self.announce(name)
 
     def refuse(self, name: str) -> list[str]:
         """The preparation failed."""

@@ -1,6 +1,7 @@
 """What should be true of a tree of runs, in the plainest form: the model of the property tests.
 
 It counts by looking at the whole tree each time, where the domain looks one level up and down.
+Who sends messages to it is in `tests.support.message_model`.
 """
 
 from dataclasses import dataclass, field
@@ -21,7 +22,12 @@ REFUSED = "refused"
 
 @dataclass
 class Life:
-    """One run: who asked for it (`main` or a run), and how far it has come."""
+    """One run: who asked for it (`main` or a session), and how far it has come.
+
+    A session is called like its first run; `continues` is the run before this one, `manner` how
+    the session was asked for: `plain`, `delete` (put away at once) or `lasting` (mode `session`).
+    `above` is the run on whose behalf it was asked for.
+    """
 
     name: str
     by: str
@@ -34,6 +40,17 @@ class Life:
     in_inbox: bool = False
     is_acknowledged: bool = False
     is_admitted: bool = True
+    is_released: bool = False
+    session: str = ""
+    manner: str = "plain"
+    continues: str | None = None
+    continued_by: str | None = None
+    above: str | None = None
+    is_put_away: bool = False
+    is_stopped: bool = False
+
+    def __post_init__(self) -> None:
+        self.session = self.session or self.name
 
 
 @dataclass
@@ -44,29 +61,36 @@ class Tree:
     max_depth: int
     lane_width: int
     lives: dict[str, Life] = field(default_factory=dict)
+    closed: set[str] = field(default_factory=set)
 
     def children(self, name: str) -> list[Life]:
         """Who was asked for by this session, in order."""
         return [life for life in self.lives.values() if life.by == name]
 
-    def below_is_done(self, name: str) -> bool:
-        """Whether every descendant is announced or refused."""
-        return all(
-            life.stage in DONE and self.below_is_done(life.name) for life in self.children(name)
-        )
+    def last(self, session: str) -> Life | None:
+        """The newest run of a session; None of the session `main`."""
+        runs = [one for one in self.lives.values() if one.session == session]
+        return next((one for one in reversed(runs) if one.stage != "refused"), None)
 
-    def counted(self, name: str) -> list[str]:
+    def below_is_done(self, session: str) -> bool:
+        """Whether all that this session's own run waits for is announced or refused: those below
+        that were done once may be at work again, but nobody above waits for them."""
+        return not self.unsettled(session)
+
+    def counted(self, session: str) -> list[str]:
         """Who holds a place of this session, in order of admission."""
-        return [life.name for life in self.children(name) if self._counts(life)]
+        children = self.children(session)
+        return [one.name for one in children if one.is_admitted and not one.is_released]
 
-    def _counts(self, life: Life) -> bool:
-        if not life.is_admitted or life.stage == "refused":
-            return False
-        return not (life.stage in ENDED and self.below_is_done(life.name))
-
-    def unsettled(self, name: str) -> list[str]:
+    def unsettled(self, session: str) -> list[str]:
         """Whose announcement this session's own run waits for."""
-        return [life.name for life in self.children(name) if life.stage not in DONE]
+        return [life.name for life in self.children(session) if life.stage not in DONE]
+
+    def settle(self) -> None:
+        """Whoever is over, with all that it waits for, gives its place back, and for good."""
+        for life in self.lives.values():
+            is_over = life.stage in ENDED and self.below_is_done(life.session)
+            life.is_released = life.is_released or life.stage == "refused" or is_over
 
     def running(self, depth: int) -> int:
         """How many runs are out of the lane of this depth."""
@@ -74,15 +98,18 @@ class Tree:
         return sum(1 for life in lives if life.is_held and life.depth == depth)
 
     def sessions(self) -> list[str]:
-        """Every session on record."""
-        created = (life for life in self.lives.values() if life.stage in ("queued", "started"))
-        over = (life for life in self.lives.values() if life.stage in ENDED)
-        return ["main", *(life.name for life in created), *(life.name for life in over)]
+        """Every session on record, those at work before the others."""
+        firsts = [life.name for life in self.lives.values() if life.session == life.name]
+        lasts = [(name, last.stage) for name in firsts if (last := self.last(name)) is not None]
+        working = [name for name, stage in lasts if stage in ("queued", "started")]
+        return ["main", *working, *(name for name, stage in lasts if stage in ENDED)]
 
-    def spawns(self, name: str) -> bool:
+    def spawns(self, session: str) -> bool:
         """Whether this session may ask at all."""
-        life = self.lives.get(name)
-        return life is None or not (life.stage in OVER or life.is_stopping)
+        last = self.last(session)
+        if last is None:
+            return True
+        return session not in self.closed and not (last.stage in OVER or last.is_stopping)
 
     def rule_against(self, name: str) -> str | None:
         """The rule that refuses another child of this session; None when one is permitted."""
@@ -95,8 +122,15 @@ class Tree:
         """What comes of a command from the right holder; the tree is then as it leaves it."""
         if not self.permits(life, kind):
             return REFUSED
+        recorded = self._ask(life, kind)
+        self.settle()
+        return recorded
+
+    def _ask(self, life: Life, kind: str) -> str:
         if kind == "stop":
             return self._stop(life)
+        if kind == "close" and (life.is_put_away or life.stage in ("archived", "refused")):
+            return NOTHING
         if kind == "acknowledge" and life.is_acknowledged:
             return NOTHING
         is_that_agent = kind == "override" and life.agent_id == OTHER_AGENT
@@ -120,10 +154,14 @@ class Tree:
             "start": life.stage == "queued" and held and not life.is_stopping,
             "end": held,
             "stop": True,
-            "announce": life.stage == "ended" and self.below_is_done(life.name),
-            "skip": life.stage == "ended" and self.below_is_done(life.name),
+            "announce": life.stage == "ended" and self.below_is_done(life.session),
+            "skip": life.stage == "ended" and self.below_is_done(life.session),
             "acknowledge": life.in_inbox,
-            "archive": life.stage == "announced",
+            "archive": life.stage == "announced"
+            and (life.continued_by is None or life.is_put_away),
+            "close": life.is_put_away
+            or life.stage in ("archived", "refused")
+            or (life.stage not in PREPARING and life.continued_by is None),
         }[kind]
 
     def _do(self, life: Life, kind: str) -> None:
@@ -144,6 +182,12 @@ class Tree:
         life.is_held = (life.is_held or kind in ("claim", "take over")) and kind != "end"
         life.in_inbox = life.in_inbox or kind == "announce"
         life.is_acknowledged = life.is_acknowledged or kind == "acknowledge"
+        life.is_put_away = life.is_put_away or kind == "close"
+        if kind in ("archive", "close"):
+            self.closed.add(life.session)
+        if kind == "archive" and life.continues is not None:
+            before = self.lives[life.continues]
+            before.is_put_away = True
 
     def _stop(self, life: Life) -> str:
         if life.stage in OVER or life.is_stopping:
@@ -154,7 +198,7 @@ class Tree:
             life.is_stopping = True
         else:
             life.stage = "ended"
-            life.is_stopping = True
+            life.is_stopping = life.is_stopped = True
         return RECORDED
 
 

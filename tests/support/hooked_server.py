@@ -1,6 +1,6 @@
 """A server whose sub-agents are told of over HTTP, and the requests for them."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -26,20 +26,23 @@ BOUND = {
 AT_THE_THREAD = {"channel": "discord", "accountId": "acct", "to": "thread:9", "threadId": "9"}
 
 
-def hooked(folder: Path, hooks: dict[str, Any], **more: Any) -> dict[str, Any]:
-    """Agents `plain`, `failing` and `waiter`, one run at a time."""
+def hooked(
+    folder: Path, hooks: dict[str, Any], agents: Sequence[dict[str, Any]] = (), **more: Any
+) -> dict[str, Any]:
+    """Agents `plain`, `failing` and `waiter`, and any others; one run at a time."""
     (folder / "work").mkdir(parents=True, exist_ok=True)
     config = configuration(
         {**scripted("main"), "default": True},
         scripted("plain"),
         scripted("failing", outcome="error", error="the harbour is closed"),
         waiter("waiter", folder),
+        *agents,
         archiveAfterMinutes=0,
         maxSpawnDepth=2,
         maxConcurrent=1,
     )
     for agent in config["agents"]["list"]:
-        agent["workspace"] = str(folder / "work")
+        agent.setdefault("workspace", str(folder / "work"))
     config["spawnlog"] = {
         "leaseSeconds": QUICK_LEASE_SECONDS,
         "drainSeconds": 2,
@@ -57,11 +60,13 @@ class Hooked(Porter):
         folder: Path,
         database_url: str,
         hooks: dict[str, Any],
+        *,
+        order: str = "fail-point",
         **more: Any,
     ) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         config = hooked(folder, hooks, **more)
-        super().__init__(data_dir, folder, database_url, config=config)
+        super().__init__(data_dir, folder, database_url, config=config, order=order)
 
     def told(self, run_id: str) -> list[str]:
         """The types of a run's events in order, those of steps and hooks with the name."""
@@ -102,6 +107,17 @@ class Hooked(Porter):
         answer = self.spawn(**body)
         assert answer.status_code == 201, answer.text
         return str(answer.json()["runId"])
+
+    def stopped_in_its_lane(self, body: dict[str, Any]) -> str:
+        """A child that is stopped before it could start."""
+        name = f"{body['requester']['sessionKey'][11:]}-first"
+        first = self.asked_for(threaded(name, agentId="waiter", thread=False))
+        self.note(f"{first}.began")
+        run_id = self.asked_for(body)
+        assert self.http.post(f"/v1/runs/{run_id}/stop", json={"reason": "enough"}).is_success
+        (self.folder / f"{first}.go").touch()
+        self.run(first, "announced")
+        return run_id
 
 
 def threaded(name: str, **more: Any) -> dict[str, Any]:

@@ -3,7 +3,6 @@
 from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
-from uuid import UUID
 
 from psycopg_pool import AsyncConnectionPool
 from uuid_utils.compat import uuid7
@@ -17,6 +16,7 @@ from domain.content import ContentRef
 from domain.family_decisions import Family, decide_in_turn, streams_of
 from domain.run.commands import RunCommand
 from domain.run.facts import Ingredient, ScriptReceipt, TranscriptSeal
+from domain.run.state import Run
 from infrastructure.outbound.log.connections import Connection
 from infrastructure.outbound.transcripts.rows_and_files import RowsAndFiles
 from tests.support.logged_family import LoggedFamily, content_key_of
@@ -65,7 +65,7 @@ class KeptFamily(LoggedFamily):
             decide=decide,
             provenance=provenance_of(run, actor),
         )
-        return self._heard(await self.log.submit(submission))
+        return self.heard(await self.log.submit(submission))
 
     async def end(self, name: str, **changes: Any) -> None:
         """The runtime is done, and its transcript is sealed."""
@@ -76,13 +76,16 @@ class KeptFamily(LoggedFamily):
         ]
         if run.stage == "started":
             assert await self.transcripts.append(run.run_id, run.epoch, 1, entries)
-            changes = {"transcript": await self._seal(run.run_id, run.session_id), **changes}
+            changes = {"transcript": await self._seal(run), **changes}
         await super().end(name, **changes)
 
-    async def _seal(self, run_id: UUID, session_id: UUID) -> TranscriptSeal:
-        key = content_key_of(session_id)
+    async def _seal(self, run: Run) -> TranscriptSeal:
         sealed = await self.transcripts.seal(
-            run_id, session_id=session_id, agent_id="main", key=key
+            run.run_id,
+            session_id=run.session_id,
+            agent_id="main",
+            key=content_key_of(run.session_id),
+            continues=run.continues is not None,
         )
         return TranscriptSeal(
             count=sealed.count, bytes=sealed.bytes, hmac=sealed.hmac, path=sealed.path

@@ -69,9 +69,18 @@ class LoggedFamily:
         self.runs[run.run_id] = run
         return str(run.run_id)
 
+    def call(self, name: str) -> UUID:
+        """Give the next id to a run of this name."""
+        self._ids[name] = run_id(self._next)
+        self._next += 1
+        return self._ids[name]
+
     def key(self, name: str) -> str:
         """The session key that belongs to a name."""
-        return self.root if name == "main" else child_key(self._ids[name])
+        if name == "main":
+            return self.root
+        run = self.runs.get(self._ids[name])
+        return (run and run.child_session_key) or child_key(self._ids[name])
 
     def session_id(self, name: str) -> UUID:
         """The id of the session of this run."""
@@ -89,10 +98,10 @@ class LoggedFamily:
         **changes: Any,
     ) -> Appended[SpawnAnswered]:
         """A session asks for a child; its contents are kept under a key of the child's own."""
-        self._ids[name] = run_id(self._next)
-        self._next += 1
+        self.call(name)
         asker = self.key(by)
-        parent = self._ids.get(by)
+        session = self.sessions.get(asker)
+        parent = session.run_id if session is not None else None
         request = spawn_request(
             run_id=self.id(name),
             session_id=self.session_id(name),
@@ -128,7 +137,7 @@ class LoggedFamily:
             ),
             reservation=reservation,
         )
-        return self._heard(await self.log.submit(asked))
+        return self.heard(await self.log.submit(asked))
 
     async def tell(
         self,
@@ -145,7 +154,7 @@ class LoggedFamily:
             told = (run.run_id, spawn_answer) if spawn_answer else None
             return Decision(None, changes, run_answer=told)
 
-        return self._heard(
+        return self.heard(
             await self.log.submit(
                 Submission(
                     command_id=uuid7(),
@@ -156,7 +165,8 @@ class LoggedFamily:
             )
         )
 
-    def _heard(self, appended: Appended[Any]) -> Appended[Any]:
+    def heard(self, appended: Appended[Any]) -> Appended[Any]:
+        """Know what was recorded."""
         self._take(appended.runs, appended.sessions)
         return appended
 

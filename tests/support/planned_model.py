@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from tests.support import message_model as messages
 from tests.support import plan_words
 from tests.support import spawn_words as words
 from tests.support.configured_spawns import Rules
@@ -49,6 +50,14 @@ class PlannedModel(SpawnModel):
         """The plan of a child under the rules that it was asked for under, or the first rule that
         speaks against it; and what was looked at until then."""
         return _Judging(self, name).judged()
+
+    def message(self, name: str, session: str) -> str:
+        """A message: its run has the plan of the one before it."""
+        last = self.tree.last(session)
+        told = super().message(name, session)
+        if told == messages.GOES_ON and last is not None:
+            self.wills[name] = self.wills[last.name]
+        return told
 
     def create(self, name: str, key: str, will: Will) -> None:
         """The child is there, under this key."""

@@ -3,10 +3,13 @@
 import asyncio
 import random
 from collections.abc import Awaitable, Callable
+from itertools import count
 
 from domain.refusals import Rejected
 from tests.support import run_commands as ask
+from tests.support.continued_runs import close
 from tests.support.logged_family import LoggedFamily
+from tests.support.logged_messages import send
 from tests.support.running_log import RunningLog
 
 Act = Callable[[LoggedFamily, str], Awaitable[object]]
@@ -21,24 +24,27 @@ ACTS: dict[str, Act] = {
     "archive": lambda family, name: family.tell(name, ask.archive()),
     "stop": lambda family, name: family.tell(name, ask.stop()),
     "refuse": lambda family, name: family.tell(name, ask.refuse(family.run(name).epoch)),
+    "close": lambda family, name: family.tell(name, close()),
 }
 NEXT = {
     "requested": ("create", "create", "create", "refuse", "resolve", "stop"),
     "scripts-resolved": ("create",),
     "queued": ("claim", "start", "start", "start", "stop", "end"),
-    "started": ("end", "end", "stop"),
+    "started": ("end",) * 6 + ("stop", "close"),
     "ended": ("announce",),
-    "announced": ("archive",),
+    "announced": ("archive", *("message",) * 6, "close"),
 }
 
 
 async def live_at_random(running: RunningLog, seed: int, *, rounds: int, at_once: int) -> None:
     """So many rounds, in each of which so many things are asked at the same time."""
     die = random.Random(seed)
-    family = LoggedFamily(running.log, max_children=4, max_spawn_depth=3)
+    family = LoggedFamily(running.log, max_children=8, max_spawn_depth=3)
     names: list[str] = []
+    messages = count(1)
     for _ in range(rounds):
         asked: list[Awaitable[object]] = []
+        coming: list[str] = []
         for _ in range(at_once):
             living = [name for name in names if family.run(name).stage in NEXT]
             if not living or die.random() < 0.3:
@@ -48,9 +54,14 @@ async def live_at_random(running: RunningLog, seed: int, *, rounds: int, at_once
                 await _perhaps(family.spawn(name, by))
                 continue
             name = die.choice(living)
-            asked.append(_perhaps(ACTS[die.choice(NEXT[family.run(name).stage])](family, name)))
+            act = die.choice(NEXT[family.run(name).stage])
+            if act == "message":
+                coming.append(f"m{next(messages)}")
+                asked.append(_perhaps(send(family, coming[-1], name)))
+                continue
+            asked.append(_perhaps(ACTS[act](family, name)))
         await asyncio.gather(*asked)
-        names = [name for name in names if family.id(name) in family.runs]
+        names = [name for name in (*names, *coming) if family.id(name) in family.runs]
 
 
 async def _perhaps(asked: Awaitable[object]) -> None:

@@ -16,7 +16,7 @@ CAP = 2
 # lives its whole life, run `b` is refused.
 _STORY: tuple[tuple[str, int, str, int, Mapping[str, Any]], ...] = (
     (f"session:{REQUESTER}", 1, "SessionObserved", 3, {}),
-    ("run:a", 1, "SpawnRequested", 3, {"label": "a", "requester": REQUESTER}),
+    ("run:a", 1, "SpawnRequested", 3, {"label": "a", "requester": REQUESTER, "mode": "run"}),
     (
         f"session:{REQUESTER}",
         2,
@@ -32,7 +32,7 @@ _STORY: tuple[tuple[str, int, str, int, Mapping[str, Any]], ...] = (
     ("run:a", 6, "RunEnded", 10, {"outcome": "success"}),
     (f"session:{REQUESTER}", 3, "ChildReleased", 10, {"runId": "a"}),
     ("run:a", 7, "RunAnnounced", 11, {"disposition": "inbox"}),
-    ("run:b", 1, "SpawnRequested", 13, {"label": "b", "requester": REQUESTER}),
+    ("run:b", 1, "SpawnRequested", 13, {"label": "b", "requester": REQUESTER, "mode": "run"}),
     ("run:b", 2, "SpawnRefused", 13, {"rule": "agent_unknown"}),
     ("run:a", 8, "AnnouncementAcknowledged", 14, {}),
 )

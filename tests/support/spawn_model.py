@@ -7,6 +7,7 @@ counts for, and how far it has come, is the tree's of `tests.support.family_mode
 
 from dataclasses import dataclass, field
 
+from tests.support import message_model as messages
 from tests.support import spawn_words as words
 from tests.support.configured_spawns import Rules
 from tests.support.family_model import ENDED, Life, Tree
@@ -100,8 +101,10 @@ class SpawnModel:
         """Why a session may ask for nothing any more; None when it may."""
         if self.tree.spawns(name):
             return None
-        key, life = self.seen[name].key, self.tree.lives[name]
-        return words.has_ended(key) if life.stage in ENDED else words.is_stopping(key)
+        key, last = self.seen[name].key, self.tree.last(name)
+        assert last is not None
+        is_over = name in self.tree.closed or last.stage in ENDED
+        return words.has_ended(key) if is_over else words.is_stopping(key)
 
     def spawn(self, name: str, by: str, asked: Asked) -> Told | None:
         """A session asks for a child; the refusal, if it is one."""
@@ -117,7 +120,11 @@ class SpawnModel:
         target = words.AGENT_IDS.get(asked.agent_id or "", self.seen[by].agent)
         stage = "refused" if told else "requested"
         depth = self.seen[by].depth + 1
-        self.tree.lives[name] = Life(name, by, depth, stage, target, is_admitted=told is None)
+        manner = "lasting" if asked.effective_mode == "session" else "plain"
+        admitted = told is None
+        self.tree.lives[name] = Life(
+            name, by, depth, stage, target, is_admitted=admitted, manner=manner
+        )
         self.asked[name], self.given[name] = (asked, len(self.revisions)), target
         if told is not None:
             self.refused[name] = told
@@ -156,6 +163,18 @@ class SpawnModel:
         if allowed is None or words.AGENT_IDS[asked.agent_id] in allowed:
             return None
         return Told("allow_agents", "forbidden", words.not_allowed(allowed))
+
+    def message(self, name: str, session: str) -> str:
+        """A message to a session, under the present rules; its run is called so."""
+        self.tree.max_children = limit = self.revisions[-1].children
+        last = self.tree.last(session)
+        assert last is not None
+        children = len(self.tree.counted(last.by))
+        told = messages.send(self.tree, name, session)
+        if told == messages.FULL:
+            text = words.too_many(children, limit)
+            self.refused[name] = Told("active_children", "forbidden", text, children, limit)
+        return told
 
     def refuse(self, name: str, told: Told) -> None:
         """The preparation fails."""

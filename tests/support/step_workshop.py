@@ -4,12 +4,14 @@ import asyncio
 from pathlib import Path
 from typing import Any
 
+from application.claims import Claims
 from application.context_gathering import ContextGathering
 from application.due_work import DueWork
 from application.envelope import SYSTEM, Actor
 from application.holder import Holder
 from application.ports.interruption import uninterrupted
 from application.preparing import Preparing
+from application.rooms import Rooms
 from application.spawn_request import SpawnRequest
 from application.spawning import Spawned, Spawning
 from application.stepping import Stepping
@@ -117,7 +119,7 @@ class Workshop:
         )
         self._spawning = Spawning(self.work, preparing, Holder(lambda: "workshop"))
         self._stopping = Stopping(self.work, preparing)
-        self.undoing = Undoing(self.work, makers, uninterrupted)
+        self.undoing = Undoing(self.work, makers, uninterrupted, Rooms())
 
     async def open(self) -> None:
         """Its configuration is active."""
@@ -162,15 +164,8 @@ class Workshop:
     def undoer(self, name: str) -> DueWork:
         """Somebody of this name who undoes what is due, as a server does it; not started."""
         coordination = PostgresCoordination(self.running.pool)
-        return DueWork(
-            "undo",
-            claim=lambda limit: coordination.claim_effects(
-                name, limit=limit, lease_seconds=CLAIM_SECONDS
-            ),
-            do=self.undoing.undo,
-            release=coordination.release_effects,
-            seconds=LOOK_SECONDS,
-        )
+        claims = Claims(coordination, Holder(lambda: name), lease_seconds=CLAIM_SECONDS)
+        return DueWork("effects", claims, self.undoing.undo, seconds=LOOK_SECONDS)
 
     async def undone(self, steps: int) -> None:
         """Two servers undo what is due, until so many steps are undone on record."""

@@ -16,7 +16,9 @@ from domain.session.decide import decide as decide_session
 from domain.stream import CONFIG_STREAM, session_stream
 from tests.support import hooked_runs as hooked
 from tests.support import run_commands as ask
+from tests.support.continued_runs import close
 from tests.support.logged_family import LoggedFamily, content_key_of
+from tests.support.logged_messages import finish, go_on, send
 from tests.support.running_log import RunningLog
 from tests.support.storytelling import ref
 
@@ -58,6 +60,7 @@ async def tell_everything(running: RunningLog, family: LoggedFamily | None = Non
     await _one_whose_files_are_removed_when_it_is_announced(family)
     await _one_whose_steps_are_undone(family)
     await _one_that_others_are_told_of(family)
+    await _a_session_that_goes_on_until_it_is_closed(family)
     await activate(running, '{"agents": {}}')
     return family
 
@@ -139,6 +142,22 @@ async def _one_that_others_are_told_of(family: LoggedFamily) -> None:
     await family.tell("bound", ask.announce(origin=ref("origin")))
     await family.tell("bound", hooked.note_hook_failure(hook="subagentEnded"))
     await family.tell("bound", hooked.park_hook(hook="subagentEnded", attempt=2))
+
+
+async def _a_session_that_goes_on_until_it_is_closed(family: LoggedFamily) -> None:
+    await family.begin("talking")
+    await family.begin("heard", "talking")
+    await finish(family, "heard", "talking")
+    await go_on(family, "second", "talking")
+    await send(family, "refused message", "talking", max_children=0)
+    await send(family, "third", "talking")
+    await family.tell("third", close())
+    await family.tell("third", ask.claim())
+    await family.start("third")
+    await finish(family, "third")
+    for name in ("third", "second", "talking"):
+        await family.tell(name, ask.archive(transcript_path=f"/x/{name}.jsonl"))
+    await go_on(family, "heard again", "heard")
 
 
 async def _provide_transcript(family: LoggedFamily, text: str) -> None:

@@ -19,7 +19,11 @@ REQUEST_BYTES_MAX = 16 * 1024 * 1024
 """What a server takes as one request, in which a file is longer than it is: base64 by a third, and
 text by what JSON writes in another way."""
 
-_STATES = {"removing": "being removed from", "removed": "removed from"}
+_STATES = {
+    "removing": "being removed from",
+    "removed": "removed from",
+    "left_in_place": "left in place in",
+}
 
 Attach = Annotated[
     list[Path] | None,

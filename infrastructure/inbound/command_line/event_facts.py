@@ -83,6 +83,19 @@ def _created(payload: Payload) -> str:
         payload.get("role"),
         _named("model", _model(plan)),
         f"timeout {timeout}s" if timeout else "",
+        "brings its result to its thread" if payload.get("directDelivery") else "",
+    )
+
+
+def _message(payload: Payload) -> str:
+    requester = payload.get("requester") or {}
+    return _joined(
+        _named("continues run", payload.get("continues")),
+        _named("agent", payload.get("agentId")),
+        _named("label", payload.get("label")),
+        _named("message", _bytes(payload.get("message"))),
+        _named("by", payload.get("by")),
+        _named("for", requester.get("sessionKey")),
     )
 
 
@@ -213,6 +226,12 @@ _FACTS: Mapping[str, Callable[[Payload], str]] = {
     "HookParked": lambda payload: f"{payload['hook']}, {payload['attempts']} attempt(s)",
     "TranscriptProvided": lambda payload: f"{payload['entries']} entries",
     "SessionCreated": _created,
+    "MessageReceived": _message,
+    "ContinuationPlanned": _created,
+    "RunContinued": lambda payload: f"by run {payload['runId']}",
+    "ArchiveScheduled": lambda payload: str(payload["reason"]),
+    "SessionContinued": lambda payload: _joined(_child(payload), payload.get("role")),
+    "SessionClosed": lambda payload: str(payload["reason"]),
     "RunQueued": lambda payload: f"lane {payload['lane']}",
     "RunClaimed": _claimed,
     "RunStarted": _started,

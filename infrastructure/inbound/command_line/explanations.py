@@ -1,4 +1,4 @@
-"""`spawnlog run explain`: how a spawn was decided."""
+"""`spawnlog run explain`: how a spawn, or a message to a session, was decided."""
 
 from infrastructure.inbound.command_line.finding import find_run
 from infrastructure.inbound.command_line.options import (
@@ -34,8 +34,8 @@ def explain_run(
     url: Url = None,
     data_dir: DataDir = None,
 ) -> None:
-    """Show how a spawn was decided: each rule, and what it compared; for a refusal the rule that
-    refused."""
+    """Show how a spawn, or a message, was decided: each rule, and what it compared; for a refusal
+    the rule that refused."""
     with connected(url, data_dir) as client:
         found = find_run(client, name)
         told = client.get(path_of("runs", found.run_id, "explain"), {"at": at}).body

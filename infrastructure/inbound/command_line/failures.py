@@ -12,7 +12,9 @@ from infrastructure.inbound.command_line.plain_text import one_line
 ADVICE_FOR_TOKEN = (
     "give a token in SPAWNLOG_TOKEN, or name the data directory of the server with --data-dir"  # noqa: S105
 )
-_REFUSAL_CODES = frozenset({"spawn_forbidden", "spawn_error"})
+_REFUSAL_CODES = frozenset(
+    {"spawn_forbidden", "spawn_error", "run_active", "session_closed", "no_session"}
+)
 _NOT_READY = frozenset({502, 503, 504})
 _ERRORS_SHOWN_MAX = 10
 
@@ -36,7 +38,8 @@ class RunFailed(CommandFailed):
 
 
 class Refused(CommandFailed):
-    """The server understood and said no: a spawn that is not permitted, or a missing right."""
+    """The server understood and said no: a spawn that is not permitted, a session that takes no
+    message, or a missing right."""
 
     exit_code = 3
     word = "refused"

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from infrastructure.inbound.command_line.client import Client
 
 RUNS_SEARCHED_MAX = 10_000
+LABELLED_FIRST = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +35,7 @@ def find_run(client: "Client", text: str) -> Found:
     if name.kind == "place":
         runs = client.items("/v1/runs", {}, limit=name.place).items
         return _found(name, runs)
-    labelled = client.items("/v1/runs", {"label": name.text}, limit=10).items
+    labelled = _labelled(client, name)
     if not _may_be_found_otherwise(name):
         return _found(name, labelled)
     listing = client.items("/v1/runs", _narrowed(name), limit=RUNS_SEARCHED_MAX)
@@ -45,6 +46,23 @@ def find_run(client: "Client", text: str) -> Found:
             f"there are more than {RUNS_SEARCHED_MAX} runs to search: give the full id"
         )
     return _found(name, labelled + others)
+
+
+def _labelled(client: "Client", name: Name) -> list[JsonObject]:
+    """Runs with that label: as many as it takes to see whether they are all of one child."""
+    asked = {"label": name.text}
+    found = client.items("/v1/runs", asked, limit=LABELLED_FIRST)
+    if found.more and _are_of_one_child(found.items):
+        found = client.items("/v1/runs", asked, limit=RUNS_SEARCHED_MAX)
+        if found.more and _are_of_one_child(found.items):
+            raise CommandFailed(
+                f"more than {RUNS_SEARCHED_MAX} runs have that label: give the full id"
+            )
+    return found.items
+
+
+def _are_of_one_child(items: list[JsonObject]) -> bool:
+    return len({item.get("childSessionKey") for item in items}) == 1
 
 
 def _may_be_found_otherwise(name: Name) -> bool:

@@ -18,6 +18,7 @@ from infrastructure.inbound.command_line import (
     log_commands,
     run_records,
     runs,
+    sending,
     serving,
     sessions,
     spawning,
@@ -106,12 +107,15 @@ _run.command("events")(run_records.run_events)
 _run.command("prompt")(run_records.run_prompt)
 _run.command("explain")(explanations.explain_run)
 _run.command("stop")(stopping.stop_run)
+_run.command("send")(sending.send_message)
 _group("agent", "Agents that may be spawned.").command("list")(agents.list_agents)
 _group("event", "The log.").command("list")(events.list_events)
 _announcement = _group("announcement", "What sessions were told about their children.")
 _announcement.command("list")(announcements.list_announcements)
 _announcement.command("ack")(announcements.acknowledge)
-_group("session", "Sessions that spawn or were spawned.").command("get")(sessions.get_session)
+_session = _group("session", "Sessions that spawn or were spawned.")
+_session.command("get")(sessions.get_session)
+_session.command("stop")(stopping.stop_session)
 _group("lane", "Lanes: what runs and what waits.").command("list")(lanes.list_lanes)
 _config = _group("config", "The configuration.")
 _config.command("check")(configuration.check_configuration)

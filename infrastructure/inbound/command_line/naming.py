@@ -74,7 +74,8 @@ def choose(name: Name, runs: Sequence[Named]) -> Chosen:
     """The run that `name` means among `runs`, the newest first.
 
     Raises NotFound when there is none and CommandFailed, with the candidates, when there are
-    several. A child key with several runs means the newest.
+    several. A child key with several runs means the newest, and so does a label that only runs of
+    one child have.
     """
     if name.kind == "place":
         if name.place > len(runs):
@@ -86,10 +87,16 @@ def choose(name: Name, runs: Sequence[Named]) -> Chosen:
     beginning = _beginning(name, runs)
     if labelled:
         others = [run for run in beginning if run not in labelled]
+        if not others and len(labelled) > 1 and _are_of_one_child(labelled):
+            return Chosen(labelled[0].run_id, exact=False)
         return _only(name, labelled, exact=not others)
     if children := [run for run in runs if run.child_session_key == name.text.lower()]:
         return Chosen(children[0].run_id, exact=len(children) == 1)
     return _only(name, beginning, exact=False)
+
+
+def _are_of_one_child(runs: list[Named]) -> bool:
+    return len({run.child_session_key or run.run_id for run in runs}) == 1
 
 
 def _beginning(name: Name, runs: Sequence[Named]) -> list[Named]:

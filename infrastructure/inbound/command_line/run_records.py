@@ -89,9 +89,13 @@ def run_log(
             limit=limit,
             page_items=TRANSCRIPT_PAGE_ITEMS,
         )
+        run = client.get(path_of("runs", found.run_id)).body if output is Output.TABLE else {}
     if output is not Output.TABLE:
         print_listing(listing, (), output)
         return
+    if run.get("continues"):
+        before = one_line(run["continues"])
+        note(f"this run continues run {before}, which has a transcript of its own")
     for entry in listing.items:
         _print_entry(entry)
     if not listing.items:

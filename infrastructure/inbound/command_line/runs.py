@@ -30,6 +30,7 @@ from infrastructure.inbound.command_line.times import clock, duration
 SHORT_ID_CHARACTERS = 8
 
 _PLACE = "place"
+_CONTINUES = Column("CONTINUES", lambda run: short(run.get("continues")))
 _COLUMNS = (
     Column("RUN", lambda run: short(run.get("runId"))),
     Column("STATUS", field("status"), coloured=True),
@@ -97,6 +98,8 @@ def list_runs(
         for place, run in enumerate(listing.items, 1):
             run[_PLACE] = f"#{place}"
         columns = (Column("", field(_PLACE), right=True), *columns)
+    if any(run.get("continues") for run in listing.items):
+        columns = (*columns[:-2], _CONTINUES, *columns[-2:])
     print_listing(listing, columns, output)
 
 
@@ -127,10 +130,12 @@ def print_run(run: JsonObject) -> None:
             "requester": run.get("requesterSessionKey"),
             "child": run.get("childSessionKey"),
             "session": run.get("sessionId"),
+            "continues": run.get("continues"),
             "depth": _depth(run),
             "model": "/".join(filter(None, (run.get("modelProvider"), run.get("model")))),
             "thinking": run.get("thinking"),
             "timeout": f"{run['runTimeoutSeconds']}s" if run.get("runTimeoutSeconds") else None,
+            "mode": run.get("mode"),
             "cleanup": run.get("cleanup"),
             "workspace": run.get("workspaceDir"),
             "attached": attached_text(run.get("attachments")),

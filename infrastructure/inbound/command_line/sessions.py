@@ -21,6 +21,11 @@ from infrastructure.inbound.command_line.tables import Column, field
 from infrastructure.inbound.command_line.times import clock
 
 _RUNS_SHOWN_MAX = 20
+_OWN_COLUMNS = (
+    Column("RUN", lambda run: short(run.get("runId"))),
+    Column("STAGE", field("stage")),
+    Column("CONTINUES", lambda run: short(run.get("continues"))),
+)
 _RUN_COLUMNS = (
     Column("RUN", lambda run: short(run.get("runId"))),
     Column("STAGE", field("stage")),
@@ -36,7 +41,7 @@ def get_session(
     url: Url = None,
     data_dir: DataDir = None,
 ) -> None:
-    """Show a session: its depth and role, and its children."""
+    """Show a session: its depth and role, its own runs, and its children."""
     with connected(url, data_dir) as client:
         found = client.get(path_of("sessions", session), {"at": at}).body
     if print_object(found, output):
@@ -57,10 +62,15 @@ def get_session(
             "created": clock(found.get("createdAt")),
         }
     )
-    runs = found.get("runs")
-    if isinstance(runs, list) and runs:
-        print("\nspawned:")
-        shown = [run if isinstance(run, dict) else {"runId": run} for run in runs]
-        print_table(shown[:_RUNS_SHOWN_MAX], _RUN_COLUMNS)
-        if len(runs) > _RUNS_SHOWN_MAX:
-            note("there are more: see `spawnlog run list --requester`")
+    _print_runs("own runs", found.get("ownRuns"), _OWN_COLUMNS, "`spawnlog run list`")
+    _print_runs("spawned", found.get("runs"), _RUN_COLUMNS, "`spawnlog run list --requester`")
+
+
+def _print_runs(heading: str, runs: object, columns: tuple[Column, ...], further: str) -> None:
+    if not isinstance(runs, list) or not runs:
+        return
+    print(f"\n{heading}:")
+    shown = [run if isinstance(run, dict) else {"runId": run} for run in runs]
+    print_table(shown[:_RUNS_SHOWN_MAX], columns)
+    if len(runs) > _RUNS_SHOWN_MAX:
+        note(f"there are more: see {further}")

@@ -1,12 +1,17 @@
 """`spawnlog spawn`: ask for a sub-agent, and wait for it if wanted."""
 
-import sys
-import uuid
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from infrastructure.inbound.command_line.asking import (
+    Key,
+    WaitForResult,
+    follow_run,
+    given_text,
+    post_once,
+)
 from infrastructure.inbound.command_line.attaching import (
     Attach,
     AttachAs,
@@ -14,12 +19,7 @@ from infrastructure.inbound.command_line.attaching import (
     attached_text,
     attachments,
 )
-from infrastructure.inbound.command_line.failures import (
-    CommandFailed,
-    Refused,
-    RunFailed,
-    Unreachable,
-)
+from infrastructure.inbound.command_line.failures import Refused
 from infrastructure.inbound.command_line.options import (
     As,
     DataDir,
@@ -29,21 +29,12 @@ from infrastructure.inbound.command_line.options import (
     connected,
 )
 from infrastructure.inbound.command_line.paging import JsonObject
-from infrastructure.inbound.command_line.plain_text import one_line
-from infrastructure.inbound.command_line.rendering import (
-    note,
-    print_block,
-    print_fields,
-    print_object,
-)
-from infrastructure.inbound.command_line.times import duration
-from infrastructure.inbound.command_line.waiting import wait_for_run
+from infrastructure.inbound.command_line.rendering import print_fields, print_object
 
 if TYPE_CHECKING:
     from infrastructure.inbound.command_line.client import Client
 
-TASK_CHARACTERS_MAX = 16 * 1024 * 1024
-IDEMPOTENCY_KEY_CHARACTERS_MAX = 255
+_LOST = "the spawn may have been accepted or not"
 
 
 class Cleanup(StrEnum):
@@ -58,10 +49,6 @@ Timeout = Annotated[
 ]
 CleanedUp = Annotated[
     Cleanup | None, typer.Option(help="Archive right after the announcement, or later.")
-]
-Key = Annotated[
-    str | None,
-    typer.Option(metavar="KEY", help="The same key and spawn again gives the same run."),
 ]
 
 
@@ -81,9 +68,7 @@ def spawn(
     attach: Attach = None,
     attach_as: AttachAs = None,
     light_context: LightContext = False,
-    wait: Annotated[
-        bool, typer.Option("--wait", help="Wait until it is announced and print its result.")
-    ] = False,
+    wait: WaitForResult = False,
     idempotency_key: Key = None,
     output: As = Output.TABLE,
     url: Url = None,
@@ -101,7 +86,7 @@ def spawn(
         "attachAs": {"mountPath": attach_as} if attach_as is not None else None,
         "lightContext": light_context or None,
     }
-    body: JsonObject = {"requester": {"sessionKey": requester}, "task": _task(task)}
+    body: JsonObject = {"requester": {"sessionKey": requester}, "task": given_text(task, "task")}
     body |= {name: value for name, value in optional.items() if value is not None}
     with connected(url, data_dir) as client:
         try:
@@ -111,7 +96,7 @@ def spawn(
                 print_object(refusal.problem, output)
             raise
         if wait:
-            _follow(client, accepted, output)
+            follow_run(client, accepted, output)
         elif not print_object(accepted, output):
             _print_accepted(accepted)
 
@@ -122,43 +107,7 @@ def ask(client: "Client", body: JsonObject, idempotency_key: str | None = None) 
     Raises Refused with the rule and the text. When the connection is lost, Unreachable tells the
     key with which the same command can be repeated without a second run.
     """
-    key = idempotency_key or str(uuid.uuid4())
-    if len(key) > IDEMPOTENCY_KEY_CHARACTERS_MAX or not (key.isascii() and key.isprintable()):
-        raise CommandFailed(
-            f"an idempotency key is at most {IDEMPOTENCY_KEY_CHARACTERS_MAX} printable ASCII signs"
-        )
-    try:
-        return client.post("/v1/spawns", body, idempotency_key=key).body
-    except Unreachable as failure:
-        raise Unreachable(
-            f"{failure.message}\n  the spawn may have been accepted or not: the same command with "
-            f"--idempotency-key {key} finds out, and spawns nothing twice"
-        ) from None
-
-
-def _task(argument: str) -> str:
-    if argument != "-":
-        return argument
-    text = sys.stdin.read(TASK_CHARACTERS_MAX + 1)
-    if len(text) > TASK_CHARACTERS_MAX:
-        raise CommandFailed(f"a task has at most {TASK_CHARACTERS_MAX} characters")
-    return text
-
-
-def _follow(client: "Client", accepted: JsonObject, output: Output) -> None:
-    run_id = str(accepted.get("runId"))
-    note(f"run {one_line(run_id)} is accepted; waiting for its announcement")
-    run = wait_for_run(client, run_id, until="announced")
-    if not print_object(run, output):
-        print_block(str(run.get("resultText") or "(not available)"))
-    status = one_line(run.get("status"), 20)
-    if run.get("stage") == "refused":
-        raise Refused(f"run {one_line(run_id)}: {one_line(run.get('error') or 'refused', 2000)}")
-    if run.get("outcome") != "success":
-        reason = one_line(run.get("error") or "", 2000)
-        raise RunFailed(f"run {one_line(run_id)} ended as {status}{': ' if reason else ''}{reason}")
-    took = duration(run.get("runtimeMs"))
-    note(f"run {one_line(run_id)} is {status}{f' after {took}' if took else ''}")
+    return post_once(client, "/v1/spawns", body, idempotency_key, _LOST)
 
 
 def _print_accepted(accepted: JsonObject) -> None:

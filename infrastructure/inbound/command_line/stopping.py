@@ -1,4 +1,4 @@
-"""`spawnlog run stop`."""
+"""`spawnlog run stop` and `spawnlog session stop`."""
 
 import sys
 import uuid
@@ -13,6 +13,7 @@ from infrastructure.inbound.command_line.options import (
     DataDir,
     Output,
     RunName,
+    SessionName,
     Url,
     connected,
 )
@@ -28,14 +29,14 @@ if TYPE_CHECKING:
 STOP_SECONDS_MAX = 30.0
 
 
+Reason = Annotated[str | None, typer.Option(metavar="TEXT", help="Recorded with the stop.")]
+Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask when the name is not exact.")]
+
+
 def stop_run(
     name: RunName,
-    reason: Annotated[
-        str | None, typer.Option(metavar="TEXT", help="Recorded with the stop.")
-    ] = None,
-    yes: Annotated[
-        bool, typer.Option("--yes", "-y", help="Do not ask when the name is not exact.")
-    ] = False,
+    reason: Reason = None,
+    yes: Yes = False,
     output: As = Output.TABLE,
     url: Url = None,
     data_dir: DataDir = None,
@@ -56,17 +57,65 @@ def stop_run(
 
 def stop(client: "Client", run_id: str, reason: str | None = None) -> JsonObject:
     """Stop a run; the run as it is then, over unless that takes more than 30 seconds."""
-    body = {} if reason is None else {"reason": reason}
-    client.post(path_of("runs", run_id, "stop"), body, idempotency_key=str(uuid.uuid4()))
+    path = path_of("runs", run_id, "stop")
+    client.post(path, _body(reason), idempotency_key=str(uuid.uuid4()))
     return wait_for_run(client, run_id, until="ended", seconds_max=STOP_SECONDS_MAX)
+
+
+def stop_session(
+    session: SessionName,
+    reason: Reason = None,
+    yes: Yes = False,
+    output: As = Output.TABLE,
+    url: Url = None,
+    data_dir: DataDir = None,
+) -> None:
+    """Stop a session's own run and everything below it. A child that stays open is closed: it
+    takes no more messages."""
+    with connected(url, data_dir) as client:
+        found = client.get(path_of("sessions", session)).body
+        key = str(found.get("sessionKey") or session)
+        if session not in (key, found.get("sessionId")) and not yes:
+            _ask_for_session(found)
+        path = path_of("sessions", key, "stop")
+        stopped = client.post(path, _body(reason), idempotency_key=str(uuid.uuid4())).body
+        run = _own_run_over(client, stopped)
+    if print_object(stopped, output):
+        return
+    closed = " is closed" if stopped.get("closed") else ""
+    print(f"session {one_line(key)}{closed or ': all that it has spawned is told to stop'}")
+    if run is not None:
+        print(f"run {one_line(stopped.get('runId'))} is {one_line(run.get('status'), 20)}")
+
+
+def _own_run_over(client: "Client", stopped: JsonObject) -> JsonObject | None:
+    """The session's own run once it is over, or as it is after 30 seconds; None when it has none,
+    or was over before."""
+    if stopped.get("runId") is None or stopped.get("wasOver"):
+        return None
+    return wait_for_run(client, str(stopped["runId"]), until="ended", seconds_max=STOP_SECONDS_MAX)
+
+
+def _body(reason: str | None) -> JsonObject:
+    return {} if reason is None else {"reason": reason}
 
 
 def _ask(run: JsonObject) -> None:
     """Let a person confirm the run. CommandFailed when they do not, or nobody is there."""
     told = one_line(run.get("label") or run.get("task") or run.get("taskPreview") or "", 60)
     line = f"{run.get('runId')} ({one_line(run.get('status'), 20)}) {told}"
+    _confirm(line, "its full id", "Stop this run and everything it has spawned?")
+
+
+def _ask_for_session(session: JsonObject) -> None:
+    key, stage = one_line(session.get("sessionKey")), one_line(session.get("stage"), 20)
+    line = f"{key} ({stage}), with {one_line(session.get('pendingDescendants'), 20)} below it"
+    _confirm(line, "its whole key", "Stop this session and everything it has spawned?")
+
+
+def _confirm(line: str, exact: str, question: str) -> None:
     if not sys.stdin.isatty():
-        raise CommandFailed(f"the name means {line}\nrepeat with its full id, or with --yes")
+        raise CommandFailed(f"the name means {line}\nrepeat with {exact}, or with --yes")
     note(line)
-    if not typer.confirm("Stop this run and everything it has spawned?", err=True):
+    if not typer.confirm(question, err=True):
         raise CommandFailed("nothing was stopped")

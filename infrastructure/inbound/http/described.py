@@ -43,9 +43,18 @@ _DETAILS: Mapping[str, str] = {
     "spawn_forbidden": "sessions_spawn has reached max active children for this session (5/5)",
     "spawn_error": 'Agent "ghost" is not configured, and no context script named a configured one.',
     "session_closed": "session agent:a:subagent:… has ended and spawns no more",
+    "too_much_told": (
+        "1073741824 bytes were told of session agent:main:main so far, and 1073741824 are kept at"
+        " most, for the past is kept: go on with another session, or spawn without telling more"
+    ),
     "transcript_is_kept_here": (
         "session agent:a:subagent:… was spawned here, and its transcript is kept here"
     ),
+    "run_active": (
+        "run … of this session is not announced yet; wait for it (wait=30s&until=announced), then"
+        " send the message again"
+    ),
+    "no_session": "run … has no session that could be continued",
     "not_started": "the run has not started, so it has no prompt yet",
     "no_announcement": "this run has no announcement to acknowledge",
     "idempotency_in_flight": "a request with this Idempotency-Key is under way; ask again",

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from application.access import Access, Tokens
 from application.announcing import Announcing
+from application.continuing import Continuing
 from application.ports.event_log import Tail
 from application.ports.transcripts import Transcripts
 from application.spawning import Spawning
@@ -29,6 +30,7 @@ class Doors:
 
     work: Work
     spawning: Spawning
+    continuing: Continuing
     stopping: Stopping
     announcing: Announcing
     transcripts: Transcripts

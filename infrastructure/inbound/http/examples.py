@@ -157,33 +157,16 @@ TRANSCRIPT: dict[str, Any] = {
 }
 STOPPED: dict[str, Any] = {"runId": RUN_ID, "wasOver": False}
 
-SESSION: dict[str, Any] = {
-    "sessionKey": REQUESTER,
-    "displayKey": "main",
-    "sessionId": "1d05a56a-890b-4da9-982f-40e1b3e92aa1",
-    "agentId": "main",
-    "depth": 0,
-    "role": "main",
-    "controlScope": "children",
-    "sandboxed": False,
-    "workspaceDir": None,
-    "spawnedBy": None,
-    "rootSessionKey": REQUESTER,
-    "runId": None,
-    "stage": "open",
-    "createdAt": INSTANTS[0],
-    "closedAt": None,
-    "assertedBy": "admin",
-    "assertions": [],
-    "depthFrom": "shape",
-    "activeChildren": 1,
-    "activeRuns": [RUN_ID],
-    "maxChildren": 5,
-    "pendingDescendants": 1,
-    "runningDescendants": 1,
-    "runs": [{"runId": RUN_ID, "label": "counter", "stage": "started", "agentId": "counter"}],
-    "version": 2,
+CONTINUED: dict[str, Any] = {
+    "status": "accepted",
+    "runId": "0b0f3f52-6c2d-4f0f-9a55-2f6f4b7a4c11",
+    "continues": RUN_ID,
+    "childSessionKey": CHILD,
+    "sessionId": "5d0f1d2c-90bd-4b4e-8a64-6a1f2a6f2b11",
+    "modelApplied": True,
+    "warnings": [],
 }
+
 ANNOUNCEMENTS: dict[str, Any] = {
     "items": [
         {

@@ -6,7 +6,7 @@ from typing import Any
 from infrastructure.inbound.http.examples import RUN_ID
 
 _REVISION = 3
-_REQUESTED, _RESOLVED, _CREATED = 1204, 1206, 1208
+_REQUESTED, _RESOLVED, _WRITTEN, _CREATED = 1204, 1206, 1209, 1210
 
 
 def _passed(
@@ -161,12 +161,50 @@ _PREPARATION = [
         chosen="/srv/agents/counter",
         given=False,
         workspaceRoots=["/srv/harbour"],
+        made=False,
     ),
-    _preparation(
+    _passed(
+        "thread_binding",
+        "thread_binding",
+        _CREATED,
+        "no thread is asked for",
+        {"thread": False, "asked": False, "bound": False},
+    ),
+    _passed(
+        "context_fork",
+        "context_fork",
+        _CREATED,
+        "the child begins without the conversation of its requester",
+        {
+            "asked": None,
+            "thread": False,
+            "sameAgent": False,
+            "entries": None,
+            "tokens": None,
+            "tokensMax": 100000,
+            "mode": "isolated",
+        },
+    ),
+    _passed(
+        "preparation",
         "attachments",
+        _WRITTEN,
         "1 file(s) with 17 bytes in all are attached",
-        count=1,
-        totalBytes=17,
+        {
+            "count": 1,
+            "totalBytes": 17,
+            "maxFiles": 50,
+            "maxFileBytes": 1048576,
+            "maxTotalBytes": 5242880,
+            "written": True,
+        },
+    ),
+    _passed(
+        "context_engine",
+        "context_engine",
+        _CREATED,
+        "no context engine is configured",
+        {"configured": False, "prepared": False, "canUndo": None},
     ),
     _preparation(
         "tools",

@@ -18,17 +18,20 @@ router = APIRouter(tags=["runs"])
 @router.get(
     "/v1/runs/{runId}/explain",
     operation_id="explainRun",
-    summary="How a spawn was decided",
+    summary="How a spawn, or a message, was decided",
     description=(
         "Every rule in the order in which they are judged: what it compared (`compared`, and in"
         " words `text`), its `result`, and the position and configuration revision under which that"
         " was recorded. `passed` did not refuse the spawn, `refused` did; `not_judged` stands for"
         " rules to which the decision did not come, or not yet, and `not_recorded` for what the"
-        " release that decided did not record. `refused` is the rule that refused, with the text"
+        " release that decided did not record. A step that made something for the child stands at"
+        " the event that says so. `refused` is the rule that refused, with the text"
         " that the caller was told, or null. `given` holds what was asked for and is kept beside"
         " the log: a workspace, and words that are no name. `configured` of the tools and"
         " `workspaceRoots` are what the revision says, as its file wrote it; null when it cannot"
-        " be read any more. Nothing is judged again."
+        " be read any more. Of a run that goes on with a session after a message the only rule of"
+        " admission is `active_children`, no script runs, and the workspace is `kept`. Nothing is"
+        " judged again."
     ),
     responses={
         **success(examples.EXPLANATION),

@@ -10,12 +10,19 @@ from pydantic import BaseModel
 
 from infrastructure.inbound.http.controls import StopBody
 from infrastructure.inbound.http.described import PROBLEM_SCHEMA
+from infrastructure.inbound.http.messages import MessageBody
 from infrastructure.inbound.http.requests import IDEMPOTENCY_KEY_CHARS_MAX
 from infrastructure.inbound.http.sessions import AckBody
 from infrastructure.inbound.http.spawn_body import SpawnBody
 from infrastructure.inbound.http.transcript_body import TranscriptBody
 
-BODIES: tuple[type[BaseModel], ...] = (SpawnBody, StopBody, AckBody, TranscriptBody)
+BODIES: tuple[type[BaseModel], ...] = (
+    SpawnBody,
+    StopBody,
+    MessageBody,
+    AckBody,
+    TranscriptBody,
+)
 POSITION_HEADERS: dict[str, Any] = {
     "Spawnlog-Log": {
         "description": "Which log the answer is of.",

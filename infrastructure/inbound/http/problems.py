@@ -22,6 +22,9 @@ TITLES: Mapping[str, tuple[int, str]] = {
     "method_not_allowed": (405, "Method not allowed"),
     "session_closed": (409, "The session has ended"),
     "transcript_is_kept_here": (409, "The transcript is kept here"),
+    "run_active": (409, "The run is not done"),
+    "no_session": (409, "There is no session"),
+    "too_much_told": (409, "Too much was told of the session"),
     "not_started": (409, "The run has not started"),
     "no_announcement": (409, "There is no announcement"),
     "idempotency_in_flight": (409, "The same request is under way"),
@@ -38,7 +41,7 @@ TITLES: Mapping[str, tuple[int, str]] = {
     "unavailable": (503, "Not ready"),
     "internal": (500, "Internal error"),
 }
-RETRYABLE = frozenset({"idempotency_in_flight", "unavailable"})
+RETRYABLE = frozenset({"idempotency_in_flight", "run_active", "unavailable"})
 
 
 class Problem(Exception):

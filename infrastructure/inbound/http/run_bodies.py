@@ -85,7 +85,7 @@ def _body(run: Run, texts: Mapping[UUID, str], *, full: bool) -> dict[str, Any]:
         "childSessionKey": run.child_session_key,
         "sessionId": run.session_id,
         "controllerSessionKey": run.requester.session_key,
-        "continues": None,
+        "continues": run.continues,
         "respawnedFrom": None,
         "batchId": None,
         "label": run.label,

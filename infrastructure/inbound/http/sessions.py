@@ -10,7 +10,7 @@ from application.ports.event_log import AlreadyReserved, Answer
 from application.ports.registry import RunQuery
 from domain.refusals import Rejected
 from domain.session.state import Session
-from infrastructure.inbound.http import examples
+from infrastructure.inbound.http import examples, session_examples
 from infrastructure.inbound.http.bodies import Body, read_body
 from infrastructure.inbound.http.described import (
     BODY_PROBLEMS,
@@ -46,6 +46,7 @@ ANNOUNCING = ("RunAnnounced", "SpawnRefused")
 router = APIRouter(tags=["sessions"])
 
 RUNS_SHOWN_MAX = 500
+OWN_RUNS_SHOWN_MAX = 50
 
 
 @router.get(
@@ -55,10 +56,11 @@ RUNS_SHOWN_MAX = 500
     description=(
         "By its key in any spelling, by its session id, or as `current`. `assertedBy` says on whose"
         " word it was first seen (`spawn` for a child), `assertions` which facts rest on that word"
-        " alone, and `depthFrom` where its depth was found."
+        " alone, and `depthFrom` where its depth was found. `runs` are those that it asked for,"
+        " `ownRuns` those of a child itself, the newest first."
     ),
     responses={
-        **success(examples.SESSION),
+        **success(session_examples.SESSION),
         **problems("not_found"),
     },
 )
@@ -102,9 +104,24 @@ async def get_session(doors: InDoors, caller: ByCaller, key: KeyInPath, at: At =
             {"runId": run.run_id, "label": run.label, "stage": run.stage, "agentId": run.agent_id}
             for run in runs
         ],
+        "ownRuns": await _own_runs(doors, session, moment),
         "version": session.version,
     }
     return answer(doors, body, position)
+
+
+async def _own_runs(doors: Doors, session: Session, moment: AsOf) -> list[dict[str, Any]]:
+    """The runs of a child itself, the newest first: from the one that was the newest then, each
+    leads to the one before it."""
+    then: list[dict[str, Any]] = []
+    run_id = session.run_id
+    while run_id is not None and len(then) < OWN_RUNS_SHOWN_MAX:
+        run = await doors.work.registry.run(run_id, at=moment.position)
+        if run is None:
+            break
+        then.append({"runId": run.run_id, "stage": run.stage, "continues": run.continues})
+        run_id = run.continues
+    return then
 
 
 async def _session(doors: Doors, caller: Caller, key: str, moment: AsOf) -> Session:

@@ -27,7 +27,6 @@ from infrastructure.inbound.http.spawn_parts import (
 LABEL_CHARS_MAX = 200
 TASK_BYTES_MAX = 8 * 1024 * 1024
 REQUESTER_KEY = "/requester/sessionKey"
-_INSTEAD_OF_MODE = 'no session that is bound to a thread stays open: give mode "run" with thread'
 
 
 class SpawnBody(Body):
@@ -47,7 +46,8 @@ class SpawnBody(Body):
         bool,
         Field(
             description=(
-                "Bind the child to a thread of the requester's channel; with `mode` `run` only."
+                "Bind the child to a thread of the requester's channel. `mode` is `session` then,"
+                " unless it is given: the child stays and takes messages until it is stopped."
             )
         ),
     ] = False
@@ -116,7 +116,6 @@ def must_be_served(body: SpawnBody) -> None:
     """422 for what the contract has and this release does not: it is refused, never ignored."""
     asked = {
         "/task": isinstance(body.task, list),
-        "/mode": body.thread and body.mode != "run",
         "/parallel": body.parallel,
         "/sharedContext": bool(body.shared_context),
         "/sharedContextScope": body.shared_context_scope != "family",
@@ -127,8 +126,7 @@ def must_be_served(body: SpawnBody) -> None:
     if pointers:
         raise Problem(
             "not_served_yet",
-            f"this release does not serve {', '.join(pointers)};"
-            f" {_INSTEAD_OF_MODE if pointers == ['/mode'] else 'leave it out'}",
+            f"this release does not serve {', '.join(pointers)}; leave it out",
             errors=[{"pointer": one, "detail": "not served yet"} for one in pointers],
         )
 

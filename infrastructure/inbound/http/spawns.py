@@ -16,7 +16,8 @@ from infrastructure.inbound.http.described import (
 )
 from infrastructure.inbound.http.doors import Doors
 from infrastructure.inbound.http.droppable_connection import presence_of
-from infrastructure.inbound.http.problems import Problem, problem_response
+from infrastructure.inbound.http.problems import Problem
+from infrastructure.inbound.http.refusals import refusal_response
 from infrastructure.inbound.http.replays import first_answer_again
 from infrastructure.inbound.http.requests import (
     ByCaller,
@@ -28,7 +29,6 @@ from infrastructure.inbound.http.requests import (
     must_act_for,
     must_act_for_agent,
     named_session,
-    position_headers,
     reservation_of,
     traceparent_of,
 )
@@ -114,16 +114,4 @@ async def _response(doors: Doors, request: Request, told: Answer, recorded: int 
     if told.kind == "accepted":
         headers = {"Location": f"/v1/runs/{told.body['runId']}"}
         return answer(doors, told.body, position, status=201, headers=headers)
-    code = "spawn_forbidden" if told.kind == "forbidden" else "spawn_error"
-    problem = Problem(
-        code,
-        str(told.body["text"]),
-        rule=told.body["rule"],
-        runId=told.body["runId"],
-        current=told.body["current"],
-        limit=told.body["limit"],
-        # Not in what earlier releases have kept.
-        childSessionKey=told.body.get("childSessionKey"),
-        headers=position_headers(doors, position),
-    )
-    return problem_response(problem, request.scope)
+    return refusal_response(doors, request, told, position)

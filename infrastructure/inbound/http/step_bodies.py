@@ -74,5 +74,5 @@ async def tell_undo_errors(
 
 def _state(step: StepState) -> str:
     if step.phase == "undone":
-        return "removed"
+        return "left_in_place" if step.undone == "left_in_place" else "removed"
     return "written" if step.undo_at is None else "removing"

@@ -7,6 +7,7 @@ from application.providing_transcripts import (
     EntryTooLarge,
     ProvidingTranscripts,
     ToldTranscript,
+    TooMuchTold,
 )
 from domain.refusals import SessionIsClosed
 from domain.session.decide import TranscriptIsKeptHere
@@ -56,7 +57,12 @@ KEY = "/path/key"
     responses={
         **success(examples.TRANSCRIPT_PROVIDED),
         **problems(
-            "session_closed", "transcript_is_kept_here", "erased", *BODY_PROBLEMS, *KEY_PROBLEMS
+            "session_closed",
+            "transcript_is_kept_here",
+            "too_much_told",
+            "erased",
+            *BODY_PROBLEMS,
+            *KEY_PROBLEMS,
         ),
     },
     openapi_extra=takes(TranscriptBody, examples.PROVIDED_TRANSCRIPT, required=True),
@@ -90,6 +96,8 @@ async def provide_transcript(
         raise wrong_at(f"/entries/{large.index}", str(large)) from None
     except TranscriptIsKeptHere as kept:
         raise Problem("transcript_is_kept_here", str(kept)) from None
+    except TooMuchTold as much:
+        raise Problem("too_much_told", str(much)) from None
     except SessionIsClosed as closed:
         raise Problem("session_closed", str(closed)) from None
     return _response(doors, provided.answer, provided.position)

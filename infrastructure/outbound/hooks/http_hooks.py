@@ -68,7 +68,7 @@ class HttpHooks:
                 await room.acquire()
         except TimeoutError:
             text = "the hook was not asked: too many calls of it are under way"
-            raise HookThrew(text, was_asked=False) from None
+            raise HookThrew(text, was_asked=False, has_no_room=True) from None
         try:
             yield
         finally:

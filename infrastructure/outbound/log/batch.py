@@ -234,7 +234,8 @@ class Batch:
             )
         if decision.run_answer is not None:
             run_id, answer = decision.run_answer
-            self.idempotency.answers[run_id] = answer
+            # The first one stays: what comes later in the batch was decided without knowing it.
+            self.idempotency.answers.setdefault(run_id, answer)
             for name, reserved in self._reserved.items():
                 if reserved.run_id == run_id and reserved.answer is None:
                     self._reserved[name] = replace(reserved, answer=answer)

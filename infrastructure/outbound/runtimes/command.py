@@ -17,6 +17,7 @@ from infrastructure.outbound.runtimes.command_masking import Masking
 from infrastructure.outbound.runtimes.command_output import CommandOutput, command_output
 from infrastructure.outbound.runtimes.drained_pipe import DRAIN_SECONDS_MAX, DrainedPipe
 from infrastructure.outbound.runtimes.launching_input import program_for
+from infrastructure.outbound.runtimes.output_threads import OutputThreads
 from infrastructure.outbound.runtimes.stderr_tail import StderrTail
 
 OUTPUT_BYTES_MAX = 64 * 1024 * 1024
@@ -30,6 +31,11 @@ class CommandRuntimes:
         self._gatehouse = gatehouse
         self._server = server
         self._folder = os.path.abspath(folder)
+        self._threads = OutputThreads()
+
+    def close(self) -> None:
+        """Open no more."""
+        self._threads.close()
 
     def serves(self, runtime: Runtime) -> bool:
         """Whether it is a command."""
@@ -49,17 +55,24 @@ class CommandRuntimes:
             text = f"no process could be started for agent {launch.agent_id}: {error}"
             raise CannotLaunch("not_executable", text) from error
         masking = Masking(secrets_of(launch))
-        return CommandSession(process, command_output(runtime.output, masking), masking)
+        output = command_output(runtime.output, masking)
+        return CommandSession(process, output, masking, self._threads)
 
 
 class CommandSession:
     """One process. It is ended by its own exit, by a limit on its output, or by `kill`."""
 
-    def __init__(self, process: GatedProcess, output: CommandOutput, masking: Masking) -> None:
+    def __init__(
+        self,
+        process: GatedProcess,
+        output: CommandOutput,
+        masking: Masking,
+        threads: OutputThreads,
+    ) -> None:
         self._process = process
         self._stdout = DrainedPipe(process.stdout)
-        self._stderr = StderrTail(process.stderr, STDERR_BYTES_MAX, masking)
-        self._said = _Said(self._stdout, output)
+        self._stderr = StderrTail(process.stderr, STDERR_BYTES_MAX, threads, masking)
+        self._said = _Said(self._stdout, output, threads)
         self._output = output
         self._ending = asyncio.create_task(self._see_to_the_end())
         self._entries = _Entries(self._said, self._process, self._ending)
@@ -104,12 +117,14 @@ class CommandSession:
 class _Said:
     """The output as a sequence of entries, within the limits; `too_much` says which was passed."""
 
-    def __init__(self, stdout: DrainedPipe, output: CommandOutput) -> None:
+    def __init__(self, stdout: DrainedPipe, output: CommandOutput, threads: OutputThreads) -> None:
         self.too_much: str | None = None
         self._stdout = stdout
         self._output = output
+        self._threads = threads
         self._bytes_left = OUTPUT_BYTES_MAX
         self._read: Iterator[TranscriptEntry] = iter(())
+        self._reading: asyncio.Future[list[TranscriptEntry]] | None = None
         self._at_end = False
 
     async def next(self) -> TranscriptEntry | None:
@@ -117,17 +132,24 @@ class _Said:
         while True:
             for entry in self._read:
                 return entry
-            self.too_much = self.too_much or self._output.too_long
-            if self._at_end or self.too_much:
-                return None
-            self._take(await self._stdout.read())
+            if self._reading is None:
+                self.too_much = self.too_much or self._output.too_long
+                if self._at_end or self.too_much:
+                    return None
+                self._reading = self._take(await self._stdout.read())
+            # A step that is cancelled leaves it to the next one.
+            self._read = iter(await asyncio.shield(self._reading))
+            self._reading = None
 
-    def _take(self, data: bytes) -> None:
+    def _take(self, data: bytes) -> "asyncio.Future[list[TranscriptEntry]]":
         self._at_end = not data
-        self._read = self._output.take(data[: self._bytes_left]) if data else self._output.finish()
+        read = self._output.take(data[: self._bytes_left]) if data else self._output.finish()
         self._bytes_left -= len(data)
         if self._bytes_left < 0:
             self.too_much = f"it printed more than {OUTPUT_BYTES_MAX} bytes"
+        # At the end all that is waiting is looked through.
+        size = len(data) or OUTPUT_BYTES_MAX
+        return asyncio.ensure_future(self._threads.look(size, lambda: list(read)))
 
 
 class _Entries:

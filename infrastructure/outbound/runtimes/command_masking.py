@@ -1,104 +1,120 @@
 """Takes credentials out of what a child says, before anybody keeps it. Pure.
 
 A child can say what it was given, by mistake or on purpose: an error that prints its environment is
-enough. A value is found as it stands, line by line, and as JSON writes it; a child that encodes it
-in other ways gets it out.
+enough. A value is found as it stands, line by line, as JSON writes it, in base64 and as part of a
+URL; a child that encodes it in other ways gets it out.
 """
 
-import json
-import re
-from collections.abc import Iterable
-from itertools import groupby
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
 
 from application.ports.credentials import REDACTED
 from domain import transcript_line as read
-from infrastructure.outbound.runtimes.known_value import KnownValue, Span
+from infrastructure.outbound.runtimes.encoded_forms import encoded_forms, written_forms
+from infrastructure.outbound.runtimes.folded_text import (
+    CHARACTERS_MAX,
+    FoldedText,
+    folded_at_once,
+)
+from infrastructure.outbound.runtimes.known_value import Span, merged
+from infrastructure.outbound.runtimes.known_values import KnownValues
 
 CHARACTERS_MIN = 8
 """Shorter values are found everywhere by chance, and are not masked."""
 LINES_MAX = 200
 """So many lines of a value are masked for themselves; the whole of it is masked in any case."""
 LONGEST_CHAIN = 4
+SEEN_CHARACTERS_MIN = 1024
+"""So much is looked at again with whatever follows it."""
+FRESH_SHARE = 8
+"""Of more than that, once what follows it is so great a part of it: else a child that says single
+characters would have all of it looked at for each of them."""
+
+
+class Looked(NamedTuple):
+    """What was found in a text: `spans` to be masked, in order. From `waits_at` on it cannot be
+    told yet; what is behind `needed_at` is needed to find what ends in the text that follows."""
+
+    spans: Sequence[Span]
+    waits_at: int
+    needed_at: int
 
 
 class Masking:
     """Masks these values."""
 
     def __init__(self, values: Iterable[str] = ()) -> None:
-        forms = sorted({form for value in values for form in _forms(value)})
-        self._values = tuple(map(KnownValue, forms))
-        self._chain_max = LONGEST_CHAIN * max(map(len, forms), default=0)
-        self._heads = heads = tuple(sorted({form[:CHARACTERS_MIN] for form in forms}))
-        self._head = re.compile(_any_of(heads)) if heads else None
-        few = range(1, CHARACTERS_MIN)
-        self._short_heads = frozenset(head[:count] for head in heads for count in few)
+        known = tuple(values)
+        plain = (form for value in known for form in _forms(value))
+        encoded = (form for value in known for form in encoded_forms(value, CHARACTERS_MIN))
+        self._plain = KnownValues(plain, CHARACTERS_MIN)
+        self._encoded = KnownValues(encoded, CHARACTERS_MIN)
+        longest = max(self._plain.longest, CHARACTERS_MAX * self._encoded.longest)
+        self._chain_max = LONGEST_CHAIN * longest
 
     def whole(self, text: str) -> str:
         """A text without them. A beginning of one at its end, where it may have been cut, is
         masked too."""
-        return self.known(text, len(text) - self._cut_off(text))
+        return self.rest(text, 0)
 
-    def known(self, text: str, end: int | None = None) -> str:
-        """The text without the values that stand in it, and without what is behind `end`, which
-        is masked when there is any."""
-        shown, at = [], 0
-        stop = len(text) if end is None else end
-        for first, behind in self._spans(text, stop):
-            shown += [text[at:first], REDACTED]
-            at = behind
-        shown.append(text[at:])
-        return "".join(shown)
+    def rest(self, text: str, told: int) -> str:
+        """The same of what is behind `told`, when all before was told."""
+        if not self.knows_any:
+            return text[told:]
+        folded = self._folded(text)
+        spans = self._spans(text, folded)
+        if cut := self._plain.long_overlap(text):
+            spans.append((len(text) - cut, len(text)))
+        if cut := self._encoded.long_overlap(folded.text):
+            signs = len(folded.text)
+            end = folded.end(signs) if folded.ends_in_gap else len(text)
+            spans.append((folded.start(signs - cut), end))
+        return shown(text, told, len(text), merged(spans))
 
-    def begun(self, text: str) -> int:
-        """From where on the text cannot be told to be without them, whatever follows it."""
-        if not self._values:
-            return len(text)
-        begins = len(text) - (self._long_overlap(text) or self._short_overlap(text))
-        if begins == len(text):
-            return begins
+    def look(self, text: str) -> Looked:
+        """What is in a text that goes on, whatever follows it."""
+        if not self.knows_any:
+            return Looked((), len(text), len(text))
+        folded = self._folded(text)
+        spans = merged(self._spans(text, folded))
+        cut = self._plain.long_overlap(text) or self._plain.short_overlap(text)
+        long, short = self._encoded_beginnings(text, folded)
+        needed = min(len(text) - cut, long, short)
+        # A line is told when it ends: few signs of a value are no loss.
+        waits = min(len(text) - cut, long, folded.half_at if folded.ends_in_gap else short)
         # A value may end in what begins another one.
-        for first, behind in self._spans(text, len(text)):
-            if first < begins < behind:
+        for first, behind in spans:
+            if first < waits < behind:
                 # One that is made of beginnings of itself is not waited for without end.
-                return first if behind - first <= self._chain_max else behind
-        return begins
+                waits = first if behind - first <= self._chain_max else behind
+                break
+        return Looked(spans, waits, min(waits, needed))
 
-    def _cut_off(self, text: str) -> int:
-        return self._long_overlap(text)
+    @property
+    def knows_any(self) -> bool:
+        """Whether there is anything to be masked."""
+        return self._plain.longest > 0
 
-    def _long_overlap(self, text: str) -> int:
-        """How many characters at the end are the longest beginning of a value, if it is one that
-        is long enough to be masked."""
-        if not self._has_head(text):
-            return 0
-        longest = max(value.overlap(text, CHARACTERS_MIN) for value in self._values)
-        return longest if longest >= CHARACTERS_MIN else 0
+    def _folded(self, text: str) -> FoldedText:
+        """All of it, or what is needed of it when it has no encoded value."""
+        if self._encoded.has_head(folded_at_once(text)):
+            return FoldedText(text)
+        return FoldedText(text, max(0, len(text) - (CHARACTERS_MIN + 1) * CHARACTERS_MAX))
 
-    def _short_overlap(self, text: str) -> int:
-        lengths = range(min(CHARACTERS_MIN - 1, len(text)), 0, -1)
-        return next((count for count in lengths if text[-count:] in self._short_heads), 0)
+    def _encoded_beginnings(self, text: str, folded: FoldedText) -> tuple[int, int]:
+        """Where the beginning of an encoded value at the end begins that is long enough to be
+        masked, and where one does that is not; half of a sign is one."""
+        signs = len(folded.text)
+        if cut := self._encoded.long_overlap(folded.text):
+            return (folded.start(signs - cut),) * 2
+        cut = self._encoded.short_overlap(folded.text)
+        return len(text), folded.start(signs - cut) if cut else folded.half_at
 
-    def _has_head(self, text: str) -> bool:
-        """Nearly all texts are without one, and a look must be enough for them: in a short text
-        one for all, in a long one a fast one for each."""
-        if self._head is None:
-            return False
-        if len(text) < len(self._heads):
-            return self._head.search(text) is not None
-        return any(head in text for head in self._heads)
-
-    def _spans(self, text: str, stop: int) -> list[Span]:
-        """Where they stand, those that overlap as one; what is behind `stop` counts as one too."""
-        found = [(stop, len(text))] if stop < len(text) else []
-        if self._has_head(text):
-            found += [span for value in self._values for span in value.spans(text)]
-        merged: list[Span] = []
-        for first, behind in sorted(found):
-            if merged and first < merged[-1][1]:
-                merged[-1] = (merged[-1][0], max(behind, merged[-1][1]))
-            else:
-                merged.append((first, behind))
-        return merged
+    def _spans(self, text: str, folded: FoldedText) -> list[Span]:
+        # A long value is found piece by piece.
+        encoded = merged(self._encoded.spans(folded.text), adjacent=True)
+        plain = self._plain.spans(text)
+        return plain + [(folded.start(first), folded.end(behind)) for first, behind in encoded]
 
     def entry(self, entry: read.TranscriptEntry) -> read.TranscriptEntry:
         """An entry whose texts are without them."""
@@ -125,36 +141,47 @@ class MaskedText:
 
     def __init__(self, masking: Masking) -> None:
         self._masking = masking
-        self._waiting = ""
+        self._text, self._told, self._fresh = "", 0, ""
 
     def take(self, piece: str) -> str:
         """What can be told by now."""
-        text = self._waiting + piece
-        end = self._masking.begun(text)
-        self._waiting = text[end:]
-        return self._masking.known(text[:end])
+        self._fresh += piece
+        seen = len(self._text)
+        if seen > SEEN_CHARACTERS_MIN and len(self._fresh) * FRESH_SHARE < seen:
+            return ""
+        text, self._fresh = self._text + self._fresh, ""
+        found = self._masking.look(text)
+        stop = max(found.waits_at, self._told)
+        told = shown(text, self._told, stop, found.spans)
+        needed = min(found.needed_at, stop)
+        self._text, self._told = text[needed:], stop - needed
+        return told
 
     def finish(self) -> str:
         """The rest; nothing comes behind it."""
-        text, self._waiting = self._waiting, ""
-        return self._masking.whole(text)
+        text, told = self._text + self._fresh, self._told
+        self._text, self._told, self._fresh = "", 0, ""
+        return self._masking.rest(text, told)
 
 
 NO_MASKING = Masking()
 
 
+def shown(text: str, told: int, stop: int, spans: Sequence[Span]) -> str:
+    """What is between `told` and `stop` of a text, without the spans."""
+    pieces, at = [], told
+    for first, behind in spans:
+        if behind <= told or first >= stop:
+            continue
+        pieces += [text[at : max(first, at)], REDACTED]
+        at = behind
+    pieces.append(text[at:stop])
+    return "".join(pieces)
+
+
 def _forms(value: str) -> Iterable[str]:
     """The value, its lines, and how JSON writes them, so far as they are long enough."""
     for part in (value, *(line.strip() for line in value.splitlines()[:LINES_MAX])):
-        for form in (part, json.dumps(part)[1:-1], json.dumps(part, ensure_ascii=False)[1:-1]):
+        for form in written_forms(part):
             if len(form) >= CHARACTERS_MIN:
                 yield form
-
-
-def _any_of(words: Iterable[str]) -> str:
-    """A pattern of sorted words, of one length, that looks at each character of a text once."""
-    groups = groupby(words, key=lambda word: word[:1])
-    branches = [
-        re.escape(sign) + _any_of(word[1:] for word in rest) for sign, rest in groups if sign
-    ]
-    return f"(?:{'|'.join(branches)})" if len(branches) > 1 else "".join(branches)

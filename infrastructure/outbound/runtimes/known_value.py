@@ -1,6 +1,7 @@
 """Finds one value in texts, in time that grows with the text alone, also when the value and the
 text are made of repetitions. Pure."""
 
+from collections.abc import Iterable
 from functools import cached_property
 
 BLOCK_CHARACTERS = 4096
@@ -71,3 +72,14 @@ class KnownValue:
                 matched += 1
             borders.append(matched)
         return borders
+
+
+def merged(spans: Iterable[Span], *, adjacent: bool = False) -> list[Span]:
+    """In order, those that overlap as one; those that follow each other too, if wished so."""
+    found: list[Span] = []
+    for first, behind in sorted(spans):
+        if found and first < found[-1][1] + adjacent:
+            found[-1] = (found[-1][0], max(behind, found[-1][1]))
+        else:
+            found.append((first, behind))
+    return found

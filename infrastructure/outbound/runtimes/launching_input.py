@@ -1,7 +1,7 @@
 """What a command runtime's program is given: arguments, environment, directory, input."""
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from application.ports.runtimes import CannotLaunch, Launch
 from domain.bounded_text import storable
@@ -58,6 +58,8 @@ def input_object(launch: Launch) -> dict[str, object]:
         },
         "attachmentsDir": launch.attachments_dir,
         "history": list(launch.history_files),
+        "deliveryOrigin": dict(launch.delivery_origin) if launch.delivery_origin else None,
+        "deliver": launch.deliver,
     }
 
 
@@ -113,6 +115,18 @@ def _with_prompt(arguments: list[str], prompt: str) -> list[str]:
     return filled
 
 
+def _newest(paths: Sequence[str]) -> str | None:
+    """As many of the last paths as one variable has room for; all of them are in the JSON."""
+    kept: list[str] = []
+    room = ARGUMENT_BYTES_MAX - len("SPAWNLOG_HISTORY=")
+    for path in reversed(paths):
+        room -= len(os.fsencode(path)) + 1
+        if room < 0:
+            break
+        kept.append(path)
+    return os.pathsep.join(reversed(kept)) or None
+
+
 def _environment(launch: Launch, server: Mapping[str, str]) -> dict[str, str]:
     own = {
         "SPAWNLOG_RUN_ID": str(launch.run_id),
@@ -122,7 +136,7 @@ def _environment(launch: Launch, server: Mapping[str, str]) -> dict[str, str]:
         "SPAWNLOG_DEPTH": str(launch.depth),
         "SPAWNLOG_URL": launch.url,
         "SPAWNLOG_TOKEN": launch.token,
-        "SPAWNLOG_HISTORY": os.pathsep.join(launch.history_files) or None,
+        "SPAWNLOG_HISTORY": _newest(launch.history_files),
     }
     given = {name: value for name, value in own.items() if value is not None}
     configured = {name: value for name, value in launch.environment.items() if name not in own}

@@ -7,17 +7,23 @@ from uuid import UUID
 from psycopg_pool import AsyncConnectionPool
 
 from domain.content import ContentRef
-from infrastructure.outbound.log.connections import Connection
+from infrastructure.outbound.log.connections import Connection, borrowed
 from infrastructure.outbound.log.joined_reads import JoinedReads
 
 BODIES_MAX = 16
 """How many texts one question is about: a small one must not wait for many large ones."""
 
 
+_KEPT_BYTES = (
+    "SELECT COALESCE(sum(bytes), 0)::bigint FROM contents WHERE session_id = %s AND kind = %s"
+)
+
+
 class PostgresContents:
     """Implements `Contents`."""
 
     def __init__(self, pool: AsyncConnectionPool[Connection]) -> None:
+        self._pool = pool
         self._keys = JoinedReads(pool, _keys)
         self._bodies = JoinedReads(pool, partial(_column, "body"), keys_max=BODIES_MAX)
         self._previews = JoinedReads(pool, partial(_column, "preview"))
@@ -33,6 +39,14 @@ class PostgresContents:
     async def texts(self, refs: Iterable[ContentRef]) -> Mapping[UUID, str]:
         """Several texts by content id."""
         return await self._bodies.get_all(ref.id for ref in refs)
+
+    async def kept_bytes(self, session_id: UUID, kind: str) -> int:
+        """How many bytes the texts of this kind have that are kept of a session."""
+        async with borrowed(self._pool) as connection:
+            cursor = await connection.execute(_KEPT_BYTES, [session_id, kind])
+            row = await cursor.fetchone()
+        assert row is not None
+        return int(row[0])
 
     async def previews(self, refs: Iterable[ContentRef]) -> Mapping[UUID, str]:
         """The first 200 characters of several texts."""

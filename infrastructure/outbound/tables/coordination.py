@@ -6,7 +6,7 @@ from uuid import UUID
 
 from psycopg_pool import AsyncConnectionPool
 
-from application.ports.coordination import LostRun
+from application.ports.coordination import ClaimKey, ClaimKind, LostRun
 from application.projections.fold import FOREVER
 from application.projections.run_rows import DueKind
 from infrastructure.outbound.log.connections import Connection, borrowed
@@ -51,7 +51,19 @@ def _claim(kind: str, column: str, further: str = "") -> str:
 _EFFECTS = "effects"
 _CLAIM_DUE = _claim("runs.due_kind", "due_at", " AND runs.due_kind = %(kind)s")
 _CLAIM_EFFECTS = _claim(f"'{_EFFECTS}'", "effects_at")
-_RELEASE = "DELETE FROM work_claims WHERE kind = %s AND run_id = ANY(%s)"
+# What is somebody else's by now is left alone.
+_MINE = (
+    " unnest(%(kinds)s::text[], %(run_ids)s::uuid[], %(holders)s::text[])"
+    " AS mine (kind, run_id, holder)"
+    " WHERE work_claims.run_id = mine.run_id AND work_claims.kind = mine.kind"
+    " AND work_claims.holder = mine.holder"
+)
+_PROLONG = (
+    "UPDATE work_claims SET until = clock_timestamp() + make_interval(secs => %(seconds)s) FROM"
+    f"{_MINE} AND work_claims.until > clock_timestamp()"
+    " RETURNING work_claims.kind, work_claims.run_id, work_claims.holder"
+)
+_RELEASE = f"DELETE FROM work_claims USING{_MINE}"
 _NEXT_DUE = (
     "SELECT extract(epoch FROM min(due_at) - clock_timestamp())::float8 FROM runs"
     f" WHERE due_kind = %s AND to_position = {FOREVER}"
@@ -92,27 +104,24 @@ class PostgresCoordination:
         """Runs that are recorded as held by this holder."""
         return [LostRun(*row) for row in await self._fetch(_HELD, [holder, limit])]
 
-    async def claim_due(
-        self, kind: DueKind, holder: str, *, limit: int, lease_seconds: float
+    async def claim(
+        self, kind: ClaimKind, holder: str, *, limit: int, lease_seconds: float
     ) -> Sequence[UUID]:
         """Take due work that nobody has."""
         values = {"holder": holder, "seconds": lease_seconds, "kind": kind, "limit": limit}
-        return [row[0] for row in await self._fetch(_CLAIM_DUE, values)]
+        sql = _CLAIM_EFFECTS if kind == _EFFECTS else _CLAIM_DUE
+        return [row[0] for row in await self._fetch(sql, values)]
 
-    async def release(self, kind: DueKind, run_ids: Sequence[UUID]) -> None:
+    async def prolong(
+        self, claims: Sequence[ClaimKey], *, lease_seconds: float
+    ) -> frozenset[ClaimKey]:
+        """Prolong those that are not over yet."""
+        values = {**_columns(claims), "seconds": lease_seconds}
+        return frozenset(ClaimKey(*row) for row in await self._fetch(_PROLONG, values))
+
+    async def release(self, claims: Sequence[ClaimKey]) -> None:
         """Give claims up."""
-        await self._fetch(_RELEASE, [kind, list(run_ids)])
-
-    async def claim_effects(
-        self, holder: str, *, limit: int, lease_seconds: float
-    ) -> Sequence[UUID]:
-        """Take runs of which something outside has to be undone now."""
-        values = {"holder": holder, "seconds": lease_seconds, "limit": limit}
-        return [row[0] for row in await self._fetch(_CLAIM_EFFECTS, values)]
-
-    async def release_effects(self, run_ids: Sequence[UUID]) -> None:
-        """Give such claims up."""
-        await self._fetch(_RELEASE, [_EFFECTS, list(run_ids)])
+        await self._fetch(_RELEASE, _columns(claims))
 
     async def next_due_seconds(self, kind: DueKind) -> float | None:
         """Seconds until the next piece of such work is due."""
@@ -127,3 +136,11 @@ class PostgresCoordination:
             [days],
         )
         return len(gone)
+
+
+def _columns(claims: Sequence[ClaimKey]) -> dict[str, object]:
+    return {
+        "kinds": [one.kind for one in claims],
+        "run_ids": [one.run_id for one in claims],
+        "holders": [one.holder for one in claims],
+    }

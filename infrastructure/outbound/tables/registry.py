@@ -56,14 +56,13 @@ class PostgresRegistry:
         )
         return found[0] if found else None
 
-    async def run_of_child(self, child_session_key: str) -> Run | None:
-        """The newest run of a child session."""
-        found = await self._runs(
+    async def runs_of_session(self, child_session_key: str, *, limit: int) -> Sequence[Run]:
+        """The runs of a child session but those that were refused, the newest first."""
+        return await self._runs(
             f"SELECT state FROM runs WHERE child_session_key = %s AND {_true_at(None)}"
-            " ORDER BY created_position DESC LIMIT 1",
-            [child_session_key],
+            " AND stage <> 'refused' ORDER BY created_position DESC LIMIT %s",
+            [child_session_key, limit],
         )
-        return found[0] if found else None
 
     async def runs(
         self,
@@ -171,19 +170,22 @@ def page_of_runs(
 
 
 def below(column: str, at: int | None) -> str:
-    """`below`: the child's key, this column and the depth of every run below a session that was not
-    refused. Positions: the session's key, and those of `at` twice.
+    """`below`: where it was created, the child's key, this column and the depth of every run below
+    a session that was not refused. Positions: the session's key, and those of `at` twice.
 
     A session may have been refused many thousand times. Each step looks along the index of
-    requesters alone (an expression is in no index), for one key at a time.
+    requesters alone (an expression is in no index), for one key at a time. A session that went on
+    has several runs, and what is below it is found once for each of them: told apart by where they
+    were created, those are one.
     """
     now = _true_at(at).replace("position ", "position + 0 ")
     found = (
-        f"SELECT child_session_key, {column} FROM runs WHERE {{}} AND stage <> 'refused' AND {now}"
+        f"SELECT created_position, child_session_key, {column} FROM runs"
+        f" WHERE {{}} AND stage <> 'refused' AND {now}"
     )
     return (
-        f"WITH RECURSIVE below (child_session_key, {column}, depth) AS ("
-        f" SELECT one.*, 1 FROM ({found.format('requester = %s')}) AS one UNION ALL"
+        f"WITH RECURSIVE below (created_position, child_session_key, {column}, depth) AS ("
+        f" SELECT one.*, 1 FROM ({found.format('requester = %s')}) AS one UNION"
         " SELECT one.*, below.depth + 1 FROM below CROSS JOIN LATERAL"
         f" ({found.format('requester = below.child_session_key')} OFFSET 0) AS one"
         " WHERE below.depth < 64 AND below.child_session_key IS NOT NULL)"

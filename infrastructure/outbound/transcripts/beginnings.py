@@ -1,10 +1,7 @@
 """What a forked child begins with: rows written in its preparation, and a file of them."""
 
 import asyncio
-import os
-import stat
 from collections.abc import Sequence
-from pathlib import Path
 from uuid import UUID
 
 from application.ports.event_log import LogUnavailable
@@ -12,7 +9,12 @@ from application.ports.runtimes import TranscriptEntry
 from application.projections.fold import FOREVER
 from domain.run.lifecycle import PREPARING
 from infrastructure.outbound.log.connections import Connection, borrowed
-from infrastructure.outbound.transcripts.transcript_files import finish, open_part
+from infrastructure.outbound.transcripts.part_file import whole_file
+from infrastructure.outbound.transcripts.transcript_files import (
+    TranscriptFolders,
+    dropped,
+    holds,
+)
 from infrastructure.outbound.transcripts.transcript_lines import line_of, stored_body
 from infrastructure.outbound.transcripts.transcript_rows import Pool, pages
 
@@ -76,39 +78,23 @@ async def unfork_rows(pool: Pool, run_id: UUID) -> bool:
     return cursor.rowcount > 0
 
 
-async def write_beginning(pool: Pool, run_id: UUID, path: Path, *, count: int) -> None:
-    """Write the file of the first `count` entries, unless it is there: whole or not at all."""
-    if await asyncio.to_thread(_is_there, path):
-        return
-    part, file = await asyncio.to_thread(open_part, path)
-    try:
-        async for page in pages(pool, run_id, until=count):
-            lines = b"".join(line_of(entry) for entry in page)
-            await asyncio.to_thread(file.write, lines)
-        await asyncio.to_thread(finish, file, part, path)
-    except BaseException:
-        file.close()
-        part.unlink(missing_ok=True)
-        raise
+async def write_beginning(
+    pool: Pool, folders: TranscriptFolders, run_id: UUID, *, agent_id: str, name: str, count: int
+) -> None:
+    """Write the file of the first `count` entries, unless it is there with just that: whole or not
+    at all."""
+    # All of it at once: a fork has at most as much as may be told in one request.
+    lines = [line_of(entry) async for page in pages(pool, run_id, until=count) for entry in page]
+    await asyncio.to_thread(_keep, folders, agent_id, name, lines)
 
 
-async def drop_beginning(path: Path) -> bool:
+async def drop_beginning(folders: TranscriptFolders, *, agent_id: str, name: str) -> bool:
     """Remove the file, and what was left of an attempt to write it; whether it was there."""
-    return await asyncio.to_thread(_drop, path)
+    return await asyncio.to_thread(dropped, folders, agent_id, name)
 
 
-def _drop(path: Path) -> bool:
-    for part in path.parent.glob(f"{path.name}.*.part"):
-        part.unlink(missing_ok=True)
-    try:
-        path.unlink()
-    except (FileNotFoundError, NotADirectoryError):
-        return False
-    return True
-
-
-def _is_there(path: Path) -> bool:
-    try:
-        return stat.S_ISREG(os.lstat(path).st_mode)
-    except FileNotFoundError:
-        return False
+def _keep(folders: TranscriptFolders, agent_id: str, name: str, lines: list[bytes]) -> None:
+    content = b"".join(lines)
+    if not holds(folders, agent_id, name, content):
+        with whole_file(folders, agent_id, name) as file:
+            file.write(content)

@@ -1,7 +1,6 @@
 """Transcripts as rows fenced by the holder's epoch, and as files that appear whole or not."""
 
 import asyncio
-import glob
 import hashlib
 import hmac
 from collections.abc import Sequence
@@ -17,7 +16,12 @@ from application.ports.transcripts import Extent, RecordedEntry, SealedTranscrip
 from application.projections.fold import FOREVER
 from infrastructure.outbound.log.connections import Connection, borrowed
 from infrastructure.outbound.transcripts import beginnings
-from infrastructure.outbound.transcripts.transcript_files import finish, open_part
+from infrastructure.outbound.transcripts.part_file import written_file
+from infrastructure.outbound.transcripts.transcript_files import (
+    TranscriptFolders,
+    bring_back,
+    put_away,
+)
 from infrastructure.outbound.transcripts.transcript_lines import line_of, stored_body
 from infrastructure.outbound.transcripts.transcript_rows import extent_of, pages, read_rows
 
@@ -42,12 +46,13 @@ _STILL_HELD = (
 
 
 class RowsAndFiles:
-    """Implements `Transcripts`. Files are `<folder>/<agent id>/<session id>.jsonl`, mode 0600, and
-    `….fork.jsonl` for what a child begins with."""
+    """Implements `Transcripts`. Files are `<folder>/<agent id>/<session id>.jsonl`, mode 0600,
+    `<session id>.<run id>.jsonl` for a run that continues a session, and `….fork.jsonl` for what a
+    child begins with."""
 
     def __init__(self, pool: AsyncConnectionPool[Connection], folder: Path) -> None:
         self._pool = pool
-        self._folder = folder
+        self._folders = TranscriptFolders(folder)
 
     async def append(
         self, run_id: UUID, epoch: int, first: int, entries: Sequence[TranscriptEntry]
@@ -92,51 +97,53 @@ class RowsAndFiles:
 
     def beginning_of(self, session_id: UUID, agent_id: str) -> tuple[str, str]:
         """Where the file of what a child begins with is: a folder, and the path below it."""
-        return str(self._folder), f"{agent_id}/{session_id}.fork.jsonl"
+        return str(self._folders.path), f"{agent_id}/{_beginning_name(session_id)}"
 
     async def write_beginning(
         self, run_id: UUID, *, session_id: UUID, agent_id: str, count: int
     ) -> str:
         """Write the file of the first `count` entries, unless it is there; gives its path."""
-        path = Path(*self.beginning_of(session_id, agent_id))
-        await beginnings.write_beginning(self._pool, run_id, path, count=count)
-        return str(path)
+        await beginnings.write_beginning(
+            self._pool,
+            self._folders,
+            run_id,
+            agent_id=agent_id,
+            name=_beginning_name(session_id),
+            count=count,
+        )
+        return "/".join(self.beginning_of(session_id, agent_id))
 
     async def drop_beginning(self, session_id: UUID, agent_id: str) -> bool:
         """Remove that file; whether it was there."""
-        return await beginnings.drop_beginning(Path(*self.beginning_of(session_id, agent_id)))
+        return await beginnings.drop_beginning(
+            self._folders, agent_id=agent_id, name=_beginning_name(session_id)
+        )
 
     async def seal(
-        self, run_id: UUID, *, session_id: UUID, agent_id: str, key: bytes
+        self, run_id: UUID, *, session_id: UUID, agent_id: str, key: bytes, continues: bool = False
     ) -> SealedTranscript:
         """Write the file and say what is in it."""
-        target = self._folder / agent_id / f"{session_id}.jsonl"
+        name = f"{session_id}.{run_id}.jsonl" if continues else f"{session_id}.jsonl"
         digest = hmac.new(key, digestmod=hashlib.sha256)
         count = size = 0
-        part, file = await asyncio.to_thread(open_part, target)
-        try:
+        async with written_file(self._folders, agent_id, name) as file:
             async for page in pages(self._pool, run_id, size=PAGE_ENTRIES):
                 lines = b"".join(line_of(entry) for entry in page)
                 digest.update(lines)
                 count += len(page)
                 size += len(lines)
                 await asyncio.to_thread(file.write, lines)
-            await asyncio.to_thread(finish, file, part, target)
-        except BaseException:
-            file.close()
-            part.unlink(missing_ok=True)
-            raise
-        return SealedTranscript(count, size, digest.hexdigest(), str(target))
+        path = str(self._folders.path / agent_id / name)
+        return SealedTranscript(count, size, digest.hexdigest(), path)
 
     async def put_away(self, path: str, stamp: str) -> str:
         """Rename a transcript; one that was put away before keeps its name."""
-        return await asyncio.to_thread(self._put_away, Path(path), stamp)
+        return await asyncio.to_thread(put_away, self._folders, path, stamp)
 
-    def _put_away(self, path: Path, stamp: str) -> str:
-        renamed = path.with_name(f"{path.name}.deleted.{stamp}")
-        try:
-            path.rename(renamed)
-        except FileNotFoundError:
-            earlier = sorted(path.parent.glob(f"{glob.escape(path.name)}.deleted.*"))
-            return str(earlier[0] if earlier else renamed)
-        return str(renamed)
+    async def bring_back(self, path: str) -> None:
+        """Give a transcript that was put away its name again."""
+        await asyncio.to_thread(bring_back, self._folders, path)
+
+
+def _beginning_name(session_id: UUID) -> str:
+    return f"{session_id}.fork.jsonl"

@@ -1,25 +1,125 @@
-"""Files of transcripts, mode 0600: under another name until they are whole."""
+"""Files of transcripts, a folder for each agent. Whatever link is planted there, and whenever, none
+is followed: a folder is held while something is done in it, and what was planted is refused.
 
+All functions block and raise `OSError`, whose `strerror` says what is in the way.
+"""
+
+import errno
 import os
+import stat
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
-from typing import BinaryIO
+
+from infrastructure.outbound.regular_file import NotAFile
+from infrastructure.outbound.rooted_folder import FILE_MODE, NotAFolder, RootedFolder
+
+PART = ".part"
+PUT_AWAY = ".deleted."
 
 
-def open_part(target: Path) -> tuple[Path, BinaryIO]:
-    """An empty file beside the target, which nobody else has open for this process's id."""
-    # Parents made on the way get the common mode, so the private one is made first.
-    target.parent.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    target.parent.mkdir(mode=0o700, exist_ok=True)
-    part = target.with_name(f"{target.name}.{os.getpid()}.part")
-    # What lies there is of an attempt that failed, or of a process that died under the same id.
-    part.unlink(missing_ok=True)
-    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
-    return part, os.fdopen(os.open(part, flags, 0o600), "wb")
+class TranscriptFolders:
+    """The folders below `path`, which is absolute. Where its parent is, links on the way included,
+    is found once: the data directory may have been named by a link."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._parent = os.path.realpath(path.parent)
+
+    @contextmanager
+    def entered(self, agent_id: str) -> Iterator[RootedFolder]:
+        """The folder of an agent."""
+        with ExitStack() as held:
+            with self._said_of(agent_id):
+                root = self._parent_of_all(held)
+                root = held.enter_context(root.entered(self.path.name))
+                folder = held.enter_context(root.entered(agent_id))
+            yield folder
+
+    @contextmanager
+    def had(self, agent_id: str) -> Iterator[RootedFolder]:
+        """The same, made when it is not there."""
+        with ExitStack() as held:
+            with self._said_of(agent_id):
+                root = self._parent_of_all(held)
+                root = held.enter_context(root.had(self.path.name))
+                folder = held.enter_context(root.had(agent_id))
+            yield folder
+
+    def must_be_in_place(self, agent_id: str, folder: RootedFolder) -> None:
+        """Somebody may have moved the folder since it was entered."""
+        with self.entered(agent_id) as found:
+            if found.identity == folder.identity:
+                return
+        text = f"the folder {self.path.name}/{agent_id} was replaced while it was written"
+        raise NotAFolder(errno.ENOTDIR, text)
+
+    def _parent_of_all(self, held: ExitStack) -> RootedFolder:
+        return held.enter_context(RootedFolder.passed(self._parent))
+
+    @contextmanager
+    def _said_of(self, agent_id: str) -> Iterator[None]:
+        try:
+            yield
+        except NotAFolder:
+            place = f"{self.path.name}, {self.path.name}/{agent_id} or a folder above it"
+            text = f"a link or a file is in the place of {place}"
+            raise NotAFolder(errno.ENOTDIR, text) from None
 
 
-def finish(file: BinaryIO, part: Path, target: Path) -> None:
-    """The file is whole: it gets its name."""
-    with file:
-        file.flush()
-        os.fsync(file.fileno())
-    part.replace(target)
+def holds(folders: TranscriptFolders, agent_id: str, name: str, content: bytes) -> bool:
+    """Whether a file is there, private, and has just this content."""
+    try:
+        with folders.entered(agent_id) as folder, folder.read(name) as file:
+            state = os.fstat(file.fileno())
+            is_private = stat.S_IMODE(state.st_mode) == FILE_MODE
+            return is_private and file.read(len(content) + 1) == content
+    except (FileNotFoundError, PermissionError, NotAFile):
+        return False
+
+
+def dropped(folders: TranscriptFolders, agent_id: str, name: str) -> bool:
+    """Remove a file, and what was left of attempts to write it; whether it was there."""
+    try:
+        with folders.entered(agent_id) as folder:
+            for part in folder.names():
+                if part.startswith(f"{name}.") and part.endswith(PART):
+                    with suppress(FileNotFoundError):
+                        folder.unlink(part)
+            folder.unlink(name)
+    except FileNotFoundError:
+        return False
+    return True
+
+
+def put_away(folders: TranscriptFolders, path: str, stamp: str) -> str:
+    """Rename the file that a path on record ends in, `<agent id>/<name>`, to `<name>.deleted.
+    <stamp>`; gives the new path. What was put away before keeps its name."""
+    agent_id, name = _ends_of(path)
+    called = f"{name}{PUT_AWAY}{stamp}"
+    try:
+        with folders.entered(agent_id) as folder:
+            try:
+                folder.rename(name, called)
+            except FileNotFoundError:
+                earlier = [one for one in folder.names() if one.startswith(f"{name}{PUT_AWAY}")]
+                called = min(earlier, default=called)
+    except FileNotFoundError:
+        pass
+    return str(folders.path / agent_id / called)
+
+
+def bring_back(folders: TranscriptFolders, path: str) -> None:
+    """Rename the file that was put away to `path` as it was called before, if it is there."""
+    agent_id, called = _ends_of(path)
+    name, was_put_away, _ = called.partition(PUT_AWAY)
+    if was_put_away:
+        with suppress(FileNotFoundError), folders.entered(agent_id) as folder:
+            folder.rename(called, name)
+
+
+def _ends_of(path: str) -> tuple[str, str]:
+    agent_id, name = Path(path).parts[-2:] if len(Path(path).parts) > 2 else ("", "")
+    if {agent_id, name} & {"", "..", "/"} or "\0" in path:
+        raise OSError(errno.EINVAL, "that is the path of no file of a transcript")
+    return agent_id, name

@@ -18,9 +18,7 @@ def hooks(**ended: Any) -> Hooks:
 def test_a_hook_is_there_when_it_is_configured() -> None:
     read = Hooks.model_validate({name: {"url": URL} for name in HOOKS})
     assert read.configured == HOOKS
-    assert read.seconds_max == 50
     assert Hooks().configured == ()
-    assert Hooks().seconds_max == 0
     assert (Hooks().attempts_max, Hooks().retry_seconds_max) == (8, 300)
 
 
@@ -118,7 +116,9 @@ def test_a_limit_or_a_key_that_is_none_is_refused(limits: dict[str, Any]) -> Non
 def test_limits_hold_at_their_ends() -> None:
     ends = {"attemptsMax": 20, "retrySecondsMax": 3600}
     read = Hooks.model_validate({**ends, "subagentEnded": {"url": URL, "timeoutSeconds": 60}})
-    assert (read.attempts_max, read.retry_seconds_max, read.seconds_max) == (20, 3600, 60)
+    assert (read.attempts_max, read.retry_seconds_max) == (20, 3600)
+    assert read.subagent_ended is not None
+    assert read.subagent_ended.timeout_seconds == 60
 
 
 def test_an_address_and_headers_are_in_no_representation() -> None:

@@ -45,9 +45,7 @@ def test_what_is_not_there_is_not_found(house: House, target: str) -> None:
 @pytest.mark.parametrize(
     ("method", "target"),
     [
-        ("POST", "/v1/runs/0/messages"),
         ("POST", "/v1/runs/0/respawn"),
-        ("POST", f"/v1/sessions/{SESSION}/stop"),
         ("PATCH", f"/v1/sessions/{SESSION}/shared-context"),
         ("POST", "/v1/what-if"),
     ],

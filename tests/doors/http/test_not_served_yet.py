@@ -13,8 +13,6 @@ pytestmark = pytest.mark.slow
 FIELDS: list[tuple[str, dict[str, Any]]] = [
     ("/task", {"task": ["one", "two"]}),
     ("/parallel", {"parallel": True}),
-    ("/mode", {"thread": True}),
-    ("/mode", {"thread": True, "mode": "session"}),
     ("/sharedContext", {"sharedContext": {"goal": "x"}}),
     ("/sharedContextScope", {"sharedContextScope": "child"}),
     ("/dependsOn", {"dependsOn": ["researcher"]}),
@@ -35,9 +33,9 @@ def test_a_field_that_is_not_served_is_named(
 
 
 def test_all_that_is_not_served_is_named_at_once(house: House) -> None:
-    answer = house.spawn(house.session(), thread=True, dependsOn=["x"], parallel=True)
+    answer = house.spawn(house.session(), dependsOn=["x"], parallel=True)
     problem = problem_of(answer, 422, "not_served_yet")
-    assert sorted(pointers_of(problem)) == ["/dependsOn", "/mode", "/parallel"]
+    assert sorted(pointers_of(problem)) == ["/dependsOn", "/parallel"]
 
 
 def test_the_same_fields_with_their_defaults_are_taken(house: House) -> None:

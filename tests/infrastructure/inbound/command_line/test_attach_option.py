@@ -81,6 +81,7 @@ def test_where_files_are_wanted_and_how_light_the_prompt_is(
         ("written", "in x"),
         ("removing", "being removed from x"),
         ("removed", "removed from x"),
+        ("left_in_place", "left in place in x"),
         ("later", "in x"),
     ],
 )

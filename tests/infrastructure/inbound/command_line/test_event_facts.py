@@ -47,6 +47,28 @@ from infrastructure.inbound.command_line.event_facts import facts
             },
             "agent main, depth 1, leaf, model example/words",
         ),
+        (
+            "MessageReceived",
+            {
+                "continues": "r1",
+                "agentId": "main",
+                "label": "scout",
+                "message": {"id": "c", "bytes": 40, "hmac": "h"},
+                "by": "admin",
+                "requester": {"sessionKey": "agent:main:main"},
+            },
+            "continues run r1, agent main, label scout, message 40 B, by admin,"
+            " for agent:main:main",
+        ),
+        (
+            "ContinuationPlanned",
+            {"role": "leaf", "plan": {"runTimeoutSeconds": 9}, "directDelivery": True},
+            "leaf, timeout 9s, brings its result to its thread",
+        ),
+        ("RunContinued", {"runId": "r2"}, "by run r2"),
+        ("ArchiveScheduled", {"reason": "session_closed"}, "session_closed"),
+        ("SessionContinued", {"runId": "r2", "role": "leaf"}, "run r2, leaf"),
+        ("SessionClosed", {"reason": "archived"}, "archived"),
         ("RunClaimed", {"attempt": 1, "laneRunning": 2, "laneWidth": 8}, "attempt 1, lane 3/8"),
         (
             "RunClaimed",

@@ -114,11 +114,35 @@ def test_an_unknown_id_exits_with_4(spawnlog: Command) -> None:
 def test_an_ambiguous_name_exits_with_2_and_tells_the_candidates(
     spawnlog: Command, api: RecordedApi
 ) -> None:
-    api.on("GET", "/v1/runs", listed(run_of(FIRST, label="same"), run_of(SECOND, label="same")))
+    other = run_of(SECOND, label="same", childSessionKey=f"{KEY[:-1]}8")
+    api.on("GET", "/v1/runs", listed(run_of(FIRST, label="same"), other))
     result = spawnlog("run", "get", "same")
     assert result.exit_code == 2
     assert FIRST in result.stderr
     assert SECOND in result.stderr
+
+
+def test_a_label_that_runs_of_one_child_share_means_the_newest_and_is_not_exact(
+    spawnlog: Command, api: RecordedApi
+) -> None:
+    newest = run_of(SECOND, label="same", continues=FIRST)
+    api.on("GET", "/v1/runs", listed(newest, run_of(FIRST, label="same")))
+    api.on("GET", f"/v1/runs/{SECOND}", Reply(newest))
+    result = spawnlog("run", "get", "same")
+    assert result.exit_code == 0
+    assert result.stdout.splitlines()[0].split() == ["run", SECOND]
+    assert ["continues", FIRST] in [line.split() for line in result.stdout.splitlines()]
+    assert spawnlog("run", "stop", "same").exit_code == 2
+    assert not [asked for asked in api.asked if asked.method == "POST"]
+
+
+def test_a_list_says_which_run_another_one_continues(spawnlog: Command, api: RecordedApi) -> None:
+    api.on("GET", "/v1/runs", listed(run_of(FIRST)))
+    assert "CONTINUES" not in spawnlog("run", "list").stdout
+    api.on("GET", "/v1/runs", listed(run_of(SECOND, continues=FIRST), run_of(FIRST)))
+    lines = spawnlog("run", "list").stdout.splitlines()
+    at = lines[0].index("CONTINUES")
+    assert [line[at : at + 8].strip() for line in lines[1:]] == [FIRST[:8], ""]
 
 
 def test_a_name_beyond_what_is_searched_is_not_guessed(spawnlog: Command, api: RecordedApi) -> None:

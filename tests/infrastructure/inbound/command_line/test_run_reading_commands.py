@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from tests.support.api_runs import FIRST
+from tests.support.api_runs import FIRST, SECOND, run_of
 from tests.support.command_line import Command
 from tests.support.recorded_api import Asked, RecordedApi, Reply, problem
 
@@ -49,16 +49,26 @@ def test_the_transcript_is_read_to_its_end(spawnlog: Command, api: RecordedApi) 
         return Reply({"items": entries, "nextAfter": entries[-1]["sequence"] if entries else after})
 
     api.on("GET", f"/v1/runs/{FIRST}/transcript", page)
+    api.on("GET", f"/v1/runs/{FIRST}", Reply(run_of(FIRST)))
     result = spawnlog("run", "log", FIRST)
     assert "[60] 09:30:00.000 message assistant" in result.stdout
     assert "    line 60\\x1b[1m" in result.stdout
     assert "\x1b" not in result.stdout
     assert "tools" not in api.asked[0].query
+    assert "continues" not in result.stderr
+
+
+def test_a_transcript_says_which_run_was_before_it(spawnlog: Command, api: RecordedApi) -> None:
+    api.on("GET", f"/v1/runs/{SECOND}/transcript", Reply({"items": [], "nextAfter": None}))
+    api.on("GET", f"/v1/runs/{SECOND}", Reply(run_of(SECOND, continues=FIRST)))
+    result = spawnlog("run", "log", SECOND)
+    assert f"this run continues run {FIRST}, which has a transcript of its own" in result.stderr
 
 
 def test_a_cut_transcript_tells_how_to_go_on(spawnlog: Command, api: RecordedApi) -> None:
     entry = {"sequence": 3, "recordedAt": None, "kind": "tool", "body": {"name": "t", "input": {}}}
     api.on("GET", f"/v1/runs/{FIRST}/transcript", Reply({"items": [entry], "nextAfter": 3}))
+    api.on("GET", f"/v1/runs/{FIRST}", Reply(run_of(FIRST)))
     result = spawnlog("run", "log", FIRST, "--limit", "1", "--tools", "--after", "2")
     assert "--after 3" in result.stderr
     assert "input: {}" in result.stdout

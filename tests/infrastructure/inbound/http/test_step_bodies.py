@@ -62,8 +62,19 @@ def test_files_that_were_never_written_are_not_told_of(events: tuple[RunEvent, .
         (OVER, "removing"),
         ((*OVER, undo_failed()), "removing"),
         ((*OVER, step_undone()), "removed"),
+        ((*OVER, step_undone(how="nothing_there")), "removed"),
+        ((*OVER, step_undone(how="left_in_place")), "left_in_place"),
     ],
-    ids=["taken", "running", "refused", "announced", "failed", "undone"],
+    ids=[
+        "taken",
+        "running",
+        "refused",
+        "announced",
+        "failed",
+        "undone",
+        "nothing there",
+        "left in place",
+    ],
 )
 def test_what_has_become_of_files_is_told(events: tuple[RunEvent, ...], state: str) -> None:
     run = with_files(BEGUN, TAKEN, *events)

@@ -35,6 +35,8 @@ def test_json_input_has_exactly_the_promised_keys() -> None:
         "tools": {"allow": None, "deny": ["sessions_spawn"]},
         "attachmentsDir": None,
         "history": [],
+        "deliveryOrigin": None,
+        "deliver": False,
     }
 
 

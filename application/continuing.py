@@ -1,0 +1,249 @@
+"""Goes on with a session: a message to it becomes a new run."""
+
+from dataclasses import dataclass
+from uuid import UUID
+
+from application.answers import SpawnRefusal, continued, refused
+from application.creating import LANE
+from application.envelope import Actor, Provenance
+from application.fitting import Unfit
+from application.ingredients import bootstrap_ingredients
+from application.keeping import Keeper
+from application.planning import Planned, planned_continuation
+from application.ports.bootstrap_files import BootstrapFiles
+from application.ports.configurations import PinnedConfiguration
+from application.ports.credentials import Credentials
+from application.ports.event_log import (
+    Answer,
+    Decision,
+    LogUnavailable,
+    Reservation,
+    Submission,
+    World,
+)
+from application.repeated_requests import must_be_new
+from application.work import Work, provenance_of
+from domain.continuation import (
+    Message,
+    NoSession,
+    UnfitPlan,
+    continue_session,
+    message_received,
+    must_take_messages,
+)
+from domain.refusals import ConfigurationMoved, ReadAgain, Rejected
+from domain.run.births import born
+from domain.run.continuation_events import ContinuationPlanned
+from domain.run.events import SessionCreated
+from domain.run.facts import Ingredient
+from domain.run.state import Run
+from domain.session.state import Session
+from domain.stamp import Stamp
+from domain.stream import run_stream, session_stream
+from domain.thread_binding import is_routable, kept_origin
+
+ATTEMPTS_MAX = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Sent:
+    """What came of a message: its run, how its sender is answered, and at which position."""
+
+    run: Run
+    answer: Answer
+    position: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Attempt:
+    """What a message is decided from, and all that is kept beside the log with it."""
+
+    last: Run
+    requester: Session
+    message: Message
+    planned: ContinuationPlanned | UnfitPlan
+    keeper: Keeper
+    pinned: PinnedConfiguration
+
+
+class Continuing:
+    """Takes messages to sessions."""
+
+    def __init__(self, work: Work, bootstrap: BootstrapFiles, credentials: Credentials) -> None:
+        self._work = work
+        self._bootstrap = bootstrap
+        self._credentials = credentials
+
+    async def send(
+        self,
+        run: Run,
+        text: str,
+        actor: Actor,
+        reservation: Reservation | None = None,
+        traceparent: str | None = None,
+    ) -> Sent:
+        """Go on with the session of `run`, whichever of its runs that is, in one append.
+
+        Nothing is done that could not be repeated until that is made. Raises `NoSession` for a run
+        that never had one, `SessionIsClosed`, `RunIsActive`, and what the log raises.
+        """
+        run_id, pinned = self._work.identities.run_id(), self._work.configurations.current()
+        for _ in range(ATTEMPTS_MAX):
+            try:
+                attempt = await self._attempt(run, run_id, text, actor, pinned)
+            except Rejected as why:
+                await must_be_new(self._work, provenance_of(run, actor), reservation, why)
+                raise
+            try:
+                return await self._submitted(attempt, actor, reservation, traceparent)
+            except ReadAgain:
+                continue
+            except ConfigurationMoved as moved:
+                pinned = await self._work.configurations.at(moved.revision)
+        raise LogUnavailable("the session changes too fast to be continued; ask again in a moment")
+
+    async def _attempt(
+        self, run: Run, run_id: UUID, text: str, actor: Actor, pinned: PinnedConfiguration
+    ) -> _Attempt:
+        work = self._work
+        key = run.child_session_key
+        session = await work.registry.session(key) if key is not None else None
+        if session is None or session.run_id is None or session.session_id != run.session_id:
+            raise NoSession(f"run {run.run_id} has no session that could be continued")
+        last = await work.run(session.run_id)
+        must_take_messages(session, last)
+        requester = await work.registry.session(last.requester.session_key)
+        assert requester is not None
+        keeper = await work.keeper(last)
+        message = Message(
+            run_id=run_id,
+            text=keeper.keep("message", text),
+            by=actor.name,
+            config_revision=pinned.revision,
+            max_children=pinned.configuration.subagent_defaults.max_children_per_agent,
+        )
+        planned = await self._planned(message, last, requester, keeper, pinned)
+        return _Attempt(last, requester, message, planned, keeper, pinned)
+
+    async def _planned(
+        self,
+        message: Message,
+        last: Run,
+        requester: Session,
+        keeper: Keeper,
+        pinned: PinnedConfiguration,
+    ) -> ContinuationPlanned | UnfitPlan:
+        received = message_received(message, last, requester)
+        # Where it will stand is not known yet, and no plan depends on it.
+        run = born(received, Stamp(last.created_position, 1, last.created_at))
+        assert last.agent_id is not None
+        assert last.plan is not None
+        argument = run.thinking_argument
+        planned = planned_continuation(
+            run,
+            pinned,
+            last.plan,
+            await self._work.contents.text(argument) if argument else None,
+            await self._credentials.found(pinned, last.agent_id),
+        )
+        if isinstance(planned, Unfit):
+            return UnfitPlan(refusal=planned.refusal, facts=planned.facts)
+        return await self._with_ingredients(run, planned, keeper, pinned)
+
+    async def _with_ingredients(
+        self, run: Run, planned: Planned, keeper: Keeper, pinned: PinnedConfiguration
+    ) -> ContinuationPlanned:
+        configuration = pinned.configuration
+        brought = await bootstrap_ingredients(
+            run, planned.plan.workspace_dir, configuration, self._bootstrap, keeper
+        )
+        message = Ingredient(source="message", position="task", content=run.task)
+        hooks = configuration.spawnlog.hooks.configured
+        return ContinuationPlanned(
+            max_depth=configuration.subagent_defaults.max_spawn_depth,
+            role=planned.capabilities.role,
+            control_scope=planned.capabilities.control_scope,
+            plan=planned.plan,
+            ingredients=(*await self._preamble(run), *brought.ingredients, message),
+            warnings=(*planned.warnings, *brought.warnings),
+            facts=planned.facts,
+            hooks=("subagentEnded",) if "subagentEnded" in hooks else (),
+            direct_delivery=await self._delivers(run, pinned),
+        )
+
+    async def _preamble(self, run: Run) -> tuple[Ingredient, ...]:
+        """What stood in front of the system prompt from the beginning, as it was cut then."""
+        assert run.opened_by is not None
+        recorded = await self._work.log.first("SessionCreated", run.opened_by)
+        assert recorded is not None
+        assert isinstance(recorded.event, SessionCreated)
+        return tuple(one for one in recorded.event.ingredients if one.position == "preamble")
+
+    async def _delivers(self, run: Run, pinned: PinnedConfiguration) -> bool:
+        """Whether the runtime brings the result to the thread that the session is bound to."""
+        if run.options.mode != "session" or run.delivery_origin is None or run.agent_id is None:
+            return False
+        if not pinned.configuration.delivers_to_origin(run.agent_id):
+            return False
+        return is_routable(kept_origin(await self._work.contents.text(run.delivery_origin)))
+
+    async def _submitted(
+        self,
+        attempt: _Attempt,
+        actor: Actor,
+        reservation: Reservation | None,
+        traceparent: str | None,
+    ) -> Sent:
+        last, message, pinned = attempt.last, attempt.message, attempt.pinned
+        above = attempt.requester.run_id
+        assert last.child_session_key is not None
+        streams = (
+            run_stream(message.run_id),
+            run_stream(last.run_id),
+            session_stream(last.child_session_key),
+            session_stream(last.requester.session_key),
+            *((run_stream(above),) if above is not None else ()),
+        )
+        appended = await self._work.log.submit(
+            Submission(
+                command_id=self._work.identities.event_id(),
+                streams=streams,
+                decide=lambda world: _decided(world, attempt),
+                provenance=Provenance(
+                    actor=actor,
+                    correlation=last.requester.root_session_key,
+                    causation=last.last_event_id,
+                    run_id=message.run_id,
+                    traceparent=traceparent,
+                    config_revision=pinned.revision,
+                ),
+                reservation=reservation,
+            )
+        )
+        return Sent(appended.runs[message.run_id], appended.result, appended.position)
+
+
+def _decided(world: World, attempt: _Attempt) -> Decision[Answer]:
+    last, message, planned = attempt.last, attempt.message, attempt.planned
+    if world.config_version > attempt.pinned.revision:
+        raise ConfigurationMoved(world.config_version)
+    told = attempt.keeper.fork()
+    judged = continue_session(
+        world.sessions, world.runs, message, last, planned, LANE, told.keep, world.now
+    )
+    if judged.refusal is not None:
+        refusal = judged.refusal
+        answer = refused(
+            SpawnRefusal(
+                run_id=message.run_id,
+                rule=refusal.rule,
+                status=refusal.status,
+                text=refusal.text,
+                current=refusal.current,
+                limit=refusal.limit,
+            )
+        )
+    else:
+        assert isinstance(planned, ContinuationPlanned)
+        answer = continued(last, message.run_id, planned.warnings, planned.plan.model_applied)
+    return Decision(answer, judged.changes, (*attempt.keeper.kept, *told.kept), answer=answer)

@@ -1,0 +1,120 @@
+"""What is said to the sessions of a simulation once their runs are announced."""
+
+from uuid import UUID
+
+from application.creating import LANE
+from application.envelope import Actor, Provenance
+from application.fitting import Unfit
+from application.planning import planned_continuation
+from application.ports.event_log import Decision, Submission, World
+from benchmarks.history.fates import Fate
+from benchmarks.history.hooks import hooks_of
+from benchmarks.history.requests import Child
+from benchmarks.history.society import OPERATOR, Society
+from domain.continuation import (
+    Continued,
+    Message,
+    UnfitPlan,
+    continue_session,
+    message_received,
+)
+from domain.run.births import born
+from domain.run.continuation_events import ContinuationPlanned
+from domain.run.facts import Ingredient
+from domain.run.lifecycle import OVER
+from domain.run.state import Run
+from domain.session.state import Session
+from domain.stamp import Stamp
+from domain.stream import run_stream, session_stream
+
+
+def new_message(
+    society: Society, first: Child, last: Run, fate: Fate
+) -> tuple[Child, Submission[Continued]]:
+    """A message to the session that `first` began and whose last run is `last`: the run it is to
+    become, with this fate, and its submission."""
+    child = Child(
+        asker=first.asker,
+        fate=fate,
+        key=first.key,
+        run_id=society.ids.run_id(),
+        session_id=first.session_id,
+        task=society.texts.text(1, 3),
+        label=first.label,
+        preamble=first.preamble,
+        begun=first.begun,
+    )
+    return child, _submission(society, first, child, last)
+
+
+def _submission(society: Society, first: Child, child: Child, last: Run) -> Submission[Continued]:
+    assert last.child_session_key is not None
+    pinned, actor = society.pinned, _sender(society, first)
+    requester = society.log.sessions[last.requester.session_key]
+    kept = child.keeper(society)
+    message = Message(
+        run_id=child.run_id,
+        text=kept.keep("message", child.task),
+        by=actor.name,
+        config_revision=pinned.revision,
+        max_children=pinned.configuration.subagent_defaults.max_children_per_agent,
+    )
+    planned = _planned(society, first, message, last, requester)
+
+    def decide(world: World) -> Decision[Continued]:
+        told = child.keeper(society)
+        judged = continue_session(
+            world.sessions, world.runs, message, last, planned, LANE, told.keep
+        )
+        return Decision(judged, judged.changes, (*kept.kept, *told.kept))
+
+    return Submission(
+        command_id=society.ids.event_id(),
+        streams=(
+            run_stream(child.run_id),
+            run_stream(last.run_id),
+            session_stream(last.child_session_key),
+            session_stream(last.requester.session_key),
+        ),
+        decide=decide,
+        provenance=Provenance(
+            actor=actor,
+            correlation=last.requester.root_session_key,
+            causation=last.last_event_id,
+            run_id=child.run_id,
+            traceparent=society.traceparent(),
+            config_revision=pinned.revision,
+        ),
+    )
+
+
+def _planned(
+    society: Society, first: Child, message: Message, last: Run, requester: Session
+) -> ContinuationPlanned | UnfitPlan:
+    assert last.plan is not None
+    received = message_received(message, last, requester)
+    run = born(received, Stamp(last.created_position, 1, last.created_at))
+    planned = planned_continuation(run, society.pinned, last.plan, None)
+    if isinstance(planned, Unfit):
+        return UnfitPlan(refusal=planned.refusal, facts=planned.facts)
+    defaults = society.pinned.configuration.subagent_defaults
+    said = Ingredient(source="message", position="task", content=run.task)
+    return ContinuationPlanned(
+        max_depth=defaults.max_spawn_depth,
+        role=planned.capabilities.role,
+        control_scope=planned.capabilities.control_scope,
+        plan=planned.plan,
+        ingredients=(*first.begun, said),
+        warnings=planned.warnings,
+        facts=planned.facts,
+        hooks=("subagentEnded",) if hooks_of(first) else (),
+    )
+
+
+def _sender(society: Society, first: Child) -> Actor:
+    """Whoever spawned the child, as long as it may speak; then somebody else."""
+    own: UUID | None = first.asker.run_id
+    if own is None:
+        return first.asker.actor
+    run = society.log.runs.get(own)
+    return OPERATOR if run is None or run.stage in OVER else first.asker.actor

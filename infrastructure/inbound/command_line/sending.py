@@ -1,0 +1,72 @@
+"""`spawnlog run send`: a message to the session of a run, which becomes its next run."""
+
+from typing import Annotated
+
+import typer
+
+from infrastructure.inbound.command_line.asking import (
+    Key,
+    WaitForResult,
+    follow_run,
+    given_text,
+    post_once,
+)
+from infrastructure.inbound.command_line.failures import Refused
+from infrastructure.inbound.command_line.finding import find_run
+from infrastructure.inbound.command_line.options import (
+    As,
+    DataDir,
+    Output,
+    RunName,
+    Url,
+    connected,
+)
+from infrastructure.inbound.command_line.paging import JsonObject
+from infrastructure.inbound.command_line.paths import path_of
+from infrastructure.inbound.command_line.rendering import print_fields, print_object
+
+_LOST = "the message may have been taken or not"
+
+
+def send_message(
+    name: RunName,
+    message: Annotated[
+        str, typer.Argument(metavar="MESSAGE", help="What to say; - reads it from standard input.")
+    ],
+    wait: WaitForResult = False,
+    idempotency_key: Key = None,
+    output: As = Output.TABLE,
+    url: Url = None,
+    data_dir: DataDir = None,
+) -> None:
+    """Go on with the session of a run; its last run must be announced. A refusal exits with 3, a
+    run that failed under --wait with 1."""
+    body: JsonObject = {"message": given_text(message, "message")}
+    with connected(url, data_dir) as client:
+        found = find_run(client, name)
+        path = path_of("runs", found.run_id, "messages")
+        try:
+            accepted = post_once(client, path, body, idempotency_key, _LOST)
+        except Refused as refusal:
+            if refusal.problem is not None:
+                print_object(refusal.problem, output)
+            raise
+        if wait:
+            follow_run(client, accepted, output)
+        elif not print_object(accepted, output):
+            _print_accepted(accepted)
+
+
+def _print_accepted(accepted: JsonObject) -> None:
+    print_fields(
+        {
+            "status": accepted.get("status"),
+            "run": accepted.get("runId"),
+            "continues": accepted.get("continues"),
+            "child": accepted.get("childSessionKey"),
+        }
+    )
+    for warning in accepted.get("warnings") or ():
+        print_fields({"warning": warning})
+    if accepted.get("modelApplied") is False:
+        print_fields({"warning": "the model that was asked for is not used"})

@@ -1,0 +1,25 @@
+"""How a recorded refusal is answered."""
+
+from fastapi import Request, Response
+
+from application.ports.event_log import Answer
+from infrastructure.inbound.http.doors import Doors
+from infrastructure.inbound.http.problems import Problem, problem_response
+from infrastructure.inbound.http.requests import position_headers
+
+
+def refusal_response(doors: Doors, request: Request, told: Answer, position: int) -> Response:
+    """The problem of a refused spawn, or of a message that was refused."""
+    code = "spawn_forbidden" if told.kind == "forbidden" else "spawn_error"
+    problem = Problem(
+        code,
+        str(told.body["text"]),
+        rule=told.body["rule"],
+        runId=told.body["runId"],
+        current=told.body["current"],
+        limit=told.body["limit"],
+        # Not in what earlier releases have kept.
+        childSessionKey=told.body.get("childSessionKey"),
+        headers=position_headers(doors, position),
+    )
+    return problem_response(problem, request.scope)

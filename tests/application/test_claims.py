@@ -1,0 +1,180 @@
+"""A claim is kept up while somebody is at it; who cannot keep it up lets go."""
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Sequence
+from uuid import UUID
+
+import pytest
+
+from application import claims as claims_module
+from application.claims import Claim, Claims
+from application.holder import Holder
+from application.ports.coordination import ClaimKey, ClaimKind
+from application.ports.event_log import LogUnavailable
+
+A, B = UUID(int=1), UUID(int=2)
+LEASE_SECONDS = 9.0
+
+
+class Database:
+    """Answers what it is told to. `now` is the clock of the process."""
+
+    def __init__(self) -> None:
+        self.now = 100.0
+        self.takes_seconds = 0.0
+        self.lost: set[UUID] = set()
+        self.is_away = self.is_silent = False
+        self.asked: list[list[ClaimKey]] = []
+        self.released: list[ClaimKey] = []
+
+    async def claim(
+        self, kind: ClaimKind, holder: str, *, limit: int, lease_seconds: float
+    ) -> Sequence[UUID]:
+        assert lease_seconds == LEASE_SECONDS
+        self.now += self.takes_seconds
+        return [A, B][:limit]
+
+    async def prolong(
+        self, claims: Sequence[ClaimKey], *, lease_seconds: float
+    ) -> frozenset[ClaimKey]:
+        assert lease_seconds == LEASE_SECONDS
+        self.asked.append(list(claims))
+        self.now += self.takes_seconds
+        if self.is_silent:
+            await asyncio.Event().wait()
+        if self.is_away:
+            raise LogUnavailable("away")
+        return frozenset(one for one in claims if one.run_id not in self.lost)
+
+    async def release(self, claims: Sequence[ClaimKey]) -> None:
+        self.released.extend(claims)
+
+
+class Worker:
+    """Is at two runs until it is told to stop."""
+
+    def __init__(self, database: Database) -> None:
+        self.holder = Holder(iter(("first", "second")).__next__)
+        self.claims = Claims(
+            database, self.holder, lease_seconds=LEASE_SECONDS, now=lambda: database.now
+        )
+        self.given: dict[UUID, Claim] = {}
+        self.tasks: dict[UUID, asyncio.Task[None]] = {}
+        self.done = {A: asyncio.Event(), B: asyncio.Event()}
+
+    async def begin(self) -> None:
+        for claim in await self.claims.take("effects", 2):
+            self.given[claim.run_id] = claim
+            task = asyncio.create_task(self._work(claim.run_id))
+            self.tasks[claim.run_id] = task
+            self.claims.keep(claim, task)
+
+    async def _work(self, run_id: UUID) -> None:
+        await self.done[run_id].wait()
+
+    async def at_work(self) -> set[UUID]:
+        """Whoever was told to let go has."""
+        for _ in range(3):
+            await asyncio.sleep(0)
+        return {run_id for run_id, task in self.tasks.items() if not task.done()}
+
+
+@pytest.fixture
+def database() -> Database:
+    return Database()
+
+
+@pytest.fixture
+async def worker(database: Database) -> AsyncIterator[Worker]:
+    worker = Worker(database)
+    await worker.begin()
+    yield worker
+    for done in worker.done.values():
+        done.set()
+    await asyncio.wait(worker.tasks.values())
+
+
+def key(run_id: UUID) -> ClaimKey:
+    return ClaimKey("effects", run_id, "first")
+
+
+async def test_all_that_is_under_way_is_prolonged_at_once(
+    database: Database, worker: Worker
+) -> None:
+    for _ in range(5):
+        database.now += LEASE_SECONDS / 2
+        await worker.claims.prolong()
+    assert database.asked == [[key(A), key(B)]] * 5
+    assert await worker.at_work() == {A, B}
+
+
+async def test_what_is_done_or_failed_is_prolonged_no_more(
+    database: Database, worker: Worker
+) -> None:
+    worker.done[A].set()
+    assert await worker.at_work() == {B}
+    await worker.claims.prolong()
+    await worker.claims.give_up(worker.given[B])
+    await worker.claims.prolong()
+    assert database.asked == [[key(B)]]
+    assert database.released == [key(B)]
+
+
+async def test_it_is_prolonged_under_the_name_under_which_it_was_claimed(
+    database: Database, worker: Worker
+) -> None:
+    worker.holder.begin_anew()
+    await worker.claims.prolong()
+    await worker.claims.give_up(worker.given[A])
+    assert database.asked == [[key(A), key(B)]]
+    assert database.released == [key(A)]
+
+
+async def test_a_claim_that_somebody_else_may_have_is_let_go_of_at_once(
+    database: Database, worker: Worker, caplog: pytest.LogCaptureFixture
+) -> None:
+    database.lost = {A}
+    with caplog.at_level(logging.WARNING):
+        await worker.claims.prolong()
+    assert await worker.at_work() == {B}
+    assert [one.getMessage() for one in caplog.records] == [
+        f"effects of run {A} is broken off: its claim is over"
+    ]
+    assert database.released == []
+
+
+@pytest.mark.parametrize("how", ["away", "silent"])
+async def test_work_goes_on_without_a_database_until_its_claim_is_over(
+    database: Database, worker: Worker, how: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(claims_module, "PROLONG_SECONDS_MIN", 0.01)
+    database.is_away, database.is_silent = how == "away", how == "silent"
+    database.now += LEASE_SECONDS - 0.05
+    with pytest.raises(LogUnavailable):
+        await worker.claims.prolong()
+    assert await worker.at_work() == {A, B}
+    database.takes_seconds = 0.05
+    with pytest.raises(LogUnavailable):
+        await worker.claims.prolong()
+    assert await worker.at_work() == set()
+
+
+async def test_who_slept_through_a_lease_asks_for_no_more_of_it(
+    database: Database, worker: Worker
+) -> None:
+    database.now += LEASE_SECONDS
+    await worker.claims.prolong()
+    assert await worker.at_work() == set()
+    assert database.asked == []
+
+
+async def test_a_claim_counts_from_before_it_was_asked_for(
+    database: Database, worker: Worker
+) -> None:
+    database.takes_seconds = LEASE_SECONDS / 2
+    await worker.claims.prolong()
+    database.now += LEASE_SECONDS / 2
+    await worker.claims.prolong()
+    assert len(database.asked) == 1
+    assert await worker.at_work() == set()

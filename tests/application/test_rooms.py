@@ -1,0 +1,66 @@
+"""Whoever hangs is in the way of nobody but those who wait for the same."""
+
+import asyncio
+from typing import get_args
+
+import pytest
+
+from application.rooms import ROOMS_MAX, NoRoom, Rooms, room_of_undo
+from domain.run.hook_events import HookName
+from domain.run.steps import STEP_ORDER
+from tests.support.held_commits import until
+
+
+class Guests:
+    """Stay until they are told to leave."""
+
+    def __init__(self, rooms: Rooms) -> None:
+        self.rooms = rooms
+        self.inside: list[str] = []
+        self.may_leave = asyncio.Event()
+
+    async def visit(self, name: str) -> None:
+        async with self.rooms.of(name):
+            self.inside.append(name)
+            await self.may_leave.wait()
+
+    async def are(self, *names: str) -> None:
+        async def is_so() -> bool:
+            return self.inside == list(names)
+
+        await until(is_so, f"{names} are inside")
+
+
+async def test_a_room_that_is_full_keeps_nobody_out_of_another() -> None:
+    guests = Guests(Rooms(at_once_max=1, wanted_max=2))
+    async with asyncio.TaskGroup() as group:
+        group.create_task(guests.visit("subagentEnded"))
+        group.create_task(guests.visit("subagentEnded"))
+        group.create_task(guests.visit("files"))
+        await guests.are("subagentEnded", "files")
+        with pytest.raises(NoRoom, match="2 wait for subagentEnded"):
+            await guests.visit("subagentEnded")
+        guests.may_leave.set()
+    assert guests.inside == ["subagentEnded", "files", "subagentEnded"]
+    await guests.visit("subagentEnded")
+
+
+async def test_who_gives_up_waiting_makes_room() -> None:
+    guests = Guests(Rooms(at_once_max=1, wanted_max=2))
+    inside, waiting = (asyncio.create_task(guests.visit("files")) for _ in range(2))
+    await guests.are("files")
+    waiting.cancel()
+    await asyncio.wait([waiting])
+    other = asyncio.create_task(guests.visit("files"))
+    guests.may_leave.set()
+    await asyncio.gather(inside, other)
+
+
+def test_there_are_as_many_rooms_as_are_counted_on() -> None:
+    rooms = {*get_args(HookName), *(room_of_undo(step) for step in STEP_ORDER)}
+    assert len(rooms) <= ROOMS_MAX
+    assert {step for step in STEP_ORDER if room_of_undo(step) == "files"} == {
+        "context_fork",
+        "workspace",
+        "attachments",
+    }

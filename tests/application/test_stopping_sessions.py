@@ -1,0 +1,155 @@
+"""A session that goes on while it is being stopped is stopped all the same."""
+
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from uuid import UUID
+
+import pytest
+from uuid_utils.compat import uuid7
+
+from application.envelope import Actor
+from application.ports.event_log import Decision, Submission, World
+from application.stopping import Stopping
+from application.work import Work, provenance_of
+from domain.continuation import Message, continue_session
+from domain.run.continuation_events import ContinuationPlanned
+from domain.run.facts import SpawnOptions
+from domain.run.plan_facts import PlanFacts
+from domain.run.state import Run
+from domain.session.state import Session
+from domain.stream import run_stream, session_stream
+from infrastructure.outbound.identities import RandomIdentities
+from infrastructure.outbound.tables.contents import PostgresContents
+from infrastructure.outbound.tables.registry import PostgresRegistry
+from tests.support import run_commands as ask
+from tests.support.logged_family import LANE, LoggedFamily
+from tests.support.placed_configurations import PlacedConfigurations
+from tests.support.preparers import preparing_on
+from tests.support.running_log import RunningLog
+from tests.support.storytelling import plan, ref
+
+OPERATOR = Actor(kind="token", token="operator")
+STAYING = SpawnOptions(mode="session")
+
+
+class Overtaken(PostgresRegistry):
+    """Once it was asked for a run, something happens before the answer is there."""
+
+    def __init__(self, running: RunningLog, meanwhile: Callable[[], Awaitable[None]]) -> None:
+        super().__init__(running.pool)
+        self._meanwhile = [meanwhile]
+
+    async def run(self, run_id: UUID, *, at: int | None = None) -> Run | None:
+        run = await super().run(run_id, at=at)
+        if self._meanwhile:
+            await self._meanwhile.pop()()
+        return run
+
+
+async def goes_on(family: LoggedFamily, last: Run) -> UUID:
+    """A message starts another run of the session."""
+    message = Message(
+        run_id=uuid7(), text=ref("message"), by="operator", config_revision=1, max_children=5
+    )
+    planned = ContinuationPlanned(
+        max_depth=2,
+        role="orchestrator",
+        control_scope="children",
+        plan=plan(),
+        ingredients=(),
+        facts=PlanFacts(),
+    )
+    key = last.child_session_key
+    assert key is not None
+    streams = (
+        run_stream(message.run_id),
+        run_stream(last.run_id),
+        session_stream(key),
+        session_stream(last.requester.session_key),
+    )
+
+    def decide(world: World) -> Decision[None]:
+        judged = continue_session(
+            world.sessions, world.runs, message, last, planned, LANE, lambda *_: ref("refusal")
+        )
+        assert judged.refusal is None
+        return Decision(None, judged.changes)
+
+    await family.log.submit(
+        Submission(
+            command_id=uuid7(),
+            streams=streams,
+            decide=decide,
+            provenance=provenance_of(last),
+        )
+    )
+    return message.run_id
+
+
+async def announced(family: LoggedFamily, name: str, options: SpawnOptions) -> Run:
+    await family.spawn(name, options=options, thread=options.mode == "session")
+    await family.create(name)
+    await family.tell(name, ask.claim())
+    await family.start(name)
+    await family.end(name)
+    await family.announce(name)
+    return family.run(name)
+
+
+def stopping(running: RunningLog, registry: PostgresRegistry, folder: Path) -> Stopping:
+    contents, identities = PostgresContents(running.pool), RandomIdentities()
+    configurations = PlacedConfigurations(folder)
+    configurations.read({})
+    work = Work(running.log, registry, contents, identities, configurations)
+    return Stopping(work, preparing_on(work, running.pool, folder))
+
+
+async def session_of(running: RunningLog, run: Run) -> Session:
+    assert run.child_session_key is not None
+    session = await PostgresRegistry(running.pool).session(run.child_session_key)
+    assert session is not None
+    return session
+
+
+@pytest.mark.parametrize("options", [SpawnOptions(), STAYING], ids=["run", "session"])
+async def test_the_run_that_goes_on_meanwhile_is_the_one_that_is_stopped_and_told_of(
+    running: RunningLog, family: LoggedFamily, tmp_path: Path, options: SpawnOptions
+) -> None:
+    last = await announced(family, "child", options)
+    fresh: list[UUID] = []
+
+    async def message() -> None:
+        fresh.append(await goes_on(family, last))
+
+    registry = Overtaken(running, message)
+    answer = await stopping(running, registry, tmp_path).stop_session(
+        await session_of(running, last), OPERATOR, "enough"
+    )
+    run = await registry.run(fresh[0])
+    assert run is not None
+    assert (run.stage, run.outcome, run.stop_requested_by) == ("ended", "stopped", "operator")
+    assert answer.body["runId"] == str(fresh[0])
+    assert answer.body["wasOver"] is False
+    closed = (await session_of(running, last)).stage == "closed"
+    assert (answer.body["closed"], closed) == (options.mode == "session",) * 2
+
+
+async def test_a_run_that_is_over_before_its_stop_and_goes_on_is_stopped_as_the_next_one(
+    running: RunningLog, family: LoggedFamily, tmp_path: Path
+) -> None:
+    await family.begin("child")
+    fresh: list[UUID] = []
+
+    async def over_and_on() -> None:
+        await family.end("child")
+        await family.announce("child")
+        fresh.append(await goes_on(family, family.run("child")))
+
+    registry = Overtaken(running, over_and_on)
+    await stopping(running, registry, tmp_path).stop_session(
+        await session_of(running, family.run("child")), OPERATOR, None
+    )
+    run = await registry.run(fresh[0])
+    assert run is not None
+    assert (run.stage, run.outcome) == ("ended", "stopped")
+    assert family.run("child").outcome == "success"

@@ -1,0 +1,134 @@
+"""Messages to sessions, stops of many, and the children of one of a session's runs."""
+
+import asyncio
+from collections.abc import Mapping
+from uuid import UUID
+
+import pytest
+
+from application import answers
+from tests.support.case_comparison import hold
+from tests.support.case_control import (
+    announced_text,
+    may_send,
+    stop_run,
+    stop_session,
+    stopped,
+)
+from tests.support.case_families import CaseFamily
+from tests.support.cases import Answer, Case, Given, Runner, cases_of
+
+
+def sent(given: Given) -> Answer:
+    """What is answered to a message to a run that is over; a foreign run is a sibling, which the
+    token of a child does not cover."""
+    family = CaseFamily()
+    family.begin("target")
+    if "caller" in given:
+        family.begin("caller")
+        allowed = asyncio.run(may_send(family, "caller", "target"))
+        return {"status": "ok" if allowed else "forbidden"}
+    family.end("target")
+    family.announce("target")
+    judged = family.continued("<new>", "target")
+    run_id = next(run for run, name in family.names.items() if name == "<new>")
+    body = answers.continued(family.run("target"), run_id, (), None).body
+    return {
+        "status": "ok" if judged.refusal is None else judged.refusal.status,
+        "runId": family.names[UUID(str(body["runId"]))],
+        "replyText": body.get("replyText"),
+    }
+
+
+def killed(given: Given) -> Answer:
+    """A session is stopped (`kill-all`), or one run with all below it; counted are those that are
+    told to stop. Of two rows of one child the later run goes on with the session of the other."""
+    family = CaseFamily()
+    if given["action"] == "kill":
+        for name, by in (("parent", "main"), ("child", "parent"), ("leaf", "child")):
+            _begin(family, name, by, given[name])
+        family.end("child")
+        family.end("parent")
+        kind = asyncio.run(stop_run(family, "parent"))
+        told = stopped(family)
+        return {
+            "status": "ok" if kind == "stopping" else kind,
+            "cascadeKilled": len(told),
+            "cascadeLabels": [one.label for one in told],
+        }
+    _ROWS[str(given["rows"])](family)
+    kind = asyncio.run(stop_session(family, "main"))
+    told = stopped(family)
+    return {
+        "status": "ok" if kind == "stopping" else kind,
+        "killed": len(told),
+        "labels": [one.label for one in told],
+    }
+
+
+def _begin(family: CaseFamily, name: str, by: str, words: str) -> None:
+    family.begin_with(name, by, label=words.partition(" (")[0])
+
+
+def _stale_and_current(family: CaseFamily) -> None:
+    _stale(family)
+    family.go_on("current", "stale")
+
+
+def _ended_parent(family: CaseFamily) -> None:
+    _begin(family, "parent", "main", "parent")
+    _begin(family, "child", "parent", "child")
+    family.end("parent")
+
+
+def _stale(family: CaseFamily) -> None:
+    _begin(family, "stale", "main", "current task")
+    family.end("stale")
+    family.announce("stale")
+
+
+_ROWS = {
+    "['stale', 'current']": _stale_and_current,
+    "['ended parent with active child']": _ended_parent,
+    "stale snapshot": _stale,
+}
+
+
+def windowed(given: Given) -> Answer:
+    """The children of one run of a session are those that it asked for itself, whose results are
+    told with its own; those made before and after it belong to the runs around it."""
+    start, end = given["requesterRun"]["startedAt"], given["requesterRun"]["endedAt"]
+    created = given["children_createdAt"]
+    family = CaseFamily()
+    texts: dict[str, str] = {}
+    spans = {"before": (0, start), "asked": (start, end), "after": (end, max(created) + 1)}
+    last = None
+    for name, (since, until) in spans.items():
+        if last is None:
+            family.begin(name)
+        else:
+            family.go_on(name, last)
+        _children(family, [at for at in created if since <= at < until])
+        family.end(name)
+        texts[name] = asyncio.run(announced_text(family, name))
+        last = name
+    return {"returned_createdAt": [at for at in created if f"child {at}" in texts["asked"]]}
+
+
+def _children(family: CaseFamily, created: list[int]) -> None:
+    for at in created:
+        _begin(family, str(at), "before", f"child {at}")
+        family.end(str(at))
+        family.announce(str(at))
+
+
+RUNNERS: Mapping[str, Runner] = {
+    "control.send": sent,
+    "control.kill": killed,
+    "registry.list": windowed,
+}
+
+
+@pytest.mark.parametrize("case", cases_of(RUNNERS))
+def test_sessions_go_on_and_are_stopped_as_the_case_says(case: Case) -> None:
+    hold(RUNNERS[case.area](case.given), case)

@@ -1,0 +1,247 @@
+"""Whatever is planted among the files of transcripts leads nowhere else."""
+
+import os
+import shutil
+import threading
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from uuid import UUID
+
+import pytest
+
+from application.ports.runtimes import TranscriptEntry
+from infrastructure.outbound.transcripts.rows_and_files import RowsAndFiles
+from tests.support import run_commands as ask
+from tests.support.folder_trees import tree_of
+from tests.support.logged_family import LoggedFamily
+from tests.support.running_log import RunningLog
+from tests.support.transcript_ground import STAMP, Ground
+
+ROUNDS = 20
+ROUNDS_MAX = 100 * ROUNDS
+"""So often at most until one was lost, however the machine divides its time."""
+
+
+Deed = Callable[[Ground], Awaitable[object]]
+DEEDS: dict[str, Deed] = {
+    "seal": Ground.seal, "begin": Ground.begin, "drop": Ground.drop, "put_away": Ground.put_away
+}  # fmt: skip
+
+
+@pytest.fixture
+async def ground(running: RunningLog, family: LoggedFamily, tmp_path: Path) -> Ground:
+    (tmp_path / "data").mkdir()
+    transcripts = RowsAndFiles(running.pool, tmp_path / "data" / "transcripts")
+    await family.furnish("scout")
+    entries = [TranscriptEntry("message", {"role": "user", "text": text}) for text in "ab"]
+    assert await transcripts.fork(family.id("scout"), family.run("scout").epoch, entries)
+    return Ground(transcripts, tmp_path, family)
+
+
+def agent_for_link(ground: Ground) -> None:
+    ground.agent.rename(ground.root / "moved")
+    ground.agent.symlink_to(ground.outside)
+
+
+def root_for_link(ground: Ground) -> None:
+    ground.root.rename(ground.root.with_name("moved"))
+    ground.root.symlink_to(ground.outside)
+
+
+def data_for_link(ground: Ground) -> None:
+    ground.root.parent.rename(ground.root.parent.with_name("moved"))
+    ground.root.parent.symlink_to(ground.outside)
+    (ground.outside / "transcripts").symlink_to(ground.outside)
+
+
+def agent_for_file(ground: Ground) -> None:
+    ground.agent.rename(ground.root / "moved")
+    ground.agent.write_text("in the way")
+
+
+def agent_for_pipe(ground: Ground) -> None:
+    ground.agent.rename(ground.root / "moved")
+    os.mkfifo(ground.agent)
+
+
+@pytest.mark.parametrize(
+    "plant", [agent_for_link, root_for_link, data_for_link, agent_for_file, agent_for_pipe]
+)
+@pytest.mark.parametrize("deed", DEEDS)
+@pytest.mark.timeout(20)
+async def test_what_stands_in_the_place_of_a_folder_refuses_with_a_clear_text(
+    ground: Ground, plant: Callable[[Ground], None], deed: str
+) -> None:
+    await ground.seal()
+    await ground.begin()
+    plant(ground)
+    outer = tree_of(ground.outside)
+    with pytest.raises(OSError, match="a link or a file is in the place of ") as caught:
+        await DEEDS[deed](ground)
+    place = "a folder above it" if plant is data_for_link else "transcripts"
+    assert place in str(caught.value.strerror)
+    assert tree_of(ground.outside) == outer
+
+
+async def test_a_data_directory_that_was_named_by_a_link_is_as_good_as_any(
+    running: RunningLog, ground: Ground, tmp_path: Path
+) -> None:
+    (tmp_path / "link").symlink_to(tmp_path / "data")
+    ground.transcripts = RowsAndFiles(running.pool, tmp_path / "link" / "transcripts")
+    assert await ground.seal() == str(tmp_path / "link" / "transcripts" / "main" / ground.names[0])
+    assert (ground.agent / ground.names[0]).read_bytes().count(b"\n") == 2
+    assert await ground.put_away() == str(
+        tmp_path / "link" / "transcripts" / "main" / f"{ground.names[0]}.deleted.{STAMP}"
+    )
+
+
+async def test_a_path_on_record_leads_to_the_transcripts_of_now_and_nowhere_else(
+    ground: Ground,
+) -> None:
+    """The data directory may have been moved since; whoever wrote the record may be anybody."""
+    sealed = Path(await ground.seal())
+    outer = tree_of(ground.outside)
+    strange = str(ground.outside / "main" / sealed.name)
+    assert await ground.transcripts.put_away(strange, STAMP) == f"{sealed}.deleted.{STAMP}"
+    for path in (f"/main/../{sealed.name}", "/..", "..", "/", "", f"{ground.outside}/main/.."):
+        with pytest.raises(OSError, match="no file of a transcript"):
+            await ground.transcripts.put_away(path, STAMP)
+    assert tree_of(ground.outside) == outer
+    assert [one.name for one in ground.agent.iterdir()] == [f"{sealed.name}.deleted.{STAMP}"]
+
+
+@pytest.mark.parametrize("name", range(4))
+async def test_links_in_the_place_of_files_are_replaced_or_renamed_themselves(
+    ground: Ground, name: int
+) -> None:
+    await ground.seal()
+    outer = tree_of(ground.outside)
+    place = ground.agent / ground.names[name]
+    place.unlink(missing_ok=True)
+    place.symlink_to(ground.outside / "main" / place.name)
+    await ground.begin()
+    await ground.drop()
+    await ground.seal()
+    await ground.put_away()
+    assert tree_of(ground.outside) == outer
+    left = {f"{ground.names[0]}.deleted.{STAMP}"}
+    assert {one.name for one in ground.agent.iterdir()} == left
+    place.symlink_to(ground.outside / "main" / ground.names[0])
+    await ground.transcripts.put_away(str(place), "later")
+    assert tree_of(ground.outside) == outer
+
+
+def changed(path: Path) -> None:
+    path.write_bytes(path.read_bytes().replace(b'"a"', b'"x"'))
+
+
+def longer(path: Path) -> None:
+    path.write_bytes(path.read_bytes() + b"\n")
+
+
+def shorter(path: Path) -> None:
+    path.write_bytes(path.read_bytes()[:-1])
+
+
+def empty(path: Path) -> None:
+    path.write_bytes(b"")
+
+
+def huge(path: Path) -> None:
+    os.truncate(path, 1 << 40)
+
+
+def open_to_all(path: Path) -> None:
+    path.chmod(0o644)
+
+
+def a_pipe(path: Path) -> None:
+    path.unlink()
+    os.mkfifo(path)
+
+
+def a_link_to_the_same(path: Path) -> None:
+    path.rename(path.with_name("aside"))
+    path.symlink_to("aside")
+
+
+@pytest.mark.parametrize(
+    "change",
+    [changed, longer, shorter, empty, huge, open_to_all, a_pipe, a_link_to_the_same],
+)
+@pytest.mark.timeout(20)
+async def test_a_beginning_that_is_not_what_the_rows_say_is_replaced(
+    ground: Ground, change: Callable[[Path], None]
+) -> None:
+    path = Path(await ground.begin())
+    content = path.read_bytes()
+    change(path)
+    assert await ground.begin() == str(path)
+    assert path.read_bytes() == content
+    assert not path.is_symlink()
+    assert path.stat().st_mode & 0o777 == 0o600
+
+
+@contextmanager
+def racing(act: Callable[[], None]) -> Iterator[None]:
+    """Another thread that does so over and over."""
+    over = threading.Event()
+
+    def race() -> None:
+        while not over.is_set():
+            with suppress(OSError):
+                act()
+
+    thread = threading.Thread(target=race)
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("place", ["agent", "root"])
+async def test_a_race_for_a_folder_gets_nothing_outside(ground: Ground, place: str) -> None:
+    contested: Path = getattr(ground, place)
+    outer, refused = tree_of(ground.outside), set[str]()
+    aside = ground.root.parent / "aside"
+
+    def swap() -> None:
+        if contested.is_symlink():
+            contested.unlink()
+            return
+        with suppress(OSError):
+            shutil.rmtree(aside)
+        with suppress(OSError):
+            contested.rename(aside)
+        with suppress(OSError):
+            contested.symlink_to(ground.outside)
+
+    with racing(swap):
+        for number in range(ROUNDS_MAX):
+            for name, deed in DEEDS.items():
+                try:
+                    await deed(ground)
+                except OSError:
+                    refused.add(name)
+            assert tree_of(ground.outside) == outer
+            if number >= ROUNDS and refused >= {"seal", "begin"}:
+                break
+    assert refused >= {"seal", "begin"}, "the race was never lost: it proves nothing"
+    with suppress(OSError):
+        contested.unlink()
+    assert Path(await ground.seal()).read_bytes().count(b"\n") == 2
+
+
+async def test_the_claim_has_nothing_to_do_with_files(ground: Ground, family: LoggedFamily) -> None:
+    """What was refused is done again once the link is gone."""
+    await ground.seal()
+    agent_for_link(ground)
+    with pytest.raises(OSError, match="in the place of"):
+        await ground.begin()
+    ground.agent.unlink()
+    assert UUID(Path(await ground.begin()).name[:36]) == ground.session_id
+    await family.tell("scout", ask.take_step(family.run("scout").epoch))

@@ -1,0 +1,144 @@
+"""A message to a session becomes a run of its own: when it does, and what place that takes."""
+
+import pytest
+
+from domain.admission import Refusal
+from domain.continuation import (
+    UnfitPlan,
+)
+from domain.run.continuation_events import (
+    ContinuationFacts,
+    MessageReceived,
+    RunContinued,
+)
+from domain.run.events import RunQueued, SpawnRefused
+from domain.run.facts import SpawnOptions
+from domain.run.plan_facts import PlanFacts
+from domain.session.events import ChildAdmitted, SessionContinued
+from tests.support import continued_runs as sent
+from tests.support import run_commands as ask
+from tests.support.announced_families import announced
+from tests.support.family_log import FamilyLog, keep
+from tests.support.storytelling import run_id
+
+GONE_ON_WITH = [
+    "run again MessageReceived",
+    "session main ChildAdmitted",
+    "run scout RunContinued",
+    "session scout SessionContinued",
+    "run again ContinuationPlanned",
+    "run again RunQueued",
+]
+
+
+def test_a_message_takes_a_place_moves_the_session_on_and_waits_in_the_lane() -> None:
+    log = announced("scout")
+    assert log.message("again", "scout") == GONE_ON_WITH
+    scout, again, session = log.run("scout"), log.run("again"), log.session("scout")
+    assert (again.stage, again.lane, again.lane_depth) == ("queued", "subagent", 1)
+    assert (again.continues, again.opened_by) == (scout.run_id, scout.run_id)
+    assert (scout.continued_by, session.run_id) == (again.run_id, again.run_id)
+    assert (log.counted("main"), log.session("main").admitted) == (["again"], 2)
+
+
+def test_what_is_recorded_says_what_it_was_decided_from_and_for_whom() -> None:
+    log = announced("scout", "aside")
+    plan = sent.planned(role="leaf", control_scope="none", warnings=("no model",))
+    changes = log.judge("again", "scout", planned=plan).changes
+    session, again = log.session("scout"), run_id(3)
+    received, admitted, continued, moved, planned, queued = (event for _, event in changes)
+    assert isinstance(received, MessageReceived)
+    assert received.facts == ContinuationFacts(active_children=0, max_children=5)
+    assert (received.session_id, received.child_session_key) == (
+        session.session_id,
+        session.session_key,
+    )
+    assert (received.message, received.by) == (keep("message", "and then?"), "admin")
+    assert admitted == ChildAdmitted(run_id=again, active_children=0, max_children=5)
+    assert continued == RunContinued(run_id=again)
+    assert moved == SessionContinued(run_id=again, role="leaf", control_scope="none")
+    assert planned is plan
+    assert queued == RunQueued(lane="subagent", lane_depth=1)
+    log.record(changes)
+    after = log.session("scout")
+    assert (after.role, after.control_scope) == ("leaf", "none")
+    assert (log.run("again").role, log.run("again").warnings) == ("leaf", ("no model",))
+
+
+def test_a_run_goes_on_with_what_holds_of_the_one_before_it() -> None:
+    log = FamilyLog()
+    options = SpawnOptions(mode="session", run_timeout_seconds=7)
+    log.spawn("scout", label="scout", thread=True, options=options)
+    log.create("scout")
+    log.tell("scout", ask.claim())
+    log.tell("scout", ask.start(log.run("scout").epoch))
+    log.finish("scout")
+    log.go_on("second", "scout")
+    log.finish("second")
+    log.message("third", "scout")
+    first, second, third = (log.run(name) for name in ("scout", "second", "third"))
+    for field in ("session_id", "child_session_key", "agent_id", "depth", "label", "options"):
+        assert getattr(third, field) == getattr(second, field) == getattr(first, field), field
+    assert third.options.mode == "session"
+    assert (third.continues, third.opened_by) == (second.run_id, first.run_id)
+    assert (second.continued_by, second.continues) == (third.run_id, first.run_id)
+    assert third.task == keep("message", "and then?") != first.task
+    assert (third.steps, third.attachments, third.preamble) == ((), None, None)
+
+
+@pytest.mark.parametrize("taken", [2, 3])
+def test_where_all_places_are_taken_a_message_is_refused_and_takes_none(taken: int) -> None:
+    log = announced("scout", max_children=taken)
+    for number in range(taken):
+        log.begin(f"r{number}")
+    before = log.session("scout"), log.run("scout"), log.counted("main")
+    judged = log.judge("again", "scout", max_children=2)
+    assert log.record(judged.changes) == ["run again MessageReceived", "run again SpawnRefused"]
+    assert judged.refusal is not None
+    assert (judged.refusal.rule, judged.refusal.status) == ("active_children", "forbidden")
+    assert judged.refusal.text.endswith(f"for this session ({taken}/2)")
+    refused = log.recorded[-1].event
+    assert isinstance(refused, SpawnRefused)
+    assert (refused.rule, refused.step, refused.facts) == ("active_children", "admission", None)
+    assert refused.inputs == {"current": taken, "limit": 2}
+    assert refused.text == keep("refusal", judged.refusal.text)
+    assert (log.session("scout"), log.run("scout"), log.counted("main")) == before
+    log.finish("r0")
+    if taken == 2:
+        assert "session main ChildAdmitted" in log.message("later", "scout", max_children=2)
+
+
+def test_the_last_place_is_given_to_a_message_and_no_more_than_that() -> None:
+    log = announced("scout", max_children=2)
+    log.begin("other")
+    log.message("again", "scout")
+    assert log.counted("main") == ["other", "again"]
+    assert log.spawn("third")[-1] == "run third SpawnRefused"
+    log.tell("again", ask.stop())
+    assert log.spawn("fourth")[-1] == "session main ChildAdmitted"
+
+
+def test_a_run_that_cannot_be_planned_any_more_is_refused_with_what_was_looked_at() -> None:
+    log = announced("scout")
+    rule = Refusal(rule="runtime", status="error", text="there is no runtime")
+    facts = PlanFacts(agent_configured=True)
+    before = log.session("scout"), log.run("scout"), log.counted("main")
+    judged = log.judge("again", "scout", planned=UnfitPlan(refusal=rule, facts=facts))
+    assert judged.refusal == rule
+    assert log.record(judged.changes) == ["run again MessageReceived", "run again SpawnRefused"]
+    refused = log.recorded[-1].event
+    assert isinstance(refused, SpawnRefused)
+    assert (refused.rule, refused.status, refused.step) == ("runtime", "error", "preparation")
+    assert refused.facts == facts
+    assert (log.session("scout"), log.run("scout"), log.counted("main")) == before
+    assert log.run("again").stage == "refused"
+    assert log.message("later", "scout")[-1] == "run later RunQueued"
+
+
+def test_the_cap_is_asked_before_the_plan() -> None:
+    log = announced("scout")
+    rule = Refusal(rule="runtime", status="error", text="there is no runtime")
+    unfit = UnfitPlan(refusal=rule, facts=PlanFacts())
+    judged = log.judge("again", "scout", planned=unfit, max_children=0)
+    assert judged.refusal is not None
+    assert judged.refusal.rule == "active_children"

@@ -1,0 +1,161 @@
+"""How a message to a session was decided, told from its events alone."""
+
+from typing import Any
+
+import pytest
+
+from domain.configuration.configuration import Configuration
+from domain.continuation_explained import CONTINUATION_RULES, explain_continuation
+from domain.event_types import AnyEvent
+from domain.plan_explained import PLAN_RULES
+from domain.rule_explained import RuleExplained
+from domain.run.continuation_events import ContinuationPlanned, MessageReceived
+from domain.run.facts import Ingredient, SpawnOptions
+from domain.run.plan_facts import WorkspaceFacts
+from domain.session.events import ChildAdmitted
+from domain.spawn_record import Recorded
+from tests.support.explained_spawns import REVISION, plan_facts
+from tests.support.run_histories import refused
+from tests.support.storytelling import CHILD, plan, ref, requester, run_id
+
+RULES = ("active_children", *CONTINUATION_RULES, "tools", "capabilities")
+ADMITTED = ChildAdmitted(run_id=run_id(2), active_children=1, max_children=5)
+
+
+def message(**changes: Any) -> MessageReceived:
+    plain = {
+        "run_id": run_id(2),
+        "session_id": run_id(1001),
+        "child_session_key": CHILD,
+        "continues": run_id(1),
+        "opened_by": run_id(1),
+        "requester": requester(),
+        "agent_id": "main",
+        "depth": 1,
+        "message": ref("message"),
+        "options": SpawnOptions(mode="session"),
+        "facts": {"active_children": 1, "max_children": 5},
+        "config_revision": REVISION,
+        "by": "admin",
+    }
+    return MessageReceived.model_validate(plain | changes)
+
+
+def planned(**changes: Any) -> ContinuationPlanned:
+    plain = {
+        "max_depth": 2,
+        "role": "orchestrator",
+        "control_scope": "children",
+        "plan": plan(),
+        "ingredients": (Ingredient(source="message", position="task", content=ref("message")),),
+        "facts": plan_facts(
+            workspace=WorkspaceFacts(source="agent", recorded="/srv/main", chosen="/srv/main")
+        ),
+    }
+    return ContinuationPlanned.model_validate(plain | changes)
+
+
+def told(
+    *events: AnyEvent, configuration: Configuration | None = None
+) -> tuple[RuleExplained, ...]:
+    recorded = [Recorded(at, REVISION, event) for at, event in enumerate(events, start=10)]
+    return explain_continuation(recorded, configuration)
+
+
+def the(rule: str, *events: AnyEvent) -> RuleExplained:
+    (found,) = [one for one in told(*events) if one.rule == rule]
+    return found
+
+
+def results(*events: AnyEvent) -> dict[str, str]:
+    return {one.rule: one.result for one in told(*events)}
+
+
+def test_a_message_that_became_a_run_passed_every_rule_in_its_order() -> None:
+    events = message(), ADMITTED, planned()
+    assert [one.rule for one in told(*events)] == [*RULES]
+    assert set(results(*events).values()) == {"passed"}
+    assert [one.position for one in told(*events)] == [10] + [12] * (len(RULES) - 1)
+    assert {one.config_revision for one in told(*events)} == {REVISION}
+
+
+def test_the_rules_of_the_plan_are_those_of_a_spawn_but_for_files() -> None:
+    assert [*CONTINUATION_RULES] == [rule for rule in PLAN_RULES if rule != "attachments"]
+
+
+def test_a_message_alone_is_not_judged_yet() -> None:
+    assert {one.result for one in told(message())} == {"not_judged"}
+    assert {one.text for one in told(message())} == {"not judged yet"}
+    assert {one.config_revision for one in told(message())} == {REVISION}
+
+
+def test_no_free_place_refuses_before_anything_of_the_plan_is_judged() -> None:
+    full = message(facts={"active_children": 5, "max_children": 5})
+    by = refused(rule="active_children", status="forbidden", step="admission")
+    one = the("active_children", full, by)
+    assert (one.result, one.position, one.step) == ("refused", 11, "admission")
+    assert one.text == "5 of 5 children are active, so no place is free"
+    assert one.compared == {"activeChildren": 5, "maxChildren": 5}
+    assert {results(full, by)[rule] for rule in RULES[1:]} == {"not_judged"}
+    assert the("tools", full, by).text == '"active_children" refused the message before'
+
+
+@pytest.mark.parametrize("rule", [rule for rule in CONTINUATION_RULES if rule != "workspace"])
+def test_behind_the_rule_of_the_plan_that_refused_nothing_was_judged(rule: str) -> None:
+    names = [*CONTINUATION_RULES]
+    reached = names[names.index(rule) + 1 :]
+    fields = {"agent_unknown": "agent_configured", "model": "models"}
+    by = refused(rule=rule, facts=plan_facts(**{fields.get(one, one): None for one in reached}))
+    found = results(message(), by)
+    assert found["active_children"] == "passed"
+    assert {found[one] for one in names[: names.index(rule)]} <= {"passed"}
+    assert found[rule] == "refused"
+    assert {found[one] for one in (*reached, "tools", "capabilities")} == {"not_judged"}
+
+
+def test_the_folder_is_that_of_the_run_before() -> None:
+    one = the("workspace", message(), ADMITTED, planned())
+    assert one.text == "the folder of the run before is kept"
+    assert one.compared == {
+        "source": "agent",
+        "recorded": "/srv/main",
+        "chosen": "/srv/main",
+        "kept": True,
+    }
+    facts = plan_facts(workspace=WorkspaceFacts(source="agent", recorded=None))
+    one = the("workspace", message(), ADMITTED, planned(facts=facts))
+    assert one.text == "the run before had no folder on record, and none is chosen"
+
+
+def test_the_agent_is_that_of_the_session() -> None:
+    one = the("agent_unknown", message(), ADMITTED, planned())
+    assert one.text == 'agent "main" is configured'
+
+
+def test_what_the_child_may_do_is_told_at_the_depth_of_its_session() -> None:
+    one = the("capabilities", message(depth=2), ADMITTED, planned(role="leaf"))
+    assert one.text == 'depth 2 of at most 2 has role "leaf" and control scope "children"'
+    assert the("tools", message(), ADMITTED, planned()).compared is not None
+
+
+def test_the_lists_are_those_of_the_revision() -> None:
+    configuration = Configuration.model_validate({"tools": {"subagents": {"tools": {"deny": []}}}})
+    (tools,) = [
+        one
+        for one in told(message(), ADMITTED, planned(), configuration=configuration)
+        if one.rule == "tools"
+    ]
+    assert tools.compared is not None
+    assert isinstance(tools.compared["configured"], dict)
+    assert tools.compared["configured"]["at"] == "tools.subagents.tools"
+
+
+def test_without_its_message_nothing_can_be_explained() -> None:
+    with pytest.raises(ValueError, match="from its message on"):
+        told(planned())
+
+
+def test_what_was_known_of_rules_behind_the_one_that_refused_is_not_told_as_judged() -> None:
+    found = results(message(), refused(rule="thinking", facts=plan_facts()))
+    behind = [*CONTINUATION_RULES][[*CONTINUATION_RULES].index("thinking") + 1 :]
+    assert {found[rule] for rule in behind} == {"not_judged"}

@@ -1,0 +1,229 @@
+"""A run by which a session goes on: its birth, who is told of it, and what it leaves behind."""
+
+from datetime import datetime
+
+import pytest
+
+from application.announcing import disposition_of
+from domain.refusals import CorruptHistory, WrongStage
+from domain.run.births import born
+from domain.run.dedupe import dedupe_key
+from domain.run.events import RunEvent
+from domain.run.facts import AttachmentsAsked, SpawnOptions
+from domain.run.hook_events import HookName
+from domain.run.hooks import HOOK_ORDER
+from domain.run.state import Run
+from tests.support import continued_runs as sent
+from tests.support import hooked_runs as hooked
+from tests.support import run_histories as past
+from tests.support.storytelling import (
+    CHILD,
+    given,
+    ref,
+    requested,
+    requester,
+    run_id,
+    run_of,
+    stamp,
+)
+
+ENDED: HookName = "subagentEnded"
+SESSION = SpawnOptions(mode="session")
+
+
+def first(options: SpawnOptions, *, ran: bool = True, outcome: str = "success") -> past.History:
+    """The first run of a session of which others are told, up to its announcement."""
+    return (
+        requested(options=options),
+        *past.a_prepared_run()[1:],
+        past.created(hooks=HOOK_ORDER),
+        past.queued(),
+        hooked.hook_told(),
+        *((past.claimed(), past.started()) if ran else ()),
+        past.ended(outcome=outcome),
+        past.announced(),
+    )
+
+
+def next_one(options: SpawnOptions, outcome: str = "success", **plan: object) -> past.History:
+    """A run that goes on with it, up to its announcement."""
+    return (
+        sent.message_received(options=options),
+        sent.planned(hooks=(ENDED,), **plan),
+        *(past.queued(), past.claimed(), past.started()),
+        *(past.ended(outcome=outcome), past.announced()),
+    )
+
+
+def told(*events: RunEvent) -> tuple[str, datetime | None]:
+    """How far it has come with telling of the end."""
+    run = run_of(*events)
+    state = run.hook(ENDED)
+    assert state is not None
+    assert run.effects_at == state.due_at
+    return state.phase, state.due_at
+
+
+def due_at(*events: RunEvent) -> tuple[str, datetime]:
+    """Due since the last of these."""
+    return "due", stamp(len(events)).recorded_at
+
+
+def test_a_message_is_the_beginning_of_a_run() -> None:
+    asked = requester(depth=1, run_id=run_id(7), spawned_by="agent:main:main")
+    event = sent.message_received(
+        requester=asked,
+        depth=2,
+        agent_id="steward",
+        label="words",
+        light_context=True,
+        thread=True,
+        context_mode="fork",
+        model_argument=ref("model"),
+        thinking_argument=ref("thinking"),
+        delivery_origin=ref("origin"),
+        options=SESSION,
+        config_revision=9,
+        opened_by=run_id(5),
+        continues=run_id(6),
+    )
+    run = born(event, stamp(12, 1))
+    assert (run.stage, run.version, run.created_position) == ("requested", 1, 12)
+    assert (run.created_at, run.epoch, run.holder) == (stamp(12).recorded_at, 1, None)
+    assert (run.run_id, run.session_id, run.child_session_key) == (run_id(2), run_id(1001), CHILD)
+    assert (run.requester, run.depth, run.label) == (asked, 2, "words")
+    assert (run.agent_id, run.requested_agent_id) == ("steward", "steward")
+    assert (run.task, run.options, run.config_revision) == (ref("and then?"), SESSION, 9)
+    assert (run.model_argument, run.thinking_argument) == (ref("model"), ref("thinking"))
+    assert (run.light_context, run.thread, run.context_mode) == (True, True, "fork")
+    assert (run.delivery_origin, run.continues, run.opened_by) == (
+        ref("origin"),
+        run_id(6),
+        run_id(5),
+    )
+    assert (run.continued_by, run.put_away_from, run.steps, run.hooks) == (None, None, (), ())
+    assert dedupe_key(run) == f"announce:v1:{CHILD}:{run_id(2)}"
+
+
+@pytest.mark.parametrize("event", [past.created(), sent.planned(), sent.continued()])
+def test_no_run_begins_with_anything_else(event: RunEvent) -> None:
+    with pytest.raises(CorruptHistory, match="no run begins with"):
+        born(event, stamp(1))
+
+
+def test_what_goes_on_with_an_isolated_session_is_isolated() -> None:
+    assert run_of(*sent.a_sent_run()).context_mode == "isolated"
+    assert run_of(*past.a_queued_run()).context_mode == "isolated"
+
+
+def test_a_plan_of_a_message_is_kept_like_that_of_a_spawn() -> None:
+    run = run_of(*sent.a_planned_run(role="leaf", control_scope="none", warnings=("w",)))
+    assert (run.role, run.control_scope, run.warnings) == ("leaf", "none", ("w",))
+    assert run.plan == sent.planned().plan
+    assert (run.hooks, run.direct_delivery, run.stage) == ((), None, "session-created")
+
+
+@pytest.mark.parametrize("expects", [True, False])
+@pytest.mark.parametrize("delivers", [True, False])
+def test_a_requester_is_not_told_of_what_a_runtime_delivers_itself(
+    expects: bool, delivers: bool
+) -> None:
+    options = SpawnOptions(mode="session", expects_completion_message=expects)
+    spawned: Run = run_of(
+        requested(options=options),
+        *past.a_prepared_run()[1:],
+        past.created(direct_delivery=delivers),
+    )
+    message = sent.message_received(options=options), sent.planned(direct_delivery=delivers)
+    for run in (spawned, run_of(*message)):
+        assert bool(run.direct_delivery) == delivers
+        assert run.expects_completion == (expects and not delivers)
+        wanted = "inbox" if expects and not delivers else "not_required"
+        assert disposition_of(run)[0] == wanted
+        assert disposition_of(run.changed({"outcome": "error"}))[0] == wanted
+
+
+def test_of_a_session_that_lives_on_is_told_once_when_it_is_put_away() -> None:
+    one = first(SESSION)
+    assert told(*one) == ("waiting", None)
+    assert told(*one, sent.continued()) == ("passed_on", None)
+    away = (*one, sent.continued(), sent.scheduled("continuation_archived"), past.archived())
+    assert told(*away) == ("passed_on", None)
+    two = next_one(SESSION)
+    assert told(*two) == ("waiting", None)
+    assert told(*two, sent.continued()) == ("passed_on", None)
+    assert told(*two, past.archived()) == due_at(*two, past.archived())
+
+
+def test_of_a_session_that_is_stopped_is_told_once_with_the_stop() -> None:
+    two = next_one(SESSION, "stopped")
+    assert told(*two) == due_at(*two[:-1])
+    gone = (*two[:-1], hooked.hook_told(ENDED), two[-1], past.archived())
+    assert told(*gone) == ("told", None)
+
+
+def test_of_a_session_that_is_closed_is_told_when_it_is_put_away() -> None:
+    one = first(SESSION)
+    closing = (*one, sent.scheduled())
+    assert told(*closing) == ("waiting", None)
+    assert told(*closing, past.archived()) == due_at(*closing, past.archived())
+
+
+def test_each_run_of_a_session_of_mode_run_is_told_of_for_itself() -> None:
+    one = first(SpawnOptions())
+    assert told(*one) == due_at(*one)
+    assert told(*one, sent.continued()) == due_at(*one)
+    once = (*one, hooked.hook_told(ENDED), sent.continued())
+    assert told(*once) == ("told", None)
+    assert told(*once, sent.scheduled(), past.archived()) == ("told", None)
+    two = next_one(SpawnOptions())
+    assert told(*two) == due_at(*two)
+    silent = next_one(SpawnOptions(expects_completion_message=False))
+    assert told(*silent) == due_at(*silent[:-1])
+
+
+def test_a_beginning_that_is_still_to_be_told_is_told_though_the_session_went_on() -> None:
+    one = first(SESSION)
+    told_of = one.index(hooked.hook_told())
+    late = (*one[:told_of], *one[told_of + 1 :], sent.continued())
+    run = run_of(*late)
+    assert [hook.phase for hook in run.hooks] == ["due", "passed_on"]
+    given(*late).when(hooked.confirm_hook()).then(hooked.hook_told())
+
+
+def test_what_was_passed_on_is_no_longer_this_runs_to_tell() -> None:
+    story = given(*first(SESSION), sent.continued())
+    for command in (
+        hooked.confirm_hook(hook=ENDED),
+        hooked.note_hook_failure(hook=ENDED),
+        hooked.park_hook(hook=ENDED),
+    ):
+        story.when(command).refused(WrongStage, "continued by another, which tells it")
+
+
+@pytest.mark.parametrize("mode", ["run", "session"])
+@pytest.mark.parametrize("retain", [True, False])
+@pytest.mark.parametrize("cleanup", ["keep", "delete"])
+def test_what_was_attached_lies_there_until_the_first_run_is_put_away(
+    mode: str, retain: bool, cleanup: str
+) -> None:
+    options = SpawnOptions.model_validate({"mode": mode, "cleanup": cleanup})
+    asked = AttachmentsAsked(count=1, total_bytes=3, retain=retain)
+    events: past.History = (
+        requested(options=options, attachments=asked),
+        *past.a_run_with_steps()[1:],
+        *(past.created(), past.queued(), past.claimed(), past.started()),
+        past.ended(),
+    )
+    goes = cleanup == "delete" or not retain
+    for event in (
+        past.announced(),
+        sent.continued(),
+        sent.scheduled("continuation_archived"),
+        past.archived(),
+    ):
+        events = (*events, event)
+        step = run_of(*events).step("attachments")
+        assert step is not None
+        is_due = goes and (mode == "run" or event == past.archived())
+        assert (step.undo_at is not None) == is_due, type(event).__name__

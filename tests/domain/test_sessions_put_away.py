@@ -1,0 +1,218 @@
+"""How a session of several runs is put away: the newest run first, and then each before it."""
+
+from collections.abc import Callable
+
+import pytest
+
+from domain.refusals import ReadAgain, SessionIsClosed, WrongStage
+from domain.run.archive_due import archive_due
+from domain.run.continuation_events import ArchiveScheduled
+from domain.run.events import RunAnnounced
+from domain.run.facts import SpawnOptions
+from domain.session.events import SessionClosed
+from tests.support import continued_runs as sent
+from tests.support import run_commands as ask
+from tests.support import run_histories as past
+from tests.support.announced_families import announced, lasting
+from tests.support.family_log import FamilyLog
+from tests.support.storytelling import given, plan, requested, run_of, stamp
+
+
+def three_runs() -> FamilyLog:
+    """The session of `scout` has gone on twice, and its newest run is announced."""
+    log = announced("scout")
+    for name in ("second", "third"):
+        log.go_on(name, "scout")
+        log.finish(name)
+    return log
+
+
+def closings(log: FamilyLog) -> list[str]:
+    """Why sessions were closed, in order."""
+    return [one.event.reason for one in log.recorded if isinstance(one.event, SessionClosed)]
+
+
+def test_the_newest_run_is_archived_first_closes_the_session_and_each_before_it_follows() -> None:
+    log = three_runs()
+    assert log.tell("third", ask.archive()) == [
+        "run third RunArchived",
+        "session scout SessionClosed",
+        "run second ArchiveScheduled",
+    ]
+    second = log.run("second")
+    assert second.archive_at == second.put_away_from == log.recorded[-1].stamp.recorded_at
+    assert (log.run("scout").archive_at, log.run("scout").put_away_from) == (None, None)
+    assert log.tell("second", ask.archive()) == [
+        "run second RunArchived",
+        "run scout ArchiveScheduled",
+    ]
+    assert log.run("scout").archive_at is not None
+    assert log.tell("scout", ask.archive()) == ["run scout RunArchived"]
+    assert closings(log) == ["archived"]
+    reasons = [one.event for one in log.recorded if isinstance(one.event, ArchiveScheduled)]
+    assert [one.reason for one in reasons] == ["continuation_archived"] * 2
+
+
+def test_a_run_that_was_gone_on_with_is_not_due_and_cannot_be_archived() -> None:
+    log = announced("scout")
+    assert log.run("scout").archive_at is not None
+    log.message("again", "scout")
+    assert log.run("scout").archive_at is None
+    before = list(log.recorded)
+    with pytest.raises(WrongStage, match="cannot archive the run: the run is continued by run"):
+        log.tell("scout", ask.archive())
+    assert log.recorded == before
+    assert log.session("scout").stage == "open"
+    log.tell("again", ask.stop())
+    log.announce("again")
+    with pytest.raises(WrongStage):
+        log.tell("scout", ask.archive())
+    log.tell("again", ask.archive())
+    assert log.tell("scout", ask.archive()) == ["run scout RunArchived"]
+
+
+def test_a_message_that_was_refused_has_no_part_in_it() -> None:
+    log = announced("scout")
+    due = log.run("scout").archive_at
+    log.message("refused", "scout", max_children=0)
+    assert log.run("scout").archive_at == due
+    assert log.tell("scout", ask.archive()) == [
+        "run scout RunArchived",
+        "session scout SessionClosed",
+    ]
+
+
+STEPS: dict[str, Callable[[FamilyLog, str], object]] = {
+    "queued": lambda log, name: None,
+    "claimed": lambda log, name: log.tell(name, ask.claim()),
+    "started": lambda log, name: log.tell(name, ask.start(log.run(name).epoch)),
+    "ended": lambda log, name: log.end(name),
+    "announced": lambda log, name: log.announce(name),
+}
+
+
+@pytest.mark.parametrize("goes_on", [False, True])
+@pytest.mark.parametrize("stage", STEPS)
+def test_a_session_that_is_closed_is_put_away_as_soon_as_its_run_is_announced(
+    stage: str, goes_on: bool
+) -> None:
+    log = announced("scout") if goes_on else FamilyLog()
+    name = "again" if goes_on else "scout"
+    if goes_on:
+        log.message(name, "scout")
+    else:
+        log.spawn(name)
+        log.create(name)
+    steps = iter(STEPS.items())
+    for reached, step in steps:
+        step(log, name)
+        if reached == stage:
+            break
+    assert log.tell(name, sent.close()) == [
+        f"run {name} ArchiveScheduled",
+        "session scout SessionClosed",
+    ]
+    assert log.tell(name, sent.close()) == []
+    assert log.run(name).put_away_from is not None
+    with pytest.raises(SessionIsClosed):
+        log.spawn("below", "scout")
+    for _, step in steps:
+        assert log.run(name).archive_at is None
+        step(log, name)
+    run = log.run(name)
+    announced_at = run.announced_at
+    assert announced_at is not None
+    assert run.archive_at == (run.put_away_from if stage == "announced" else announced_at)
+    before = ["run scout ArchiveScheduled"] if goes_on else []
+    assert log.tell(name, ask.archive()) == [f"run {name} RunArchived", *before]
+    assert closings(log) == ["closed"]
+
+
+def test_a_session_is_closed_by_its_last_run_alone() -> None:
+    log = announced("scout")
+    log.message("again", "scout")
+    before = list(log.recorded)
+    with pytest.raises(ReadAgain, match="went on meanwhile"):
+        log.tell("scout", sent.close())
+    assert log.recorded == before
+    assert log.tell("again", sent.close())[-1] == "session scout SessionClosed"
+    with pytest.raises(ReadAgain):
+        log.tell("scout", sent.close())
+
+
+def test_of_a_message_and_a_closing_whichever_is_recorded_first_stands() -> None:
+    closed, gone_on = announced("scout"), announced("scout")
+    read = closed.run("scout")
+    closed.tell("scout", sent.close())
+    with pytest.raises(SessionIsClosed):
+        closed.message("again", "scout", last=read)
+    gone_on.message("again", "scout", last=read)
+    with pytest.raises(ReadAgain):
+        gone_on.tell("scout", sent.close())
+
+
+def test_what_was_put_away_is_not_scheduled_again() -> None:
+    log = three_runs()
+    log.tell("third", ask.archive())
+    for reason in ("session_closed", "continuation_archived"):
+        assert log.tell("second", sent.close(reason)) == []
+        assert log.tell("third", sent.close(reason)) == []
+    log.tell("second", ask.archive())
+    assert log.tell("second", sent.close()) == []
+
+
+def test_a_session_that_is_not_there_yet_cannot_be_closed() -> None:
+    log = FamilyLog()
+    log.spawn("scout")
+    with pytest.raises(WrongStage, match="cannot close the session"):
+        log.tell("scout", sent.close())
+
+
+def test_of_a_session_that_lives_on_nothing_is_due_until_it_is_closed_or_stopped() -> None:
+    log = lasting()
+    log.finish("scout")
+    assert log.run("scout").archive_at is None
+    log.go_on("again", "scout")
+    log.finish("again")
+    assert log.run("again").archive_at is None
+    log.go_on("third", "scout")
+    log.tell("third", ask.stop())
+    log.tell("third", ask.end(log.run("third").epoch, outcome="stopped", reason="stopped"))
+    log.announce("third")
+    assert log.run("third").archive_at == log.run("third").announced_at
+    assert log.tell("third", ask.archive())[1:] == [
+        "session scout SessionClosed",
+        "run again ArchiveScheduled",
+    ]
+
+
+@pytest.mark.parametrize("minutes", [0, 60])
+@pytest.mark.parametrize("mode", ["run", "session"])
+@pytest.mark.parametrize("cleanup", ["keep", "delete"])
+def test_whatever_else_holds_what_was_closed_is_due_with_its_announcement(
+    mode: str, cleanup: str, minutes: int
+) -> None:
+    options = SpawnOptions.model_validate({"mode": mode, "cleanup": cleanup})
+    run = run_of(
+        requested(options=options),
+        *past.a_prepared_run()[1:],
+        past.created(plan=plan(archive_after_minutes=minutes)),
+        *past.a_started_run()[4:],
+        sent.scheduled(),
+        past.ended(),
+    )
+    at = stamp(50).recorded_at
+    assert archive_due(run, at) == at
+    assert archive_due(run.changed({"put_away_from": None}), at) != at or cleanup == "delete"
+
+
+@pytest.mark.parametrize("minutes", [0, 60])
+def test_a_run_that_goes_on_is_due_as_any_other(minutes: int) -> None:
+    story = given(*sent.a_running_run(plan=plan(archive_after_minutes=minutes)), past.ended())
+    run = story.when(ask.announce()).then(RunAnnounced).state
+    assert run is not None
+    assert run.ended_at is not None
+    assert run.announced_at is not None
+    assert run.archive_at == archive_due(run, run.announced_at)
+    due = None if run.archive_at is None else run.archive_at - run.ended_at
+    assert (due and due.total_seconds()) == (minutes * 60 or None)

@@ -1,0 +1,206 @@
+"""Messages to sessions: what is taken, what is refused, and what a repeat is told."""
+
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import httpx2
+import pytest
+
+from tests.support.http_house import GHOST, House
+from tests.support.http_problems import pointers_of, problem_of
+from tests.support.http_requests import a_key, replayed
+
+pytestmark = pytest.mark.slow
+
+BYTES_MAX = 8_388_608
+NOBODY = "0f7ba0d0-3b5e-4c0f-9d5a-0c1de0f5a001"
+
+
+def send(
+    client: httpx2.Client, run_id: str, message: Any = "and then?", *, key: str | None = None
+) -> httpx2.Response:
+    headers = {"Idempotency-Key": key} if key else {}
+    return client.post(f"/v1/runs/{run_id}/messages", json={"message": message}, headers=headers)
+
+
+def said(house: House, run_id: str, content: bytes) -> httpx2.Response:
+    """The body as it stands."""
+    headers = {"Content-Type": "application/json"}
+    return house.http.post(f"/v1/runs/{run_id}/messages", content=content, headers=headers)
+
+
+@pytest.fixture
+def first(house: House) -> Iterator[dict[str, Any]]:
+    """The announced run of a child; whatever is sent to it, it is by itself again at the end."""
+    run = house.ended(house.session("asks"), label="one")
+    yield run
+    (own, *_) = house.http.get(f"/v1/sessions/{run['childSessionKey']}").json()["ownRuns"]
+    house.server.run(own["runId"], "announced")
+
+
+@pytest.fixture
+def untouched(house: House, first: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """The same, and nothing may be recorded of it."""
+    path = f"/v1/sessions/{first['childSessionKey']}"
+    before = house.http.get(path).json(), len(house.runs(first["requesterSessionKey"]))
+    yield first
+    after = house.http.get(path).json(), len(house.runs(first["requesterSessionKey"]))
+    assert after == before
+
+
+def test_a_message_becomes_a_run_of_the_same_session(house: House, first: dict[str, Any]) -> None:
+    answer = send(house.http, first["runId"])
+    assert answer.status_code == 201, answer.text
+    told = answer.json()
+    assert told == {
+        "status": "accepted",
+        "runId": told["runId"],
+        "continues": first["runId"],
+        "childSessionKey": first["childSessionKey"],
+        "sessionId": first["sessionId"],
+        "modelApplied": None,
+        "warnings": [],
+    }
+    assert answer.headers["location"] == f"/v1/runs/{told['runId']}"
+    assert int(answer.headers["spawnlog-position"]) > 0
+    run = house.server.run(told["runId"], "announced")
+    same = ("childSessionKey", "sessionId", "requesterSessionKey", "label", "depth", "agentId")
+    assert {name: run[name] for name in same} == {name: first[name] for name in same}
+    assert (run["task"], run["continues"]) == ("and then?", first["runId"])
+    assert (run["resultText"], run["outcome"]) == ("done", "success")
+    assert house.server.run(first["runId"])["continues"] is None
+    events = house.http.get(f"/v1/runs/{told['runId']}/events").json()["items"]
+    assert [one["type"] for one in events][:3] == [
+        "MessageReceived",
+        "ContinuationPlanned",
+        "RunQueued",
+    ]
+    assert "and then?" not in str(events)
+
+
+def test_every_run_of_a_session_stands_for_it(house: House, first: dict[str, Any]) -> None:
+    second = send(house.http, first["runId"]).json()["runId"]
+    house.server.run(second, "announced")
+    third = send(house.http, first["runId"]).json()
+    assert third["continues"] == second
+
+
+@pytest.mark.parametrize("message", ["", " ", "\n\t\r ", "\u00a0\u2003"])
+def test_a_message_has_to_say_something(
+    house: House, untouched: dict[str, Any], message: str
+) -> None:
+    problem = problem_of(send(house.http, untouched["runId"], message), 422, "invalid_request")
+    assert pointers_of(problem) == ["/message"]
+
+
+@pytest.mark.parametrize("message", [None, 7, True, ["x"], {"text": "x"}])
+def test_a_message_is_a_text(house: House, untouched: dict[str, Any], message: Any) -> None:
+    problem = problem_of(send(house.http, untouched["runId"], message), 422, "invalid_request")
+    assert pointers_of(problem) == ["/message"]
+
+
+BODIES: list[tuple[bytes, str, list[str]]] = [
+    (b'{"message": "a\\u0000b"}', "malformed_json", ["/message"]),
+    (b'{"message": "a\\ud800b"}', "malformed_json", []),
+    (b'{"message": "a\xed\xa0\x80b"}', "malformed_json", []),
+    (b'{"message": "a\xff"}', "malformed_json", []),
+    (b'{"message": ', "malformed_json", []),
+    (b'{"message": "x", "mod": "send"}', "invalid_request", ["/mod"]),
+    (b'{"message": "x", "mode": "shout"}', "invalid_request", ["/mode"]),
+    (b'{"message": "x", "mode": null}', "invalid_request", ["/mode"]),
+    (b'{"mode": "send"}', "invalid_request", ["/message"]),
+    (b'["x"]', "invalid_request", []),
+]
+
+
+@pytest.mark.parametrize(("body", "code", "pointers"), BODIES, ids=[str(one[0]) for one in BODIES])
+def test_a_bad_body_is_told_what_is_wrong_with_it(
+    house: House, untouched: dict[str, Any], body: bytes, code: str, pointers: list[str]
+) -> None:
+    status = 400 if code == "malformed_json" else 422
+    problem = problem_of(said(house, untouched["runId"], body), status, code)
+    assert pointers_of(problem) == pointers
+
+
+def test_a_body_has_to_be_json_by_its_type(house: House, untouched: dict[str, Any]) -> None:
+    answer = house.http.post(
+        f"/v1/runs/{untouched['runId']}/messages",
+        content=b'{"message": "x"}',
+        headers={"Content-Type": "text/plain"},
+    )
+    problem_of(answer, 415, "not_json")
+
+
+def test_a_message_has_a_limit_in_bytes(house: House, first: dict[str, Any]) -> None:
+    largest = "é" * (BYTES_MAX // 2)
+    problem = problem_of(send(house.http, first["runId"], largest + "x"), 413, "too_large")
+    assert str(BYTES_MAX) in problem["detail"]
+    assert house.http.get(f"/v1/sessions/{first['childSessionKey']}").json()["ownRuns"] == [
+        {"runId": first["runId"], "stage": "announced", "continues": None}
+    ]
+    answer = send(house.http, first["runId"], largest)
+    assert answer.status_code == 201, answer.text[:500]
+    assert house.server.run(answer.json()["runId"], "announced")["task"] == largest
+
+
+def test_steering_is_not_served(house: House, untouched: dict[str, Any]) -> None:
+    answer = house.http.post(
+        f"/v1/runs/{untouched['runId']}/messages", json={"message": "x", "mode": "steer"}
+    )
+    problem = problem_of(answer, 422, "not_served_yet")
+    assert pointers_of(problem) == ["/mode"]
+    assert "/mode" in problem["detail"]
+
+
+def test_a_run_that_is_not_there_takes_no_message(house: House) -> None:
+    for run_id in (NOBODY, "no-uuid", "current"):
+        problem_of(send(house.http, run_id), 404, "not_found")
+
+
+def test_a_spawn_that_was_refused_has_no_session(house: House) -> None:
+    problem = problem_of(house.spawn(house.session(), agentId=GHOST), 422, "spawn_error")
+    answer = send(house.http, problem["runId"], key="no-session")
+    assert problem["runId"] in problem_of(answer, 409, "no_session")["detail"]
+    assert problem_of(answer, 409, "no_session")["retryable"] is False
+
+
+def test_a_spawn_that_is_being_prepared_has_no_session_yet(house: House, label: str) -> None:
+    session = house.session()
+    body: dict[str, Any] = {"agentId": "pondering", "label": label}
+    with ThreadPoolExecutor(1) as pool:
+        spawned = pool.submit(house.spawn, session, **body)
+        house.gates.wait(label)
+        (run,) = house.runs(session)
+        problem_of(send(house.http, run["runId"]), 409, "no_session")
+        house.gates.open(label)
+        assert spawned.result().status_code == 201
+    house.server.run(run["runId"], "announced")
+    assert send(house.http, run["runId"]).status_code == 201
+
+
+def test_a_session_whose_run_goes_on_takes_no_message_until_that_is_announced(
+    house: House,
+) -> None:
+    with house.held(house.session("asks")) as held:
+        key = a_key()
+        answer = send(house.http, held.run_id, key=key)
+        problem = problem_of(answer, 409, "run_active")
+        assert (problem["retryable"], problem["retryAfterMs"]) == (True, 1000)
+        assert answer.headers["retry-after"] == "1"
+        assert held.run_id in problem["detail"]
+    house.server.run(held.run_id, "announced")
+    # What was not done is done under the same key.
+    again = send(house.http, held.run_id, key=key)
+    assert (again.status_code, replayed(again)) == (201, False)
+    house.gates.open(again.json()["runId"])
+    house.server.run(again.json()["runId"], "announced")
+
+
+def test_what_the_requester_reads_of_it_is_in_its_inbox_once_a_run(
+    house: House, first: dict[str, Any]
+) -> None:
+    second = send(house.http, first["runId"]).json()["runId"]
+    house.server.run(second, "announced")
+    items = house.server.inbox(first["requesterSessionKey"])
+    assert [one["runId"] for one in items] == [first["runId"], second]

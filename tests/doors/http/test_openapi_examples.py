@@ -1,0 +1,93 @@
+"""The examples in the description that the server gives of itself are what it takes and gives."""
+
+from typing import Any
+
+import pytest
+
+from tests.support.attaching_house import AttachingHouse
+from tests.support.http_house import House
+from tests.support.told_transcripts import tell
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(scope="module")
+def operations(house: House) -> dict[str, dict[str, Any]]:
+    paths = house.http.get("/openapi.json").json()["paths"]
+    described = [operation for path in paths.values() for operation in path.values()]
+    return {operation["operationId"]: operation for operation in described}
+
+
+def test_the_example_of_a_spawn_is_taken(
+    attaching: AttachingHouse, operations: dict[str, dict[str, Any]]
+) -> None:
+    content = operations["spawn"]["requestBody"]["content"]["application/json"]
+    answer = attaching.http.post("/v1/spawns", json={**content["example"], "agentId": "main"})
+    assert answer.status_code == 201
+    run_id = answer.json()["runId"]
+    attaching.undone(run_id)
+    for name, real in {
+        "spawn": answer.json(),
+        "getRun": attaching.server.run(run_id),
+        "listRuns": attaching.runs("agent:main:main")[0],
+    }.items():
+        responses = operations[name]["responses"]
+        (success,) = [one for status, one in responses.items() if status < "300"]
+        example = success["content"]["application/json"]["example"]
+        receipt = (example["items"][0] if name == "listRuns" else example)["attachments"]
+        where = f".openclaw/attachments/{run_id}"
+        assert {**receipt, "relDir": where} == real["attachments"], name
+
+
+def test_examples_have_no_member_that_answers_have_not(
+    house: House, operations: dict[str, dict[str, Any]]
+) -> None:
+    run = house.ended(house.session(), agentId="talker")
+    session, run_id = run["requesterSessionKey"], run["runId"]
+    send = operations["sendMessage"]["requestBody"]["content"]["application/json"]["example"]
+    with house.held(house.session()):
+        answers = {
+            "listRuns": house.http.get("/v1/runs"),
+            "getRun": house.http.get(f"/v1/runs/{run_id}"),
+            "listRunEvents": house.http.get(f"/v1/runs/{run_id}/events"),
+            "getRunPrompt": house.http.get(f"/v1/runs/{run_id}/prompt"),
+            "getRunTranscript": house.http.get(f"/v1/runs/{run_id}/transcript"),
+            "explainRun": house.http.get(f"/v1/runs/{run_id}/explain"),
+            "getSession": house.http.get(f"/v1/sessions/{session}"),
+            "listAnnouncements": house.http.get(f"/v1/sessions/{session}/announcements"),
+            "acknowledgeAnnouncement": house.http.post(
+                f"/v1/sessions/{session}/announcements/{run_id}/ack"
+            ),
+            "stopRun": house.http.post(f"/v1/runs/{run_id}/stop"),
+            "sendMessage": house.http.post(f"/v1/runs/{run_id}/messages", json=send),
+            "stopSession": house.http.post(f"/v1/sessions/{session}/stop"),
+            "listAgents": house.http.get("/v1/agents"),
+            "listLanes": house.http.get("/v1/lanes"),
+            "listEvents": house.http.get("/v1/events"),
+            "getHealth": house.http.get("/healthz"),
+            "getReadiness": house.http.get("/readyz"),
+            "spawn": house.spawn(house.session()),
+            "provideTranscript": tell(house.http, house.session()),
+        }
+    assert set(answers) == set(operations)
+    for name, answer in answers.items():
+        assert answer.is_success, (name, answer.text)
+        (success,) = [
+            one for status, one in operations[name]["responses"].items() if status < "300"
+        ]
+        example = success["content"]["application/json"]["example"]
+        assert not same_members(example, answer.json()), name
+
+
+def same_members(example: Any, real: Any, path: str = "") -> list[str]:
+    """Where the members of an example and of a real answer differ."""
+    if isinstance(example, dict) and isinstance(real, dict):
+        if "payload" in path or path.endswith("/actor"):
+            return []
+        wrong = [f"{path}/{name}" for name in set(example) ^ set(real)]
+        for name in set(example) & set(real):
+            wrong += same_members(example[name], real[name], f"{path}/{name}")
+        return wrong
+    if isinstance(example, list) and isinstance(real, list) and example and real:
+        return same_members(example[0], real[0], f"{path}/0")
+    return []

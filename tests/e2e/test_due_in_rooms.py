@@ -1,0 +1,68 @@
+"""A receiver that hangs is in the way of nothing else, and what is due is done when it is."""
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.data_directories import copied, new_place
+from tests.support.databases import Databases
+from tests.support.hook_server import HookServer, Reply
+from tests.support.hooked_server import Hooked, threaded
+from tests.support.preparing_server import ATTACHED
+from tests.support.running_server import wait_for
+
+pytestmark = pytest.mark.slow
+
+_UNASKED = """
+import runpy, sys
+from application import due_work
+due_work.DUE_BATCH = 1
+due_work.DUE_SECONDS = 3600.0
+module, sys.argv[1:] = sys.argv[3], sys.argv[4:]
+runpy.run_module(module, run_name="__main__", alter_sys=True)
+"""
+"""The same program, which takes what is due one by one, and looks for it only when it is woken."""
+
+TOOLS = {"sessions_spawn": {"attachments": {"enabled": True, "retainOnSessionKeep": False}}}
+
+
+class Unasked(Hooked):
+    """Does what is due one by one, when it is woken."""
+
+    def __init__(self, *places: Any, **more: Any) -> None:
+        super().__init__(*places, **more)
+        self._prefix = (sys.executable, "-c", _UNASKED)
+
+
+@pytest.fixture(scope="module", params=[(), ("subagentSpawned",)], ids=["no hook", "a hook"])
+def server(
+    request: pytest.FixtureRequest,
+    made_data_dir: Path,
+    databases: Databases,
+    outside: HookServer,
+) -> Iterator[Hooked]:
+    url = databases.create()
+    hooks = outside.hooks(*request.param, timeoutSeconds=60)
+    with new_place() as place:
+        data = copied(made_data_dir, place / "data")
+        with Unasked(data, place / "notes", url, hooks, tools=TOOLS) as server:
+            yield server
+            outside.let_go()
+    databases.drop(url)
+
+
+def test_files_are_removed_once_a_run_is_announced_whoever_hangs(
+    server: Hooked, outside: HookServer
+) -> None:
+    outside.forget()
+    outside.replies("subagentSpawned", Reply(is_held=True), Reply())
+    hangs = server.asked_for(threaded("hangs", thread=False))
+    body = threaded("quick", thread=False, attachments=ATTACHED)
+    quick = server.asked_for(body)
+    server.comes_to(quick, "RunAnnounced", "StepUndone:attachments")
+    assert "HookTold:subagentSpawned" not in server.told(hangs)
+    place = server.folder / "work" / ".openclaw" / "attachments" / quick
+    wait_for("the files to be gone", lambda: not place.exists())

@@ -1,0 +1,56 @@
+"""A child that is bound to a thread stays: messages continue its session until that is stopped."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.support.hook_server import HookServer, Reply
+from tests.support.hooked_server import AT_THE_THREAD, BOUND
+from tests.support.talking_server import Talking, staying
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture
+def server(one_talking: Talking, outside: HookServer) -> Iterator[Talking]:
+    outside.forget()
+    outside.replies("subagentSpawning", Reply(said=BOUND))
+    yield one_talking
+    outside.let_go()
+
+
+def test_a_session_goes_on_with_messages_until_it_is_stopped(
+    server: Talking, outside: HookServer
+) -> None:
+    first = server.asked_for(staying("reader", task="the first chapter"))
+    assert server.said(first)["persistent"]
+    child = server.run(first)["childSessionKey"]
+    assert server.session(child)["stage"] == "open"
+    second = server.goes_on(first, "the second chapter")
+    said = server.said(second)
+    assert (said["message"], len(said["history"])) == ("the second chapter", 1)
+    # Any run of the session will do.
+    third = server.goes_on(first, "the third chapter")
+    assert server.said(third)["history"][1:] == ["the second chapter"]
+    run = server.run(third)
+    assert (run["continues"], run["childSessionKey"]) == (second, child)
+    assert server.told(third)[:4] == [
+        "MessageReceived",
+        "ContinuationPlanned",
+        "RunQueued",
+        "RunClaimed",
+    ]
+    items = server.inbox("agent:main:reader")
+    assert [one["runId"] for one in items] == [first, second, third]
+    assert server.session("agent:main:reader")["activeChildren"] == 0
+    assert [call.hook for call in outside.calls()].count("subagentSpawned") == 1
+    assert not outside.calls("subagentEnded")
+    assert server.closes(child)["closed"]
+    for run_id in (third, second, first):
+        server.comes_to(run_id, "RunArchived")
+    (ended,) = outside.calls("subagentEnded")
+    assert (ended.event["runId"], ended.event["reason"]) == (third, "session-delete")
+    assert server.session(child)["stage"] == "closed"
+    answer = server.send(first, "too late")
+    assert (answer.status_code, answer.json()["code"]) == (409, "session_closed")
+    assert items[0]["origin"] == AT_THE_THREAD

@@ -1,0 +1,215 @@
+"""What surrounds a session's runs: its files, its preamble, and where its results go."""
+
+import json
+from collections.abc import Iterator
+from contextlib import nullcontext
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.databases import Databases
+from tests.support.hook_server import HookServer, Reply
+from tests.support.hooked_server import AT_THE_THREAD, BOUND, threaded
+from tests.support.preparing_server import ATTACHED
+from tests.support.talking_server import Talking, ends_of, staying, talking_on
+
+pytestmark = pytest.mark.slow
+
+NAMES = [".manifest.json", *sorted(one["name"] for one in ATTACHED)]
+ATTACHING = {"sessions_spawn": {"attachments": {"enabled": True}}}
+
+
+@pytest.fixture(scope="module")
+def one_talking(
+    made_data_dir: Path, databases: Databases, outside: HookServer
+) -> Iterator[Talking]:
+    with talking_on(made_data_dir, databases, outside, tools=ATTACHING) as server:
+        yield server
+
+
+@pytest.fixture
+def server(one_talking: Talking, outside: HookServer) -> Iterator[Talking]:
+    outside.forget()
+    outside.replies("subagentSpawning", Reply(said=BOUND))
+    yield one_talking
+    outside.let_go()
+
+
+def retaining(config: dict[str, Any]) -> None:
+    config["tools"]["sessions_spawn"]["attachments"]["retainOnSessionKeep"] = True
+
+
+def prompt(server: Talking, run_id: str) -> dict[str, Any]:
+    answer = server.http.get(f"/v1/runs/{run_id}/prompt")
+    assert answer.status_code == 200, answer.text
+    return dict(answer.json())
+
+
+def folder_of(server: Talking, run_id: str) -> Path:
+    return server.folder / "work" / ".openclaw" / "attachments" / run_id
+
+
+def talked(server: Talking, name: str) -> tuple[str, str]:
+    """A session with files whose two runs found them; gives its runs."""
+    first = server.asked_for(staying(name, attachments=ATTACHED))
+    assert server.said(first)["attachments"] == NAMES
+    second = server.goes_on(first, "again")
+    assert server.said(second)["attachments"] == NAMES
+    shown = prompt(server, second)["systemPrompt"]
+    assert f".openclaw/attachments/{first}" in shown
+    assert server.said(second)["cwd"] == str(server.folder / "work")
+    return first, second
+
+
+def test_files_stay_through_a_session_and_go_when_it_is_put_away(server: Talking) -> None:
+    first, second = talked(server, "files")
+    assert server.places.staged() == 0
+    server.closes(server.run(first)["childSessionKey"])
+    server.comes_to(first, "RunArchived", "StepUndone:attachments")
+    story = server.told(first)
+    assert story.index("StepUndone:attachments") > story.index("RunArchived")
+    assert not folder_of(server, first).exists()
+    assert not [one for one in server.told(second) if one.startswith("Step")]
+
+
+def test_retained_files_stay_when_their_session_is_put_away(server: Talking) -> None:
+    with server.configured(retaining):
+        first, _ = talked(server, "retained")
+        server.closes(server.run(first)["childSessionKey"])
+        server.comes_to(first, "RunArchived")
+        # Whatever is due after it is done, and theirs is not.
+        other, _ = talked(server, "not kept")
+        assert server.run(other)["cleanup"] == "keep"
+    assert "StepUndone:attachments" not in server.told(first)
+    assert sorted(one.name for one in folder_of(server, first).iterdir()) == NAMES
+
+
+@pytest.mark.parametrize("retained", [True, False], ids=["retained", "removed"])
+def test_a_child_that_does_not_stay_finds_its_files_again_if_they_are_retained(
+    server: Talking, retained: bool
+) -> None:
+    with server.configured(retaining) if retained else nullcontext():
+        first = server.asked_for(
+            threaded(f"leaves-{retained}", agentId="talker", attachments=ATTACHED)
+        )
+        assert server.said(first)["attachments"] == NAMES
+        if not retained:
+            server.comes_to(first, "StepUndone:attachments")
+        second = server.goes_on(first, "again")
+        assert server.said(second)["attachments"] == (NAMES if retained else None)
+        shown = prompt(server, second)["systemPrompt"]
+        assert (".openclaw/attachments" in shown) is retained
+
+
+def test_files_that_somebody_took_away_are_missed_by_the_next_run(server: Talking) -> None:
+    first = server.asked_for(staying("taken", attachments=ATTACHED))
+    server.said(first)
+    place = folder_of(server, first)
+    aside = place.with_name("aside")
+    place.rename(aside)
+    second = server.goes_on(first, "again")
+    run = server.run(second, "announced")
+    assert (run["outcome"], run["error"]) == (
+        "error",
+        "what was attached is not there any more; spawn again with the files",
+    )
+    aside.rename(place)
+    assert server.said(server.goes_on(first, "and again"))["attachments"] == NAMES
+
+
+def test_the_preamble_stands_as_it_was_and_bootstrap_files_as_they_are(server: Talking) -> None:
+    rules = server.folder / "work" / "AGENTS.md"
+    rules.write_text("the first rule", "utf-8")
+    try:
+        body = staying("rules", task="first words", contextPreamble="we are sailors")
+        first = server.asked_for(body)
+        server.said(first)
+        rules.write_text("the second rule", "utf-8")
+        second = server.goes_on(first, "second words")
+        server.said(second)
+        rules.unlink()
+        third = server.goes_on(first, "third words")
+        server.said(third)
+    finally:
+        rules.unlink(missing_ok=True)
+    shown = {run_id: prompt(server, run_id) for run_id in (first, second, third)}
+    for run_id, rule in ((first, "the first rule"), (second, "the second rule"), (third, None)):
+        system = shown[run_id]["systemPrompt"]
+        assert system.count("we are sailors") == 1
+        found = [one for one in ("the first rule", "the second rule") if one in system]
+        assert found == ([rule] if rule else [])
+        sources = [part["source"] for part in shown[run_id]["parts"]]
+        assert ("bootstrap:AGENTS.md" in sources) is (rule is not None), sources
+    assert shown[second]["message"] == "second words"
+    assert "first words" not in json.dumps(shown[second])
+
+
+def test_a_light_session_reads_no_bootstrap_files_in_any_run(server: Talking) -> None:
+    rules = server.folder / "work" / "AGENTS.md"
+    rules.write_text("the heavy rule", "utf-8")
+    try:
+        first = server.asked_for(staying("light", lightContext=True))
+        server.said(first)
+        second = server.goes_on(first, "again")
+        server.said(second)
+    finally:
+        rules.unlink()
+    for run_id in (first, second):
+        assert "the heavy rule" not in prompt(server, run_id)["systemPrompt"]
+
+
+def test_a_runtime_that_delivers_brings_every_result_to_the_thread(server: Talking) -> None:
+    first = server.asked_for(staying("carried", agentId="carrier"))
+    server.run(first, "announced")
+    second = server.goes_on(first, "again")
+    for run_id in (first, second):
+        said = server.said(run_id)
+        assert (said["deliver"], said["deliveryOrigin"]) == (True, AT_THE_THREAD)
+        assert server.run(run_id)["announcement"]["state"] == "not_required"
+    assert server.inbox("agent:main:carried") == []
+
+
+def test_a_result_is_announced_where_no_runtime_delivers_it(
+    server: Talking, outside: HookServer
+) -> None:
+    one_shot = server.asked_for(threaded("shot", agentId="carrier"))
+    outside.replies("subagentSpawning", Reply(said={"status": "ok", "threadBindingReady": True}))
+    nowhere = staying("nowhere", agentId="carrier")
+    nowhere["requester"] = {"sessionKey": "agent:main:nowhere", "channel": "discord"}
+    lost = server.asked_for(nowhere)
+    for run_id, name in ((one_shot, "shot"), (lost, "nowhere")):
+        said = server.said(run_id)
+        assert said["deliver"] is False
+        (item,) = server.inbox(f"agent:main:{name}")
+        assert item["runId"] == run_id
+    again = server.goes_on(lost, "again")
+    assert server.said(again)["deliver"] is False
+    assert [one["runId"] for one in server.inbox("agent:main:nowhere")] == [lost, again]
+
+
+def test_a_session_whose_first_run_could_not_be_launched_goes_on_once_it_can(
+    server: Talking, outside: HookServer
+) -> None:
+    desk = server.folder / "desk"
+    other = server.asked_for(threaded("other", agentId="waiter"))
+    server.began(other)
+    first = server.asked_for(staying("late", agentId="late"))
+    desk.rmdir()
+    desk.write_text("no folder", "utf-8")
+    server.let_go(other)
+    run = server.run(first, "announced")
+    assert (run["outcome"], "RunStarted" in server.told(first)) == ("error", False)
+    key = run["childSessionKey"]
+    assert server.session(key)["stage"] == "open"
+    assert [one["runId"] for one in server.inbox("agent:main:late")] == [first]
+    desk.unlink()
+    second = server.goes_on(first, "are you there?")
+    run = server.run(second, "announced")
+    assert (run["outcome"], run["resultText"].strip()) == ("success", "here I am")
+    assert ends_of(outside, key) == []
+    server.closes(key)
+    server.comes_to(first, "RunArchived")
+    server.comes_to(second, "HookTold:subagentEnded")
+    assert ends_of(outside, key) == [(second, "session-delete")]
+    assert server.session(key)["stage"] == "closed"

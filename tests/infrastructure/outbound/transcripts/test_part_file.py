@@ -1,0 +1,210 @@
+"""A file of a transcript is there whole or not at all, whatever is done to its folder meanwhile."""
+
+import asyncio
+import os
+import tempfile
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from infrastructure.outbound.transcripts.part_file import PartFile, whole_file, written_file
+from infrastructure.outbound.transcripts.transcript_files import (
+    TranscriptFolders,
+    dropped,
+    holds,
+    put_away,
+)
+from tests.support.folder_trees import tree_of
+from tests.support.ordinary_user import Becoming
+from tests.support.process_table import open_descriptors
+
+
+@pytest.fixture
+def folders(tmp_path: Path) -> TranscriptFolders:
+    return TranscriptFolders(tmp_path / "transcripts")
+
+
+def write(folders: TranscriptFolders, content: bytes = b"whole\n") -> None:
+    with whole_file(folders, "main", "x.jsonl") as file:
+        file.write(content)
+
+
+def interrupted(folders: TranscriptFolders, act: Callable[[], object]) -> None:
+    """Something is done between the writing and the end."""
+    with whole_file(folders, "main", "x.jsonl") as file:
+        file.write(b"half")
+        act()
+
+
+def held_below(folder: Path) -> set[str]:
+    """The descriptors of this process that lead there; what else it holds comes and goes."""
+    return {one for one in open_descriptors() if str(folder) in one}
+
+
+def test_nothing_is_left_of_what_failed(folders: TranscriptFolders, tmp_path: Path) -> None:
+    write(folders)
+    before, descriptors = tree_of(tmp_path), held_below(tmp_path)
+    with pytest.raises(ZeroDivisionError):
+        interrupted(folders, lambda: 1 / 0)
+    assert tree_of(tmp_path) == before
+    assert held_below(tmp_path) == descriptors
+    file = PartFile(folders, "main", "x.jsonl")
+    file.give_up()
+    with pytest.raises(OSError, match="given up"):
+        file.write(b"more")
+    with pytest.raises(OSError, match="given up"):
+        file.begin()
+
+
+@pytest.mark.parametrize("put", ["nothing", "folder", "link"])
+def test_a_folder_that_was_moved_meanwhile_keeps_nothing(
+    folders: TranscriptFolders, tmp_path: Path, put: str
+) -> None:
+    place, moved = tmp_path / "transcripts" / "main", tmp_path / "moved"
+    descriptors = held_below(tmp_path)
+
+    def move() -> None:
+        place.rename(moved)
+        if put == "folder":
+            place.mkdir()
+        elif put == "link":
+            place.symlink_to(moved)
+
+    with pytest.raises(OSError, match=r"No such file|was replaced|in the place of"):
+        interrupted(folders, move)
+    assert list(moved.iterdir()) == []
+    assert held_below(tmp_path) == descriptors
+
+
+def test_a_part_that_gave_way_to_a_link_becomes_no_transcript(
+    folders: TranscriptFolders, tmp_path: Path
+) -> None:
+    outside = tmp_path / "outside"
+    outside.write_text("mine")
+
+    def plant() -> None:
+        (part,) = (tmp_path / "transcripts" / "main").iterdir()
+        part.unlink()
+        part.symlink_to(outside)
+
+    with pytest.raises(OSError, match="somebody else's file"):
+        interrupted(folders, plant)
+    assert outside.read_text() == "mine"
+    assert list((tmp_path / "transcripts" / "main").iterdir()) == []
+
+
+class Slow(PartFile):
+    """Writes no sooner than it may."""
+
+    def __init__(self, folders: TranscriptFolders) -> None:
+        super().__init__(folders, "main", "x.jsonl")
+        self.at_it, self.may = threading.Event(), threading.Event()
+
+    def write(self, content: bytes) -> None:
+        with self._one_at_a_time:
+            self.at_it.set()
+            assert self.may.wait(10)
+            self._opened()[1].write(content)
+
+
+async def test_giving_up_waits_for_the_thread_that_still_writes(
+    folders: TranscriptFolders, tmp_path: Path
+) -> None:
+    descriptors = held_below(tmp_path)
+    part = Slow(folders)
+    part.begin()
+    writing = asyncio.create_task(asyncio.to_thread(part.write, b"x"))
+    assert await asyncio.to_thread(part.at_it.wait, 10)
+    writing.cancel()
+    giving_up = asyncio.create_task(asyncio.to_thread(part.give_up))
+    done, _ = await asyncio.wait({giving_up}, timeout=0.05)
+    assert not done, "its descriptors are used"
+    part.may.set()
+    await giving_up
+    assert list((tmp_path / "transcripts" / "main").iterdir()) == []
+    assert held_below(tmp_path) == descriptors
+
+
+async def test_whoever_is_cancelled_leaves_nothing(
+    folders: TranscriptFolders, tmp_path: Path
+) -> None:
+    write(folders)
+    before, descriptors = tree_of(tmp_path), held_below(tmp_path)
+
+    async def written() -> None:
+        async with written_file(folders, "main", "x.jsonl") as file:
+            await asyncio.to_thread(file.write, b"half")
+            begun.set()
+            await asyncio.Event().wait()
+
+    begun = asyncio.Event()
+    for is_at_once in (False, True):
+        task = asyncio.create_task(written())
+        await (asyncio.sleep(0) if is_at_once else begun.wait())
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        assert tree_of(tmp_path) == before
+        assert held_below(tmp_path) == descriptors
+
+
+@pytest.fixture
+def ordinary(becoming_ordinary: Becoming) -> Iterator[Path]:
+    """A folder of an ordinary user: those of pytest are closed to others."""
+    with tempfile.TemporaryDirectory() as folder, becoming_ordinary(Path(folder)):
+        assert os.geteuid() != 0
+        yield Path(folder)
+
+
+@pytest.mark.parametrize("mask", [0o022, 0o777], ids=oct)
+def test_folders_and_files_of_an_ordinary_user_are_private(ordinary: Path, mask: int) -> None:
+    before = os.umask(mask)
+    try:
+        folders = TranscriptFolders(ordinary / "transcripts")
+        write(folders)
+    finally:
+        os.umask(before)
+    agent = ordinary / "transcripts" / "main"
+    modes = [path.stat().st_mode & 0o777 for path in (agent.parent, agent, agent / "x.jsonl")]
+    assert modes == [0o700, 0o700, 0o600]
+    assert holds(folders, "main", "x.jsonl", b"whole\n")
+    assert dropped(folders, "main", "x.jsonl")
+
+
+def test_a_file_that_may_not_be_read_is_none_and_is_replaced(ordinary: Path) -> None:
+    folders = TranscriptFolders(ordinary / "transcripts")
+    write(folders)
+    (ordinary / "transcripts" / "main" / "x.jsonl").chmod(0o000)
+    assert not holds(folders, "main", "x.jsonl", b"whole\n")
+    write(folders)
+    assert holds(folders, "main", "x.jsonl", b"whole\n")
+
+
+def test_a_closed_folder_is_told_of(ordinary: Path) -> None:
+    folders = TranscriptFolders(ordinary / "transcripts")
+    write(folders)
+    agent = ordinary / "transcripts" / "main"
+    agent.chmod(0o500)
+    for deed in (
+        lambda: write(folders),
+        lambda: dropped(folders, "main", "x.jsonl"),
+        lambda: put_away(folders, str(agent / "x.jsonl"), "now"),
+    ):
+        with pytest.raises(PermissionError):
+            deed()
+    agent.chmod(0o700)
+    assert holds(folders, "main", "x.jsonl", b"whole\n")
+
+
+def test_a_data_directory_that_may_only_be_passed_and_written_to_is_enough(ordinary: Path) -> None:
+    if not hasattr(os, "O_PATH"):
+        pytest.skip("this system opens no folder without reading it")
+    ordinary.chmod(0o300)
+    try:
+        folders = TranscriptFolders(ordinary / "transcripts")
+        write(folders)
+        assert put_away(folders, "/transcripts/main/x.jsonl", "now").endswith("x.jsonl.deleted.now")
+    finally:
+        ordinary.chmod(0o700)

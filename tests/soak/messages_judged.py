@@ -1,0 +1,214 @@
+"""Messages to sessions, and stops of them: what their senders were told, and what is on record."""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+
+from tests.soak.folding import OVER, Folded, Places
+from tests.soak.history import Call, Event, History, trace_of
+from tests.soak.order_judged import after_the_highest
+
+NOT_RECORDED = (
+    "run_active",
+    "session_closed",
+    "no_session",
+    "idempotency_key_reused",
+    "unavailable",
+)
+GOING_ON: Mapping[str, int] = {
+    "MessageReceived": 1,
+    "ChildAdmitted": 1,
+    "RunContinued": 1,
+    "SessionContinued": 1,
+    "ContinuationPlanned": 1,
+    "RunQueued": 1,
+}
+"""What is recorded together when a session goes on."""
+TURNED_AWAY: Mapping[str, int] = {"MessageReceived": 1, "SpawnRefused": 1}
+
+
+def accepted_messages_are_recorded(history: History, folded: Folded) -> Iterator[str]:
+    """Each accepted message is one run on record, of the session it was sent to, which continues
+    the run that its sender was told of, at or before its answer."""
+    for call in _messages(history):
+        if call.status != 201:
+            continue
+        received = folded.by_trace.get(trace_of(call.label), [])
+        run_id = call.answer["runId"]
+        if [one.run_id for one in received] != [run_id]:
+            yield f"{call.told} was accepted as {run_id}; on record are {_ids(received)}"
+            continue
+        (one,) = received
+        told = (call.answer["continues"], call.answer["childSessionKey"])
+        there = (one.facts["continues"], one.facts["childSessionKey"])
+        if told != there:
+            yield f"{call.told} was told of {told}, on record is {there}"
+        if folded.session_of.get(str(call.about)) != there[1]:
+            yield f"{call.told} was sent to {call.about}, and went to {there[1]}"
+        queued = [event.position for event in folded.runs[run_id].events if _is_queued(event)]
+        if not queued or queued[0] > (call.position or 0):
+            yield f"{call.told} was accepted at {call.position}, and its run queued at {queued}"
+
+
+def refused_messages_are_recorded(history: History, folded: Folded) -> Iterator[str]:
+    """Each refusal that a sender was told is on record once, by the same rule."""
+    for call in _messages(history):
+        rule, run_id = call.answer.get("rule"), call.answer.get("runId")
+        if call.status not in (403, 422) or rule is None:
+            continue
+        received = folded.by_trace.get(trace_of(call.label), [])
+        if [one.run_id for one in received] != [run_id]:
+            yield f"{call.told} was refused as {run_id}; on record are {_ids(received)}"
+            continue
+        events = folded.runs[str(run_id)].events
+        rules = [one.facts["rule"] for one in events if one.type == "SpawnRefused"]
+        if rules != [rule]:
+            yield f"{call.told} was refused by {rule}, on record by {rules}"
+
+
+def sent_once_is_recorded_once(history: History, folded: Folded) -> Iterator[str]:
+    """However often it was sent under its key; and not at all when every answer said so."""
+    sent: dict[str, list[Call]] = {}
+    for call in _messages(history):
+        sent.setdefault(trace_of(call.label), []).append(call)
+    for trace, received in folded.by_trace.items():
+        if trace not in sent:
+            yield f"position {received[0].position} is a message that nobody has sent"
+        elif len(received) > 1:
+            yield f"{sent[trace][0].told} is on record {len(received)} times: {_ids(received)}"
+        elif all(call.answer.get("code") in NOT_RECORDED[:3] for call in sent[trace]):
+            yield f"{sent[trace][0].told} was turned away without a record, and is on record"
+    for trace, calls in sent.items():
+        if trace in folded.by_trace:
+            continue
+        if all(call.answer.get("code") in NOT_RECORDED or call.status is None for call in calls):
+            continue
+        yield f"{calls[0].told} was answered with {calls[0].status} and is not on record"
+
+
+def sessions_go_on_in_turn(history: History, folded: Folded) -> Iterator[str]:
+    """A message is one append: a run that takes a place, and continues the newest run of an open
+    session, all of which is done; or a refusal, and then nothing of that."""
+    for received in history.events:
+        if received.type != "MessageReceived":
+            continue
+        position, key = received.position, str(received.facts["childSessionKey"])
+        together = history.events[position - 1 : received.append_last]
+        types = Counter(one.type for one in together)
+        before = position - 1
+        if dict(types) == TURNED_AWAY:
+            continue
+        if dict(types) != GOING_ON:
+            yield f"the message at {position} was recorded with {dict(types)}"
+            continue
+        yield from _places(received, together)
+        session = folded.sessions.get(key, Places())
+        own = session.own_runs_at(before)[:1]
+        if own != [received.facts["continues"]]:
+            yield f"the message at {position} continues {received.facts['continues']}, not {own}"
+        elif folded.stage_at(own[0], before) != "announced":
+            yield f"the message at {position} continues {own[0]}, which is not announced there"
+        elif folded.is_busy_at(key, before):
+            yield f"the message at {position} goes to {key}, below which somebody is at work"
+        if session.is_closed_at(before):
+            yield f"the message at {position} goes to {key}, which is closed"
+
+
+def _places(received: Event, together: tuple[Event, ...]) -> Iterator[str]:
+    """Whom the events that go with a message are about."""
+    key, run_id = received.facts["childSessionKey"], received.run_id
+    expected = {
+        "ChildAdmitted": (f"session:{received.requester}", run_id),
+        "RunContinued": (f"run:{received.facts['continues']}", run_id),
+        "SessionContinued": (f"session:{key}", run_id),
+    }
+    for one in together:
+        found = (one.stream, one.facts.get("runId"))
+        if found != expected.get(one.type, found):
+            yield f"the {one.type} at {one.position} is about {found}, not {expected[one.type]}"
+
+
+def put_away_in_turn(history: History, _: Folded) -> Iterator[str]:
+    """A run that another one continues is put away after that one."""
+    continued: dict[str, str] = {}
+    archived: set[str] = set()
+    for event in history.events:
+        run_id = str(event.run_id)
+        if event.type == "RunContinued":
+            continued[event.stream.removeprefix("run:")] = str(event.facts["runId"])
+        elif event.type == "RunArchived":
+            archived.add(run_id)
+            if run_id in continued and continued[run_id] not in archived:
+                yield f"position {event.position} archives {run_id} before {continued[run_id]}"
+
+
+def turned_away_for_a_reason(history: History, folded: Folded) -> Iterator[str]:
+    """Who was told that a session is at work or closed finds it so: closed for ever, and at work at
+    some position between the last that had been told before and the answer."""
+    told = [call for call in history.calls if call.position is not None]
+    high = {id(call): most for call, most in after_the_highest(told, _messages(history))}
+    for call in _messages(history):
+        key = folded.session_of.get(str(call.about))
+        position = call.position
+        if call.status != 409 or key is None or position is None:
+            continue
+        if call.answer.get("code") == "session_closed":
+            if not _is_put_away(folded, key, position):
+                yield f"{call.told} was told that {key} is closed, at {position} it is not"
+        elif call.answer.get("code") == "run_active":
+            session = folded.sessions.get(key, Places())
+            later = session.between(high[id(call)], position)
+            if not folded.is_busy_at(key, high[id(call)]) and not any(
+                one.type in ("SessionContinued", "ChildAdmitted") for one in later
+            ):
+                yield f"{call.told} was told that {key} is at work, and it was not until {position}"
+
+
+def stopped_sessions_are_over(history: History, folded: Folded) -> Iterator[str]:
+    """Who was told that a session stops finds its run over or told to stop where the answer is
+    true, and a session of mode `session` closed."""
+    for call in history.calls:
+        if call.what != "stop session" or call.status != 200 or call.position is None:
+            continue
+        session = folded.sessions.get(str(call.about), Places())
+        own = session.own_runs_at(call.position)
+        stays = bool(own) and folded.runs[own[-1]].events[0].facts.get("mode") == "session"
+        if (stays or call.answer["closed"]) and not session.is_closed_at(call.position):
+            yield f"{call.told} was answered at {call.position}, where the session is open"
+        run_id = call.answer["runId"]
+        if run_id is None:
+            continue
+        until = folded.runs[run_id].until(call.position)
+        stage = folded.stage_at(run_id, call.position)
+        if stage not in OVER and "StopRequested" not in {event.type for event in until}:
+            yield f"{call.told} was answered at {call.position}, where run {run_id} is {stage}"
+
+
+def _is_put_away(folded: Folded, key: str, position: int) -> bool:
+    """Also a session that is due to be, once its last run is announced: one that stays when that
+    was stopped, and one that is not kept."""
+    session = folded.sessions.get(key, Places())
+    own = session.own_runs_at(position)
+    if session.is_closed_at(position) or any(
+        event.type in ("RunArchived", "ArchiveScheduled")
+        for run_id in own
+        for event in folded.runs[run_id].until(position)
+    ):
+        return True
+    if not own or folded.stage_at(own[0], position) != "announced":
+        return False
+    asked = folded.runs[own[0]].events[0].facts
+    if asked.get("mode") == "session":
+        return folded.outcome_at(own[0], position) == "stopped"
+    return asked.get("cleanup") == "delete"
+
+
+def _messages(history: History) -> Iterator[Call]:
+    return (call for call in history.calls if call.what == "message")
+
+
+def _is_queued(event: Event) -> bool:
+    return event.type == "RunQueued"
+
+
+def _ids(received: list[Event]) -> str:
+    return ", ".join(str(one.run_id) for one in received) or "none"
