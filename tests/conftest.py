@@ -26,6 +26,13 @@ def becoming_ordinary(databases: Databases) -> Becoming:
 
 
 @pytest.fixture
+def resting_databases(databases: Databases) -> Databases:
+    """For tests that limit the whole process: none is being made or dropped beside them."""
+    databases.settle()
+    return databases
+
+
+@pytest.fixture
 def database_url(databases: Databases) -> Iterator[str]:
     """A database of its own, migrated and empty."""
     url = databases.create()

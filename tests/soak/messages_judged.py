@@ -157,8 +157,10 @@ def turned_away_for_a_reason(history: History, folded: Folded) -> Iterator[str]:
         elif call.answer.get("code") == "run_active":
             session = folded.sessions.get(key, Places())
             later = session.between(high[id(call)], position)
-            if not folded.is_busy_at(key, high[id(call)]) and not any(
-                one.type in ("SessionContinued", "ChildAdmitted") for one in later
+            if not (
+                folded.is_busy_at(key, high[id(call)])
+                or any(one.type in ("SessionContinued", "ChildAdmitted") for one in later)
+                or _ends_above(folded, str(call.about), high[id(call)], position)
             ):
                 yield f"{call.told} was told that {key} is at work, and it was not until {position}"
 
@@ -181,6 +183,17 @@ def stopped_sessions_are_over(history: History, folded: Folded) -> Iterator[str]
         stage = folded.stage_at(run_id, call.position)
         if stage not in OVER and "StopRequested" not in {event.type for event in until}:
             yield f"{call.told} was answered at {call.position}, where run {run_id} is {stage}"
+
+
+def _ends_above(folded: Folded, run_id: str, high: int, position: int) -> bool:
+    """Whether the run that asked for the child waits to be announced, or ends meanwhile: it can
+    wait for nobody new then."""
+    requester = folded.requester_of(run_id)
+    own = folded.sessions.get(str(requester), Places()).own_runs_at(position)
+    if not own:
+        return False
+    ends = {event.type for event in folded.runs[own[0]].between(high, position)}
+    return folded.stage_at(own[0], high) == "ended" or "RunEnded" in ends
 
 
 def _is_put_away(folded: Folded, key: str, position: int) -> bool:

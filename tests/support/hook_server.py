@@ -132,7 +132,12 @@ class _Handler(BaseHTTPRequestHandler):
 
     def do_POST(self) -> None:
         length = int(self.headers.get("Content-Length", "0"))
-        body = json.loads(self.rfile.read(length))
+        sent = self.rfile.read(length)
+        if len(sent) < length:
+            # Whoever asked died in the middle of it.
+            self.close_connection = True
+            return
+        body = json.loads(sent)
         reply = self.server_of_hooks.take(Call(self.path, dict(self.headers), body))
         if reply.is_held:
             self.server_of_hooks.hold()

@@ -24,6 +24,7 @@ def no_more_descriptors() -> Iterator[None]:
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 
 
+@pytest.mark.usefixtures("resting_databases")
 def test_a_new_folder_that_cannot_be_opened_is_not_left(tmp_path: Path) -> None:
     with RootedFolder.opened(str(tmp_path.resolve())) as folder:
         with no_more_descriptors(), pytest.raises(OSError, match="Too many open files"):

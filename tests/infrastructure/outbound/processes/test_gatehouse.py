@@ -149,6 +149,7 @@ async def test_closing_waits_for_no_warm_process_that_hangs(
     assert not is_alive(hanging)
 
 
+@pytest.mark.usefixtures("resting_databases")
 async def test_a_server_without_descriptors_refuses_and_recovers(
     gatehouse: Gatehouse, run: Runner
 ) -> None:
