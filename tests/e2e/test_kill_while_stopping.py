@@ -2,12 +2,14 @@
 
 import contextlib
 from collections.abc import Iterator
+from pathlib import Path
 
 import httpx2
 import pytest
 
 from tests.support.hook_server import HookServer, Reply
 from tests.support.hooked_server import BOUND, threaded
+from tests.support.running_server import wait_for
 from tests.support.talking_server import Talking, staying
 
 pytestmark = pytest.mark.slow
@@ -91,3 +93,21 @@ def test_those_below_a_run_are_stopped_all_the_same(server: Talking) -> None:
     assert told.json() == {"runId": first, "wasOver": True}
     assert server.run(below, "announced")["outcome"] == "stopped"
     server.run(other, "announced")
+
+
+def test_a_session_that_is_half_put_away_takes_no_message(server: Talking) -> None:
+    """Its file has another name already when the server dies, and nobody has come to it since."""
+    server.is_to_die("before RunArchived")
+    first = server.asked_for(threaded("half", agentId="talker", cleanup="delete"))
+    server.has_died()
+    server.start()
+    run = server.run(first)
+    said = Path(run["transcriptPath"].partition(".deleted.")[0])
+    answer = server.send(first, "and then?")
+    assert (answer.status_code, answer.json()["code"]) == (409, "session_closed")
+    server.places.forget_the_dead(server.url)
+    assert server.run(first, "archived")["transcriptPath"] == wait_for(
+        "the file",
+        lambda: next(map(str, said.parent.glob(f"{said.name}.deleted.*")), None),
+    )
+    assert server.runs_of(run["childSessionKey"]) == [first]

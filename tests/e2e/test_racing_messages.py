@@ -3,7 +3,6 @@
 from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 from threading import Barrier
 from typing import Any
 
@@ -12,7 +11,6 @@ import pytest
 
 from tests.support.hook_server import HookServer, Reply
 from tests.support.hooked_server import BOUND, threaded
-from tests.support.running_server import wait_for
 from tests.support.talking_server import Talking, ends_of, staying
 
 pytestmark = pytest.mark.slow
@@ -172,24 +170,6 @@ def test_a_message_to_a_session_that_is_put_away_at_once_is_taken_or_is_too_late
         assert server.run(run_id, "archived")["outcome"] == "success"
     assert server.session(key)["stage"] == "closed"
     assert server.session(f"agent:main:{name}")["activeChildren"] == 0
-
-
-def test_a_session_that_is_half_put_away_takes_no_message(server: Talking) -> None:
-    """Its file has another name already when the server dies, and nobody has come to it since."""
-    server.is_to_die("before RunArchived")
-    first = server.asked_for(threaded("half", agentId="talker", cleanup="delete"))
-    server.has_died()
-    server.start()
-    run = server.run(first)
-    said = Path(run["transcriptPath"].partition(".deleted.")[0])
-    answer = server.send(first, "and then?")
-    assert (answer.status_code, answer.json()["code"]) == (409, "session_closed")
-    server.places.forget_the_dead(server.url)
-    assert server.run(first, "archived")["transcriptPath"] == wait_for(
-        "the file",
-        lambda: next(map(str, said.parent.glob(f"{said.name}.deleted.*")), None),
-    )
-    assert server.runs_of(run["childSessionKey"]) == [first]
 
 
 def test_a_message_to_the_server_that_lives_goes_on_where_the_other_was_killed(
