@@ -31,9 +31,7 @@ from domain.run.events import (
 from domain.run.execution import claim, end, start, stop
 from domain.run.holding import must_hold
 from domain.run.hook_commands import ConfirmHook, NoteHookFailure, ParkHook
-from domain.run.hook_decisions import confirm as confirm_hook
-from domain.run.hook_decisions import note_failure as note_hook_failure
-from domain.run.hook_decisions import park as park_hook
+from domain.run.hook_decisions import decide_hook
 from domain.run.lifecycle import LIFECYCLE
 from domain.run.preparation import create, refuse, resume, scripts
 from domain.run.state import Run
@@ -73,12 +71,8 @@ def _decide(run: Run, command: RunCommand) -> tuple[RunEvent, ...]:
             return confirm(run, command)
         case NoteUndoFailure():
             return note_failure(run, command)
-        case ConfirmHook():
-            return confirm_hook(run, command)
-        case NoteHookFailure():
-            return note_hook_failure(run, command)
-        case ParkHook():
-            return park_hook(run, command)
+        case ConfirmHook() | NoteHookFailure() | ParkHook():
+            return decide_hook(run, command)
         case CreateSession():
             return create(run, command)
         case RefuseSpawn():

@@ -1,11 +1,26 @@
 """Decisions about the hooks that are told of a run."""
 
+from typing import assert_never
+
 from domain.refusals import NotYet, WrongStage
-from domain.run.hook_commands import ConfirmHook, NoteHookFailure, ParkHook
-from domain.run.hook_events import HookFailed, HookName, HookParked, HookTold
+from domain.run.hook_commands import ConfirmHook, HookCommand, NoteHookFailure, ParkHook
+from domain.run.hook_events import HookEvent, HookFailed, HookName, HookParked, HookTold
 from domain.run.hooks import HookState
 from domain.run.state import Run
 from domain.run.step_decisions import retry_after_seconds
+
+
+def decide_hook(run: Run, command: HookCommand) -> tuple[HookEvent, ...]:
+    """What is recorded of a hook that was told, or was not."""
+    match command:
+        case ConfirmHook():
+            return confirm(run, command)
+        case NoteHookFailure():
+            return note_failure(run, command)
+        case ParkHook():
+            return park(run, command)
+        case _:
+            assert_never(command)
 
 
 def confirm(run: Run, command: ConfirmHook) -> tuple[HookTold, ...]:

@@ -92,15 +92,21 @@ def list_runs(
     }
     with connected(url, data_dir) as client:
         listing = client.items("/v1/runs", filters, limit=limit)
+    # A place in a list of some runs, or of the past, would name another run of today's.
+    has_places = output is Output.TABLE and not any(filters.values())
+    print_listing(listing, _columns_of(listing.items, has_places=has_places), output)
+
+
+def _columns_of(runs: list[JsonObject], *, has_places: bool) -> tuple[Column, ...]:
+    """Those that a list of these runs needs; with `has_places` each is given its place."""
     columns: tuple[Column, ...] = _COLUMNS
-    if output is Output.TABLE and not any(filters.values()):
-        # A place in a list of some runs, or of the past, would name another run of today's.
-        for place, run in enumerate(listing.items, 1):
+    if has_places:
+        for place, run in enumerate(runs, 1):
             run[_PLACE] = f"#{place}"
         columns = (Column("", field(_PLACE), right=True), *columns)
-    if any(run.get("continues") for run in listing.items):
+    if any(run.get("continues") for run in runs):
         columns = (*columns[:-2], _CONTINUES, *columns[-2:])
-    print_listing(listing, columns, output)
+    return columns
 
 
 def get_run(
