@@ -3,12 +3,19 @@
 from collections.abc import AsyncIterator, Iterator
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from infrastructure.outbound.log.connections import Connection, open_connection
 from tests.support.databases import Databases, serving_databases
 from tests.support.logged_family import LoggedFamily
 from tests.support.ordinary_user import Becoming, ordinary_user
 from tests.support.running_log import RunningLog, running_on
+
+# No test is judged by a clock: what a property takes depends on what else the machine does.
+settings.register_profile(
+    "unhurried", settings.default, deadline=None, suppress_health_check=[HealthCheck.too_slow]
+)
+settings.load_profile("unhurried")
 
 
 @pytest.fixture(scope="session")
