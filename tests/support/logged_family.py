@@ -100,8 +100,7 @@ class LoggedFamily:
         """A session asks for a child; its contents are kept under a key of the child's own."""
         self.call(name)
         asker = self.key(by)
-        session = self.sessions.get(asker)
-        parent = session.run_id if session is not None else None
+        parent = session.run_id if (session := self.sessions.get(asker)) is not None else None
         request = spawn_request(
             run_id=self.id(name),
             session_id=self.session_id(name),
