@@ -175,7 +175,7 @@ async def test_a_server_without_descriptors_refuses_and_recovers(
 
 async def test_cancelled_opens_leave_nothing(gatehouse: Gatehouse) -> None:
     await gatehouse.start()
-    warm = gatehouse.warm_pid
+    warm, cancelled = gatehouse.warm_pid, 0
     assert warm is not None
     for steps in range(8):
         opening = asyncio.create_task(
@@ -184,8 +184,14 @@ async def test_cancelled_opens_leave_nothing(gatehouse: Gatehouse) -> None:
         for _ in range(steps):
             await asyncio.sleep(0)
         opening.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await opening
+        try:
+            opened = await opening
+        except asyncio.CancelledError:
+            cancelled += 1
+        else:
+            # On a busy machine the gate may be faster.
+            await opened.kill()
+    assert cancelled
     await until(lambda: children(warm) == [])
     assert gatehouse.warm_pid == warm
 
