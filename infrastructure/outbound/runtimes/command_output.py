@@ -4,14 +4,16 @@ Each entry is read when it is asked for, so that no more than a chunk waits in m
 """
 
 import codecs
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Literal, Protocol
 
 from application.ports.runtimes import TranscriptEntry
+from domain import transcript_line as read
 from domain.bounded_text import storable
 from domain.runtime_reading import RuntimeReading, whole_output
-from domain.transcript_line import LINE_BYTES_MAX, read_line
+from domain.transcript_line import LINE_BYTES_MAX, TextEntry, read_line
 from infrastructure.outbound.runtimes.command_masking import NO_MASKING, MaskedText, Masking
+from infrastructure.outbound.runtimes.text_lines import TextLines
 from infrastructure.outbound.runtimes.transcript_entries import entry_of
 
 PIECE_BYTES_MAX = 64 * 1024
@@ -95,6 +97,7 @@ class JsonlOutput:
     def __init__(self, masking: Masking = NO_MASKING) -> None:
         self.too_long: str | None = None
         self._masking = masking
+        self._lines = TextLines(masking)
         self._waiting = bytearray()
         self._reading = RuntimeReading()
 
@@ -114,14 +117,24 @@ class JsonlOutput:
     def finish(self) -> Iterator[TranscriptEntry]:
         line, self._waiting = self._waiting, bytearray()
         yield from self._entry(line)
+        yield from self._read(self._lines.finish())
 
     def reading(self) -> RuntimeReading:
         return self._reading
 
     def _entry(self, line: bytearray) -> Iterator[TranscriptEntry]:
         entry = read_line(line.decode(errors="replace"))
-        if entry is not None:
-            entry = self._masking.entry(entry)
+        match entry:
+            case None:
+                pass
+            case TextEntry():
+                yield from self._read(self._lines.take(entry.text))
+            case _:
+                yield from self._read(self._lines.finish())
+                yield from self._read([self._masking.entry(entry)])
+
+    def _read(self, entries: Iterable[read.TranscriptEntry]) -> Iterator[TranscriptEntry]:
+        for entry in entries:
             self._reading = self._reading.after(entry)
             yield entry_of(entry)
 
