@@ -65,6 +65,9 @@ def main(order_text: str) -> None:
     for standard in (0, 1, 2):
         os.dup2(null, standard)
     os.umask(0o077)
+    # A shell that starts a program in the background has it ignore this signal, and so would every
+    # program that it starts: a server that has just begun would not be stopped by it.
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
     order = Order.read(order_text)
     home = Home(order.home)
     log = BoundedLog(home.log)

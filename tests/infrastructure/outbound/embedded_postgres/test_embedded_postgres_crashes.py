@@ -1,6 +1,7 @@
 """What is killed comes back, and what nobody uses any more ends."""
 
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -81,6 +82,30 @@ def test_a_starter_killed_while_the_database_is_created_leaves_no_server(tmp_pat
     process.kill()
     process.communicate()
     wait_until(lambda: server_is_gone(home), "the unused server has ended")
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="/proc says which signals are ignored")
+def test_a_server_can_be_interrupted_though_its_starter_runs_in_the_background(home: Path) -> None:
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        process = start_holder(home)
+    finally:
+        signal.signal(signal.SIGINT, before)
+    try:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "ready\n"
+        ignored = {pid: _ignores_interrupts(pid) for pid in (process.pid, keeper_of(home))}
+        assert ignored == {process.pid: True, keeper_of(home): False}
+        leave(process)
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def _ignores_interrupts(pid: int) -> bool:
+    status = Path(f"/proc/{pid}/status").read_text()
+    mask = next(line.split()[1] for line in status.splitlines() if line.startswith("SigIgn:"))
+    return bool(int(mask, 16) & 1 << signal.SIGINT - 1)
 
 
 def test_a_killed_server_is_started_again_while_it_is_used(home: Path) -> None:
