@@ -150,7 +150,8 @@ class Keeper:
                 raise from_output("start", text, self._home.root, self._home.log)
             ran_before = True
             self._log.write(f"keeper: the server ended with status {status}\n".encode())
-            time.sleep(_PAUSE_SECONDS * (failures - 1))
+            # Whoever leaves meanwhile does not wait for the next start.
+            self._leaving.wait(_PAUSE_SECONDS * (failures - 1))
 
     def _start(
         self,

@@ -84,7 +84,6 @@ def test_a_starter_killed_while_the_database_is_created_leaves_no_server(tmp_pat
     wait_until(lambda: server_is_gone(home), "the unused server has ended")
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="/proc says which signals are ignored")
 def test_a_server_can_be_interrupted_though_its_starter_runs_in_the_background(home: Path) -> None:
     before = signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:
