@@ -8,8 +8,8 @@ from application.ports.configurations import (
 )
 from application.work import Work
 from domain.admission import Refusal
-from domain.run.events import SpawnRequested
 from domain.run.plan_facts import WorkspaceFacts
+from domain.run.request_events import SpawnRequested
 from domain.run.state import Run
 
 REPLACED_WORKSPACE = (

@@ -33,9 +33,9 @@ from domain.run.events import (
     RunArchived,
     RunEnded,
     RunQueued,
-    SpawnRefused,
     StopRequested,
 )
+from domain.run.request_events import SpawnRefused
 from domain.run.steps import STEP_ORDER
 
 DISPATCH_SECONDS = 1.0

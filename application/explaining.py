@@ -14,7 +14,7 @@ from domain.event_types import AnyEvent
 from domain.explanation import explain
 from domain.rule_explained import RuleExplained
 from domain.run.continuation_events import MessageReceived
-from domain.run.events import SpawnRequested
+from domain.run.request_events import SpawnRequested
 from domain.run.state import Run
 from domain.spawn_record import DECIDING, Recorded
 

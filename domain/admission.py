@@ -40,7 +40,9 @@ class AdmissionFacts(Fact):
     given is no agent id. `mode` is the effective one. `allow_agents` is the list that holds for
     the requester, as configured; None when none is. `depth_from` says where the caller's depth was
     found, and the last two where in the configuration their values stand; None when neither was
-    recorded (before version 2 of the event) nor, for those two, configured.
+    recorded (before version 2 of the event) nor, for those two, configured. `places` is how many
+    children were asked for at once. `shared_bytes` and `shared_keys` are how much its family would
+    share with what the request adds; None when it shares nothing.
     """
 
     requester_agent_id: str
@@ -57,6 +59,9 @@ class AdmissionFacts(Fact):
     depth_from: DepthSource | None = None
     require_agent_id_from: ConfiguredAt | None = None
     allow_agents_from: ConfiguredAt | None = None
+    places: int = 1
+    shared_bytes: int | None = None
+    shared_keys: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -49,7 +49,7 @@ class AttachmentsNote:
 class Surroundings:
     """What stands around the role in the system prompt; what is empty leaves no trace.
 
-    `preamble` is already cut to its limit, `shared_context` already rendered. `fork_entries` is how
+    `preamble` is already cut to its limit, `shared_context` already pieces. `fork_entries` is how
     many entries of its requester's conversation the session begins with.
     """
 
@@ -57,7 +57,7 @@ class Surroundings:
     fork_entries: int = 0
     bootstrap: Sequence[BootstrapFile] = ()
     attachments: AttachmentsNote | None = None
-    shared_context: str = ""
+    shared_context: Sequence[Piece] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,10 +125,11 @@ def _system_pieces(child: ChildFacts, surroundings: Surroundings) -> tuple[Piece
             Piece(source="fork", text=_fork_text(surroundings.fork_entries)),
             *(_bootstrap_piece(file) for file in surroundings.bootstrap),
             Piece(source="attachments", text=_attachments_text(surroundings.attachments)),
-            Piece(source="sharedContext", text=surroundings.shared_context),
         )
     )
-    return (preamble, after, *rest)
+    shared = surroundings.shared_context
+    between = Piece(source=SEPARATOR, text="\n\n" if shared else "")
+    return (preamble, after, *rest, between, *shared)
 
 
 def _session_text(child: ChildFacts) -> str:

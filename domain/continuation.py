@@ -20,9 +20,10 @@ from domain.run.continuation_events import (
     MessageReceived,
     RunContinued,
 )
-from domain.run.events import RunQueued, SpawnRefused
+from domain.run.events import RunQueued
 from domain.run.lifecycle import SETTLED
 from domain.run.plan_facts import PlanFacts
+from domain.run.request_events import SpawnRefused
 from domain.run.state import Run
 from domain.session.decide import AdmitContinuation, ContinueSession
 from domain.session.decide import decide as decide_session

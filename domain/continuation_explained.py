@@ -16,9 +16,9 @@ from domain.fact import Event
 from domain.plan_explained import PLAN_RULES, Planning
 from domain.rule_explained import Result, RuleExplained, Told, quoted
 from domain.run.continuation_events import ContinuationPlanned, MessageReceived
-from domain.run.events import SpawnRefused
 from domain.run.facts import AttachmentsAsked
 from domain.run.plan_facts import PlanFacts
+from domain.run.request_events import SpawnRefused
 from domain.session.events import ChildAdmitted
 from domain.spawn_record import NOT_RECORDED, Recorded
 

@@ -17,11 +17,12 @@ LOG_FORMAT = 1
 AnyEvent = RunEvent | SessionEvent | ConfigurationActivated
 
 VERSIONS: dict[str, int] = {
-    "SpawnRequested": 4,
+    "SpawnRequested": 5,
     "PreparationStarted": 2,
     "StepTaken": 2,
     "StepUndone": 2,
-    "SessionCreated": 5,
+    "SessionCreated": 6,
+    "RunStarted": 2,
     "RunAnnounced": 2,
     "SpawnRefused": 3,
     "SessionObserved": 2,

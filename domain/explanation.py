@@ -11,11 +11,9 @@ from domain.child_explained import capabilities_explained, tools_explained
 from domain.configuration.configuration import Configuration
 from domain.plan_explained import PLAN_RULES, Planning
 from domain.rule_explained import RuleExplained, Told, quoted
-from domain.run.events import (
-    SessionCreated,
-    SpawnRefused,
-)
+from domain.run.events import SessionCreated
 from domain.run.plan_facts import PlanFacts
+from domain.run.request_events import SpawnRefused
 from domain.scripts_explained import (
     NO_SCRIPT,
     override_awaited,

@@ -8,7 +8,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from uuid import UUID
 
+from domain.dependencies import with_dependencies
 from domain.event_types import AnyEvent
+from domain.family_sharing import added_by_spawn, inherited
 from domain.refusals import ReadAgain, Rejected
 from domain.run.commands import (
     AnnounceRun,
@@ -18,6 +20,8 @@ from domain.run.commands import (
     RefuseSpawn,
     RunCommand,
     ScheduleArchive,
+    SettleDependencies,
+    StartRun,
     StopRun,
 )
 from domain.run.decide import decide as decide_run
@@ -26,12 +30,17 @@ from domain.run.events import (
     RunAnnounced,
     RunEnded,
     RunEvent,
-    SpawnRefused,
 )
 from domain.run.evolve import evolve
 from domain.run.lifecycle import PREPARING
+from domain.run.request_events import SpawnRefused
 from domain.run.state import Run
-from domain.session.decide import CloseSession, ReleaseChild, SessionCommand, SettleChild
+from domain.session.decide import (
+    CloseSession,
+    ReleaseChild,
+    SessionCommand,
+    SettleChild,
+)
 from domain.session.decide import decide as decide_session
 from domain.session.events import SessionObserved
 from domain.session.state import Session
@@ -76,6 +85,7 @@ def streams_of(run: Run) -> tuple[str, ...]:
         streams.append(session_stream(requester.spawned_by))
     if run.continues is not None:
         streams.append(run_stream(run.continues))
+    streams += [run_stream(one.run_id) for one in run.dependencies or ()]
     return tuple(streams)
 
 
@@ -109,6 +119,8 @@ def decide(family: Family, run_id: UUID, command: RunCommand) -> Changes:
     run = family.run(run_id)
     if isinstance(command, EndRun | AnnounceRun):
         command = replace(command, pending_descendants=_pending(family, run))
+    if isinstance(command, CreateSession | SettleDependencies) and run.dependencies:
+        command = with_dependencies(run, family.runs, command)
     events = decide_run(run, command)
     changes: Changes = [(run_stream(run_id), _with_pending(family, run, one)) for one in events]
     if not events:
@@ -117,8 +129,13 @@ def decide(family: Family, run_id: UUID, command: RunCommand) -> Changes:
         case CreateSession():
             if run.child_session_key in family.sessions:
                 raise KeyTaken(f"session {run.child_session_key} is already on record")
-            changes[1:1] = [_observe_child(run, command)]
-        case EndRun() | StopRun() | RefuseSpawn() | AnnounceRun():
+            changes[1:1] = [
+                *added_by_spawn(run, family.sessions, command),
+                _observe_child(run, command),
+            ]
+        case StartRun(inherits=True):
+            changes += inherited(run, family.sessions, command)
+        case EndRun() | StopRun() | RefuseSpawn() | AnnounceRun() | SettleDependencies():
             changes += _consequences(family, run, [event for _, event in changes])
         case ArchiveRun():
             changes += _close(family, run, "archived") + _put_away_before(family, run)

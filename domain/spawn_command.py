@@ -7,6 +7,8 @@ from uuid import UUID
 from domain.admission import ConfiguredAt
 from domain.content import ContentRef
 from domain.run.facts import ContextMode, RefusalStatus, SpawnOptions
+from domain.run.waiting_facts import BatchFacts, Dependency
+from domain.shared_facts import ReferenceAsked, SharedScope
 
 Keep = Callable[[str, str], ContentRef]
 """Keeps a text (kind, text) beside the log and gives the reference to put into an event."""
@@ -38,6 +40,16 @@ class AttachmentsJudged:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class SharedGiven:
+    """What a request shares: keys with their values as compact JSON, and runs whose results are
+    to arrive under keys."""
+
+    values: tuple[tuple[str, str], ...] = ()
+    scope: SharedScope = "family"
+    references: tuple[ReferenceAsked, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RequestSpawn:
     """A request whose shape is right.
 
@@ -66,6 +78,10 @@ class RequestSpawn:
     attachments: AttachmentsJudged | None = None
     light_context: bool = False
     context_argument: ContextMode | None = None
+    shared: SharedGiven | None = None
+    dependencies: tuple[Dependency, ...] = ()
+    ancestors: tuple[UUID, ...] = ()
+    batch: BatchFacts | None = None
     origin: str | None
     thread: bool
     options: SpawnOptions

@@ -8,15 +8,16 @@ from domain.admission import AdmissionFacts, Refusal, admit
 from domain.event_types import AnyEvent
 from domain.refusals import AgentOnRecord, ReadAgain, SessionIsClosed
 from domain.requesting_session import depth_found, first_seen, requester_of
-from domain.run.events import SpawnRefused, SpawnRequested
 from domain.run.facts import AttachmentsAsked, Requester
 from domain.run.lifecycle import OVER
+from domain.run.request_events import SpawnRefused, SpawnRequested
 from domain.run.state import Run
 from domain.session.decide import AdmitChild
 from domain.session.decide import decide as decide_session
 from domain.session.events import ChildAdmitted, SessionObserved
 from domain.session.state import Session
 from domain.session_depth import DepthFound
+from domain.shared_facts import SharedAsked, SharedChange
 from domain.spawn_command import Keep, RequestSpawn, SpawnPolicy, kept
 from domain.stream import run_stream, session_stream
 
@@ -149,10 +150,25 @@ def _requested(
         attachments=_attachments(command, keep),
         light_context=command.light_context,
         context_argument=command.context_argument,
+        shared=_shared(command, keep),
+        dependencies=command.dependencies,
+        ancestors=command.ancestors,
+        batch=command.batch,
         options=command.options,
         facts=facts,
         config_revision=command.config_revision,
         holder=command.holder,
+    )
+
+
+def _shared(command: RequestSpawn, keep: Keep) -> SharedAsked | None:
+    given = command.shared
+    if given is None:
+        return None
+    return SharedAsked(
+        keys=tuple(SharedChange(key=key, value=keep("shared", text)) for key, text in given.values),
+        scope=given.scope,
+        references=given.references,
     )
 
 

@@ -11,9 +11,8 @@ from domain.run.events import (
     AgentOverridden,
     ScriptsResolved,
     SessionCreated,
-    SpawnRefused,
-    SpawnRequested,
 )
+from domain.run.request_events import SpawnRefused, SpawnRequested
 from domain.run.step_events import StepBegun, StepTaken
 from domain.run.steps import StepName
 from domain.session.events import ChildAdmitted

@@ -10,7 +10,8 @@ from pydantic import JsonValue
 
 from domain.configuration.configuration import Configuration
 from domain.rule_explained import RuleExplained, Told, quoted
-from domain.run.events import SessionCreated, SpawnRefused
+from domain.run.events import SessionCreated
+from domain.run.request_events import SpawnRefused
 from domain.run.step_events import StepTaken
 from domain.run.steps import STEP_ORDER, StepName
 from domain.spawn_notes import FORK_TOKENS_MAX

@@ -31,6 +31,9 @@ UPCASTS: Upcasts = {
     ("SessionCreated", 3): _unchanged,
     ("RunAnnounced", 1): _unchanged,
     ("SessionCreated", 4): _unchanged,
+    ("SpawnRequested", 4): _unchanged,
+    ("SessionCreated", 5): _unchanged,
+    ("RunStarted", 1): _unchanged,
 }
 """By the name of the event and the version it is brought up from, to the version after it."""
 

@@ -10,7 +10,7 @@ from domain.run.state import Run
 VERSION = 7
 """Raised when the rows change for the same events; the projection is then made anew."""
 
-DueKind = Literal["prepare", "run", "announce", "archive"]
+DueKind = Literal["prepare", "wait", "run", "announce", "archive"]
 
 
 class RunRow(NamedTuple):
@@ -100,6 +100,8 @@ def due(run: Run) -> tuple[DueKind | None, datetime | None]:
     """What has to be done for the run next, and not before when."""
     if run.stage in PREPARING:
         return "prepare", run.created_at
+    if run.stage == "session-created" and run.waits_for is not None:
+        return "wait", run.created_at
     if run.holder is not None:
         return "run", run.started_at or run.created_at
     if run.stage == "ended" and run.pending_descendants == 0:

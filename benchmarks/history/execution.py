@@ -13,6 +13,7 @@ from application.keeping import Keeper
 from benchmarks.history.fates import STOPPED, Fate
 from benchmarks.history.preparation import LEASE_SECONDS
 from benchmarks.history.requests import TIMEOUT_SECONDS, Asker, Child, commanded
+from benchmarks.history.sharing import inherited
 from benchmarks.history.simulated_log import Entry
 from benchmarks.history.society import OPERATOR, Society
 from benchmarks.history.stopping import stop, stop_session
@@ -24,10 +25,12 @@ from domain.child_prompt import (
     compose_continuation,
     compose_prompt,
 )
+from domain.prompt_part import Piece
 from domain.refusals import Rejected
 from domain.run.commands import ClaimRun, EndRun, StartRun
 from domain.run.facts import Outcome, PromptPart, TranscriptSeal, Usage
 from domain.run.state import Run
+from domain.shared_context_prompt import shared_pieces
 from domain.stream import run_stream, session_stream
 from domain.task_message import Contribution, task_pieces
 from domain.untrusted_result import frozen_result
@@ -35,7 +38,6 @@ from domain.untrusted_result import frozen_result
 MEDIAN_SECONDS = 12.0
 SPREAD = 0.9
 SECONDS_MAX = 280.0
-POLL_SECONDS = 2.0
 
 Begin = Callable[[Asker, Child], Life[None]]
 """A further spawn, by a child's session, on behalf of the child."""
@@ -60,7 +62,7 @@ def executed(society: Society, child: Child, run: Run, works: Life[None] | None)
     yield Wait(0.01)
     keeper = child.keeper(society)
     try:
-        command = _start(child, run, keeper)
+        command = _start(society, child, run, keeper)
         run = (yield from ask(commanded(society, run, (command,), keeper))).runs[run.run_id]
         seconds = _seconds(society, child)
         if child.fate in STOPPED:
@@ -102,8 +104,9 @@ def _work(society: Society, run: Run, until: datetime) -> Life[None]:
         yield Wait(left, stream)
 
 
-def _start(child: Child, run: Run, keeper: Keeper) -> StartRun:
-    prompt = _prompt(child, run)
+def _start(society: Society, child: Child, run: Run, keeper: Keeper) -> StartRun:
+    keys, values = inherited(society, run, keeper)
+    prompt = _prompt(child, run, shared_pieces(values, run.run_id))
     texts = {
         "systemPrompt": prompt.system_prompt.encode(),
         "message": prompt.message.encode(),
@@ -124,10 +127,13 @@ def _start(child: Child, run: Run, keeper: Keeper) -> StartRun:
             )
             for part in prompt.parts
         ),
+        shared_context_position=society.log.position if keys else None,
+        shared_context=keys,
+        inherits=bool(keys),
     )
 
 
-def _prompt(child: Child, run: Run) -> ComposedPrompt:
+def _prompt(child: Child, run: Run, shared: tuple[Piece, ...]) -> ComposedPrompt:
     assert run.child_session_key is not None
     facts = ChildFacts(
         depth=run.depth,
@@ -137,7 +143,7 @@ def _prompt(child: Child, run: Run) -> ComposedPrompt:
         requester_session_key=run.requester.session_key,
         is_persistent=run.options.mode == "session",
     )
-    surroundings = Surroundings(preamble=child.preamble or "")
+    surroundings = Surroundings(preamble=child.preamble or "", shared_context=shared)
     if run.continues is not None:
         return compose_continuation(facts, child.task, surroundings)
     before = [Contribution(name, text) for at, name, text in child.pieces if at == "prepend"]
@@ -208,16 +214,6 @@ def _sealed(society: Society, child: Child, run: Run) -> TranscriptSeal:
         entries.append(Entry(run.run_id, sequence, at, "message", orjson.dumps(body).decode()))
     society.log.entries(entries)
     return TranscriptSeal(count=len(entries), bytes=size, hmac=digest.hexdigest())
-
-
-def waits_for_children(society: Society, run: Run) -> Life[None]:
-    """Until all of them are announced or refused, or the run is told to stop."""
-    assert run.child_session_key is not None
-    key, stream = run.child_session_key, run_stream(run.run_id)
-    while (own := society.log.runs.get(run.run_id)) is not None:
-        if own.stop_requested_by is not None or not society.log.sessions[key].unsettled:
-            return
-        yield Wait(POLL_SECONDS, stream)
 
 
 def session_streams(run: Run) -> tuple[str, ...]:

@@ -12,6 +12,7 @@ class Fate(StrEnum):
     UNHEARD = auto()
     FILES = auto()
     FILES_NOT_WRITTEN = auto()
+    WAITS = auto()
     SILENT = auto()
     UNTOLD = auto()
     PERSISTENT = auto()
@@ -36,15 +37,16 @@ class Fate(StrEnum):
 
 
 SHARES = {
-    Fate.SUCCESS: 43,
+    Fate.SUCCESS: 36,
     Fate.HEARD: 2,
     Fate.UNHEARD: 1,
     Fate.FILES: 2,
     Fate.FILES_NOT_WRITTEN: 1,
+    Fate.WAITS: 4,
     Fate.SILENT: 3,
     Fate.UNTOLD: 2,
     Fate.PERSISTENT: 2,
-    Fate.TALKED: 4,
+    Fate.TALKED: 7,
     Fate.TURNED_AWAY: 2,
     Fate.BOUND: 2,
     Fate.CLOSED_AT_WORK: 1,

@@ -1,12 +1,12 @@
 """The life of one session from the request for it to its archive, and of those it spawns itself."""
 
 from benchmarks.history.announcing import announced
+from benchmarks.history.awaiting import awaited, waited, waits_for_children
 from benchmarks.history.execution import (
     asker_of,
     claimed,
     executed,
     session_streams,
-    waits_for_children,
 )
 from benchmarks.history.fates import GOES_ON, TALKED_TO, Fate
 from benchmarks.history.hooks import told
@@ -54,9 +54,12 @@ def _spawned(
     fate: Fate | None,
     agent_id: str | None,
 ) -> Life[None]:
-    child, admission = new_spawn(society, asker, fate or society.deck.draw(), agent_id=agent_id)
-    streams = [run_stream(child.run_id), *asker.streams]
-    society.log.hold(streams[:1])
+    fate = fate or society.deck.draw()
+    target = awaited(society, asker) if fate is Fate.WAITS else None
+    child, admission = new_spawn(society, asker, fate, agent_id=agent_id, target=target)
+    own = [run_stream(run_id) for run_id in (child.run_id, child.target) if run_id is not None]
+    streams = [*own, *asker.streams]
+    society.log.hold(own)
     society.busy_lives += 1
     try:
         run = (yield from ask(admission)).runs[child.run_id]
@@ -85,6 +88,8 @@ def _lives(society: Society, child: Child, run: Run) -> Life[None]:
     """From the admission to the announcement, or to a refusal."""
     if run.continues is None:
         run = yield from prepared(society, child, run)
+    if run.waits_for:
+        run = yield from waited(society, child, run)
     if run.stage == "queued":
         yield from told(society, child, run)
         run = yield from claimed(society, child, run)

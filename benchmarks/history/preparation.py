@@ -12,6 +12,7 @@ from application.ingredients import (
 )
 from application.keeping import Keeper
 from application.planning import plan_child
+from benchmarks.history.awaiting import refused_for
 from benchmarks.history.fates import Fate
 from benchmarks.history.hooks import hooks_of
 from benchmarks.history.requests import Child, commanded
@@ -20,6 +21,7 @@ from benchmarks.history.steps import not_written, stepped
 from benchmarks.history.town import Life, Wait, ask
 from domain.agent_override import OverrideCandidate, choose_override
 from domain.configuration.context_scripts import ContextScript
+from domain.dependencies import DependencyFailed
 from domain.run.commands import (
     CreateSession,
     RefuseSpawn,
@@ -170,7 +172,10 @@ def _finished(
         )
         failed = not_written(child, run, keeper)
         commands = (*before, create) if failed is None else (failed,)
-    return (yield from ask(commanded(society, run, commands, keeper))).runs[run.run_id]
+    try:
+        return (yield from ask(commanded(society, run, commands, keeper))).runs[run.run_id]
+    except DependencyFailed as failed:
+        return (yield from refused_for(run, failed, child, society))
 
 
 def _refusal(society: Society, run: Run, unfit: Unfit, keeper: Keeper) -> RefuseSpawn:

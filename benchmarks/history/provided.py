@@ -1,4 +1,4 @@
-"""What a few root sessions tell of what has been said in them."""
+"""What a few root sessions tell of what has been said in them, and share with their families."""
 
 import orjson
 
@@ -6,6 +6,7 @@ from application.envelope import Provenance
 from application.keeping import Keeper
 from application.ports.event_log import ContentKey, Decision, Submission, World
 from benchmarks.history.requests import Asker
+from benchmarks.history.sharing import written
 from benchmarks.history.society import Society
 from benchmarks.history.town import Life, ask
 from domain.session.decide import ProvideTranscript
@@ -35,7 +36,9 @@ def provided(society: Society, asker: Asker) -> Life[None]:
             content=keeper.keep("transcript", text),
             by=asker.actor.name,
         )
-        events = decide_session(world.sessions.get(asker.session_key), command)
+        session = world.sessions[asker.session_key]
+        shared = written(society, session, keeper, asker.actor.name)
+        events = (*decide_session(session, command), *shared)
         changes = [(stream, event) for event in events]
         return Decision(None, changes, keeper.kept, (ContentKey(known.session_id, key),))
 

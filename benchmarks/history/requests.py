@@ -1,7 +1,8 @@
 """What the sessions of a simulation ask for, and the submissions that record it."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from typing import Any
 from uuid import UUID
 
 from application.admitting import policy_of
@@ -17,6 +18,7 @@ from domain.family_decisions import Family, decide_in_turn, streams_of
 from domain.run.commands import RunCommand
 from domain.run.facts import Ingredient, Outcome, SpawnOptions
 from domain.run.state import Run
+from domain.run.waiting_facts import Dependency
 from domain.spawn_command import RequestSpawn
 from domain.spawn_decision import SpawnAnswered, request_spawn
 from domain.stream import run_stream, session_stream
@@ -69,6 +71,7 @@ class Child:
     result: str | None = None
     error: str | None = None
     stop_reason: str | None = None
+    target: UUID | None = None
 
     def keeper(self, society: Society) -> Keeper:
         """Collects texts of the child's session."""
@@ -76,13 +79,21 @@ class Child:
 
 
 def new_spawn(
-    society: Society, asker: Asker, fate: Fate, *, agent_id: str | None = ""
+    society: Society,
+    asker: Asker,
+    fate: Fate,
+    *,
+    agent_id: str | None = "",
+    target: Run | None = None,
 ) -> tuple[Child, Submission[SpawnAnswered]]:
-    """A request with this fate, and its admission. With an empty `agent_id` it may be any."""
+    """A request with this fate, and its admission. With an empty `agent_id` it may be any. It
+    waits for the `target`, when there is one."""
     pinned = society.pinned
     request = _request(society, asker, fate, agent_id)
     holder = society.any_holder()
     command = command_of(request, asker.actor, pinned, society.ids, holder)
+    if target is not None:
+        command = replace(command, **_waiting_for(asker, target))
     child = Child(
         asker=asker,
         fate=fate,
@@ -92,6 +103,7 @@ def new_spawn(
         task=request.task,
         label=request.label,
         preamble=request.preamble,
+        target=target.run_id if target is not None else None,
     )
     return child, _admission(society, child, command)
 
@@ -130,6 +142,13 @@ def _agent(society: Society, asker: Asker, fate: Fate) -> str | None:
     if asker.depth + 1 < limit and society.random.random() < _PLANNER_SHARE:
         return "planner"
     return society.random.choices(_LEAVES, _LEAF_WEIGHTS)[0]
+
+
+def _waiting_for(asker: Asker, target: Run) -> dict[str, Any]:
+    name = target.label or str(target.run_id)
+    dependency = Dependency(run_id=target.run_id, name=name, via="dependsOn")
+    above = (asker.run_id,) if asker.run_id is not None else ()
+    return {"dependencies": (dependency,), "ancestors": above}
 
 
 def _admission(society: Society, child: Child, command: RequestSpawn) -> Submission[SpawnAnswered]:

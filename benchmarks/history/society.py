@@ -18,7 +18,7 @@ OPERATOR = Actor(kind="token", token="admin")
 
 class Society:
     """One a simulation. `is_closing` asks everybody to begin nothing more. A life rests once it is
-    announced."""
+    announced. `shared` are the values of what sessions share, by their keys."""
 
     def __init__(self, town: Town, log_key: bytes, log_id: UUID, last_revision: int) -> None:
         self.town = town
@@ -27,6 +27,7 @@ class Society:
         self.random = town.random
         self.texts = Texts(town.random)
         self.deck = Deck(town.random)
+        self.shared: dict[str, dict[str, str]] = {}
         self.busy_lives = 0
         self.resting_lives = 0
         self.is_closing = False

@@ -2,7 +2,8 @@
 
 from domain.refusals import CorruptHistory
 from domain.run.continuation_events import MessageReceived
-from domain.run.events import RunEvent, SpawnRequested
+from domain.run.events import RunEvent
+from domain.run.request_events import SpawnRequested
 from domain.run.state import Run
 from domain.stamp import Stamp
 
@@ -38,6 +39,10 @@ def _asked_for(event: SpawnRequested, stamp: Stamp) -> Run:
         attachments=event.attachments,
         light_context=event.light_context,
         context_argument=event.context_argument,
+        shares=True if event.shared is not None else None,
+        dependencies=event.dependencies or None,
+        ancestors=event.ancestors or None,
+        batch=event.batch,
         thread=event.facts.thread,
         options=event.options,
         config_revision=event.config_revision,

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, field
 from typing import Literal
+from uuid import UUID
 
 from domain.content import ContentRef
 from domain.run.facts import (
@@ -17,9 +18,10 @@ from domain.run.facts import (
 )
 from domain.run.hook_commands import HookCommand
 from domain.run.hook_events import HookName
-from domain.run.plan_facts import PlanFacts
+from domain.run.plan_facts import PlanFacts, PreambleSizes
 from domain.run.step_commands import StepCommand
 from domain.run.steps import StepName
+from domain.shared_facts import SharedChange, SharedKey
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,7 +56,11 @@ class StartPreparation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CreateSession:
-    """The child exists; with nothing to wait for it is queued at once. `hooks` are told of it."""
+    """The child exists; with nothing to wait for it is queued at once. `hooks` are told of it.
+
+    `shared` is what its spawn adds to the family's context, texts of the requester's session.
+    `met` and `waits_for` are what was found of its dependencies when this is decided.
+    """
 
     epoch: int
     depth: int
@@ -69,6 +75,23 @@ class CreateSession:
     facts: PlanFacts | None = None
     hooks: tuple[HookName, ...] = ()
     direct_delivery: bool = False
+    preamble: PreambleSizes | None = None
+    shared: tuple[SharedChange, ...] = ()
+    met: tuple[tuple[UUID, Outcome], ...] = ()
+    waits_for: tuple[UUID, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SettleDependencies:
+    """Look again at what a waiting run waits for: it is queued when all of it is met. When one
+    failed, `error` is the text of how the run ends, which names that one, the `culprit`."""
+
+    lane: str
+    culprit: UUID | None = None
+    error: ContentRef | None = None
+    met: tuple[tuple[UUID, Outcome], ...] = ()
+    waits_for: tuple[UUID, ...] = ()
+    failed: UUID | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,13 +120,20 @@ class ClaimRun:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StartRun:
-    """The gate is open and the prompt composed: the runtime executes once this is recorded."""
+    """The gate is open and the prompt composed: the runtime executes once this is recorded.
+
+    `shared_context` is what of its family's context the child is given; with `inherits` it takes
+    the place of what its session was given before, and what its own children inherit.
+    """
 
     epoch: int
     runtime: str
     system_prompt: ContentRef
     message: ContentRef
     parts: tuple[PromptPart, ...]
+    shared_context_position: int | None = None
+    shared_context: tuple[SharedKey, ...] = ()
+    inherits: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -176,6 +206,7 @@ RunCommand = (
     | StepCommand
     | HookCommand
     | CreateSession
+    | SettleDependencies
     | RefuseSpawn
     | ClaimRun
     | StartRun

@@ -15,6 +15,7 @@ from domain.run.commands import (
     ResumePreparation,
     RunCommand,
     ScheduleArchive,
+    SettleDependencies,
     StartPreparation,
     StartRun,
     StopRun,
@@ -33,7 +34,7 @@ from domain.run.holding import must_hold
 from domain.run.hook_commands import ConfirmHook, NoteHookFailure, ParkHook
 from domain.run.hook_decisions import decide_hook
 from domain.run.lifecycle import LIFECYCLE
-from domain.run.preparation import create, refuse, resume, scripts
+from domain.run.preparation import create, refuse, resume, scripts, settle
 from domain.run.state import Run
 from domain.run.step_commands import BeginStep, ConfirmUndo, NoteUndoFailure, TakeStep
 from domain.run.step_decisions import begin, confirm, note_failure, take
@@ -75,6 +76,8 @@ def _decide(run: Run, command: RunCommand) -> tuple[RunEvent, ...]:
             return decide_hook(run, command)
         case CreateSession():
             return create(run, command)
+        case SettleDependencies():
+            return settle(run, command)
         case RefuseSpawn():
             return refuse(run, command)
         case ClaimRun():
@@ -156,6 +159,7 @@ _WANTED: dict[type[RunCommand], str] = cast(
         NoteHookFailure: "note that a hook was not told",
         ParkHook: "park a hook",
         CreateSession: "create the session",
+        SettleDependencies: "settle the dependencies",
         RefuseSpawn: "refuse the spawn",
         ClaimRun: "claim the run",
         StartRun: "start the run",

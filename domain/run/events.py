@@ -3,62 +3,27 @@
 from typing import Literal
 from uuid import UUID
 
-from pydantic import Field
-
-from domain.admission import AdmissionFacts
 from domain.content import ContentRef
 from domain.fact import Event
 from domain.run.continuation_events import ContinuationEvent
 from domain.run.facts import (
-    AttachmentsAsked,
     Candidate,
     ContextMode,
     Ingredient,
     Outcome,
     Plan,
     PromptPart,
-    RefusalStatus,
-    Requester,
     ScriptReceipt,
-    SpawnOptions,
     TranscriptSeal,
     Usage,
 )
 from domain.run.hook_events import HookEvent, HookName
-from domain.run.plan_facts import PlanFacts
+from domain.run.plan_facts import PlanFacts, PreambleSizes
+from domain.run.request_events import SpawnRefused, SpawnRequested
 from domain.run.step_events import StepEvent
 from domain.run.steps import StepName
-
-
-class SpawnRequested(Event):
-    """Somebody asked for a child. Carries what the admission was decided from.
-
-    `requested_agent_id` is the normalised id that was asked for (the requester's own when none
-    was given) and None when what was given is no agent id at all; the text that was given is then
-    in `agent_id_argument`. Likewise `model_argument` and `thinking_argument`, for what is no name
-    of a model and no level of thinking; `workspace_argument` is the folder that was asked for.
-    `light_context` asks for a prompt without the files of the agent's workspace, `context_argument`
-    whether the child is to begin with the requester's conversation; None when nothing was said.
-    """
-
-    run_id: UUID
-    session_id: UUID
-    requester: Requester
-    requested_agent_id: str | None = None
-    agent_id_argument: ContentRef | None = None
-    label: str | None = None
-    task: ContentRef
-    preamble: ContentRef | None = None
-    model_argument: ContentRef | None = None
-    thinking_argument: ContentRef | None = None
-    workspace_argument: ContentRef | None = None
-    attachments: AttachmentsAsked | None = None
-    light_context: bool = False
-    context_argument: ContextMode | None = None
-    options: SpawnOptions
-    facts: AdmissionFacts
-    config_revision: int
-    holder: str
+from domain.run.waiting_events import WaitingEvent
+from domain.shared_facts import SharedKey
 
 
 class PreparationResumed(Event):
@@ -102,7 +67,8 @@ class SessionCreated(Event):
     `facts` is what the plan was decided from; None before version 2 of the event. `hooks` are those
     that are told of the run, `delivery_origin` is where its results go by the word of who bound its
     thread, as JSON; None when that is for the requester to say. With `direct_delivery` the runtime
-    brings them there, and the requester is not told.
+    brings them there, and the requester is not told. `preamble` is how much of the parent's words
+    was kept; None when there were none.
     """
 
     child_session_key: str
@@ -121,6 +87,7 @@ class SessionCreated(Event):
     delivery_origin: ContentRef | None = None
     context_mode: ContextMode = "isolated"
     direct_delivery: bool = False
+    preamble: PreambleSizes | None = None
 
 
 class RunQueued(Event):
@@ -144,13 +111,18 @@ class RunClaimed(Event):
 
 
 class RunStarted(Event):
-    """The runtime is about to execute, with this prompt and no other."""
+    """The runtime is about to execute, with this prompt and no other.
+
+    `shared_context` is what of its family's context it was given, as that was at
+    `shared_context_position`, where the run was claimed; None when nothing was shared.
+    """
 
     runtime: str
     system_prompt: ContentRef
     message: ContentRef
     parts: tuple[PromptPart, ...]
     shared_context_position: int | None = None
+    shared_context: tuple[SharedKey, ...] = ()
 
 
 class StopRequested(Event):
@@ -164,7 +136,7 @@ class StopRequested(Event):
 class RunEnded(Event):
     """The run is over. The outcome comes from runtime signals, never from the model's text.
     `reason` is a fixed word (`exit`, `signal`, `timeout`, `stopped`, `interrupted`, `output_limit`,
-    `not_executable`, `prompt_too_large`, `played`).
+    `not_executable`, `prompt_too_large`, `played`, `dependency_failed`).
     """
 
     outcome: Outcome
@@ -209,24 +181,6 @@ class RunArchived(Event):
     transcript_path: str | None = None
 
 
-class SpawnRefused(Event):
-    """The spawn was not permitted or could not be prepared.
-
-    `step` is where it failed, `text` what the caller was told, `inputs` what was compared.
-    `announcement` is the inbox entry written when no caller was there to be told. `facts` is as
-    much as had been looked at of what a plan is decided from; None when nothing was.
-    """
-
-    rule: str
-    status: RefusalStatus
-    step: str
-    text: ContentRef
-    inputs: dict[str, str | int | bool | None] = Field(default_factory=dict)
-    announcement: ContentRef | None = None
-    dedupe_key: str | None = None
-    facts: PlanFacts | None = None
-
-
 RunEvent = (
     SpawnRequested
     | PreparationResumed
@@ -247,4 +201,5 @@ RunEvent = (
     | RunArchived
     | SpawnRefused
     | ContinuationEvent
+    | WaitingEvent
 )

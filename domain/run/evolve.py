@@ -28,17 +28,18 @@ from domain.run.events import (
     RunStarted,
     ScriptsResolved,
     SessionCreated,
-    SpawnRefused,
-    SpawnRequested,
     StopRequested,
 )
 from domain.run.evolve_continuation import continuation_changes
 from domain.run.evolve_hooks import configured, hook_changes, hooks_due
 from domain.run.evolve_steps import step_changes, undos_due
+from domain.run.evolve_waiting import waiting_changes
 from domain.run.hook_events import HookFailed, HookParked, HookTold
 from domain.run.lifecycle import next_stage
+from domain.run.request_events import SpawnRefused, SpawnRequested
 from domain.run.state import Inbox, Refusal, Run
 from domain.run.step_events import StepBegun, StepTaken, StepUndoFailed, StepUndone
+from domain.run.waiting_events import DependencyMet, RunWaits
 from domain.stamp import Stamp
 
 
@@ -80,6 +81,8 @@ def _changes(run: Run, event: RunEvent, stamp: Stamp) -> dict[str, object]:
             return {"child_session_key": event.child_session_key}
         case StepBegun() | StepTaken() | StepUndone() | StepUndoFailed():
             return step_changes(run, event, stamp)
+        case RunWaits() | DependencyMet():
+            return waiting_changes(run, event)
         case HookTold() | HookFailed() | HookParked():
             return hook_changes(run, event, stamp)
         case SessionCreated():
@@ -146,6 +149,8 @@ def _prepared(event: SessionCreated) -> dict[str, object]:
     }
     if event.hooks:
         changes["hooks"] = configured(event.hooks)
+    if event.preamble is not None:
+        changes["preamble_sizes"] = event.preamble
     if event.direct_delivery:
         changes["direct_delivery"] = True
     return changes

@@ -5,7 +5,13 @@ from datetime import datetime, timedelta
 from typing import assert_never
 
 from domain.refusals import CorruptHistory
-from domain.run.events import RunAnnounced, RunArchived, RunEnded, RunEvent, SpawnRefused
+from domain.run.events import (
+    RunAnnounced,
+    RunArchived,
+    RunEnded,
+    RunEvent,
+)
+from domain.run.request_events import SpawnRefused
 from domain.run.state import Run
 from domain.run.step_events import StepBegun, StepEvent, StepTaken, StepUndoFailed, StepUndone
 from domain.run.steps import STEP_ORDER, StepName, StepState

@@ -13,11 +13,11 @@ from domain.run.events import (
     RunEnded,
     RunEvent,
     RunStarted,
-    SpawnRefused,
     StopRequested,
 )
 from domain.run.holding import must_hold
 from domain.run.lifecycle import OVER, PREPARING
+from domain.run.request_events import SpawnRefused
 from domain.run.state import Run
 
 
@@ -53,6 +53,8 @@ def start(run: Run, command: StartRun) -> tuple[RunEvent, ...]:
             system_prompt=command.system_prompt,
             message=command.message,
             parts=command.parts,
+            shared_context_position=command.shared_context_position,
+            shared_context=command.shared_context,
         ),
     )
 

@@ -28,12 +28,12 @@ from domain.run.events import (
     RunStarted,
     ScriptsResolved,
     SessionCreated,
-    SpawnRefused,
-    SpawnRequested,
     StopRequested,
 )
 from domain.run.hook_events import HookFailed, HookParked, HookTold
+from domain.run.request_events import SpawnRefused, SpawnRequested
 from domain.run.step_events import StepBegun, StepTaken, StepUndoFailed, StepUndone
+from domain.run.waiting_events import DependencyMet, RunWaits
 
 Stage = Literal[
     "unborn",
@@ -76,6 +76,8 @@ LIFECYCLE: dict[Stage, dict[type[RunEvent], Stage]] = {
     },
     "session-created": {
         ArchiveScheduled: "session-created",
+        RunWaits: "session-created",
+        DependencyMet: "session-created",
         RunQueued: "queued",
         HookTold: "session-created",
         HookFailed: "session-created",

@@ -18,6 +18,16 @@ class SandboxFacts(Fact):
     required: bool
 
 
+class PreambleSizes(Fact):
+    """How much a parent told its child, and how much of it was kept under the limit."""
+
+    given_characters: int
+    given_bytes: int
+    kept_characters: int
+    kept_bytes: int
+    characters_max: int
+
+
 class ModelVerdict(Fact):
     """One place where a model may be named, in their order. `reference` is the name that stands
     there; None when what stands there is no name of a model, which is kept beside the log."""

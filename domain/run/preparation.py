@@ -1,25 +1,28 @@
 """Decisions while a spawn is prepared."""
 
-from domain.refusals import WrongStage
+from domain.refusals import ReadAgain, WrongStage
 from domain.run.commands import (
     CreateSession,
     RefuseSpawn,
     ResolveScripts,
     ResumePreparation,
+    SettleDependencies,
 )
 from domain.run.dedupe import dedupe_key
 from domain.run.events import (
     AgentOverridden,
     PreparationResumed,
+    RunEnded,
     RunEvent,
     RunQueued,
     ScriptsResolved,
     SessionCreated,
-    SpawnRefused,
 )
 from domain.run.holding import must_hold
+from domain.run.request_events import SpawnRefused
 from domain.run.state import Run
 from domain.run.step_decisions import must_be_taken
+from domain.run.waiting_events import DependencyMet, RunWaits
 
 
 def resume(run: Run, command: ResumePreparation) -> tuple[RunEvent, ...]:
@@ -72,9 +75,34 @@ def create(run: Run, command: CreateSession) -> tuple[RunEvent, ...]:
             delivery_origin=run.delivery_origin,
             context_mode=run.context_mode,
             direct_delivery=command.direct_delivery,
+            preamble=command.preamble,
         ),
-        RunQueued(lane=command.lane, lane_depth=command.depth),
+        *_met(command),
+        *_queued_or_not(run, command),
     )
+
+
+def settle(run: Run, command: SettleDependencies) -> tuple[RunEvent, ...]:
+    """Nothing when nothing changed; the end of a run that waits for one that failed."""
+    if run.stage != "session-created" or run.waits_for is None:
+        return ()
+    if command.failed is not None:
+        if command.failed != command.culprit:
+            raise ReadAgain("another run that it waits for failed; read it and ask again")
+        return (RunEnded(outcome="error", reason="dependency_failed", error=command.error),)
+    queued = () if command.waits_for else _queued_or_not(run, command)
+    return (*_met(command), *queued)
+
+
+def _met(command: CreateSession | SettleDependencies) -> tuple[RunEvent, ...]:
+    return tuple(DependencyMet(run_id=one, outcome=outcome) for one, outcome in command.met)
+
+
+def _queued_or_not(run: Run, command: CreateSession | SettleDependencies) -> tuple[RunEvent, ...]:
+    if command.waits_for:
+        return (RunWaits(run_ids=command.waits_for),)
+    depth = command.depth if isinstance(command, CreateSession) else run.depth
+    return (RunQueued(lane=command.lane, lane_depth=depth),)
 
 
 def refuse(run: Run, command: RefuseSpawn) -> tuple[RunEvent, ...]:

@@ -23,7 +23,9 @@ from domain.run.facts import (
 from domain.run.hook_events import HookName
 from domain.run.hooks import HookState
 from domain.run.lifecycle import Stage
+from domain.run.plan_facts import PreambleSizes
 from domain.run.steps import StepName, StepState
+from domain.run.waiting_facts import BatchFacts, Dependency
 
 
 class Refusal(Fact):
@@ -61,6 +63,10 @@ class Run(Fact):
     the session began with. `put_away_from` is when it was said that the run is to be archived as
     soon as it is announced. `direct_delivery` is whether its runtime brings the result to
     `delivery_origin` itself.
+
+    `shares` is whether its spawn shares anything, which is read from its request. `waits_for` are
+    those of its `dependencies` that are not met yet, `ancestors` the runs above it, recorded with
+    dependencies alone.
     """
 
     stage: Stage = "unborn"
@@ -128,6 +134,12 @@ class Run(Fact):
     put_away_from: datetime | None = None
     kept_context_mode: ContextMode | None = None
     direct_delivery: bool | None = None
+    shares: bool | None = None
+    dependencies: tuple[Dependency, ...] | None = None
+    ancestors: tuple[UUID, ...] | None = None
+    waits_for: tuple[UUID, ...] | None = None
+    batch: BatchFacts | None = None
+    preamble_sizes: PreambleSizes | None = None
 
     @property
     def is_of_same_agent(self) -> bool:

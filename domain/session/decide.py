@@ -18,6 +18,7 @@ from domain.session.events import (
     SessionObserved,
     TranscriptProvided,
 )
+from domain.session.sharing import ChangeSharedContext, InheritSharedContext, inherit, share
 from domain.session.state import Session
 
 
@@ -87,6 +88,8 @@ SessionCommand = (
     | SettleChild
     | ProvideTranscript
     | CloseSession
+    | ChangeSharedContext
+    | InheritSharedContext
 )
 
 
@@ -127,6 +130,10 @@ def decide(session: Session | None, command: SessionCommand) -> tuple[SessionEve
             return (ChildSettled(run_id=command.run_id),) if waited else ()
         case ProvideTranscript():
             return _provide(session, command)
+        case ChangeSharedContext():
+            return share(session, command)
+        case InheritSharedContext():
+            return inherit(session, command)
         case CloseSession():
             open_ = session.stage == "open"
             return (SessionClosed(reason=command.reason),) if open_ else ()

@@ -5,6 +5,7 @@ from uuid import UUID
 
 from domain.content import ContentRef
 from domain.fact import Event
+from domain.shared_facts import SharedChange, SharedKey
 
 Role = Literal["main", "orchestrator", "leaf"]
 ControlScope = Literal["children", "none"]
@@ -86,6 +87,29 @@ class TranscriptProvided(Event):
     by: str
 
 
+class SharedContextChanged(Event):
+    """The session's family shares more, or something else, or less.
+
+    With `cause` "spawn" these are the keys of its spawn `run_id`, recorded with that one's
+    `SessionCreated`; with "patch" what `by` wrote. Values are texts of this session.
+    """
+
+    cause: Literal["spawn", "patch"]
+    changes: tuple[SharedChange, ...]
+    run_id: UUID | None = None
+    by: str | None = None
+
+
+class SharedContextInherited(Event):
+    """A run of the session starts with what its family shares, as it was at `at_position` in the
+    session that spawned it; in the place of what an earlier run was given."""
+
+    run_id: UUID
+    from_session: str
+    at_position: int
+    keys: tuple[SharedKey, ...]
+
+
 SessionEvent = (
     SessionObserved
     | ChildAdmitted
@@ -94,4 +118,6 @@ SessionEvent = (
     | TranscriptProvided
     | SessionContinued
     | SessionClosed
+    | SharedContextChanged
+    | SharedContextInherited
 )

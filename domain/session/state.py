@@ -19,8 +19,11 @@ from domain.session.events import (
     SessionContinued,
     SessionEvent,
     SessionObserved,
+    SharedContextChanged,
+    SharedContextInherited,
     TranscriptProvided,
 )
+from domain.shared_facts import SharedKey
 from domain.stamp import Stamp
 
 SessionStage = Literal["unseen", "open", "closed"]
@@ -34,8 +37,16 @@ SESSION_LIFECYCLE: dict[SessionStage, dict[type[SessionEvent], SessionStage]] = 
         TranscriptProvided: "open",
         SessionContinued: "open",
         SessionClosed: "closed",
+        SharedContextChanged: "open",
+        SharedContextInherited: "open",
     },
-    "closed": {ChildAdmitted: "closed", ChildReleased: "closed", ChildSettled: "closed"},
+    "closed": {
+        ChildAdmitted: "closed",
+        ChildReleased: "closed",
+        ChildSettled: "closed",
+        SharedContextChanged: "closed",
+        SharedContextInherited: "closed",
+    },
 }
 
 
@@ -55,6 +66,10 @@ class Session(Fact):
     `run_id` is the newest run of a child. `counted` are the runs that hold a place now, in order of
     admission; `unsettled` (kept for children only) those that an announcement of this session's own
     run waits for.
+
+    `inherited` is what its newest run started with of its family's context, `shared` what its own
+    spawns and its owner wrote, keys that were taken away included; both in the order in which the
+    keys were written first. `shared_position` is where either changed last.
     """
 
     stage: SessionStage
@@ -81,6 +96,9 @@ class Session(Fact):
     admitted: int = 0
     closed_at: datetime | None = None
     transcript: ProvidedTranscript | None = None
+    inherited: tuple[SharedKey, ...] | None = None
+    shared: tuple[SharedKey, ...] | None = None
+    shared_position: int | None = None
 
     @property
     def active_children(self) -> int:
@@ -168,8 +186,33 @@ def _changes(session: Session, event: SessionEvent, stamp: Stamp) -> dict[str, o
             }
         case SessionClosed():
             return {"closed_at": stamp.recorded_at}
+        case SharedContextChanged():
+            written = _written(session, event, stamp)
+            return {"shared": written or None, "shared_position": stamp.position}
+        case SharedContextInherited():
+            return {"inherited": event.keys or None, "shared_position": stamp.position}
         case _:
             assert_never(event)
+
+
+def _written(session: Session, event: SharedContextChanged, stamp: Stamp) -> tuple[SharedKey, ...]:
+    """Own keys after a change. What was written before keeps its place; what is taken away is only
+    remembered when it hides something."""
+    keys = {one.key: one for one in session.shared or ()}
+    hidden = {one.key for one in session.inherited or ()}
+    for change in event.changes:
+        if change.value is None and change.key not in hidden:
+            keys.pop(change.key, None)
+            continue
+        keys[change.key] = SharedKey(
+            key=change.key,
+            value=change.value,
+            session_key=session.session_key,
+            position=stamp.position,
+            run_id=event.run_id,
+            by=event.by,
+        )
+    return tuple(keys.values())
 
 
 def _without(runs: tuple[UUID, ...], run_id: UUID) -> tuple[UUID, ...]:

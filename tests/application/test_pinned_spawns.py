@@ -13,8 +13,9 @@ from application.preparing import Preparing
 from application.spawn_request import SpawnRequest
 from application.spawning import Spawned, Spawning
 from application.work import Work
-from domain.run.events import SessionCreated, SpawnRefused, SpawnRequested
+from domain.run.events import SessionCreated
 from domain.run.facts import SpawnOptions
+from domain.run.request_events import SpawnRefused, SpawnRequested
 from domain.run.state import Run
 from infrastructure.outbound.configuration.active import ActiveConfigurations
 from infrastructure.outbound.configuration.loading import load_values

@@ -11,6 +11,7 @@ from domain.child_prompt import (
     compose_continuation,
     compose_prompt,
 )
+from domain.prompt_part import Piece
 from domain.task_message import Contribution, task_pieces
 
 CHILD = ChildFacts(
@@ -27,7 +28,11 @@ FULL = Surroundings(
     attachments=AttachmentsNote(
         count=2, total_bytes=30, relative_dir=".openclaw/attachments/1", mount_path_hint="/mnt/x"
     ),
-    shared_context='[Shared Context]:\n- goal: "x"',
+    shared_context=(
+        Piece(source="sharedContext", text="[Shared Context]:"),
+        Piece(source="separator", text="\n"),
+        Piece(source="sharedContext:goal", text='- goal: "x"'),
+    ),
 )
 
 
@@ -64,6 +69,7 @@ def test_the_parts_name_their_sources_in_order() -> None:
         ("systemPrompt", "bootstrap:AGENTS.md"),
         ("systemPrompt", "attachments"),
         ("systemPrompt", "sharedContext"),
+        ("systemPrompt", "sharedContext:goal"),
         ("message", "intro"),
         ("message", "task"),
         ("message", "script:s"),

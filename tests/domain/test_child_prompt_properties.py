@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 from domain.bootstrap_files import BOOTSTRAP_NAMES, BootstrapFile, BootstrapLimits, fitted
 from domain.bounded_text import storable
 from domain.child_prompt import AttachmentsNote, ChildFacts, Surroundings, compose_prompt
+from domain.prompt_part import Piece
 from domain.task_message import Contribution, task_pieces
 
 CHILD = ChildFacts(
@@ -49,7 +50,7 @@ notes = st.builds(
         preamble=text,
         bootstrap=files,
         attachments=st.none() | notes,
-        shared_context=text,
+        shared_context=st.lists(st.builds(Piece, source=text, text=text), max_size=3),
     ),
 )
 def test_the_parts_cover_every_byte_of_both_texts(

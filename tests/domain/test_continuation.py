@@ -11,9 +11,10 @@ from domain.run.continuation_events import (
     MessageReceived,
     RunContinued,
 )
-from domain.run.events import RunQueued, SpawnRefused
+from domain.run.events import RunQueued
 from domain.run.facts import SpawnOptions
 from domain.run.plan_facts import PlanFacts
+from domain.run.request_events import SpawnRefused
 from domain.session.events import ChildAdmitted, SessionContinued
 from tests.support import continued_runs as sent
 from tests.support import run_commands as ask

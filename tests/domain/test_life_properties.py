@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import initialize, invariant, precondition, rule
 
 from domain.refusals import Rejected, SessionIsClosed
-from domain.run.events import SpawnRefused
+from domain.run.request_events import SpawnRefused
 from domain.run.state import Run
 from domain.session.events import ChildAdmitted
 from tests.support.asked_lives import COMMANDS, MANNERS, asked

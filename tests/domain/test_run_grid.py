@@ -27,6 +27,7 @@ from tests.support import continued_runs as sent
 from tests.support import hooked_runs as hooked
 from tests.support import run_commands as ask
 from tests.support import run_histories as past
+from tests.support import waiting_runs as waiting
 from tests.support.grid_histories import HAVING_ALL, HISTORIES
 from tests.support.run_grid import COMMANDS_AT_STAGES, EVENTS_AT_STAGES
 from tests.support.storytelling import given, requested, run_of, stamp
@@ -52,6 +53,7 @@ COMMANDS: dict[str, Callable[[Run], RunCommand]] = {
     "untold": lambda run: hooked.note_hook_failure(),
     "park": lambda run: hooked.park_hook(),
     "close": lambda run: sent.close(),
+    "settle": lambda run: waiting.settle(),
 }
 RECORDED: dict[str, tuple[str, ...]] = {
     "Resumed": ("PreparationResumed",),
@@ -74,6 +76,7 @@ RECORDED: dict[str, tuple[str, ...]] = {
     "Acked": ("AnnouncementAcknowledged",),
     "Archived": ("RunArchived",),
     "Closing": ("ArchiveScheduled",),
+    "Queued": ("DependencyMet", "RunQueued"),
     "nothing": (),
 }
 REFUSED: dict[str, type[Rejected]] = {
@@ -112,6 +115,8 @@ EVENTS: tuple[RunEvent, ...] = (
     sent.planned(),
     sent.continued(),
     sent.scheduled(),
+    waiting.waits(),
+    waiting.met(),
 )
 
 

@@ -16,9 +16,9 @@ from domain.run.events import (
     RunQueued,
     ScriptsResolved,
     SessionCreated,
-    SpawnRefused,
 )
 from domain.run.facts import Candidate, Cleanup, Outcome, SpawnOptions, TranscriptSeal
+from domain.run.request_events import SpawnRefused
 from domain.run.state import Run
 from tests.support import run_commands as ask
 from tests.support import run_histories as past

@@ -4,8 +4,9 @@ import pytest
 
 from domain.refusals import StopWanted
 from domain.run.dedupe import dedupe_key
-from domain.run.events import RunEnded, SpawnRefused, StopRequested
+from domain.run.events import RunEnded, StopRequested
 from domain.run.facts import Outcome
+from domain.run.request_events import SpawnRefused
 from tests.support import run_commands as ask
 from tests.support import run_histories as past
 from tests.support.run_histories import CLAIMER

@@ -25,14 +25,18 @@ from domain.session.events import (
     SessionClosed,
     SessionContinued,
     SessionEvent,
+    SharedContextChanged,
+    SharedContextInherited,
     TranscriptProvided,
 )
+from domain.session.sharing import ChangeSharedContext, InheritSharedContext
 from domain.session.state import (
     SESSION_LIFECYCLE,
     Session,
     SessionStage,
     evolve,
 )
+from domain.shared_facts import SharedChange, SharedKey
 from tests.support.storytelling import (
     ROOT,
     given_session,
@@ -46,21 +50,21 @@ from tests.support.storytelling import (
 
 # A word in capitals is a refusal; each other word is the event that is recorded.
 COMMANDS_AT_STAGES = """
-stage                 observe   admit     readmit   continue   release   settle    provide   close
+stage                observe  admit    readmit  continue  release  settle  provide   close   share   inherit
 
-unseen                Observed  UNKNOWN   UNKNOWN   UNKNOWN    UNKNOWN   UNKNOWN   UNKNOWN   UNKNOWN
-root                  nothing   Admitted  Admitted  Continued  nothing   nothing   Provided  Closed
-root-with-child       nothing   Admitted  Admitted  Continued  Released  nothing   Provided  Closed
-root-full             nothing   FULL      FULL      Continued  Released  nothing   Provided  Closed
-root-with-transcript  nothing   Admitted  Admitted  Continued  nothing   nothing   nothing   Closed
-child-with-child      nothing   Admitted  Admitted  Continued  Released  Settled   KEPT-HERE Closed
-child-with-released   nothing   Admitted  Admitted  Continued  nothing   Settled   KEPT-HERE Closed
-child-with-settled    nothing   Admitted  Admitted  Continued  Released  nothing   KEPT-HERE Closed
-child-gone-on-with    nothing   Admitted  Admitted  Continued  nothing   nothing   KEPT-HERE Closed
-closed                nothing   CLOSED    Admitted  CLOSED     nothing   nothing   CLOSED    nothing
-closed-with-child     nothing   CLOSED    Admitted  CLOSED     Released  Settled   KEPT-HERE nothing
-closed-full           nothing   CLOSED    FULL      CLOSED     Released  Settled   KEPT-HERE nothing
-"""
+unseen               Observed UNKNOWN  UNKNOWN  UNKNOWN   UNKNOWN  UNKNOWN UNKNOWN   UNKNOWN UNKNOWN UNKNOWN
+root                 nothing  Admitted Admitted Continued nothing  nothing Provided  Closed  Shared  Inherited
+root-with-child      nothing  Admitted Admitted Continued Released nothing Provided  Closed  Shared  Inherited
+root-full            nothing  FULL     FULL     Continued Released nothing Provided  Closed  Shared  Inherited
+root-with-transcript nothing  Admitted Admitted Continued nothing  nothing nothing   Closed  Shared  Inherited
+child-with-child     nothing  Admitted Admitted Continued Released Settled KEPT-HERE Closed  Shared  Inherited
+child-with-released  nothing  Admitted Admitted Continued nothing  Settled KEPT-HERE Closed  Shared  Inherited
+child-with-settled   nothing  Admitted Admitted Continued Released nothing KEPT-HERE Closed  Shared  Inherited
+child-gone-on-with   nothing  Admitted Admitted Continued nothing  nothing KEPT-HERE Closed  Shared  Inherited
+closed               nothing  CLOSED   Admitted CLOSED    nothing  nothing CLOSED    nothing CLOSED  Inherited
+closed-with-child    nothing  CLOSED   Admitted CLOSED    Released Settled KEPT-HERE nothing CLOSED  Inherited
+closed-full          nothing  CLOSED   FULL     CLOSED    Released Settled KEPT-HERE nothing CLOSED  Inherited
+"""  # noqa: E501
 
 EVENTS_AT_STAGES = """
 unseen   SessionObserved     open
@@ -70,9 +74,13 @@ open     ChildSettled        open
 open     TranscriptProvided  open
 open     SessionContinued    open
 open     SessionClosed       closed
+open     SharedContextChanged    open
+open     SharedContextInherited  open
 closed   ChildAdmitted       closed
 closed   ChildReleased       closed
 closed   ChildSettled        closed
+closed   SharedContextChanged    closed
+closed   SharedContextInherited  closed
 """
 
 CHILD_RUN = run_id(10)
@@ -87,6 +95,10 @@ def admitted(number: int, active_children: int = 0) -> ChildAdmitted:
 PROVIDE = ProvideTranscript(entries=2, tokens=40, content=ref("said so far"), by=ROOT)
 RELEASED = ChildReleased(run_id=CHILD_RUN)
 SETTLED = ChildSettled(run_id=CHILD_RUN)
+CHANGES = (SharedChange(key="goal", value=ref('"win"')),)
+KEYS = (SharedKey(key="goal", value=ref('"win"'), session_key=ROOT, position=5),)
+SHARED = SharedContextChanged(cause="patch", changes=CHANGES, by=ROOT)
+INHERITED = SharedContextInherited(run_id=run_id(1), from_session=ROOT, at_position=7, keys=KEYS)
 CLOSED = SessionClosed(reason="archived")
 PROVIDED = TranscriptProvided(
     entries=2, tokens=40, content=ref("said so far"), by="agent:main:main"
@@ -115,10 +127,13 @@ COMMANDS: dict[str, Callable[[], SessionCommand]] = {
     "settle": lambda: SettleChild(CHILD_RUN),
     "provide": lambda: PROVIDE,
     "close": lambda: CloseSession("archived"),
+    "share": lambda: ChangeSharedContext(CHANGES, cause="patch", by=ROOT),
+    "inherit": lambda: InheritSharedContext(run_id(1), ROOT, 7, KEYS),
 }
 EVENTS: tuple[SessionEvent, ...] = (
     *(observed(), admitted(10), RELEASED),
     *(SETTLED, PROVIDED, CONTINUED, CLOSED),
+    *(SHARED, INHERITED),
 )
 NAMED: dict[str, type[SessionEvent]] = {type(event).__name__: type(event) for event in EVENTS}
 RECORDED: dict[str, tuple[str, ...]] = {
@@ -129,6 +144,8 @@ RECORDED: dict[str, tuple[str, ...]] = {
     "Provided": ("TranscriptProvided",),
     "Continued": ("SessionContinued",),
     "Closed": ("SessionClosed",),
+    "Shared": ("SharedContextChanged",),
+    "Inherited": ("SharedContextInherited",),
     "nothing": (),
 }
 REFUSED: dict[str, type[Rejected]] = {

@@ -6,8 +6,8 @@ from uuid import UUID
 import pytest
 
 from domain.refusals import AgentOnRecord, ReadAgain, SessionIsClosed
-from domain.run.events import SpawnRefused, SpawnRequested
 from domain.run.facts import SpawnOptions
+from domain.run.request_events import SpawnRefused, SpawnRequested
 from domain.run.state import Run
 from domain.session.events import ChildAdmitted, SessionClosed, SessionContinued, SessionObserved
 from domain.session.state import Session

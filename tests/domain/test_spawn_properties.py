@@ -12,7 +12,8 @@ from application.fitting import Unfit
 from application.planning import Planned
 from domain.refusals import LostClaim, SessionIsClosed
 from domain.run.commands import RunCommand
-from domain.run.events import SessionCreated, SpawnRefused
+from domain.run.events import SessionCreated
+from domain.run.request_events import SpawnRefused
 from tests.support import run_commands as ask
 from tests.support.asked_lives import ERRORS
 from tests.support.configured_spawns import Rules

@@ -6,9 +6,10 @@ from uuid import UUID
 import pytest
 
 from domain.refusals import CorruptHistory, LostClaim, NotYet, WrongStage
-from domain.run.events import RunQueued, SessionCreated, SpawnRefused
+from domain.run.events import RunQueued, SessionCreated
 from domain.run.evolve import evolve
 from domain.run.facts import AttachmentsAsked, SpawnOptions
+from domain.run.request_events import SpawnRefused
 from domain.run.step_decisions import RETRY_SECONDS_MAX, retry_after_seconds
 from domain.run.step_events import StepBegun, StepTaken, StepUndoFailed, StepUndone
 from domain.run.steps import STEP_ORDER, StepName, step_key

@@ -18,9 +18,9 @@ from domain.admission import Refusal
 from domain.configuration.configuration import Configuration
 from domain.content import ContentRef
 from domain.run.births import born
-from domain.run.events import SpawnRequested
 from domain.run.facts import SpawnOptions
 from domain.run.plan_facts import WorkspaceFacts
+from domain.run.request_events import SpawnRequested
 from domain.run.state import Run
 from domain.session.events import ChildAdmitted
 from domain.session.state import Session

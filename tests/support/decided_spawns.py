@@ -18,8 +18,8 @@ from domain.admission import Refusal
 from domain.content import ContentRef
 from domain.event_types import AnyEvent
 from domain.run.commands import RunCommand
-from domain.run.events import SpawnRequested
 from domain.run.facts import SpawnOptions
+from domain.run.request_events import SpawnRequested
 from domain.run.state import Run
 from domain.session_key import agent_id_of, child_key
 from domain.spawn_decision import SpawnAnswered, request_spawn

@@ -5,6 +5,7 @@ from domain.run.lifecycle import Stage
 from tests.support import continued_runs as sent
 from tests.support import hooked_runs as hooked
 from tests.support import run_histories as past
+from tests.support import waiting_runs as waiting
 
 SILENTLY = past.announced(disposition="skipped", reason="its requester stopped it", text=None)
 QUEUED_WITH_STEPS = (*past.a_run_with_steps(), past.created(), past.queued())
@@ -63,6 +64,7 @@ HISTORIES: dict[str, past.History] = {
     "ended-closing": (*past.an_ended_run(), sent.scheduled()),
     "announced-closing": (*past.an_announced_run(), sent.scheduled()),
     "archived-closing": (*past.an_announced_run(), sent.scheduled(), past.archived()),
+    "awaiting": waiting.an_awaiting_run(),
 }
 """By the names of the rows of the grid."""
 

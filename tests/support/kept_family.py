@@ -17,6 +17,7 @@ from domain.family_decisions import Family, decide_in_turn, streams_of
 from domain.run.commands import RunCommand
 from domain.run.facts import Ingredient, ScriptReceipt, TranscriptSeal
 from domain.run.state import Run
+from domain.shared_facts import SharedChange, SharedKey
 from infrastructure.outbound.log.connections import Connection
 from infrastructure.outbound.transcripts.rows_and_files import RowsAndFiles
 from tests.support.logged_family import LoggedFamily, content_key_of
@@ -50,14 +51,16 @@ class KeptFamily(LoggedFamily):
         """Ask something of a run, with texts that are kept."""
         run = self.run(name)
         keeper = Keeper(run.session_id, content_key_of(run.session_id), uuid7)
+        above = self._keeper_above(run)
         kept = tuple(
-            _kept(command, keeper, lambda kind: self.text(kind, name)) for command in commands
+            _kept(command, keeper, lambda kind: self.text(kind, name), above)
+            for command in commands
         )
 
         def decide(world: World) -> Decision[None]:
             changes = decide_in_turn(Family(world.runs, world.sessions), run.run_id, kept)
             told = (run.run_id, spawn_answer) if spawn_answer else None
-            return Decision(None, changes, keeper.kept, run_answer=told)
+            return Decision(None, changes, (*keeper.kept, *above.kept), run_answer=told)
 
         submission = Submission(
             command_id=uuid7(),
@@ -66,6 +69,11 @@ class KeptFamily(LoggedFamily):
             provenance=provenance_of(run, actor),
         )
         return self.heard(await self.log.submit(submission))
+
+    def _keeper_above(self, run: Run) -> Keeper:
+        """Keeps what a spawn shares, which belongs to the session that it shares it in."""
+        session_id = self.sessions[run.requester.session_key].session_id
+        return Keeper(session_id, content_key_of(session_id), uuid7)
 
     async def end(self, name: str, **changes: Any) -> None:
         """The runtime is done, and its transcript is sealed."""
@@ -92,7 +100,7 @@ class KeptFamily(LoggedFamily):
         )
 
 
-def _kept(command: Any, keeper: Keeper, text: Any) -> Any:
+def _kept(command: Any, keeper: Keeper, text: Any, above: Keeper) -> Any:
     """The command with each reference in it made one to a text that is kept."""
     changes: dict[str, Any] = {}
     for field in fields(command):
@@ -100,7 +108,8 @@ def _kept(command: Any, keeper: Keeper, text: Any) -> Any:
         if isinstance(value, ContentRef):
             changes[field.name] = keeper.keep(field.name, text(field.name))
         elif isinstance(value, tuple):
-            changes[field.name] = tuple(_kept_piece(piece, keeper, text) for piece in value)
+            owner = above if field.name == "shared" else keeper
+            changes[field.name] = tuple(_kept_piece(piece, owner, text) for piece in value)
     return replace(command, **changes)
 
 
@@ -110,4 +119,6 @@ def _kept_piece(piece: Any, keeper: Keeper, text: Any) -> Any:
     if isinstance(piece, ScriptReceipt):
         named = [name for name in RECEIPT_TEXTS if getattr(piece, name) is not None]
         return piece.model_copy(update={name: keeper.keep(name, text(name)) for name in named})
+    if isinstance(piece, SharedKey | SharedChange):
+        return piece.model_copy(update={"value": keeper.keep("shared", text("shared"))})
     return piece

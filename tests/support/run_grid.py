@@ -6,60 +6,61 @@ here. What an older version of the lifecycle allowed must stay allowed, so cells
 
 # A dot is WrongStage, a word in capitals another refusal; each other word is what is recorded.
 COMMANDS_AT_STAGES = """
-stage                resume  resolve  prepare  begin   take    create  refuse  claim   start    stop    end   announce  ack      archive  undo    fail    told    untold  park    close
+stage                resume  resolve  prepare  begin   take    create  refuse  claim   start    stop    end   announce  ack      archive  undo    fail    told    untold  park    close   settle
 
-requested            Resumed Resolved .        .       .       .       Refused .       .        Refused .     .         NO-INBOX .        .       .       .       .       .       .
-scripts-resolved     Resumed .        Prepared .       .       .       Refused .       .        Refused .     .         NO-INBOX .        .       .       .       .       .       .
- prepared            Resumed .        Prepared Begun   .       Created Refused .       .        Refused .     .         NO-INBOX .        .       .       .       .       .       .
- begun               Resumed .        Prepared nothing Taken   .       Refused .       .        Refused .     .         NO-INBOX .        NOT-YET NOT-YET .       .       .       .
- begun-elsewhere     Resumed .        Prepared Begun   .       .       Refused .       .        Refused .     .         NO-INBOX .        NOT-YET NOT-YET .       .       .       .
- taken               Resumed .        Prepared .       nothing Created Refused .       .        Refused .     .         NO-INBOX .        NOT-YET NOT-YET .       .       .       .
-overridden           Resumed .        Prepared .       .       .       Refused .       .        Refused .     .         NO-INBOX .        .       .       .       .       .       .
- prepared-overridden Resumed .        Prepared Begun   .       Created Refused .       .        Refused .     .         NO-INBOX .        .       .       .       .       .       .
- begun-overridden    Resumed .        Prepared nothing Taken   .       Refused .       .        Refused .     .         NO-INBOX .        NOT-YET NOT-YET .       .       .       .
-session-created      .       .        .        .       .       .       .       .       .        Ended   Ended .         NO-INBOX .        .       .       .       .       .       Closing
-queued               .       .        .        .       .       .       .       Claimed .        Ended   .     .         NO-INBOX .        .       .       .       .       .       Closing
- claimed             .       .        .        .       .       .       .       LOST    Started  Stop    Ended .         NO-INBOX .        .       .       .       .       .       Closing
- claimed-stopping    .       .        .        .       .       .       .       LOST    STOPPING nothing Ended .         NO-INBOX .        .       .       .       .       .       Closing
-started              .       .        .        .       .       .       .       .       .        Stop    Ended .         NO-INBOX .        .       .       .       .       .       Closing
- started-stopping    .       .        .        .       .       .       .       .       STOPPING nothing Ended .         NO-INBOX .        .       .       .       .       .       Closing
-ended                .       .        .        .       .       .       .       .       .        nothing .     Announced NO-INBOX .        .       .       .       .       .       Closing
- ended-pending       .       .        .        .       .       .       .       .       .        nothing .     NOT-YET   NO-INBOX .        .       .       .       .       .       Closing
- ended-settled       .       .        .        .       .       .       .       .       .        nothing .     Announced NO-INBOX .        .       .       .       .       .       Closing
-announced            .       .        .        .       .       .       .       .       .        nothing .     .         Acked    Archived .       .       .       .       .       Closing
- announced-silently  .       .        .        .       .       .       .       .       .        nothing .     .         NO-INBOX Archived .       .       .       .       .       Closing
- acknowledged        .       .        .        .       .       .       .       .       .        nothing .     .         nothing  Archived .       .       .       .       .       Closing
-archived             .       .        .        .       .       .       .       .       .        nothing .     .         Acked    .        .       .       .       .       .       nothing
-refused              .       .        .        .       .       .       .       .       .        nothing .     .         NO-INBOX .        .       .       .       .       .       nothing
- refused-told        .       .        .        .       .       .       .       .       .        nothing .     .         Acked    .        .       .       .       .       .       nothing
- refused-undoing     .       .        .        .       .       .       .       .       .        nothing .     .         NO-INBOX .        Undone  Failed  .       .       .       nothing
- refused-trying      .       .        .        .       .       .       .       .       .        nothing .     .         NO-INBOX .        Undone  nothing .       .       .       nothing
- refused-undone      .       .        .        .       .       .       .       .       .        nothing .     .         NO-INBOX .        nothing nothing .       .       .       nothing
- queued-with-steps   .       .        .        .       nothing .       .       Claimed .        Ended   .     .         NO-INBOX .        NOT-YET NOT-YET .       .       .       Closing
- ended-with-steps    .       .        .        .       .       .       .       .       .        nothing .     Announced NO-INBOX .        NOT-YET NOT-YET .       .       .       Closing
- announced-undoing   .       .        .        .       .       .       .       .       .        nothing .     .         Acked    Archived Undone  Failed  .       .       .       Closing
- archived-undoing    .       .        .        .       .       .       .       .       .        nothing .     .         Acked    .        Undone  Failed  .       .       .       nothing
- queued-hooked       .       .        .        .       .       .       .       Claimed .        Ended   .     .         NO-INBOX .        .       .       Told    Untold  Parked  Closing
- queued-trying       .       .        .        .       .       .       .       Claimed .        Ended   .     .         NO-INBOX .        .       .       Told    nothing nothing Closing
- queued-told         .       .        .        .       .       .       .       Claimed .        Ended   .     .         NO-INBOX .        .       .       nothing nothing nothing Closing
- created-hooked      .       .        .        .       .       .       .       .       .        Ended   Ended .         NO-INBOX .        .       .       NOT-YET NOT-YET NOT-YET Closing
- started-hooked      .       .        .        .       .       .       .       .       .        Stop    Ended .         NO-INBOX .        .       .       Told    Untold  Parked  Closing
- ended-hooked        .       .        .        .       .       .       .       .       .        nothing .     Announced NO-INBOX .        .       .       Told    Untold  Parked  Closing
- announced-hooked    .       .        .        .       .       .       .       .       .        nothing .     .         Acked    Archived .       .       Told    Untold  Parked  Closing
- archived-hooked     .       .        .        .       .       .       .       .       .        nothing .     .         Acked    .        .       .       Told    Untold  Parked  nothing
- sent                Resumed Resolved .        .       .       .       Refused .       .        Refused .     .         NO-INBOX .        .       .       .       .       .       .
- planned             .       .        .        .       .       .       .       .       .        Ended   .     .         NO-INBOX .        .       .       .       .       .       Closing
- waiting             .       .        .        .       .       .       .       Claimed .        Ended   .     .         NO-INBOX .        .       .       .       .       .       Closing
- running             .       .        .        .       .       .       .       .       .        Stop    Ended .         NO-INBOX .        .       .       .       .       .       Closing
- finished            .       .        .        .       .       .       .       .       .        nothing .     .         Acked    Archived .       .       .       .       .       Closing
- continued           .       .        .        .       .       .       .       .       .        nothing .     .         Acked    .        .       .       .       .       .       AGAIN
- followed            .       .        .        .       .       .       .       .       .        nothing .     .         Acked    Archived .       .       .       .       .       nothing
- created-closing     .       .        .        .       .       .       .       .       .        Ended   Ended .         NO-INBOX .        .       .       .       .       .       nothing
- queued-closing      .       .        .        .       .       .       .       Claimed .        Ended   .     .         NO-INBOX .        .       .       .       .       .       nothing
- started-closing     .       .        .        .       .       .       .       .       .        Stop    Ended .         NO-INBOX .        .       .       .       .       .       nothing
- ended-closing       .       .        .        .       .       .       .       .       .        nothing .     Announced NO-INBOX .        .       .       .       .       .       nothing
- announced-closing   .       .        .        .       .       .       .       .       .        nothing .     .         Acked    Archived .       .       .       .       .       nothing
- archived-closing    .       .        .        .       .       .       .       .       .        nothing .     .         Acked    .        .       .       .       .       .       nothing
+requested            Resumed Resolved .        .       .       .       Refused .       .        Refused .     .         NO-INBOX .        .       .       .       .       .       .       nothing
+scripts-resolved     Resumed .        Prepared .       .       .       Refused .       .        Refused .     .         NO-INBOX .        .       .       .       .       .       .       nothing
+ prepared            Resumed .        Prepared Begun   .       Created Refused .       .        Refused .     .         NO-INBOX .        .       .       .       .       .       .       nothing
+ begun               Resumed .        Prepared nothing Taken   .       Refused .       .        Refused .     .         NO-INBOX .        NOT-YET NOT-YET .       .       .       .       nothing
+ begun-elsewhere     Resumed .        Prepared Begun   .       .       Refused .       .        Refused .     .         NO-INBOX .        NOT-YET NOT-YET .       .       .       .       nothing
+ taken               Resumed .        Prepared .       nothing Created Refused .       .        Refused .     .         NO-INBOX .        NOT-YET NOT-YET .       .       .       .       nothing
+overridden           Resumed .        Prepared .       .       .       Refused .       .        Refused .     .         NO-INBOX .        .       .       .       .       .       .       nothing
+ prepared-overridden Resumed .        Prepared Begun   .       Created Refused .       .        Refused .     .         NO-INBOX .        .       .       .       .       .       .       nothing
+ begun-overridden    Resumed .        Prepared nothing Taken   .       Refused .       .        Refused .     .         NO-INBOX .        NOT-YET NOT-YET .       .       .       .       nothing
+session-created      .       .        .        .       .       .       .       .       .        Ended   Ended .         NO-INBOX .        .       .       .       .       .       Closing nothing
+queued               .       .        .        .       .       .       .       Claimed .        Ended   .     .         NO-INBOX .        .       .       .       .       .       Closing nothing
+ claimed             .       .        .        .       .       .       .       LOST    Started  Stop    Ended .         NO-INBOX .        .       .       .       .       .       Closing nothing
+ claimed-stopping    .       .        .        .       .       .       .       LOST    STOPPING nothing Ended .         NO-INBOX .        .       .       .       .       .       Closing nothing
+started              .       .        .        .       .       .       .       .       .        Stop    Ended .         NO-INBOX .        .       .       .       .       .       Closing nothing
+ started-stopping    .       .        .        .       .       .       .       .       STOPPING nothing Ended .         NO-INBOX .        .       .       .       .       .       Closing nothing
+ended                .       .        .        .       .       .       .       .       .        nothing .     Announced NO-INBOX .        .       .       .       .       .       Closing nothing
+ ended-pending       .       .        .        .       .       .       .       .       .        nothing .     NOT-YET   NO-INBOX .        .       .       .       .       .       Closing nothing
+ ended-settled       .       .        .        .       .       .       .       .       .        nothing .     Announced NO-INBOX .        .       .       .       .       .       Closing nothing
+announced            .       .        .        .       .       .       .       .       .        nothing .     .         Acked    Archived .       .       .       .       .       Closing nothing
+ announced-silently  .       .        .        .       .       .       .       .       .        nothing .     .         NO-INBOX Archived .       .       .       .       .       Closing nothing
+ acknowledged        .       .        .        .       .       .       .       .       .        nothing .     .         nothing  Archived .       .       .       .       .       Closing nothing
+archived             .       .        .        .       .       .       .       .       .        nothing .     .         Acked    .        .       .       .       .       .       nothing nothing
+refused              .       .        .        .       .       .       .       .       .        nothing .     .         NO-INBOX .        .       .       .       .       .       nothing nothing
+ refused-told        .       .        .        .       .       .       .       .       .        nothing .     .         Acked    .        .       .       .       .       .       nothing nothing
+ refused-undoing     .       .        .        .       .       .       .       .       .        nothing .     .         NO-INBOX .        Undone  Failed  .       .       .       nothing nothing
+ refused-trying      .       .        .        .       .       .       .       .       .        nothing .     .         NO-INBOX .        Undone  nothing .       .       .       nothing nothing
+ refused-undone      .       .        .        .       .       .       .       .       .        nothing .     .         NO-INBOX .        nothing nothing .       .       .       nothing nothing
+ queued-with-steps   .       .        .        .       nothing .       .       Claimed .        Ended   .     .         NO-INBOX .        NOT-YET NOT-YET .       .       .       Closing nothing
+ ended-with-steps    .       .        .        .       .       .       .       .       .        nothing .     Announced NO-INBOX .        NOT-YET NOT-YET .       .       .       Closing nothing
+ announced-undoing   .       .        .        .       .       .       .       .       .        nothing .     .         Acked    Archived Undone  Failed  .       .       .       Closing nothing
+ archived-undoing    .       .        .        .       .       .       .       .       .        nothing .     .         Acked    .        Undone  Failed  .       .       .       nothing nothing
+ queued-hooked       .       .        .        .       .       .       .       Claimed .        Ended   .     .         NO-INBOX .        .       .       Told    Untold  Parked  Closing nothing
+ queued-trying       .       .        .        .       .       .       .       Claimed .        Ended   .     .         NO-INBOX .        .       .       Told    nothing nothing Closing nothing
+ queued-told         .       .        .        .       .       .       .       Claimed .        Ended   .     .         NO-INBOX .        .       .       nothing nothing nothing Closing nothing
+ created-hooked      .       .        .        .       .       .       .       .       .        Ended   Ended .         NO-INBOX .        .       .       NOT-YET NOT-YET NOT-YET Closing nothing
+ started-hooked      .       .        .        .       .       .       .       .       .        Stop    Ended .         NO-INBOX .        .       .       Told    Untold  Parked  Closing nothing
+ ended-hooked        .       .        .        .       .       .       .       .       .        nothing .     Announced NO-INBOX .        .       .       Told    Untold  Parked  Closing nothing
+ announced-hooked    .       .        .        .       .       .       .       .       .        nothing .     .         Acked    Archived .       .       Told    Untold  Parked  Closing nothing
+ archived-hooked     .       .        .        .       .       .       .       .       .        nothing .     .         Acked    .        .       .       Told    Untold  Parked  nothing nothing
+ sent                Resumed Resolved .        .       .       .       Refused .       .        Refused .     .         NO-INBOX .        .       .       .       .       .       .       nothing
+ planned             .       .        .        .       .       .       .       .       .        Ended   .     .         NO-INBOX .        .       .       .       .       .       Closing nothing
+ waiting             .       .        .        .       .       .       .       Claimed .        Ended   .     .         NO-INBOX .        .       .       .       .       .       Closing nothing
+ running             .       .        .        .       .       .       .       .       .        Stop    Ended .         NO-INBOX .        .       .       .       .       .       Closing nothing
+ finished            .       .        .        .       .       .       .       .       .        nothing .     .         Acked    Archived .       .       .       .       .       Closing nothing
+ continued           .       .        .        .       .       .       .       .       .        nothing .     .         Acked    .        .       .       .       .       .       AGAIN   nothing
+ followed            .       .        .        .       .       .       .       .       .        nothing .     .         Acked    Archived .       .       .       .       .       nothing nothing
+ created-closing     .       .        .        .       .       .       .       .       .        Ended   Ended .         NO-INBOX .        .       .       .       .       .       nothing nothing
+ queued-closing      .       .        .        .       .       .       .       Claimed .        Ended   .     .         NO-INBOX .        .       .       .       .       .       nothing nothing
+ started-closing     .       .        .        .       .       .       .       .       .        Stop    Ended .         NO-INBOX .        .       .       .       .       .       nothing nothing
+ ended-closing       .       .        .        .       .       .       .       .       .        nothing .     Announced NO-INBOX .        .       .       .       .       .       nothing nothing
+ announced-closing   .       .        .        .       .       .       .       .       .        nothing .     .         Acked    Archived .       .       .       .       .       nothing nothing
+ archived-closing    .       .        .        .       .       .       .       .       .        nothing .     .         Acked    .        .       .       .       .       .       nothing nothing
+ awaiting            .       .        .        .       .       .       .       .       .        Ended   .     .         NO-INBOX .        .       .       .       .       .       Closing Queued
 """  # noqa: E501
 
 # Every cell in which an event may stand, and the stage that follows; all others are corrupt.
@@ -87,6 +88,8 @@ session-created   HookTold                  session-created
 session-created   HookFailed                session-created
 session-created   HookParked                session-created
 session-created   ArchiveScheduled          session-created
+session-created   RunWaits                  session-created
+session-created   DependencyMet             session-created
 session-created   RunQueued                 queued
 session-created   RunEnded                  ended
 queued            HookTold                  queued

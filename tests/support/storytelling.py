@@ -17,9 +17,10 @@ from domain.content import ContentRef
 from domain.refusals import Rejected
 from domain.run import decide as run_rules
 from domain.run.commands import RunCommand
-from domain.run.events import RunEvent, SpawnRequested
+from domain.run.events import RunEvent
 from domain.run.evolve import evolve as evolve_run
 from domain.run.facts import Plan, Requester, SpawnOptions
+from domain.run.request_events import SpawnRequested
 from domain.run.state import Run
 from domain.session import decide as session_rules
 from domain.session import state as session_state

@@ -20,6 +20,7 @@ from tests.support.continued_runs import close
 from tests.support.logged_family import LoggedFamily, content_key_of
 from tests.support.logged_messages import finish, go_on, send
 from tests.support.running_log import RunningLog
+from tests.support.shared_story import tell_of_sharing, tell_of_waiting
 from tests.support.storytelling import ref
 
 
@@ -61,6 +62,7 @@ async def tell_everything(running: RunningLog, family: LoggedFamily | None = Non
     await _one_whose_steps_are_undone(family)
     await _one_that_others_are_told_of(family)
     await _a_session_that_goes_on_until_it_is_closed(family)
+    await _those_that_wait_and_share(family)
     await activate(running, '{"agents": {}}')
     return family
 
@@ -158,6 +160,12 @@ async def _a_session_that_goes_on_until_it_is_closed(family: LoggedFamily) -> No
     for name in ("third", "second", "talking"):
         await family.tell(name, ask.archive(transcript_path=f"/x/{name}.jsonl"))
     await go_on(family, "heard again", "heard")
+
+
+async def _those_that_wait_and_share(family: LoggedFamily) -> None:
+    await family.begin("first")
+    await tell_of_waiting(family, "first")
+    await tell_of_sharing(family)
 
 
 async def _provide_transcript(family: LoggedFamily, text: str) -> None:

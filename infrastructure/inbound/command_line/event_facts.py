@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from infrastructure.inbound.command_line.plain_text import one_line
+from infrastructure.inbound.command_line.shared_event_facts import inherited, shared
 from infrastructure.inbound.command_line.times import duration
 
 Payload = Mapping[str, Any]
@@ -101,10 +102,6 @@ def _message(payload: Payload) -> str:
 
 def _model(plan: Payload) -> str:
     return "/".join(filter(None, (plan.get("modelProvider"), plan.get("model"))))
-
-
-def _stop(payload: Payload) -> str:
-    return _named("by", payload.get("by"))
 
 
 def _configured(payload: Payload) -> str:
@@ -236,7 +233,7 @@ _FACTS: Mapping[str, Callable[[Payload], str]] = {
     "RunClaimed": _claimed,
     "RunStarted": _started,
     "RunEnded": _ended,
-    "StopRequested": _stop,
+    "StopRequested": lambda payload: _named("by", payload.get("by")),
     "ConfigurationActivated": _configured,
     "RunAnnounced": _announced,
     "SpawnRefused": _refused,
@@ -245,4 +242,8 @@ _FACTS: Mapping[str, Callable[[Payload], str]] = {
     "ChildReleased": _child,
     "ChildSettled": _child,
     "RunArchived": lambda payload: str(payload["reason"]),
+    "RunWaits": lambda payload: f"for {', '.join(payload['runIds'])}",
+    "DependencyMet": lambda payload: _joined(_child(payload), payload["outcome"]),
+    "SharedContextChanged": shared,
+    "SharedContextInherited": inherited,
 }

@@ -66,6 +66,23 @@ from infrastructure.inbound.command_line.event_facts import facts
             "leaf, timeout 9s, brings its result to its thread",
         ),
         ("RunContinued", {"runId": "r2"}, "by run r2"),
+        ("RunWaits", {"runIds": ["r1", "r2"]}, "for r1, r2"),
+        ("DependencyMet", {"runId": "r1", "outcome": "success"}, "run r1, success"),
+        (
+            "SharedContextChanged",
+            {"cause": "patch", "changes": [{"key": "a", "value": {}}, {"key": "b"}], "by": "x"},
+            "a taken away, b taken away, by x",
+        ),
+        (
+            "SharedContextChanged",
+            {"cause": "spawn", "changes": [{"key": "a", "value": {"id": "c"}}], "runId": "r1"},
+            "a, by run r1",
+        ),
+        (
+            "SharedContextInherited",
+            {"keys": [{"key": "a", "value": {"id": "c"}}], "fromSession": "agent:main:main"},
+            "a, of agent:main:main",
+        ),
         ("ArchiveScheduled", {"reason": "session_closed"}, "session_closed"),
         ("SessionContinued", {"runId": "r2", "role": "leaf"}, "run r2, leaf"),
         ("SessionClosed", {"reason": "archived"}, "archived"),

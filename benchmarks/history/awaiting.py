@@ -1,0 +1,73 @@
+"""A spawn that waits for an earlier one, and a run that waits for those below it."""
+
+from application.creating import LANE
+from benchmarks.history.requests import Asker, Child, commanded
+from benchmarks.history.society import Society
+from benchmarks.history.town import Life, Wait, ask
+from domain.dependencies import DependencyFailed, judge
+from domain.refusals import Rejected
+from domain.run.commands import RefuseSpawn, SettleDependencies
+from domain.run.state import Run
+from domain.stream import run_stream
+
+POLL_SECONDS = 2.0
+
+
+def awaited(society: Society, asker: Asker) -> Run | None:
+    """The newest run that the session has asked for and that is not over; None when none is."""
+    return max(
+        (
+            run
+            for run in society.log.runs.values()
+            if run.requester.session_key == asker.session_key and run.stage in ("queued", "started")
+        ),
+        key=lambda run: run.created_position,
+        default=None,
+    )
+
+
+def waited(society: Society, child: Child, run: Run) -> Life[Run]:
+    """Until what the run waits for is done, and it is queued, or over because that failed."""
+    while (run := society.log.runs[run.run_id]).waits_for and run.stage == "session-created":
+        judged = judge(run, society.log.runs)
+        if judged.failed is None and judged.waits_for == run.waits_for:
+            yield Wait(POLL_SECONDS, run_stream(judged.waits_for[0]))
+            continue
+        keeper = child.keeper(society)
+        failed = judged.failed
+        if failed is not None:
+            child.error = f'it was not started: "{failed.name}", which it depends on, failed'
+        settle = SettleDependencies(
+            lane=LANE,
+            culprit=failed.run_id if failed is not None else None,
+            error=keeper.keep("error", child.error or "") if failed is not None else None,
+        )
+        try:
+            yield from ask(commanded(society, run, (settle,), keeper))
+        except Rejected:
+            yield Wait(POLL_SECONDS)
+    return run
+
+
+def waits_for_children(society: Society, run: Run) -> Life[None]:
+    """Until all of them are announced or refused, or the run is told to stop."""
+    assert run.child_session_key is not None
+    key, stream = run.child_session_key, run_stream(run.run_id)
+    while (own := society.log.runs.get(run.run_id)) is not None:
+        if own.stop_requested_by is not None or not society.log.sessions[key].unsettled:
+            return
+        yield Wait(POLL_SECONDS, stream)
+
+
+def refused_for(run: Run, failed: DependencyFailed, child: Child, society: Society) -> Life[Run]:
+    """What it was to wait for failed while it was prepared."""
+    keeper = child.keeper(society)
+    refuse = RefuseSpawn(
+        epoch=run.epoch,
+        rule="dependency_failed",
+        status="error",
+        step="preparation",
+        text=keeper.keep("refusal", str(failed)),
+    )
+    appended = yield from ask(commanded(society, run, (refuse,), keeper))
+    return appended.runs[run.run_id]

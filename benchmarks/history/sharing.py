@@ -1,0 +1,47 @@
+"""What a few root sessions share with those that they spawn."""
+
+from application.keeping import Keeper
+from benchmarks.history.society import Society
+from domain.json_text import compact_json
+from domain.run.state import Run
+from domain.session.decide import decide
+from domain.session.events import SessionEvent
+from domain.session.sharing import ChangeSharedContext
+from domain.session.state import Session
+from domain.shared_context import effective
+from domain.shared_context_prompt import SharedValue
+from domain.shared_facts import SharedChange, SharedKey
+
+SHARING_SHARE = 0.8
+KEYS = ("goal", "audience", "deadline")
+
+
+def written(
+    society: Society, session: Session, keeper: Keeper, by: str
+) -> tuple[SessionEvent, ...]:
+    """What the owner of a root session writes into its shared context; now and then nothing."""
+    if society.random.random() >= SHARING_SHARE:
+        return ()
+    keys = society.random.sample(KEYS, society.random.randint(1, len(KEYS)))
+    values = {key: compact_json(society.texts.text(1, 2)) for key in keys}
+    society.shared[session.session_key] = values
+    changes = tuple(
+        SharedChange(key=key, value=keeper.keep("shared", text)) for key, text in values.items()
+    )
+    return decide(session, ChangeSharedContext(changes, cause="patch", by=by))
+
+
+def inherited(
+    society: Society, run: Run, keeper: Keeper
+) -> tuple[tuple[SharedKey, ...], tuple[SharedValue, ...]]:
+    """What a run starts with, kept as texts of its own session, and as its prompt shows it."""
+    values = society.shared.get(run.requester.session_key)
+    requester = society.log.sessions.get(run.requester.session_key)
+    if values is None or requester is None or run.child_session_key is None:
+        return (), ()
+    society.shared[run.child_session_key] = values
+    found = effective(requester)
+    return (
+        tuple(one.changed({"value": keeper.keep("shared", values[one.key])}) for one in found),
+        tuple(SharedValue(one.key, one.kind, values[one.key]) for one in found),
+    )

@@ -1,0 +1,106 @@
+"""What a family shares: how it adds up, what a child starts with, and how much it may be.
+
+Every session has its own: what its run started with, and above that what its spawns and its owner
+wrote since. The last word about a key counts, whole: values are not merged. Nothing that a child
+does changes what its parent has.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from domain.admission import Refusal
+from domain.json_text import compact_json
+from domain.session.state import Session
+from domain.shared_facts import SharedKey, SharedScope
+
+SHARED_BYTES_MAX = 65_536
+SHARED_KEYS_MAX = 64
+SHARED_DEPTH_MAX = 32
+KEY_CHARACTERS_MAX = 128
+REFERENCE_PREFIX = "$"
+
+KEY_RULE = f"a key has 1 to {KEY_CHARACTERS_MAX} printable characters and no $ in front"
+
+
+@dataclass(frozen=True, slots=True)
+class SharedSize:
+    """How much the literal keys of a context are: as one JSON object, and how many."""
+
+    bytes: int
+    keys: int
+
+
+def effective(session: Session | None) -> tuple[SharedKey, ...]:
+    """What a session shares now, in the order in which its keys were written first."""
+    if session is None:
+        return ()
+    keys = {one.key: one for one in (*(session.inherited or ()), *(session.shared or ()))}
+    return tuple(one for one in keys.values() if one.value is not None)
+
+
+def started_with(
+    family: Sequence[SharedKey],
+    literals: Sequence[SharedKey] = (),
+    references: Sequence[SharedKey] = (),
+) -> tuple[SharedKey, ...]:
+    """What a child starts with: its family's context with what its own spawn brings on top. A key
+    that the family has keeps its place; one that this spawn brought the family is told as that."""
+    keys = {one.key: one for one in family}
+    for one in (*literals, *references):
+        before = keys.get(one.key)
+        if before is None or before.run_id != one.run_id or before.kind != one.kind:
+            keys[one.key] = one
+    return tuple(keys.values())
+
+
+def is_key(key: str) -> bool:
+    """Whether this may be a key of a shared context."""
+    return (
+        0 < len(key) <= KEY_CHARACTERS_MAX
+        and key.isprintable()
+        and key == key.strip()
+        and not key.startswith(REFERENCE_PREFIX)
+    )
+
+
+def size_of(keys: Iterable[tuple[str, int]]) -> SharedSize:
+    """The size of these keys and the bytes of their values as compact JSON."""
+    sizes = [len(compact_json(key).encode()) + len(":") + value for key, value in keys]
+    return SharedSize(len("{}") + sum(sizes) + max(0, len(sizes) - 1), len(sizes))
+
+
+def literals_of(keys: Iterable[SharedKey]) -> dict[str, int]:
+    """The literal keys with the bytes of their values; references are counted by themselves."""
+    return {
+        one.key: one.value.bytes for one in keys if one.kind == "literal" and one.value is not None
+    }
+
+
+def size_with(family: Iterable[SharedKey], added: Iterable[tuple[str, int]]) -> SharedSize:
+    """What a context is with these keys on top."""
+    return size_of({**literals_of(family), **dict(added)}.items())
+
+
+def limit_refusal(
+    family: Sequence[SharedKey], added: Sequence[tuple[str, int]], scope: SharedScope
+) -> Refusal | None:
+    """The refusal of a spawn with which its family would share too much; None when it fits."""
+    taken, would = size_of(literals_of(family).items()), size_with(family, added)
+    advice = (
+        "Take keys away with PATCH /v1/sessions/{key}/shared-context, or use sharedContextScope"
+        ' "child".'
+        if scope == "family"
+        else "Take keys away with PATCH /v1/sessions/{key}/shared-context, or share less with this"
+        " child."
+    )
+    for current, limit, unit, before in (
+        (would.bytes, SHARED_BYTES_MAX, "bytes", taken.bytes),
+        (would.keys, SHARED_KEYS_MAX, "keys", taken.keys),
+    ):
+        if current > limit:
+            text = (
+                f"The shared context of this session would have {current} {unit} and may have"
+                f" {limit} ({before} are taken). {advice}"
+            )
+            return Refusal("shared_context", "error", text, current, limit)
+    return None
