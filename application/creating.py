@@ -1,6 +1,7 @@
 """The end of a preparation: the child's session, with all that its run will need."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from application.answers import accepted
 from application.attaching import receipt_of
@@ -11,14 +12,17 @@ from application.ingredients import (
 )
 from application.planning import Planned
 from application.ports.bootstrap_files import BootstrapFiles
+from application.ports.event_log import Answer, LogUnavailable
 from application.preparation import Preparation
 from application.prepared_run import PreparedRun
+from application.shared_spawns import shared_by
 from application.stepping import Stepped
 from application.wished_context import context_wish
 from application.work import Work
 from domain.configuration.configuration import Configuration
 from domain.content import ContentRef
 from domain.context_fork import fork_note, fork_warnings
+from domain.refusals import ReadAgain
 from domain.run.commands import CreateSession
 from domain.run.facts import ForkFacts, Ingredient, ScriptReceipt
 from domain.run.hooks import HOOK_ORDER
@@ -27,6 +31,7 @@ from domain.spawn_notes import accepted_note
 from domain.thread_binding import is_routable, kept_origin
 
 LANE = "subagent"
+ATTEMPTS_MAX = 5
 
 
 class Creating:
@@ -39,7 +44,10 @@ class Creating:
     async def create(
         self, stepped: Stepped, planned: Planned, receipts: Sequence[ScriptReceipt]
     ) -> PreparedRun:
-        """The child exists with this append, and its caller is answered by it."""
+        """The child exists with this append, and its caller is answered by it.
+
+        Raises `CannotShare` when what the spawn shares has no room any more.
+        """
         step, run, fork = stepped.preparation, stepped.preparation.run, _fork_of(stepped)
         wish = await context_wish(self._work, run)
         configuration = step.pinned.configuration
@@ -79,10 +87,26 @@ class Creating:
             model_applied=planned.plan.model_applied,
             attachments=await receipt_of(run, self._work.contents),
         )
-        appended = await self._work.record(
-            run, (*stepped.before, create), step.keeper, spawn_answer=answer
-        )
-        return PreparedRun(appended.runs[run.run_id], appended.position)
+        return await self._record(stepped, create, answer)
+
+    async def _record(self, stepped: Stepped, create: CreateSession, answer: Answer) -> PreparedRun:
+        run, keeper = stepped.preparation.run, stepped.preparation.keeper
+        for _ in range(ATTEMPTS_MAX):
+            shared = await shared_by(self._work, run)
+            wanted = replace(create, shared=shared.changes) if shared is not None else create
+            try:
+                appended = await self._work.record(
+                    run,
+                    (*stepped.before, wanted),
+                    keeper,
+                    spawn_answer=answer,
+                    above=shared.texts if shared is not None else None,
+                )
+            except ReadAgain:
+                # The first text of the requester's session was kept meanwhile, under its key.
+                continue
+            return PreparedRun(appended.runs[run.run_id], appended.position)
+        raise LogUnavailable("the requester's session changes too fast; ask again in a moment")
 
     async def _delivers(self, stepped: Stepped, configuration: Configuration) -> bool:
         """Whether the runtime brings the result to the thread that the session is bound to."""

@@ -11,6 +11,7 @@ from application.ports.credentials import Credentials
 from application.ports.runtimes import CannotLaunch, Launch
 from application.ports.transcripts import Transcripts
 from application.ports.workspace_folders import WorkspaceFolders
+from application.shared_starts import SharedStart, shared_start
 from application.work import Work
 from domain.bootstrap_files import BootstrapFile
 from domain.child_prompt import (
@@ -26,6 +27,7 @@ from domain.run.continuation_events import ContinuationPlanned
 from domain.run.events import SessionCreated
 from domain.run.facts import PromptPart
 from domain.run.state import Run
+from domain.shared_context_prompt import shared_pieces
 from domain.task_message import Contribution, task_pieces
 from domain.thread_binding import Origin, kept_origin
 
@@ -72,7 +74,8 @@ class Launching:
         if runtime is None:
             raise CannotLaunch("not_executable", f'agent "{run.agent_id}" has no runtime')
         opened = await self._work.run(run.opened_by) if run.opened_by else run
-        prompt = await self._compose(run, opened)
+        shared = await shared_start(self._work, run, opened, keeper)
+        prompt = await self._compose(run, opened, shared)
         await self._see_to_folders(run, opened)
         launch = Launch(
             run_id=run.run_id,
@@ -92,6 +95,7 @@ class Launching:
             history_files=await self._history(run, opened),
             delivery_origin=await self._thread(run),
             deliver=bool(run.direct_delivery),
+            shared_context=shared.whole(),
             environment={
                 **await self._credentials.environment(pinned, run.agent_id),
                 **self._work.configurations.environment_of(pinned, runtime),
@@ -105,6 +109,9 @@ class Launching:
             system_prompt=keeper.keep("systemPrompt", prompt.system_prompt),
             message=keeper.keep("message", prompt.message),
             parts=_recorded(prompt, keeper),
+            shared_context_position=shared.position,
+            shared_context=shared.keys,
+            inherits=shared.inherits,
         )
         return Prepared(launch, start)
 
@@ -161,7 +168,7 @@ class Launching:
             return None
         return kept_origin(await self._work.contents.text(run.delivery_origin)) or None
 
-    async def _compose(self, run: Run, opened: Run) -> ComposedPrompt:
+    async def _compose(self, run: Run, opened: Run, shared: SharedStart) -> ComposedPrompt:
         planned = await self._planned(run)
         kept = [one.content for one in planned.ingredients]
         texts = await self._work.contents.texts([*kept, *addresses(run)])
@@ -187,6 +194,7 @@ class Launching:
             fork_entries=taken_entries(opened.fork),
             bootstrap=tuple(bootstrap),
             attachments=attachments_note(opened),
+            shared_context=shared_pieces(shared.values, run.run_id),
         )
         if run.continues is not None:
             return compose_continuation(child, task, surroundings)

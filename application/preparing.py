@@ -24,6 +24,7 @@ from application.refusing import refuse
 from application.spawn_request import InHand
 from application.stepping import StepFailed, Stepping
 from application.work import Work
+from domain.family_sharing import CannotShare
 from domain.refusals import LostClaim, WrongStage
 from domain.run.commands import (
     ResolveScripts,
@@ -180,7 +181,16 @@ class Preparing:
                 stepped.before,
                 step=stepped.step,
             )
-        return await self._creating.create(stepped, planned, receipts)
+        try:
+            return await self._creating.create(stepped, planned, receipts)
+        except CannotShare as cannot:
+            return await refuse(
+                self._work,
+                stepped.preparation,
+                cannot.refusal,
+                planned.facts,
+                stepped.before,
+            )
 
     def _start(self, run: Run) -> StartPreparation:
         assert run.agent_id is not None

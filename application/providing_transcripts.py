@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from uuid import UUID
 
 from application.envelope import Actor, Provenance
+from application.first_seen import sighted
 from application.keeping import Keeper
 from application.ports.configurations import PinnedConfiguration
 from application.ports.event_log import (
@@ -19,6 +20,7 @@ from application.ports.event_log import (
     Submission,
     World,
 )
+from application.session_keeping import has_texts
 from application.work import ContentsErased, Work
 from domain.context_fork import ParentExtent
 from domain.provided_transcript import (
@@ -28,11 +30,8 @@ from domain.provided_transcript import (
     text_of_entries,
 )
 from domain.refusals import ConfigurationMoved, ReadAgain, Rejected
-from domain.requesting_session import Sighting, depth_found, seen
 from domain.session.decide import ProvideTranscript, decide
-from domain.session.events import SessionObserved
 from domain.session.state import Session, evolve
-from domain.session_key import agent_id_of
 from domain.stamp import Stamp
 from domain.stream import session_stream
 
@@ -148,7 +147,7 @@ class ProvidingTranscripts:
     ) -> _Kept:
         ids = self._work.identities
         key = await self._work.contents.key(known.session_id) if known else None
-        if key is None and known is not None and known.transcript is not None:
+        if key is None and known is not None and has_texts(known):
             raise ContentsErased(f"the texts of session {known.display_key} were erased")
         session_id = known.session_id if known else ids.run_id()
         new_key = key or ids.content_key()
@@ -190,13 +189,15 @@ class ProvidingTranscripts:
             session = world.sessions.get(told.session_key)
             if session is not None and session.session_id != kept.session_id:
                 raise ReadAgain("the session was seen for the first time meanwhile")
-            if session is not None and session.transcript is not None and kept.is_new_key:
-                raise ReadAgain("the session's transcript was told for the first time meanwhile")
+            if kept.is_new_key and has_texts(session):
+                raise ReadAgain("the first text of the session was kept meanwhile")
             changes: list[Change] = []
             if session is None:
                 if world.config_version > pinned.revision:
                     raise ConfigurationMoved(world.config_version)
-                observed = _observed(told, kept, pinned, actor, world)
+                observed = sighted(
+                    kept.session_id, told.session_key, told.display_key, pinned, actor, world
+                )
                 changes.append((stream, observed))
                 session = evolve(None, observed, Stamp(0, 1, world.now))
             told_now = decide(session, kept.command)
@@ -212,25 +213,6 @@ class ProvidingTranscripts:
             )
 
         return decided
-
-
-def _observed(
-    told: ToldTranscript, kept: _Kept, pinned: PinnedConfiguration, actor: Actor, world: World
-) -> SessionObserved:
-    agent_id = agent_id_of(told.session_key)
-    sighting = Sighting(
-        session_id=kept.session_id,
-        session_key=told.session_key,
-        display_key=told.display_key,
-        agent_id=agent_id,
-        asserted_by=actor.name,
-        sandboxed=pinned.configuration.is_sandboxed(agent_id, told.session_key),
-    )
-    return seen(
-        sighting,
-        depth=depth_found(told.session_key, world.sessions).depth,
-        max_spawn_depth=pinned.configuration.subagent_defaults.max_spawn_depth,
-    )
 
 
 def _text_of(entries: tuple[ProvidedEntry, ...]) -> str:

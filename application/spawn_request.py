@@ -10,7 +10,7 @@ from domain.attachments import AttachmentAsked
 from domain.model_plan import named_model
 from domain.run.facts import ContextMode, SpawnOptions
 from domain.session_key import agent_id_of
-from domain.spawn_command import AttachmentsJudged, RequestSpawn
+from domain.spawn_command import AttachmentsJudged, RequestSpawn, SharedGiven
 from domain.thinking import normalise_thinking
 
 
@@ -38,6 +38,7 @@ class SpawnRequest:
     mount_path: str | None = None
     light_context: bool = False
     context_argument: ContextMode | None = None
+    shared: SharedGiven | None = None
     options: SpawnOptions
 
 
@@ -88,6 +89,7 @@ def command_of(
         attachments=attachments,
         light_context=request.light_context,
         context_argument=request.context_argument,
+        shared=request.shared,
         origin=request.origin,
         thread=request.thread,
         options=request.options.model_copy(update=named),

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Protocol
 from uuid import UUID
 
 from application.envelope import SYSTEM, Actor, Provenance
@@ -11,6 +12,8 @@ from application.ports.contents import Contents
 from application.ports.event_log import (
     Answer,
     Appended,
+    Content,
+    ContentKey,
     Decision,
     EventLog,
     Reservation,
@@ -23,10 +26,29 @@ from domain.family_decisions import Family, decide_in_turn, streams_of
 from domain.refusals import Rejected
 from domain.run.commands import RunCommand
 from domain.run.state import Run
+from domain.session.state import Session
 
 
 class ContentsErased(Rejected):
     """The session's key was destroyed, so nothing can be recorded about its texts any more."""
+
+
+class TextsAbove(Protocol):
+    """Texts of a requester's session that are recorded with one of its children."""
+
+    @property
+    def kept(self) -> Sequence[Content]:
+        """What was collected."""
+        ...
+
+    @property
+    def keys(self) -> Sequence[ContentKey]:
+        """The session's key, when it has to be recorded too."""
+        ...
+
+    def must_fit(self, session: Session | None) -> None:
+        """Raises `ReadAgain` when the session is not as it was read."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,19 +78,24 @@ class Work:
         spawn_answer: Answer | None = None,
         reservation: Reservation | None = None,
         answer: Answer | None = None,
+        above: "TextsAbove | None" = None,
     ) -> Appended[None]:
         """Decide commands to a run, one after the other, and record what follows in one append.
 
         `spawn_answer` is what the spawn's own caller is told, `answer` this command's caller.
+        `above` are texts that go to the session of the run's requester.
         """
 
         def decide(world: World) -> Decision[None]:
             family = Family(world.runs, world.sessions)
+            if above is not None:
+                above.must_fit(world.sessions.get(run.requester.session_key))
             changes = decide_in_turn(family, run.run_id, commands)
             return Decision(
                 None,
                 changes,
-                keeper.kept if keeper and changes else (),
+                (*(keeper.kept if keeper and changes else ()), *(above.kept if above else ())),
+                above.keys if above else (),
                 answer=answer,
                 run_answer=(run.run_id, spawn_answer) if spawn_answer and changes else None,
             )

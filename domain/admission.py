@@ -74,8 +74,8 @@ class Refusal:
     """The rule that refused and what the caller is told.
 
     Rules: `agent_id`, `mode`, `depth`, `active_children`, `require_agent_id`, `allow_agents`,
-    `agent_unknown`; others are judged elsewhere (`thinking`, `stopped`, …). `current` and `limit`
-    are the numbers compared, where the rule compares any.
+    `agent_unknown`; others are judged elsewhere (`shared_context`, `thinking`, `stopped`, …).
+    `current` and `limit` are the numbers compared, where the rule compares any.
     """
 
     rule: str

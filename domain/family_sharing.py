@@ -2,22 +2,38 @@
 
 from collections.abc import Mapping
 
+from domain.admission import Refusal
 from domain.event_types import AnyEvent
+from domain.refusals import Rejected
 from domain.run.commands import CreateSession, StartRun
 from domain.run.state import Run
 from domain.session.decide import decide
 from domain.session.sharing import ChangeSharedContext, InheritSharedContext
 from domain.session.state import Session
+from domain.shared_context import effective, limit_refusal
 from domain.stream import session_stream
 
 Changes = list[tuple[str, AnyEvent]]
 
 
+class CannotShare(Rejected):
+    """What the spawn shares has no room beside what was shared since it was admitted."""
+
+    def __init__(self, refusal: Refusal) -> None:
+        super().__init__(refusal.text)
+        self.refusal = refusal
+
+
 def added_by_spawn(run: Run, sessions: Mapping[str, Session], command: CreateSession) -> Changes:
-    """What the spawn adds to the context of its requester's family."""
+    """What the spawn adds to the context of its requester's family. `CannotShare` when it does not
+    fit any more."""
     requester = sessions.get(run.requester.session_key)
     if not command.shared or requester is None:
         return []
+    added = [(one.key, one.value.bytes) for one in command.shared if one.value is not None]
+    refusal = limit_refusal(effective(requester), added, "family")
+    if refusal is not None:
+        raise CannotShare(refusal)
     change = ChangeSharedContext(command.shared, cause="spawn", run_id=run.run_id)
     stream = session_stream(requester.session_key)
     return [(stream, event) for event in decide(requester, change)]

@@ -1,10 +1,10 @@
 """Whether a spawn is permitted, decided from the record, and what is recorded either way."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from uuid import UUID
 
-from domain.admission import AdmissionFacts, Refusal, admit
+from domain.admission import AdmissionFacts, Permitted, Refusal, admit
 from domain.event_types import AnyEvent
 from domain.refusals import AgentOnRecord, ReadAgain, SessionIsClosed
 from domain.requesting_session import depth_found, first_seen, requester_of
@@ -17,8 +17,9 @@ from domain.session.decide import decide as decide_session
 from domain.session.events import ChildAdmitted, SessionObserved
 from domain.session.state import Session
 from domain.session_depth import DepthFound
-from domain.shared_facts import SharedAsked, SharedChange
-from domain.spawn_command import Keep, RequestSpawn, SpawnPolicy, kept
+from domain.shared_context import effective, limit_refusal, size_with
+from domain.shared_facts import SharedAsked, SharedChange, SharedKey
+from domain.spawn_command import Keep, RequestSpawn, SharedGiven, SpawnPolicy, kept
 from domain.stream import run_stream, session_stream
 
 
@@ -50,8 +51,12 @@ def request_spawn(
     found = depth_found(command.requester_key, sessions)
     observed = known or first_seen(command, policy, found.depth)
     _must_be_open(known, runs)
-    facts = _facts(command, policy, found, known.active_children if known else 0)
+    family = effective(known)
+    facts = _facts(command, policy, found, known.active_children if known else 0, family)
     verdict = admit(facts, raw_agent_id=command.agent_id_argument or "")
+    if isinstance(verdict, Permitted) and command.shared is not None:
+        refusal = limit_refusal(family, _sizes(command.shared), command.shared.scope)
+        verdict = refusal or verdict
     stream = session_stream(command.requester_key)
     changes: list[tuple[str, AnyEvent]] = []
     if isinstance(observed, SessionObserved):
@@ -83,7 +88,9 @@ def _facts(
     policy: SpawnPolicy,
     found: DepthFound,
     active_children: int,
+    family: Sequence[SharedKey],
 ) -> AdmissionFacts:
+    shared = size_with(family, _sizes(command.shared)) if command.shared is not None else None
     return AdmissionFacts(
         requester_agent_id=command.requester_agent_id,
         agent_id_argument_given=command.agent_id_argument is not None,
@@ -99,7 +106,13 @@ def _facts(
         allow_agents=policy.allow_agents,
         require_agent_id_from=policy.require_agent_id_from,
         allow_agents_from=policy.allow_agents_from,
+        shared_bytes=shared.bytes if shared is not None else None,
+        shared_keys=shared.keys if shared is not None else None,
     )
+
+
+def _sizes(shared: SharedGiven) -> list[tuple[str, int]]:
+    return [(key, len(text.encode())) for key, text in shared.values]
 
 
 def _must_be_open(session: Session | None, runs: Mapping[UUID, Run]) -> None:

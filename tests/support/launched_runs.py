@@ -142,8 +142,16 @@ class Beginnings:
         return f"/{agent_id}/{session_id}/{count}"
 
 
+class Unshared:
+    """A registry of a family that shares nothing."""
+
+    async def session(self, key_or_id: str, *, at: int | None = None) -> None:
+        return None
+
+
 @dataclass(frozen=True)
 class WorkOfOne:
     log: Record
     contents: Record
     configurations: Record
+    registry: Unshared = field(default_factory=Unshared)

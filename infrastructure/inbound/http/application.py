@@ -23,6 +23,7 @@ from infrastructure.inbound.http import (
     runs,
     session_stops,
     sessions,
+    shared_contexts,
     spawns,
     transcripts,
 )
@@ -43,6 +44,7 @@ ROUTERS = (
     session_stops.router,
     sessions.router,
     transcripts.router,
+    shared_contexts.router,
     agents.router,
     events.router,
     health.router,

@@ -2,7 +2,7 @@
 
 import asyncio
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, TypeVar
 
 import orjson
@@ -14,6 +14,7 @@ from infrastructure.inbound.http.problems import Problem
 
 Model = TypeVar("Model", bound=BaseModel)
 
+JSON = "application/json"
 DEPTH_MAX = 100
 VALUES_MAX = 10_000
 ERRORS_SHOWN_MAX = 20
@@ -35,13 +36,17 @@ class Body(BaseModel):
 
 
 async def read_body(
-    request: Request, model: type[Model], *, values_max: int = VALUES_MAX
+    request: Request,
+    model: type[Model],
+    *,
+    values_max: int = VALUES_MAX,
+    media_types: Sequence[str] = (JSON,),
 ) -> tuple[Model, bytes]:
     """The body in its shape, and its bytes. An empty body is an empty object. One that may have
     many values is read aside, so that others are served meanwhile."""
     raw = await request.body()
     if raw:
-        _must_be_json(request)
+        _must_be_json(request, media_types)
     if values_max > VALUES_MAX:
         return await asyncio.to_thread(_shaped, raw, model, values_max), raw
     return _shaped(raw, model, values_max), raw
@@ -57,10 +62,10 @@ def _shaped(raw: bytes, model: type[Model], values_max: int) -> Model:
         raise invalid(failure) from None
 
 
-def _must_be_json(request: Request) -> None:
+def _must_be_json(request: Request, media_types: Sequence[str]) -> None:
     media_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
-    if media_type != "application/json":
-        raise Problem("not_json", "send the body with Content-Type: application/json")
+    if media_type not in media_types:
+        raise Problem("not_json", f"send the body with Content-Type: {media_types[0]}")
 
 
 def _parsed(raw: bytes, values_max: int) -> Any:

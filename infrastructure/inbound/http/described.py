@@ -39,7 +39,7 @@ _DETAILS: Mapping[str, str] = {
     "too_large": "a request body may have 16777216 bytes at most; send less",
     "unavailable": "the database is away; ask again in a moment",
     "internal": "an internal error; the server's log has the details",
-    "not_served_yet": "this release does not serve /sharedContext; leave it out",
+    "not_served_yet": "this release does not serve /dependsOn; leave it out",
     "spawn_forbidden": "sessions_spawn has reached max active children for this session (5/5)",
     "spawn_error": 'Agent "ghost" is not configured, and no context script named a configured one.',
     "session_closed": "session agent:a:subagent:… has ended and spawns no more",
@@ -59,6 +59,7 @@ _DETAILS: Mapping[str, str] = {
     "no_announcement": "this run has no announcement to acknowledge",
     "idempotency_in_flight": "a request with this Idempotency-Key is under way; ask again",
     "idempotency_key_reused": "this Idempotency-Key was used for another request",
+    "precondition_failed": "the shared context is at version 52 by now; read it and patch that",
     "erased": "the text was erased",
     "foreign_cursor": "this cursor is of another log; begin again without it",
 }

@@ -13,6 +13,7 @@ from infrastructure.inbound.http.described import PROBLEM_SCHEMA
 from infrastructure.inbound.http.messages import MessageBody
 from infrastructure.inbound.http.requests import IDEMPOTENCY_KEY_CHARS_MAX
 from infrastructure.inbound.http.sessions import AckBody
+from infrastructure.inbound.http.shared_contexts import SharedContextPatch
 from infrastructure.inbound.http.spawn_body import SpawnBody
 from infrastructure.inbound.http.transcript_body import TranscriptBody
 
@@ -22,6 +23,7 @@ BODIES: tuple[type[BaseModel], ...] = (
     MessageBody,
     AckBody,
     TranscriptBody,
+    SharedContextPatch,
 )
 POSITION_HEADERS: dict[str, Any] = {
     "Spawnlog-Log": {

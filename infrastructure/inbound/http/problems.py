@@ -28,6 +28,7 @@ TITLES: Mapping[str, tuple[int, str]] = {
     "not_started": (409, "The run has not started"),
     "no_announcement": (409, "There is no announcement"),
     "idempotency_in_flight": (409, "The same request is under way"),
+    "precondition_failed": (412, "The shared context has changed"),
     "foreign_cursor": (410, "The cursor is of another log"),
     "too_large": (413, "The request is too large"),
     "target_too_long": (414, "The URL is too long"),

@@ -15,6 +15,7 @@ from domain.spawn_mode import effective_cleanup, effective_mode
 from infrastructure.inbound.http.bodies import Body
 from infrastructure.inbound.http.problems import Problem
 from infrastructure.inbound.http.requests import canonical_key, wrong_at
+from infrastructure.inbound.http.shared_body import references_of, shared_given
 from infrastructure.inbound.http.spawn_parts import (
     ATTACHMENTS_MAX,
     AttachAsBody,
@@ -83,8 +84,20 @@ class SpawnBody(Body):
     ] = Field(default_factory=list)
     attach_as: AttachAsBody = Field(default_factory=AttachAsBody)
     context_preamble: str | None = None
-    shared_context: dict[str, Any] | None = None
-    shared_context_scope: Literal["family", "child"] = "family"
+    shared_context: Annotated[
+        dict[str, Any] | None,
+        Field(
+            description=(
+                "Keys with any values, at most 64 KiB of JSON with what the requester's session"
+                " shares already. The child reads them in its prompt, as do those that are spawned"
+                " by this session later, and those below it."
+            )
+        ),
+    ] = None
+    shared_context_scope: Annotated[
+        Literal["family", "child"],
+        Field(description="`child`: the keys are for this child, and for those below it, alone."),
+    ] = "family"
     parallel: bool = False
     depends_on: list[Any] = Field(default_factory=list)
     chain_after: Any = None
@@ -117,12 +130,11 @@ def must_be_served(body: SpawnBody) -> None:
     asked = {
         "/task": isinstance(body.task, list),
         "/parallel": body.parallel,
-        "/sharedContext": bool(body.shared_context),
-        "/sharedContextScope": body.shared_context_scope != "family",
         "/dependsOn": bool(body.depends_on),
         "/chainAfter": body.chain_after is not None,
     }
     pointers = [pointer for pointer, is_asked in asked.items() if is_asked]
+    pointers += references_of(body.shared_context)
     if pointers:
         raise Problem(
             "not_served_yet",
@@ -169,6 +181,7 @@ def spawn_request(
         mount_path=body.attach_as.mount_path,
         light_context=body.light_context,
         context_argument=body.context,
+        shared=shared_given(body.shared_context, body.shared_context_scope),
         options=_options(body),
     )
 

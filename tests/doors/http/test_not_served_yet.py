@@ -13,8 +13,7 @@ pytestmark = pytest.mark.slow
 FIELDS: list[tuple[str, dict[str, Any]]] = [
     ("/task", {"task": ["one", "two"]}),
     ("/parallel", {"parallel": True}),
-    ("/sharedContext", {"sharedContext": {"goal": "x"}}),
-    ("/sharedContextScope", {"sharedContextScope": "child"}),
+    ("/sharedContext/$research", {"sharedContext": {"goal": "x", "$research": "reference"}}),
     ("/dependsOn", {"dependsOn": ["researcher"]}),
     ("/chainAfter", {"chainAfter": "researcher"}),
 ]

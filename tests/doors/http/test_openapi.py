@@ -17,6 +17,9 @@ SERVED = {
     "getRun": ("get", "/v1/runs/{runId}"),
     "listRunEvents": ("get", "/v1/runs/{runId}/events"),
     "getRunPrompt": ("get", "/v1/runs/{runId}/prompt"),
+    "getRunSharedContext": ("get", "/v1/runs/{runId}/shared-context"),
+    "getSharedContext": ("get", "/v1/sessions/{key}/shared-context"),
+    "patchSharedContext": ("patch", "/v1/sessions/{key}/shared-context"),
     "getRunTranscript": ("get", "/v1/runs/{runId}/transcript"),
     "explainRun": ("get", "/v1/runs/{runId}/explain"),
     "stopRun": ("post", "/v1/runs/{runId}/stop"),
@@ -181,5 +184,5 @@ def test_a_problem_names_what_is_not_served(operations: dict[str, dict[str, Any]
     problems = operations["spawn"]["responses"]["422"]["content"]["application/problem+json"]
     detail = problems["examples"]["not_served_yet"]["value"]["detail"]
     with pytest.raises(Problem):
-        must_be_served(SpawnBody.model_validate(SPAWN | {"sharedContext": {"goal": "x"}}))
-    assert "/sharedContext" in detail
+        must_be_served(SpawnBody.model_validate(SPAWN | {"dependsOn": ["x"]}))
+    assert "/dependsOn" in detail

@@ -42,7 +42,8 @@ def test_the_example_of_a_spawn_is_taken(
 def test_examples_have_no_member_that_answers_have_not(
     house: House, operations: dict[str, dict[str, Any]]
 ) -> None:
-    run = house.ended(house.session(), agentId="talker")
+    sharing = {"projectGoal": "Build a modern web app"}
+    run = house.ended(house.session(), agentId="talker", label="talks", sharedContext=sharing)
     session, run_id = run["requesterSessionKey"], run["runId"]
     send = operations["sendMessage"]["requestBody"]["content"]["application/json"]["example"]
     with house.held(house.session()):
@@ -68,6 +69,11 @@ def test_examples_have_no_member_that_answers_have_not(
             "getReadiness": house.http.get("/readyz"),
             "spawn": house.spawn(house.session()),
             "provideTranscript": tell(house.http, house.session()),
+            "getRunSharedContext": house.http.get(f"/v1/runs/{run_id}/shared-context"),
+            "getSharedContext": house.http.get(f"/v1/sessions/{session}/shared-context"),
+            "patchSharedContext": house.http.patch(
+                f"/v1/sessions/{session}/shared-context", json={}, headers={"If-Match": "*"}
+            ),
         }
     assert set(answers) == set(operations)
     for name, answer in answers.items():

@@ -1,0 +1,35 @@
+"""A session that is seen for the first time because something is told of it."""
+
+from uuid import UUID
+
+from application.envelope import Actor
+from application.ports.configurations import PinnedConfiguration
+from application.ports.event_log import World
+from domain.requesting_session import Sighting, depth_found, seen
+from domain.session.events import SessionObserved
+from domain.session_key import agent_id_of
+
+
+def sighted(
+    session_id: UUID,
+    session_key: str,
+    display_key: str,
+    pinned: PinnedConfiguration,
+    actor: Actor,
+    world: World,
+) -> SessionObserved:
+    """The session as its key and the configuration tell of it."""
+    agent_id = agent_id_of(session_key)
+    sighting = Sighting(
+        session_id=session_id,
+        session_key=session_key,
+        display_key=display_key,
+        agent_id=agent_id,
+        asserted_by=actor.name,
+        sandboxed=pinned.configuration.is_sandboxed(agent_id, session_key),
+    )
+    return seen(
+        sighting,
+        depth=depth_found(session_key, world.sessions).depth,
+        max_spawn_depth=pinned.configuration.subagent_defaults.max_spawn_depth,
+    )

@@ -1,0 +1,88 @@
+"""What of its family's context a run is given: as it was where the run was claimed."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from application.keeping import Keeper
+from application.work import Work
+from domain.json_text import read_json
+from domain.run.request_events import SpawnRequested
+from domain.run.state import Run
+from domain.shared_context import effective, started_with
+from domain.shared_context_prompt import SharedValue
+from domain.shared_facts import SharedKey
+
+CLAIMS_MAX = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class SharedStart:
+    """The keys with values that are texts of the run's own session, and these values as JSON.
+
+    `position` is where the run was claimed; None when there was nothing to look at. `inherits` is
+    whether it takes the place of what the session was given before.
+    """
+
+    position: int | None = None
+    keys: tuple[SharedKey, ...] = ()
+    values: tuple[SharedValue, ...] = ()
+    inherits: bool = False
+
+    def whole(self) -> Mapping[str, object]:
+        """All of it, for a runtime that takes it as it is; None for what was erased."""
+        return {
+            one.key: read_json(one.text) if one.text is not None else None for one in self.values
+        }
+
+
+NOTHING_SHARED = SharedStart()
+
+
+async def shared_start(work: Work, run: Run, opened: Run, keeper: Keeper) -> SharedStart:
+    """The start of a claimed run; `opened` is the run that its session began with."""
+    registry = work.registry
+    requester = await registry.session(run.requester.session_key)
+    assert run.child_session_key is not None
+    own = await registry.session(run.child_session_key) if run.continues is not None else None
+    was_given = own is not None and own.inherited is not None
+    is_shared = requester is not None and requester.shared_position is not None
+    if not (is_shared or opened.shares or was_given):
+        return NOTHING_SHARED
+    position = await _claimed_at(work, run)
+    then = await registry.session(run.requester.session_key, at=position)
+    keys = started_with(effective(then), await _own_literals(work, opened))
+    texts = await work.contents.texts([one.value for one in keys if one.value is not None])
+    kept: list[SharedKey] = []
+    values: list[SharedValue] = []
+    for one in keys:
+        text = texts.get(one.value.id) if one.value is not None else None
+        value = keeper.keep("shared", text) if text is not None else None
+        kept.append(one.changed({"value": value}))
+        values.append(SharedValue(one.key, one.kind, text))
+    return SharedStart(position, tuple(kept), tuple(values), bool(kept) or was_given)
+
+
+async def _claimed_at(work: Work, run: Run) -> int:
+    """Where the present holder took the run."""
+    claims = await work.log.read(run_id=run.run_id, types=("RunClaimed",), limit=CLAIMS_MAX)
+    return claims[-1].envelope.position
+
+
+async def _own_literals(work: Work, opened: Run) -> tuple[SharedKey, ...]:
+    """The keys that came with the spawn of the session itself, since it was asked for."""
+    if not opened.shares:
+        return ()
+    recorded = await work.log.first("SpawnRequested", opened.run_id)
+    assert recorded is not None
+    assert isinstance(recorded.event, SpawnRequested)
+    asked = recorded.event.shared
+    return tuple(
+        SharedKey(
+            key=one.key,
+            value=one.value,
+            session_key=opened.requester.session_key,
+            position=recorded.envelope.position,
+            run_id=opened.run_id,
+        )
+        for one in (asked.keys if asked is not None else ())
+    )

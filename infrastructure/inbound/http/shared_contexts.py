@@ -1,0 +1,198 @@
+"""What a session shares with its family, and what of it a run was given."""
+
+from fastapi import APIRouter, Request, Response
+from pydantic import BaseModel, ConfigDict
+
+from application.access import Caller
+from application.patching_context import ContextPatch, Patched, PatchingContext, TooMuchShared
+from application.work import ContentsErased
+from domain.refusals import SessionIsClosed
+from domain.run.events import RunStarted
+from domain.session.sharing import ContextMoved
+from domain.session.state import Session
+from domain.session_key import display
+from domain.shared_context import KEY_RULE, effective, is_key
+from infrastructure.inbound.http import shared_examples
+from infrastructure.inbound.http.bodies import JSON, read_body
+from infrastructure.inbound.http.described import BODY_PROBLEMS, problems, success, takes
+from infrastructure.inbound.http.doors import Doors
+from infrastructure.inbound.http.moments import At, as_of
+from infrastructure.inbound.http.problems import Problem
+from infrastructure.inbound.http.requests import (
+    ByCaller,
+    InDoors,
+    KeyInPath,
+    RunInPath,
+    answer,
+    canonical_key,
+    must,
+    must_act_for,
+    named_session,
+    own_run,
+    position_headers,
+    resolved_key,
+    wrong_at,
+)
+from infrastructure.inbound.http.shared_bodies import lineage, run_body, session_body
+from infrastructure.inbound.http.shared_body import literals, pointer_of
+
+router = APIRouter(tags=["shared context"])
+
+KEY = "/path/key"
+PATH = "/v1/sessions/{key}/shared-context"
+IF_MATCH = "/headers/If-Match"
+MEDIA_TYPES = (JSON, "application/merge-patch+json")
+
+
+IF_MATCH_PARAMETER = {
+    "name": "If-Match",
+    "in": "header",
+    "required": True,
+    "description": "The `ETag` of what was read, or `*`.",
+    "schema": {"type": "string"},
+    "example": '"52"',
+}
+
+
+class SharedContextPatch(BaseModel):
+    """`PATCH …/shared-context`: a JSON merge patch; keys with their values, null takes one away."""
+
+    model_config = ConfigDict(extra="allow")
+
+
+@router.get(
+    "/v1/runs/{runId}/shared-context",
+    operation_id="getRunSharedContext",
+    summary="What a run was given of its family's context",
+    description=(
+        "Whole, also what its prompt shortens; a child reads it with its own token. `position` is"
+        " where the run was claimed: the context is as it was then, null when nothing was shared."
+    ),
+    responses={
+        **success(shared_examples.RUN_CONTEXT),
+        **problems("not_found", "not_started"),
+    },
+)
+async def get_run_context(doors: InDoors, caller: ByCaller, runId: RunInPath) -> Response:
+    """The context of a run."""
+    must(caller, "content")
+    now = await as_of(doors, None)
+    run = await own_run(doors, caller, runId, now)
+    recorded = await doors.work.log.first("RunStarted", run.run_id)
+    if recorded is None:
+        raise Problem("not_started", "the run has not started, so it was given nothing yet")
+    assert isinstance(recorded.event, RunStarted)
+    body = await run_body(doors.work.contents, run.run_id, recorded.event)
+    return answer(doors, body, now.position)
+
+
+@router.get(
+    PATH,
+    operation_id="getSharedContext",
+    summary="What a session shares with its family",
+    description=(
+        "What its next child starts with. `sources` says who wrote each key where, `history` what"
+        " was written in which order (the 200 newest), `startedWith` which children started with"
+        " which version (the 500 newest). The `ETag` is the version, 0 while nothing was shared."
+    ),
+    responses={
+        **success(shared_examples.SESSION_CONTEXT),
+        **problems("not_found"),
+    },
+)
+async def get_session_context(
+    doors: InDoors, caller: ByCaller, key: KeyInPath, at: At = None
+) -> Response:
+    """The context of a session."""
+    must(caller, "content")
+    moment = await as_of(doors, at)
+    session_key = await resolved_key(doors, caller, key)
+    session = await doors.work.registry.session(session_key, at=moment.position)
+    if session is None or not await doors.access.covers_session(caller, session_key):
+        headers = position_headers(doors, moment.position)
+        raise Problem("not_found", "there is no such session on record", headers=headers)
+    return await _told(doors, session, moment.position)
+
+
+@router.patch(
+    PATH,
+    operation_id="patchSharedContext",
+    summary="Write into what a session shares",
+    description=(
+        "A JSON merge patch (RFC 7396) by a token that acts for the session, with the `ETag` that"
+        " it was made for in `If-Match`, or `*`. Children that are at work keep what they started"
+        " with. A patch that changes nothing records nothing."
+    ),
+    responses={
+        **success(shared_examples.SESSION_CONTEXT),
+        **problems("session_closed", "precondition_failed", "erased", *BODY_PROBLEMS),
+    },
+    openapi_extra={
+        **takes(SharedContextPatch, shared_examples.PATCH, required=True),
+        "parameters": [IF_MATCH_PARAMETER],
+    },
+)
+async def patch_session_context(
+    request: Request, doors: InDoors, caller: ByCaller, key: KeyInPath
+) -> Response:
+    """Patch the context of a session."""
+    must(caller, "spawn")
+    named = await named_session(doors, caller, key, KEY)
+    configuration = doors.work.configurations.current().configuration
+    session_key = named or canonical_key(key, configuration, KEY)
+    must_act_for(caller, session_key)
+    body, _ = await read_body(request, SharedContextPatch, media_types=MEDIA_TYPES)
+    naming = configuration.session
+    patch = ContextPatch(
+        session_key=session_key,
+        display_key=display(named or key, main_key=naming.main_key, scope=naming.scope),
+        values=_values(body),
+        expected=_expected(request),
+    )
+    patched = await _patched(doors, caller, patch)
+    if patched.session is None:
+        raise Problem("not_found", "there is no such session on record, and nothing to record")
+    return await _told(doors, patched.session, patched.position)
+
+
+async def _patched(doors: Doors, caller: Caller, patch: ContextPatch) -> Patched:
+    try:
+        return await PatchingContext(doors.work).patch(patch, caller.actor)
+    except ContextMoved as moved:
+        raise Problem("precondition_failed", str(moved), current=moved.current) from None
+    except TooMuchShared as much:
+        raise Problem("invalid_request", str(much)) from None
+    except SessionIsClosed as closed:
+        raise Problem("session_closed", str(closed)) from None
+    except ContentsErased as erased:
+        raise Problem("erased", str(erased)) from None
+
+
+async def _told(doors: Doors, session: Session, position: int) -> Response:
+    keys = effective(session)
+    texts = await doors.work.contents.texts([one.value for one in keys if one.value is not None])
+    told = await lineage(doors.work, session, position)
+    body = session_body(session, texts, told, position)
+    headers = {"ETag": f'"{session.shared_position or 0}"'}
+    return answer(doors, body, position, headers=headers)
+
+
+def _values(body: SharedContextPatch) -> dict[str, object]:
+    """The members of the patch; what they say has to be right by itself already."""
+    values = dict(body.model_extra or {})
+    for key in values:
+        if not is_key(key):
+            raise wrong_at(pointer_of(key, ""), KEY_RULE)
+    literals({key: value for key, value in values.items() if value is not None}, "")
+    return values
+
+
+def _expected(request: Request) -> int | None:
+    """The version that the patch was made for; None for any."""
+    given = request.headers.get("if-match", "").strip()
+    if given == "*":
+        return None
+    version = given.strip('"')
+    if given != f'"{version}"' or not version.isascii() or not version.isdecimal():
+        raise wrong_at(IF_MATCH, 'must be the ETag that was read, such as "52", or *')
+    return int(version[:19])

@@ -1,0 +1,167 @@
+"""A run starts with what its family shared where it was claimed, whatever comes after that."""
+
+import asyncio
+from pathlib import Path
+from uuid import UUID
+
+import pytest
+
+from application.envelope import Actor
+from application.patching_context import ContextPatch, PatchingContext, TooMuchShared
+from application.shared_spawns import shared_by
+from application.shared_starts import NOTHING_SHARED, SharedStart, shared_start
+from application.work import ContentsErased, Work
+from domain.family_sharing import CannotShare
+from domain.session.sharing import ContextMoved
+from domain.shared_context import effective
+from domain.spawn_command import SharedGiven
+from tests.support import run_commands as ask
+from tests.support.logged_family import LoggedFamily
+from tests.support.running_log import RunningLog
+from tests.support.scripted_hooks import work_with_hooks
+from tests.support.storytelling import ROOT
+
+pytestmark = pytest.mark.slow
+
+OWNER = Actor(kind="token", token="owner")
+
+
+async def patched(
+    work: Work, key: str = ROOT, expected: int | None = None, **values: object
+) -> dict[str, str]:
+    """What the session shares after the patch, as it stands in the record."""
+    patch = ContextPatch(session_key=key, display_key=key, values=values, expected=expected)
+    session = (await PatchingContext(work).patch(patch, OWNER)).session
+    keys = [(one.key, one.value) for one in effective(session)]
+    return {key: await work.contents.text(value) or "" for key, value in keys if value is not None}
+
+
+async def start_of(work: Work, family: LoggedFamily, name: str) -> SharedStart:
+    run = await work.run(family.id(name))
+    return await shared_start(work, run, run, await work.keeper(run))
+
+
+def texts(start: SharedStart) -> dict[str, str | None]:
+    return {one.key: one.text for one in start.values}
+
+
+async def erase(running: RunningLog, session_id: UUID) -> None:
+    """What an erasure leaves of the texts of a session."""
+    await running.ask("DELETE FROM contents WHERE session_id = %s", session_id)
+    await running.ask("DELETE FROM content_keys WHERE session_id = %s", session_id)
+
+
+async def test_what_is_patched_between_claim_and_start_is_for_the_next_run(
+    running: RunningLog, tmp_path: Path
+) -> None:
+    work = await work_with_hooks(running, tmp_path)
+    family = LoggedFamily(running.log)
+    await family.queue("first")
+    assert await patched(work, goal="win") == {"goal": '"win"'}
+    claimed = await family.tell("first", ask.claim())
+    await patched(work, goal="lose", more=1)
+    start = await start_of(work, family, "first")
+    assert (start.position, start.inherits) == (claimed.position, True)
+    assert texts(start) == {"goal": '"win"'}
+    assert start.whole() == {"goal": "win"}
+    again = await family.tell(
+        "first", ask.claim(holder="server-2", lost_epoch=family.run("first").epoch)
+    )
+    start = await start_of(work, family, "first")
+    assert start.position == again.position
+    assert texts(start) == {"goal": '"lose"', "more": "1"}
+
+
+async def test_a_family_that_shares_nothing_is_not_looked_at(
+    running: RunningLog, tmp_path: Path
+) -> None:
+    work = await work_with_hooks(running, tmp_path)
+    family = LoggedFamily(running.log)
+    await family.queue("first")
+    await family.tell("first", ask.claim())
+    assert await start_of(work, family, "first") is NOTHING_SHARED
+
+
+async def test_what_was_erased_is_given_as_erased_and_takes_nothing_more(
+    running: RunningLog, tmp_path: Path
+) -> None:
+    work = await work_with_hooks(running, tmp_path)
+    family = LoggedFamily(running.log)
+    await family.queue("first")
+    await patched(work, goal="win")
+    await family.spawn("sharing", shared=SharedGiven(values=(("more", "1"),)))
+    shared = await shared_by(work, family.run("sharing"))
+    assert shared is not None
+    assert [one.key for one in shared.changes] == ["more"]
+    await erase(running, family.sessions[ROOT].session_id)
+    await family.tell("first", ask.claim())
+    start = await start_of(work, family, "first")
+    assert texts(start) == {"goal": None}
+    assert start.whole() == {"goal": None}
+    assert [one.value for one in start.keys] == [None]
+    with pytest.raises(CannotShare, match="was erased"):
+        await shared_by(work, family.run("sharing"))
+    with pytest.raises(ContentsErased):
+        await patched(work, more=1)
+
+
+async def test_a_childs_copy_outlives_what_its_parent_shared(
+    running: RunningLog, tmp_path: Path
+) -> None:
+    work = await work_with_hooks(running, tmp_path)
+    family = LoggedFamily(running.log)
+    await family.queue("child")
+    await patched(work, goal="win")
+    await family.tell("child", ask.claim())
+    run = await work.run(family.id("child"))
+    keeper = await work.keeper(run)
+    start = await shared_start(work, run, run, keeper)
+    command = ask.start(
+        run.epoch,
+        shared_context_position=start.position,
+        shared_context=start.keys,
+        inherits=start.inherits,
+    )
+    await work.record(run, (command,), keeper)
+    await erase(running, family.sessions[ROOT].session_id)
+    own = await work.registry.session(run.child_session_key or "")
+    (kept,) = effective(own)
+    assert kept.value is not None
+    assert await work.contents.text(kept.value) == '"win"'
+
+
+async def test_patches_of_a_session_that_nobody_has_seen_all_land(
+    running: RunningLog, tmp_path: Path
+) -> None:
+    work = await work_with_hooks(running, tmp_path)
+    key = "agent:main:new"
+    await asyncio.gather(*(patched(work, key, **{f"k{number}": number}) for number in range(4)))
+    assert await patched(work, key) == {f"k{number}": str(number) for number in range(4)}
+    types = await running.types()
+    assert (types.count("SessionObserved"), types.count("SharedContextChanged")) == (1, 4)
+
+
+async def test_of_patches_for_one_version_one_lands(running: RunningLog, tmp_path: Path) -> None:
+    work = await work_with_hooks(running, tmp_path)
+    found = await asyncio.gather(
+        *(patched(work, expected=0, k=number) for number in range(4)), return_exceptions=True
+    )
+    assert len([one for one in found if isinstance(one, dict)]) == 1
+    assert len([one for one in found if isinstance(one, ContextMoved)]) == 3
+
+
+async def test_members_of_objects_are_merged_and_nothing_new_records_nothing(
+    running: RunningLog, tmp_path: Path
+) -> None:
+    work = await work_with_hooks(running, tmp_path)
+    await patched(work, deep={"a": {"b": 1, "c": 2}}, plain=[1])
+    merged = await patched(
+        work, deep={"a": {"b": None, "d": None, "e": {"f": None}}}, plain={"x": 1}
+    )
+    assert merged == {"deep": '{"a":{"c":2,"e":{}}}', "plain": '{"x":1}'}
+    head = await running.log.head()
+    assert await patched(work, plain={"x": 1}, never=None) == merged
+    assert await running.log.head() == head
+    with pytest.raises(TooMuchShared, match="may have 65536"):
+        await patched(work, large="x" * 65_536)
+    assert await patched(work, deep=None, plain=None) == {}

@@ -1,0 +1,200 @@
+"""What a family shares: beside a plain model, under its limits, and as a child starts with it."""
+
+import json
+from collections.abc import Mapping
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from domain.content import ContentRef
+from domain.refusals import SessionIsClosed
+from domain.session.decide import CloseSession
+from domain.session.events import SessionEvent
+from domain.session.sharing import ChangeSharedContext, ContextMoved, InheritSharedContext
+from domain.session.state import Session
+from domain.shared_context import (
+    SHARED_BYTES_MAX,
+    SHARED_KEYS_MAX,
+    effective,
+    is_key,
+    limit_refusal,
+    size_of,
+    size_with,
+    started_with,
+)
+from domain.shared_facts import SharedChange, SharedKey
+from tests.support.storytelling import (
+    ROOT,
+    given_session,
+    observed,
+    observed_child,
+    ref,
+    run_id,
+    session_of,
+)
+
+KEYS = st.sampled_from(["a", "b", "c", "d"])
+VALUES = st.none() | st.integers(0, 3)
+WRITTEN = st.dictionaries(KEYS, VALUES, max_size=3)
+ACTS = st.lists(st.tuples(st.sampled_from(["write", "inherit"]), WRITTEN), max_size=8)
+
+
+def value(number: int) -> ContentRef:
+    return ref(json.dumps(number))
+
+
+def changes(written: Mapping[str, int | None]) -> tuple[SharedChange, ...]:
+    return tuple(
+        SharedChange(key=key, value=value(found) if found is not None else None)
+        for key, found in written.items()
+    )
+
+
+def literal(key: str, number: int = 0, **more: object) -> SharedKey:
+    plain = {"key": key, "value": value(number), "session_key": ROOT, "position": 1}
+    return SharedKey.model_validate(plain | more)
+
+
+def shown(keys: tuple[SharedKey, ...]) -> dict[str, ContentRef | None]:
+    return {one.key: one.value for one in keys}
+
+
+def sharing(*asked: ChangeSharedContext | InheritSharedContext | CloseSession) -> Session:
+    """A child's session after these commands, each of which is taken."""
+    story = given_session(observed_child())
+    events: tuple[SessionEvent, ...] = story.events
+    for command in asked:
+        events = (*events, *story.decide(session_of(*events), command))
+    return session_of(*events)
+
+
+@given(ACTS)
+@settings(deadline=None)
+def test_a_context_is_what_was_inherited_last_with_what_was_written_above_it(
+    acts: list[tuple[str, dict[str, int | None]]],
+) -> None:
+    inherited: dict[str, int] = {}
+    own: dict[str, int | None] = {}
+    commands: list[ChangeSharedContext | InheritSharedContext] = []
+    for act, said in acts:
+        if act == "write":
+            commands.append(ChangeSharedContext(changes(said), cause="patch", by="admin"))
+            for key, found in said.items():
+                own[key] = found
+                if found is None and key not in inherited:
+                    del own[key]
+        else:
+            inherited = {key: found or 0 for key, found in said.items()}
+            keys = tuple(literal(key, found) for key, found in inherited.items())
+            commands.append(InheritSharedContext(run_id(1), ROOT, 7, keys))
+    both = inherited | own
+    expected = {key: value(found) for key, found in both.items() if found is not None}
+    assert shown(effective(sharing(*commands))) == expected
+
+
+@given(st.lists(WRITTEN, max_size=4), WRITTEN)
+@settings(deadline=None)
+def test_a_key_that_is_added_comes_last_and_others_keep_their_places(
+    before: list[dict[str, int | None]], added: dict[str, int | None]
+) -> None:
+    commands = [ChangeSharedContext(changes(one), cause="patch") for one in before]
+    now = [one.key for one in effective(sharing(*commands))]
+    kept = {key: found for key, found in added.items() if found is not None}
+    later = effective(sharing(*commands, ChangeSharedContext(changes(kept), cause="patch")))
+    assert [one.key for one in later][: len(now)] == now
+    assert [one.key for one in later][len(now) :] == [key for key in kept if key not in now]
+
+
+def test_what_is_taken_away_hides_only_what_was_inherited() -> None:
+    inherit = InheritSharedContext(run_id(1), ROOT, 7, (literal("a"), literal("b")))
+    away = ChangeSharedContext(changes({"a": None, "never there": None}), cause="patch")
+    session = sharing(inherit, away)
+    assert [one.key for one in effective(session)] == ["b"]
+    assert [one.key for one in session.shared or ()] == ["a"]
+    again = sharing(inherit, away, ChangeSharedContext(changes({"a": 2}), cause="patch"))
+    assert [one.key for one in effective(again)] == ["a", "b"], "it has its place back"
+
+
+def test_a_context_of_which_all_is_gone_leaves_nothing_behind() -> None:
+    both = (
+        ChangeSharedContext(changes({"a": 1}), cause="patch"),
+        ChangeSharedContext(changes({"a": None}), cause="patch"),
+    )
+    session = sharing(*both)
+    assert session.shared is None
+    assert session.shared_position == 3
+
+
+def test_a_child_starts_with_its_familys_context_and_its_own_on_top() -> None:
+    family = (literal("a", 1), literal("b", 1))
+    own = (literal("b", 2, run_id=run_id(5)), literal("c", 2, run_id=run_id(5)))
+    result = literal("d", 3, kind="reference", run_id=run_id(6))
+    keys = started_with(family, own, (result,))
+    assert [(one.key, one.value) for one in keys] == [
+        ("a", value(1)),
+        ("b", value(2)),
+        ("c", value(2)),
+        ("d", value(3)),
+    ]
+
+
+def test_a_key_that_its_own_spawn_brought_the_family_is_told_as_that() -> None:
+    entered = literal("a", 1, run_id=run_id(5), position=9)
+    asked = literal("a", 1, run_id=run_id(5), position=3)
+    assert started_with((entered,), (asked,)) == (entered,)
+    overwritten = literal("a", 2, run_id=run_id(6), position=10)
+    assert started_with((overwritten,), (asked,)) == (asked,)
+
+
+def test_a_patch_is_for_the_version_that_was_read() -> None:
+    story = given_session(observed())
+    first = ChangeSharedContext(changes({"a": 1}), cause="patch", expected=0)
+    events = story.decide(story.state, first)
+    after = given_session(observed(), *events)
+    after.when(first).refused(ContextMoved, "version 2")
+    after.when(ChangeSharedContext((), cause="patch", expected=2)).then()
+
+
+def test_a_closed_session_is_patched_no_more_but_its_spawns_still_come() -> None:
+    closed = sharing(CloseSession("archived"))
+    story = given_session(observed_child())
+    patch = ChangeSharedContext(changes({"a": 1}), cause="patch")
+    with pytest.raises(SessionIsClosed, match="shares no more"):
+        story.decide(closed, patch)
+    spawn = ChangeSharedContext(changes({"a": 1}), cause="spawn", run_id=run_id(3))
+    assert len(story.decide(closed, spawn)) == 1
+
+
+@given(st.dictionaries(st.text(min_size=1, max_size=5), st.integers(), max_size=5))
+def test_the_size_is_that_of_one_compact_json_object(values: dict[str, int]) -> None:
+    texts = {key: json.dumps(found) for key, found in values.items()}
+    whole = json.dumps(values, separators=(",", ":"), ensure_ascii=False)
+    size = size_of((key, len(text)) for key, text in texts.items())
+    assert (size.bytes, size.keys) == (len(whole.encode("utf-8", "surrogatepass")), len(values))
+
+
+def test_limits_are_those_of_what_is_there_with_what_is_added() -> None:
+    empty = size_of(()).bytes
+    room = SHARED_BYTES_MAX - empty - len('"a":')
+    assert limit_refusal((), [("a", room)], "family") is None
+    refused = limit_refusal((), [("a", room + 1)], "family")
+    assert refused is not None
+    assert (refused.rule, refused.current, refused.limit) == ("shared_context", 65537, 65536)
+    assert 'sharedContextScope "child"' in refused.text
+    many = tuple(literal(f"k{number}") for number in range(SHARED_KEYS_MAX))
+    assert limit_refusal(many, [("k1", 9)], "child") is None
+    crowded = limit_refusal(many, [("new", 9)], "child")
+    assert crowded is not None
+    assert "would have 65 keys and may have 64 (64 are taken)" in crowded.text
+    assert "share less with this child" in crowded.text
+
+
+def test_references_have_no_part_in_the_size() -> None:
+    result = literal("r", kind="reference", value=ref("x" * 90_000), run_id=run_id(4))
+    assert size_with((result,), [("a", 1)]) == size_of([("a", 1)])
+
+
+def test_what_may_be_a_key() -> None:
+    assert all(map(is_key, ("a", "my key", "ключ", "k" * 128, "a$b", "a.b/c~d")))
+    assert not any(map(is_key, ("", " a", "a ", "k" * 129, "$a", "a\nb", "a\u202eb", "a\0")))

@@ -1,0 +1,119 @@
+"""What cannot be shared is refused where it stands, in the words of the caller."""
+
+import json
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pytest
+
+from domain.shared_context import SHARED_BYTES_MAX, SHARED_DEPTH_MAX, SHARED_KEYS_MAX
+from tests.support.http_house import House
+from tests.support.http_problems import pointers_of, problem_of
+from tests.support.http_sharing import given, patched, prompt, shared, types
+
+pytestmark = pytest.mark.slow
+
+
+def nested(levels: int) -> Any:
+    value: Any = "x"
+    for _ in range(levels):
+        value = [value]
+    return value
+
+
+WRONG: list[tuple[dict[str, Any], str, str]] = [
+    ({"k": "x" * SHARED_BYTES_MAX}, "/sharedContext", "65544 bytes of JSON and may have 65536"),
+    ({f"k{n}": n for n in range(65)}, "/sharedContext", "has 65 keys and may have 64"),
+    ({"k": nested(SHARED_DEPTH_MAX)}, "/sharedContext", "nested deeper than 32 levels"),
+    ({"": 1}, "/sharedContext/", "1 to 128 printable characters"),
+    ({" k": 1}, "/sharedContext/k", "1 to 128 printable characters"),
+    ({"a/b~\n": 1}, "/sharedContext/a~1b~0", "1 to 128 printable characters"),
+    ({"k" * 129: 1}, f"/sharedContext/{'k' * 127}…", "1 to 128 printable characters"),
+    ({"$": "reference"}, "/sharedContext/$", "names no run"),
+    ({"$x": "reference", "x": 1}, "/sharedContext/$x", "stands beside x; one of them"),
+    ({"$x": "else"}, "/sharedContext/$x", 'must be "reference"'),
+]
+
+
+@pytest.mark.parametrize(("values", "pointer", "words"), WRONG, ids=[one[2] for one in WRONG])
+def test_what_cannot_be_shared_is_refused_where_it_stands(
+    house: House, values: dict[str, Any], pointer: str, words: str
+) -> None:
+    session = house.session()
+    answer = house.spawn(session, sharedContext=values)
+    problem = problem_of(answer, 422, "invalid_request")
+    assert pointers_of(problem) == [pointer]
+    assert words in problem["detail"]
+    assert house.runs(session) == []
+
+
+def test_as_much_as_may_be_is_shared(house: House) -> None:
+    session = house.session()
+    values: dict[str, Any] = {f"k{n:02}": n for n in range(SHARED_KEYS_MAX - 2)}
+    values["deep"] = nested(SHARED_DEPTH_MAX - 2)
+    room = SHARED_BYTES_MAX - len(json.dumps(values | {"z": ""}, separators=(",", ":")))
+    values["z"] = "z" * room
+    run = house.ended(session, sharedContext=values)
+    assert given(house, run["runId"])["values"] == values
+    shown = prompt(house, run["runId"])
+    assert f"/v1/runs/{run['runId']}/shared-context)" in shown
+    assert len(shown) < 20_000
+
+
+def test_what_does_not_fit_beside_what_is_there_is_refused_and_recorded(house: House) -> None:
+    session = house.session()
+    house.ended(session, sharedContext={"a": "x" * 40_000})
+    more = {"b": "x" * 40_000}
+    problem = problem_of(house.spawn(session, sharedContext=more), 422, "spawn_error")
+    assert problem["rule"] == "shared_context"
+    assert "would have 80015 bytes and may have 65536 (40008 are taken)" in problem["detail"]
+    assert types(house, problem["runId"]) == ["SpawnRequested", "SpawnRefused"]
+    explained = house.http.get(f"/v1/runs/{problem['runId']}/explain").json()["decisions"]
+    assert [one["rule"] for one in explained if one["result"] == "refused"] == ["shared_context"]
+    answer = house.spawn(session, sharedContext=more, sharedContextScope="child")
+    assert "share less with this child" in problem_of(answer, 422, "spawn_error")["detail"]
+    assert house.spawn(session, sharedContext={"a": "x" * 50_000}).status_code == 201
+    problem_of(patched(house, session, c="x" * 40_000), 422, "invalid_request")
+    assert patched(house, session, a=None).json()["values"] == {}
+
+
+def test_a_patch_says_for_which_version_it_is(house: House) -> None:
+    path = f"/v1/sessions/{house.session()}/shared-context"
+    for headers in ({}, {"If-Match": "7"}, {"If-Match": 'W/"0"'}, {"If-Match": '"x"'}):
+        problem = problem_of(
+            house.http.patch(path, json={"a": 1}, headers=headers), 422, "invalid_request"
+        )
+        assert pointers_of(problem) == ["/headers/If-Match"]
+    problem = problem_of(
+        house.http.patch(path, json={"$a": "reference"}, headers={"If-Match": "*"}),
+        422,
+        "invalid_request",
+    )
+    assert pointers_of(problem) == ["/$a"]
+    assert house.http.get(path).status_code == 404
+    merge = {"Content-Type": "application/merge-patch+json", "If-Match": "*"}
+    assert house.http.patch(path, content=b'{"a": 1}', headers=merge).status_code == 200
+
+
+def test_of_two_that_are_prepared_at_once_the_later_one_may_find_no_room(
+    house: House, label: str
+) -> None:
+    session = house.session()
+    with ThreadPoolExecutor(1) as pool:
+        slow = pool.submit(
+            house.spawn,
+            session,
+            agentId="pondering",
+            label=label,
+            sharedContext={"slow": "x" * 40_000},
+        )
+        house.gates.wait(label)
+        house.accepted(session, sharedContext={"quick": "x" * 40_000})
+        house.gates.open(label)
+        problem = problem_of(slow.result(), 422, "spawn_error")
+    assert problem["rule"] == "shared_context"
+    assert "may have 65536" in problem["detail"]
+    assert list(shared(house, session)["values"]) == ["quick"]
+    explained = house.http.get(f"/v1/runs/{problem['runId']}/explain").json()
+    (refused,) = [one for one in explained["decisions"] if one["result"] == "refused"]
+    assert refused["rule"] == "shared_context"

@@ -1,0 +1,174 @@
+"""What a session shares with its family: spawned, inherited, patched, read, and refused."""
+
+import pytest
+
+from tests.support.http_house import House
+from tests.support.http_problems import problem_of
+from tests.support.http_sharing import given, patched, prompt, shared
+from tests.support.http_wire import client_of
+
+pytestmark = pytest.mark.slow
+
+GOAL = {"projectGoal": "Build a modern web app", "targetAudience": "Developers"}
+SHOWN = '[Shared Context]:\n- projectGoal: "Build a modern web app"\n- targetAudience: "Developers"'
+
+
+def test_a_child_finds_what_was_shared_in_its_prompt(house: House) -> None:
+    session = house.session()
+    run = house.ended(session, sharedContext=GOAL)
+    assert prompt(house, run["runId"]).endswith(f"\n\n{SHOWN}")
+    parts = house.http.get(f"/v1/runs/{run['runId']}/prompt").json()["parts"]
+    sources = [one["source"] for one in parts if one["source"].startswith("sharedContext")]
+    assert sources == ["sharedContext", "sharedContext:projectGoal", "sharedContext:targetAudience"]
+    body = given(house, run["runId"])
+    assert body["values"] == GOAL
+    source = body["sources"]["projectGoal"]
+    assert (source["kind"], source["sessionKey"], source["runId"]) == (
+        "literal",
+        session,
+        run["runId"],
+    )
+    assert source["position"] < body["position"]
+
+
+def test_a_later_child_has_what_an_earlier_one_brought_and_its_own_on_top(house: House) -> None:
+    session = house.session()
+    first = house.ended(session, label="first", sharedContext=GOAL)
+    later = house.ended(session, sharedContext={"targetAudience": "Everybody", "more": [1, 2]})
+    body = given(house, later["runId"])
+    assert body["values"] == GOAL | {"targetAudience": "Everybody", "more": [1, 2]}
+    assert list(body["values"]) == ["projectGoal", "targetAudience", "more"]
+    assert given(house, first["runId"])["values"] == GOAL
+    seen = shared(house, session)
+    assert seen["values"] == body["values"]
+    assert [one["keys"] for one in seen["history"]] == [
+        ["projectGoal", "targetAudience"],
+        ["targetAudience", "more"],
+    ]
+    starts = seen["startedWith"]
+    assert [one["runId"] for one in starts] == [first["runId"], later["runId"]]
+    assert starts[0]["label"] == "first"
+    assert [one["version"] for one in starts] == [one["position"] for one in seen["history"]]
+    before = shared(house, session, at=f"pos:{starts[0]['position']}")
+    assert (before["values"], before["version"]) == (GOAL, starts[0]["version"])
+
+
+def test_what_is_for_one_child_is_seen_by_no_other(house: House) -> None:
+    session = house.session()
+    only = house.ended(session, sharedContext=GOAL, sharedContextScope="child")
+    assert given(house, only["runId"])["values"] == GOAL
+    other = house.ended(session)
+    assert given(house, other["runId"])["values"] == {}
+    assert "[Shared Context]" not in prompt(house, other["runId"])
+    assert shared(house, session)["version"] == 0
+
+
+def test_who_shares_nothing_leaves_no_trace(house: House) -> None:
+    run = house.ended(house.session(), sharedContext={}, sharedContextScope="child")
+    started = house.http.get(f"/v1/runs/{run['runId']}/events").json()["items"]
+    payload = next(one["payload"] for one in started if one["type"] == "RunStarted")
+    assert payload["sharedContextPosition"] is None
+    assert payload["sharedContext"] == []
+    assert given(house, run["runId"]) == {
+        "runId": run["runId"],
+        "position": None,
+        "values": {},
+        "sources": {},
+    }
+
+
+def test_a_refused_spawn_shares_nothing(house: House) -> None:
+    session = house.session()
+    problem_of(house.spawn(session, agentId="ghost", sharedContext=GOAL), 422, "spawn_error")
+    house.ended(session)
+    assert shared(house, session)["values"] == {}
+
+
+def test_a_grandchild_has_it_and_what_a_child_shares_stays_below_it(house: House) -> None:
+    session = house.session()
+    with house.held(session, sharedContext=GOAL) as child:
+        more = {"targetAudience": "Testers"}
+        below = house.ended(child.child, agentId="main", sharedContext=more)
+        assert given(house, below["runId"])["values"] == GOAL | more
+        assert shared(house, child.child)["values"] == GOAL | more
+        assert shared(house, session)["values"] == GOAL
+        with house.with_token(child.token) as own:
+            read = own.get(f"/v1/runs/{child.run_id}/shared-context")
+            assert read.json()["values"] == GOAL
+
+
+def test_the_owner_patches_and_children_at_work_keep_what_they_have(house: House) -> None:
+    session = house.session()
+    with house.held(session, sharedContext=GOAL | {"deep": {"a": 1, "b": 2}}) as child:
+        version = shared(house, session)["version"]
+        answer = patched(
+            house, session, f'"{version}"', targetAudience=None, deep={"b": None, "c": 3}, new="n"
+        )
+        assert answer.status_code == 200, answer.text
+        expected = {"projectGoal": GOAL["projectGoal"], "deep": {"a": 1, "c": 3}, "new": "n"}
+        assert answer.json()["values"] == expected
+        assert answer.json()["sources"]["new"]["by"] == "admin"
+        assert answer.headers["etag"] == f'"{answer.json()["version"]}"'
+        assert given(house, child.run_id)["values"] == GOAL | {"deep": {"a": 1, "b": 2}}
+    assert given(house, house.ended(session)["runId"])["values"] == expected
+
+
+def test_of_two_patches_for_one_version_the_second_is_too_late(house: House) -> None:
+    session = house.session()
+    first = patched(house, session, '"0"', a=1)
+    assert first.status_code == 200, first.text
+    problem = problem_of(patched(house, session, '"0"', b=2), 412, "precondition_failed")
+    assert problem["current"] == first.json()["version"]
+    again = patched(house, session, first.headers["etag"], a=1)
+    assert again.json()["version"] == first.json()["version"], "it changes nothing"
+    assert patched(house, session, b=2).json()["values"] == {"a": 1, "b": 2}
+
+
+def test_a_key_that_a_child_inherited_can_be_taken_away_below_it(house: House) -> None:
+    session = house.session()
+    with house.held(session, sharedContext=GOAL) as child:
+        with house.with_token(child.token) as own:
+            assert patched(house, child.child, client=own, projectGoal=None).status_code == 200
+            problem_of(patched(house, session, client=own, projectGoal=None), 403, "not_permitted")
+            assert own.get(f"/v1/sessions/{session}/shared-context").status_code in (403, 404)
+        below = house.ended(child.child, agentId="main")
+        assert given(house, below["runId"])["values"] == {"targetAudience": "Developers"}
+    assert shared(house, session)["values"] == GOAL
+
+
+def test_a_sibling_does_not_read_what_another_was_given(house: House) -> None:
+    session = house.session()
+    mine = house.ended(session, sharedContext=GOAL, sharedContextScope="child")
+    with house.held(session) as other, house.with_token(other.token) as own:
+        answer = own.get(f"/v1/runs/{mine['runId']}/shared-context")
+        problem_of(answer, 403, "not_permitted")
+
+
+def test_a_run_that_goes_on_sees_what_was_shared_since(house: House) -> None:
+    session = house.session()
+    first = house.ended(session, sharedContext=GOAL)
+    patched(house, session, more="later", targetAudience=None)
+    sent = house.http.post(f"/v1/runs/{first['runId']}/messages", json={"message": "go on"})
+    assert sent.status_code in (200, 201, 202), sent.text
+    run_id = sent.json()["runId"]
+    house.server.run(run_id, "announced")
+    assert given(house, run_id)["values"] == GOAL | {"more": "later"}
+    assert given(house, first["runId"])["values"] == GOAL
+
+
+def test_a_token_for_others_reads_and_writes_nothing(house: House) -> None:
+    session = house.session()
+    house.ended(session, sharedContext=GOAL)
+    with client_of(house.server.url, house.secrets["spawner"]) as client:
+        problem_of(patched(house, session, client=client, a=1), 403, "not_permitted")
+        read = client.get(f"/v1/sessions/{session}/shared-context")
+        problem_of(read, 403, "not_permitted")
+    with client_of(house.server.url, house.secrets["texts"]) as client:
+        read = client.get(f"/v1/sessions/{session}/shared-context")
+        problem_of(read, 404, "not_found")
+
+
+def test_a_run_that_has_not_started_was_given_nothing_yet(house: House) -> None:
+    problem = problem_of(house.spawn(house.session(), agentId="ghost"), 422, "spawn_error")
+    answer = house.http.get(f"/v1/runs/{problem['runId']}/shared-context")
+    problem_of(answer, 409, "not_started")
