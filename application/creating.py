@@ -6,9 +6,10 @@ from dataclasses import replace
 from application.answers import accepted
 from application.attaching import receipt_of
 from application.ingredients import (
+    Brought,
     bootstrap_ingredients,
+    brought_preamble,
     message_ingredients,
-    preamble_ingredient,
 )
 from application.planning import Planned
 from application.ports.bootstrap_files import BootstrapFiles
@@ -24,7 +25,7 @@ from domain.content import ContentRef
 from domain.context_fork import fork_note, fork_warnings
 from domain.refusals import ReadAgain
 from domain.run.commands import CreateSession
-from domain.run.facts import ForkFacts, Ingredient, ScriptReceipt
+from domain.run.facts import ForkFacts, ScriptReceipt
 from domain.run.hooks import HOOK_ORDER
 from domain.run.step_commands import TakeStep
 from domain.spawn_notes import accepted_note
@@ -54,6 +55,7 @@ class Creating:
         brought = await bootstrap_ingredients(
             run, planned.plan.workspace_dir, configuration, self._bootstrap, step.keeper
         )
+        preamble = await self._preamble(step)
         create = CreateSession(
             epoch=run.epoch,
             depth=run.depth,
@@ -62,13 +64,14 @@ class Creating:
             control_scope=planned.capabilities.control_scope,
             plan=planned.plan,
             ingredients=(
-                *await self._preamble(step),
+                *preamble.ingredients,
                 *brought.ingredients,
                 *message_ingredients(run, receipts),
             ),
             warnings=(
                 *planned.warnings,
                 *fork_warnings(wish, fork, same_agent=run.is_of_same_agent),
+                *preamble.warnings,
                 *brought.warnings,
             ),
             note=accepted_note(run.options.mode, run.requester.session_key, fork_note(fork)),
@@ -78,6 +81,7 @@ class Creating:
                 one for one in HOOK_ORDER if one in configuration.spawnlog.hooks.configured
             ),
             direct_delivery=await self._delivers(stepped, configuration),
+            preamble=preamble.sizes,
         )
         answer = accepted(
             run,
@@ -120,10 +124,10 @@ class Creating:
         text = kept.get(origin.id) or await self._work.contents.text(origin)
         return is_routable(kept_origin(text))
 
-    async def _preamble(self, step: Preparation) -> tuple[Ingredient, ...]:
+    async def _preamble(self, step: Preparation) -> Brought:
         preamble = step.run.preamble
         text = await self._work.contents.text(preamble) if preamble else None
-        return preamble_ingredient(step.run, text, step.pinned.configuration, step.keeper)
+        return brought_preamble(step.run, text, step.pinned.configuration, step.keeper)
 
 
 def _origin_of(stepped: Stepped) -> ContentRef | None:

@@ -3,14 +3,15 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from application.context_gathering import injected
+from application.context_receipts import injected
 from application.keeping import Keeper
 from application.ports.bootstrap_files import BootstrapFiles
 from domain.announcement import announce
 from domain.bootstrap_files import BootstrapFile, fitted, unread
 from domain.configuration.configuration import Configuration
-from domain.context_preamble import truncated_preamble
+from domain.context_preamble import preamble_sizes, preamble_warning, truncated_preamble
 from domain.run.facts import Ingredient, ScriptReceipt
+from domain.run.plan_facts import PreambleSizes
 from domain.run.state import Run
 from domain.run_stats import RunStats
 
@@ -19,10 +20,12 @@ BOOTSTRAP_SOURCE = "bootstrap:"
 
 @dataclass(frozen=True, slots=True)
 class Brought:
-    """What the child's workspace brings to its prompt, and what the caller is told of it."""
+    """What its parent or its workspace brings to a child's prompt, and what the caller is told of
+    it; `sizes` are those of a preamble."""
 
     ingredients: tuple[Ingredient, ...] = ()
     warnings: tuple[str, ...] = ()
+    sizes: PreambleSizes | None = None
 
 
 def message_ingredients(run: Run, receipts: Sequence[ScriptReceipt]) -> tuple[Ingredient, ...]:
@@ -38,19 +41,23 @@ def message_ingredients(run: Run, receipts: Sequence[ScriptReceipt]) -> tuple[In
     return (*before, task, *after)
 
 
-def preamble_ingredient(
+def brought_preamble(
     run: Run, text: str | None, configuration: Configuration, keeper: Keeper
-) -> tuple[Ingredient, ...]:
+) -> Brought:
     """The parent's preamble, cut to the agent's limit; nothing when it is blank."""
     assert run.agent_id is not None
-    if run.preamble is None or text is None:
-        return ()
-    limits = configuration.subagents_for(run.agent_id)
-    cut = truncated_preamble(text, limits.context_preamble_max_chars)
+    if run.preamble is None or text is None or not text.strip():
+        return Brought()
+    limit = configuration.subagents_for(run.agent_id).context_preamble_max_chars
+    cut = truncated_preamble(text, limit)
+    sizes = preamble_sizes(text, limit)
+    warning = preamble_warning(sizes, run.agent_id)
+    warnings = () if warning is None else (warning,)
     if not cut:
-        return ()
+        return Brought(warnings=warnings, sizes=sizes)
     content = run.preamble if cut == text else keeper.keep("preamble", cut)
-    return (Ingredient(source="preamble", position="preamble", content=content),)
+    ingredient = Ingredient(source="preamble", position="preamble", content=content)
+    return Brought((ingredient,), warnings, sizes)
 
 
 async def bootstrap_ingredients(

@@ -9,6 +9,16 @@ REPLACEMENT = "\ufffd"
 _UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
 _BREAKS = re.compile("\n+")
 _ZERO_WIDTH_JOINER = "\u200d"
+# Marks by what they do and not by their category.
+_EXTENDING = frozenset("\u200c\u200d\uff9e\uff9f\u0e33\u0eb3")
+# Signs that belong to what follows them, most of them number signs and repha.
+_PREPENDED = frozenset(
+    "\u1cf5\u1cf6\u0600\u0601\u0602\u0603\u0604\u0605\u06dd\u070f\u0890\u0891\u08e2\u0d4e"
+    "\U000110bd\U000110cd\U000111c2\U000111c3\U0001193f\U00011941\U00011a3a\U00011a84"
+    "\U00011a85\U00011a86\U00011a87\U00011a88\U00011a89\U00011d46\U00011f02\U000113d1"
+)
+# The combining class of what joins two letters of an Indic script to one sign.
+_VIRAMA = 9
 # Signs that reorder or hide what a reader sees; the joiners of scripts and emoji may stay.
 _DECEIVING = frozenset("\u200b\u200e\u200f\u2060\u2061\u2062\u2063\u2064\ufeff")
 _DECEIVING_SPANS = (("\u202a", "\u202e"), ("\u2066", "\u206f"), ("\ufff9", "\ufffb"))
@@ -38,8 +48,8 @@ def single_line(text: str, *, characters_max: int) -> str:
 def whole_characters(text: str, limit: int) -> int:
     """The greatest index <= `limit` (code points) where a cut splits nothing seen as one sign.
 
-    Combining marks, variation selectors, joined emoji, flags, Hangul syllables and CR LF count as
-    one with what they belong to.
+    Combining marks, variation selectors, joined emoji, flags, Hangul syllables, conjuncts of Indic
+    scripts, prepended number signs and CR LF count as one with what they belong to.
     """
     index = max(0, min(limit, len(text)))
     while 0 < index < len(text) and _inside(text, index):
@@ -76,18 +86,38 @@ def _inside(text: str, index: int) -> bool:
         return True
     if _extends(after) or before == _ZERO_WIDTH_JOINER:
         return True
+    if before in _PREPENDED:
+        return unicodedata.category(after) != "Cc"
+    if _is_letter(after) and _is_in_conjunct(text, index):
+        return True
     if _is_flag_half(before) and _is_flag_half(after):
         return _flag_halves_before(text, index) % 2 == 1
-    return _is_hangul_tail(after) and (_is_hangul_tail(before) or _is_hangul_head(before))
+    if _is_hangul_head(before):
+        return _is_hangul_head(after) or _is_hangul_syllable(after) or _is_hangul_tail(after)
+    return _is_hangul_tail(after) and (_is_hangul_syllable(before) or _is_hangul_tail(before))
 
 
 def _extends(sign: str) -> bool:
     return (
-        sign == _ZERO_WIDTH_JOINER
+        sign in _EXTENDING
         or unicodedata.category(sign).startswith("M")
         or "\U0001f3fb" <= sign <= "\U0001f3ff"
         or "\U000e0020" <= sign <= "\U000e007f"
     )
+
+
+def _is_letter(sign: str) -> bool:
+    """One of a script without capitals."""
+    return unicodedata.category(sign) == "Lo"
+
+
+def _is_in_conjunct(text: str, index: int) -> bool:
+    """Whether a mark before the letter at `index` joins it to what is before."""
+    while index > 0 and _extends(text[index - 1]):
+        index -= 1
+        if unicodedata.combining(text[index]) == _VIRAMA:
+            return True
+    return False
 
 
 def _is_flag_half(sign: str) -> bool:
@@ -102,8 +132,12 @@ def _flag_halves_before(text: str, index: int) -> int:
 
 
 def _is_hangul_head(sign: str) -> bool:
-    return "\u1100" <= sign <= "\u115f" or "\uac00" <= sign <= "\ud7a3"
+    return "\u1100" <= sign <= "\u115f" or "\ua960" <= sign <= "\ua97c"
+
+
+def _is_hangul_syllable(sign: str) -> bool:
+    return "\uac00" <= sign <= "\ud7a3"
 
 
 def _is_hangul_tail(sign: str) -> bool:
-    return "\u1160" <= sign <= "\u11ff"
+    return "\u1160" <= sign <= "\u11ff" or "\ud7b0" <= sign <= "\ud7fb"

@@ -2,6 +2,7 @@
 
 from domain.configuration.configuration import Configuration
 from domain.configuration.places import BUILT_IN
+from domain.content import ContentRef
 from domain.plan_explained import listed
 from domain.rule_explained import Told, quoted
 from domain.run.continuation_events import ContinuationPlanned
@@ -49,3 +50,24 @@ def capabilities_told(depth: int, max_depth: int, role: str, control_scope: str)
         f"depth {depth} of at most {max_depth} has role {quoted(role)} and"
         f" control scope {quoted(control_scope)}",
     )
+
+
+_NO_CONTEXT = "no context was handed over"
+_BLANK_CONTEXT = "no context was handed over: nothing stood in it"
+
+
+def preamble_explained(given: ContentRef | None, created: SessionCreated) -> Told | None:
+    """How much its parent told the child, and how much of it was handed over, without the mark of a
+    cut; None where the release that decided this did not record it."""
+    sizes = created.preamble
+    if sizes is None:
+        kept = any(one.position == "preamble" for one in created.ingredients)
+        return None if kept else Told({}, _NO_CONTEXT if given is None else _BLANK_CONTEXT)
+    how = "whole" if sizes.kept_characters == sizes.given_characters else "cut"
+    if not sizes.kept_characters:
+        how = "not at all"
+    text = (
+        f"{sizes.kept_characters} of {sizes.given_characters} characters of context were handed"
+        f" over, {how}; at most {sizes.characters_max}"
+    )
+    return Told(sizes.model_dump(mode="json", by_alias=True), text)

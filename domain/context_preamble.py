@@ -1,6 +1,7 @@
 """The context that a parent agent hands to its child: cut to a limit, in its own form."""
 
 from domain.bounded_text import whole_characters
+from domain.run.plan_facts import PreambleSizes
 
 PREAMBLE_CHARACTERS_MAX = 4000
 TRUNCATED = "...(truncated)"
@@ -19,7 +20,32 @@ def truncated_preamble(text: str, characters_max: int = PREAMBLE_CHARACTERS_MAX)
         return ""
     if len(text) <= characters_max:
         return text
-    return text[: _cut(text, characters_max)].rstrip() + TRUNCATED
+    return text[: _cut(text, characters_max)] + TRUNCATED
+
+
+def preamble_sizes(text: str, characters_max: int) -> PreambleSizes:
+    """How long the text is, and what is left of it within the limit, its mark not counted."""
+    kept = truncated_preamble(text, characters_max)
+    if kept != text:
+        kept = kept.removesuffix(TRUNCATED)
+    return PreambleSizes(
+        given_characters=len(text),
+        given_bytes=len(text.encode()),
+        kept_characters=len(kept),
+        kept_bytes=len(kept.encode()),
+        characters_max=characters_max,
+    )
+
+
+def preamble_warning(sizes: PreambleSizes, agent_id: str) -> str | None:
+    """What the caller is told of a text that was cut; None for one that was not, or is blank."""
+    limit = f'agent "{agent_id}" takes {sizes.characters_max} (contextPreambleMaxChars)'
+    given = f"contextPreamble has {sizes.given_characters} characters and {limit}"
+    if sizes.given_characters <= sizes.characters_max:
+        return None
+    if not sizes.kept_characters:
+        return f"{given}: nothing of it was handed over"
+    return f"{given}: the first {sizes.kept_characters} were handed over"
 
 
 def preamble_block(preamble: str) -> str:
@@ -29,6 +55,7 @@ def preamble_block(preamble: str) -> str:
 
 def _cut(text: str, limit: int) -> int:
     for index in range(limit, limit // 2, -1):
-        if text[index].isspace():
-            return index
+        if text[index].isspace() and whole_characters(text, index) == index:
+            # A blank may belong to the sign before it.
+            return whole_characters(text, len(text[:index].rstrip()))
     return whole_characters(text, limit)

@@ -19,6 +19,7 @@ AnyEvent = RunEvent | SessionEvent | ConfigurationActivated
 VERSIONS: dict[str, int] = {
     "SpawnRequested": 5,
     "PreparationStarted": 2,
+    "ScriptsResolved": 2,
     "StepTaken": 2,
     "StepUndone": 2,
     "SessionCreated": 6,

@@ -7,7 +7,11 @@ those behind it were not judged, and what an older release did not record is sai
 from collections.abc import Iterator, Sequence
 
 from domain.admission_explained import ADMISSION_RULES
-from domain.child_explained import capabilities_explained, tools_explained
+from domain.child_explained import (
+    capabilities_explained,
+    preamble_explained,
+    tools_explained,
+)
 from domain.configuration.configuration import Configuration
 from domain.plan_explained import PLAN_RULES, Planning
 from domain.rule_explained import RuleExplained, Told, quoted
@@ -22,6 +26,8 @@ from domain.scripts_explained import (
 )
 from domain.spawn_record import Recorded, SpawnRecord
 from domain.steps_explained import STEP_RULES, steps_explained
+
+OUTCOME_RULES = ("tools", "capabilities", "preamble")
 
 
 def explain(
@@ -144,10 +150,12 @@ def _outcome(record: SpawnRecord, configuration: Configuration | None) -> Iterat
     step = "preparation"
     created = record.created
     if created is None:
-        yield from (record.not_judged(step, rule) for rule in ("tools", "capabilities"))
+        yield from (record.not_judged(step, rule) for rule in OUTCOME_RULES)
         return
     yield record.judged(step, "tools", tools_explained(created, configuration), created)
     yield record.judged(step, "capabilities", capabilities_explained(created), created)
+    told = preamble_explained(record.request.preamble, created)
+    yield record.judged(step, "preamble", told, created)
 
 
 def _other_refusal(record: SpawnRecord) -> Iterator[RuleExplained]:

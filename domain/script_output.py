@@ -34,9 +34,10 @@ def read_script_output(
 ) -> ScriptReading:
     """Read the output of one script that ended well.
 
-    Blank output says nothing. Text that is no JSON object is content as it stands. A JSON object
-    is read in this order: a value under `error_key` that is not empty, zero, false or null is an
-    error; so are the usual error shapes (`error`, `errors`, `status: "error"`, `ok: false`);
+    Blank output says nothing. Text that is no JSON object is content as it stands, but a JSON list
+    where `return_key` is set: no key is found in it, which is an error. A JSON object is read in
+    this order: a value under `error_key` that is not empty, zero, false or null is an error; so
+    are the usual error shapes (`error`, `errors`, `status: "error"`, `ok: false`);
     `return_key`, when set, holds the content, and its absence is an error; else the first of
     `message`, `content`, `text`, `result` that is there; else the whole object. Values that are
     no strings are injected as compact JSON; null is no content. The candidate for another agent
@@ -45,6 +46,8 @@ def read_script_output(
     if not text.strip():
         return ScriptReading()
     value = _read(text)
+    if isinstance(value, list) and return_key:
+        return ScriptReading(error=_not_found(script_id, return_key))
     if not isinstance(value, dict):
         return ScriptReading(content=storable(text))
     try:
@@ -88,9 +91,7 @@ def _raise_reported_error(script_id: str, value: dict[str, object], error_key: s
 def _content(script_id: str, value: dict[str, object], return_key: str | None) -> str:
     if return_key:
         if return_key not in value:
-            raise _ScriptError(
-                f'Script {script_id}: returnKey "{return_key}" not found in response'
-            )
+            raise _ScriptError(_not_found(script_id, return_key))
         returned = value[return_key]
         return "" if returned is None else text_of(returned)
     for key in CONTENT_KEYS:
@@ -98,6 +99,11 @@ def _content(script_id: str, value: dict[str, object], return_key: str | None) -
         if found is not None:
             return text_of(found)
     return compact_json(value)
+
+
+def _not_found(script_id: str, return_key: str) -> str:
+    text = f'Script {script_id}: returnKey "{return_key}" not found in response'
+    return single_line(text, characters_max=ERROR_CHARACTERS_MAX)
 
 
 def _override(value: dict[str, object], key: str | None) -> str | None:

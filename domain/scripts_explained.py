@@ -9,7 +9,15 @@ _OUTCOMES = {
     "failed": "failed, which refuses nothing and proposes nobody",
     "skipped": "was skipped",
 }
-_SHOWN = {"id", "outcome", "duration_ms", "exit_code", "output_bytes", "candidate"}
+_SHOWN = {
+    "id",
+    "outcome",
+    "duration_ms",
+    "exit_code",
+    "status_code",
+    "output_bytes",
+    "candidate",
+}
 _WINNER = "winner"
 _CREDENTIALS_MISSING = "credentials_missing"
 

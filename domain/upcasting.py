@@ -19,6 +19,7 @@ def _unchanged(stored: dict[str, Any]) -> dict[str, Any]:
 UPCASTS: Upcasts = {
     ("SpawnRequested", 1): _unchanged,
     ("PreparationStarted", 1): _unchanged,
+    ("ScriptsResolved", 1): _unchanged,
     ("SessionCreated", 1): _unchanged,
     ("SpawnRefused", 1): _unchanged,
     ("SessionObserved", 1): _unchanged,

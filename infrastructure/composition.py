@@ -3,11 +3,10 @@
 import asyncio
 import logging
 import os
-import socket
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from domain.configuration.configuration import Configuration
 from domain.configuration.effective_agent import EffectiveValue, effective_agent
@@ -16,8 +15,10 @@ from domain.configuration.places import BUILT_IN
 from domain.configuration.problems import ConfigurationError
 from domain.configuration.settings import Settings, effective_settings
 from domain.refusals import CorruptHistory
+from infrastructure.data_directory import default_data_directory
 from infrastructure.database import migrate_database, open_database
 from infrastructure.failures import UserError
+from infrastructure.listening import bound_socket
 from infrastructure.logs import write_to_stderr
 from infrastructure.outbound.configuration.loading import (
     LoadedConfiguration,
@@ -28,9 +29,13 @@ from infrastructure.outbound.data_directory import DataDirectory
 from infrastructure.outbound.log.rebuilding import rebuild as rebuild_rows
 from infrastructure.rebuild_progress import OnProgress, silently
 from infrastructure.serve_options import ServeOptions
+from infrastructure.spawn_tried import SpawnTried
 from infrastructure.verify_order import OnVerified, VerifyOptions, VerifyReport
 from infrastructure.verify_order import silently as say_nothing
 from infrastructure.verifying_logs import verify_log
+
+if TYPE_CHECKING:
+    from application.script_trial import Trial
 
 CONFIG_VARIABLE = "SPAWNLOG_CONFIG"
 
@@ -95,7 +100,7 @@ def serve(options: ServeOptions) -> int:
     write_to_stderr()
     loaded, settings, directory = _prepared(options)
     warn_about(loaded)
-    listening = _listening(settings)
+    listening = bound_socket(settings)
     try:
         database = open_database(_database_url(loaded, settings), directory.postgres)
     except BaseException:
@@ -174,7 +179,21 @@ def show_configuration(path: Path | None) -> ConfigurationShown:
     )
 
 
+def try_scripts(options: ServeOptions, asked: SpawnTried) -> "Trial":
+    """Run an agent's context scripts as a spawn would, without one; no server is needed."""
+    from infrastructure.script_trials import run_trial
+
+    loaded, _, folder = _read(options)
+    return run_trial(loaded, asked, (folder or default_data_directory()) / "agents")
+
+
 def _prepared(options: ServeOptions) -> tuple[LoadedConfiguration, Settings, DataDirectory]:
+    loaded, settings, folder = _read(options)
+    return loaded, settings, DataDirectory.open(folder)
+
+
+def _read(options: ServeOptions) -> tuple[LoadedConfiguration, Settings, Path | None]:
+    """What holds, and the folder that it names."""
     flags: dict[str, object] = {
         "database_url": options.database_url,
         "data_dir": str(options.data_dir) if options.data_dir else None,
@@ -188,7 +207,7 @@ def _prepared(options: ServeOptions) -> tuple[LoadedConfiguration, Settings, Dat
         folder = data_directory_of(loaded, settings)
     except ConfigurationError as error:
         raise UserError("\n".join(str(one) for one in error.problems)) from error
-    return loaded, settings, DataDirectory.open(folder)
+    return loaded, settings, folder
 
 
 def data_directory_of(loaded: LoadedConfiguration, settings: Settings) -> Path | None:
@@ -215,18 +234,3 @@ def _database_url(loaded: LoadedConfiguration, settings: Settings) -> str | None
         return loaded.resolve(settings.database_url)
     except ConfigurationError as error:
         raise UserError(f"the database URL cannot be used: {error}") from error
-
-
-def _listening(settings: Settings) -> socket.socket:
-    """The socket to serve on, bound before anything else is started."""
-    try:
-        return socket.create_server(
-            (settings.host, settings.port),
-            family=socket.AF_INET6 if ":" in settings.host else socket.AF_INET,
-            backlog=1024,
-        )
-    except OSError as error:
-        raise UserError(
-            f"cannot listen on {settings.host}:{settings.port}: {error.strerror};"
-            " choose another --port (0 picks a free one) or --host"
-        ) from error

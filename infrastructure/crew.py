@@ -19,7 +19,7 @@ from application.ports.credentials import Credentials
 from application.ports.hooks import Hooks
 from application.ports.interruption import Interruption
 from application.ports.runtimes import AgentRuntimes
-from application.ports.scripts import ScriptRunner
+from application.ports.scripts import ScriptRunner, ScriptSecrets
 from application.ports.staged_files import StagedFiles
 from application.ports.transcripts import Transcripts
 from application.ports.workspace_folders import WorkspaceFolders
@@ -47,6 +47,7 @@ class Means:
     coordination: Coordination
     transcripts: Transcripts
     scripts: ScriptRunner
+    script_secrets: ScriptSecrets
     runtimes: AgentRuntimes
     tokens: ChildTokens
     credentials: Credentials
@@ -72,7 +73,7 @@ def crew_of(work: Work, means: Means) -> Crew:
         ContextEngineStep(work, means.hooks),
     )
     stepping = Stepping(work, makers, means.staged, means.interruption)
-    gathering = ContextGathering(means.scripts, means.credentials)
+    gathering = ContextGathering(means.scripts, means.credentials, means.script_secrets)
     preparing = Preparing(work, gathering, stepping, means.bootstrap, means.credentials)
     launching = Launching(
         work, means.tokens, means.folders, means.credentials, means.transcripts, means.url

@@ -39,7 +39,7 @@ from infrastructure.outbound.processes.gatehouse import Gatehouse
 from infrastructure.outbound.runtimes.command import CommandRuntimes
 from infrastructure.outbound.runtimes.scripted import ScriptedRuntimes
 from infrastructure.outbound.runtimes.served import ServedRuntimes
-from infrastructure.outbound.scripts.local_file import LocalFileScripts
+from infrastructure.outbound.scripts.script_secrets import ConfiguredSecrets
 from infrastructure.outbound.tables.contents import PostgresContents
 from infrastructure.outbound.tables.coordination import PostgresCoordination
 from infrastructure.outbound.tables.registry import PostgresRegistry
@@ -52,6 +52,7 @@ from infrastructure.outbound.tokens import (
 from infrastructure.outbound.transcripts.rows_and_files import RowsAndFiles
 from infrastructure.outbound.workspace_folders import LocalWorkspaceFolders
 from infrastructure.readiness import ReadinessCheck
+from infrastructure.script_house import running_scripts
 from infrastructure.server_names import holder_name, hosts_of
 
 _log = logging.getLogger("spawnlog")
@@ -139,7 +140,10 @@ class House:
             Means(
                 coordination=coordination,
                 transcripts=transcripts,
-                scripts=self._scripts(gatehouse),
+                scripts=self._stack.enter_context(
+                    running_scripts(gatehouse, self.configurations.file_of)
+                ),
+                script_secrets=ConfiguredSecrets(self.configurations.file_of),
                 runtimes=self._runtimes(gatehouse),
                 tokens=seal,
                 credentials=AgentCredentials(self.configurations, self.directory.path / "agents"),
@@ -158,15 +162,6 @@ class House:
         self.spawning = Spawning(work, crew.preparing, holder)
         await self._conduct(crew, coordination, holder, gatehouse, url)
         return self._doors(work, crew, transcripts, seal)
-
-    def _scripts(self, gatehouse: Gatehouse) -> LocalFileScripts:
-        return LocalFileScripts(
-            gatehouse,
-            server=os.environ,
-            folder=str(self._loaded.folder),
-            # Of the file that was read last.
-            resolve=lambda text: self.configurations.loaded.resolve(text),  # noqa: PLW0108
-        )
 
     def _runtimes(self, gatehouse: Gatehouse) -> ServedRuntimes:
         commands = CommandRuntimes(gatehouse, server=os.environ, folder=str(self._loaded.folder))

@@ -1,19 +1,26 @@
 """Context scripts: running one of them."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from application.ports.configurations import PinnedConfiguration
 from domain.configuration.context_scripts import ContextScript
 from domain.script_arguments import SpawnVariables
+from domain.script_replay import printed_text
+
+Mask = Callable[[str], str]
+"""Gives a text without the secrets that are in it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScriptRun:
-    """One script to run. `facts` become `SPAWNLOG_*` environment variables."""
+    """One script to run, as the revision `pinned` lists it: its relative paths start in the folder
+    of that revision's file. `facts` become `SPAWNLOG_*` environment variables."""
 
     script: ContextScript
     variables: SpawnVariables
+    pinned: PinnedConfiguration
     facts: Mapping[str, str] = field(default_factory=dict)
     timeout_seconds: float
     output_bytes_max: int
@@ -21,23 +28,35 @@ class ScriptRun:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScriptFinished:
-    """What came of it. `output` is the text it printed (trimmed, undecodable bytes replaced);
-    `error` says why it failed, in words for people, and is None when it did not."""
+    """What came of it. `raw` is what it printed or answered, at most `output_bytes_max` bytes;
+    `error` says why it failed, in words for people, and is None when it did not. `status_code` is
+    that of a script at a URL, `exit_code` that of a program. `called` says, one line each, what was
+    called with what; it may hold secrets, and is empty unless the script asks for a verbose log."""
 
-    output: str
-    output_bytes: int
-    exit_code: int | None
-    error: str | None
-    duration_ms: int
+    raw: bytes = b""
+    exit_code: int | None = None
+    status_code: int | None = None
+    error: str | None = None
+    duration_ms: int = 0
+    called: tuple[str, ...] = field(default=(), repr=False)
+
+    @property
+    def output(self) -> str:
+        """The text of it, trimmed, undecodable bytes replaced."""
+        return printed_text(self.raw)
 
 
 class ScriptRunner(Protocol):
     """Runs context scripts. Never raises for what a script does."""
 
-    def serves(self, script: ContextScript) -> bool:
-        """Whether a script of this kind (file or URL) can be run here."""
+    async def run(self, request: ScriptRun) -> ScriptFinished:
+        """Run it within its limits; no process and no connection of it is left afterwards."""
         ...
 
-    async def run(self, request: ScriptRun) -> ScriptFinished:
-        """Run it within its limits; no process of it is left afterwards."""
+
+class ScriptSecrets(Protocol):
+    """What the log of scripts must not show."""
+
+    def mask_for(self, pinned: PinnedConfiguration) -> Mask:
+        """Takes out of a text the secrets of a revision that can be had here."""
         ...

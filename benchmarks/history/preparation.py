@@ -2,12 +2,12 @@
 
 import orjson
 
-from application.context_gathering import judged
+from application.context_receipts import judged
 from application.creating import LANE
 from application.fitting import Unfit, fit
 from application.ingredients import (
+    brought_preamble,
     message_ingredients,
-    preamble_ingredient,
     refusal_announcement,
 )
 from application.keeping import Keeper
@@ -124,6 +124,8 @@ def _executed(
         exit_code=1 if failed else 0,
         output_bytes=len(output),
         output=keeper.keep("scriptOutput", output) if output else None,
+        output_encoding="utf-8" if output else None,
+        output_hmac=keeper.hash(output.encode()) if output else None,
         injected=keeper.keep("injected", reading.content) if reading.content else None,
         error=keeper.keep("scriptError", reading.error) if reading.error else None,
         candidate=reading.override,
@@ -155,7 +157,7 @@ def _finished(
             epoch=run.epoch, child_session_key=key, agent_id=agent_id, resources=()
         )
         run, before = yield from stepped(society, child, run, (*before, start), agent_id)
-        child.begun = preamble_ingredient(run, child.preamble, configuration, keeper)
+        child.begun = brought_preamble(run, child.preamble, configuration, keeper).ingredients
         create = CreateSession(
             epoch=run.epoch,
             depth=run.depth,

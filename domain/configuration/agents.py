@@ -1,10 +1,11 @@
 """The `agents` section: the agents there are, and what holds for all of them."""
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import AfterValidator, Field, field_validator
+from pydantic import AfterValidator, Field, field_validator, model_validator
 
 from domain.agent_id import is_valid_agent_id, normalise_agent_id
+from domain.configuration.context_scripts import SCRIPTS_MAX, resolved
 from domain.configuration.models import ModelChoice, ModelEntry
 from domain.configuration.runtimes import Runtime
 from domain.configuration.sections import (
@@ -87,3 +88,18 @@ class Agents(OwnSection):
                 raise wrong("agent_id", message, at=f"{index}/id")
             seen.add(agent.id)
         return agents
+
+    @model_validator(mode="after")
+    def _so_many_scripts_may_run(self) -> Self:
+        defaults = self.defaults.subagents.context_scripts.run
+        for index, agent in enumerate(self.list):
+            own = agent.subagents.context_scripts
+            count = len(resolved(defaults, own.run, own.ignore))
+            if count > SCRIPTS_MAX:
+                message = (
+                    f'{count} scripts would run for agent "{agent.id}", and at most {SCRIPTS_MAX}'
+                    " may; ignore some of the defaults"
+                )
+                at = f"list/{index}/subagents/contextScripts"
+                raise wrong("context_scripts", message, at=at)
+        return self

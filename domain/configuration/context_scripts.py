@@ -22,8 +22,12 @@ SpawnVariable = Literal[
 ]
 SPAWN_VARIABLES: tuple[str, ...] = get_args(SpawnVariable)
 
+SCRIPTS_MAX = 50
+"""So many run for one spawn."""
+BODY_METHODS = frozenset({"POST", "PUT", "PATCH"})
+QUERY_METHODS = frozenset({"GET", "DELETE", "HEAD"})
+
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
-_METHOD = re.compile(r"[A-Za-z]{1,20}")
 
 
 def is_url(uri: str) -> bool:
@@ -53,8 +57,8 @@ def _usable_uri(uri: str) -> str:
 
 
 def _usable_method(method: str) -> str:
-    if not _METHOD.fullmatch(method):
-        raise wrong("method", "must be an HTTP method such as GET or POST")
+    if method.upper() not in QUERY_METHODS | BODY_METHODS:
+        raise wrong("method", "must be GET, DELETE or HEAD, or POST, PUT or PATCH")
     return method.upper()
 
 
@@ -91,16 +95,19 @@ class ContextScript(OwnSection):
         return is_url(self.uri)
 
 
+ScriptList = Annotated[tuple[ContextScript, ...], Field(max_length=SCRIPTS_MAX)]
+
+
 class DefaultContextScripts(OwnSection):
     """The scripts that run for every agent."""
 
-    run: tuple[ContextScript, ...] = ()
+    run: ScriptList = ()
 
 
 class ContextScripts(OwnSection):
     """One agent's own scripts, and the ids of default scripts that it leaves out."""
 
-    run: tuple[ContextScript, ...] = ()
+    run: ScriptList = ()
     ignore: tuple[Name, ...] = ()
 
 

@@ -10,6 +10,7 @@ Outcome = Literal["success", "error", "timeout", "stopped", "unknown"]
 RefusalStatus = Literal["forbidden", "error"]
 Cleanup = Literal["delete", "keep"]
 ContextMode = Literal["isolated", "fork"]
+OutputEncoding = Literal["utf-8", "base64"]
 
 
 class Requester(Fact):
@@ -86,7 +87,13 @@ class ForkFacts(Fact):
 
 
 class ScriptReceipt(Fact):
-    """What one context script did. Texts are references; `uri` is as configured."""
+    """What one context script did. Texts are references; `uri` is as configured.
+
+    `output` is what it printed or answered, byte by byte: as text, or in base64 where
+    `output_encoding` says so; `output_hmac` is the keyed hash of these bytes. `status_code` is that
+    of a script at a URL. All three are None before version 2 of `ScriptsResolved`, in which
+    `output` was the text without the blanks around it.
+    """
 
     id: str
     uri: str
@@ -96,8 +103,11 @@ class ScriptReceipt(Fact):
     outcome: Literal["injected", "empty", "failed", "skipped"]
     duration_ms: int
     exit_code: int | None = None
+    status_code: int | None = None
     output_bytes: int = 0
     output: ContentRef | None = None
+    output_encoding: OutputEncoding | None = None
+    output_hmac: str | None = None
     injected: ContentRef | None = None
     error: ContentRef | None = None
     candidate: str | None = None

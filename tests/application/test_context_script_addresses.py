@@ -9,7 +9,6 @@ from application.keeping import Keeper
 from application.ports.configurations import PinnedConfiguration
 from application.ports.scripts import ScriptFinished, ScriptRun
 from domain.configuration.configuration import Configuration
-from domain.configuration.context_scripts import ContextScript
 from infrastructure.outbound.identities import RandomIdentities
 from tests.support.storytelling import requested, run_id, run_of
 
@@ -17,13 +16,10 @@ from tests.support.storytelling import requested, run_id, run_of
 class Hook:
     """Answers each script as something at its URL would."""
 
-    def serves(self, script: ContextScript) -> bool:
-        return script.is_remote
-
     async def run(self, request: ScriptRun) -> ScriptFinished:
-        return ScriptFinished(
-            output="context", output_bytes=7, exit_code=0, error=None, duration_ms=1
-        )
+        if not request.script.is_remote:
+            return ScriptFinished(error="no file is run here")
+        return ScriptFinished(raw=b"context", status_code=200, duration_ms=1)
 
 
 async def gathered(*uris: str) -> Gathered:

@@ -17,21 +17,15 @@ from application.ports.credentials import (
 )
 from application.ports.scripts import ScriptFinished, ScriptRun
 from domain.configuration.configuration import Configuration
-from domain.configuration.context_scripts import ContextScript
 from tests.support.storytelling import requested, run_of
 
 
 class Proposing:
     """Each script proposes the agent that it is called like."""
 
-    def serves(self, script: ContextScript) -> bool:
-        return True
-
     async def run(self, request: ScriptRun) -> ScriptFinished:
         output = f'{{"message": "m", "agentId": "{request.script.id}"}}'
-        return ScriptFinished(
-            output=output, output_bytes=len(output), exit_code=0, error=None, duration_ms=1
-        )
+        return ScriptFinished(raw=output.encode(), exit_code=0, duration_ms=1)
 
 
 class WithoutThoseOf:

@@ -18,7 +18,8 @@ from domain.task_message import Contribution, task_message
 from infrastructure.outbound.processes.collect import Finished
 from infrastructure.outbound.processes.program import Exit
 from infrastructure.outbound.scripts.local_file import program_of
-from infrastructure.outbound.scripts.script_failure import failure_of
+from infrastructure.outbound.scripts.script_failure import failure_of, status_failure
+from infrastructure.outbound.scripts.script_requests import request_of
 from tests.support.case_comparison import Whole, hold
 from tests.support.cases import Answer, Case, Given, Runner, cases_of
 from tests.support.run_histories import a_requested_run
@@ -33,13 +34,7 @@ class FailingScripts:
     """Every script fails in this way."""
 
     def __init__(self, exit_code: int, error: str) -> None:
-        self._finished = ScriptFinished(
-            output="", output_bytes=0, exit_code=exit_code, error=error, duration_ms=1
-        )
-
-    def serves(self, script: ContextScript) -> bool:
-        """Any."""
-        return True
+        self._finished = ScriptFinished(exit_code=exit_code, error=error, duration_ms=1)
 
     async def run(self, request: ScriptRun) -> ScriptFinished:
         """At once."""
@@ -101,6 +96,24 @@ def of_failures(given: Given) -> Answer:
     return {"error": told[receipt.error.id], "spawn": continues}
 
 
+def of_urls(given: Given) -> Answer:
+    """A script at a URL: what is sent where, or what is said of its answer. A variable is a task
+    here: what `argMap` names stands for its own name."""
+    if "status" in given:
+        return {"error": status_failure(given["status"], given["statusText"])}
+    told = dict.fromkeys(given["argMap"], "task")
+    (value,) = given["argMap"].values()
+    entry = {"method": given["method"]} if "method" in given else {}
+    request = script_run(given["uri"], argMap=told, variables={"task": value}, **entry)
+    sent = request_of(request, given["uri"])
+    return {
+        "url": str(sent.url),
+        "method": sent.method,
+        "content-type": sent.headers.get("Content-Type"),
+        "body": None if sent.body is None else Whole(json.loads(sent.body)),
+    }
+
+
 def of_programs(given: Given) -> Answer:
     """A variable is a task here: what `argMap` names stands for its own name."""
     told = dict.fromkeys(given["argMap"], "task")
@@ -130,7 +143,7 @@ def _with_files(scripts: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 def scripts(given: Given) -> Answer:
     """Each kind of case by what is given: an output, proposals of another agent, a failure, a
-    program, what stands around a task, definitions."""
+    URL, a program, what stands around a task, definitions."""
     if "output" in given:
         reading = read(given)
         return {"content": reading.content, "error": reading.error}
@@ -143,6 +156,8 @@ def scripts(given: Given) -> Answer:
         return {"results": [reading.override for reading in readings]}
     if "runs_for_s" in given or "exit" in given:
         return of_failures(given)
+    if "uri" in given or "status" in given:
+        return of_urls(given)
     if "format" in given:
         return of_programs(given)
     if "prepend" in given:

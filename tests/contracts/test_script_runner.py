@@ -3,6 +3,8 @@
 import asyncio
 import json
 import shlex
+from collections.abc import AsyncIterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -10,10 +12,12 @@ import pytest
 
 from application.ports.scripts import ScriptFinished, ScriptRunner
 from infrastructure.outbound.processes.gatehouse import Gatehouse
+from infrastructure.outbound.scripts.http_scripts import HttpScripts
 from infrastructure.outbound.scripts.local_file import LocalFileScripts
 from tests.support.launches import SERVER, program
 from tests.support.process_table import carrying, until
-from tests.support.script_runs import script_run
+from tests.support.script_runs import script_run, source_in
+from tests.support.script_server import Asked, ScriptServer, answer
 
 
 class Desk(Protocol):
@@ -30,15 +34,21 @@ class Desk(Protocol):
         ...
 
     def hanging(self, token: str) -> str:
-        """One that never answers; the token is in the command line of its process."""
+        """One that never answers; the token tells it from others."""
         ...
 
     def missing(self) -> str: ...
 
+    def under_way(self, token: str) -> int:
+        """How many processes or connections of a hanging one there are."""
+        ...
+
+    async def nothing_is_left(self, token: str) -> None: ...
+
 
 class LocalFileDesk:
     def __init__(self, gatehouse: Gatehouse, folder: Path) -> None:
-        self.runner: ScriptRunner = LocalFileScripts(gatehouse, server=SERVER, folder=str(folder))
+        self.runner: ScriptRunner = LocalFileScripts(gatehouse, source_in(folder), server=SERVER)
         self._folder = folder
 
     def answering(self, output: bytes) -> str:
@@ -57,38 +67,83 @@ class LocalFileDesk:
     def missing(self) -> str:
         return "no-such-script"
 
+    def under_way(self, token: str) -> int:
+        return len(carrying(token))
+
+    async def nothing_is_left(self, token: str) -> None:
+        assert carrying(token) == []
+
     def _script(self, line: str) -> str:
         program(self._folder / "script", f"#!/bin/sh\n{line}\n")
         return "script"
 
 
-@pytest.fixture(params=[LocalFileDesk])
-def desk(request: pytest.FixtureRequest, gatehouse: Gatehouse, tmp_path: Path) -> Desk:
-    made: Desk = request.param(gatehouse, tmp_path)
-    return made
+class HttpDesk:
+    def __init__(self, server: ScriptServer, runner: HttpScripts) -> None:
+        self.runner: ScriptRunner = runner
+        self._server = server
+
+    def answering(self, output: bytes) -> str:
+        return self._server.at("/answer", answer(output))
+
+    def failing(self, complaint: str) -> str:
+        return self._server.at("/fails", answer(b"half", f"503 {complaint}"))
+
+    def telling_its_variables(self) -> str:
+        async def tell(asked: Asked, writer: asyncio.StreamWriter) -> None:
+            writer.write(answer(asked.body))
+            await writer.drain()
+
+        return self._server.at("/tell", tell)
+
+    def hanging(self, token: str) -> str:
+        async def hang(asked: Asked, writer: asyncio.StreamWriter) -> None:
+            await asyncio.Event().wait()
+
+        return self._server.at(f"/{token}", hang)
+
+    def missing(self) -> str:
+        return "http://127.0.0.1:1/nobody-is-there"
+
+    def under_way(self, token: str) -> int:
+        return self._server.open
+
+    async def nothing_is_left(self, token: str) -> None:
+        # The other side hears of it a moment later.
+        await until(lambda: self._server.open == 0)
+
+
+@pytest.fixture(params=["file", "url"])
+async def desk(
+    request: pytest.FixtureRequest, gatehouse: Gatehouse, tmp_path: Path
+) -> AsyncIterator[Desk]:
+    if request.param == "file":
+        yield LocalFileDesk(gatehouse, tmp_path)
+        return
+    with closing(HttpScripts(source_in(tmp_path))) as runner:
+        async with ScriptServer() as server:
+            yield HttpDesk(server, runner)
 
 
 async def ran(desk: Desk, uri: str, **request: Any) -> ScriptFinished:
-    run = script_run(uri, **request)
-    assert desk.runner.serves(run.script)
-    return await desk.runner.run(run)
+    return await desk.runner.run(script_run(uri, **request))
 
 
 async def test_an_answer_is_trimmed_and_counted_as_it_came(desk: Desk) -> None:
     finished = await ran(desk, desk.answering(b"\n  ## Identity\n\nx \n"))
     assert (finished.output, finished.error) == ("## Identity\n\nx", None)
-    assert finished.output_bytes == 19
+    assert finished.raw == b"\n  ## Identity\n\nx \n"
     assert finished.duration_ms >= 0
 
 
 async def test_no_answer_is_no_failure(desk: Desk) -> None:
     finished = await ran(desk, desk.answering(b""))
-    assert (finished.output, finished.output_bytes, finished.error) == ("", 0, None)
+    assert (finished.output, finished.raw, finished.error) == ("", b"", None)
 
 
 async def test_an_answer_that_is_no_text_is_made_text(desk: Desk) -> None:
     finished = await ran(desk, desk.answering(b"a\xff\0\xe2\x82"))
-    assert (finished.output, finished.output_bytes) == ("a\ufffd\ufffd\ufffd", 5)
+    assert (finished.output, finished.raw) == ("a\ufffd\ufffd\ufffd", b"a\xff\0\xe2\x82")
 
 
 async def test_mapped_variables_arrive_as_json_and_undefined_ones_do_not(desk: Desk) -> None:
@@ -121,36 +176,43 @@ async def test_what_is_not_there_is_told_in_words(desk: Desk) -> None:
 
 async def test_too_long_an_answer_is_an_error_that_names_the_limit(desk: Desk) -> None:
     fits = await ran(desk, desk.answering(b"x" * 2000), output_bytes_max=2000)
-    assert (fits.error, fits.output_bytes) == (None, 2000)
+    assert (fits.error, len(fits.raw)) == (None, 2000)
     over = await ran(desk, desk.answering(b"x" * 2001), output_bytes_max=2000)
     assert over.error is not None
     assert "more than 2000 bytes" in over.error
-    assert over.output_bytes == 2000
+    assert over.raw == b"x" * 2000
 
 
 async def test_a_script_that_hangs_is_ended_in_time(desk: Desk) -> None:
     token = "token-of-a-script-that-hangs"
     finished = await ran(desk, desk.hanging(token), timeout_seconds=0.2)
     assert finished.error == "Script execution timed out after 0.2 seconds"
-    assert 200 <= finished.duration_ms < 10_000
-    assert carrying(token) == []
+    assert 199 <= finished.duration_ms < 10_000
+    await desk.nothing_is_left(token)
 
 
 async def test_a_run_that_is_cancelled_leaves_nothing(desk: Desk) -> None:
     token = "token-of-a-script-that-is-cancelled"
     running = asyncio.create_task(ran(desk, desk.hanging(token)))
-    await until(lambda: len(carrying(token)) > 0)
+    await until(lambda: desk.under_way(token) > 0)
     running.cancel()
     await asyncio.wait({running})
     assert running.cancelled()
-    assert carrying(token) == []
+    await desk.nothing_is_left(token)
 
 
 async def test_scripts_run_beside_each_other(desk: Desk) -> None:
     uri = desk.telling_its_variables()
     answers = await asyncio.gather(
         *(
-            ran(desk, uri, format="json", argMap={"t": "task"}, variables={"task": str(number)})
+            ran(
+                desk,
+                uri,
+                format="json",
+                method="POST",
+                argMap={"t": "task"},
+                variables={"task": str(number)},
+            )
             for number in range(5)
         )
     )

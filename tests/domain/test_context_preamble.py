@@ -3,7 +3,16 @@
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from domain.context_preamble import TRUNCATED, preamble_block, truncated_preamble
+from domain.bounded_text import whole_characters
+from domain.context_preamble import (
+    TRUNCATED,
+    preamble_block,
+    preamble_sizes,
+    preamble_warning,
+    truncated_preamble,
+)
+
+SIGNS = "ab \n\r\u0301\u0600\u0915\u094d\u200d\U0001f469\U0001f1e9"
 
 
 def test_a_text_within_the_limit_stays_as_it_is() -> None:
@@ -30,6 +39,41 @@ def test_a_text_without_spaces_is_cut_at_the_limit() -> None:
 def test_a_cut_splits_no_character() -> None:
     assert truncated_preamble("a" + "e\u0301" * 10, 4) == "ae\u0301...(truncated)"
     assert truncated_preamble("ab\U0001f469\u200d\U0001f680\U0001f680", 4) == "ab...(truncated)"
+
+
+def test_a_cut_between_words_splits_no_character() -> None:
+    assert truncated_preamble("aaaa \u0600 bcd", 7) == "aaaa...(truncated)"
+    assert truncated_preamble("one two\r\nthree", 8) == "one two...(truncated)"
+    assert truncated_preamble("\u0915\u094d\u0937" * 4, 8) == "\u0915\u094d\u0937" * 2 + TRUNCATED
+
+
+@settings(deadline=None)
+@given(st.text(SIGNS, max_size=40), st.integers(1, 30))
+def test_wherever_it_is_cut_it_is_between_characters(text: str, limit: int) -> None:
+    cut = truncated_preamble(text, limit)
+    if cut and cut != text:
+        at = len(cut) - len(TRUNCATED)
+        assert whole_characters(text, at) == at
+
+
+def test_both_sizes_are_told_the_mark_not_counted() -> None:
+    sizes = preamble_sizes("älpha beta gamma", 12)
+    assert (sizes.given_characters, sizes.given_bytes) == (16, 17)
+    assert (sizes.kept_characters, sizes.kept_bytes, sizes.characters_max) == (10, 11, 12)
+    whole = preamble_sizes("beta" + TRUNCATED, 100)
+    assert whole.given_bytes == whole.kept_bytes == 18
+
+
+def test_a_caller_is_told_of_a_cut_and_of_nothing_else() -> None:
+    assert preamble_warning(preamble_sizes("alpha", 5), "a") is None
+    assert preamble_warning(preamble_sizes("alpha beta", 6), "a") == (
+        'contextPreamble has 10 characters and agent "a" takes 6 (contextPreambleMaxChars):'
+        " the first 5 were handed over"
+    )
+    assert preamble_warning(preamble_sizes("alpha", 0), "a") == (
+        'contextPreamble has 5 characters and agent "a" takes 0 (contextPreambleMaxChars):'
+        " nothing of it was handed over"
+    )
 
 
 def test_blank_context_is_no_context() -> None:

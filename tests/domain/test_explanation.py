@@ -47,7 +47,7 @@ def test_every_rule_stands_in_the_order_in_which_it_is_judged() -> None:
     events = requested(), ADMITTED, resolved(), created(facts=plan_facts())
     assert [one.rule for one in told(*events)] == [*ADMISSION_RULES, *BEHIND_ADMISSION]
     assert set(results(*events).values()) == {"passed"}
-    assert [one.position for one in told(*events)] == [10] * 6 + [12] * 2 + [13] * 14
+    assert [one.position for one in told(*events)] == [10] * 6 + [12] * 2 + [13] * 15
 
 
 def test_a_request_alone_is_not_judged_yet() -> None:
@@ -142,10 +142,10 @@ def test_a_refusal_of_the_first_release_names_its_rule_and_no_more() -> None:
 def test_the_newest_release_records_all_that_it_compares() -> None:
     found = results(
         golden("SpawnRequested", 3),
-        golden("ScriptsResolved", 1),
+        golden("ScriptsResolved", 2),
         golden("AgentOverridden", 1),
         step_taken("thread_binding", outcome="bound"),
-        golden("SessionCreated", 3),
+        golden("SessionCreated", 6),
     )
     assert set(found.values()) == {"passed"}
     assert results(golden("SpawnRequested", 3), golden("SpawnRefused", 3))["depth"] == "passed"
@@ -159,7 +159,10 @@ def test_the_release_before_credentials_recorded_all_but_them() -> None:
         step_taken("thread_binding", outcome="bound"),
         golden("SessionCreated", 2),
     )
-    assert {rule for rule, one in found.items() if one != "passed"} == {"credentials"}
+    assert {rule for rule, one in found.items() if one != "passed"} == {
+        "credentials",
+        "preamble",
+    }
     assert found["credentials"] == "not_recorded"
 
 

@@ -3,7 +3,11 @@
 from typing import Any
 
 from domain.configuration.configuration import Configuration
-from domain.run.plan_facts import WorkspaceFacts
+from domain.content import ContentRef
+from domain.context_preamble import preamble_sizes
+from domain.rule_explained import RuleExplained
+from domain.run.facts import Ingredient
+from domain.run.plan_facts import PreambleSizes, WorkspaceFacts
 from tests.support.explained_spawns import ADMITTED, of_the_plan, plan_facts, the
 from tests.support.run_histories import created, refused, resolved
 from tests.support.storytelling import ref, requested
@@ -74,3 +78,32 @@ def test_tools_and_capabilities_are_those_of_the_role() -> None:
     assert one.text == 'depth 1 of at most 2 has role "orchestrator" and control scope "children"'
     assert one.compared is not None
     assert one.compared["maxDepth"] == 2
+
+
+def test_both_sizes_of_what_a_parent_told_its_child_are_explained() -> None:
+    def told(given: ContentRef | None, sizes: PreambleSizes | None, *, kept: bool) -> RuleExplained:
+        pieces = (ref("kept"),) if kept else ()
+        ingredients = tuple(
+            Ingredient(source="preamble", position="preamble", content=one) for one in pieces
+        )
+        child = created(facts=plan_facts(), ingredients=ingredients, preamble=sizes)
+        return the("preamble", requested(preamble=given), ADMITTED, resolved(), child)
+
+    def sizes(kept: int) -> PreambleSizes:
+        return preamble_sizes("a" * 10, kept)
+
+    given = ref("given")
+    assert told(None, None, kept=False).text == "no context was handed over"
+    assert told(given, None, kept=False).text.endswith("nothing stood in it")
+    assert told(given, None, kept=True).result == "not_recorded"
+    whole = told(given, sizes(20), kept=True)
+    assert whole.text == ("10 of 10 characters of context were handed over, whole; at most 20")
+    assert whole.compared == {
+        "givenCharacters": 10,
+        "givenBytes": 10,
+        "keptCharacters": 10,
+        "keptBytes": 10,
+        "charactersMax": 20,
+    }
+    assert told(given, sizes(4), kept=True).text.startswith("4 of 10 characters")
+    assert "not at all" in told(given, sizes(0), kept=False).text

@@ -21,7 +21,7 @@ def test_blank_output_says_nothing(output: str) -> None:
 
 @pytest.mark.parametrize(
     "output",
-    ["## Identity\n", "[1, 2]", '"text"', "42", "null", "{'a': 1}", '{"a": NaN}', "{" * 9000],
+    ["## Identity\n", '"text"', "42", "null", "{'a': 1}", '{"a": NaN}', "{" * 9000],
 )
 def test_what_is_no_json_object_is_content_as_it_stands(output: str) -> None:
     assert read(output, return_key="data") == ScriptReading(content=output)
@@ -52,8 +52,14 @@ def test_the_return_key_comes_before_the_usual_keys() -> None:
     assert read({"data": None, "message": "m"}, return_key="data") == ScriptReading()
 
 
-def test_a_missing_return_key_is_an_error() -> None:
-    assert read({"message": "m"}, return_key="data") == ScriptReading(
+def test_a_json_list_is_content_where_no_key_is_looked_for() -> None:
+    assert read("[1, 2]\n") == ScriptReading(content="[1, 2]\n")
+    assert read('[{"error": "x"}]', error_key="error").content == '[{"error": "x"}]'
+
+
+@pytest.mark.parametrize("output", [{"message": "m"}, [], [{"data": "d"}]])
+def test_a_missing_return_key_is_an_error(output: object) -> None:
+    assert read(output, return_key="data") == ScriptReading(
         error='Script s: returnKey "data" not found in response'
     )
 

@@ -37,6 +37,7 @@ def test_each_script_tells_what_it_did_and_no_text_of_it() -> None:
         "outcome": "injected",
         "durationMs": 31,
         "exitCode": 0,
+        "statusCode": None,
         "outputBytes": 812,
         "candidate": "steward",
     }

@@ -43,6 +43,7 @@ BEHIND_ADMISSION = (
     *STEP_RULES,
     "tools",
     "capabilities",
+    "preamble",
 )
 
 

@@ -19,6 +19,7 @@ from infrastructure.outbound.scripts.local_file import LocalFileScripts
 from infrastructure.outbound.tables.staged_files import PostgresStagedFiles
 from infrastructure.outbound.workspace_folders import LocalWorkspaceFolders
 from tests.support.no_credentials import NoCredentials
+from tests.support.script_runs import source_in
 
 
 def preparing_on(
@@ -28,7 +29,7 @@ def preparing_on(
     kind: type[Preparing] = Preparing,
 ) -> Preparing:
     """Prepares as a server does whose configuration lies in `folder`."""
-    gathering = ContextGathering(LocalFileScripts(Gatehouse(), server={}, folder=str(folder)))
+    gathering = ContextGathering(LocalFileScripts(Gatehouse(), source_in(folder), server={}))
     staged = PostgresStagedFiles(pool)
     makers = (
         WorkspaceStep(LocalWorkspaceFolders()),

@@ -1,16 +1,41 @@
 """Requests to run a context script."""
 
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
+from application.ports.configurations import PinnedConfiguration
 from application.ports.scripts import ScriptRun
+from domain.configuration.configuration import Configuration
 from domain.configuration.context_scripts import ContextScript
 from domain.script_arguments import SpawnVariables
+from infrastructure.outbound.scripts.script_source import SourceOf
 
 VARIABLES: dict[str, Any] = {
     "target_agent_id": "steward",
     "task": "Review it.",
     "requester_agent_id": "main",
 }
+
+PINNED = PinnedConfiguration(1, Configuration(), {})
+
+
+@dataclass(frozen=True)
+class Source:
+    """A file in this folder, in which `replace` replaces variables."""
+
+    folder: Path
+    replace: Callable[[str], str] = str
+
+    def resolve(self, value: str, /) -> str:
+        """What is meant."""
+        return self.replace(value)
+
+
+def source_in(folder: Path, replace: Callable[[str], str] = str) -> SourceOf:
+    """The file of every revision."""
+    return lambda _: Source(folder, replace)
 
 
 def script_run(
@@ -26,6 +51,7 @@ def script_run(
     return ScriptRun(
         script=ContextScript.model_validate({"id": "s", "uri": uri, **entry}),
         variables=SpawnVariables(**{**VARIABLES, **(variables or {})}),
+        pinned=PINNED,
         facts=facts or {},
         timeout_seconds=timeout_seconds,
         output_bytes_max=output_bytes_max,

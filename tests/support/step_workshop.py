@@ -40,6 +40,7 @@ from infrastructure.outbound.workspace_folders import LocalWorkspaceFolders
 from tests.support.held_commits import until
 from tests.support.no_credentials import NoCredentials
 from tests.support.running_log import RunningLog
+from tests.support.script_runs import source_in
 from tests.support.storytelling import ROOT
 
 OPERATOR = Actor(kind="token", token="operator")
@@ -112,7 +113,7 @@ class Workshop:
         self.workspace = WaitingStep(WorkspaceStep(LocalWorkspaceFolders()), limit_seconds)
         self.attachments = WaitingStep(files, limit_seconds)
         makers = (self.workspace, self.attachments)
-        scripts = LocalFileScripts(Gatehouse(), server={}, folder=str(folder))
+        scripts = LocalFileScripts(Gatehouse(), source_in(folder), server={})
         stepping = Stepping(self.work, makers, self.staged, uninterrupted)
         preparing = Preparing(
             self.work, ContextGathering(scripts), stepping, DiskBootstrapFiles(), NoCredentials()

@@ -60,6 +60,7 @@ def _scripts(payload: Payload) -> str:
                 part
                 for part in (
                     f"{receipt.get('id')} {receipt.get('outcome')}",
+                    _named("HTTP", receipt.get("statusCode")),
                     _bytes(receipt.get("injected")),
                     f"in {duration(receipt.get('durationMs'))}",
                     _named("proposes", receipt.get("candidate")),

@@ -18,6 +18,7 @@ from infrastructure.inbound.command_line import (
     log_commands,
     run_records,
     runs,
+    scripts,
     sending,
     serving,
     sessions,
@@ -120,6 +121,7 @@ _group("lane", "Lanes: what runs and what waits.").command("list")(lanes.list_la
 _config = _group("config", "The configuration.")
 _config.command("check")(configuration.check_configuration)
 _config.command("show")(configuration.show_configuration)
+_group("script", "Context scripts.").command("test")(scripts.run_scripts)
 _log = _group("log", "Care of the log.")
 _log.command("rebuild")(log_commands.rebuild_log)
 _log.command("verify")(verifying.verify_log)

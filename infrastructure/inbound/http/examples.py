@@ -100,6 +100,7 @@ RUN: dict[str, Any] = {
     "task": TASK,
     "resultText": "4",
     "requesterOrigin": None,
+    "contextPreamble": None,
 }
 RUNS: dict[str, Any] = {
     "items": [{**_RUN_BOTH, "taskPreview": TASK, "taskBytes": 36}],

@@ -76,6 +76,7 @@ _SCRIPTS = [
             "outcome": "injected",
             "durationMs": 31,
             "exitCode": 0,
+            "statusCode": None,
             "outputBytes": 812,
             "candidate": "counter",
         },
@@ -227,6 +228,7 @@ _PREPARATION = [
         role="leaf",
         controlScope="none",
     ),
+    _preparation("preamble", "no context was handed over"),
 ]
 
 EXPLANATION: dict[str, Any] = {

@@ -109,7 +109,20 @@ def _body(run: Run, texts: Mapping[UUID, str], *, full: bool) -> dict[str, Any]:
     if full:
         body["resultText"] = _text(run.result, texts)
         body["requesterOrigin"] = _origin(run, texts)
+        body["contextPreamble"] = _preamble(run)
     return body
+
+
+def _preamble(run: Run) -> dict[str, int] | None:
+    """How much of what its parent told it was handed over; None when it told nothing."""
+    sizes = run.preamble_sizes
+    if sizes is None:
+        return None
+    return {
+        "givenCharacters": sizes.given_characters,
+        "keptCharacters": sizes.kept_characters,
+        "limit": sizes.characters_max,
+    }
 
 
 def _task(run: Run, texts: Mapping[UUID, str], *, full: bool) -> dict[str, Any]:

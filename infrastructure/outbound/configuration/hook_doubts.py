@@ -1,13 +1,12 @@
 """Hooks whose address or headers cannot be told here, and that are told over an open line."""
 
 from collections.abc import Callable, Iterator
-from ipaddress import ip_address
-from urllib.parse import urlsplit
 
 from domain.configuration.doubts import Doubt
 from domain.configuration.hooks import HOOKS, AnyHook, Hook, Hooks, header_complaint, url_complaint
 from domain.configuration.problems import ConfigurationError, pointer_of
 from domain.configuration.references import SecretReference
+from domain.configuration.script_doubts import is_open
 
 Resolve = Callable[[str | SecretReference], str]
 
@@ -35,7 +34,7 @@ def _about_address(name: AnyHook, hook: Hook, resolve: Resolve) -> Iterator[Doub
 
 
 def _complaint_about_address(url: str) -> str | None:
-    return url_complaint(url) or (_PLAIN if _is_open(url) else None)
+    return url_complaint(url) or (_PLAIN if is_open(url) else None)
 
 
 def _about(
@@ -53,14 +52,3 @@ def _about(
         return
     if complaint is not None:
         yield Doubt(pointer, complaint if complaint is _PLAIN else _UNFIT.format(why=complaint))
-
-
-def _is_open(url: str) -> bool:
-    parts = urlsplit(url)
-    host = (parts.hostname or "").lower()
-    if parts.scheme != "http" or host == "localhost" or host.endswith(".localhost"):
-        return False
-    try:
-        return not ip_address(host).is_loopback
-    except ValueError:
-        return True

@@ -13,6 +13,7 @@ from domain.configuration.configuration import Configuration
 from domain.configuration.doubts import doubts
 from domain.configuration.problems import ConfigurationError, Problem
 from domain.configuration.references import SecretReference
+from domain.configuration.script_doubts import doubtful_scripts
 from domain.configuration.tokens import TokenSource
 from domain.configuration.wording import worded
 from domain.json_text import compact_json
@@ -171,6 +172,7 @@ def _loaded(
     loaded = LoadedConfiguration(configuration, stored, path, pointers, folder, values)
     doubtful = chain(
         doubts(configuration),
+        doubtful_scripts(configuration),
         doubtful_workspaces(configuration, loaded.place),
         doubtful_roots(configuration.spawnlog.workspace_roots, loaded.place),
         doubtful_credentials(configuration, loaded.place),

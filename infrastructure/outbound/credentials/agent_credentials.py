@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
+from typing import Protocol
 
 from application.ports.configurations import PinnedConfiguration, SecretMissing
 from application.ports.credentials import (
@@ -17,7 +18,6 @@ from application.ports.credentials import (
 from domain.configuration.problems import ConfigurationError
 from domain.configuration.runtimes import CommandRuntime
 from domain.credential_profiles import FoundProfile, ProfileFile, given, merged
-from infrastructure.outbound.configuration.active import ActiveConfigurations
 from infrastructure.outbound.configuration.loading import LoadedConfiguration
 from infrastructure.outbound.credentials.auth_profiles import (
     FILE_NAME,
@@ -33,6 +33,14 @@ from infrastructure.outbound.credentials.runtime_variables import unset_variable
 KEPT_FILES_MAX = 1_000
 
 _log = logging.getLogger("spawnlog.credentials")
+
+
+class RevisionFiles(Protocol):
+    """Where the references of a revision are looked up."""
+
+    def file_of(self, pinned: PinnedConfiguration, /) -> LoadedConfiguration:
+        """The file that it was read from, or the one that serves in its place."""
+        ...
 
 
 class _Folders:
@@ -53,7 +61,7 @@ class AgentCredentials:
 
     def __init__(
         self,
-        configurations: ActiveConfigurations,
+        configurations: RevisionFiles,
         agents: Path,
         *,
         now: Callable[[], float] = time.time,

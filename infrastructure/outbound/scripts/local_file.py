@@ -1,72 +1,70 @@
 """Context scripts that are files of this machine, executed without a shell."""
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 
 from application.ports.scripts import ScriptFinished, ScriptRun
 from domain.bounded_text import storable
-from domain.configuration.context_scripts import ContextScript, is_url
+from domain.configuration.context_scripts import is_url
 from domain.configuration.problems import ConfigurationError
 from domain.configuration.secret_urls import has_secret_url
+from domain.json_text import compact_json
 from domain.script_arguments import ArgumentsTooLong, argument_items, json_input
 from infrastructure.outbound.processes.child_environment import minimal_environment, with_home
-from infrastructure.outbound.processes.collect import Finished, run_to_end
+from infrastructure.outbound.processes.collect import run_to_end
 from infrastructure.outbound.processes.gatehouse import Gatehouse, GatehouseError
 from infrastructure.outbound.processes.program import Program
 from infrastructure.outbound.scripts.script_failure import failure_of
+from infrastructure.outbound.scripts.script_source import SourceOf
 
 STDERR_BYTES_MAX = 8 * 1024
-_A_URL = "Script is a URL, and only files are run here; give its file path"
+_A_URL = (
+    "Script is a URL only once its variables are replaced, and taken for a file; write http:// or"
+    " https:// in uri"
+)
 
 
 class LocalFileScripts:
-    """Runs script files. `server` is the environment of this server; relative paths count from
-    `folder`, the one of the configuration file; `resolve` replaces each `${NAME}` of a uri."""
+    """Implements `ScriptRunner` for script files. `server` is the environment of this server;
+    relative paths count from the folder of the file that `source_of` gives for a revision, which
+    also replaces each `${NAME}` of a uri."""
 
     def __init__(
-        self,
-        gatehouse: Gatehouse,
-        *,
-        server: Mapping[str, str],
-        folder: str,
-        resolve: Callable[[str], str] = str,
+        self, gatehouse: Gatehouse, source_of: SourceOf, *, server: Mapping[str, str]
     ) -> None:
         self._gatehouse = gatehouse
+        self._source_of = source_of
         self._server = server
-        self._folder = os.path.abspath(folder)
-        self._resolve = resolve
-
-    def serves(self, script: ContextScript) -> bool:
-        """Whether it is a file."""
-        return not script.is_remote
 
     async def run(self, request: ScriptRun) -> ScriptFinished:
         """Executes the file in its own folder; it and all it started are gone afterwards."""
-        if not self.serves(request.script):
-            return _not_run(_A_URL)
+        called: tuple[str, ...] = ()
         try:
-            uri = self._resolve(request.script.uri)
+            source = self._source_of(request.pinned)
+            uri = source.resolve(request.script.uri)
             if is_url(uri) or has_secret_url(uri):
                 # Taken for a path, it would be shown as one, with what is secret in it.
-                return _not_run(_A_URL)
-            path = os.path.join(self._folder, with_home(uri, self._server))
+                return ScriptFinished(error=_A_URL)
+            path = os.path.join(source.folder, with_home(uri, self._server))
+            program = program_of(request, path, self._server)
+            called = _called_words(program) if request.script.log == "verbose" else ()
             finished = await run_to_end(
                 self._gatehouse,
-                program_of(request, path, self._server),
+                program,
                 timeout_seconds=request.timeout_seconds,
                 output_bytes_max=request.output_bytes_max,
                 stderr_bytes_max=STDERR_BYTES_MAX,
             )
         except (ArgumentsTooLong, ConfigurationError) as error:
-            return _not_run(f"Script was not run: {error}")
+            return ScriptFinished(error=f"Script was not run: {error}", called=called)
         except (GatehouseError, OSError, ValueError) as error:
-            return _not_run(f"Script could not be started: {error}")
+            return ScriptFinished(error=f"Script could not be started: {error}", called=called)
         return ScriptFinished(
-            output=storable(finished.stdout.decode(errors="replace").strip()),
-            output_bytes=len(finished.stdout),
+            raw=finished.stdout,
             exit_code=finished.exit.code,
             error=failure_of(finished, request, path),
-            duration_ms=_milliseconds(finished),
+            duration_ms=round(finished.duration_seconds * 1000),
+            called=called,
         )
 
 
@@ -90,9 +88,9 @@ def program_of(request: ScriptRun, path: str, server: Mapping[str, str]) -> Prog
     )
 
 
-def _not_run(error: str) -> ScriptFinished:
-    return ScriptFinished(output="", output_bytes=0, exit_code=None, error=error, duration_ms=0)
-
-
-def _milliseconds(finished: Finished) -> int:
-    return round(finished.duration_seconds * 1000)
+def _called_words(program: Program) -> tuple[str, ...]:
+    """What is executed, for a log."""
+    command = f"command: {compact_json(list(program.argv))}"
+    if program.stdin is None:
+        return (command,)
+    return command, f"stdin: {compact_json(program.stdin.decode())}"

@@ -3,9 +3,11 @@
 import os
 
 from application.ports.scripts import ScriptRun
-from domain.bounded_text import storable
+from domain.bounded_text import single_line, storable
 from infrastructure.outbound.processes.collect import Finished
 from infrastructure.outbound.processes.exit_words import signal_name, was_executed
+
+REASON_CHARACTERS_MAX = 100
 
 
 def failure_of(finished: Finished, request: ScriptRun, path: str) -> str | None:
@@ -28,6 +30,14 @@ def failure_of(finished: Finished, request: ScriptRun, path: str) -> str | None:
         return None
     tail = storable(finished.stderr_tail.decode(errors="replace").strip())
     return f"Script exited with code {exit_.code}" + (f": {tail}" if tail else "")
+
+
+def status_failure(status: int, reason: str) -> str | None:
+    """None for a status that says that all is well."""
+    if 200 <= status < 300:
+        return None
+    shown = single_line(reason, characters_max=REASON_CHARACTERS_MAX)
+    return f"HTTP {status}: {shown}" if shown else f"HTTP {status}"
 
 
 def _never_executed(path: str, error: str) -> str:

@@ -31,10 +31,16 @@ from infrastructure.inbound.command_line.event_facts import facts
                         "injected": {"id": "c", "bytes": 120, "hmac": "h"},
                         "candidate": "main",
                     },
-                    {"id": "notes", "outcome": "failed", "durationMs": 1200, "injected": None},
+                    {
+                        "id": "notes",
+                        "outcome": "failed",
+                        "durationMs": 1200,
+                        "statusCode": 503,
+                        "injected": None,
+                    },
                 ]
             },
-            "identity injected 120 B in 34ms proposes main, notes failed in 1.2s",
+            "identity injected 120 B in 34ms proposes main, notes failed HTTP 503 in 1.2s",
         ),
         ("AgentOverridden", {"fromAgentId": "steward", "toAgentId": "main"}, "steward → main"),
         (

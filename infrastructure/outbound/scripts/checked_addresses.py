@@ -1,0 +1,85 @@
+"""Which addresses of a network are never called, whatever name leads to them.
+
+At link-local addresses machines tell their secrets to whoever asks; no script of an operator is
+there. Addresses of private networks and of this machine are an operator's own, and are called.
+"""
+
+import asyncio
+import socket
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from ipaddress import IPv4Address, IPv6Address, IPv6Network, ip_address
+from typing import Any
+
+LOOKUPS_AT_ONCE_MAX = 8
+ADDRESSES_MAX = 16
+_LINK_LOCAL = "Script resolves to a link-local address, and those are never called"
+_NO_HOST = "Script resolves to an address that is no machine's, and those are never called"
+
+Resolve = Callable[[str, int], Awaitable[Sequence[str]]]
+"""Gives the addresses of a name; OSError when there are none."""
+
+_TRANSLATED = IPv6Network("64:ff9b::/96")
+# Where clouds answer over IPv6 what they answer at 169.254.169.254.
+_METADATA = frozenset({IPv6Address("fd00:ec2::254"), IPv6Address("fd20:ce::254")})
+
+
+def address_complaint(address: str) -> str | None:
+    """Why an address is not called; None for one that is. An IPv6 address that stands for one of
+    IPv4 is judged as both."""
+    try:
+        whole = ip_address(address.partition("%")[0])
+    except ValueError:
+        return _NO_HOST
+    for one in _meant_by(whole):
+        if one.is_link_local or one in _METADATA:
+            return _LINK_LOCAL
+        if one.is_multicast or one.is_unspecified or _is_of_no_host(one):
+            return _NO_HOST
+    return None
+
+
+def _meant_by(address: IPv4Address | IPv6Address) -> Iterator[IPv4Address | IPv6Address]:
+    yield address
+    if isinstance(address, IPv4Address):
+        return
+    within = [address.ipv4_mapped, address.sixtofour, *(address.teredo or ())]
+    # The form in which the first 96 bits are nothing is old, and some machines still read it.
+    is_old = int(address) >> 32 == 0 and int(address) > 1
+    if address in _TRANSLATED or is_old:
+        within.append(IPv4Address(int(address) & 0xFFFF_FFFF))
+    yield from (one for one in within if one is not None)
+
+
+def _is_of_no_host(address: IPv4Address | IPv6Address) -> bool:
+    if isinstance(address, IPv6Address):
+        return False
+    return int(address) >> 24 == 0 or address == IPv4Address("255.255.255.255")
+
+
+class NameLookups:
+    """Looks names up in threads of its own: one that hangs is in the way of nothing else."""
+
+    def __init__(self) -> None:
+        self._threads = ThreadPoolExecutor(LOOKUPS_AT_ONCE_MAX, "script-names")
+
+    async def resolve(self, host: str, port: int) -> Sequence[str]:
+        """The addresses of a host, in the order in which they are to be tried."""
+        try:
+            return (str(ip_address(host)),)
+        except ValueError:
+            pass
+        loop = asyncio.get_running_loop()
+        try:
+            found = await loop.run_in_executor(self._threads, _found, host, port)
+        except UnicodeError:
+            raise OSError("no name of a host") from None
+        return tuple(dict.fromkeys(str(one[4][0]) for one in found))
+
+    def close(self) -> None:
+        """End the threads; those at work end when that is done."""
+        self._threads.shutdown(wait=False, cancel_futures=True)
+
+
+def _found(host: str, port: int) -> Sequence[tuple[Any, ...]]:
+    return socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)

@@ -1,0 +1,122 @@
+"""What a context script at a URL is sent, and where a redirect of it may lead."""
+
+from base64 import b64encode
+from dataclasses import dataclass, replace
+from importlib.metadata import version
+from urllib.parse import quote
+
+import httpx2
+
+from application.ports.scripts import ScriptRun
+from domain.configuration.context_scripts import is_url
+from domain.configuration.secret_urls import without_url_secrets
+from domain.json_text import compact_json
+from domain.script_url import called_body, called_url
+
+ACCEPT = "application/json, text/plain;q=0.9, */*;q=0.1"
+REDIRECTS_MAX = 3
+_REDIRECTS = frozenset({301, 302, 303, 307, 308})
+_DEFAULT_PORTS = {"http": 80, "https": 443}
+
+
+class NotCalled(Exception):
+    """A script is not called, or not any further; the text says why, and shows no address."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScriptRequest:
+    """One request. The URL is without a user name and a password: they are in the headers."""
+
+    method: str
+    url: httpx2.URL
+    headers: dict[str, str]
+    body: bytes | None = None
+
+    @property
+    def host(self) -> str:
+        """The host in ASCII."""
+        return self.url.raw_host.decode("ascii")
+
+    @property
+    def port(self) -> int:
+        """The port, that of the scheme where none is named."""
+        return self.url.port or _DEFAULT_PORTS[self.url.scheme]
+
+    def to(self, address: str, seconds: float) -> httpx2.Request:
+        """The request at one address of the host: whoever answers there has to be the host."""
+        return httpx2.Request(
+            self.method,
+            self.url.copy_with(host=address),
+            headers={**self.headers, "Host": self.url.netloc.decode("ascii")},
+            content=self.body,
+            extensions={
+                "sni_hostname": self.host.rstrip("."),
+                "timeout": httpx2.Timeout(None, connect=seconds).as_dict(),
+            },
+        )
+
+    def led_to(self, status: int, location: str) -> "ScriptRequest | None":
+        """The request that a redirect asks for; None when it is none. `NotCalled` for one that
+        leads elsewhere: another port is another service, and another scheme another protection."""
+        if status not in _REDIRECTS or not location:
+            return None
+        try:
+            url = self.url.join(location).copy_with(userinfo=b"", fragment=None)
+            led = replace(self, url=url)
+            is_same = (url.scheme, led.host, led.port) == (self.url.scheme, self.host, self.port)
+        except (httpx2.InvalidURL, KeyError, UnicodeError, ValueError):
+            raise NotCalled("Script redirects to what is no URL") from None
+        if not is_same:
+            raise NotCalled("Script redirects to another host; give that address as its uri")
+        if status == 303 or (status in (301, 302) and self.method == "POST"):
+            headers = {name: text for name, text in self.headers.items() if name != "Content-Type"}
+            method = self.method if self.method == "HEAD" else "GET"
+            return replace(led, method=method, headers=headers, body=None)
+        return led
+
+
+def request_of(run: ScriptRun, uri: str) -> ScriptRequest:
+    """The first request of a script whose uri is this one once its variables are replaced.
+    `NotCalled` for what is no URL, `ArgumentsTooLong` for one that would be too long."""
+    script = run.script
+    if not is_url(uri):
+        raise NotCalled("Script is no URL once its variables are replaced; write https:// in uri")
+    address = called_url(uri, script.method, script.arg_map, run.variables)
+    body = called_body(script.method, script.arg_map, run.variables)
+    try:
+        given = httpx2.URL(address)
+        url = given.copy_with(userinfo=b"", fragment=None)
+        is_whole = url.host and url.scheme in _DEFAULT_PORTS
+        if not is_whole or not 0 < (url.port or 1) < 65_536:
+            raise NotCalled("Script is at no URL that can be called")
+    except (httpx2.InvalidURL, UnicodeError, ValueError):
+        raise NotCalled("Script is at no URL that can be called") from None
+    headers = {
+        "Accept": ACCEPT,
+        "Accept-Encoding": "identity",
+        "Connection": "close",
+        "User-Agent": f"spawnlog/{version('spawnlog')}",
+        "Idempotency-Key": _key(run),
+        "Spawnlog-Attempt": quote(run.facts.get("SPAWNLOG_ATTEMPT", "1"), safe=""),
+    }
+    if given.userinfo:
+        pair = f"{given.username}:{given.password}".encode()
+        headers["Authorization"] = f"Basic {b64encode(pair).decode()}"
+    if body is not None:
+        headers["Content-Type"] = "application/json"
+    return ScriptRequest(
+        method=script.method, url=url, headers=headers, body=body.encode() if body else None
+    )
+
+
+def called_words(request: ScriptRequest) -> tuple[str, ...]:
+    """What is called, for a log: without user name, password and what is named like a secret."""
+    line = f"{request.method} {compact_json(without_url_secrets(str(request.url)))}"
+    if request.body is None:
+        return (line,)
+    return line, f"body: {compact_json(request.body.decode())}"
+
+
+def _key(run: ScriptRun) -> str:
+    run_id = run.facts.get("SPAWNLOG_RUN_ID", "")
+    return f"{quote(run_id, safe='')}:script:{quote(run.script.id, safe='')}"

@@ -1,0 +1,68 @@
+"""Runs an agent's context scripts on this machine, without a server and without a record."""
+
+import asyncio
+import os
+from pathlib import Path
+
+from application.context_gathering import ContextGathering
+from application.ports.configurations import PinnedConfiguration
+from application.script_trial import Trial, TrialAsked, try_scripts
+from domain.agent_id import is_valid_agent_id, normalise_agent_id
+from domain.configuration.configuration import Configuration
+from domain.session_key import InvalidSessionKey, agent_id_of
+from infrastructure.failures import UserError
+from infrastructure.outbound.configuration.loading import LoadedConfiguration
+from infrastructure.outbound.credentials.agent_credentials import AgentCredentials
+from infrastructure.outbound.identities import RandomIdentities
+from infrastructure.outbound.processes.gatehouse import Gatehouse
+from infrastructure.outbound.scripts.script_secrets import ConfiguredSecrets
+from infrastructure.script_house import running_scripts
+from infrastructure.spawn_tried import SpawnTried
+
+
+class _OneFile:
+    """The file of every revision."""
+
+    def __init__(self, loaded: LoadedConfiguration) -> None:
+        self._loaded = loaded
+
+    def file_of(self, _pinned: PinnedConfiguration, /) -> LoadedConfiguration:
+        """That file."""
+        return self._loaded
+
+
+def run_trial(loaded: LoadedConfiguration, tried: SpawnTried, agents: Path) -> Trial:
+    """What the scripts of the file do; `agents` is where agents have their own folders. UserError
+    for what no spawn can name."""
+    return asyncio.run(_tried(loaded, _asked(loaded.configuration, tried), agents))
+
+
+def _asked(configuration: Configuration, tried: SpawnTried) -> TrialAsked:
+    if not is_valid_agent_id(tried.agent):
+        raise UserError("AGENT is no agent id: no spawn can name it")
+    try:
+        key = configuration.canonical_key(tried.requester)
+    except InvalidSessionKey as error:
+        raise UserError(f"--requester: {error.message}") from error
+    return TrialAsked(
+        agent_id=normalise_agent_id(tried.agent),
+        task=tried.task,
+        requester_agent_id=agent_id_of(key),
+        requester_key=key,
+        label=tried.label,
+        cleanup=tried.cleanup,
+    )
+
+
+async def _tried(loaded: LoadedConfiguration, asked: TrialAsked, agents: Path) -> Trial:
+    file = _OneFile(loaded)
+    pinned = PinnedConfiguration(0, loaded.configuration, loaded.stored)
+    gatehouse = Gatehouse()
+    try:
+        with running_scripts(gatehouse, file.file_of) as scripts:
+            credentials = AgentCredentials(file, agents)
+            secrets = ConfiguredSecrets(file.file_of, os.environ)
+            gathering = ContextGathering(scripts, credentials, secrets)
+            return await try_scripts(asked, gathering, pinned, RandomIdentities())
+    finally:
+        await gatehouse.close()

@@ -1,0 +1,165 @@
+"""What the log says of context scripts, level by level."""
+
+import logging
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from application.context_gathering import ContextGathering
+from application.keeping import Keeper
+from application.ports.configurations import PinnedConfiguration
+from application.ports.scripts import Mask, ScriptFinished, ScriptRun
+from infrastructure.outbound.configuration.loading import LoadedConfiguration, load_values
+from infrastructure.outbound.identities import RandomIdentities
+from infrastructure.outbound.scripts.script_secrets import ConfiguredSecrets
+from tests.support.storytelling import requested, run_id, run_of
+
+SECRET = "canary-s3cret-of-the-environment"
+HEADER = "canary-s3cret-of-a-header"
+
+
+class Says:
+    """Each script ends as `ended` says of its id."""
+
+    def __init__(self, ended: Callable[[ScriptRun], ScriptFinished]) -> None:
+        self._ended = ended
+
+    async def run(self, request: ScriptRun) -> ScriptFinished:
+        return self._ended(request)
+
+
+class Nothing:
+    """Masks with a sign that is seen."""
+
+    def mask_for(self, pinned: PinnedConfiguration) -> Mask:
+        return lambda text: text.replace("s3cret", "***")
+
+
+def configured(*scripts: dict[str, Any]) -> LoadedConfiguration:
+    entries = [{"uri": "~/path", "agentIdOverrideKey": "agent", **one} for one in scripts]
+    agents = {
+        "list": [{"id": "main"}, {"id": "agent-x"}],
+        "defaults": {"subagents": {"contextScripts": {"run": entries}}},
+    }
+    return load_values({"agents": agents, "env": {"X_TOKEN": HEADER}})
+
+
+async def lines(
+    caplog: pytest.LogCaptureFixture,
+    ended: Callable[[ScriptRun], ScriptFinished],
+    *scripts: dict[str, Any],
+    secrets: Any = None,
+) -> list[str]:
+    caplog.set_level(logging.DEBUG, "spawnlog.scripts")
+    loaded = configured(*scripts)
+    pinned = PinnedConfiguration(1, loaded.configuration, loaded.stored)
+    keeper = Keeper(run_id(1), b"key", RandomIdentities().event_id)
+    gathering = ContextGathering(Says(ended), secrets=secrets or Nothing())
+    await gathering.gather(run_of(requested()), "task", pinned, keeper)
+    return [one.getMessage() for one in caplog.records if one.name == "spawnlog.scripts"]
+
+
+def giving(raw: bytes, **more: Any) -> Callable[[ScriptRun], ScriptFinished]:
+    return lambda _: ScriptFinished(raw=raw, exit_code=0, **more)
+
+
+async def test_false_is_silent(caplog: pytest.LogCaptureFixture) -> None:
+    assert await lines(caplog, giving(b"text"), {"id": "s"}) == []
+
+
+async def test_true_is_one_line(caplog: pytest.LogCaptureFixture) -> None:
+    told = await lines(caplog, giving(b"x" * 2821), {"id": "my-script", "log": True})
+    assert told == ["[context-script] my-script (~/path) → 2821 chars"]
+
+
+async def test_verbose_is_command_output_proposal_candidates_and_winner(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    def ended(request: ScriptRun) -> ScriptFinished:
+        name = {"script-a": "agent-x", "script-b": "agent-y"}[request.script.id]
+        said = f'{{"message": "m", "agent": "{name}"}}'
+        called = ('command: ["/x","a=b"]', "stdin: {}")
+        return ScriptFinished(raw=said.encode(), exit_code=0, called=called)
+
+    told = await lines(
+        caplog,
+        ended,
+        {"id": "script-a", "log": "verbose", "priority": 100},
+        {"id": "script-b", "log": "verbose", "priority": 50},
+    )
+    assert told[:5] == [
+        '[context-script] script-a command: ["/x","a=b"]',
+        "[context-script] script-a stdin: {}",
+        '[context-script] script-a output: "{\\"message\\": \\"m\\", \\"agent\\": \\"agent-x\\"}"',
+        "[context-script] script-a proposed agentIdOverride: agent-x",
+        "[context-script] script-a (~/path) → 1 chars",
+    ]
+    assert told[-1] == (
+        "[context-script] agentIdOverride candidates: [script-a→agent-x (pri:100 ✓),"
+        " script-b→agent-y (pri:50 ✗)] → winner: script-a→agent-x"
+    )
+
+
+async def test_nobody_who_is_valid_is_told_so(caplog: pytest.LogCaptureFixture) -> None:
+    told = await lines(
+        caplog, giving(b'{"agent": "nobody"}'), {"id": "a", "log": "verbose", "priority": 1}
+    )
+    assert told[-1] == (
+        "[context-script] agentIdOverride candidates: [a→nobody (pri:1 ✗)] → none valid"
+    )
+
+
+async def test_a_failure_is_told_with_its_message_where_a_script_asks_for_lines(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    error = "Script exited with code 3: s3cret\nline " + "x" * 400
+    for level in (False, True):
+        caplog.clear()
+        told = await lines(
+            caplog, lambda _: ScriptFinished(exit_code=3, error=error), {"id": "s", "log": level}
+        )
+        if level:
+            assert told[0].startswith("[context-script] s failed: Script exited with code 3: *** l")
+            assert len(told[0]) < 340
+        else:
+            assert told == ["[context-script] s failed (exit 3)"]
+    caplog.clear()
+    failed = ScriptFinished(status_code=503, error="HTTP 503: s3cret")
+    assert await lines(caplog, lambda _: failed, {"id": "s"}) == [
+        "[context-script] s failed (status 503)"
+    ]
+
+
+async def test_no_line_can_be_forged_and_none_is_endless(caplog: pytest.LogCaptureFixture) -> None:
+    raw = b"a\n2026-01-01 ERROR forged\r\x1b[31m\xe2\x80\xa8" + b"x" * 200_000
+    told = await lines(caplog, giving(raw), {"id": "s", "log": "verbose"})
+    assert all(line.isprintable() for line in told)
+    assert all(len(line) < 17_000 for line in told)
+
+
+async def test_secrets_of_the_configuration_and_of_variables_stand_in_no_line(
+    caplog: pytest.LogCaptureFixture, tmp_path: Path
+) -> None:
+    script = {
+        "id": "s",
+        "uri": "https://${HOOK_WORD}:${HOOK_WORD}@h/?sig=${HOOK_WORD}",
+        "log": "verbose",
+    }
+    file = configured(script)
+    assert file.secret_pointers == ("/env/X_TOKEN",)
+
+    def ended(request: ScriptRun) -> ScriptFinished:
+        call = (f'GET "https://h/?sig={SECRET}"', f"body: {HEADER}")
+        error = None if caplog.records else f"HTTP 500: {SECRET} {HEADER}"
+        said = f'{{"message": "{HEADER}", "agent": "{SECRET}"}}'
+        return ScriptFinished(raw=said.encode(), status_code=200, error=error, called=call)
+
+    secrets = ConfiguredSecrets(lambda _: file, {"HOOK_WORD": SECRET, "PATH": "/usr/bin:/bin"})
+    for _ in range(2):
+        told = await lines(caplog, ended, script, secrets=secrets)
+    assert len(told) >= 8
+    assert "[redacted]" in caplog.text
+    assert SECRET not in caplog.text
+    assert HEADER not in caplog.text

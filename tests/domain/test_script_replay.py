@@ -1,0 +1,69 @@
+"""What is kept of a script's output gives the same reading again."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from application.context_receipts import read_finished, receipt_of
+from application.keeping import Keeper
+from application.ports.scripts import ScriptFinished
+from domain.configuration.context_scripts import ContextScript
+from domain.json_text import compact_json
+from domain.script_replay import kept_output, printed_text, raw_output, reading_again
+from tests.support.script_receipts import receipt
+from tests.support.storytelling import run_id
+
+WORDS = st.sampled_from(["message", "error", "agent", "errors", "ok", "status", "x", "é", ""])
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=8) | WORDS,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(WORDS, inner, max_size=4),
+    max_leaves=8,
+)
+OUTPUTS = st.binary(max_size=60) | (st.text(max_size=40) | VALUES.map(compact_json)).map(
+    lambda text: text.encode("utf-8", "replace")
+)
+SCRIPT = ContextScript.model_validate(
+    {"id": "s", "uri": "/x", "returnKey": "message", "errorKey": "x", "agentIdOverrideKey": "agent"}
+)
+
+
+@given(OUTPUTS, st.sampled_from([0, 3]))
+def test_what_is_kept_is_read_as_it_was(raw: bytes, code: int) -> None:
+    finished = ScriptFinished(raw=raw, exit_code=code, error="it failed" if code else None)
+    keeper = Keeper(run_id(1), b"key", lambda: run_id(2))
+    reading = read_finished(SCRIPT, finished)
+    kept = receipt_of(SCRIPT, finished, reading, keeper)
+    texts = {one.ref.hmac: one.text for one in keeper.kept}
+    assert kept.output_bytes == len(raw)
+    if kept.output is None:
+        assert raw == b""
+        return
+    text = texts[kept.output.hmac]
+    assert raw_output(text, kept.output_encoding) == raw
+    assert kept.output_hmac == keeper.hash(raw)
+    assert reading_again(kept, SCRIPT, text) == (None if code else reading)
+
+
+@given(st.binary(max_size=40))
+def test_an_output_is_kept_as_text_or_in_base64(raw: bytes) -> None:
+    text, encoding = kept_output(raw)
+    assert "\0" not in text
+    text.encode()
+    assert raw_output(text, encoding) == raw
+
+
+def test_the_text_of_an_output_is_trimmed_and_storable() -> None:
+    assert printed_text(b"\n a\xff\0 \n") == "a\ufffd\ufffd"
+
+
+@pytest.mark.parametrize(("status", "read"), [(200, True), (204, True), (301, False), (503, False)])
+def test_an_error_status_was_never_read(status: int, read: bool) -> None:
+    kept = receipt("s", "injected" if read else "failed", status_code=status)
+    again = reading_again(kept, SCRIPT, '{"message": "m"}')
+    assert (again is not None) is read
+
+
+def test_an_output_of_an_older_release_is_the_text_itself() -> None:
+    again = reading_again(receipt("s", "injected"), SCRIPT, "plain")
+    assert again is not None
+    assert again.content == "plain"
