@@ -1,8 +1,7 @@
 """A spawn is permitted or refused: decided under the log's lock, by its newest configuration."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from uuid import UUID
 
 from application.answers import SpawnRefusal, refused
 from application.attaching import Attached, attached
@@ -17,15 +16,17 @@ from application.ports.event_log import (
     LogUnavailable,
     Reservation,
     Submission,
+    TreeQuery,
     World,
 )
-from application.spawn_request import SpawnRequest, command_of
+from application.run_names import bound, with_names
+from application.spawn_request import SpawnRequest, commands_of
 from application.work import Work
 from domain.refusals import AgentOnRecord, ConfigurationMoved, ReadAgain
 from domain.run.state import Run
 from domain.session.state import Session
 from domain.spawn_command import RequestSpawn, SpawnPolicy
-from domain.spawn_decision import SpawnAnswered, request_spawn
+from domain.spawn_decision import SpawnAnswered, request_spawns
 from domain.stream import run_stream, session_stream
 
 ATTEMPTS_MAX = 5
@@ -35,21 +36,22 @@ _MOVED = "the configuration changed while the request was read; ask again"
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """A request and what came with it; `key` is the one of the texts that are kept for its run."""
+    """A request and what came with it; `keys` are those of the texts that are kept for each of its
+    runs, in their order."""
 
     request: SpawnRequest
     actor: Actor
     reservation: Reservation | None
     traceparent: str | None
-    key: bytes
+    keys: tuple[bytes, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Admitted:
-    """The run as it was recorded, and at which position; `refusal` is the answer to a request that
-    was refused."""
+    """The runs as they were recorded, and at which position; `refusal` is the answer to a request
+    that was refused."""
 
-    run: Run
+    runs: tuple[Run, ...]
     position: int
     refusal: Answer | None
 
@@ -97,40 +99,52 @@ class Admitting:
             request = replace(request, requester_agent_id=known.agent_id)
         ids = self._work.identities
         files = await attached(request, pinned.configuration)
-        command = command_of(
+        commands = commands_of(
             request, asked.actor, pinned, ids, self._holder.name, files.verdict if files else None
         )
+        command = commands[0]
         parent = await self._work.registry.run(known.run_id) if known and known.run_id else None
-        streams = [run_stream(command.run_id), session_stream(command.requester_key)]
+        root = known.root_session_key if known else command.requester_key
+        asks_for = request.dependencies
+        # All of a batch wait for the same.
+        names = await bound(self._work, asks_for, command.requester_key, root, parent)
+        commands = tuple(with_names(one, names) for one in commands)
+        command = commands[0]
+        streams = [run_stream(one.run_id) for one in commands]
+        streams.append(session_stream(command.requester_key))
+        streams += [run_stream(one.run_id) for one in names.dependencies]
         if parent is not None:
             streams.append(run_stream(parent.run_id))
         appended = await self._work.log.submit(
             Submission(
                 command_id=ids.event_id(),
                 streams=tuple(streams),
-                decide=self._decision(command, asked.key, known, pinned, files),
+                decide=self._decision(commands, asked.keys, known, pinned, files),
                 provenance=Provenance(
                     actor=asked.actor,
-                    correlation=known.root_session_key if known else command.requester_key,
+                    correlation=root,
                     causation=parent.last_event_id if parent else None,
                     run_id=command.run_id,
                     traceparent=asked.traceparent,
                     config_revision=pinned.revision,
                 ),
+                tree=TreeQuery(root) if names.dependencies else None,
                 reservation=asked.reservation,
+                about=frozenset(one.run_id for one in commands),
             )
         )
-        run = appended.runs[command.run_id]
-        return Admitted(run, appended.position, _refusal(run.run_id, appended.result))
+        runs = tuple(appended.runs[one.run_id] for one in commands)
+        return Admitted(runs, appended.position, _refusal(command, appended.result))
 
     def _decision(
         self,
-        command: RequestSpawn,
-        key: bytes,
+        commands: Sequence[RequestSpawn],
+        keys: Sequence[bytes],
         known: Session | None,
         pinned: PinnedConfiguration,
         files: Attached | None,
     ) -> Callable[[World], Decision[SpawnAnswered]]:
+        command, new_id = commands[0], self._work.identities.event_id
         policy = policy_of(pinned, command.requester_agent_id)
 
         def decide(world: World) -> Decision[SpawnAnswered]:
@@ -140,14 +154,17 @@ class Admitting:
             if known is None and on_record is not None:
                 # Whose child it is, and so of which tree, was not known when this was asked for.
                 raise AgentOnRecord(on_record.agent_id)
-            keeper = Keeper(command.session_id, key, self._work.identities.event_id)
-            answered = request_spawn(world.sessions, world.runs, command, policy, keeper.keep)
+            keepers = [
+                Keeper(one.session_id, key, new_id) for one, key in zip(commands, keys, strict=True)
+            ]
+            asked = [(one, each.keep) for one, each in zip(commands, keepers, strict=True)]
+            answered = request_spawns(world.sessions, world.runs, asked, policy, world.tree)
             return Decision(
                 answered,
                 answered.changes,
-                keeper.kept,
-                (ContentKey(command.session_id, key),),
-                answer=_refusal(command.run_id, answered),
+                [text for one in keepers for text in one.kept],
+                [ContentKey(one.session_id, key) for one, key in zip(commands, keys, strict=True)],
+                answer=_refusal(command, answered),
                 reserve_run=command.run_id,
                 # Nobody will write what belongs to a spawn that is refused.
                 staged=files.staged(command.run_id) if files and not answered.refusal else (),
@@ -178,17 +195,18 @@ def _naming_of(pinned: PinnedConfiguration) -> tuple[str, str, str]:
     return session.main_key, session.scope, configuration.default_agent_id
 
 
-def _refusal(run_id: UUID, answered: SpawnAnswered) -> Answer | None:
+def _refusal(command: RequestSpawn, answered: SpawnAnswered) -> Answer | None:
     refusal = answered.refusal
     if refusal is None:
         return None
     return refused(
         SpawnRefusal(
-            run_id=run_id,
+            run_id=command.run_id,
             rule=refusal.rule,
             status=refusal.status,
             text=refusal.text,
             current=refusal.current,
             limit=refusal.limit,
+            batch_id=command.batch.batch_id if command.batch else None,
         )
     )

@@ -1,6 +1,6 @@
 """What callers are told, made from the record alone, so that a repeat gives the same."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 from uuid import UUID
@@ -12,12 +12,15 @@ from domain.run.steps import STEP_ORDER
 from domain.spawn_notes import accepted_note
 
 Status = Literal["forbidden", "error"]
+Told = dict[str, object]
+"""What the caller is told of one child."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SpawnRefusal:
     """A recorded refusal in the words of the caller. `child_session_key` is that of a child which
-    something was made for before a step failed."""
+    something was made for before a step failed. Of a batch `run_id` is the run for which all were
+    refused, and `task` its place, from 0 on; None when the refusal is of the batch as a whole."""
 
     run_id: UUID
     rule: str
@@ -26,6 +29,8 @@ class SpawnRefusal:
     current: int | None = None
     limit: int | None = None
     child_session_key: str | None = None
+    batch_id: UUID | None = None
+    task: int | None = None
 
 
 def key_told(run: Run, step: str) -> str | None:
@@ -34,7 +39,7 @@ def key_told(run: Run, step: str) -> str | None:
     return run.child_session_key if step in STEP_ORDER and step != "attachments" else None
 
 
-def accepted(
+def child_told(
     run: Run,
     *,
     key: str,
@@ -42,10 +47,10 @@ def accepted(
     warnings: tuple[str, ...],
     model_applied: bool | None,
     attachments: Mapping[str, object] | None,
-) -> Answer:
-    """The answer to a spawn whose child exists; `key` is the child's session key, `attachments` the
-    receipt of what was attached."""
-    one: dict[str, object] = {
+) -> Told:
+    """What is told of a child that exists; `key` is its session key, `attachments` the receipt of
+    what was attached."""
+    return {
         "runId": str(run.run_id),
         "childSessionKey": key,
         "sessionId": str(run.session_id),
@@ -56,14 +61,26 @@ def accepted(
         "attachments": attachments,
         "warnings": list(warnings),
     }
-    return Answer("accepted", {"status": "accepted", "runs": [one], **one})
 
 
-def accepted_run(run: Run, attachments: Mapping[str, object] | None) -> Answer:
-    """The same answer, from a run whose child exists."""
+def accepted(told: Told) -> Answer:
+    """The answer to a spawn whose child exists."""
+    return Answer("accepted", {"status": "accepted", "runs": [told], **told})
+
+
+def accepted_batch(batch_id: UUID, told: Sequence[Told]) -> Answer:
+    """The answer to a request for several, whose children exist; with the fields of the one at the
+    top when there is one."""
+    only = told[0] if len(told) == 1 else {}
+    body = {"status": "accepted", "batchId": str(batch_id), "runs": list(told), **only}
+    return Answer("accepted", body)
+
+
+def told_of(run: Run, attachments: Mapping[str, object] | None) -> Told:
+    """What is told of a child, from its run."""
     assert run.plan is not None
     assert run.child_session_key is not None
-    return accepted(
+    return child_told(
         run,
         key=run.child_session_key,
         note=accepted_note(run.options.mode, run.requester.session_key, fork_note(run.fork)),
@@ -101,7 +118,15 @@ def refusal_of(run: Run, text: str | None) -> SpawnRefusal:
         current=current if isinstance(current, int) else None,
         limit=limit if isinstance(limit, int) else None,
         child_session_key=key_told(run, run.refusal.step),
+        batch_id=run.batch.batch_id if run.batch else None,
+        task=task_refused(run, run.refusal.step),
     )
+
+
+def task_refused(run: Run, step: str) -> int | None:
+    """The place in its batch of a run that was refused in this step; None when it is in none, and
+    when all of the batch was refused as one."""
+    return run.batch.index if run.batch is not None and step != "admission" else None
 
 
 def refused(refusal: SpawnRefusal) -> Answer:
@@ -114,4 +139,6 @@ def refused(refusal: SpawnRefusal) -> Answer:
         "limit": refusal.limit,
         "childSessionKey": refusal.child_session_key,
     }
+    if refusal.batch_id is not None:
+        body |= {"batchId": str(refusal.batch_id), "task": refusal.task}
     return Answer(refusal.status, body)

@@ -12,6 +12,7 @@ from application.announcing import Announcing
 from application.archiving import Archiving
 from application.claims import Claims
 from application.continuing import Continuing
+from application.depending import Awaited, Depending
 from application.dispatching import Dispatching
 from application.due_work import DueWork
 from application.envelope import RecordedEvent
@@ -64,6 +65,7 @@ class Crew:
     executing: Executing
     announcing: Announcing
     archiving: Archiving
+    depending: Depending
     recovering: Recovering
     undoing: Undoing
     telling: TellingHooks
@@ -98,6 +100,8 @@ class Conducting:
         claims = Claims(coordination, holder, lease_seconds=lease_seconds)
         self._announce = due_kinds.announcements(claims, crew.announcing)
         self._archive = due_kinds.archives(claims, crew.archiving)
+        self._wait = due_kinds.waits(claims, crew.depending)
+        self._awaited = Awaited()
         self._effect = due_kinds.effects(claims, crew.undoing, crew.telling)
         self._prolong = Repeating("claims", claims.prolong, lease_seconds / 3)
         self._renew = Repeating("lease", self._renew_lease, lease_seconds / 3)
@@ -151,6 +155,7 @@ class Conducting:
             self._announce,
             self._archive,
             self._effect,
+            self._wait,
             # Until there is no work left whose claims it could keep up.
             self._prolong,
             self._sweep,
@@ -174,6 +179,8 @@ class Conducting:
             recorded.event
         ):
             self._effect.wake()
+        if self._awaited.is_met_by(recorded):
+            self._wait.wake()
         match recorded.event:
             case RunQueued():
                 self._dispatch.wake()

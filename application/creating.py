@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
-from application.answers import accepted
+from application.answers import accepted, child_told
 from application.attaching import receipt_of
 from application.ingredients import (
     Brought,
@@ -13,9 +13,10 @@ from application.ingredients import (
 )
 from application.planning import Planned
 from application.ports.bootstrap_files import BootstrapFiles
-from application.ports.event_log import Answer, LogUnavailable
+from application.ports.event_log import LogUnavailable
 from application.preparation import Preparation
 from application.prepared_run import PreparedRun
+from application.ready_run import Ready
 from application.shared_spawns import shared_by
 from application.stepping import Stepped
 from application.wished_context import context_wish
@@ -36,19 +37,16 @@ ATTEMPTS_MAX = 5
 
 
 class Creating:
-    """Records that a child exists, and answers who asked for it."""
+    """Puts together what a child is, records that it exists, and answers who asked for it."""
 
     def __init__(self, work: Work, bootstrap: BootstrapFiles) -> None:
         self._work = work
         self._bootstrap = bootstrap
 
-    async def create(
+    async def compose(
         self, stepped: Stepped, planned: Planned, receipts: Sequence[ScriptReceipt]
-    ) -> PreparedRun:
-        """The child exists with this append, and its caller is answered by it.
-
-        Raises `CannotShare` when what the spawn shares has no room any more.
-        """
+    ) -> Ready:
+        """What is to be recorded of the child, and what its caller is told then."""
         step, run, fork = stepped.preparation, stepped.preparation.run, _fork_of(stepped)
         wish = await context_wish(self._work, run)
         configuration = step.pinned.configuration
@@ -83,7 +81,7 @@ class Creating:
             direct_delivery=await self._delivers(stepped, configuration),
             preamble=preamble.sizes,
         )
-        answer = accepted(
+        told = child_told(
             run,
             key=stepped.child_session_key,
             note=create.note,
@@ -91,19 +89,23 @@ class Creating:
             model_applied=planned.plan.model_applied,
             attachments=await receipt_of(run, self._work.contents),
         )
-        return await self._record(stepped, create, answer)
+        return Ready(stepped, create, told)
 
-    async def _record(self, stepped: Stepped, create: CreateSession, answer: Answer) -> PreparedRun:
-        run, keeper = stepped.preparation.run, stepped.preparation.keeper
+    async def record(self, ready: Ready) -> PreparedRun:
+        """The child exists with this append, and its caller is answered by it.
+
+        Raises `CannotShare` when what the spawn shares has no room any more.
+        """
+        create, run = ready.create, ready.preparation.run
         for _ in range(ATTEMPTS_MAX):
             shared = await shared_by(self._work, run)
             wanted = replace(create, shared=shared.changes) if shared is not None else create
             try:
                 appended = await self._work.record(
                     run,
-                    (*stepped.before, wanted),
-                    keeper,
-                    spawn_answer=answer,
+                    (*ready.before, wanted),
+                    ready.preparation.keeper,
+                    spawn_answer=accepted(ready.told),
                     above=shared.texts if shared is not None else None,
                 )
             except ReadAgain:

@@ -5,6 +5,7 @@ from uuid import UUID
 from application.announcing import Announcing
 from application.archiving import Archiving
 from application.claims import Claims
+from application.depending import Depending
 from application.due_work import DueWork
 from application.rooms import ROOMS_MAX, WANTED_MAX
 from application.telling_hooks import TellingHooks
@@ -22,6 +23,11 @@ def announcements(claims: Claims, announcing: Announcing) -> DueWork:
 def archives(claims: Claims, archiving: Archiving) -> DueWork:
     """Archives, of which no hook is told here."""
     return DueWork("archive", claims, archiving.archive)
+
+
+def waits(claims: Claims, depending: Depending) -> DueWork:
+    """Runs that wait for others, of which one is done."""
+    return DueWork("wait", claims, depending.settle)
 
 
 def effects(claims: Claims, undoing: Undoing, telling: TellingHooks) -> DueWork:

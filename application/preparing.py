@@ -6,7 +6,8 @@ request or by any other after a crash. The texts of an append are collected anew
 
 import asyncio
 import logging
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from uuid import UUID
 
@@ -20,10 +21,12 @@ from application.ports.bootstrap_files import BootstrapFiles
 from application.ports.credentials import Credentials
 from application.preparation import CallerIsThere, Preparation
 from application.prepared_run import PreparedRun
+from application.ready_run import Ready, Unready, unfit_to_record
 from application.refusing import refuse
 from application.spawn_request import InHand
 from application.stepping import StepFailed, Stepping
 from application.work import Work
+from domain.dependencies import DependencyFailed
 from domain.family_sharing import CannotShare
 from domain.refusals import LostClaim, WrongStage
 from domain.run.commands import (
@@ -84,29 +87,59 @@ class Preparing:
 
         When somebody else refused it or took it over, that is the end of it here.
         """
-        epoch = run.epoch
-        self._callers[run.run_id] = caller_is_there
+        with self.attended((run,), caller_is_there):
+            try:
+                prepared = await self._recorded(await self.ready(run, caller_is_there, in_hand))
+                await self.forget_staged((prepared.run,))
+                return prepared
+            except LostClaim as lost:
+                _log.warning("preparation of %s: %s", run.run_id, lost)
+            except WrongStage:
+                _log.info("preparation of %s ends: it was decided elsewhere", run.run_id)
+        return PreparedRun(await self.given_up(run), None)
+
+    @contextmanager
+    def attended(self, runs: Sequence[Run], caller_is_there: CallerIsThere) -> Iterator[None]:
+        """The runs are being prepared here until the end of the block."""
+        self._callers.update((run.run_id, caller_is_there) for run in runs)
         try:
-            step = await self._step(run, caller_is_there, in_hand)
-            prepared = await self._prepared(step)
-            await self._stepping.forget_staged(prepared.run)
-            return prepared
-        except LostClaim as lost:
-            _log.warning("preparation of %s: %s", run.run_id, lost)
-        except WrongStage:
-            _log.info("preparation of %s ends: it was decided elsewhere", run.run_id)
+            yield
         finally:
-            self._callers.pop(run.run_id, None)
+            for run in runs:
+                self._callers.pop(run.run_id, None)
+
+    async def forget_staged(self, runs: Sequence[Run]) -> None:
+        """What was set aside for them is where it belongs, or never will be."""
+        for run in runs:
+            await self._stepping.forget_staged(run)
+
+    async def given_up(self, run: Run) -> Run:
+        """Somebody else has decided about the run: gives it as it is now."""
         now = await self._work.run(run.run_id)
-        if now.stage in PREPARING and now.epoch == epoch:
+        if now.stage in PREPARING and now.epoch == run.epoch:
             raise RuntimeError(f"the preparation of {run.run_id} made no progress")
         await self._stepping.give_way(now)
-        return PreparedRun(now, None)
+        return now
 
-    async def _prepared(self, step: Preparation) -> PreparedRun:
-        if step.run.stage == "requested":
+    async def ready(
+        self, run: Run, caller_is_there: CallerIsThere, in_hand: InHand | None = None
+    ) -> Ready | Unready:
+        """Make all that the child needs, but for the last append.
+
+        Raises `LostClaim` and `WrongStage` when somebody else has decided meanwhile.
+        """
+        step = await self._step(run, caller_is_there, in_hand)
+        if run.stage == "requested":
             return await self._from_the_start(step)
-        return await self._finish(step, await self._receipts(step.run), ())
+        return await self._finish(step, await self._receipts(run), ())
+
+    async def _recorded(self, made: Ready | Unready) -> PreparedRun:
+        if isinstance(made, Unready):
+            return await refuse(self._work, made)
+        try:
+            return await self._creating.record(made)
+        except (CannotShare, DependencyFailed) as cannot:
+            return await refuse(self._work, unfit_to_record(made, cannot.refusal))
 
     async def _step(
         self, run: Run, caller_is_there: CallerIsThere, in_hand: InHand | None
@@ -123,11 +156,9 @@ class Preparing:
         workspace = await requested_workspace(work, run)
         return Preparation(run, task, workspace, pinned, keeper, caller_is_there)
 
-    async def _from_the_start(self, step: Preparation) -> PreparedRun:
+    async def _from_the_start(self, step: Preparation) -> Ready | Unready:
         run = step.run
         gathered = await self._gather(step)
-        if gathered is None:
-            return PreparedRun(await self._work.run(run.run_id), None)
         resolve = ResolveScripts(
             epoch=run.epoch,
             receipts=gathered.receipts,
@@ -141,7 +172,7 @@ class Preparing:
         resolved = replace(step, run=appended.runs[run.run_id], keeper=step.keeper.fork())
         return await self._finish(resolved, gathered.receipts, ())
 
-    async def _gather(self, step: Preparation) -> Gathered | None:
+    async def _gather(self, step: Preparation) -> Gathered:
         if not self._gathering.listed(step.run, step.pinned):
             return NOTHING
         run_id = step.run.run_id
@@ -155,7 +186,7 @@ class Preparing:
             if (current := asyncio.current_task()) and current.cancelling():
                 task.cancel()
                 raise
-            return None
+            raise WrongStage("go on with the preparation", "refused meanwhile") from None
         finally:
             self._scripts.pop(run_id, None)
 
@@ -167,30 +198,20 @@ class Preparing:
 
     async def _finish(
         self, step: Preparation, receipts: Sequence[ScriptReceipt], before: tuple[RunCommand, ...]
-    ) -> PreparedRun:
+    ) -> Ready | Unready:
         planned = await self._plan(step)
         if isinstance(planned, Unfit):
-            return await refuse(self._work, step, planned.refusal, planned.facts, before)
+            return Unready(step, planned.refusal, planned.facts, before)
         stepped = await self._stepping.go(step, planned.plan, self._start(step.run), before)
         if isinstance(stepped, StepFailed):
-            return await refuse(
-                self._work,
+            return Unready(
                 stepped.preparation,
                 stepped.refusal,
                 planned.facts,
                 stepped.before,
-                step=stepped.step,
+                stepped.step,
             )
-        try:
-            return await self._creating.create(stepped, planned, receipts)
-        except CannotShare as cannot:
-            return await refuse(
-                self._work,
-                stepped.preparation,
-                cannot.refusal,
-                planned.facts,
-                stepped.before,
-            )
+        return await self._creating.compose(stepped, planned, receipts)
 
     def _start(self, run: Run) -> StartPreparation:
         assert run.agent_id is not None

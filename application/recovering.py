@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable
 from uuid import UUID
 
+from application.batch_preparing import BatchPreparing
 from application.executing import Executing
 from application.holder import Holder
 from application.ports.coordination import Coordination, LostRun
@@ -47,6 +48,7 @@ class Recovering:
         self._work = work
         self._coordination = coordination
         self._preparing = preparing
+        self._batches = BatchPreparing(work, preparing)
         self._executing = executing
         self._sealing = sealing
         self._holder = holder
@@ -112,7 +114,9 @@ class Recovering:
             if run.epoch != lost.epoch:
                 return
             _log.warning("run %s (%s) lost its holder %s", run.run_id, run.stage, lost.holder)
-            if run.stage in PREPARING:
+            if run.stage in PREPARING and run.batch is not None:
+                await self._batches.resume(run, self._holder.name, _gone(lost))
+            elif run.stage in PREPARING:
                 await self._resume(run, lost)
             elif run.stage == "queued":
                 await self._claim_again(run)
@@ -127,7 +131,7 @@ class Recovering:
         command = ResumePreparation(
             holder=self._holder.name,
             lost_epoch=run.epoch,
-            reason=f"holder {lost.holder} is gone",
+            reason=_gone(lost),
         )
         appended = await self._work.record(run, (command,))
         await self._preparing.prepare(appended.runs[run.run_id], nobody)
@@ -144,3 +148,7 @@ class Recovering:
             error=f"interrupted: the server that held this run is gone ({lost.holder})",
         )
         await self._sealing.end(run, end)
+
+
+def _gone(lost: LostRun) -> str:
+    return f"holder {lost.holder} is gone"

@@ -5,14 +5,17 @@ from dataclasses import dataclass
 
 from application.keeping import Keeper
 from application.work import Work
-from domain.json_text import read_json
+from domain.json_text import compact_json, read_json
 from domain.run.request_events import SpawnRequested
 from domain.run.state import Run
 from domain.shared_context import effective, started_with
 from domain.shared_context_prompt import SharedValue
 from domain.shared_facts import SharedKey
+from domain.silent_token import is_silent, without_silent_tokens
+from domain.untrusted_result import frozen_result
 
 CLAIMS_MAX = 10_000
+NO_RESULT = "null"
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,12 +53,15 @@ async def shared_start(work: Work, run: Run, opened: Run, keeper: Keeper) -> Sha
         return NOTHING_SHARED
     position = await _claimed_at(work, run)
     then = await registry.session(run.requester.session_key, at=position)
-    keys = started_with(effective(then), await _own_literals(work, opened))
+    literals, references = await _own(work, opened)
+    keys = started_with(effective(then), literals, references)
     texts = await work.contents.texts([one.value for one in keys if one.value is not None])
     kept: list[SharedKey] = []
     values: list[SharedValue] = []
     for one in keys:
         text = texts.get(one.value.id) if one.value is not None else None
+        if one in references:
+            text = _result(one, text)
         value = keeper.keep("shared", text) if text is not None else None
         kept.append(one.changed({"value": value}))
         values.append(SharedValue(one.key, one.kind, text))
@@ -68,21 +74,42 @@ async def _claimed_at(work: Work, run: Run) -> int:
     return claims[-1].envelope.position
 
 
-async def _own_literals(work: Work, opened: Run) -> tuple[SharedKey, ...]:
-    """The keys that came with the spawn of the session itself, since it was asked for."""
+async def _own(work: Work, opened: Run) -> tuple[tuple[SharedKey, ...], tuple[SharedKey, ...]]:
+    """The keys that came with the spawn of the session itself, since it was asked for; and those of
+    the results that it refers to, whose values are the results as they are, none when a run had
+    none."""
     if not opened.shares:
-        return ()
+        return (), ()
     recorded = await work.log.first("SpawnRequested", opened.run_id)
     assert recorded is not None
     assert isinstance(recorded.event, SpawnRequested)
-    asked = recorded.event.shared
-    return tuple(
+    asked, position = recorded.event.shared, recorded.envelope.position
+    by = opened.requester.session_key
+    if asked is None:
+        return (), ()
+    literals = tuple(
+        SharedKey(
+            key=one.key, value=one.value, session_key=by, position=position, run_id=opened.run_id
+        )
+        for one in asked.keys
+    )
+    references = [
         SharedKey(
             key=one.key,
-            value=one.value,
-            session_key=opened.requester.session_key,
-            position=recorded.envelope.position,
-            run_id=opened.run_id,
+            value=(await work.run(one.run_id)).result,
+            kind="reference",
+            session_key=by,
+            position=position,
+            run_id=one.run_id,
         )
-        for one in (asked.keys if asked is not None else ())
-    )
+        for one in asked.references
+    ]
+    return literals, tuple(references)
+
+
+def _result(reference: SharedKey, text: str | None) -> str | None:
+    """The JSON of a result; null of a run that had none, and None of one that was erased."""
+    if text is None:
+        return NO_RESULT if reference.value is None else None
+    said = "" if is_silent(text) else frozen_result(without_silent_tokens(text))
+    return compact_json(said) if said else NO_RESULT

@@ -1,14 +1,16 @@
 """A spawn request of the right shape, and the command it becomes."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from application.envelope import Actor
 from application.ports.configurations import PinnedConfiguration
 from application.ports.identities import Identities
 from domain.agent_id import is_valid_agent_id, normalise_agent_id
 from domain.attachments import AttachmentAsked
+from domain.dependencies import DependencyAsked
 from domain.model_plan import named_model
 from domain.run.facts import ContextMode, SpawnOptions
+from domain.run.waiting_facts import BatchFacts
 from domain.session_key import agent_id_of
 from domain.spawn_command import AttachmentsJudged, RequestSpawn, SharedGiven
 from domain.thinking import normalise_thinking
@@ -20,7 +22,8 @@ class SpawnRequest:
 
     `asserts_agent` is whether `requester_agent_id` is another than the one in the key.
     `workspace_argument` is the folder that the requester is said to work in, `mount_path` where it
-    would like the attachments to be.
+    would like the attachments to be. `batch` are the tasks of one that asks for a run for each of
+    them, `task` being the first; empty for one that asks for one run.
     """
 
     requester_key: str
@@ -39,7 +42,14 @@ class SpawnRequest:
     light_context: bool = False
     context_argument: ContextMode | None = None
     shared: SharedGiven | None = None
+    batch: tuple[str, ...] = ()
+    dependencies: tuple[DependencyAsked, ...] = ()
     options: SpawnOptions
+
+    @property
+    def tasks(self) -> tuple[str, ...]:
+        """One for each run that is asked for."""
+        return self.batch or (self.task,)
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +105,34 @@ def command_of(
         options=request.options.model_copy(update=named),
         config_revision=pinned.revision,
         holder=holder,
+    )
+
+
+def commands_of(
+    request: SpawnRequest,
+    actor: Actor,
+    pinned: PinnedConfiguration,
+    ids: Identities,
+    holder: str,
+    attachments: AttachmentsJudged | None = None,
+) -> tuple[RequestSpawn, ...]:
+    """A command for each run that is asked for."""
+    first = command_of(request, actor, pinned, ids, holder, attachments)
+    if not request.batch:
+        return (first,)
+    others = (
+        replace(first, run_id=ids.run_id(), session_id=ids.run_id()) for _ in request.batch[1:]
+    )
+    members, batch_id = (first, *others), ids.run_id()
+    run_ids = tuple(one.run_id for one in members)
+    return tuple(
+        replace(
+            one,
+            task=task,
+            label=f"{one.label}-{index + 1}" if one.label else None,
+            batch=BatchFacts(batch_id=batch_id, index=index, run_ids=run_ids),
+        )
+        for index, (one, task) in enumerate(zip(members, request.batch, strict=True))
     )
 
 

@@ -5,8 +5,16 @@ import logging
 from dataclasses import dataclass
 
 from application.admitting import Admitting, Asked
-from application.answers import accepted_run, refusal_of, refused
+from application.answers import (
+    Told,
+    accepted,
+    accepted_batch,
+    refusal_of,
+    refused,
+    told_of,
+)
 from application.attaching import receipt_of
+from application.batch_preparing import BatchPreparing, PreparedBatch
 from application.envelope import Actor
 from application.holder import Holder
 from application.ports.configurations import PinnedConfiguration
@@ -21,6 +29,7 @@ from application.preparing import Preparing
 from application.settling import settled
 from application.spawn_request import InHand, SpawnRequest
 from application.work import Work
+from domain.batch_decisions import is_refused_with
 from domain.run.lifecycle import PREPARING
 from domain.run.state import Run
 
@@ -43,6 +52,7 @@ class Spawning:
     def __init__(self, work: Work, preparing: Preparing, holder: Holder) -> None:
         self._work = work
         self._preparing = preparing
+        self._batches = BatchPreparing(work, preparing)
         self._admitting = Admitting(work, holder)
         self._under_way: set[asyncio.Task[Spawned]] = set()
 
@@ -96,24 +106,49 @@ class Spawning:
         traceparent: str | None,
         pinned: PinnedConfiguration,
     ) -> Spawned:
-        key = self._work.identities.content_key()
-        asked = Asked(request, actor, reservation, traceparent, key)
+        keys = tuple(self._work.identities.content_key() for _ in request.tasks)
+        asked = Asked(request, actor, reservation, traceparent, keys)
         admitted = await self._admitting.admit(asked, pinned)
+        first = admitted.runs[0]
         if admitted.refusal is not None:
-            return Spawned(admitted.run, admitted.refusal, admitted.position)
-        in_hand = InHand(key, request.task, request.workspace_argument)
-        prepared = await self._preparing.prepare(admitted.run, caller_is_there, in_hand)
-        return await self._answered(prepared)
+            return Spawned(first, admitted.refusal, admitted.position)
+        in_hand = [
+            InHand(key, task, request.workspace_argument)
+            for key, task in zip(keys, request.tasks, strict=True)
+        ]
+        if first.batch is not None:
+            batch = await self._batches.prepare(admitted.runs, caller_is_there, in_hand)
+            return await self._batch_answered(batch)
+        return await self._answered(
+            await self._preparing.prepare(first, caller_is_there, in_hand[0])
+        )
 
     async def _answered(self, prepared: PreparedRun) -> Spawned:
         run = prepared.run
-        if run.stage in PREPARING:
-            raise LogUnavailable(
-                "another server has taken this spawn over; ask again with the same"
-                f" Idempotency-Key, or read run {run.run_id}"
-            )
+        _must_be_decided(run)
         if run.refusal is None:
-            receipt = await receipt_of(run, self._work.contents)
-            return Spawned(run, accepted_run(run, receipt), prepared.position)
+            return Spawned(run, accepted(await self._told(run)), prepared.position)
         text = await self._work.contents.text(run.refusal.text)
         return Spawned(run, refused(refusal_of(run, text)), prepared.position)
+
+    async def _batch_answered(self, prepared: PreparedBatch) -> Spawned:
+        first = prepared.runs[0]
+        _must_be_decided(first)
+        assert first.batch is not None
+        if first.refusal is None:
+            told = [await self._told(run) for run in prepared.runs]
+            return Spawned(first, accepted_batch(first.batch.batch_id, told), prepared.position)
+        # All were refused for one of them.
+        culprit = next((one for one in prepared.runs if not is_refused_with(one)), first)
+        return await self._answered(PreparedRun(culprit, prepared.position))
+
+    async def _told(self, run: Run) -> Told:
+        return told_of(run, await receipt_of(run, self._work.contents))
+
+
+def _must_be_decided(run: Run) -> None:
+    if run.stage in PREPARING:
+        raise LogUnavailable(
+            "another server has taken this spawn over; ask again with the same"
+            f" Idempotency-Key, or read run {run.run_id}"
+        )

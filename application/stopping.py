@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from uuid import UUID
 
 from application.answers import SpawnRefusal, refused
+from application.batch_refusing import refused_beside
 from application.envelope import Actor, Provenance
 from application.ingredients import refusal_announcement
 from application.keeping import Keeper
@@ -17,7 +18,8 @@ from application.ports.event_log import (
 )
 from application.preparing import Preparing
 from application.repeated_requests import must_be_new
-from application.work import ContentsErased, Work, provenance_of
+from application.work import Asked, ContentsErased, Work, provenance_of
+from domain.batch_decisions import members_of, must_be_prepared
 from domain.refusals import ReadAgain
 from domain.run.commands import ScheduleArchive, StopRun
 from domain.run.lifecycle import OVER, PREPARING
@@ -183,17 +185,21 @@ class Stopping:
         actor = stop.actor
         text = f"the spawn was stopped by {actor.name} before its session was created"
         keeper = await self._keeper(run)
-        command = self._command(run, stop, text, keeper)
-        appended = await self._work.record(
-            run,
-            (command,),
-            keeper,
+        asked = [Asked(run, (self._command(run, stop, text, keeper),), keeper)]
+        # There is no batch of which only a part was prepared.
+        with_it = members_of(run) if run.stage in PREPARING and run.batch is not None else ()
+        if with_it:
+            asked += await refused_beside(self._work, run, text)
+        appended = await self._work.record_all(
+            asked,
             actor=actor,
             spawn_answer=_refusal(run, text),
+            must_fit=lambda family: must_be_prepared(family, with_it),
         )
         after = appended.runs[run.run_id]
         if after.stage == "refused":
-            self._preparing.interrupt(run.run_id)
+            for one in members_of(run):
+                self._preparing.interrupt(one)
         return after
 
     async def _keeper(self, run: Run) -> Keeper | None:
@@ -225,4 +231,13 @@ def _refusal(run: Run, text: str) -> Answer | None:
     """How the spawn's own caller is answered when it is still waiting for its answer."""
     if run.stage not in PREPARING:
         return None
-    return refused(SpawnRefusal(run_id=run.run_id, rule="stopped", status="error", text=text))
+    return refused(
+        SpawnRefusal(
+            run_id=run.run_id,
+            rule="stopped",
+            status="error",
+            text=text,
+            batch_id=run.batch.batch_id if run.batch else None,
+            task=run.batch.index if run.batch else None,
+        )
+    )

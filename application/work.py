@@ -1,6 +1,6 @@
 """What every use case works with, put together once by the composition root."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 from uuid import UUID
@@ -22,7 +22,8 @@ from application.ports.event_log import (
 )
 from application.ports.identities import Identities
 from application.ports.registry import Registry
-from domain.family_decisions import Family, decide_in_turn, streams_of
+from domain.batch_decisions import decide_for_all, members_of
+from domain.family_decisions import Family, streams_of
 from domain.refusals import Rejected
 from domain.run.commands import RunCommand
 from domain.run.state import Run
@@ -52,6 +53,15 @@ class TextsAbove(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
+class Asked:
+    """Commands to a run, to be decided one after the other, and who keeps their texts."""
+
+    run: Run
+    commands: Sequence[RunCommand]
+    keeper: Keeper | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Work:
     """The log, what is read from it, and what is minted."""
 
@@ -78,35 +88,64 @@ class Work:
         spawn_answer: Answer | None = None,
         reservation: Reservation | None = None,
         answer: Answer | None = None,
-        above: "TextsAbove | None" = None,
+        above: TextsAbove | None = None,
     ) -> Appended[None]:
         """Decide commands to a run, one after the other, and record what follows in one append.
 
         `spawn_answer` is what the spawn's own caller is told, `answer` this command's caller.
         `above` are texts that go to the session of the run's requester.
         """
+        asked = Asked(run, commands, keeper)
+        return await self.record_all(
+            (asked,),
+            actor=actor,
+            spawn_answer=spawn_answer,
+            reservation=reservation,
+            answer=answer,
+            above=above,
+        )
+
+    async def record_all(
+        self,
+        asked: Sequence[Asked],
+        *,
+        actor: Actor = SYSTEM,
+        spawn_answer: Answer | None = None,
+        reservation: Reservation | None = None,
+        answer: Answer | None = None,
+        above: TextsAbove | None = None,
+        must_fit: Callable[[Family], None] | None = None,
+    ) -> Appended[None]:
+        """The same for several runs of one requester, decided in their order and recorded in one
+        append. `must_fit` may raise `Rejected` before anything is decided."""
+        first = asked[0].run
 
         def decide(world: World) -> Decision[None]:
             family = Family(world.runs, world.sessions)
+            if must_fit is not None:
+                must_fit(family)
             if above is not None:
-                above.must_fit(world.sessions.get(run.requester.session_key))
-            changes = decide_in_turn(family, run.run_id, commands)
+                above.must_fit(world.sessions.get(first.requester.session_key))
+            changes = decide_for_all(family, [(one.run.run_id, one.commands) for one in asked])
+            told = spawn_answer if changes else None
+            kept = [text for one in asked if one.keeper and changes for text in one.keeper.kept]
             return Decision(
                 None,
                 changes,
-                (*(keeper.kept if keeper and changes else ()), *(above.kept if above else ())),
+                (*kept, *(above.kept if above else ())),
                 above.keys if above else (),
                 answer=answer,
-                run_answer=(run.run_id, spawn_answer) if spawn_answer and changes else None,
+                run_answer=(members_of(first)[0], told) if told else None,
             )
 
         return await self.log.submit(
             Submission(
                 command_id=self.identities.event_id(),
-                streams=streams_of(run),
+                streams=tuple(dict.fromkeys(one for each in asked for one in streams_of(each.run))),
                 decide=decide,
-                provenance=provenance_of(run, actor),
+                provenance=provenance_of(first, actor),
                 reservation=reservation,
+                about=frozenset(one.run.run_id for one in asked),
             )
         )
 

@@ -93,7 +93,7 @@ def admit(facts: AdmissionFacts, *, raw_agent_id: str = "") -> Permitted | Refus
         return Refusal(rule="mode", status="error", text=_SESSION_NEEDS_THREAD)
     return (
         depth_refusal(facts.caller_depth, facts.max_spawn_depth)
-        or active_children_refusal(facts.active_children, facts.max_children)
+        or active_children_refusal(facts.active_children, facts.max_children, facts.places)
         or _target_refusal(facts)
         or Permitted()
     )
@@ -115,19 +115,22 @@ def depth_refusal(caller_depth: int, max_spawn_depth: int) -> Refusal | None:
     )
 
 
-def active_children_refusal(active_children: int, max_children: int) -> Refusal | None:
-    """The refusal of a requester whose places are all taken; None when one is free.
+def active_children_refusal(
+    active_children: int, max_children: int, places: int = 1
+) -> Refusal | None:
+    """The refusal of a requester that has not so many places free; None when it has.
 
     The only rule for the continuation of a child whose place was released.
     """
-    if active_children < max_children:
+    if active_children + places <= max_children:
         return None
+    needed = f": {places} tasks need {places} places" if places > 1 else ""
     return Refusal(
         rule="active_children",
         status="forbidden",
         text=(
             "sessions_spawn has reached max active children for this session "
-            f"({active_children}/{max_children})"
+            f"({active_children}/{max_children}){needed}"
         ),
         current=active_children,
         limit=max_children,

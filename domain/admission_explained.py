@@ -46,7 +46,15 @@ def _depth(facts: AdmissionFacts, refused: bool) -> Told:
 
 
 def _active_children(facts: AdmissionFacts, refused: bool) -> Told:
-    return active_children_explained(facts.active_children, facts.max_children, refused=refused)
+    told = active_children_explained(facts.active_children, facts.max_children, refused=refused)
+    if facts.places == 1:
+        return told
+    text = f"{facts.active_children} of {facts.max_children} children are active, and"
+    are = "are not free" if refused else "are free"
+    return Told(
+        {**told.compared, "places": facts.places},
+        f"{text} {facts.places} places for as many tasks {are}",
+    )
 
 
 def active_children_explained(active: int, most: int, *, refused: bool) -> Told:

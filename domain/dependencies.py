@@ -5,12 +5,25 @@ from dataclasses import dataclass, replace
 from typing import Literal
 from uuid import UUID
 
+from domain.admission import Refusal
+from domain.bounded_text import single_line
 from domain.refusals import ReadAgain, Rejected
+from domain.rule_explained import SHOWN_CHARACTERS_MAX, quoted
 from domain.run.commands import CreateSession, SettleDependencies
 from domain.run.facts import Outcome
 from domain.run.lifecycle import SETTLED
 from domain.run.state import Run
-from domain.run.waiting_facts import Dependency
+from domain.run.waiting_facts import Dependency, DependencyNeeds, DependencyVia
+
+
+@dataclass(frozen=True, slots=True)
+class DependencyAsked:
+    """A run by the name that a request has for it: its label or its id."""
+
+    name: str
+    via: DependencyVia
+    require: DependencyNeeds = "success"
+
 
 Verdict = Literal["waits", "met", "failed"]
 
@@ -23,6 +36,11 @@ class DependencyFailed(Rejected):
         self.dependency = dependency
         self.target = target
 
+    @property
+    def refusal(self) -> Refusal:
+        """What its caller is told."""
+        return failed(self.dependency, self.target)
+
 
 @dataclass(frozen=True, slots=True)
 class Judged:
@@ -32,6 +50,40 @@ class Judged:
     met: tuple[tuple[UUID, Outcome], ...] = ()
     waits_for: tuple[UUID, ...] = ()
     failed: Dependency | None = None
+
+
+def how_it_ended(target: Run) -> str:
+    """In words, for those that depend on it."""
+    if target.stage == "refused":
+        return "was refused"
+    return "was stopped" if target.outcome == "stopped" else f"ended as {target.outcome}"
+
+
+def named(dependency: Dependency) -> str:
+    """The run as it was asked for, and which one that is."""
+    if dependency.name == str(dependency.run_id):
+        return f"run {dependency.run_id}"
+    return f"{quoted(dependency.name)} (run {dependency.run_id})"
+
+
+def field_of(asked: Dependency | DependencyAsked) -> str:
+    """Where in its request the name stands."""
+    if asked.via != "reference":
+        return asked.via
+    return f"sharedContext.${single_line(asked.name, characters_max=SHOWN_CHARACTERS_MAX)}"
+
+
+def failed(dependency: Dependency, target: Run) -> Refusal:
+    """The refusal of a spawn that depends on a run which is over, and failed."""
+    text = f"{field_of(dependency)} names {named(dependency)}, which {how_it_ended(target)}"
+    if target.stage == "refused" or dependency.via == "reference":
+        text += "; spawn it again, and name the new one"
+    else:
+        text += (
+            f'; spawn it again, or say {{"run": {quoted(dependency.name)}, "require": "ended"}} to'
+            " go on all the same"
+        )
+    return Refusal("dependency_failed", "error", text)
 
 
 def verdict(dependency: Dependency, target: Run) -> Verdict:

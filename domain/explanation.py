@@ -7,12 +7,14 @@ those behind it were not judged, and what an older release did not record is sai
 from collections.abc import Iterator, Sequence
 
 from domain.admission_explained import ADMISSION_RULES
+from domain.batch_decisions import RULE as BATCH
 from domain.child_explained import (
     capabilities_explained,
     preamble_explained,
     tools_explained,
 )
 from domain.configuration.configuration import Configuration
+from domain.dependencies_explained import DEPENDENCY_RULES, dependencies_explained
 from domain.plan_explained import PLAN_RULES, Planning
 from domain.rule_explained import RuleExplained, Told, quoted
 from domain.run.events import SessionCreated
@@ -27,6 +29,7 @@ from domain.scripts_explained import (
 from domain.spawn_record import Recorded, SpawnRecord
 from domain.steps_explained import STEP_RULES, steps_explained
 
+_TOLD_IN_ORDER = {*ADMISSION_RULES, *DEPENDENCY_RULES, *PLAN_RULES, *STEP_RULES}
 OUTCOME_RULES = ("tools", "capabilities", "preamble")
 
 
@@ -42,6 +45,7 @@ def explain(
     record = SpawnRecord(events)
     return (
         *_admission(record),
+        *dependencies_explained(record),
         *_scripts(record),
         _override(record),
         *_plan(record, configuration),
@@ -161,10 +165,12 @@ def _outcome(record: SpawnRecord, configuration: Configuration | None) -> Iterat
 def _other_refusal(record: SpawnRecord) -> Iterator[RuleExplained]:
     """A refusal by what stands in no order: a stop can come at any time."""
     refused = record.refused
-    if refused is None or refused.rule in {*ADMISSION_RULES, *PLAN_RULES, *STEP_RULES}:
+    if refused is None or refused.rule in _TOLD_IN_ORDER:
         return
     text = f"refused by {quoted(refused.rule)}"
     if refused.rule == "stopped":
         text = "the spawn was stopped before its session was created"
+    elif refused.rule == BATCH:
+        text = f"task {refused.inputs.get('index')} of its batch could not be prepared"
     told = Told({**refused.inputs}, text)
     yield record.judged(refused.step, refused.rule, told, refused, refused=True)

@@ -16,6 +16,7 @@ from domain.shared_facts import SharedKey, SharedScope
 SHARED_BYTES_MAX = 65_536
 SHARED_KEYS_MAX = 64
 SHARED_DEPTH_MAX = 32
+REFERENCES_MAX = 20
 KEY_CHARACTERS_MAX = 128
 REFERENCE_PREFIX = "$"
 
@@ -79,6 +80,20 @@ def literals_of(keys: Iterable[SharedKey]) -> dict[str, int]:
 def size_with(family: Iterable[SharedKey], added: Iterable[tuple[str, int]]) -> SharedSize:
     """What a context is with these keys on top."""
     return size_of({**literals_of(family), **dict(added)}.items())
+
+
+def references_refusal(family: Iterable[SharedKey], added: Iterable[str]) -> Refusal | None:
+    """The refusal of a spawn whose child would have too many results of others; None when it may
+    have them."""
+    taken = {one.key for one in family if one.kind == "reference"}
+    would = taken.union(added)
+    if len(would) <= REFERENCES_MAX:
+        return None
+    text = (
+        f"The shared context of this child would have {len(would)} references and may have"
+        f" {REFERENCES_MAX} ({len(taken)} are inherited). Refer to fewer runs."
+    )
+    return Refusal("shared_context", "error", text, len(would), REFERENCES_MAX)
 
 
 def limit_refusal(

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from uuid import UUID
 
-from domain.admission import ConfiguredAt
+from domain.admission import ConfiguredAt, Refusal
 from domain.content import ContentRef
 from domain.run.facts import ContextMode, RefusalStatus, SpawnOptions
 from domain.run.waiting_facts import BatchFacts, Dependency
@@ -55,7 +55,8 @@ class RequestSpawn:
 
     `asserts_agent` is whether the requester's agent is the request's word alone; it counts only for
     a session that is seen for the first time. `requester_in_sandbox` is whether the configuration
-    puts the requester into a sandbox now.
+    puts the requester into a sandbox now. `unbound` is what is to be said of a name that stands for
+    none of the runs that it may depend on, or for several.
     """
 
     run_id: UUID
@@ -81,6 +82,7 @@ class RequestSpawn:
     shared: SharedGiven | None = None
     dependencies: tuple[Dependency, ...] = ()
     ancestors: tuple[UUID, ...] = ()
+    unbound: Refusal | None = None
     batch: BatchFacts | None = None
     origin: str | None
     thread: bool

@@ -1,11 +1,13 @@
 """Whether a spawn is permitted, decided from the record, and what is recorded either way."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from uuid import UUID
 
+from domain import asked_dependencies
 from domain.admission import AdmissionFacts, Permitted, Refusal, admit
 from domain.event_types import AnyEvent
+from domain.family_carry import session_after
 from domain.refusals import AgentOnRecord, ReadAgain, SessionIsClosed
 from domain.requesting_session import depth_found, first_seen, requester_of
 from domain.run.facts import AttachmentsAsked, Requester
@@ -14,10 +16,10 @@ from domain.run.request_events import SpawnRefused, SpawnRequested
 from domain.run.state import Run
 from domain.session.decide import AdmitChild
 from domain.session.decide import decide as decide_session
-from domain.session.events import ChildAdmitted, SessionObserved
+from domain.session.events import ChildAdmitted, SessionEvent, SessionObserved
 from domain.session.state import Session
 from domain.session_depth import DepthFound
-from domain.shared_context import effective, limit_refusal, size_with
+from domain.shared_context import effective, limit_refusal, references_refusal, size_with
 from domain.shared_facts import SharedAsked, SharedChange, SharedKey
 from domain.spawn_command import Keep, RequestSpawn, SharedGiven, SpawnPolicy, kept
 from domain.stream import run_stream, session_stream
@@ -38,13 +40,31 @@ def request_spawn(
     command: RequestSpawn,
     policy: SpawnPolicy,
     keep: Keep,
+    waiting: Collection[Run] = (),
 ) -> SpawnAnswered:
     """Judge and record a request. A permitted one takes its place in the same append.
 
     Raises `SessionIsClosed` when the requester's own run is over or told to stop: it cannot ask
     for anything; `ReadAgain` when `runs` is without that run. `AgentOnRecord` when the request, and
-    so its policy, is of another agent than the session on record.
+    so its policy, is of another agent than the session on record. `waiting` is all of the tree that
+    depends on others and has not been queued.
     """
+    return request_spawns(sessions, runs, ((command, keep),), policy, waiting)
+
+
+def request_spawns(
+    sessions: Mapping[str, Session],
+    runs: Mapping[UUID, Run],
+    asked: Sequence[tuple[RequestSpawn, Keep]],
+    policy: SpawnPolicy,
+    waiting: Collection[Run] = (),
+) -> SpawnAnswered:
+    """Judge and record what one request asks for: all of it is permitted, or nothing is.
+
+    The commands differ in their run, its texts and its label alone, so each rule is judged once.
+    Raises what `request_spawn` raises.
+    """
+    command, _ = asked[0]
     known = sessions.get(command.requester_key)
     if known is not None and known.agent_id != command.requester_agent_id:
         raise AgentOnRecord(known.agent_id)
@@ -52,35 +72,56 @@ def request_spawn(
     observed = known or first_seen(command, policy, found.depth)
     _must_be_open(known, runs)
     family = effective(known)
-    facts = _facts(command, policy, found, known.active_children if known else 0, family)
+    active = known.active_children if known else 0
+    facts = _facts(command, policy, found, active, family, len(asked))
     verdict = admit(facts, raw_agent_id=command.agent_id_argument or "")
     if isinstance(verdict, Permitted) and command.shared is not None:
         refusal = limit_refusal(family, _sizes(command.shared), command.shared.scope)
+        refusal = refusal or references_refusal(
+            family, (one.key for one in command.shared.references)
+        )
         verdict = refusal or verdict
+    if isinstance(verdict, Permitted):
+        verdict = asked_dependencies.refusal(command, runs, waiting) or verdict
     stream = session_stream(command.requester_key)
     changes: list[tuple[str, AnyEvent]] = []
     if isinstance(observed, SessionObserved):
         changes.append((stream, observed))
     own = runs.get(observed.run_id) if observed.run_id is not None else None
-    requester = requester_of(command, observed, own, keep)
-    requested = _requested(command, requester, facts, keep)
-    changes.append((run_stream(command.run_id), requested))
+    for one, keep in asked:
+        requester = requester_of(one, observed, own, keep)
+        changes.append((run_stream(one.run_id), _requested(one, requester, facts, keep)))
     if isinstance(verdict, Refusal):
-        refused = SpawnRefused(
-            rule=verdict.rule,
-            status=verdict.status,
-            step="admission",
-            text=keep("refusal", verdict.text),
-            inputs={"current": verdict.current, "limit": verdict.limit},
-        )
-        changes.append((run_stream(command.run_id), refused))
+        changes += [(run_stream(one.run_id), _refused(verdict, keep)) for one, keep in asked]
         return SpawnAnswered(tuple(changes), verdict, facts)
-    admission = AdmitChild(command.run_id, policy.max_children)
-    if known is not None:
-        changes += [(stream, event) for event in decide_session(known, admission)]
-    else:
-        changes.append((stream, _first_child(admission)))
+    changes += [(stream, event) for event in _admitted(known, asked, policy)]
     return SpawnAnswered(tuple(changes), None, facts)
+
+
+def _refused(refusal: Refusal, keep: Keep) -> SpawnRefused:
+    return SpawnRefused(
+        rule=refusal.rule,
+        status=refusal.status,
+        step="admission",
+        text=keep("refusal", refusal.text),
+        inputs={"current": refusal.current, "limit": refusal.limit},
+    )
+
+
+def _admitted(
+    known: Session | None, asked: Sequence[tuple[RequestSpawn, Keep]], policy: SpawnPolicy
+) -> Iterator[SessionEvent]:
+    """A place for each, in their order."""
+    session = known
+    for number, (command, _) in enumerate(asked):
+        if session is None:
+            yield ChildAdmitted(
+                run_id=command.run_id, active_children=number, max_children=policy.max_children
+            )
+            continue
+        for event in decide_session(session, AdmitChild(command.run_id, policy.max_children)):
+            session = session_after(session, event, session.created_at)
+            yield event
 
 
 def _facts(
@@ -89,6 +130,7 @@ def _facts(
     found: DepthFound,
     active_children: int,
     family: Sequence[SharedKey],
+    places: int,
 ) -> AdmissionFacts:
     shared = size_with(family, _sizes(command.shared)) if command.shared is not None else None
     return AdmissionFacts(
@@ -106,6 +148,7 @@ def _facts(
         allow_agents=policy.allow_agents,
         require_agent_id_from=policy.require_agent_id_from,
         allow_agents_from=policy.allow_agents_from,
+        places=places,
         shared_bytes=shared.bytes if shared is not None else None,
         shared_keys=shared.keys if shared is not None else None,
     )
@@ -129,12 +172,6 @@ def _must_be_open(session: Session | None, runs: Mapping[UUID, Run]) -> None:
     if own is not None and own.stop_requested_by is not None:
         # A stop goes on to those below: one asked for after it would escape it.
         raise SessionIsClosed(f"session {session.display_key} is being stopped and spawns no more")
-
-
-def _first_child(admission: AdmitChild) -> AnyEvent:
-    return ChildAdmitted(
-        run_id=admission.run_id, active_children=0, max_children=admission.max_children
-    )
 
 
 def _requested(

@@ -7,6 +7,7 @@ from application.archiving import Archiving
 from application.conducting import Crew
 from application.context_gathering import ContextGathering
 from application.continuing import Continuing
+from application.depending import Depending
 from application.dispatching import Dispatching
 from application.executing import Executing
 from application.holder import Holder
@@ -87,6 +88,7 @@ def crew_of(work: Work, means: Means) -> Crew:
         executing=executing,
         announcing=Announcing(work, means.hooks),
         archiving=Archiving(work, means.transcripts),
+        depending=Depending(work),
         recovering=Recovering(
             work,
             means.coordination,

@@ -7,9 +7,10 @@ from uuid import UUID
 
 from application.projections.run_rows import DueKind
 
-ClaimKind = Literal["announce", "archive", "effects"]
+ClaimKind = Literal["announce", "archive", "effects", "wait"]
 """What is claimed apart from each other. `effects` is what has to be undone or told outside,
-whatever else there is to do for a run and whoever does it."""
+whatever else there is to do for a run and whoever does it. `wait` is due as soon as one of those
+that a run waits for is done."""
 
 
 class ClaimKey(NamedTuple):

@@ -72,6 +72,13 @@ class LaneFacts:
 
 
 @dataclass(frozen=True, slots=True)
+class TreeQuery:
+    """Ask for what of a tree waits, or may come to wait, for other runs: under the lock."""
+
+    root: str
+
+
+@dataclass(frozen=True, slots=True)
 class Reservation:
     """An idempotency key to reserve in the same append. `fingerprint` tells the body."""
 
@@ -110,13 +117,15 @@ class AlreadyReserved(Rejected):
 
 @dataclass(frozen=True, slots=True)
 class World:
-    """What is on record about the streams a submission named; absent when never recorded."""
+    """What is on record about the streams a submission named; absent when never recorded. `tree`
+    are the runs with dependencies that are prepared or wait, of the tree that it named."""
 
     runs: Mapping[UUID, Run]
     sessions: Mapping[str, Session]
     now: datetime
     lane: LaneFacts | None = None
     config_version: int = 0
+    tree: Sequence[Run] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,14 +145,20 @@ class Decision(Generic[T_co]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Submission(Generic[T]):
-    """A command for the writer. `decide` must be pure and may raise `Rejected`."""
+    """A command for the writer. `decide` must be pure and may raise `Rejected`.
+
+    `about` are the runs that it is about, when they are several: an event of a session that names
+    one of them is recorded as being about that one.
+    """
 
     command_id: UUID
     streams: tuple[str, ...]
     decide: Callable[[World], Decision[T]]
     provenance: Provenance
     lane: LaneQuery | None = None
+    tree: TreeQuery | None = None
     reservation: Reservation | None = None
+    about: frozenset[UUID] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,8 @@ from domain.session.state import Session
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunQuery:
     """Which runs; None means any. `trees` limits what a token may see, by root session key;
-    `since` and `until` are about creation (until exclusive)."""
+    `since` and `until` are about creation (until exclusive), `waiting` is whether they wait for
+    others."""
 
     requester: str | None = None
     tree: str | None = None
@@ -23,6 +24,7 @@ class RunQuery:
     outcome: str | None = None
     since: datetime | None = None
     until: datetime | None = None
+    waiting: bool | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +50,16 @@ class Registry(Protocol):
 
     async def runs_of_session(self, child_session_key: str, *, limit: int) -> Sequence[Run]:
         """The runs of a child session but those that were refused, the newest first."""
+        ...
+
+    async def runs_named(self, tree: str, labels: Sequence[str], *, limit: int) -> Sequence[Run]:
+        """The newest run of each session of a tree that has one of these labels and was not
+        refused, the newest first."""
+        ...
+
+    async def runs_called(self, requester: str, prefix: str, *, limit: int) -> Sequence[Run]:
+        """The newest run of each session that a requester has spawned whose label begins like this,
+        but those refused, the newest first."""
         ...
 
     async def runs(

@@ -10,7 +10,7 @@ from application.spawn_request import SpawnRequest
 from domain.content import ContentRef
 from domain.run.events import RunStarted, SessionCreated
 from domain.spawn_notes import accepted_note
-from infrastructure.inbound.http.spawn_body import SpawnBody, must_be_served, spawn_request
+from infrastructure.inbound.http.spawn_body import SpawnBody, spawn_request
 from tests.support import run_commands as ask
 from tests.support.case_comparison import Whole, hold
 from tests.support.case_families import CaseFamily
@@ -74,7 +74,6 @@ def asked(given: Given) -> SpawnRequest:
     key = context.pop("agentSessionKey", "main")
     requester = {"sessionKey": key, **context}
     body = SpawnBody.model_validate({"requester": requester, "task": "t", **given.get("args", {})})
-    must_be_served(body)
     return spawn_request(body, configuration({}, "main"))
 
 

@@ -13,7 +13,8 @@ from domain.run.request_events import SpawnRefused
 from domain.run.state import Run
 from domain.session.events import ChildAdmitted
 from tests.support.asked_lives import COMMANDS, MANNERS, asked
-from tests.support.conversing_lives import PICK, ConversingLives
+from tests.support.batched_lives import BatchedLives
+from tests.support.conversing_lives import PICK
 from tests.support.family_log import FamilyLog, policy
 from tests.support.family_model import (
     HELD,
@@ -37,7 +38,7 @@ GOING_ON = tuple(kind for kind in KINDS if kind not in ("archive", "close"))
 LIMITS = st.none() | st.tuples(st.integers(1, 4), st.integers(2, 3))
 
 
-class Lives(ConversingLives):
+class Lives(BatchedLives):
     """Drives a tree through its log, beside a model of it."""
 
     @initialize(

@@ -111,7 +111,13 @@ class Families:
             return
         run = self.log.run(child.name)
         own = tuple(
-            SharedKey(key=key, value=_value(one), session_key=self.log.key(child.by), position=1)
+            SharedKey(
+                key=key,
+                value=_value(one),
+                session_key=self.log.key(child.by),
+                position=1,
+                run_id=run.run_id,
+            )
             for key, one in child.literals.items()
         )
         keys = started_with(effective(child.then), own)

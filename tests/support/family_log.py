@@ -24,9 +24,11 @@ from domain.spawn_command import RequestSpawn, SpawnPolicy
 from domain.spawn_decision import SpawnAnswered, request_spawn
 from domain.stamp import Stamp
 from domain.stream import run_id_of, session_key_of
+from infrastructure.outbound.log.waiting_trees import may_wait
 from tests.support import run_commands as ask
 from tests.support.judged_messages import judged_message
 from tests.support.storytelling import ROOT, ref, run_id, stamp
+from tests.support.waiting_runs import above
 
 Change = tuple[str, AnyEvent]
 
@@ -135,12 +137,17 @@ class FamilyLog:
             "requester_agent_id": agent_id,
             "target_agent_id": agent_id,
         }
+        if own is not None and "dependencies" in changes:
+            plain["ancestors"] = above(self.fold.runs, own.run_id)
+        request = spawn_request(**{**plain, **changes})
+        named = {one.run_id for one in request.dependencies} | ({own.run_id} if own else set())
         return request_spawn(
             {key: known} if known else {},
-            {own.run_id: own} if own else {},
-            spawn_request(**{**plain, **changes}),
+            {run: state for run, state in self.fold.runs.items() if run in named},
+            request,
             self.policy,
             keep,
+            [one for one in self.fold.runs.values() if may_wait(one, ROOT)],
         )
 
     def spawn(self, name: str, by: str = "main", **changes: Any) -> list[str]:

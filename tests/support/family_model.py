@@ -111,12 +111,14 @@ class Tree:
             return True
         return session not in self.closed and not (last.stage in OVER or last.is_stopping)
 
-    def rule_against(self, name: str) -> str | None:
-        """The rule that refuses another child of this session; None when one is permitted."""
+    def rule_against(self, name: str, places: int = 1) -> str | None:
+        """The rule that refuses so many more children of this session; None when they are
+        permitted."""
         depth = self.lives[name].depth if name in self.lives else 0
         if depth >= self.max_depth:
             return "depth"
-        return "active_children" if len(self.counted(name)) >= self.max_children else None
+        taken = len(self.counted(name))
+        return "active_children" if taken + places > self.max_children else None
 
     def ask(self, life: Life, kind: str) -> str:
         """What comes of a command from the right holder; the tree is then as it leaves it."""

@@ -194,6 +194,7 @@ def _configuration(gates: Gates, script: Path) -> dict[str, Any]:
         slow,
         failing,
         scripted("talker", steps=steps),
+        scripted("quiet", result="NO_REPLY"),
         {**scripted("boxed", providesSandbox=True), "sandbox": {"mode": "all"}},
         holder,
     ]

@@ -1,6 +1,6 @@
 """A family that lives in a real log: what `FamilyLog` is in memory."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Any
 from uuid import UUID
 
@@ -17,6 +17,7 @@ from application.ports.event_log import (
     LaneQuery,
     Reservation,
     Submission,
+    TreeQuery,
     World,
 )
 from application.work import provenance_of
@@ -111,22 +112,24 @@ class LoggedFamily:
 
         def decide(world: World) -> Decision[SpawnAnswered]:
             keeper = Keeper(request.session_id, key, uuid7)
-            answered = request_spawn(world.sessions, world.runs, request, self.policy, keeper.keep)
-            keys = (ContentKey(request.session_id, key),)
+            answered = request_spawn(
+                world.sessions, world.runs, request, self.policy, keeper.keep, world.tree
+            )
             return Decision(
                 answered,
                 answered.changes,
                 keeper.kept,
-                keys,
+                (ContentKey(request.session_id, key),),
                 answer=answer,
                 reserve_run=request.run_id,
             )
 
-        above = (run_stream(parent),) if parent is not None else ()
+        others = {one.run_id for one in request.dependencies} | ({parent} if parent else set())
         asked = Submission(
             command_id=uuid7(),
-            streams=(run_stream(request.run_id), session_stream(asker), *above),
+            streams=(run_stream(request.run_id), session_stream(asker), *map(run_stream, others)),
             decide=decide,
+            tree=TreeQuery(self.root) if request.dependencies else None,
             provenance=Provenance(
                 actor=actor,
                 correlation=self.root,
@@ -166,18 +169,15 @@ class LoggedFamily:
 
     def heard(self, appended: Appended[Any]) -> Appended[Any]:
         """Know what was recorded."""
-        self._take(appended.runs, appended.sessions)
-        return appended
-
-    def _take(self, runs: Mapping[UUID, Run], sessions: Mapping[str, Session]) -> None:
-        for run in runs.values():
+        for run in appended.runs.values():
             known = self.runs.get(run.run_id)
             if known is None or known.version < run.version:
                 self.runs[run.run_id] = run
-        for session in sessions.values():
+        for session in appended.sessions.values():
             before = self.sessions.get(session.session_key)
             if before is None or before.version < session.version:
                 self.sessions[session.session_key] = session
+        return appended
 
     async def resolve(self, name: str, **changes: Any) -> None:
         """The context scripts have run."""

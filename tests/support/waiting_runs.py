@@ -1,8 +1,11 @@
 """A run that waits for another one, its events and what may be asked of it."""
 
+from collections.abc import Mapping
 from typing import Any
+from uuid import UUID
 
 from domain.run.commands import SettleDependencies
+from domain.run.state import Run
 from domain.run.waiting_events import DependencyMet, RunWaits
 from domain.run.waiting_facts import Dependency
 from tests.support import run_histories as past
@@ -31,6 +34,13 @@ def an_awaiting_run() -> past.History:
     """Prepared, held by nobody."""
     asked = requested(dependencies=(dependency(),), ancestors=(run_id(71),))
     return (asked, past.resolved(), past.prepared(), past.created(), waits())
+
+
+def above(runs: Mapping[UUID, Run], run_id: UUID | None) -> tuple[UUID, ...]:
+    """This run, the one of its requester, and so on."""
+    if run_id is None:
+        return ()
+    return (run_id, *above(runs, runs[run_id].requester.run_id))
 
 
 def settle(**changes: Any) -> SettleDependencies:

@@ -160,6 +160,8 @@ def print_run(run: JsonObject) -> None:
     )
     for warning in run.get("warnings") or ():
         print_fields({"warning": warning})
+    for one in run.get("dependsOn") or ():
+        print_fields({"depends on": _dependency(one)})
     for step in run.get("undoing") or ():
         print_fields({"to undo": _undoing(step)})
     for heading, text in (
@@ -178,6 +180,13 @@ def _undoing(step: Item) -> str:
     again = f"next attempt {clock(step.get('nextAttemptAt'))}"
     told = ", ".join(filter(None, (str(step.get("step")), where, failures, again)))
     return f"{told}: {step['error']}" if step.get("error") else told
+
+
+def _dependency(one: Item) -> str:
+    name, run_id = one.get("name"), one.get("runId")
+    named = f"{name} (run {run_id})" if name != run_id else f"run {run_id}"
+    any_end = "however it ends" if one.get("require") == "ended" else None
+    return ", ".join(filter(None, (named, any_end, one.get("state"))))
 
 
 def short(run_id: object) -> str:

@@ -9,7 +9,6 @@ from infrastructure.inbound.command_line.asking import (
     Key,
     WaitForResult,
     follow_run,
-    given_text,
     post_once,
 )
 from infrastructure.inbound.command_line.attaching import (
@@ -30,6 +29,13 @@ from infrastructure.inbound.command_line.options import (
 )
 from infrastructure.inbound.command_line.paging import JsonObject
 from infrastructure.inbound.command_line.rendering import print_fields, print_object
+from infrastructure.inbound.command_line.several_tasks import (
+    Parallel,
+    Tasks,
+    follow_batch,
+    print_batch,
+    tasks_given,
+)
 
 if TYPE_CHECKING:
     from infrastructure.inbound.command_line.client import Client
@@ -51,11 +57,22 @@ CleanedUp = Annotated[
     Cleanup | None, typer.Option(help="Archive right after the announcement, or later.")
 ]
 
+DependsOn = Annotated[
+    list[str] | None,
+    typer.Option(metavar="RUN", help="Begin when this run of the tree is done (label or id)."),
+]
+ChainAfter = Annotated[
+    str | None, typer.Option(metavar="RUN", help="One run more to wait for, by label or id.")
+]
+
 
 def spawn(
     task: Annotated[
-        str, typer.Argument(metavar="TASK", help="What to do; - reads it from standard input.")
-    ],
+        str | None,
+        typer.Argument(metavar="TASK", help="What to do; - reads it from standard input."),
+    ] = None,
+    tasks: Tasks = None,
+    parallel: Parallel = False,
     requester: Requester = "main",
     agent: Annotated[
         str | None, typer.Option("--agent", metavar="ID", help="Agent, or an alias of one.")
@@ -68,13 +85,16 @@ def spawn(
     attach: Attach = None,
     attach_as: AttachAs = None,
     light_context: LightContext = False,
+    depends_on: DependsOn = None,
+    chain_after: ChainAfter = None,
     wait: WaitForResult = False,
     idempotency_key: Key = None,
     output: As = Output.TABLE,
     url: Url = None,
     data_dir: DataDir = None,
 ) -> None:
-    """Spawn a sub-agent. A refusal exits with 3, a run that failed under --wait with 1."""
+    """Spawn a sub-agent, or several. A refusal exits with 3, a run that failed under --wait with
+    1."""
     optional = {
         "agentId": agent,
         "label": label,
@@ -85,8 +105,11 @@ def spawn(
         "attachments": attachments(attach) if attach else None,
         "attachAs": {"mountPath": attach_as} if attach_as is not None else None,
         "lightContext": light_context or None,
+        "dependsOn": depends_on or None,
+        "chainAfter": chain_after,
     }
-    body: JsonObject = {"requester": {"sessionKey": requester}, "task": given_text(task, "task")}
+    body: JsonObject = {"requester": {"sessionKey": requester}}
+    body |= tasks_given(task, tasks or (), parallel=parallel)
     body |= {name: value for name, value in optional.items() if value is not None}
     with connected(url, data_dir) as client:
         try:
@@ -95,10 +118,12 @@ def spawn(
             if refusal.problem is not None:
                 print_object(refusal.problem, output)
             raise
-        if wait:
+        if wait and parallel:
+            follow_batch(client, accepted, output)
+        elif wait:
             follow_run(client, accepted, output)
         elif not print_object(accepted, output):
-            _print_accepted(accepted)
+            (print_batch if parallel else _print_accepted)(accepted)
 
 
 def ask(client: "Client", body: JsonObject, idempotency_key: str | None = None) -> JsonObject:

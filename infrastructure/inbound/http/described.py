@@ -39,7 +39,9 @@ _DETAILS: Mapping[str, str] = {
     "too_large": "a request body may have 16777216 bytes at most; send less",
     "unavailable": "the database is away; ask again in a moment",
     "internal": "an internal error; the server's log has the details",
-    "not_served_yet": "this release does not serve /dependsOn; leave it out",
+    "not_served_yet": (
+        "this release does not serve /mode steer; wait for the run, or stop it and spawn again"
+    ),
     "spawn_forbidden": "sessions_spawn has reached max active children for this session (5/5)",
     "spawn_error": 'Agent "ghost" is not configured, and no context script named a configured one.',
     "session_closed": "session agent:a:subagent:… has ended and spawns no more",
@@ -131,6 +133,7 @@ PROBLEM_SCHEMA: dict[str, Any] = {
         "current": {"type": "integer"},
         "runId": {"type": "string", "format": "uuid"},
         "childSessionKey": {"type": "string"},
+        "batchId": {"type": "string", "format": "uuid"},
         "retryAfterMs": {"type": "integer"},
         "errors": {
             "type": "array",

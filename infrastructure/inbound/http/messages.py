@@ -9,6 +9,7 @@ from application.ports.event_log import AlreadyReserved, Answer
 from domain.continuation import NoSession, RunIsActive
 from domain.refusals import SessionIsClosed
 from infrastructure.inbound.http import examples
+from infrastructure.inbound.http.batch_body import TASK_BYTES_MAX
 from infrastructure.inbound.http.bodies import Body, read_body
 from infrastructure.inbound.http.described import (
     BODY_PROBLEMS,
@@ -32,7 +33,6 @@ from infrastructure.inbound.http.requests import (
     traceparent_of,
     visible_run,
 )
-from infrastructure.inbound.http.spawn_body import TASK_BYTES_MAX
 
 router = APIRouter(tags=["control"])
 

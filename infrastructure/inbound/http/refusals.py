@@ -11,15 +11,18 @@ from infrastructure.inbound.http.requests import position_headers
 def refusal_response(doors: Doors, request: Request, told: Answer, position: int) -> Response:
     """The problem of a refused spawn, or of a message that was refused."""
     code = "spawn_forbidden" if told.kind == "forbidden" else "spawn_error"
+    text, task = str(told.body["text"]), told.body.get("task")
     problem = Problem(
         code,
-        str(told.body["text"]),
+        text,
+        errors=[] if task is None else [{"pointer": f"/task/{task}", "detail": text}],
         rule=told.body["rule"],
         runId=told.body["runId"],
         current=told.body["current"],
         limit=told.body["limit"],
         # Not in what earlier releases have kept.
         childSessionKey=told.body.get("childSessionKey"),
+        batchId=told.body.get("batchId"),
         headers=position_headers(doors, position),
     )
     return problem_response(problem, request.scope)

@@ -13,6 +13,7 @@ from domain.content import ContentRef
 from domain.run.lifecycle import PREPARING
 from domain.run.state import Run
 from infrastructure.inbound.http.step_bodies import attachment_list, attachments_body, undoing_body
+from infrastructure.inbound.http.waiting_body import is_waiting, waiting_bodies
 
 _BY_OUTCOME = {
     "success": "done",
@@ -23,16 +24,21 @@ _BY_OUTCOME = {
 }
 _STAGES_BY_STATUS: Mapping[str, tuple[str, ...]] = {
     "preparing": ("requested", "scripts-resolved", "overridden", "session-created"),
+    "waiting": ("session-created",),
     "queued": ("queued",),
     "running": ("started",),
     "refused": ("refused",),
 }
 ENDED_STAGES = ("ended", "announced", "archived")
-STATUSES = (*_STAGES_BY_STATUS, "waiting", *_BY_OUTCOME.values())
+STATUSES = (*_STAGES_BY_STATUS, *_BY_OUTCOME.values())
+WAITING_BY_STATUS: Mapping[str, bool] = {"preparing": False, "waiting": True}
+"""Of the statuses that have a stage in common whether a run of it waits for others."""
 
 
 def status_of(run: Run) -> str:
     """The status that follows from stage and outcome."""
+    if is_waiting(run):
+        return "waiting"
     if run.stage in PREPARING or run.stage == "session-created":
         return "preparing"
     if run.stage == "queued":
@@ -49,8 +55,6 @@ def stages_and_outcome(status: str) -> tuple[tuple[str, ...], str | None]:
     stages = _STAGES_BY_STATUS.get(status)
     if stages is not None:
         return stages, None
-    if status == "waiting":
-        return (), None
     outcomes = {word: outcome for outcome, word in _BY_OUTCOME.items()}
     return ENDED_STAGES, outcomes[status]
 
@@ -87,7 +91,7 @@ def _body(run: Run, texts: Mapping[UUID, str], *, full: bool) -> dict[str, Any]:
         "controllerSessionKey": run.requester.session_key,
         "continues": run.continues,
         "respawnedFrom": None,
-        "batchId": None,
+        "batchId": run.batch.batch_id if run.batch is not None else None,
         "label": run.label,
         **_task(run, texts, full=full),
         "depth": run.depth,
@@ -102,7 +106,7 @@ def _body(run: Run, texts: Mapping[UUID, str], *, full: bool) -> dict[str, Any]:
         "estimatedCostUsd": estimated_cost_usd(run),
         "transcriptPath": run.transcript_path,
         "announcement": announcement_state(run),
-        "dependsOn": [],
+        "dependsOn": waiting_bodies(run),
         "configRevision": run.config_revision,
         "version": run.version,
     }

@@ -6,7 +6,7 @@ from fastapi import Query
 
 from application.ports.registry import RunQuery
 from infrastructure.inbound.http.moments import instant_of
-from infrastructure.inbound.http.run_bodies import stages_and_outcome
+from infrastructure.inbound.http.run_bodies import WAITING_BY_STATUS, stages_and_outcome
 
 TEXT_CHARS_MAX = 2048
 CURSOR_CHARS_MAX = 1024
@@ -86,4 +86,5 @@ def run_query(
         outcome=outcome,
         since=instant_of(since, "since") if since else None,
         until=instant_of(until, "until") if until else None,
+        waiting=WAITING_BY_STATUS.get(status or ""),
     )

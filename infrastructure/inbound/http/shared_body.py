@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from domain.bounded_text import single_line
+from domain.dependencies import DependencyAsked
 from domain.json_text import compact_json
 from domain.shared_context import (
     KEY_RULE,
@@ -24,25 +25,20 @@ REFERENCE = "reference"
 KEY_SHOWN_CHARACTERS_MAX = 128
 
 
-def references_of(values: Mapping[str, Any] | None) -> tuple[str, ...]:
-    """The pointers of the keys that ask for the result of another run, as far as they are right."""
-    return tuple(
-        pointer_of(key, POINTER)
-        for key, value in (values or {}).items()
-        if key.startswith(REFERENCE_PREFIX)
-        and value == REFERENCE
-        and key.removeprefix(REFERENCE_PREFIX) not in ("", *(values or ()))
-    )
+def references_of(values: Mapping[str, Any] | None) -> tuple[DependencyAsked, ...]:
+    """The runs whose results are to arrive, by the names that they are to arrive under. 422 for
+    what refers to none."""
+    names = [key for key in values or () if key.startswith(REFERENCE_PREFIX)]
+    return tuple(_reference(key, values or {}) for key in names)
 
 
 def shared_given(values: Mapping[str, Any] | None, scope: SharedScope) -> SharedGiven | None:
-    """What a spawn shares; None when it shares nothing. 422 for what cannot be shared."""
-    if not values:
-        return None
-    for key, value in values.items():
-        if key.startswith(REFERENCE_PREFIX):
-            _must_be_reference(key, value, values)
-    return SharedGiven(values=literals(values, POINTER), scope=scope)
+    """What a spawn shares but for the results of others; None when it shares nothing. 422 for what
+    cannot be shared."""
+    plain = {
+        key: value for key, value in (values or {}).items() if not key.startswith(REFERENCE_PREFIX)
+    }
+    return SharedGiven(values=literals(plain, POINTER), scope=scope) if plain else None
 
 
 def literals(values: Mapping[str, Any], at: str) -> tuple[tuple[str, str], ...]:
@@ -70,15 +66,18 @@ def pointer_of(key: str, at: str) -> str:
     return f"{at}/{shown.replace('~', '~0').replace('/', '~1')}"
 
 
-def _must_be_reference(key: str, value: object, values: Mapping[str, Any]) -> None:
+def _reference(key: str, values: Mapping[str, Any]) -> DependencyAsked:
     pointer, name = pointer_of(key, POINTER), key.removeprefix(REFERENCE_PREFIX)
     if not name:
         raise wrong_at(pointer, "names no run")
-    if value != REFERENCE:
+    if values[key] != REFERENCE:
         raise wrong_at(pointer, f'must be "{REFERENCE}"')
     if name in values:
         shown = single_line(name, characters_max=KEY_SHOWN_CHARACTERS_MAX)
         raise wrong_at(pointer, f"stands beside {shown}; one of them")
+    if not is_key(name):
+        raise wrong_at(pointer, KEY_RULE)
+    return DependencyAsked(name, "reference")
 
 
 def _must_be_plain(value: object, at: str) -> None:

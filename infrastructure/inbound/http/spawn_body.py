@@ -1,4 +1,4 @@
-"""The body of a spawn: its shape, and what of it is not served yet."""
+"""The body of a spawn: its shape, and the request that it becomes."""
 
 import math
 from typing import Annotated, Any, Literal
@@ -12,8 +12,8 @@ from domain.configuration.configuration import Configuration
 from domain.run.facts import SpawnOptions
 from domain.session_key import agent_id_of, display
 from domain.spawn_mode import effective_cleanup, effective_mode
+from infrastructure.inbound.http.batch_body import LABEL_CHARS_MAX, tasks_of
 from infrastructure.inbound.http.bodies import Body
-from infrastructure.inbound.http.problems import Problem
 from infrastructure.inbound.http.requests import canonical_key, wrong_at
 from infrastructure.inbound.http.shared_body import references_of, shared_given
 from infrastructure.inbound.http.spawn_parts import (
@@ -24,9 +24,8 @@ from infrastructure.inbound.http.spawn_parts import (
     RequesterBody,
     attached,
 )
+from infrastructure.inbound.http.waiting_body import ChainAfter, DependsOn, awaited
 
-LABEL_CHARS_MAX = 200
-TASK_BYTES_MAX = 8 * 1024 * 1024
 REQUESTER_KEY = "/requester/sessionKey"
 
 
@@ -34,7 +33,10 @@ class SpawnBody(Body):
     """`POST /v1/spawns`."""
 
     requester: RequesterBody
-    task: str | list[str]
+    task: Annotated[
+        str | list[str],
+        Field(description="With `parallel` a list: a run for each of them, or for none."),
+    ]
     label: Annotated[str, Field(max_length=LABEL_CHARS_MAX)] | None = None
     agent_id: Annotated[str, Field(max_length=4096)] | None = None
     model: Name | None = None
@@ -98,9 +100,17 @@ class SpawnBody(Body):
         Literal["family", "child"],
         Field(description="`child`: the keys are for this child, and for those below it, alone."),
     ] = "family"
-    parallel: bool = False
-    depends_on: list[Any] = Field(default_factory=list)
-    chain_after: Any = None
+    parallel: Annotated[
+        bool,
+        Field(
+            description=(
+                "Of a list of tasks: they run side by side. All runs are admitted and prepared, or"
+                " none is. Their labels are `<label>-1` and so on."
+            )
+        ),
+    ] = False
+    depends_on: DependsOn = Field(default_factory=list)
+    chain_after: ChainAfter = None
 
     @field_validator("label")
     @classmethod
@@ -125,24 +135,6 @@ class SpawnBody(Body):
         return value
 
 
-def must_be_served(body: SpawnBody) -> None:
-    """422 for what the contract has and this release does not: it is refused, never ignored."""
-    asked = {
-        "/task": isinstance(body.task, list),
-        "/parallel": body.parallel,
-        "/dependsOn": bool(body.depends_on),
-        "/chainAfter": body.chain_after is not None,
-    }
-    pointers = [pointer for pointer, is_asked in asked.items() if is_asked]
-    pointers += references_of(body.shared_context)
-    if pointers:
-        raise Problem(
-            "not_served_yet",
-            f"this release does not serve {', '.join(pointers)}; leave it out",
-            errors=[{"pointer": one, "detail": "not served yet"} for one in pointers],
-        )
-
-
 def spawn_request(
     body: SpawnBody, configuration: Configuration, requester_key: str | None = None
 ) -> SpawnRequest:
@@ -151,11 +143,9 @@ def spawn_request(
     `requester_key` is the canonical key of a requester that was given by something else than its
     key, such as its session id.
     """
-    task = body.task if isinstance(body.task, str) else ""
-    if not task.strip():
-        raise wrong_at("/task", "task required")
-    if len(task.encode()) > TASK_BYTES_MAX:
-        raise Problem("too_large", f"a task may have {TASK_BYTES_MAX} bytes at most")
+    label = (body.label or "").strip() or None
+    attached_files = len(body.attachments)
+    batch = tasks_of(body.task, parallel=body.parallel, label=label, attached=attached_files)
     if body.attach_as.mount_path is not None and not body.attachments:
         raise wrong_at("/attachAs/mountPath", "is for attachments: attach a file or leave it out")
     session = configuration.session
@@ -171,9 +161,9 @@ def spawn_request(
         requester_agent_id=requester_agent_id,
         asserts_agent=requester_agent_id != agent_id_of(key),
         origin=_origin(body.requester),
-        task=task,
+        task=body.task if isinstance(body.task, str) else batch[0],
         preamble=body.context_preamble or None,
-        label=(body.label or "").strip() or None,
+        label=label,
         agent_id=(body.agent_id or "").strip() or None,
         thread=body.thread,
         workspace_argument=body.requester.workspace_dir,
@@ -182,6 +172,8 @@ def spawn_request(
         light_context=body.light_context,
         context_argument=body.context,
         shared=shared_given(body.shared_context, body.shared_context_scope),
+        batch=batch,
+        dependencies=awaited(body.depends_on, body.chain_after, references_of(body.shared_context)),
         options=_options(body),
     )
 

@@ -1,5 +1,7 @@
 """`POST /v1/spawns`."""
 
+from typing import Any, cast
+
 from fastapi import APIRouter, Request, Response
 
 from application.access import Caller
@@ -35,7 +37,6 @@ from infrastructure.inbound.http.requests import (
 from infrastructure.inbound.http.spawn_body import (
     REQUESTER_KEY,
     SpawnBody,
-    must_be_served,
     spawn_request,
 )
 
@@ -51,8 +52,10 @@ PATH = "/v1/spawns"
     description=(
         "Decides, gathers the child's context, opens its session and queues its run. Answered when"
         " the session exists; what was decided is durable by then. A caller that goes away cancels"
-        " nothing. A refusal is recorded like everything else. The requester may be given by its"
-        " session id, or as `current` by a token that acts for one session; what is on record about"
+        " nothing. A refusal is recorded like everything else. A list of tasks is decided as one:"
+        " its answer has a `batchId`, and all runs in `runs`; a refusal names the run and the task"
+        " for which all were refused. The requester may be given by its session id, or as `current`"
+        " by a token that acts for one session; what is on record about"
         " it outranks what the request says of it."
     ),
     status_code=201,
@@ -61,7 +64,6 @@ PATH = "/v1/spawns"
         **problems(
             "spawn_forbidden",
             "spawn_error",
-            "not_served_yet",
             "session_closed",
             *BODY_PROBLEMS,
             *KEY_PROBLEMS,
@@ -84,7 +86,6 @@ async def _spawned(request: Request, doors: Doors, caller: Caller) -> Response:
     if doors.closing():
         raise Problem("unavailable", "the service is stopping; ask again in a moment")
     body, raw = await read_body(request, SpawnBody)
-    must_be_served(body)
     named = await named_session(doors, caller, body.requester.session_key, REQUESTER_KEY)
     pinned = doors.work.configurations.current()
     asked = spawn_request(body, pinned.configuration, named)
@@ -112,6 +113,7 @@ async def _response(doors: Doors, request: Request, told: Answer, recorded: int 
     nothing that was told before, and nobody need be asked how far the log goes."""
     position = await doors.work.log.head() if recorded is None else recorded
     if told.kind == "accepted":
-        headers = {"Location": f"/v1/runs/{told.body['runId']}"}
+        runs = cast("list[dict[str, Any]]", told.body["runs"])
+        headers = {"Location": f"/v1/runs/{runs[0]['runId']}"}
         return answer(doors, told.body, position, status=201, headers=headers)
     return refusal_response(doors, request, told, position)

@@ -14,13 +14,14 @@ from application.ports.event_log import (
     Decision,
     LaneFacts,
     LaneQuery,
+    LogUnavailable,
     Reserved,
     StagedFile,
     Submission,
+    TreeQuery,
     World,
 )
 from application.projections.fold import Fold
-from application.projections.run_rows import run_row
 from domain.event_types import AnyEvent
 from domain.refusals import CorruptHistory
 from domain.run.events import DescendantsSettled, RunClaimed
@@ -29,9 +30,11 @@ from domain.session.state import Session
 from domain.stamp import Stamp
 from domain.stream import CONFIG_STREAM, run_id_of, session_key_of
 from infrastructure.outbound.log.chain import chain_hash
+from infrastructure.outbound.log.lane_overlay import lane_now
 from infrastructure.outbound.log.loaded import IdempotencyWrites, Loaded, reservation_key
 from infrastructure.outbound.log.mapper import EventMapper
 from infrastructure.outbound.log.state_memory import Remembered
+from infrastructure.outbound.log.waiting_trees import may_wait
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,19 +143,23 @@ class Batch:
             now=self.recorded_at,
             lane=self._lane(submission.lane) if submission.lane else None,
             config_version=self._config_version,
+            tree=self._tree(submission.tree) if submission.tree else (),
         )
 
+    def _tree(self, query: TreeQuery) -> tuple[Run, ...]:
+        """What was read of the tree, as earlier submissions of this batch have left it, and what
+        they have added."""
+        if query in self._loaded.crowded:
+            raise LogUnavailable("too many spawns of this tree are under way; ask again later")
+        return tuple(run for run in self.fold.runs.values() if may_wait(run, query.root))
+
     def _lane(self, query: LaneQuery) -> LaneFacts:
-        """What was read of the lane, and what earlier submissions of this batch made of it."""
-        read = self._loaded.lanes[query]
-        running = read.running
-        for run_id in self._runs_changed:
-            before = self._runs_before.get(run_id)
-            running -= before is not None and _takes_a_slot(before, query)
-            running += _takes_a_slot(self.fold.runs[run_id], query)
-        following = (self.fold.runs[run.run_id] for run in read.next)
-        waiting = (run for run in following if run.stage == "queued" and run.holder is None)
-        return LaneFacts(running, tuple(waiting))
+        return lane_now(
+            query,
+            self._loaded.lanes[query],
+            self._runs_before,
+            {run_id: self.fold.runs[run_id] for run_id in self._runs_changed},
+        )
 
     def _record(self, submission: Submission[Any], decision: Decision[Any]) -> None:
         last = self.position + len(decision.changes)
@@ -197,7 +204,9 @@ class Batch:
     ) -> Provenance:
         """An append may be about several runs: each event names its own run, tree and cause."""
         source = submission.provenance
-        run_id = run_id_of(stream) or source.run_id
+        named = getattr(event, "run_id", None)
+        about = named if named in submission.about else source.run_id
+        run_id = run_id_of(stream) or about
         run = self.fold.runs.get(run_id) if run_id is not None else None
         last = run.last_event_id if run is not None else None
         others = run_id != source.run_id and not isinstance(event, DescendantsSettled)
@@ -239,8 +248,3 @@ class Batch:
             for name, reserved in self._reserved.items():
                 if reserved.run_id == run_id and reserved.answer is None:
                     self._reserved[name] = replace(reserved, answer=answer)
-
-
-def _takes_a_slot(run: Run, query: LaneQuery) -> bool:
-    row = run_row(run)
-    return (row.lane, row.lane_depth) == (query.lane, query.depth) and row.holder is not None

@@ -10,6 +10,7 @@ from application.ports.event_log import (
     LaneQuery,
     Reservation,
     Reserved,
+    TreeQuery,
 )
 from domain.run.state import Run
 from domain.session.state import Session
@@ -19,7 +20,8 @@ ReservationKey = tuple[str, str, str, str]
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
-    """What the first round trip brought, all of it read under the lock."""
+    """What the first round trip brought, all of it read under the lock. `crowded` are the trees of
+    which there is more than was read."""
 
     position: int
     recorded_at: datetime
@@ -30,6 +32,7 @@ class Loaded:
     config_version: int
     reserved: dict[ReservationKey, Reserved]
     lanes: dict[LaneQuery, LaneFacts]
+    crowded: frozenset[TreeQuery] = frozenset()
 
 
 def reservation_key(reservation: Reservation) -> ReservationKey:

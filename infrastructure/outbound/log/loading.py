@@ -12,6 +12,7 @@ from application.projections.fold import FOREVER
 from domain.run.state import Run
 from domain.session.state import Session
 from domain.stream import run_id_of, session_key_of
+from infrastructure.outbound.log import waiting_trees
 from infrastructure.outbound.log.connections import Connection
 from infrastructure.outbound.log.format import must_know
 from infrastructure.outbound.log.loaded import Loaded, ReservationKey, reservation_key
@@ -79,32 +80,37 @@ async def load(
     run_ids, session_keys = _streams(submissions)
     keys = {reservation_key(one.reservation) for one in submissions if one.reservation}
     lane_queries = {one.lane for one in submissions if one.lane}
+    tree_queries = {one.tree for one in submissions if one.tree}
     # Two statements in one message, which cannot be prepared.
     await connection.execute(BEGIN, prepare=False)
     reserved: AsyncCursor[Any] | None = None
     lanes: dict[LaneQuery, tuple[AsyncCursor[Any], AsyncCursor[Any]]] = {}
-    if keys or lane_queries:
+    trees: waiting_trees.Cursors = {}
+    if keys or lane_queries or tree_queries:
         async with connection.pipeline():
             if keys:
                 reserved = await connection.execute(RESERVED, _columns(keys))
             lanes = {query: await _ask_lane(connection, query) for query in lane_queries}
+            trees = await waiting_trees.ask(connection, tree_queries)
     # Not in the pipeline: a psycopg pipeline ends with a Flush, after which PostgreSQL counts no
     # idle time, and a process that is frozen with the lock in its hands would stop all others.
     head, runs, sessions = await _states(connection, run_ids, session_keys, remembered)
     lane_facts = {
         query: await _lane_facts(*cursors, remembered.runs) for query, cursors in lanes.items()
     }
-    in_line = (run for facts in lane_facts.values() for run in facts.next)
+    waiting, crowded = await waiting_trees.found(trees, remembered)
+    beside = (*(run for facts in lane_facts.values() for run in facts.next), *waiting)
     return Loaded(
         position=head[0],
         recorded_at=head[1],
         chain_hash=head[2],
         now=head[4],
-        runs=(*runs.values(), *(run for run in in_line if run.run_id not in runs)),
+        runs=tuple({**{run.run_id: run for run in beside}, **runs}.values()),
         sessions=tuple(sessions),
         config_version=head[5],
         reserved=_reserved(await _rows(reserved), submissions),
         lanes=lane_facts,
+        crowded=crowded,
     )
 
 
@@ -175,14 +181,7 @@ async def _lane_facts(
 ) -> LaneFacts:
     count = await running.fetchone()
     assert count is not None
-    rows = await following.fetchall()
-    known = memory.known([row[0] for row in rows])
-    runs = [
-        known[run_id][1]
-        if run_id in known and known[run_id][0] == (version, since)
-        else Run.model_validate_json(state)
-        for run_id, version, since, state in rows
-    ]
+    runs = memory.states(await following.fetchall(), Run.model_validate_json)
     return LaneFacts(count[0], tuple(runs))
 
 

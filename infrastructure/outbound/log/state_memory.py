@@ -76,6 +76,14 @@ class StateMemory(Generic[K, S]):
             self.keep(key, state, row.since)
         return state
 
+    def states(self, rows: Sequence[tuple[K, int, int, str]], read: Read[S]) -> list[S]:
+        """The states of rows: key, version, position since when, and text."""
+        known = self.known([row[0] for row in rows])
+        return [
+            known[key][1] if key in known and known[key][0] == (version, since) else read(state)
+            for key, version, since, state in rows
+        ]
+
     def keep(self, key: K, state: S, since: int) -> None:
         """Remember a state that is committed, unless a newer one is known."""
         before = self._states.get(key)

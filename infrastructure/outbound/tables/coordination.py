@@ -51,6 +51,19 @@ def _claim(kind: str, column: str, further: str = "") -> str:
 _EFFECTS = "effects"
 _CLAIM_DUE = _claim("runs.due_kind", "due_at", " AND runs.due_kind = %(kind)s")
 _CLAIM_EFFECTS = _claim(f"'{_EFFECTS}'", "effects_at")
+_WAIT = "wait"
+# Those alone for which something can be done: who claims goes on until there are none.
+_CLAIM_WAITS = _claim(
+    "runs.due_kind",
+    "due_at",
+    " AND runs.due_kind = %(kind)s AND EXISTS (SELECT 1 FROM"
+    " jsonb_array_elements_text(runs.state::jsonb -> 'waitsFor') AS awaited (run_id)"
+    " JOIN runs target ON target.run_id = awaited.run_id::uuid"
+    f" AND target.to_position = {FOREVER}"
+    " WHERE target.stage IN ('announced', 'archived', 'refused')"
+    " OR (target.stage = 'ended' AND target.due_kind = 'announce'))",
+)
+_CLAIMS = {_EFFECTS: _CLAIM_EFFECTS, _WAIT: _CLAIM_WAITS}
 # What is somebody else's by now is left alone.
 _MINE = (
     " unnest(%(kinds)s::text[], %(run_ids)s::uuid[], %(holders)s::text[])"
@@ -109,8 +122,7 @@ class PostgresCoordination:
     ) -> Sequence[UUID]:
         """Take due work that nobody has."""
         values = {"holder": holder, "seconds": lease_seconds, "kind": kind, "limit": limit}
-        sql = _CLAIM_EFFECTS if kind == _EFFECTS else _CLAIM_DUE
-        return [row[0] for row in await self._fetch(sql, values)]
+        return [row[0] for row in await self._fetch(_CLAIMS.get(kind, _CLAIM_DUE), values)]
 
     async def prolong(
         self, claims: Sequence[ClaimKey], *, lease_seconds: float

@@ -18,6 +18,7 @@ from infrastructure.outbound.log.connections import Connection, borrowed
 from infrastructure.outbound.log.joined_reads import JoinedReads
 from infrastructure.outbound.log.state_memory import Remembered
 from infrastructure.outbound.tables.lanes import WAITING
+from infrastructure.outbound.tables.named_runs import CALLED, NAMED
 from infrastructure.outbound.tables.states import open_runs, open_sessions, runs_as_of
 
 DESCENDANTS_MAX = 10_000
@@ -63,6 +64,14 @@ class PostgresRegistry:
             " AND stage <> 'refused' ORDER BY created_position DESC LIMIT %s",
             [child_session_key, limit],
         )
+
+    async def runs_named(self, tree: str, labels: Sequence[str], *, limit: int) -> Sequence[Run]:
+        """The newest run of each session of a tree with one of these labels, but those refused."""
+        return await self._runs(NAMED, [list(labels), tree, limit])
+
+    async def runs_called(self, requester: str, prefix: str, *, limit: int) -> Sequence[Run]:
+        """The newest run of each session of a requester with a label that begins like this."""
+        return await self._runs(CALLED, [requester, prefix, limit])
 
     async def runs(
         self,
@@ -219,6 +228,7 @@ def _conditions(query: RunQuery) -> tuple[list[str], list[Any]]:
         ("outcome = %s", query.outcome),
         ("created_at >= %s", query.since),
         ("created_at < %s", query.until),
+        ("(due_kind IS NOT DISTINCT FROM 'wait') = %s", query.waiting),
     ]
     given = [(clause, value) for clause, value in pairs if value is not None]
     return [clause for clause, _ in given], [value for _, value in given]

@@ -1,4 +1,4 @@
-"""What the contract has and this release does not serve is refused by name, never ignored."""
+"""What is not served is refused by name, never ignored; each field of a spawn is served."""
 
 from typing import Any
 
@@ -6,35 +6,8 @@ import pytest
 
 from tests.support.http_house import House
 from tests.support.http_problems import pointers_of, problem_of
-from tests.support.http_requests import spawn_body
 
 pytestmark = pytest.mark.slow
-
-FIELDS: list[tuple[str, dict[str, Any]]] = [
-    ("/task", {"task": ["one", "two"]}),
-    ("/parallel", {"parallel": True}),
-    ("/sharedContext/$research", {"sharedContext": {"goal": "x", "$research": "reference"}}),
-    ("/dependsOn", {"dependsOn": ["researcher"]}),
-    ("/chainAfter", {"chainAfter": "researcher"}),
-]
-
-
-@pytest.mark.parametrize(("pointer", "fields"), FIELDS, ids=[pointer for pointer, _ in FIELDS])
-def test_a_field_that_is_not_served_is_named(
-    house: House, pointer: str, fields: dict[str, Any]
-) -> None:
-    session = house.session()
-    answer = house.http.post("/v1/spawns", json=spawn_body(session, **fields))
-    problem = problem_of(answer, 422, "not_served_yet")
-    assert pointers_of(problem) == [pointer]
-    assert pointer in problem["detail"]
-    assert house.runs(session) == []
-
-
-def test_all_that_is_not_served_is_named_at_once(house: House) -> None:
-    answer = house.spawn(house.session(), dependsOn=["x"], parallel=True)
-    problem = problem_of(answer, 422, "not_served_yet")
-    assert sorted(pointers_of(problem)) == ["/dependsOn", "/parallel"]
 
 
 def test_the_same_fields_with_their_defaults_are_taken(house: House) -> None:

@@ -4,9 +4,7 @@ from typing import Any
 
 import pytest
 
-from infrastructure.inbound.http.examples import SPAWN
-from infrastructure.inbound.http.problems import TITLES, Problem
-from infrastructure.inbound.http.spawn_body import SpawnBody, must_be_served
+from infrastructure.inbound.http.problems import TITLES
 from tests.support.http_house import House
 
 pytestmark = pytest.mark.slow
@@ -123,9 +121,7 @@ def test_every_operation_tells_the_problems_it_may_answer_with(
             expected |= {"malformed_json", "not_json", "too_large"}
             expected |= {"idempotency_in_flight", "idempotency_key_reused"}
         assert expected <= codes_of(operation), (name, expected - codes_of(operation))
-    assert {"spawn_forbidden", "spawn_error", "session_closed", "not_served_yet"} <= codes_of(
-        operations["spawn"]
-    )
+    assert {"spawn_forbidden", "spawn_error", "session_closed"} <= codes_of(operations["spawn"])
     assert {
         *("run_active", "session_closed", "no_session", "not_found", "erased"),
         *("spawn_forbidden", "spawn_error", "not_served_yet"),
@@ -178,11 +174,3 @@ def test_bodies_are_described_by_their_fields(
     for name in BODIES:
         content = operations[name]["requestBody"]["content"]["application/json"]
         assert content["schema"]["$ref"].startswith("#/components/schemas/"), name
-
-
-def test_a_problem_names_what_is_not_served(operations: dict[str, dict[str, Any]]) -> None:
-    problems = operations["spawn"]["responses"]["422"]["content"]["application/problem+json"]
-    detail = problems["examples"]["not_served_yet"]["value"]["detail"]
-    with pytest.raises(Problem):
-        must_be_served(SpawnBody.model_validate(SPAWN | {"dependsOn": ["x"]}))
-    assert "/dependsOn" in detail

@@ -13,7 +13,7 @@ from tests.support.http_problems import problem_of
 pytestmark = pytest.mark.slow
 
 SUMMARY_ONLY = {"taskPreview", "taskBytes"}
-NOT_IN_SUMMARIES = {"task", "resultText", "requesterOrigin"}
+NOT_IN_SUMMARIES = {"task", "resultText", "requesterOrigin", "contextPreamble"}
 
 
 def listed(house: House, **query: Any) -> list[str]:

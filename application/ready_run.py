@@ -1,0 +1,47 @@
+"""How far a preparation has come before its last append: all is made, or it cannot be."""
+
+from dataclasses import dataclass
+
+from application.answers import Told
+from application.preparation import Preparation
+from application.stepping import Stepped
+from domain.admission import Refusal
+from domain.run.commands import CreateSession, RunCommand
+from domain.run.plan_facts import PlanFacts
+
+
+@dataclass(frozen=True, slots=True)
+class Ready:
+    """All is made: `create` is to be recorded behind what `stepped` has to record before, and
+    `told` is what the caller is told of the child then."""
+
+    stepped: Stepped
+    create: CreateSession
+    told: Told
+
+    @property
+    def preparation(self) -> Preparation:
+        """The run as it is on record."""
+        return self.stepped.preparation
+
+    @property
+    def before(self) -> tuple[RunCommand, ...]:
+        """What is to be recorded in front."""
+        return self.stepped.before
+
+
+@dataclass(frozen=True, slots=True)
+class Unready:
+    """It cannot be prepared: `before` is to be recorded in front of the refusal. `step` is where
+    it failed, `facts` as much as had been looked at of what a plan is decided from."""
+
+    preparation: Preparation
+    refusal: Refusal
+    facts: PlanFacts | None
+    before: tuple[RunCommand, ...]
+    step: str = "preparation"
+
+
+def unfit_to_record(ready: Ready, refusal: Refusal) -> Unready:
+    """All was made, and then the record had changed."""
+    return Unready(ready.preparation, refusal, ready.create.facts, ready.before)

@@ -1,0 +1,179 @@
+"""Which runs are meant by the names in a request. What is bound here is judged under the log's lock
+once more, from the states of then; which run it is does not change."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from uuid import UUID
+
+from application.ports.registry import Registry, RunQuery
+from application.work import Work
+from domain.admission import Refusal
+from domain.asked_dependencies import folded
+from domain.dependencies import DependencyAsked, field_of
+from domain.rule_explained import quoted
+from domain.run.state import Run
+from domain.run.waiting_facts import Dependency
+from domain.shared_facts import ReferenceAsked
+from domain.spawn_command import RequestSpawn, SharedGiven
+
+ANCESTORS_MAX = 64
+NAMED_MAX = 200
+LOOKED_AT_MAX = 200
+SHOWN_MAX = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """The runs that a spawn depends on, those above it, and which results are to arrive under which
+    keys; or what is to be said of a name that stands for no run, or for several."""
+
+    dependencies: tuple[Dependency, ...] = ()
+    ancestors: tuple[UUID, ...] = ()
+    references: tuple[ReferenceAsked, ...] = ()
+    unbound: Refusal | None = None
+
+
+NOTHING_BOUND = Bound()
+
+
+@dataclass(frozen=True, slots=True)
+class _Asker:
+    """Who asks: in which tree, under which key, and below which runs."""
+
+    root: str
+    key: str
+    ancestors: tuple[UUID, ...]
+
+
+async def bound(
+    work: Work, asked: Sequence[DependencyAsked], requester: str, root: str, parent: Run | None
+) -> Bound:
+    """The names in a request of a session, in the tree of its root session; `parent` is the run of
+    the session, if it has one."""
+    if not asked:
+        return NOTHING_BOUND
+    asker = _Asker(root, requester, await _ancestors(work.registry, parent))
+    labels = sorted({one.name for one in asked if one.via != "reference"})
+    of_label = await work.registry.runs_named(root, labels, limit=NAMED_MAX) if labels else ()
+    dependencies: list[Dependency] = []
+    for one in asked:
+        if one.via == "reference":
+            candidates = await _of_requester(work.registry, one.name, asker)
+        else:
+            candidates = await _of_tree(work.registry, one.name, of_label, asker)
+        if len(candidates) > 1:
+            return Bound(unbound=_ambiguous(one, candidates))
+        if not candidates:
+            return Bound(unbound=await _unknown(work, one, asker))
+        run_id = candidates[0].run_id
+        dependencies.append(
+            Dependency(run_id=run_id, name=one.name, via=one.via, require=one.require)
+        )
+    references = tuple(
+        ReferenceAsked(key=one.name, run_id=one.run_id)
+        for one in dependencies
+        if one.via == "reference"
+    )
+    return Bound(folded(dependencies), asker.ancestors, references)
+
+
+def with_names(command: RequestSpawn, names: Bound) -> RequestSpawn:
+    """The request with what its names stand for."""
+    if names == NOTHING_BOUND:
+        return command
+    shared = command.shared
+    if names.references:
+        shared = replace(shared or SharedGiven(), references=names.references)
+    return replace(
+        command,
+        dependencies=names.dependencies,
+        ancestors=names.ancestors,
+        unbound=names.unbound,
+        shared=shared,
+    )
+
+
+async def _of_tree(
+    registry: Registry, name: str, of_label: Sequence[Run], asker: _Asker
+) -> Sequence[Run]:
+    """Those with exactly this label, else the one with this id."""
+    labelled = [run for run in of_label if run.label == name]
+    # Those above can never be waited for, so the name means another if there is one.
+    found = [run for run in labelled if run.run_id not in asker.ancestors] or labelled
+    if found:
+        return found
+    run = await _of_id(registry, name)
+    return [run] if run is not None and run.requester.root_session_key == asker.root else []
+
+
+async def _of_requester(registry: Registry, name: str, asker: _Asker) -> Sequence[Run]:
+    """Those with exactly this label, else with a label that begins like it, else by id: of the runs
+    that the session has spawned itself."""
+    beginning = await registry.runs_called(asker.key, name, limit=NAMED_MAX)
+    found = [run for run in beginning if run.label == name] or beginning
+    if found:
+        return found
+    run = await _of_id(registry, name)
+    return [run] if run is not None and run.requester.session_key == asker.key else []
+
+
+async def _ancestors(registry: Registry, parent: Run | None) -> tuple[UUID, ...]:
+    """The run of the session that asks, that of its requester, and so on."""
+    above: list[UUID] = []
+    while parent is not None and len(above) < ANCESTORS_MAX:
+        above.append(parent.run_id)
+        run_id = parent.requester.run_id
+        parent = await registry.run(run_id) if run_id is not None else None
+    return tuple(above)
+
+
+async def _of_id(registry: Registry, name: str) -> Run | None:
+    try:
+        return await registry.run(UUID(name))
+    except ValueError:
+        return None
+
+
+async def _unknown(work: Work, asked: DependencyAsked, asker: _Asker) -> Refusal:
+    is_reference = asked.via == "reference"
+    query = RunQuery(requester=asker.key) if is_reference else RunQuery(tree=asker.root)
+    runs = await work.registry.runs(query, at=await work.log.head(), limit=LOOKED_AT_MAX)
+    newest: dict[UUID, Run] = {}
+    for run in runs:
+        if run.stage != "refused" and run.run_id not in asker.ancestors:
+            newest.setdefault(run.session_id, run)
+    there = f" There are: {_listed(list(newest.values()))}"
+    if is_reference:
+        text = (
+            f"{field_of(asked)}: no run of this session has the label or id {quoted(asked.name)}."
+        )
+        text += there if newest else " It has spawned none yet."
+        return Refusal("reference_unknown", "error", text)
+    text = f"{asked.via} names {quoted(asked.name)}, and no run of this tree has that label or id."
+    text += there if newest else " No run of this tree can be waited for yet."
+    return Refusal("dependency_unknown", "error", text)
+
+
+def _ambiguous(asked: DependencyAsked, runs: Sequence[Run]) -> Refusal:
+    is_reference, name = asked.via == "reference", quoted(asked.name)
+    if is_reference and any(run.label != asked.name for run in runs):
+        text = (
+            f"{field_of(asked)}: {name} is the beginning of {len(runs)} labels: {_listed(runs)};"
+            " name one whole, or its run id"
+        )
+        return Refusal("reference_ambiguous", "error", text)
+    which = ", ".join(f"run {run.run_id}" for run in runs[:SHOWN_MAX])
+    same = f"is the label of {len(runs)} sessions: {which}; name one by its run id"
+    if is_reference:
+        return Refusal("reference_ambiguous", "error", f"{field_of(asked)}: {name} {same}")
+    text = f"{asked.via} names {name}, which {same}"
+    return Refusal("dependency_ambiguous", "error", text)
+
+
+def _listed(runs: Sequence[Run]) -> str:
+    shown = ", ".join(
+        f"{quoted(run.label)} (run {run.run_id})" if run.label else f"run {run.run_id}"
+        for run in runs[:SHOWN_MAX]
+    )
+    more = len(runs) - SHOWN_MAX
+    return f"{shown}, and more" if more > 0 else shown

@@ -1,0 +1,62 @@
+"""What a request says that its run is to wait for, and whether it may."""
+
+from collections.abc import Collection, Mapping, Sequence
+from uuid import UUID
+
+from domain.admission import Refusal
+from domain.dependencies import failed, field_of, named, verdict
+from domain.dependency_rings import cycle, way_told
+from domain.refusals import ReadAgain
+from domain.run.state import Run
+from domain.run.waiting_facts import Dependency
+from domain.spawn_command import RequestSpawn
+
+DEPENDENCIES_MAX = 20
+
+
+def folded(dependencies: Sequence[Dependency]) -> tuple[Dependency, ...]:
+    """Each run once, by the name that came first; it has to succeed when one of them says so."""
+    runs: dict[UUID, Dependency] = {}
+    for one in dependencies:
+        before = runs.setdefault(one.run_id, one)
+        if one.require == "success":
+            runs[one.run_id] = before.changed({"require": "success"})
+    return tuple(runs.values())
+
+
+def refusal(
+    command: RequestSpawn, runs: Mapping[UUID, Run], waiting: Collection[Run]
+) -> Refusal | None:
+    """Why a spawn may not wait for what it is asked to; None when it may.
+
+    `runs` are those that it names, `waiting` all of its tree that depend on others and have not
+    been queued. Raises `ReadAgain` when `runs` is without one of them.
+    """
+    if command.unbound is not None:
+        return command.unbound
+    for one in command.dependencies:
+        target = runs.get(one.run_id)
+        if target is None:
+            raise ReadAgain(f"run {one.run_id} was not read; read it and ask again")
+        found = _ring(one, command.ancestors, waiting)
+        if found is None and verdict(one, target) == "failed":
+            found = failed(one, target)
+        if found is not None:
+            return found
+    return None
+
+
+def _ring(
+    dependency: Dependency, ancestors: Sequence[UUID], waiting: Collection[Run]
+) -> Refusal | None:
+    way = cycle(ancestors, [dependency.run_id], waiting)
+    if way is None:
+        return None
+    text = f"{field_of(dependency)} names {named(dependency)}, which "
+    if len(way) == 1:
+        text += "is this session's own run or one above it, and those end after what they spawn"
+    else:
+        by = way_told(way)
+        text += f"waits{f', by {by},' if by else ''} for run {way[-1]} above this spawn"
+        text += ": each would wait for the other for ever"
+    return Refusal("dependency_cycle", "error", text)

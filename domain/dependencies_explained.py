@@ -1,0 +1,51 @@
+"""What a spawn was to wait for, in words, from what was recorded of it."""
+
+from collections.abc import Iterator, Mapping
+
+from pydantic import JsonValue
+
+from domain.dependencies import named
+from domain.rule_explained import RuleExplained, Told
+from domain.run.waiting_facts import Dependency
+from domain.spawn_record import SpawnRecord
+
+RULE = "dependencies"
+_STEP = "admission"
+
+DEPENDENCY_RULES: Mapping[str, str] = {
+    "dependency_unknown": "a name stands for no run of the tree",
+    "dependency_ambiguous": "a name is the label of several sessions",
+    "dependency_cycle": "a run that it would wait for is above the spawn, or waits for one that is",
+    "dependency_failed": "a run that it depends on is over, and not as it is required to be",
+    "reference_unknown": "a name stands for no run of the session",
+    "reference_ambiguous": "a name stands for several runs of the session",
+}
+"""By the name of the rule: why it refuses."""
+
+
+def dependencies_explained(record: SpawnRecord) -> Iterator[RuleExplained]:
+    """What it depends on, when it depends on anything, and the rule that refused this."""
+    asked, refused = record.request.dependencies, record.refused
+    compared: dict[str, JsonValue] = {
+        "dependencies": [one.model_dump(mode="json", by_alias=True) for one in asked],
+        "ancestors": [str(one) for one in record.request.ancestors],
+    }
+    if refused is not None and refused.rule in DEPENDENCY_RULES:
+        told = Told(compared, DEPENDENCY_RULES[refused.rule])
+        yield record.judged(refused.step, refused.rule, told, refused, refused=True)
+    elif asked and not _was_judged(record):
+        yield record.not_judged(_STEP, RULE)
+    elif asked:
+        yield record.judged(_STEP, RULE, Told(compared, _told(asked)), record.request)
+
+
+def _was_judged(record: SpawnRecord) -> bool:
+    is_refused = record.refused is not None and record.refused.step == _STEP
+    return record.is_admission_decided and not is_refused
+
+
+def _told(asked: tuple[Dependency, ...]) -> str:
+    runs = ", ".join(
+        f"{named(one)}, however it ends" if one.require == "ended" else named(one) for one in asked
+    )
+    return f"it is queued when these are done, with all below them: {runs}"

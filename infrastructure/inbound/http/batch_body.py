@@ -1,0 +1,44 @@
+"""What a request says of its tasks: one, or a list of them for as many runs."""
+
+from infrastructure.inbound.http.problems import Problem
+from infrastructure.inbound.http.requests import wrong_at
+
+TASKS_MAX = 50
+TASK_BYTES_MAX = 8 * 1024 * 1024
+LABEL_CHARS_MAX = 200
+
+
+def tasks_of(
+    task: str | list[str], *, parallel: bool, label: str | None, attached: int
+) -> tuple[str, ...]:
+    """The tasks of a batch; none for a request with one task by itself. 422 for tasks that cannot
+    be used."""
+    if isinstance(task, str):
+        if parallel:
+            raise wrong_at("/parallel", "needs a list of tasks")
+        _must_be_tasks({"/task": task})
+        return ()
+    if not parallel:
+        raise wrong_at("/task", "a list of tasks needs parallel: true")
+    if not task:
+        raise wrong_at("/task", "has no task")
+    if len(task) > TASKS_MAX:
+        raise wrong_at("/task", f"has {len(task)} tasks and may have {TASKS_MAX}")
+    _must_be_tasks({f"/task/{number}": one for number, one in enumerate(task)})
+    last = f"{label}-{len(task)}" if label else ""
+    if len(last) > LABEL_CHARS_MAX:
+        raise wrong_at(
+            "/label", f"has {len(last)} characters with its number, and may have {LABEL_CHARS_MAX}"
+        )
+    if attached and len(task) > 1:
+        raise wrong_at("/attachments", "are for one task; spawn them one by one")
+    return tuple(task)
+
+
+def _must_be_tasks(tasks: dict[str, str]) -> None:
+    for pointer, task in tasks.items():
+        if not task.strip():
+            raise wrong_at(pointer, "task required")
+    if sum(len(task.encode()) for task in tasks.values()) > TASK_BYTES_MAX:
+        who = "a task" if len(tasks) == 1 else "all tasks together"
+        raise Problem("too_large", f"{who} may have {TASK_BYTES_MAX} bytes at most")

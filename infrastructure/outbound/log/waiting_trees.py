@@ -1,0 +1,50 @@
+"""What of a tree waits for other runs, as it is read under the lock of the log."""
+
+from collections.abc import Collection, Sequence
+from typing import Any
+
+from psycopg import AsyncCursor
+
+from application.ports.event_log import TreeQuery
+from application.projections.fold import FOREVER
+from application.projections.run_rows import due
+from domain.run.state import Run
+from infrastructure.outbound.log.connections import Connection
+from infrastructure.outbound.log.state_memory import Remembered
+
+ROWS_MAX = 2_000
+_KINDS = ("prepare", "wait")
+_WAITING = (
+    "SELECT run_id, version, from_position, state FROM runs"
+    f" WHERE due_kind IN ('prepare', 'wait') AND root = %b AND to_position = {FOREVER} LIMIT %b"
+)
+
+Cursors = dict[TreeQuery, AsyncCursor[Any]]
+
+
+def may_wait(run: Run, root: str) -> bool:
+    """Whether the run is of the tree, and waits or may come to wait for another."""
+    is_of_tree = run.requester.root_session_key == root
+    return is_of_tree and run.dependencies is not None and due(run)[0] in _KINDS
+
+
+async def ask(connection: Connection, queries: Collection[TreeQuery]) -> Cursors:
+    """Ask for these trees."""
+    return {
+        query: await connection.execute(_WAITING, [query.root, ROWS_MAX + 1]) for query in queries
+    }
+
+
+async def found(
+    cursors: Cursors, remembered: Remembered
+) -> tuple[Sequence[Run], frozenset[TreeQuery]]:
+    """What was found, and the trees of which there is more than that."""
+    runs: list[Run] = []
+    crowded: set[TreeQuery] = set()
+    for query, cursor in cursors.items():
+        rows = await cursor.fetchall()
+        if len(rows) > ROWS_MAX:
+            crowded.add(query)
+        else:
+            runs += remembered.runs.states(rows, Run.model_validate_json)
+    return runs, frozenset(crowded)

@@ -1,0 +1,220 @@
+"""Runs that wait are claimed as soon as something can be done for them, and not before; and of two
+spawns that would close a ring one is refused, whoever decides them, and when."""
+
+import asyncio
+from uuid import UUID
+
+import pytest
+
+from application.ports.event_log import (
+    Appended,
+    Decision,
+    EventLog,
+    LogUnavailable,
+    TreeQuery,
+    World,
+)
+from application.ports.registry import RunQuery
+from domain.run.commands import SettleDependencies
+from domain.run.state import Run
+from domain.run.waiting_facts import Dependency
+from domain.spawn_decision import SpawnAnswered
+from infrastructure.outbound.log import waiting_trees
+from infrastructure.outbound.tables.coordination import PostgresCoordination
+from infrastructure.outbound.tables.registry import PostgresRegistry
+from tests.support import run_commands as ask
+from tests.support.logged_family import LoggedFamily
+from tests.support.running_log import RunningLog
+from tests.support.storytelling import ref
+from tests.support.submissions import submission
+
+HOLDER = "server-1"
+LONG = 60.0
+
+
+@pytest.fixture
+def coordination(running: RunningLog) -> PostgresCoordination:
+    return PostgresCoordination(running.pool)
+
+
+def on(family: LoggedFamily, *names: str) -> tuple[Dependency, ...]:
+    return tuple(Dependency(run_id=family.id(name), name=name, via="dependsOn") for name in names)
+
+
+async def ask_for(family: LoggedFamily, name: str, by: str, target: str) -> Appended[SpawnAnswered]:
+    """A run that begins from the root asks for a child that is to wait."""
+    above = (family.id(by),)
+    return await family.spawn(name, by, dependencies=on(family, target), ancestors=above)
+
+
+async def wait_for(family: LoggedFamily, name: str, *names: str, by: str = "main") -> None:
+    """A child that is prepared and waits for these."""
+    above = (family.id(by),) if by != "main" else ()
+    await family.spawn(name, by, dependencies=on(family, *names), ancestors=above)
+    await family.create(name)
+    assert family.run(name).waits_for is not None
+
+
+async def settle(family: LoggedFamily, name: str, culprit: str | None = None) -> None:
+    failed = family.id(culprit) if culprit is not None else None
+    error = ref("why") if culprit is not None else None
+    command = SettleDependencies(lane="subagent", culprit=failed, error=error)
+    await family.tell(name, command)
+
+
+async def test_who_waits_is_claimed_when_one_of_those_is_done(
+    coordination: PostgresCoordination, family: LoggedFamily
+) -> None:
+    async def claimed() -> list[UUID]:
+        found = await coordination.claim("wait", HOLDER, limit=9, lease_seconds=LONG)
+        await coordination.release([])
+        return list(found)
+
+    for name in ("a", "b"):
+        await family.begin(name)
+    await family.begin("below", "a")
+    await wait_for(family, "after", "a", "b")
+    await wait_for(family, "last", "after")
+    assert await claimed() == []
+    await family.end("a")
+    assert await claimed() == [], "what is below it is not done"
+    await family.end("below")
+    assert await claimed() == []
+    await family.announce("below")
+    assert await claimed() == [family.id("after")]
+    assert await claimed() == [], "somebody is at it"
+
+
+@pytest.mark.parametrize("how", ["ended", "announced", "archived", "refused", "failed", "stopped"])
+async def test_however_it_is_done_there_is_something_to_do_and_once_done_no_more(
+    coordination: PostgresCoordination, family: LoggedFamily, how: str
+) -> None:
+    if how == "refused":
+        await family.spawn("a")
+    else:
+        await family.begin("a")
+    await wait_for(family, "after", "a")
+    match how:
+        case "refused":
+            await family.tell("a", ask.refuse(family.run("a").epoch))
+        case "stopped":
+            await family.end("a", outcome="stopped")
+        case "failed":
+            await family.end("a", outcome="error")
+        case _:
+            await family.end("a")
+    if how in ("announced", "archived"):
+        await family.announce("a")
+    if how == "archived":
+        await family.tell("a", ask.archive())
+    due = [family.id("after")]
+    assert await coordination.claim("wait", HOLDER, limit=9, lease_seconds=0) == due
+    await settle(family, "after", "a" if how in ("refused", "failed", "stopped") else None)
+    assert await coordination.claim("wait", "other", limit=9, lease_seconds=LONG) == []
+    assert family.run("after").stage == ("queued" if how[0] == "a" or how == "ended" else "ended")
+
+
+async def test_a_run_that_waits_for_several_is_claimed_for_each_of_them(
+    coordination: PostgresCoordination, family: LoggedFamily
+) -> None:
+    for name in ("a", "b"):
+        await family.begin(name)
+    await wait_for(family, "after", "a", "b")
+    for name in ("b", "a"):
+        assert await coordination.claim("wait", HOLDER, limit=9, lease_seconds=0) == []
+        await family.end(name)
+        due = await coordination.claim("wait", HOLDER, limit=9, lease_seconds=0)
+        assert due == [family.id("after")]
+        await settle(family, "after")
+    assert family.run("after").stage == "queued"
+
+
+async def test_a_run_that_waits_is_held_by_nobody_and_lost_by_nobody(
+    running: RunningLog, coordination: PostgresCoordination, family: LoggedFamily
+) -> None:
+    await family.begin("a")
+    await wait_for(family, "after", "a")
+    lost = await coordination.lost_runs(limit=9)
+    assert family.id("after") not in {one.run_id for one in lost}
+    registry = PostgresRegistry(running.pool)
+    at = await family.log.head()
+    for waiting, names in ((True, ["after"]), (False, ["a"]), (None, ["after", "a"])):
+        found = await registry.runs(RunQuery(waiting=waiting), at=at, limit=9)
+        assert family.names(found) == names
+
+
+async def test_two_spawns_that_close_a_ring_do_not_both_pass_though_decided_in_one_batch(
+    family: LoggedFamily,
+) -> None:
+    for name in ("a", "b"):
+        await family.begin(name)
+    for round_ in range(5):
+        first, second = await asyncio.gather(
+            ask_for(family, f"in a {round_}", "a", "b"),
+            ask_for(family, f"in b {round_}", "b", "a"),
+        )
+        told = [first.result.refusal, second.result.refusal]
+        assert [one.rule for one in told if one is not None] == ["dependency_cycle"], round_
+        passed = f"in a {round_}" if told[0] is None else f"in b {round_}"
+        await family.tell(passed, ask.refuse(family.run(passed).epoch))
+
+
+async def test_a_ring_is_seen_through_what_waits_since_long(family: LoggedFamily) -> None:
+    for name in ("a", "b"):
+        await family.begin(name)
+    await wait_for(family, "w", "b")
+    await wait_for(family, "in a", "w", by="a")
+    refused = await ask_for(family, "in b", "b", "a")
+    assert refused.result.refusal is not None
+    assert refused.result.refusal.rule == "dependency_cycle"
+    await family.end("b")
+    await settle(family, "w")
+    await family.begin("c")
+    assert (await ask_for(family, "in c", "c", "a")).result.refusal is None
+
+
+async def of_tree(log: EventLog, root: str) -> list[Run]:
+    def told(world: World) -> Decision[list[Run]]:
+        return Decision([*world.tree])
+
+    return (await log.submit(submission(told, tree=TreeQuery(root)))).result
+
+
+async def test_of_a_tree_is_read_what_depends_on_others_and_is_not_queued(
+    family: LoggedFamily, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await family.begin("a")
+    await family.spawn("plain")
+    await family.spawn("prepared", dependencies=on(family, "a"))
+    await wait_for(family, "waits", "a")
+    other = LoggedFamily(family.log, root="agent:main:other", first=500)
+    await other.begin("x")
+    await wait_for(other, "y", "x")
+    found = family.names(await of_tree(family.log, family.root))
+    assert sorted(found) == ["prepared", "waits"]
+    assert other.names(await of_tree(family.log, other.root)) == ["y"]
+    assert await of_tree(family.log, "agent:main:nobody") == []
+    monkeypatch.setattr(waiting_trees, "ROWS_MAX", 2)
+    with pytest.raises(LogUnavailable, match="too many spawns of this tree"):
+        await of_tree(family.log, family.root)
+    assert other.names(await of_tree(family.log, other.root)) == ["y"]
+
+
+async def test_runs_are_found_by_their_labels(running: RunningLog, family: LoggedFamily) -> None:
+    registry = PostgresRegistry(running.pool)
+    for name, label in (("a", "scout"), ("b", "scout"), ("c", "scouting"), ("d", None)):
+        await family.spawn(name, label=label)
+    await family.tell("b", ask.refuse(family.run("b").epoch))
+
+    async def named(*labels: str) -> list[str]:
+        return family.names(await registry.runs_named(family.root, labels, limit=9))
+
+    async def called(prefix: str) -> list[str]:
+        return family.names(await registry.runs_called(family.root, prefix, limit=9))
+
+    assert await named("scout") == ["a"]
+    assert await named("scouting", "scout", "x") == ["c", "a"]
+    assert list(await registry.runs_named("agent:main:other", ["scout"], limit=9)) == []
+    assert await called("scout") == ["c", "a"]
+    assert await called("scouti") == ["c"]
+    assert await called("%") == await called("Scout") == []

@@ -1,0 +1,102 @@
+"""Whether a spawn may wait for what it is asked to: rings, failures, and what stands between."""
+
+import pytest
+
+from domain.asked_dependencies import folded
+from domain.dependency_rings import cycle
+from domain.refusals import ReadAgain
+from domain.run.waiting_facts import Dependency, DependencyNeeds
+from tests.support.family_log import FamilyLog
+from tests.support.storytelling import run_id
+
+
+def on(log: FamilyLog, *names: str, require: DependencyNeeds = "success") -> tuple[Dependency, ...]:
+    return tuple(
+        Dependency(run_id=log.run(name).run_id, name=name, via="dependsOn", require=require)
+        for name in names
+    )
+
+
+def refused(log: FamilyLog, name: str, by: str, *names: str) -> tuple[str, str] | None:
+    """The rule and the text, with the names of the runs in place of their ids."""
+    answered = log.answer(name, by, dependencies=on(log, *names))
+    log.record(answered.changes)
+    if answered.refusal is None:
+        return None
+    text = answered.refusal.text
+    for known, called in log.names.items():
+        text = text.replace(str(known), called)
+    return answered.refusal.rule, text
+
+
+def test_nobody_waits_for_its_own_run_or_one_above_it() -> None:
+    log = FamilyLog()
+    log.begin("a")
+    log.begin("aa", "a")
+    for name in ("a", "aa"):
+        told = refused(log, f"after {name}", "aa", name)
+        assert told is not None
+        assert told[0] == "dependency_cycle"
+        assert told[1].endswith("own run or one above it, and those end after what they spawn")
+    assert log.counted("aa") == []
+
+
+def test_a_ring_through_others_is_told_with_the_way() -> None:
+    log = FamilyLog()
+    for name in "abc":
+        log.begin(name)
+    log.spawn("w", dependencies=on(log, "b"))
+    assert refused(log, "in a", "a", "w") is None
+    assert refused(log, "in b", "b", "a") == (
+        "dependency_cycle",
+        'dependsOn names "a" (run a), which waits, by run in a → run w, for run b above this spawn:'
+        " each would wait for the other for ever",
+    )
+    assert refused(log, "in b too", "b", "c") is None
+
+
+def test_what_is_met_or_refused_closes_no_ring() -> None:
+    log = FamilyLog()
+    for name in "ab":
+        log.begin(name)
+    log.spawn("w", dependencies=on(log, "b"))
+    log.spawn("x", dependencies=on(log, "b"))
+    log.refuse("x")
+    told = refused(log, "in b", "b", "x")
+    assert told is not None
+    assert told[0] == "dependency_failed"
+    assert refused(log, "in b again", "b", "w") is not None
+    log.end("b")
+    log.create("w")
+    assert refused(log, "behind", "a", "w") is None
+
+
+def test_each_run_is_waited_for_once_and_as_strictly_as_anybody_asks() -> None:
+    one = Dependency(run_id=run_id(1), name="x", via="dependsOn", require="ended")
+    same = Dependency(run_id=run_id(1), name="x", via="chainAfter")
+    other = Dependency(run_id=run_id(2), name="y", via="chainAfter", require="ended")
+    assert folded([one, same, other]) == (one.changed({"require": "success"}), other)
+
+
+def test_a_run_that_was_not_read_is_not_judged() -> None:
+    log = FamilyLog()
+    missing = Dependency(run_id=run_id(77), name="x", via="dependsOn")
+    with pytest.raises(ReadAgain):
+        log.answer("after", "main", dependencies=(missing,))
+
+
+def test_a_way_is_found_once_through_many_that_wait_for_each_other() -> None:
+    log = FamilyLog(max_children=100)
+    log.begin("first")
+    before = ["first"]
+    for number in range(8):
+        names = [f"{number} {letter}" for letter in "abcd"]
+        for name in names:
+            log.spawn(name, dependencies=on(log, *before))
+        before = names
+    waiting = [one for one in log.fold.runs.values() if one.dependencies]
+    way = cycle([log.run("first").run_id], [log.run("7 a").run_id], waiting)
+    assert way is not None
+    assert [log.names[one] for one in way][::8] == ["7 a", "first"]
+    assert len(way) == 9
+    assert cycle([run_id(999)], [log.run("7 a").run_id], waiting) is None

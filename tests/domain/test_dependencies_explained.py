@@ -1,0 +1,39 @@
+"""What is told of what a spawn was to wait for."""
+
+import pytest
+
+from domain.dependencies_explained import DEPENDENCY_RULES, RULE
+from tests.support.explained_spawns import ADMITTED, results, the, told
+from tests.support.run_histories import refused
+from tests.support.storytelling import requested
+from tests.support.waiting_runs import TARGET, dependency
+
+
+def test_what_it_waits_for_is_told_when_it_waits_for_anything() -> None:
+    asked = requested(dependencies=(dependency(), dependency(name=str(TARGET), require="ended")))
+    found = the(RULE, asked, ADMITTED)
+    assert (found.step, found.result, found.position) == ("admission", "passed", 10)
+    assert found.text == (
+        "it is queued when these are done, with all below them:"
+        f' "scout" (run {TARGET}), run {TARGET}, however it ends'
+    )
+    assert found.compared is not None
+    assert found.compared["ancestors"] == []
+    assert RULE not in results(requested(), ADMITTED)
+
+
+def test_it_is_not_judged_before_its_turn() -> None:
+    asked = requested(dependencies=(dependency(),))
+    assert the(RULE, asked).result == "not_judged"
+    found = the(RULE, asked, refused(rule="depth", status="forbidden", step="admission"))
+    assert (found.result, found.text) == ("not_judged", '"depth" refused the spawn before')
+    assert results(asked, ADMITTED, refused(rule="model"))[RULE] == "passed"
+
+
+@pytest.mark.parametrize("rule", DEPENDENCY_RULES)
+def test_a_refusal_is_told_once_with_its_reason(rule: str) -> None:
+    asked = requested(dependencies=(dependency(),))
+    events = asked, refused(rule=rule, status="error", step="admission")
+    (found,) = [one for one in told(*events) if one.result == "refused"]
+    assert (found.rule, found.text, found.position) == (rule, DEPENDENCY_RULES[rule], 11)
+    assert RULE not in results(*events)
