@@ -174,3 +174,23 @@ def test_half_a_character_in_a_task_is_for_the_server_to_refuse(
     api.on("POST", "/v1/spawns", problem(422, code="invalid_request", detail="not Unicode"))
     assert spawnlog("spawn", "caf\udce9").exit_code == 2
     assert api.asked[0].body["task"] == "caf\udce9"
+
+
+def test_a_run_may_wait_for_others(spawnlog: Command, api: RecordedApi) -> None:
+    api.on("POST", "/v1/spawns", ACCEPTED)
+    options = ["--depends-on", "a", "--depends-on", "b", "--chain-after", "c"]
+    assert spawnlog("spawn", "x", *options).exit_code == 0
+    body = api.asked[0].body
+    assert (body["dependsOn"], body["chainAfter"]) == (["a", "b"], "c")
+
+
+def test_what_a_run_waits_for_is_shown(spawnlog: Command, api: RecordedApi) -> None:
+    others = [
+        {"runId": RUN, "name": "scout", "require": "ended", "state": "waiting"},
+        {"runId": RUN, "name": RUN, "require": "success", "state": "met"},
+    ]
+    api.on("GET", f"/v1/runs/{RUN}", ended(status="waiting", dependsOn=others))
+    result = spawnlog("run", "get", RUN)
+    assert result.exit_code == 0, result.stderr
+    assert f"scout (run {RUN}), however it ends, waiting" in " ".join(result.stdout.split())
+    assert f"run {RUN}, met" in result.stdout

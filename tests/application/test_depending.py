@@ -1,0 +1,143 @@
+"""A run that waits is gone on with from the record alone, as often as anybody looks."""
+
+import asyncio
+from pathlib import Path
+from uuid import UUID
+
+import pytest
+
+from application.depending import Awaited, Depending
+from application.envelope import RecordedEvent
+from application.run_names import bound
+from application.shared_starts import shared_start
+from application.work import Work
+from domain.dependencies import DependencyAsked
+from domain.run.waiting_facts import Dependency
+from domain.shared_facts import ReferenceAsked
+from domain.spawn_command import SharedGiven
+from tests.support import run_commands as ask
+from tests.support.logged_family import LoggedFamily
+from tests.support.running_log import RunningLog
+from tests.support.scripted_hooks import work_with_hooks
+
+pytestmark = pytest.mark.slow
+
+
+def on(family: LoggedFamily, *names: str) -> tuple[Dependency, ...]:
+    return tuple(Dependency(run_id=family.id(name), name=name, via="dependsOn") for name in names)
+
+
+async def waiting(family: LoggedFamily, *names: str) -> None:
+    """Runs of these names that begin, and one that waits for all of them."""
+    for name in names:
+        await family.begin(name)
+    await family.spawn("after", dependencies=on(family, *names))
+    await family.create("after")
+
+
+async def events_of(work: Work, run_id: UUID) -> list[str]:
+    return [one.envelope.type for one in await work.log.read(run_id=run_id, limit=99)][-3:]
+
+
+async def test_many_that_look_at_once_record_one_end_of_waiting(
+    running: RunningLog, tmp_path: Path
+) -> None:
+    work, family = await work_with_hooks(running, tmp_path), LoggedFamily(running.log)
+    await waiting(family, "a", "b")
+    after = family.id("after")
+    await Depending(work).settle(after)
+    assert (await events_of(work, after))[-1] == "RunWaits"
+    for name in ("a", "b"):
+        await family.end(name)
+        await asyncio.gather(*(Depending(work).settle(after) for _ in range(5)))
+    assert await events_of(work, after) == ["DependencyMet", "DependencyMet", "RunQueued"]
+    await Depending(work).settle(after)
+    assert await events_of(work, after) == ["DependencyMet", "DependencyMet", "RunQueued"]
+
+
+async def test_the_text_names_the_first_of_those_that_failed(
+    running: RunningLog, tmp_path: Path
+) -> None:
+    work, family = await work_with_hooks(running, tmp_path), LoggedFamily(running.log)
+    await waiting(family, "a", "b")
+    for name in ("b", "a"):
+        await family.end(name, outcome="timeout")
+    await asyncio.gather(*(Depending(work).settle(family.id("after")) for _ in range(3)))
+    run = await work.run(family.id("after"))
+    assert (run.outcome, run.end_reason, run.started_at) == ("error", "dependency_failed", None)
+    assert run.error is not None
+    assert await work.contents.text(run.error) == (
+        f'it was not started: "a" (run {family.id("a")}), which it depends on, ended as timeout'
+    )
+
+
+async def test_one_whose_texts_were_erased_ends_without_saying_why(
+    running: RunningLog, tmp_path: Path
+) -> None:
+    work, family = await work_with_hooks(running, tmp_path), LoggedFamily(running.log)
+    await waiting(family, "a")
+    session_id = family.run("after").session_id
+    await running.ask("DELETE FROM contents WHERE session_id = %s", session_id)
+    await running.ask("DELETE FROM content_keys WHERE session_id = %s", session_id)
+    await family.end("a", outcome="error")
+    await Depending(work).settle(family.id("after"))
+    run = await work.run(family.id("after"))
+    assert (run.outcome, run.error) == ("error", None)
+
+
+async def test_only_the_end_of_one_that_is_waited_for_is_heeded(
+    running: RunningLog, tmp_path: Path
+) -> None:
+    work, family = await work_with_hooks(running, tmp_path), LoggedFamily(running.log)
+    await waiting(family, "a")
+    await family.begin("b")
+    for name in ("b", "a"):
+        await family.end(name)
+        await family.announce(name)
+    awaited = Awaited()
+
+    def told(recorded: RecordedEvent) -> str:
+        run_id = recorded.envelope.provenance.run_id
+        assert run_id is not None
+        return f"{recorded.envelope.type} {'a' if run_id == family.id('a') else 'another'}"
+
+    heeded = [told(one) for one in await work.log.read(limit=99) if awaited.is_met_by(one)]
+    assert heeded == ["RunEnded a", "RunAnnounced a"]
+
+
+async def test_a_name_means_the_newest_run_of_a_session_and_none_above(
+    running: RunningLog, tmp_path: Path
+) -> None:
+    work, family = await work_with_hooks(running, tmp_path), LoggedFamily(running.log)
+    await family.spawn("top", label="same")
+    await family.create("top")
+    await family.tell("top", ask.claim())
+    await family.start("top")
+    await family.spawn("other", label="same")
+    asked = [
+        DependencyAsked("same", "dependsOn"),
+        DependencyAsked(str(family.id("other")), "dependsOn"),
+    ]
+    found = await bound(work, asked, family.key("top"), family.root, family.run("top"))
+    assert [one.run_id for one in found.dependencies] == [family.id("other")]
+    assert found.ancestors == (family.id("top"),)
+    found = await bound(work, asked[:1], family.root, family.root, None)
+    assert found.unbound is not None
+    assert found.unbound.rule == "dependency_ambiguous"
+
+
+async def test_a_result_that_was_erased_is_told_as_that(
+    running: RunningLog, tmp_path: Path
+) -> None:
+    work, family = await work_with_hooks(running, tmp_path), LoggedFamily(running.log)
+    await family.live("a")
+    shared = SharedGiven(references=(ReferenceAsked(key="a", run_id=family.id("a")),))
+    await family.spawn("after", dependencies=on(family, "a"), shared=shared)
+    await family.create("after")
+    await family.tell("after", ask.claim())
+    run = await work.run(family.id("after"))
+    start = await shared_start(work, run, run, await work.keeper(run))
+    (value,) = start.values
+    target = await work.run(family.id("a"))
+    assert (value.kind, value.text) == ("reference", None if target.result else "null")
+    assert start.keys[0].run_id == family.id("a")
