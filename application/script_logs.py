@@ -37,8 +37,9 @@ class ScriptLog:
         """One line of what came of a script when its `log` is true, all of it with `"verbose"`;
         its failure in any case, without words that it may have printed when `log` is false."""
         if script.log == "verbose":
-            for line in finished.called:
-                _log.info("[context-script] %s %s", script.id, _visible(self._short(line)))
+            for word, what in finished.called:
+                shown = _visible(self._quoted(what))
+                _log.info("[context-script] %s %s %s", script.id, word, shown)
             said = _visible(compact_json(self._short(finished.output)))
             _log.info("[context-script] %s output: %s", script.id, said)
         if reading.error is not None:
@@ -66,6 +67,15 @@ class ScriptLog:
         message = single_line(self._mask(error), characters_max=MESSAGE_CHARACTERS_MAX)
         _log.warning("[context-script] %s failed: %s", script.id, message)
 
+    def _quoted(self, what: str | tuple[str, ...]) -> str:
+        """As JSON, once it is masked: what is quoted is not found as it stands."""
+        if isinstance(what, str):
+            return compact_json(self._short(what))
+        quoted = compact_json([self._mask(item) for item in what])
+        if len(quoted) <= SAID_CHARACTERS_MAX:
+            return quoted
+        return quoted[:SAID_CHARACTERS_MAX] + ELLIPSIS
+
     def _short(self, text: str) -> str:
         if len(text) <= SAID_CHARACTERS_MAX:
             return self._mask(text)
@@ -82,4 +92,4 @@ def _visible(quoted: str) -> str:
 def _ended(finished: ScriptFinished) -> str:
     if finished.status_code is not None:
         return f"status {finished.status_code}"
-    return f"exit {finished.exit_code}"
+    return "no exit status" if finished.exit_code is None else f"exit {finished.exit_code}"

@@ -20,6 +20,13 @@ REFERENCES_MAX = 20
 KEY_CHARACTERS_MAX = 128
 REFERENCE_PREFIX = "$"
 
+_TAKE_AWAY = "Take keys away with PATCH /v1/sessions/{key}/shared-context, or"
+_ADVICE: dict[SharedScope | None, str] = {
+    "family": f'{_TAKE_AWAY} use sharedContextScope "child".',
+    "child": f"{_TAKE_AWAY} share less with this child.",
+    None: "Take keys away with null in the same patch, or share less.",
+}
+
 KEY_RULE = f"a key has 1 to {KEY_CHARACTERS_MAX} printable characters and no $ in front"
 
 
@@ -97,17 +104,12 @@ def references_refusal(family: Iterable[SharedKey], added: Iterable[str]) -> Ref
 
 
 def limit_refusal(
-    family: Sequence[SharedKey], added: Sequence[tuple[str, int]], scope: SharedScope
+    family: Sequence[SharedKey], added: Sequence[tuple[str, int]], scope: SharedScope | None
 ) -> Refusal | None:
-    """The refusal of a spawn with which its family would share too much; None when it fits."""
+    """The refusal of a spawn with which its family would share too much; None when it fits. Without
+    a `scope` it is of a patch."""
     taken, would = size_of(literals_of(family).items()), size_with(family, added)
-    advice = (
-        "Take keys away with PATCH /v1/sessions/{key}/shared-context, or use sharedContextScope"
-        ' "child".'
-        if scope == "family"
-        else "Take keys away with PATCH /v1/sessions/{key}/shared-context, or share less with this"
-        " child."
-    )
+    advice = _ADVICE[scope]
     for current, limit, unit, before in (
         (would.bytes, SHARED_BYTES_MAX, "bytes", taken.bytes),
         (would.keys, SHARED_KEYS_MAX, "keys", taken.keys),

@@ -12,6 +12,9 @@ from domain.script_replay import printed_text
 Mask = Callable[[str], str]
 """Gives a text without the secrets that are in it."""
 
+Called = tuple[str, str | tuple[str, ...]]
+"""A word, and what was called or what it was given: as it is, or item by item."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScriptRun:
@@ -30,15 +33,15 @@ class ScriptRun:
 class ScriptFinished:
     """What came of it. `raw` is what it printed or answered, at most `output_bytes_max` bytes;
     `error` says why it failed, in words for people, and is None when it did not. `status_code` is
-    that of a script at a URL, `exit_code` that of a program. `called` says, one line each, what was
-    called with what; it may hold secrets, and is empty unless the script asks for a verbose log."""
+    that of a script at a URL, `exit_code` that of a program. `called` says what was called
+    with what; it may hold secrets, and is empty unless the script asks for a verbose log."""
 
     raw: bytes = b""
     exit_code: int | None = None
     status_code: int | None = None
     error: str | None = None
     duration_ms: int = 0
-    called: tuple[str, ...] = field(default=(), repr=False)
+    called: tuple[Called, ...] = field(default=(), repr=False)
 
     @property
     def output(self) -> str:

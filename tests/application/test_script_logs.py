@@ -5,6 +5,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import httpx2
 import pytest
 
 from application.context_gathering import ContextGathering
@@ -80,7 +81,7 @@ async def test_verbose_is_command_output_proposal_candidates_and_winner(
     def ended(request: ScriptRun) -> ScriptFinished:
         name = {"script-a": "agent-x", "script-b": "agent-y"}[request.script.id]
         said = f'{{"message": "m", "agent": "{name}"}}'
-        called = ('command: ["/x","a=b"]', "stdin: {}")
+        called = (("command:", ("/x", "a=b")), ("stdin:", "{}"))
         return ScriptFinished(raw=said.encode(), exit_code=0, called=called)
 
     told = await lines(
@@ -91,7 +92,7 @@ async def test_verbose_is_command_output_proposal_candidates_and_winner(
     )
     assert told[:5] == [
         '[context-script] script-a command: ["/x","a=b"]',
-        "[context-script] script-a stdin: {}",
+        '[context-script] script-a stdin: "{}"',
         '[context-script] script-a output: "{\\"message\\": \\"m\\", \\"agent\\": \\"agent-x\\"}"',
         "[context-script] script-a proposed agentIdOverride: agent-x",
         "[context-script] script-a (~/path) → 1 chars",
@@ -130,6 +131,10 @@ async def test_a_failure_is_told_with_its_message_where_a_script_asks_for_lines(
     assert await lines(caplog, lambda _: failed, {"id": "s"}) == [
         "[context-script] s failed (status 503)"
     ]
+    caplog.clear()
+    assert await lines(caplog, lambda _: ScriptFinished(error="Script not found"), {"id": "s"}) == [
+        "[context-script] s failed (no exit status)"
+    ]
 
 
 async def test_no_line_can_be_forged_and_none_is_endless(caplog: pytest.LogCaptureFixture) -> None:
@@ -151,7 +156,7 @@ async def test_secrets_of_the_configuration_and_of_variables_stand_in_no_line(
     assert file.secret_pointers == ("/env/X_TOKEN",)
 
     def ended(request: ScriptRun) -> ScriptFinished:
-        call = (f'GET "https://h/?sig={SECRET}"', f"body: {HEADER}")
+        call = (("GET", f"https://h/?sig={SECRET}"), ("body:", HEADER))
         error = None if caplog.records else f"HTTP 500: {SECRET} {HEADER}"
         said = f'{{"message": "{HEADER}", "agent": "{SECRET}"}}'
         return ScriptFinished(raw=said.encode(), status_code=200, error=error, called=call)
@@ -163,3 +168,24 @@ async def test_secrets_of_the_configuration_and_of_variables_stand_in_no_line(
     assert "[redacted]" in caplog.text
     assert SECRET not in caplog.text
     assert HEADER not in caplog.text
+
+
+async def test_a_secret_that_a_url_and_json_write_otherwise_stands_in_no_line(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    secret = 'can"ary\\of the+word'
+    script = {"id": "s", "uri": "https://h/?sig=${HOOK_WORD}", "log": "verbose"}
+    file = configured(script)
+
+    def ended(_: ScriptRun) -> ScriptFinished:
+        url = str(httpx2.URL(f"https://h/?sig={secret}"))
+        told = (("GET", url), ("command:", ("/x", f"a={secret}")), ("stdin:", secret))
+        return ScriptFinished(raw=b"text", called=told)
+
+    secrets = ConfiguredSecrets(lambda _: file, {"HOOK_WORD": secret})
+    told = await lines(caplog, ended, script, secrets=secrets)
+    assert [line.removeprefix("[context-script] s ") for line in told[:3]] == [
+        'GET "https://h/?sig=[redacted]"',
+        'command: ["/x","a=[redacted]"]',
+        'stdin: "[redacted]"',
+    ]

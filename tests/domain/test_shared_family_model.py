@@ -4,7 +4,7 @@ import json
 from dataclasses import dataclass, field
 from typing import Any
 
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from domain.session.decide import decide
@@ -145,6 +145,8 @@ def _shown(keys: tuple[SharedKey, ...]) -> dict[str, Any]:
     return {one.key: one.value for one in keys}
 
 
+# What a child's own spawn says is above what its requester patched before it started.
+@example([("spawn", 0, {"c": 0}, "family"), ("patch", 0, {"c": 1}), ("claim", 0), ("start", 0)])
 @given(ACTS)
 @settings(deadline=None, max_examples=150)
 def test_everybody_has_what_the_model_says(acts: list[tuple[Any, ...]]) -> None:

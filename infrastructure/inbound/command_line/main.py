@@ -22,6 +22,7 @@ from infrastructure.inbound.command_line import (
     sending,
     serving,
     sessions,
+    shared_contexts,
     spawning,
     stopping,
     verifying,
@@ -116,6 +117,7 @@ _announcement.command("list")(announcements.list_announcements)
 _announcement.command("ack")(announcements.acknowledge)
 _session = _group("session", "Sessions that spawn or were spawned.")
 _session.command("get")(sessions.get_session)
+_session.command("context")(shared_contexts.get_context)
 _session.command("stop")(stopping.stop_session)
 _group("lane", "Lanes: what runs and what waits.").command("list")(lanes.list_lanes)
 _config = _group("config", "The configuration.")

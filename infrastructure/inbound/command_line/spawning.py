@@ -36,6 +36,7 @@ from infrastructure.inbound.command_line.several_tasks import (
     print_batch,
     tasks_given,
 )
+from infrastructure.inbound.command_line.sharing import Shared, SharedScope, shared_context
 
 if TYPE_CHECKING:
     from infrastructure.inbound.command_line.client import Client
@@ -87,6 +88,8 @@ def spawn(
     light_context: LightContext = False,
     depends_on: DependsOn = None,
     chain_after: ChainAfter = None,
+    shared: Shared = None,
+    shared_scope: SharedScope = None,
     wait: WaitForResult = False,
     idempotency_key: Key = None,
     output: As = Output.TABLE,
@@ -107,6 +110,8 @@ def spawn(
         "lightContext": light_context or None,
         "dependsOn": depends_on or None,
         "chainAfter": chain_after,
+        "sharedContext": shared_context(shared) if shared else None,
+        "sharedContextScope": shared_scope.value if shared_scope else None,
     }
     body: JsonObject = {"requester": {"sessionKey": requester}}
     body |= tasks_given(task, tasks or (), parallel=parallel)

@@ -1,5 +1,7 @@
 """What a session shares with its family, and what of it a run was given."""
 
+import re
+
 from fastapi import APIRouter, Request, Response
 from pydantic import BaseModel, ConfigDict
 
@@ -42,6 +44,7 @@ KEY = "/path/key"
 PATH = "/v1/sessions/{key}/shared-context"
 IF_MATCH = "/headers/If-Match"
 MEDIA_TYPES = (JSON, "application/merge-patch+json")
+_VERSION = re.compile(r'"(0|[1-9][0-9]{0,18})"')
 
 
 IF_MATCH_PARAMETER = {
@@ -192,7 +195,7 @@ def _expected(request: Request) -> int | None:
     given = request.headers.get("if-match", "").strip()
     if given == "*":
         return None
-    version = given.strip('"')
-    if given != f'"{version}"' or not version.isascii() or not version.isdecimal():
+    version = _VERSION.fullmatch(given)
+    if version is None:
         raise wrong_at(IF_MATCH, 'must be the ETag that was read, such as "52", or *')
-    return int(version[:19])
+    return int(version[1])

@@ -19,7 +19,8 @@ _NO_HOST = "Script resolves to an address that is no machine's, and those are ne
 Resolve = Callable[[str, int], Awaitable[Sequence[str]]]
 """Gives the addresses of a name; OSError when there are none."""
 
-_TRANSLATED = IPv6Network("64:ff9b::/96")
+# Translators of IPv6 to IPv4 read the last 32 bits of these.
+_TRANSLATED = tuple(map(IPv6Network, ("64:ff9b::/96", "64:ff9b:1::/48", "::ffff:0:0:0/96")))
 # Where clouds answer over IPv6 what they answer at 169.254.169.254.
 _METADATA = frozenset({IPv6Address("fd00:ec2::254"), IPv6Address("fd20:ce::254")})
 
@@ -46,7 +47,7 @@ def _meant_by(address: IPv4Address | IPv6Address) -> Iterator[IPv4Address | IPv6
     within = [address.ipv4_mapped, address.sixtofour, *(address.teredo or ())]
     # The form in which the first 96 bits are nothing is old, and some machines still read it.
     is_old = int(address) >> 32 == 0 and int(address) > 1
-    if address in _TRANSLATED or is_old:
+    if is_old or any(address in network for network in _TRANSLATED):
         within.append(IPv4Address(int(address) & 0xFFFF_FFFF))
     yield from (one for one in within if one is not None)
 

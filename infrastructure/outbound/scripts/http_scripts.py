@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import httpx2
 
-from application.ports.scripts import ScriptFinished, ScriptRun
+from application.ports.scripts import Called, ScriptFinished, ScriptRun
 from domain.configuration.problems import ConfigurationError
 from domain.script_arguments import ArgumentsTooLong
 from infrastructure.outbound.scripts.checked_addresses import (
@@ -57,7 +57,7 @@ class HttpScripts:
         included."""
         answer = _Answer(request.output_bytes_max)
         began = time.monotonic()
-        called: tuple[str, ...] = ()
+        called: tuple[Called, ...] = ()
         error: str | None = None
         try:
             uri = self._source_of(request.pinned).resolve(request.script.uri)

@@ -3,12 +3,11 @@
 import os
 from collections.abc import Mapping
 
-from application.ports.scripts import ScriptFinished, ScriptRun
+from application.ports.scripts import Called, ScriptFinished, ScriptRun
 from domain.bounded_text import storable
 from domain.configuration.context_scripts import is_url
 from domain.configuration.problems import ConfigurationError
 from domain.configuration.secret_urls import has_secret_url
-from domain.json_text import compact_json
 from domain.script_arguments import ArgumentsTooLong, argument_items, json_input
 from infrastructure.outbound.processes.child_environment import minimal_environment, with_home
 from infrastructure.outbound.processes.collect import run_to_end
@@ -38,7 +37,7 @@ class LocalFileScripts:
 
     async def run(self, request: ScriptRun) -> ScriptFinished:
         """Executes the file in its own folder; it and all it started are gone afterwards."""
-        called: tuple[str, ...] = ()
+        called: tuple[Called, ...] = ()
         try:
             source = self._source_of(request.pinned)
             uri = source.resolve(request.script.uri)
@@ -88,9 +87,9 @@ def program_of(request: ScriptRun, path: str, server: Mapping[str, str]) -> Prog
     )
 
 
-def _called_words(program: Program) -> tuple[str, ...]:
+def _called_words(program: Program) -> tuple[Called, ...]:
     """What is executed, for a log."""
-    command = f"command: {compact_json(list(program.argv))}"
+    command = ("command:", program.argv)
     if program.stdin is None:
         return (command,)
-    return command, f"stdin: {compact_json(program.stdin.decode())}"
+    return command, ("stdin:", program.stdin.decode())

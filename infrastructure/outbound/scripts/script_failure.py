@@ -4,6 +4,7 @@ import os
 
 from application.ports.scripts import ScriptRun
 from domain.bounded_text import single_line, storable
+from domain.configuration.references import variables_in
 from infrastructure.outbound.processes.collect import Finished
 from infrastructure.outbound.processes.exit_words import signal_name, was_executed
 
@@ -11,7 +12,8 @@ REASON_CHARACTERS_MAX = 100
 
 
 def failure_of(finished: Finished, request: ScriptRun, path: str) -> str | None:
-    """None when it exited with 0 within its limits."""
+    """None when it exited with 0 within its limits. What stands behind a variable of the uri is
+    not shown: it may be a secret."""
     exit_ = finished.exit
     if finished.timed_out:
         return f"Script execution timed out after {request.timeout_seconds:g} seconds"
@@ -21,7 +23,9 @@ def failure_of(finished: Finished, request: ScriptRun, path: str) -> str | None:
             " print less"
         )
     if exit_.error is not None and not was_executed(exit_.error):
-        return _never_executed(path, exit_.error)
+        uri = request.script.uri
+        shown = uri if variables_in(uri) else path
+        return _never_executed(path, shown, exit_.error.replace(path, shown))
     if exit_.error is not None:
         return f"Script was interrupted: {exit_.error}"
     if exit_.signal is not None:
@@ -40,14 +44,14 @@ def status_failure(status: int, reason: str) -> str | None:
     return f"HTTP {status}: {shown}" if shown else f"HTTP {status}"
 
 
-def _never_executed(path: str, error: str) -> str:
+def _never_executed(path: str, shown: str, error: str) -> str:
     """Looked at afterwards only, so that what is said of the file is no race with running it."""
     if os.path.isdir(path):
-        return f"Script is a directory: {path}; name the file in it"
+        return f"Script is a directory: {shown}; name the file in it"
     if not os.path.exists(path):
-        return f"Script not found: {path}"
+        return f"Script not found: {shown}"
     if not os.access(path, os.X_OK):
-        return f"Script is not executable: {path}; make it so with chmod +x"
+        return f"Script is not executable: {shown}; make it so with chmod +x"
     if "Exec format error" in error:
-        return f"Script is no program: {path}; begin it with a line such as #!/bin/sh"
+        return f"Script is no program: {shown}; begin it with a line such as #!/bin/sh"
     return f"Script {error}"

@@ -7,10 +7,9 @@ from urllib.parse import quote
 
 import httpx2
 
-from application.ports.scripts import ScriptRun
+from application.ports.scripts import Called, ScriptRun
 from domain.configuration.context_scripts import is_url
 from domain.configuration.secret_urls import without_url_secrets
-from domain.json_text import compact_json
 from domain.script_url import called_body, called_url
 
 ACCEPT = "application/json, text/plain;q=0.9, */*;q=0.1"
@@ -109,12 +108,12 @@ def request_of(run: ScriptRun, uri: str) -> ScriptRequest:
     )
 
 
-def called_words(request: ScriptRequest) -> tuple[str, ...]:
+def called_words(request: ScriptRequest) -> tuple[Called, ...]:
     """What is called, for a log: without user name, password and what is named like a secret."""
-    line = f"{request.method} {compact_json(without_url_secrets(str(request.url)))}"
+    call = (request.method, without_url_secrets(str(request.url)))
     if request.body is None:
-        return (line,)
-    return line, f"body: {compact_json(request.body.decode())}"
+        return (call,)
+    return call, ("body:", request.body.decode())
 
 
 def _key(run: ScriptRun) -> str:

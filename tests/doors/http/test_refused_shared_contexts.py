@@ -73,13 +73,16 @@ def test_what_does_not_fit_beside_what_is_there_is_refused_and_recorded(house: H
     answer = house.spawn(session, sharedContext=more, sharedContextScope="child")
     assert "share less with this child" in problem_of(answer, 422, "spawn_error")["detail"]
     assert house.spawn(session, sharedContext={"a": "x" * 50_000}).status_code == 201
-    problem_of(patched(house, session, c="x" * 40_000), 422, "invalid_request")
+    problem = problem_of(patched(house, session, c="x" * 40_000), 422, "invalid_request")
+    assert problem["detail"].endswith("Take keys away with null in the same patch, or share less.")
     assert patched(house, session, a=None).json()["values"] == {}
 
 
 def test_a_patch_says_for_which_version_it_is(house: House) -> None:
     path = f"/v1/sessions/{house.session()}/shared-context"
-    for headers in ({}, {"If-Match": "7"}, {"If-Match": 'W/"0"'}, {"If-Match": '"x"'}):
+    beyond_all_versions = '"' + "0" * 19 + '7"'
+    for match in (None, "7", 'W/"0"', '"x"', '"0", "1"', '"00"', beyond_all_versions):
+        headers = {} if match is None else {"If-Match": match}
         problem = problem_of(
             house.http.patch(path, json={"a": 1}, headers=headers), 422, "invalid_request"
         )

@@ -1,5 +1,7 @@
 """What a session shares with its family: spawned, inherited, patched, read, and refused."""
 
+from concurrent.futures import ThreadPoolExecutor
+
 import pytest
 
 from tests.support.http_house import House
@@ -122,6 +124,14 @@ def test_of_two_patches_for_one_version_the_second_is_too_late(house: House) -> 
     again = patched(house, session, first.headers["etag"], a=1)
     assert again.json()["version"] == first.json()["version"], "it changes nothing"
     assert patched(house, session, b=2).json()["values"] == {"a": 1, "b": 2}
+
+
+def test_patches_for_any_version_all_come_in_whoever_is_first(house: House) -> None:
+    session = house.session()
+    with ThreadPoolExecutor(8) as pool:
+        answers = list(pool.map(lambda n: patched(house, session, **{f"k{n}": n}), range(24)))
+    assert [one.status_code for one in answers] == [200] * 24
+    assert shared(house, session)["values"].keys() == {f"k{n}" for n in range(24)}
 
 
 def test_a_key_that_a_child_inherited_can_be_taken_away_below_it(house: House) -> None:

@@ -25,6 +25,8 @@ LINK_LOCAL = "Script resolves to a link-local address, and those are never calle
         "::ffff:169.254.169.254",
         "::169.254.169.254",
         "64:ff9b::a9fe:a9fe",
+        "64:ff9b:1::a9fe:a9fe",
+        "::ffff:0:a9fe:a9fe",
         "2002:a9fe:a9fe::1",
         "fd00:ec2::254",
     ],

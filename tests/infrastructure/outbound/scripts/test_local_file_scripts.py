@@ -143,6 +143,23 @@ async def test_what_cannot_be_executed_says_what_it_is(
     assert (finished.error, finished.exit_code) == (says.format(folder=tmp_path), None)
 
 
+async def test_what_stands_behind_a_variable_of_a_path_is_not_shown(
+    gatehouse: Gatehouse, tmp_path: Path
+) -> None:
+    folder = tmp_path / "s3cret"
+    folder.mkdir()
+    program(folder / "lost", "#!/no/such/interpreter\n")
+    resolved = source_in(tmp_path, lambda uri: uri.replace("${WORD}", "s3cret"))
+    scripts = LocalFileScripts(gatehouse, resolved, server=SERVER)
+    for name, says in (
+        ("gone", "Script not found: ${WORD}/gone"),
+        ("lost", "Script could not be executed: '${WORD}/lost': No such file or directory"),
+        ("", "Script is a directory: ${WORD}/; name the file in it"),
+    ):
+        finished = await scripts.run(script_run(f"${{WORD}}/{name}"))
+        assert finished.error == says
+
+
 async def test_a_failure_carries_code_and_stderr_and_keeps_the_output(
     run: Run, tmp_path: Path
 ) -> None:

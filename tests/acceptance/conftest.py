@@ -1,0 +1,25 @@
+"""Real servers whose agents are real processes; what they recorded is gone through at the end."""
+
+from collections.abc import Iterator
+from contextlib import ExitStack
+from typing import Any
+
+import pytest
+
+from tests.support.data_directories import new_place
+from tests.support.judged_servers import Serve, must_be_whole
+from tests.support.running_server import RunningServer, configuration
+
+
+@pytest.fixture(scope="module")
+def serve() -> Iterator[Serve]:
+    """Starts servers of the module."""
+    with ExitStack() as stack:
+
+        def start(*agents: dict[str, Any], **subagents: Any) -> RunningServer:
+            place = stack.enter_context(new_place())
+            server = RunningServer(place / "data", configuration(*agents, **subagents))
+            stack.callback(must_be_whole, server)
+            return stack.enter_context(server)
+
+        yield start

@@ -1,0 +1,144 @@
+"""What a parent hands to its child, criterion by criterion: a real child reads it."""
+
+import json
+import sys
+from typing import Any
+
+import pytest
+
+from tests.support.judged_servers import Serve
+from tests.support.running_server import RunningServer, command, scripted
+
+pytestmark = pytest.mark.slow
+
+OPENING = "[Session Context]\n[Context from parent agent]\n"
+CLOSING = "\n\n---\n\n"
+
+# Answers with the word that its parent told it.
+READER = r"""
+import sys
+told = sys.stdin.read()
+head, found, rest = told.partition("[Session Context]\n[Context from parent agent]\n")
+context = rest.partition("\n\n---\n\n")[0] if found and not head else "(none)"
+print("the word is " + context.rpartition(" ")[2])
+"""
+# Answers with all that it was given.
+ECHO = r"""
+import json, sys
+told = json.load(sys.stdin)
+print(json.dumps({"system": told["systemPrompt"], "message": told["message"]}))
+"""
+# Answers with its word, and with all that was said in its session before.
+DIARY = r"""
+import json, sys
+told = json.load(sys.stdin)
+before = "".join(open(path).read() for path in told["history"])
+word = told["systemPrompt"].partition("\n\n---\n\n")[0].rpartition(" ")[2]
+print(json.dumps({"word": word, "before": before}))
+"""
+
+
+@pytest.fixture(scope="module")
+def server(serve: Serve) -> RunningServer:
+    program = [sys.executable, "-I", "-S", "-c"]
+    short = command("short", *program, READER)
+    short["subagents"] = {"contextPreambleMaxChars": 40}
+    return serve(
+        {**scripted("main"), "default": True},
+        command("reader", *program, READER),
+        command("echo", *program, ECHO, input="stdin-json"),
+        command("diary", *program, DIARY, input="stdin-json"),
+        short,
+    )
+
+
+def announced(server: RunningServer, agent: str, **body: Any) -> dict[str, Any]:
+    answer = server.spawn("Say the word.", agentId=agent, **body)
+    assert answer.status_code == 201, answer.text
+    run = server.run(answer.json()["runId"], "announced")
+    assert run["outcome"] == "success", run
+    return {**run, "answer": answer.json()}
+
+
+def prompt(server: RunningServer, run: dict[str, Any]) -> dict[str, Any]:
+    return dict(server.http.get(f"/v1/runs/{run['runId']}/prompt").json())
+
+
+def test_the_context_of_a_spawn_is_passed_to_the_subagent(server: RunningServer) -> None:
+    run = announced(server, "echo", contextPreamble="Remember the word harbour")
+    said = json.loads(run["resultText"])
+    assert said["system"].startswith(f"{OPENING}Remember the word harbour{CLOSING}")
+
+
+def test_it_is_a_preamble_of_the_system_prompt_and_no_turn(server: RunningServer) -> None:
+    run = announced(server, "echo", contextPreamble="Remember the word harbour")
+    said = json.loads(run["resultText"])
+    assert "harbour" not in said["message"]
+    kept = prompt(server, run)
+    assert (kept["systemPrompt"], kept["message"]) == (said["system"], said["message"])
+    (part,) = [one for one in kept["parts"] if one["source"] == "preamble"]
+    assert (part["of"], part["start"]) == ("systemPrompt", 0)
+
+
+def test_the_subagent_sees_it_and_its_history_is_without_it(server: RunningServer) -> None:
+    first = announced(server, "diary", contextPreamble="Remember the word harbour")
+    assert json.loads(first["resultText"])["word"] == "harbour"
+    transcript = server.http.get(f"/v1/runs/{first['runId']}/transcript").json()["items"]
+    assert transcript
+    assert "Remember" not in json.dumps(transcript)
+    sent = server.http.post(f"/v1/runs/{first['runId']}/messages", json={"message": "And now?"})
+    assert sent.status_code in (200, 201, 202), sent.text
+    later = json.loads(server.run(sent.json()["runId"], "announced")["resultText"])
+    assert later["word"] == "harbour", "it stands in front of every prompt of the session"
+    assert "harbour" in later["before"], "what the first run said is"
+    assert "Remember" not in later["before"]
+
+
+@pytest.mark.parametrize("given", [{}, {"contextPreamble": ""}, {"contextPreamble": " \n\t"}])
+def test_without_any_nothing_is_injected(server: RunningServer, given: dict[str, str]) -> None:
+    run = announced(server, "reader", **given)
+    assert run["resultText"] == "the word is (none)"
+    kept = prompt(server, run)
+    assert "[Session Context]" not in kept["systemPrompt"]
+    assert "preamble" not in [one["source"] for one in kept["parts"]]
+    assert run["answer"].get("warnings", []) == []
+
+
+def test_what_is_too_long_is_cut_at_4000_characters(server: RunningServer) -> None:
+    whole = "wörd " * 799 + "ended"
+    assert len(whole) == 4000
+    run = announced(server, "reader", contextPreamble=whole)
+    assert prompt(server, run)["systemPrompt"].startswith(f"{OPENING}{whole}{CLOSING}")
+    run = announced(server, "reader", contextPreamble=f"{whole}!")
+    cut = ("wörd " * 799).rstrip()
+    shown = f"{OPENING}{cut}...(truncated){CLOSING}"
+    assert prompt(server, run)["systemPrompt"].startswith(shown)
+
+
+def test_the_limit_is_the_agents_own_and_both_sizes_are_on_record(server: RunningServer) -> None:
+    given = "Remember the word harbour " + "and forget " * 10
+    run = announced(server, "short", contextPreamble=given)
+    kept = "Remember the word harbour and forget and"
+    assert f"\n{kept}...(truncated)\n" in prompt(server, run)["systemPrompt"]
+    assert run["contextPreamble"] == {"givenCharacters": 136, "keptCharacters": 40, "limit": 40}
+    (warning,) = run["answer"]["warnings"]
+    assert warning == (
+        'contextPreamble has 136 characters and agent "short" takes 40 (contextPreambleMaxChars):'
+        " the first 40 were handed over"
+    )
+    decisions = server.http.get(f"/v1/runs/{run['runId']}/explain").json()["decisions"]
+    (told,) = [one for one in decisions if one["rule"] == "preamble"]
+    assert told["compared"] == {
+        "givenCharacters": 136,
+        "givenBytes": 136,
+        "keptCharacters": 40,
+        "keptBytes": 40,
+        "charactersMax": 40,
+    }
+
+
+def test_a_subagents_answer_shows_that_it_used_the_context(server: RunningServer) -> None:
+    run = announced(server, "reader", contextPreamble="Remember the word harbour")
+    assert run["resultText"] == "the word is harbour"
+    run = announced(server, "reader", contextPreamble="Remember the word lighthouse")
+    assert run["resultText"] == "the word is lighthouse"
