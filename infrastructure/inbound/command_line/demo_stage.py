@@ -35,6 +35,11 @@ class Stage:
         """Ask for a child; the id of its run. CommandFailed when it is refused."""
         return str(ask(self.client, self._body(task, agent, options)).get("runId"))
 
+    def spawn_together(self, tasks: list[str], agent: str, **options: object) -> list[str]:
+        """Ask for a child for each task, or none; the ids of their runs, in the tasks' order."""
+        together = {**self._body("", agent, options), "task": tasks, "parallel": True}
+        return [str(run.get("runId")) for run in ask(self.client, together).get("runs", [])]
+
     def refused(self, task: str, agent: str) -> JsonObject:
         """Ask for a child that will be refused; the problem that says why."""
         try:

@@ -75,6 +75,25 @@ def _fan_out(stage: Stage, _examples: Path) -> None:
         stage.expect_in(f"the result of {agent}", run.get("resultText"), tasks[agent][1])
 
 
+def _together(stage: Stage, _examples: Path) -> None:
+    files = ("data/harbour.txt", "data/tides.txt")
+    tasks = [f"Count the words of {file}" for file in files]
+    goal = "which text is longer"
+    counts = stage.spawn_together(tasks, "counter", label="count", sharedContext={"goal": goal})
+    results = {"$count-1": "reference", "$count-2": "reference"}
+    last = stage.spawn("Tell what is known", "main", label="summary", sharedContext=results)
+    run = stage.wait(last)
+    for count, file in zip(counts, files, strict=True):
+        result = stage.wait(count).get("resultText")
+        stage.expect_in("the result of a count", result, file)
+        stage.expect_in("the result of the last", run.get("resultText"), str(result).strip())
+    stage.expect_events(
+        stage.events(last), "SessionCreated", "DependencyMet", "RunQueued", "RunEnded"
+    )
+    stage.show("result", run.get("resultText"))
+    stage.expect_in("the result of the last", run.get("resultText"), goal)
+
+
 def _failing(stage: Stage, _examples: Path) -> None:
     run = stage.wait(stage.spawn("Open the harbour", "failing"))
     stage.expect_events(stage.events(run["runId"]), "RunStarted", "RunEnded", "RunAnnounced")
@@ -134,6 +153,12 @@ STORIES = (
         _alias,
     ),
     Story("Three at once", "One session asks for three children; they run side by side.", _fan_out),
+    Story(
+        "Two together, and one that waits",
+        "Two tasks of one request share a goal; a third run waits for both and is given what "
+        "they found.",
+        _together,
+    ),
     Story("A run that fails", "The outcome comes from the exit status, not from words.", _failing),
     Story(
         "A run that takes too long", "Its time is one second; then nothing of it is left.", _timeout
