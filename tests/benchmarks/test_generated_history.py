@@ -22,7 +22,7 @@ from tests.support.submissions import key, observe
 
 pytestmark = pytest.mark.slow
 
-EVENTS = 4_001
+EVENTS = 8_001
 SEED = 7
 INDEXES = "SELECT indexname, indexdef FROM pg_indexes WHERE schemaname = 'public' ORDER BY 1"
 COMMAND = (sys.executable, "-m", "infrastructure.inbound.command_line.main")

@@ -7,7 +7,7 @@ from tests.support.http_problems import problem_of
 
 pytestmark = pytest.mark.slow
 
-ALL = ["boxed", "failing", "holder", "main", "narrow", "pondering", "slow", "talker"]
+ALL = ["boxed", "failing", "holder", "main", "narrow", "pondering", "quiet", "slow", "talker"]
 
 
 def test_a_requester_is_told_its_agents_its_own_first(house: House) -> None:

@@ -46,7 +46,6 @@ def test_what_is_not_there_is_not_found(house: House, target: str) -> None:
     ("method", "target"),
     [
         ("POST", "/v1/runs/0/respawn"),
-        ("PATCH", f"/v1/sessions/{SESSION}/shared-context"),
         ("POST", "/v1/what-if"),
     ],
 )
