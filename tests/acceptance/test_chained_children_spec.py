@@ -1,0 +1,110 @@
+"""Children that are spawned one after another, all asked for before the first of them is done: each
+one is a real process that answers from what those before it said."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.answering_children import answerer
+from tests.support.data_directories import new_place
+from tests.support.judged_servers import Serve
+from tests.support.running_server import RunningServer
+
+pytestmark = pytest.mark.slow
+
+CHAINS: list[dict[str, Any]] = [
+    {"chainAfter": "first"},
+    {"dependsOn": ["first"]},
+    {"chainAfter": {"run": "first", "require": "ended"}},
+    {},
+]
+BY = ["chainAfter", "dependsOn", "chainAfter-ended", "the-reference-alone"]
+
+
+@pytest.fixture(scope="module")
+def gates() -> Iterator[Path]:
+    with new_place() as place:
+        yield place
+
+
+@pytest.fixture(scope="module")
+def server(serve: Serve, gates: Path) -> RunningServer:
+    return serve({**answerer("main"), "default": True}, answerer("gated", gates), maxConcurrent=8)
+
+
+def spawned(server: RunningServer, session: str, task: str, **more: Any) -> dict[str, Any]:
+    requester = {"sessionKey": f"agent:main:{session}"}
+    answer = server.spawn(task, requester=requester, **more)
+    assert answer.status_code == 201, answer.text
+    return dict(answer.json())
+
+
+def said(server: RunningServer, answer: dict[str, Any]) -> str:
+    run = server.run(answer["runId"], "announced")
+    assert run["outcome"] == "success", run
+    return str(run["resultText"]).strip()
+
+
+def place_of(server: RunningServer, answer: dict[str, Any], event: str) -> int:
+    items = server.http.get(f"/v1/runs/{answer['runId']}/events").json()["items"]
+    (found,) = [one["position"] for one in items if one["type"] == event]
+    return int(found)
+
+
+@pytest.mark.parametrize("chain", CHAINS, ids=BY)
+def test_a_later_subagent_answers_from_the_result_of_an_earlier_one(
+    server: RunningServer, gates: Path, chain: dict[str, Any], request: pytest.FixtureRequest
+) -> None:
+    name = request.node.callspec.id.lower()
+    first = spawned(server, name, f"Look at {name}", agentId="gated", label="first")
+    shared = {"$first": "reference"}
+    later = spawned(server, name, "Go on", sharedContext=shared, **chain)
+    assert server.run(later["runId"])["status"] == "waiting"
+    (gates / f"go.Look-at-{name}").touch()
+    assert said(server, first) == f"Look at {name}"
+    assert said(server, later) == f"Go on; first is [Look at {name}]"
+    over = place_of(server, first, "RunEnded")
+    assert over < place_of(server, later, "RunQueued") < place_of(server, later, "RunStarted")
+
+
+def test_a_chain_hands_on_what_was_said_from_one_to_the_next(
+    server: RunningServer, gates: Path
+) -> None:
+    chain = [spawned(server, "long", "Begin slowly", agentId="gated", label="link-0")]
+    for number in (1, 2, 3):
+        before = f"link-{number - 1}"
+        more: dict[str, Any] = {
+            "label": f"link-{number}",
+            "chainAfter": before,
+            "sharedContext": {f"${before}": "reference"},
+            "sharedContextScope": "child",
+        }
+        chain.append(spawned(server, "long", f"Step {number}", **more))
+    (gates / "go.Begin-slowly").touch()
+    expected = "Begin slowly"
+    assert said(server, chain[0]) == expected
+    for number in (1, 2, 3):
+        expected = f"Step {number}; link-{number - 1} is [{expected}]"
+        assert said(server, chain[number]) == expected
+
+
+def test_one_that_is_chained_has_what_those_before_it_brought_the_family(
+    server: RunningServer, gates: Path
+) -> None:
+    goal = {"projectGoal": "a harbour"}
+    session = "brought"
+    first = spawned(
+        server, session, "Find a place", agentId="gated", label="first", sharedContext=goal
+    )
+    later = spawned(server, session, "Go on", chainAfter="first")
+    patched = server.http.patch(
+        f"/v1/sessions/agent:main:{session}/shared-context",
+        json={"projectGoal": "a lighthouse"},
+        headers={"If-Match": "*"},
+    )
+    assert patched.status_code == 200, patched.text
+    (gates / "go.Find-a-place").touch()
+    assert said(server, later) == "Go on; projectGoal is [a lighthouse]", "as it was when it began"
+    assert said(server, first) == "Find a place; projectGoal is [a harbour]"
