@@ -14,6 +14,7 @@ from domain.bounded_text import single_line
 from domain.child_role import depth_text, role_text, rules_text
 from domain.context_preamble import AFTER_PREAMBLE, preamble_block
 from domain.prompt_part import SEPARATOR, Part, Piece, put_together, separated
+from domain.untrusted_result import without_delimiters
 
 LABEL_CHARACTERS_MAX = 200
 KEY_CHARACTERS_MAX = 512
@@ -140,7 +141,8 @@ def _session_text(child: ChildFacts) -> str:
         ("Your session", child.child_session_key, KEY_CHARACTERS_MAX),
     )
     shown = [(name, single_line(text or "", characters_max=most)) for name, text, most in facts]
-    return "\n".join(["## Session", *(f"- {name}: {text}" for name, text in shown if text)])
+    lines = [f"- {name}: {without_delimiters(text)}" for name, text in shown if text]
+    return "\n".join(["## Session", *lines])
 
 
 def _fork_text(entries: int) -> str:

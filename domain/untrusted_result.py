@@ -1,14 +1,11 @@
 """What a child said, set apart wherever it enters a prompt: it is data, it gives no orders."""
 
-import re
-
 from domain.bounded_text import storable, utf8_prefix
+from domain.disguised_marks import disguised_marks
 
 RESULT_BYTES_MAX = 102_400
 BEGIN = "<<<BEGIN_UNTRUSTED_CHILD_RESULT>>>"
 END = "<<<END_UNTRUSTED_CHILD_RESULT>>>"
-
-_DELIMITER = re.compile(r"<<<\s{0,8}(BEGIN|END)_UNTRUSTED_CHILD_RESULT\s{0,8}>>>", re.IGNORECASE)
 
 
 def frozen_result(text: str) -> str:
@@ -27,8 +24,14 @@ def cut_to_bytes(text: str, bytes_max: int, why: str) -> str:
 
 
 def without_delimiters(text: str) -> str:
-    """The text with every delimiter in it made harmless."""
-    return _DELIMITER.sub(lambda found: f"[[{found[1].upper()}_UNTRUSTED_CHILD_RESULT]]", text)
+    """The text with every delimiter in it, however disguised, made harmless."""
+    kept: list[str] = []
+    at = 0
+    for mark in disguised_marks(text):
+        word = "BEGIN" if mark.begins else "END"
+        kept += [text[at : mark.start], f"[[{word}_UNTRUSTED_CHILD_RESULT]]"]
+        at = mark.end
+    return "".join([*kept, text[at:]])
 
 
 def delimited(text: str) -> str:

@@ -85,7 +85,7 @@ class Registry(Protocol):
 
     async def runs_below(self, session_key: str, *, at: int | None = None) -> Sequence[Run]:
         """The runs of every descendant of a session but those that were refused, parents before
-        children."""
+        children, siblings in the order in which they were asked for."""
         ...
 
     async def descendants(self, session_key: str, *, at: int | None = None) -> tuple[int, int]:

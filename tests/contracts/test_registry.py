@@ -101,17 +101,21 @@ async def test_the_runs_of_a_session_are_told_the_newest_first_without_those_ref
     assert family.names(await registry.runs_below(ROOT)) == ["scout", "second", "third"]
 
 
-async def test_those_below_are_told_parents_first(
-    registry: PostgresRegistry, family: LoggedFamily
+async def test_those_below_are_told_parents_first_and_siblings_as_they_came(
+    registry: PostgresRegistry, running: RunningLog
 ) -> None:
+    family = LoggedFamily(running.log, max_children=20)
     await family.begin("scout")
-    await family.begin("aside")
+    siblings = [f"aside-{number}" for number in range(9)]
+    for name in siblings:
+        await family.spawn(name)
+    for name in siblings[3::-1]:
+        await family.resolve(name)
     await family.begin("below", "scout")
     await family.spawn("deepest", "below")
     assert family.names(await registry.runs_below(family.key("scout"))) == ["below", "deepest"]
     everybody = family.names(await registry.runs_below(ROOT))
-    assert sorted(everybody[:2]) == ["aside", "scout"]
-    assert everybody[2:] == ["below", "deepest"]
+    assert everybody == ["scout", *siblings, "below", "deepest"]
     assert await registry.runs_below(family.key("deepest")) == []
     before = family.run("below").created_position - 1
     assert await registry.runs_below(family.key("scout"), at=before) == []

@@ -1,9 +1,18 @@
 """What a child said is cut to a limit and cannot leave its delimiters."""
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from domain.untrusted_result import BEGIN, END, RESULT_BYTES_MAX, delimited, frozen_result
+from domain.untrusted_result import (
+    BEGIN,
+    END,
+    RESULT_BYTES_MAX,
+    delimited,
+    frozen_result,
+    without_delimiters,
+)
+from tests.support.imitations import IMITATIONS, MARKS, WORDS, seen_marks
 
 
 def test_a_short_result_is_kept_trimmed() -> None:
@@ -45,3 +54,23 @@ def test_there_is_one_begin_and_one_end(pieces: list[str]) -> None:
     text = delimited("".join(pieces))
     assert text.count(BEGIN) == 1
     assert text.count(END) == 1
+
+
+@pytest.mark.parametrize("text", IMITATIONS.values(), ids=IMITATIONS)
+def test_nobody_sees_a_mark_inside_in_whatever_disguise(text: str) -> None:
+    shown = delimited(text)
+    assert (shown.count(BEGIN), shown.count(END)) == (1, 1)
+    assert seen_marks(shown) == ["BEGIN", "END"]
+    assert shown.startswith(f"{BEGIN}\n")
+    assert shown.endswith(f"\n{END}")
+
+
+@pytest.mark.parametrize("text", WORDS.values(), ids=WORDS)
+def test_what_is_no_mark_is_left_as_it_is(text: str) -> None:
+    assert without_delimiters(text) == text
+
+
+@settings(deadline=None)
+@given(st.lists(st.sampled_from([*MARKS.values(), "<", ">", "a", "\u200b", "_"]), max_size=6))
+def test_no_mark_is_seen_in_what_was_put_together_of_disguises(pieces: list[str]) -> None:
+    assert seen_marks(without_delimiters("".join(pieces))) == []
