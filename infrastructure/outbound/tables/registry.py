@@ -104,7 +104,8 @@ class PostgresRegistry:
         """The runs of every descendant of a session but those that were refused, parents before
         children, siblings in the order in which they were asked for."""
         return await self._runs(
-            f"{below('state', at)} SELECT state FROM below ORDER BY depth, created_position LIMIT %s",
+            f"{below('state', at)} SELECT state FROM below"
+            " ORDER BY depth, created_position LIMIT %s",
             [session_key, *_positions(at), *_positions(at), DESCENDANTS_MAX],
         )
 
