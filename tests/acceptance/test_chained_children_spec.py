@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.answering_children import answerer
+from tests.support.answering_children import answerer, recorded, said, spawned
 from tests.support.data_directories import new_place
 from tests.support.judged_servers import Serve
 from tests.support.running_server import RunningServer
@@ -34,25 +34,6 @@ def server(serve: Serve, gates: Path) -> RunningServer:
     return serve({**answerer("main"), "default": True}, answerer("gated", gates), maxConcurrent=8)
 
 
-def spawned(server: RunningServer, session: str, task: str, **more: Any) -> dict[str, Any]:
-    requester = {"sessionKey": f"agent:main:{session}"}
-    answer = server.spawn(task, requester=requester, **more)
-    assert answer.status_code == 201, answer.text
-    return dict(answer.json())
-
-
-def said(server: RunningServer, answer: dict[str, Any]) -> str:
-    run = server.run(answer["runId"], "announced")
-    assert run["outcome"] == "success", run
-    return str(run["resultText"]).strip()
-
-
-def place_of(server: RunningServer, answer: dict[str, Any], event: str) -> int:
-    items = server.http.get(f"/v1/runs/{answer['runId']}/events").json()["items"]
-    (found,) = [one["position"] for one in items if one["type"] == event]
-    return int(found)
-
-
 @pytest.mark.parametrize("chain", CHAINS, ids=BY)
 def test_a_later_subagent_answers_from_the_result_of_an_earlier_one(
     server: RunningServer, gates: Path, chain: dict[str, Any], request: pytest.FixtureRequest
@@ -65,8 +46,12 @@ def test_a_later_subagent_answers_from_the_result_of_an_earlier_one(
     (gates / f"go.Look-at-{name}").touch()
     assert said(server, first) == f"Look at {name}"
     assert said(server, later) == f"Go on; first is [Look at {name}]"
-    over = place_of(server, first, "RunEnded")
-    assert over < place_of(server, later, "RunQueued") < place_of(server, later, "RunStarted")
+    over = recorded(server, first, "RunEnded")["position"]
+    assert (
+        over
+        < recorded(server, later, "RunQueued")["position"]
+        < recorded(server, later, "RunStarted")["position"]
+    )
 
 
 def test_a_chain_hands_on_what_was_said_from_one_to_the_next(
@@ -107,4 +92,6 @@ def test_one_that_is_chained_has_what_those_before_it_brought_the_family(
     assert patched.status_code == 200, patched.text
     (gates / "go.Find-a-place").touch()
     assert said(server, later) == "Go on; projectGoal is [a lighthouse]", "as it was when it began"
+    claimed = recorded(server, later, "RunClaimed")["position"]
+    assert recorded(server, later, "RunStarted")["payload"]["sharedContextPosition"] == claimed
     assert said(server, first) == "Find a place; projectGoal is [a harbour]"

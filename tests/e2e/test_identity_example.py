@@ -82,7 +82,12 @@ class Identities(RunningServer):
         }
         command = [sys.executable, "-I", "-S", "-c", _CHILD, str(self.notes)]
         runtime = {"type": "command", "command": command, "input": "stdin-text"}
-        main_agent = {"id": "main-agent", "agentDir": str(folder / "keys"), "runtime": runtime}
+        main_agent = {
+            "id": "main-agent",
+            "agentDir": str(folder / "keys"),
+            "runtime": runtime,
+            "subagents": {"model": "main/large", "thinking": "high"},
+        }
         return configuration(
             {**scripted("main"), "default": True}, main_agent, contextScripts={"run": [entry]}
         )
@@ -113,8 +118,9 @@ def test_an_alias_runs_as_its_parent_with_its_charter_before_the_task(server: Id
     sources = [part["source"] for part in prompt["parts"] if part["of"] == "message"]
     assert sources[-3:] == ["script:my-identity-script", "separator", "task"]
     assert given["read"].endswith(prompt["message"])
-    # The credentials are those of the parent.
+    # The credentials are those of the parent, and so are the model and how it thinks.
     assert given["key"] == KEY
+    assert (run["modelProvider"], run["model"], run["thinking"]) == ("main", "large", "high")
     assert "[context-script] my-identity-script (" in server.log()
 
 

@@ -4,7 +4,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from tests.support.running_server import command
+from tests.support.running_server import RunningServer, command
 
 WAIT_SECONDS_MAX = 60
 
@@ -43,3 +43,25 @@ def answerer(agent_id: str, gates: Path | None = None) -> dict[str, Any]:
     """
     waiting = [] if gates is None else [str(gates), str(WAIT_SECONDS_MAX)]
     return command(agent_id, sys.executable, "-I", "-S", "-c", _ANSWERER, *waiting)
+
+
+def spawned(server: RunningServer, session: str, task: str, **more: Any) -> dict[str, Any]:
+    """A spawn by a session, named by its key or by what follows `agent:main:`; it is accepted."""
+    key = session if session.startswith("agent:") else f"agent:main:{session}"
+    answer = server.spawn(task, requester={"sessionKey": key}, **more)
+    assert answer.status_code == 201, answer.text
+    return dict(answer.json())
+
+
+def said(server: RunningServer, answer: dict[str, Any]) -> str:
+    """What the child said, once it is announced."""
+    run = server.run(answer["runId"], "announced")
+    assert run["outcome"] == "success", run
+    return str(run["resultText"]).strip()
+
+
+def recorded(server: RunningServer, answer: dict[str, Any], event: str) -> dict[str, Any]:
+    """The one event of this type of a run."""
+    items = server.http.get(f"/v1/runs/{answer['runId']}/events").json()["items"]
+    (found,) = [one for one in items if one["type"] == event]
+    return dict(found)
