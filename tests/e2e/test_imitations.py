@@ -14,7 +14,7 @@ from domain.untrusted_result import BEGIN, END
 from tests.support.data_directories import copied, new_place
 from tests.support.imitations import IMITATIONS, LONG, seen_marks
 from tests.support.judged_servers import must_be_whole
-from tests.support.mimicking_server import LEADER, LED, MIMIC, READER, Mimicking
+from tests.support.mimicking_server import FAILING, LEADER, LED, MIMIC, READER, Mimicking
 from tests.support.told_parts import stretches
 
 pytestmark = pytest.mark.slow
@@ -145,6 +145,20 @@ def test_an_announcement_is_data_between_marks(
 def measured(text: str) -> str:
     """Without what differs from run to run."""
     return re.sub(r"[0-9a-f]{8}-[0-9a-f-]{27}|\d+", "…", text)
+
+
+@pytest.mark.parametrize("name", IMITATIONS)
+def test_last_words_of_one_that_failed_are_a_note_of_one_line(server: Mimicking, name: str) -> None:
+    session = f"failed-{name}"
+    run = server.ran(FAILING, session, name)
+    text = server.announced(run, session)
+    assert seen_marks(text) == []
+    lines = text.split("\n")
+    assert lines == text.splitlines()
+    assert lines[:2] == ["Status: error", "Result: (not available)"]
+    assert lines[2].startswith("Notes: exited with code 3")
+    assert lines[3] == ""
+    assert len(lines) == 5
 
 
 @pytest.mark.parametrize("first", range(0, len(IMITATIONS), LED))

@@ -10,6 +10,8 @@ from tests.support.running_server import RunningServer, command, configuration
 
 MIMIC = "mimic"
 """Says the text that its task names."""
+FAILING = "failing"
+"""Fails with that text as its last words."""
 READER = "reader"
 """Notes what it is given."""
 LEADER = "leader"
@@ -26,6 +28,7 @@ given = sys.stdin.buffer.read()
 texts = json.loads((folder / "texts.json").read_text("utf-8"))
 sys.stdout.buffer.write(texts[given.decode().rpartition("\\n")[2]].encode())
 """
+_FAILING = _MIMIC.replace("sys.stdout", "sys.stderr") + "sys.exit(3)\n"
 _READER = """
 import os, pathlib, sys
 given = sys.stdin.buffer.read()
@@ -54,6 +57,7 @@ request = urllib.request.Request(
 urllib.request.urlopen(request, timeout=60).close()
 print("they are at work")
 """
+_PROGRAMS = {MIMIC: _MIMIC, FAILING: _FAILING, READER: _READER, LEADER: _LEADER}
 
 
 class Mimicking(RunningServer):
@@ -65,7 +69,7 @@ class Mimicking(RunningServer):
         (folder / "texts.json").write_text(json.dumps(dict(texts)), "utf-8")
         agents = [
             command(agent_id, sys.executable, "-I", "-S", "-c", program, str(folder), str(LED))
-            for agent_id, program in ((MIMIC, _MIMIC), (READER, _READER), (LEADER, _LEADER))
+            for agent_id, program in _PROGRAMS.items()
         ]
         more = {"maxChildrenPerAgent": LED, "maxSpawnDepth": 2, "maxConcurrent": 8}
         super().__init__(data_dir, configuration(*agents, **more))
@@ -75,7 +79,7 @@ class Mimicking(RunningServer):
         requester = {"sessionKey": f"agent:{READER}:{session}"}
         answer = self.spawn(task, requester=requester, agentId=agent_id, **body)
         assert answer.status_code == 201, answer.text
-        return self.over(answer.json()["runId"])
+        return self.over(answer.json()["runId"], "error" if agent_id == FAILING else "success")
 
     def went_on(self, run: Mapping[str, Any], message: str) -> dict[str, Any]:
         """The run of a message to the session of another one, announced."""
@@ -84,10 +88,10 @@ class Mimicking(RunningServer):
         assert sent.is_success, sent.text
         return self.over(sent.json()["runId"])
 
-    def over(self, run_id: str) -> dict[str, Any]:
+    def over(self, run_id: str, outcome: str = "success") -> dict[str, Any]:
         """The run, announced."""
         run = self.run(run_id, "announced")
-        assert run["outcome"] == "success", run
+        assert run["outcome"] == outcome, run
         return run
 
     def given(self, run: Mapping[str, Any]) -> bytes:
