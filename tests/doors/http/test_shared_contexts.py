@@ -65,6 +65,14 @@ def test_what_is_for_one_child_is_seen_by_no_other(house: House) -> None:
     assert shared(house, session)["version"] == 0
 
 
+def test_what_is_for_one_child_is_for_those_below_it_too(house: House) -> None:
+    session = house.session()
+    with house.held(session, sharedContext=GOAL, sharedContextScope="child") as child:
+        below = house.ended(child.child, agentId="main")
+        assert given(house, below["runId"])["values"] == GOAL
+    assert shared(house, session)["values"] == {}
+
+
 def test_who_shares_nothing_leaves_no_trace(house: House) -> None:
     run = house.ended(house.session(), sharedContext={}, sharedContextScope="child")
     started = house.http.get(f"/v1/runs/{run['runId']}/events").json()["items"]
