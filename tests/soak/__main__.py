@@ -22,9 +22,10 @@ from typing import Any
 import httpx2
 
 from tests.soak.asking import ANSWER_SECONDS_MAX, Asking
-from tests.soak.callers import Caller, Known
+from tests.soak.callers import Caller
 from tests.soak.caps import storms
 from tests.soak.history import Writing, write_end, write_events
+from tests.soak.known import Known
 from tests.soak.siege import CAP, Siege
 
 CALLS_MAX = 500_000

@@ -14,6 +14,8 @@ SPAWN_FIELDS = ("code", "rule", "runId", "childSessionKey")
 RUN_FIELDS = ("runId", "stage", "outcome", "version")
 INBOX_FIELDS = ("runId", "position", "state")
 SESSION_FIELDS = ("version", "activeChildren", "activeRuns")
+BATCH_FIELDS = (*SPAWN_FIELDS, "batchId")
+MEMBER_FIELDS = ("runId", "label", "childSessionKey")
 MESSAGE_FIELDS = (*SPAWN_FIELDS, "continues")
 STOPPED_FIELDS = ("code", "runId", "wasOver", "closed")
 
@@ -105,6 +107,9 @@ def kept(
 ) -> dict[str, Any]:
     """What the checker compares of an answer."""
     asked = {"after": int(query.get("after", 0)), "limit": int(query.get("limit", 0))}
+    if what == "batch":
+        runs = [_only(one, MEMBER_FIELDS) for one in body.get("runs", ())]
+        return _only(body, BATCH_FIELDS) | ({"runs": runs} if runs else {})
     if what in ("spawn", "stop", "acknowledge") or status not in (200, 201):
         return _only(body, SPAWN_FIELDS)
     match what:

@@ -2,44 +2,26 @@
 
 import asyncio
 import random
-from collections import deque
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field
+from dataclasses import replace
 from typing import Any
 
 from tests.soak.asking import Asking
 from tests.soak.history import Call
+from tests.soak.known import Known, Request
+from tests.soak.related import after_others, together
 
 REQUESTERS = 6
 AGENTS = {"quick": 8, "slow": 6, "failing": 2, "long": 2, "ghost": 1, "stranger": 1}
 STAYING = 0.25
 ORIGIN = {"channel": "discord", "to": "channel:1"}
 KEYED = 0.7
+BELOW = 0.3
+WAITING = 0.4
 PAGE = 50
 AWAY_SECONDS_MAX = 0.2
 
 Act = Callable[[], Awaitable[object]]
-
-
-@dataclass(frozen=True, slots=True)
-class Request:
-    """A spawn, or a message to the session of the run `about`, that may be asked for again."""
-
-    label: str
-    requester: str
-    body: dict[str, Any]
-    key: str | None
-    about: str | None = None
-
-
-@dataclass
-class Known:
-    """What all callers know together. `position` is the highest that any of them was told."""
-
-    runs: deque[tuple[str, str, str]] = field(default_factory=lambda: deque(maxlen=60))
-    asked: deque[Request] = field(default_factory=lambda: deque(maxlen=60))
-    unanswered: deque[Request] = field(default_factory=lambda: deque(maxlen=60))
-    position: int = 0
 
 
 class Caller:
@@ -57,6 +39,8 @@ class Caller:
         self._acts: dict[Act, int] = {
             self.spawn: 10,
             self.spawn_below: 3,
+            self.spawn_after: 5,
+            self.spawn_together: 4,
             self.repeat: 4,
             self.reuse_a_key: 1,
             self.message: 8,
@@ -105,6 +89,21 @@ class Caller:
         if run is not None:
             await self._send(self._new(run[2]))
 
+    async def spawn_after(self) -> None:
+        """Something that is to wait for others, which may be over by now."""
+        run = self._run()
+        below = run is not None and self._die.random() < BELOW
+        await self._send(self._after(self._new(run[2] if run and below else self._requester())))
+
+    async def spawn_together(self) -> None:
+        """Several at once, some of which wait for others."""
+        request = self._new(self._requester())
+        request = replace(request, body=together(request.body, self._die))
+        await self._send(self._after(request) if self._die.random() < WAITING else request)
+
+    def _after(self, request: Request) -> Request:
+        return replace(request, body=after_others(request.body, self._known.runs, self._die))
+
     def _new(self, requester: str) -> Request:
         self._spawned += 1
         label = f"{self._asking.name}-{self._spawned}"
@@ -143,14 +142,14 @@ class Caller:
         if self._known.asked:
             new = self._new(self._requester())
             # A key is used up for one path: those of other paths say nothing about it.
-            spawns = [one for one in self._known.asked if one.about is None]
+            spawns = [one for one in self._known.asked if one.what == "spawn"]
             used = self._die.choice(spawns).key if spawns else new.key
             await self._send(Request(new.label, new.requester, new.body, used), again=False)
 
     async def _send(self, request: Request, *, again: bool = True) -> None:
         about = request.about
         call = await self._ask(
-            "spawn" if about is None else "message",
+            request.what,
             "POST",
             "/v1/spawns" if about is None else f"/v1/runs/{about}/messages",
             about=about,
@@ -162,8 +161,9 @@ class Caller:
         if again and request.key is not None:
             (self._known.unanswered if call.status is None else self._known.asked).append(request)
         if call.status == 201:
-            child = call.answer["childSessionKey"]
-            self._known.runs.append((call.answer["runId"], request.requester, child))
+            for one in call.answer.get("runs", [call.answer]):
+                child = one["childSessionKey"]
+                self._known.runs.append((one["runId"], request.requester, child))
 
     async def stop(self) -> None:
         """A run, whatever it does now."""

@@ -9,7 +9,15 @@ from collections.abc import Callable, Iterable, Mapping
 from itertools import islice
 from pathlib import Path
 
-from tests.soak import log_judged, messages_judged, order_judged, reads_judged, spawns_judged
+from tests.soak import (
+    batches_judged,
+    log_judged,
+    messages_judged,
+    order_judged,
+    reads_judged,
+    spawns_judged,
+    waiting_judged,
+)
 from tests.soak.folding import Folded
 from tests.soak.history import History, read_history
 
@@ -46,6 +54,15 @@ RULES: Mapping[str, Rule] = {
         messages_judged.put_away_in_turn,
         messages_judged.turned_away_for_a_reason,
         messages_judged.stopped_sessions_are_over,
+        batches_judged.batches_are_whole,
+        batches_judged.accepted_batches_are_recorded,
+        batches_judged.refused_batches_are_recorded,
+        batches_judged.one_request_is_one_batch,
+        waiting_judged.queued_when_all_is_met,
+        waiting_judged.met_when_done,
+        waiting_judged.failed_for_a_reason,
+        waiting_judged.those_that_wait_go_on,
+        waiting_judged.announced_after_all_below,
         order_judged.promises_are_kept,
         order_judged.spawns_in_order,
         order_judged.answers_behind_what_they_tell,

@@ -127,6 +127,8 @@ class Folded:
         self.sessions: dict[str, Places] = {}
         self.by_requester: dict[str, Stream] = {}
         self.by_label: dict[str, list[Event]] = {}
+        self.batches: dict[str, list[Event]] = {}
+        self.batches_by_label: dict[str, list[str]] = {}
         self.by_trace: dict[str, list[Event]] = {}
         self.session_of: dict[str, str] = {}
         self.announced: dict[str, Stream] = {}
@@ -146,7 +148,9 @@ class Folded:
         if event.type in BIRTHS:
             self._requesters[name] = event.requester
             self.by_requester.setdefault(event.requester, Stream()).add(event)
-        if event.type == "SpawnRequested":
+        if "batch" in event.facts:
+            self._take_member(event)
+        elif event.type == "SpawnRequested":
             self.by_label.setdefault(str(event.facts.get("label")), []).append(event)
         elif event.type == "MessageReceived":
             self.by_trace.setdefault(str(event.trace), []).append(event)
@@ -154,6 +158,15 @@ class Folded:
             self.session_of[name] = str(event.facts["childSessionKey"])
         if is_announcement(event):
             self.announced.setdefault(self._requesters.get(name, ""), Stream()).add(event)
+
+    def _take_member(self, event: Event) -> None:
+        """Of a batch; its label is that of the request and a number."""
+        batch_id = str(event.facts["batch"]["batchId"])
+        label, _, _ = str(event.facts.get("label")).rpartition("-")
+        members = self.batches.setdefault(batch_id, [])
+        if not members:
+            self.batches_by_label.setdefault(label, []).append(batch_id)
+        members.append(event)
 
     def requester_of(self, run_id: str) -> str | None:
         """The session that asked for the child; None for a run that is not on record."""

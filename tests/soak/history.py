@@ -25,6 +25,10 @@ FACTS = (
     "continues",
     "byRequester",
     "stoppedByRequester",
+    "batch",
+    "dependencies",
+    "runIds",
+    "reason",
 )
 """What is kept of an event's payload."""
 BIRTHS = ("SpawnRequested", "MessageReceived")

@@ -7,7 +7,7 @@ from tests.soak.folding import Folded
 from tests.soak.history import Call, Event, History, trace_of
 
 UNREADY = 503
-ASKED = ("spawn", "message")
+ASKED = ("spawn", "message", "batch")
 
 
 def promises_are_kept(history: History, _: Folded) -> Iterator[str]:
@@ -33,6 +33,9 @@ def spawns_in_order(history: History, folded: Folded) -> Iterator[str]:
         on_record = folded.by_label.get(str(call.label), [])
         if call.what == "message":
             on_record = folded.by_trace.get(trace_of(call.label), [])
+        elif call.what == "batch":
+            ids = folded.batches_by_label.get(str(call.label), [])
+            on_record = [one for batch_id in ids for one in folded.batches[batch_id]]
         for asked in on_record:
             if asked.position <= high:
                 yield f"{call.told} is on record at {asked.position}, after {high} had been told"
@@ -41,13 +44,13 @@ def spawns_in_order(history: History, folded: Folded) -> Iterator[str]:
 def answers_behind_what_they_tell(history: History, folded: Folded) -> Iterator[str]:
     """An answer about a spawn or a message is true at a position that has it in it."""
     for call in history.calls:
-        run_id = call.answer.get("runId")
-        if call.what not in ASKED or call.position is None or run_id is None:
+        if call.what not in ASKED or call.position is None:
             continue
-        stream = folded.runs.get(str(run_id))
-        first: Event | None = stream.events[0] if stream else None
-        if first is not None and call.position < first.position:
-            yield f"{call.told} was answered at {call.position} about position {first.position}"
+        for one in (call.answer, *call.answer.get("runs", ())):
+            stream = folded.runs.get(str(one.get("runId")))
+            first: Event | None = stream.events[0] if stream else None
+            if first is not None and call.position < first.position:
+                yield f"{call.told} was answered at {call.position} about position {first.position}"
 
 
 def _first_asked(calls: Iterable[Call]) -> list[Call]:

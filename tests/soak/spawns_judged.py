@@ -8,6 +8,7 @@ from tests.soak.history import Call, Event, History
 KNOWN_STATUSES = {
     "spawn": (201, 403, 409, 422, 503),
     "stop": (200, 404, 409, 503),
+    "batch": (201, 403, 409, 422, 503),
     "message": (201, 403, 409, 422, 503),
     "stop session": (200, 404, 409, 503),
     "acknowledge": (200, 404, 409, 503),
@@ -110,7 +111,7 @@ def announced_once(history: History, folded: Folded) -> Iterator[str]:
         for one in asked.events:
             events = folded.runs[str(one.run_id)].events
             types = [event.type for event in events]
-            if "RunQueued" not in types or one.run_id in told:
+            if not {"RunQueued", "RunWaits"} & set(types) or one.run_id in told:
                 continue
             if not _stopped_with_requester(events, requester, stopped):
                 yield f"run {one.run_id} was accepted and {requester} was never told of its end"

@@ -11,6 +11,7 @@ import pytest
 
 from tests.soak.checker import RULES, check
 from tests.soak.history import History, Writing, read_history, write_end, write_events
+from tests.support import related_history as related
 from tests.support.running_server import ROOT
 from tests.support.small_history import (
     REQUESTER,
@@ -185,7 +186,7 @@ def test_a_server_that_is_not_ready_need_not_know_what_others_told() -> None:
 
 
 def test_each_rule_has_a_contradiction_that_it_finds() -> None:
-    seeded = (*SEEDED.values(), *CONTRADICTIONS.values())
+    seeded = (*SEEDED.values(), *CONTRADICTIONS.values(), *related.CONTRADICTIONS.values())
     assert {rule for rule, _ in seeded} == set(RULES)
 
 

@@ -1,0 +1,44 @@
+"""Requests that have to do with other runs: several in one, and those that wait for others."""
+
+import random
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+TASKS_MAX = 3
+AWAITED_MAX = 3
+ANY_END = 0.5
+REFERENCE = 0.4
+
+
+def together(body: Mapping[str, Any], die: random.Random) -> dict[str, Any]:
+    """The same for several tasks at once."""
+    tasks = [f"{body['task']}, part {number + 1}" for number in range(die.randint(1, TASKS_MAX))]
+    return {**body, "task": tasks, "parallel": True}
+
+
+def after_others(
+    body: Mapping[str, Any], runs: Iterable[tuple[str, str, str]], die: random.Random
+) -> dict[str, Any]:
+    """The same after some of these runs, each with its requester and its session, as far as they
+    are of its tree; it may be given the result of one that its requester has asked for."""
+    known = list(runs)
+    above = {child: requester for _, requester, child in known}
+    requester = str(body["requester"]["sessionKey"])
+    root = _root(requester, above)
+    of_tree = [one for one in known if _root(one[1], above) == root]
+    chosen = die.sample(of_tree, min(len(of_tree), die.randint(1, AWAITED_MAX)))
+    asked: dict[str, Any] = {"dependsOn": [_awaited(one[0], die) for one in chosen]}
+    own = [run_id for run_id, by, _ in chosen if by == requester]
+    if own and die.random() < REFERENCE:
+        asked["sharedContext"] = {f"${own[0]}": "reference"}
+    return {**body, **asked}
+
+
+def _root(key: str, above: Mapping[str, str]) -> str:
+    while key in above:
+        key = above[key]
+    return key
+
+
+def _awaited(run_id: str, die: random.Random) -> object:
+    return {"run": run_id, "require": "ended"} if die.random() < ANY_END else run_id

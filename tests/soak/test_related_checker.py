@@ -1,0 +1,17 @@
+"""The checker finds every contradiction about runs that wait for others, and about batches."""
+
+import pytest
+
+from tests.soak.checker import check
+from tests.support.related_history import CONTRADICTIONS, related_history
+
+
+def test_a_good_history_of_batches_and_waiting_runs_has_no_contradiction() -> None:
+    assert check(related_history()) == {}
+
+
+@pytest.mark.parametrize("seeded", CONTRADICTIONS)
+def test_a_contradiction_about_related_runs_is_found(seeded: str) -> None:
+    rule, mutation = CONTRADICTIONS[seeded]
+    broken = check(mutation(related_history()))
+    assert rule in broken, f"found only {broken}"
