@@ -6,6 +6,8 @@ from typing import Any
 
 TASKS_MAX = 3
 AWAITED_MAX = 3
+NEWEST = 4
+"""Those that were asked for last may still be at work."""
 ANY_END = 0.5
 REFERENCE = 0.4
 
@@ -19,13 +21,13 @@ def together(body: Mapping[str, Any], die: random.Random) -> dict[str, Any]:
 def after_others(
     body: Mapping[str, Any], runs: Iterable[tuple[str, str, str]], die: random.Random
 ) -> dict[str, Any]:
-    """The same after some of these runs, each with its requester and its session, as far as they
-    are of its tree; it may be given the result of one that its requester has asked for."""
+    """The same after some of the newest of these runs, each with its requester and its session, as
+    far as they are of its tree; it may be given the result of one that its requester has asked for."""
     known = list(runs)
     above = {child: requester for _, requester, child in known}
     requester = str(body["requester"]["sessionKey"])
     root = _root(requester, above)
-    of_tree = [one for one in known if _root(one[1], above) == root]
+    of_tree = [one for one in known if _root(one[1], above) == root][-NEWEST:]
     chosen = die.sample(of_tree, min(len(of_tree), die.randint(1, AWAITED_MAX)))
     asked: dict[str, Any] = {"dependsOn": [_awaited(one[0], die) for one in chosen]}
     own = [run_id for run_id, by, _ in chosen if by == requester]
