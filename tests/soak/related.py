@@ -22,7 +22,7 @@ def after_others(
     body: Mapping[str, Any], runs: Iterable[tuple[str, str, str]], die: random.Random
 ) -> dict[str, Any]:
     """The same after some of the newest of these runs, each with its requester and its session, as
-    far as they are of its tree; it may be given the result of one that its requester has asked for."""
+    far as they are of its tree; it may be given the result of one of its requester's."""
     known = list(runs)
     above = {child: requester for _, requester, child in known}
     requester = str(body["requester"]["sessionKey"])
