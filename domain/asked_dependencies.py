@@ -15,12 +15,13 @@ DEPENDENCIES_MAX = 20
 
 
 def folded(dependencies: Sequence[Dependency]) -> tuple[Dependency, ...]:
-    """Each run once, by the name that came first; it has to succeed when one of them says so."""
+    """Each run once, by the name that came first; by the first with which it has to succeed when
+    there is one, for that is what a failure is told of."""
     runs: dict[UUID, Dependency] = {}
     for one in dependencies:
         before = runs.setdefault(one.run_id, one)
-        if one.require == "success":
-            runs[one.run_id] = before.changed({"require": "success"})
+        if before.require == "ended":
+            runs[one.run_id] = one if one.require == "success" else before
     return tuple(runs.values())
 
 
