@@ -22,7 +22,7 @@ REFERENCE_PREFIX = "$"
 
 _TAKE_AWAY = "Take keys away with PATCH /v1/sessions/{key}/shared-context, or"
 _ADVICE: dict[SharedScope | None, str] = {
-    "family": f'{_TAKE_AWAY} use sharedContextScope "child".',
+    "family": f"{_TAKE_AWAY} share less.",
     "child": f"{_TAKE_AWAY} share less with this child.",
     None: "Take keys away with null in the same patch, or share less.",
 }
