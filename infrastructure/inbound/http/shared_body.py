@@ -81,14 +81,15 @@ def _reference(key: str, values: Mapping[str, Any]) -> DependencyAsked:
 
 
 def _must_be_plain(value: object, at: str) -> None:
-    """The whole is the first level, its values are the second."""
+    """The whole is the first level, objects and lists in it are the second."""
     level = [value]
     for _ in range(SHARED_DEPTH_MAX):
         if any(isinstance(one, float) and not math.isfinite(one) for one in level):
             raise wrong_at(at, "has a number that is too large")
-        level = [inner for outer in level for inner in _inside(outer)]
-        if not level:
+        nested = [one for one in level if isinstance(one, dict | list)]
+        if not nested:
             return
+        level = [inner for outer in nested for inner in _inside(outer)]
     raise wrong_at(at, f"is nested deeper than {SHARED_DEPTH_MAX} levels")
 
 

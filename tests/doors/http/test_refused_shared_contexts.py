@@ -21,10 +21,18 @@ def nested(levels: int) -> Any:
     return value
 
 
+def bare(levels: int) -> Any:
+    value: Any = []
+    for _ in range(levels - 1):
+        value = {"": value}
+    return value
+
+
 WRONG: list[tuple[dict[str, Any], str, str]] = [
     ({"k": "x" * SHARED_BYTES_MAX}, "/sharedContext", "65544 bytes of JSON and may have 65536"),
     ({f"k{n}": n for n in range(65)}, "/sharedContext", "has 65 keys and may have 64"),
     ({"k": nested(SHARED_DEPTH_MAX)}, "/sharedContext", "nested deeper than 32 levels"),
+    ({"k": bare(SHARED_DEPTH_MAX)}, "/sharedContext", "nested deeper than 32 levels"),
     ({"": 1}, "/sharedContext/", "1 to 128 printable characters"),
     ({" k": 1}, "/sharedContext/k", "1 to 128 printable characters"),
     ({"a/b~\n": 1}, "/sharedContext/a~1b~0", "1 to 128 printable characters"),
@@ -35,7 +43,9 @@ WRONG: list[tuple[dict[str, Any], str, str]] = [
 ]
 
 
-@pytest.mark.parametrize(("values", "pointer", "words"), WRONG, ids=[one[2] for one in WRONG])
+@pytest.mark.parametrize(
+    ("values", "pointer", "words"), WRONG, ids=[f"{n} {one[2]}" for n, one in enumerate(WRONG)]
+)
 def test_what_cannot_be_shared_is_refused_where_it_stands(
     house: House, values: dict[str, Any], pointer: str, words: str
 ) -> None:
@@ -50,7 +60,7 @@ def test_what_cannot_be_shared_is_refused_where_it_stands(
 def test_as_much_as_may_be_is_shared(house: House) -> None:
     session = house.session()
     values: dict[str, Any] = {f"k{n:02}": n for n in range(SHARED_KEYS_MAX - 2)}
-    values["deep"] = nested(SHARED_DEPTH_MAX - 2)
+    values["deep"] = [nested(SHARED_DEPTH_MAX - 2), bare(SHARED_DEPTH_MAX - 2)]
     room = SHARED_BYTES_MAX - len(json.dumps(values | {"z": ""}, separators=(",", ":")))
     values["z"] = "z" * room
     run = house.ended(session, sharedContext=values)
