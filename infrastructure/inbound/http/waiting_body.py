@@ -97,8 +97,10 @@ def is_waiting(run: Run) -> bool:
 def waiting_bodies(run: Run) -> list[dict[str, Any]]:
     """What the run depends on. `state`: `waiting`, `met`, or `unmet` when it was over itself before
     that one was done as it was required to be."""
-    is_open = run.stage in PREPARING or is_waiting(run)
-    never_waited = run.stage in PREPARING or run.stage == "refused"
+    # Within the append that creates the session it is not recorded yet what is waited for.
+    is_undecided = run.stage == "session-created" and run.holder is not None
+    is_open = run.stage in PREPARING or is_undecided or is_waiting(run)
+    never_waited = run.stage in PREPARING or is_undecided or run.stage == "refused"
     unmet = {one.run_id for one in run.dependencies or ()} if never_waited else {*_waits_for(run)}
     states = {True: "waiting" if is_open else "unmet", False: "met"}
     return [

@@ -44,6 +44,11 @@ def test_a_run_waits_until_the_one_that_it_depends_on_is_done(house: House) -> N
     recorded = types(house, second)
     at = recorded.index("RunWaits")
     assert recorded[at : at + 3] == ["RunWaits", "DependencyMet", "RunQueued"]
+    events = house.http.get(f"/v1/runs/{second}/events").json()["items"]
+    then = {one["type"]: f"pos:{one['position']}" for one in events}
+    for name, state in (("SpawnRequested", "waiting"), ("SessionCreated", "waiting")):
+        past = house.http.get(f"/v1/runs/{second}", params={"at": then[name]}).json()
+        assert [one["state"] for one in past["dependsOn"]] == [state], name
     lanes = house.http.get("/v1/lanes").json()["items"]
     assert second not in str(lanes)
 
