@@ -1,5 +1,9 @@
 """What a request says of its tasks: one, or a list of them for as many runs."""
 
+from typing import Annotated, Any
+
+from pydantic import Field, WithJsonSchema
+
 from infrastructure.inbound.http.problems import Problem
 from infrastructure.inbound.http.requests import wrong_at
 
@@ -8,9 +12,16 @@ TASK_BYTES_MAX = 8 * 1024 * 1024
 LABEL_CHARS_MAX = 200
 
 
-def tasks_of(
-    task: str | list[str], *, parallel: bool, label: str | None, attached: int
-) -> tuple[str, ...]:
+Task = Annotated[
+    Any,
+    WithJsonSchema(
+        {"anyOf": [{"type": "string"}, {"items": {"type": "string"}, "type": "array"}]},
+    ),
+    Field(description="With `parallel` a list: a run for each of them, or for none."),
+]
+
+
+def tasks_of(task: object, *, parallel: bool, label: str | None, attached: int) -> tuple[str, ...]:
     """The tasks of a batch; none for a request with one task by itself. 422 for tasks that cannot
     be used."""
     if isinstance(task, str):
@@ -18,12 +29,17 @@ def tasks_of(
             raise wrong_at("/parallel", "needs a list of tasks")
         _must_be_tasks({"/task": task})
         return ()
+    if not isinstance(task, list):
+        raise wrong_at("/task", "must be a text, or a list of texts")
     if not parallel:
         raise wrong_at("/task", "a list of tasks needs parallel: true")
     if not task:
         raise wrong_at("/task", "has no task")
     if len(task) > TASKS_MAX:
         raise wrong_at("/task", f"has {len(task)} tasks and may have {TASKS_MAX}")
+    for number, one in enumerate(task):
+        if not isinstance(one, str):
+            raise wrong_at(f"/task/{number}", "must be a text")
     _must_be_tasks({f"/task/{number}": one for number, one in enumerate(task)})
     last = f"{label}-{len(task)}" if label else ""
     if len(last) > LABEL_CHARS_MAX:

@@ -12,7 +12,7 @@ from domain.configuration.configuration import Configuration
 from domain.run.facts import SpawnOptions
 from domain.session_key import agent_id_of, display
 from domain.spawn_mode import effective_cleanup, effective_mode
-from infrastructure.inbound.http.batch_body import LABEL_CHARS_MAX, tasks_of
+from infrastructure.inbound.http.batch_body import LABEL_CHARS_MAX, Task, tasks_of
 from infrastructure.inbound.http.bodies import Body
 from infrastructure.inbound.http.requests import canonical_key, wrong_at
 from infrastructure.inbound.http.shared_body import references_of, shared_given
@@ -33,10 +33,7 @@ class SpawnBody(Body):
     """`POST /v1/spawns`."""
 
     requester: RequesterBody
-    task: Annotated[
-        str | list[str],
-        Field(description="With `parallel` a list: a run for each of them, or for none."),
-    ]
+    task: Task
     label: Annotated[str, Field(max_length=LABEL_CHARS_MAX)] | None = None
     agent_id: Annotated[str, Field(max_length=4096)] | None = None
     model: Name | None = None

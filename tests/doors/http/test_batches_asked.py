@@ -17,6 +17,8 @@ WRONG: list[tuple[str, str, dict[str, Any]]] = [
     ("/task", "has no task", {"task": [], "parallel": True}),
     ("/task/1", "task required", {"task": ["one", " \n"], "parallel": True}),
     ("/task", "has 51 tasks and may have 50", {"task": ["x"] * 51, "parallel": True}),
+    ("/task/1", "must be a text", {"task": ["one", ["two"]], "parallel": True}),
+    ("/task", "must be a text, or a list of texts", {"task": {"one": 1}}),
     (
         "/label",
         "has 201 characters with its number, and may have 200",
