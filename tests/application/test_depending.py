@@ -126,6 +126,19 @@ async def test_a_name_means_the_newest_run_of_a_session_and_none_above(
     assert found.unbound.rule == "dependency_ambiguous"
 
 
+async def test_all_runs_above_are_known_of_one_that_is_asked_for(
+    running: RunningLog, tmp_path: Path
+) -> None:
+    work = await work_with_hooks(running, tmp_path)
+    family = LoggedFamily(running.log, max_spawn_depth=3)
+    names = ["top", "below", "lowest"]
+    for name, by in zip(names, ["main", *names], strict=False):
+        await family.begin(name, by)
+    asked = [DependencyAsked(str(family.id("top")), "dependsOn")]
+    found = await bound(work, asked, family.key("lowest"), family.root, family.run("lowest"))
+    assert found.ancestors == tuple(family.id(name) for name in reversed(names))
+
+
 async def test_a_result_that_was_erased_is_told_as_that(
     running: RunningLog, tmp_path: Path
 ) -> None:

@@ -86,11 +86,12 @@ def test_the_beginning_of_a_label_is_enough_when_only_one_begins_so(house: House
 def test_runs_of_others_and_runs_that_failed_are_not_referred_to(house: House) -> None:
     session = house.session()
     with house.held(session, label="first") as first:
-        house.ended(first.child, agentId="main", label="below")
-        problem = problem_of(
-            house.spawn(session, sharedContext=referring("below")), 422, "spawn_error"
-        )
-        assert problem["rule"] == "reference_unknown"
+        below = house.ended(first.child, agentId="main", label="below")
+        for name in ("below", below["runId"]):
+            problem = problem_of(
+                house.spawn(session, sharedContext=referring(name)), 422, "spawn_error"
+            )
+            assert problem["rule"] == "reference_unknown"
     failed = house.ended(session, label="bad", agentId="failing")
     problem = problem_of(house.spawn(session, sharedContext=referring("bad")), 422, "spawn_error")
     assert problem["detail"] == (
