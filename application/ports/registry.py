@@ -59,7 +59,7 @@ class Registry(Protocol):
 
     async def runs_called(self, requester: str, prefix: str, *, limit: int) -> Sequence[Run]:
         """The newest run of each session that a requester has spawned whose label begins like this,
-        but those refused, the newest first."""
+        but those refused: first those with just this label, and the newest first."""
         ...
 
     async def runs(

@@ -215,6 +215,9 @@ async def test_runs_are_found_by_their_labels(running: RunningLog, family: Logge
     assert await named("scout") == ["a"]
     assert await named("scouting", "scout", "x") == ["c", "a"]
     assert list(await registry.runs_named("agent:main:other", ["scout"], limit=9)) == []
-    assert await called("scout") == ["c", "a"]
+    assert await called("scout") == ["a", "c"]
     assert await called("scouti") == ["c"]
+    # However many begin so: the one with just this label is among those that are given.
+    first = await registry.runs_called(family.root, "scout", limit=1)
+    assert family.names(first) == ["a"]
     assert await called("%") == await called("Scout") == []

@@ -3,14 +3,15 @@
 from application.projections.fold import FOREVER
 
 
-def _newest(condition: str) -> str:
+def _newest(condition: str, first: str = "") -> str:
     return (
-        "SELECT state FROM (SELECT DISTINCT ON (session_id) state, created_position FROM runs"
-        f" WHERE {condition} AND to_position = {FOREVER} AND stage <> 'refused'"
+        "SELECT state FROM (SELECT DISTINCT ON (session_id) state, label, created_position"
+        f" FROM runs WHERE {condition} AND to_position = {FOREVER} AND stage <> 'refused'"
         " ORDER BY session_id, created_position DESC) AS newest"
-        " ORDER BY created_position DESC LIMIT %s"
+        f" ORDER BY {first}created_position DESC LIMIT %s"
     )
 
 
 NAMED = _newest("label = ANY(%s) AND root = %s")
-CALLED = _newest("requester = %s AND starts_with(label, %s)")
+# However many labels begin so: the one that is just this is among those that are given.
+CALLED = _newest("requester = %s AND starts_with(label, %s)", "label = %s DESC, ")

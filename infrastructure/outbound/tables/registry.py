@@ -70,8 +70,9 @@ class PostgresRegistry:
         return await self._runs(NAMED, [list(labels), tree, limit])
 
     async def runs_called(self, requester: str, prefix: str, *, limit: int) -> Sequence[Run]:
-        """The newest run of each session of a requester with a label that begins like this."""
-        return await self._runs(CALLED, [requester, prefix, limit])
+        """The newest run of each session of a requester with a label that begins like this; those
+        with just this label come first."""
+        return await self._runs(CALLED, [requester, prefix, prefix, limit])
 
     async def runs(
         self,
