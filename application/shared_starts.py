@@ -8,7 +8,7 @@ from application.work import Work
 from domain.json_text import compact_json, read_json
 from domain.run.request_events import SpawnRequested
 from domain.run.state import Run
-from domain.shared_context import effective, started_with
+from domain.shared_context import effective, in_place, started_with
 from domain.shared_context_prompt import SharedValue
 from domain.shared_facts import SharedKey
 from domain.silent_token import is_silent, without_silent_tokens
@@ -54,7 +54,8 @@ async def shared_start(work: Work, run: Run, opened: Run, keeper: Keeper) -> Sha
     position = await _claimed_at(work, run)
     then = await registry.session(run.requester.session_key, at=position)
     literals, references = await _own(work, opened)
-    keys = started_with(effective(then), literals, references)
+    before = (own.inherited if own is not None else None) or ()
+    keys = in_place(started_with(effective(then), literals, references), before)
     texts = await work.contents.texts([one.value for one in keys if one.value is not None])
     kept: list[SharedKey] = []
     values: list[SharedValue] = []

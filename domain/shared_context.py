@@ -61,6 +61,12 @@ def started_with(
     return tuple(keys.values())
 
 
+def in_place(keys: Sequence[SharedKey], before: Iterable[SharedKey]) -> tuple[SharedKey, ...]:
+    """The same keys, those that a session was given before where they stood then."""
+    places = {one.key: place for place, one in enumerate(before)}
+    return tuple(sorted(keys, key=lambda one: places.get(one.key, len(places))))
+
+
 def is_key(key: str) -> bool:
     """Whether this may be a key of a shared context."""
     return (
