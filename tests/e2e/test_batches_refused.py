@@ -9,6 +9,7 @@ import pytest
 
 from tests.support.batching_server import PLACES, Batching
 from tests.support.data_directories import copied, new_place
+from tests.support.running_server import wait_for
 
 pytestmark = pytest.mark.slow
 
@@ -96,6 +97,24 @@ def test_one_that_cannot_be_prepared_is_the_refusal_of_all(server: Batching) -> 
     refusals = [one for one in server.appends(*by_id(server, main)) if "SpawnRefused" in one]
     assert [Counter(one)["SpawnRefused"] for one in refusals] == [3]
     assert Counter(refusals[0])["ChildReleased"] == 3
+
+
+def test_who_is_still_at_work_when_another_is_refused_is_broken_off(server: Batching) -> None:
+    main = session("mixed")
+    aside = server.spawned_aside(
+        task=["a", "b"], parallel=True, agentId="fussy", label="mixed",
+        requester={"sessionKey": main},
+    )  # fmt: skip
+    first, second = wait_for("both", lambda: runs if len(runs := server.runs_of(main)) == 2 else [])
+    number = server.note(f"at.{first['runId']}").strip()
+    script = Path("/proc", number)
+    # Scripts of a spawn have 30 seconds in all.
+    wait_for("its script to be broken off", lambda: not script.exists(), seconds=15)
+    answer = aside.answer()
+    assert answer is not None
+    assert (answer.json()["rule"], answer.json()["runId"]) == ("runtime", second["runId"])
+    assert [one["rule"] for one in server.runs_of(main)] == ["batch", "runtime"]
+    assert server.places(main) == 0
 
 
 def test_scripts_of_the_others_are_broken_off(server: Batching) -> None:

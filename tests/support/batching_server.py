@@ -13,15 +13,17 @@ MAIN = "agent:main:main"
 PLACES = 5
 PROJECT = Path(__file__).parents[2]
 
-# `bad` and `late` are refused, the second of them once it may be; who is `held` waits to be let go.
+# `bad`, `late` and `mixed` are refused, the second of them once it may be; who is `held`, or the
+# first of `mixed`, waits to be let go.
 _CHOOSER = """#!/bin/sh
 case "$1" in
-    label=held*|label=late*-2)
+    label=held*|label=late*-2|label=mixed*-1)
         echo $$ > "{folder}/at.$SPAWNLOG_RUN_ID"
         while [ ! -e "{folder}/$SPAWNLOG_RUN_ID.go" ]; do sleep 0.02; done ;;
 esac
 case "$1" in
-    label=bad*-2|label=late*-2) echo '{"message": "no", "targetAgentId": "broken"}' ;;
+    label=bad*-2|label=late*-2|label=mixed*-2)
+        echo '{"message": "no", "targetAgentId": "broken"}' ;;
     *) echo '{"message": "for you: '"$1"'"}' ;;
 esac
 """
