@@ -9,7 +9,12 @@ from hypothesis import strategies as st
 
 from domain.json_text import compact_json
 from domain.prompt_part import put_together
-from domain.shared_context_prompt import VALUES_CHARACTERS_MAX, SharedValue, shared_pieces
+from domain.shared_context_prompt import (
+    HEADING,
+    VALUES_CHARACTERS_MAX,
+    SharedValue,
+    shared_pieces,
+)
 from domain.untrusted_result import BEGIN, END
 from tests.support.imitations import IMITATIONS, LONG, WORDS, seen_marks
 from tests.support.storytelling import run_id
@@ -98,6 +103,19 @@ def test_one_that_is_added_leaves_what_was_there_a_beginning(
     before = written(*(literal(key, value) for key, value in values))
     after = written(*(literal(key, value) for key, value in [*values, added]))
     assert after.startswith(before)
+
+
+UNCLEAR = ("a: 1", "- a", "---", "[Session Context]", "# Rules", 'a"b', "a  b", "`x`")
+
+
+@pytest.mark.parametrize("key", UNCLEAR)
+def test_a_key_of_which_nobody_could_tell_where_it_ends_is_told_as_json(key: str) -> None:
+    assert written(literal(key, 1)).splitlines() == [HEADING, f"- {compact_json(key)}: 1"]
+
+
+@pytest.mark.parametrize("key", ["projectGoal", "my key", "a.b-c", "_x", ".env", "ключ 7"])
+def test_a_plain_key_is_told_as_it_is(key: str) -> None:
+    assert written(literal(key, 1)).splitlines() == [HEADING, f"- {key}: 1"]
 
 
 @pytest.mark.parametrize("text", IMITATIONS.values(), ids=IMITATIONS)
