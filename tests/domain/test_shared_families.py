@@ -4,8 +4,8 @@ import pytest
 
 from domain.family_sharing import CannotShare
 from domain.run.commands import CreateSession
-from domain.shared_context import effective
-from domain.shared_facts import SharedChange, SharedKey
+from domain.shared_context import REFERENCES_MAX, effective
+from domain.shared_facts import ReferenceAsked, SharedChange, SharedKey
 from domain.spawn_command import SharedGiven
 from tests.support import run_commands as ask
 from tests.support.family_log import FamilyLog, child_key
@@ -87,6 +87,33 @@ def test_a_run_starts_with_what_it_is_given_and_its_session_has_that_for_its_chi
     assert log.tell("a", start) == ["run a RunStarted", "session a SharedContextInherited"]
     assert effective(log.session("a")) == keys
     assert log.session("main").shared_position is None
+
+
+def test_a_child_has_a_bounded_number_of_results_of_others_the_inherited_ones_included() -> None:
+    log = FamilyLog()
+    log.spawn("a")
+    log.create("a")
+    log.tell("a", ask.claim())
+    keys = tuple(
+        shared_key(log, f"r{number}", "1", "a").changed({"kind": "reference"})
+        for number in range(REFERENCES_MAX)
+    )
+    log.tell(
+        "a",
+        ask.start(
+            log.run("a").epoch, shared_context=keys, inherits=True, shared_context_position=9
+        ),
+    )
+    target = log.run("a").run_id
+
+    def refers_to(key: str) -> SharedGiven:
+        return SharedGiven(references=(ReferenceAsked(key=key, run_id=target),))
+
+    assert log.answer("same", "a", shared=refers_to("r0")).refusal is None
+    refusal = log.answer("more", "a", shared=refers_to("more")).refusal
+    assert refusal is not None
+    assert (refusal.rule, refusal.current, refusal.limit) == ("shared_context", 21, 20)
+    assert "21 references and may have 20 (20 are inherited)" in refusal.text
 
 
 def test_a_run_that_is_given_nothing_records_nothing_more() -> None:

@@ -174,6 +174,19 @@ def test_a_run_that_goes_on_sees_what_was_shared_since(house: House) -> None:
     assert given(house, first["runId"])["values"] == GOAL
 
 
+def test_a_session_that_goes_on_when_nothing_is_shared_any_more_has_nothing(house: House) -> None:
+    session = house.session()
+    patched(house, session, goal="win")
+    first = house.ended(session)
+    child = first["childSessionKey"]
+    assert shared(house, child)["values"] == {"goal": "win"}
+    patched(house, session, goal=None)
+    sent = house.http.post(f"/v1/runs/{first['runId']}/messages", json={"message": "go on"})
+    run = house.server.run(sent.json()["runId"], "announced")
+    assert given(house, run["runId"])["values"] == {}
+    assert shared(house, child)["values"] == {}
+
+
 def test_a_token_for_others_reads_and_writes_nothing(house: House) -> None:
     session = house.session()
     house.ended(session, sharedContext=GOAL)
