@@ -7,10 +7,12 @@ from uuid import UUID
 
 from application.ports.event_log import Answer
 from domain.context_fork import fork_note
+from domain.erasure import ERASED, ERASED_RULE
 from domain.run.state import Run
 from domain.run.steps import STEP_ORDER
 from domain.spawn_notes import accepted_note
 
+_ERASED_SINCE = "the text of this refusal was erased"
 Status = Literal["forbidden", "error"]
 Told = dict[str, object]
 """What the caller is told of one child."""
@@ -114,7 +116,7 @@ def refusal_of(run: Run, text: str | None) -> SpawnRefusal:
         run_id=run.run_id,
         rule=run.refusal.rule,
         status="forbidden" if run.refusal.status == "forbidden" else "error",
-        text=text or "the text of this refusal was erased",
+        text=text or (ERASED if run.refusal.rule == ERASED_RULE else _ERASED_SINCE),
         current=current if isinstance(current, int) else None,
         limit=limit if isinstance(limit, int) else None,
         child_session_key=key_told(run, run.refusal.step),

@@ -15,7 +15,7 @@ from application.batch_refusing import refuse_all
 from application.ports.event_log import Appended, LogUnavailable
 from application.preparation import CallerIsThere, nobody
 from application.preparing import Preparing
-from application.ready_run import Ready, Unready, unfit_to_record
+from application.ready_run import Erased, Ready, Unready, unfit_to_record
 from application.shared_spawns import shared_by
 from application.spawn_request import InHand
 from application.work import Asked, Work
@@ -31,7 +31,7 @@ INTERRUPTED_AGAIN_SECONDS = 0.5
 
 _log = logging.getLogger("spawnlog.batches")
 
-Made = dict[UUID, Ready | Unready]
+Made = dict[UUID, Ready | Unready | Erased]
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +87,8 @@ class BatchPreparing:
         return PreparedBatch(now, None)
 
     async def _decided(self, runs: Sequence[Run], made: Made, work: "_Making") -> PreparedBatch:
-        unready = next((one for one in made.values() if isinstance(one, Unready)), None)
+        unready = next((one for one in made.values() if not isinstance(one, Ready)), None)
+        unready = unready or await self._erased(made)
         if unready is None:
             ready = [one for run in runs if isinstance(one := made[run.run_id], Ready)]
             try:
@@ -104,6 +105,16 @@ class BatchPreparing:
         now = tuple(appended.runs[run.run_id] for run in runs)
         await self._preparing.forget_staged(now)
         return PreparedBatch(now, appended.position)
+
+    async def _erased(self, made: Made) -> Erased | None:
+        """The first of which nothing may be kept any more. There would be a run that can never
+        start, of a batch that is all or nothing."""
+        for one in made.values():
+            if isinstance(one, Ready):
+                preparation = one.preparation
+                if await self._work.keeper_if_kept(preparation.run) is None:
+                    return Erased(preparation.run, preparation.caller_is_there)
+        return None
 
     async def _create(self, ready: Sequence[Ready]) -> Appended[None]:
         """All children exist with this append, and their caller is answered by it."""
@@ -155,7 +166,7 @@ class _Making:
             for run in runs
         }
 
-    async def _one(self, run: Run, in_hand: InHand | None) -> Ready | Unready:
+    async def _one(self, run: Run, in_hand: InHand | None) -> Ready | Unready | Erased:
         async with self._room:
             if self._is_over:
                 raise WrongStage("go on with the preparation", "refused meanwhile")
@@ -168,7 +179,7 @@ class _Making:
         """
         made: Made = {}
         pending = set(self._tasks)
-        while pending and not any(isinstance(one, Unready) for one in made.values()):
+        while pending and all(isinstance(one, Ready) for one in made.values()):
             done, pending = await asyncio.wait(pending, return_when=asyncio.FIRST_COMPLETED)
             made.update((self._tasks[task], task.result()) for task in done)
         return made

@@ -7,7 +7,7 @@ from application.creating import LANE
 from application.envelope import RecordedEvent
 from application.keeping import Keeper
 from application.ports.event_log import LogUnavailable
-from application.work import ContentsErased, Work
+from application.work import Work
 from domain.dependencies import how_it_ended, judge, named
 from domain.refusals import ReadAgain, WrongStage
 from domain.run.commands import SettleDependencies
@@ -33,7 +33,8 @@ class Depending:
             run = await self._work.run(run_id)
             if run.waits_for is None or run.stage != "session-created":
                 return
-            keeper = await self._keeper(run)
+            # Whose texts were erased ends without saying why.
+            keeper = await self._work.keeper_if_kept(run)
             command = await self._command(run, keeper)
             try:
                 await self._work.record(run, (command,), keeper)
@@ -56,13 +57,6 @@ class Depending:
 
     async def _targets(self, run: Run) -> Mapping[UUID, Run]:
         return {run_id: await self._work.run(run_id) for run_id in run.waits_for or ()}
-
-    async def _keeper(self, run: Run) -> Keeper | None:
-        """None for a run whose texts were erased: it ends without saying why."""
-        try:
-            return await self._work.keeper(run)
-        except ContentsErased:
-            return None
 
 
 class Awaited:

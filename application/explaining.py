@@ -56,7 +56,8 @@ async def explained(work: Work, run: Run, *, until: int, full: bool) -> RunExpla
     refs = [ref for ref in (*kept.values(), refusal) if ref is not None]
     texts = await (work.contents.texts(refs) if full else work.contents.previews(refs))
     given = {name: texts.get(ref.id) if ref is not None else None for name, ref in kept.items()}
-    told = refusal_of(run, texts.get(refusal.id)) if refusal is not None else None
+    text = texts.get(refusal.id) if refusal is not None else None
+    told = refusal_of(run, text) if run.refusal is not None else None
     return RunExplained(decisions, told, given)
 
 

@@ -21,11 +21,11 @@ from application.ports.bootstrap_files import BootstrapFiles
 from application.ports.credentials import Credentials
 from application.preparation import CallerIsThere, Preparation
 from application.prepared_run import PreparedRun
-from application.ready_run import Ready, Unready, unfit_to_record
-from application.refusing import refuse
+from application.ready_run import Erased, Ready, Unready, unfit_to_record
+from application.refusing import refuse, refuse_erased
 from application.spawn_request import InHand
 from application.stepping import StepFailed, Stepping
-from application.work import Work
+from application.work import ContentsErased, Work
 from domain.dependencies import DependencyFailed
 from domain.family_sharing import CannotShare
 from domain.refusals import LostClaim, WrongStage
@@ -123,17 +123,23 @@ class Preparing:
 
     async def ready(
         self, run: Run, caller_is_there: CallerIsThere, in_hand: InHand | None = None
-    ) -> Ready | Unready:
+    ) -> Ready | Unready | Erased:
         """Make all that the child needs, but for the last append.
 
         Raises `LostClaim` and `WrongStage` when somebody else has decided meanwhile.
         """
-        step = await self._step(run, caller_is_there, in_hand)
+        try:
+            step = await self._step(run, caller_is_there, in_hand)
+        except ContentsErased as erased:
+            _log.warning("run %s cannot be prepared: %s", run.run_id, erased)
+            return Erased(run, caller_is_there)
         if run.stage == "requested":
             return await self._from_the_start(step)
         return await self._finish(step, await self._receipts(run), ())
 
-    async def _recorded(self, made: Ready | Unready) -> PreparedRun:
+    async def _recorded(self, made: Ready | Unready | Erased) -> PreparedRun:
+        if isinstance(made, Erased):
+            return await refuse_erased(self._work, made.run)
         if isinstance(made, Unready):
             return await refuse(self._work, made)
         try:

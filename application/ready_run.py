@@ -3,11 +3,12 @@
 from dataclasses import dataclass
 
 from application.answers import Told
-from application.preparation import Preparation
+from application.preparation import CallerIsThere, Preparation
 from application.stepping import Stepped
 from domain.admission import Refusal
 from domain.run.commands import CreateSession, RunCommand
 from domain.run.plan_facts import PlanFacts
+from domain.run.state import Run
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +41,15 @@ class Unready:
     facts: PlanFacts | None
     before: tuple[RunCommand, ...]
     step: str = "preparation"
+
+
+@dataclass(frozen=True, slots=True)
+class Erased:
+    """It cannot be prepared any more: the texts of its session were erased. What was not recorded
+    yet is not, for nothing may be kept of it."""
+
+    run: Run
+    caller_is_there: CallerIsThere
 
 
 def unfit_to_record(ready: Ready, refusal: Refusal) -> Unready:

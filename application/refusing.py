@@ -5,7 +5,9 @@ from application.ingredients import refusal_announcement
 from application.prepared_run import PreparedRun
 from application.ready_run import Unready
 from application.work import Work
+from domain.erasure import ERASED, ERASED_RULE
 from domain.run.commands import RefuseSpawn
+from domain.run.state import Run
 
 
 async def refuse(work: Work, unready: Unready) -> PreparedRun:
@@ -22,6 +24,19 @@ async def refuse(work: Work, unready: Unready) -> PreparedRun:
     keeper = unready.preparation.keeper
     appended = await work.record(run, commands, keeper, spawn_answer=refused(told_as))
     return PreparedRun(appended.runs[run.run_id], appended.position)
+
+
+async def refuse_erased(work: Work, run: Run) -> PreparedRun:
+    """Refuse a run of whose session nothing may be kept any more: without words on record."""
+    told_as = SpawnRefusal(run_id=run.run_id, rule=ERASED_RULE, status="error", text=ERASED)
+    command = refusal_of_erased(run)
+    appended = await work.record(run, (command,), spawn_answer=refused(told_as))
+    return PreparedRun(appended.runs[run.run_id], appended.position)
+
+
+def refusal_of_erased(run: Run) -> RefuseSpawn:
+    """The command that does so."""
+    return RefuseSpawn(epoch=run.epoch, rule=ERASED_RULE, status="error", step=ERASED_RULE)
 
 
 def refusal_of_run(unready: Unready, further: str = "") -> RefuseSpawn:

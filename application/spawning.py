@@ -128,7 +128,8 @@ class Spawning:
         _must_be_decided(run)
         if run.refusal is None:
             return Spawned(run, accepted(await self._told(run)), prepared.position)
-        text = await self._work.contents.text(run.refusal.text)
+        kept = run.refusal.text
+        text = await self._work.contents.text(kept) if kept is not None else None
         return Spawned(run, refused(refusal_of(run, text)), prepared.position)
 
     async def _batch_answered(self, prepared: PreparedBatch) -> Spawned:

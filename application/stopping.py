@@ -18,7 +18,7 @@ from application.ports.event_log import (
 )
 from application.preparing import Preparing
 from application.repeated_requests import must_be_new
-from application.work import Asked, ContentsErased, Work, provenance_of
+from application.work import Asked, Work, provenance_of
 from domain.batch_decisions import members_of, must_be_prepared
 from domain.refusals import ReadAgain
 from domain.run.commands import ScheduleArchive, StopRun
@@ -161,11 +161,7 @@ class Stopping:
             if not fresh:
                 return
             for one in fresh:
-                try:
-                    await self._stop_one(one, stop)
-                except ContentsErased as erased:
-                    # It can neither go on nor be refused; those beside it can be stopped.
-                    _log.warning("run %s is not stopped: %s", one.run_id, erased)
+                await self._stop_one(one, stop)
                 told.add(one.run_id)
         _log.error("session %s: its descendants spawn faster than they can be stopped", session_key)
 
@@ -184,7 +180,8 @@ class Stopping:
             return await self._work.run(run.run_id)
         actor = stop.actor
         text = f"the spawn was stopped by {actor.name} before its session was created"
-        keeper = await self._keeper(run)
+        # A run whose texts were erased is stopped without the reason.
+        keeper = await self._work.keeper_if_kept(run)
         asked = [Asked(run, (self._command(run, stop, text, keeper),), keeper)]
         # There is no batch of which only a part was prepared.
         with_it = members_of(run) if run.stage in PREPARING and run.batch is not None else ()
@@ -201,15 +198,6 @@ class Stopping:
             for one in members_of(run):
                 self._preparing.interrupt(one)
         return after
-
-    async def _keeper(self, run: Run) -> Keeper | None:
-        """None for a child whose texts were erased: it is stopped without the reason."""
-        try:
-            return await self._work.keeper(run)
-        except ContentsErased:
-            if run.stage in PREPARING:
-                raise
-            return None
 
     def _command(self, run: Run, stop: Stop, text: str, keeper: Keeper | None) -> StopRun:
         by_requester = stop.is_of_session or stop.actor.session == run.requester.session_key

@@ -8,7 +8,7 @@ from uuid import UUID
 from application.ports.interruption import Interruption
 from application.rooms import Rooms, room_of_undo
 from application.steps.step_maker import StepMaker, UndoFailed
-from application.work import ContentsErased, Work
+from application.work import Work
 from domain.refusals import NotYet
 from domain.run.state import Run
 from domain.run.step_commands import ConfirmUndo, NoteUndoFailure
@@ -57,11 +57,8 @@ class Undoing:
 
     async def _failed(self, run: Run, state: StepState, text: str) -> Run:
         _log.warning("run %s: step %s: %s", run.run_id, state.name, text)
-        try:
-            keeper = await self._work.keeper(run)
-        except ContentsErased:
-            # Without the text, but on record: else it would be tried again and again at once.
-            keeper = None
+        # Without the text, but on record: else it would be tried again and again at once.
+        keeper = await self._work.keeper_if_kept(run)
         command = NoteUndoFailure(
             step=state.name,
             attempt=state.undo_failures + 1,

@@ -78,6 +78,13 @@ class Work:
             raise ContentsErased(f"the texts of session {run.session_id} were erased")
         return Keeper(run.session_id, key, self.identities.event_id)
 
+    async def keeper_if_kept(self, run: Run) -> Keeper | None:
+        """The same; None when the session's texts were erased."""
+        try:
+            return await self.keeper(run)
+        except ContentsErased:
+            return None
+
     async def record(
         self,
         run: Run,

@@ -15,6 +15,7 @@ from domain.child_explained import (
 )
 from domain.configuration.configuration import Configuration
 from domain.dependencies_explained import DEPENDENCY_RULES, dependencies_explained
+from domain.erasure import ERASED_RULE
 from domain.plan_explained import PLAN_RULES, Planning
 from domain.rule_explained import RuleExplained, Told, quoted
 from domain.run.events import SessionCreated
@@ -170,6 +171,8 @@ def _other_refusal(record: SpawnRecord) -> Iterator[RuleExplained]:
     text = f"refused by {quoted(refused.rule)}"
     if refused.rule == "stopped":
         text = "the spawn was stopped before its session was created"
+    elif refused.rule == ERASED_RULE:
+        text = "the texts of its session were erased while it was prepared"
     elif refused.rule == BATCH:
         text = f"task {refused.inputs.get('index')} of its batch could not be prepared"
     told = Told({**refused.inputs}, text)

@@ -96,13 +96,14 @@ class SettleDependencies:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RefuseSpawn:
-    """The preparation failed; None as epoch is for those who may refuse without holding it."""
+    """The preparation failed; None as epoch is for those who may refuse without holding it. A spawn
+    whose texts were erased is refused without a text."""
 
     epoch: int | None
     rule: str
     status: RefusalStatus
     step: str
-    text: ContentRef
+    text: ContentRef | None = None
     inputs: dict[str, str | int | bool | None] = field(default_factory=dict)
     announcement: ContentRef | None = None
     facts: PlanFacts | None = None

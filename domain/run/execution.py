@@ -64,8 +64,6 @@ def stop(run: Run, command: StopRun) -> tuple[RunEvent, ...]:
     if run.stage in OVER:
         return ()
     if run.stage in PREPARING:
-        if command.text is None:
-            raise WrongStage("stop without a text", run.stage)
         return (
             SpawnRefused(
                 rule="stopped",

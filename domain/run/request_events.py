@@ -60,7 +60,8 @@ class SpawnRequested(Event):
 class SpawnRefused(Event):
     """The spawn was not permitted or could not be prepared.
 
-    `step` is where it failed, `text` what the caller was told, `inputs` what was compared.
+    `step` is where it failed, `text` what the caller was told, `inputs` what was compared; without
+    a text one whose texts were erased by then.
     `announcement` is the inbox entry written when no caller was there to be told. `facts` is as
     much as had been looked at of what a plan is decided from; None when nothing was.
     """
@@ -68,7 +69,7 @@ class SpawnRefused(Event):
     rule: str
     status: RefusalStatus
     step: str
-    text: ContentRef
+    text: ContentRef | None = None
     inputs: dict[str, str | int | bool | None] = Field(default_factory=dict)
     announcement: ContentRef | None = None
     dedupe_key: str | None = None

@@ -34,7 +34,7 @@ class Refusal(Fact):
     rule: str
     status: str
     step: str
-    text: ContentRef
+    text: ContentRef | None = None
     inputs: dict[str, str | int | bool | None] = Field(default_factory=dict)
 
 

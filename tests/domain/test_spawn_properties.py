@@ -215,6 +215,7 @@ class Spawns(RuleBasedStateMachine):
             if told is not None:
                 refused = self.real.only(name, SpawnRefused)
                 assert (refused.rule, refused.status) == (told.rule, told.status)
+                assert refused.text is not None
                 assert self.real.text(refused.text) == told.text
 
     @invariant()

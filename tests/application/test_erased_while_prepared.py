@@ -1,0 +1,127 @@
+"""Texts that are erased while a spawn is prepared: it is refused, and its whole batch with it."""
+
+import asyncio
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from application.batch_preparing import BatchPreparing
+from application.preparation import nobody
+from application.spawning import Spawned
+from domain.run.commands import ResumePreparation
+from domain.run.state import Run
+from tests.support.held_commits import until
+from tests.support.running_log import RunningLog
+from tests.support.step_workshop import Workshop
+
+BATCH = ("count the ships", "count the masts", "count the crew")
+ERASED = "its texts were erased while it was prepared; spawn it again"
+
+
+@pytest.fixture
+async def workshop(running: RunningLog, tmp_path: Path) -> Workshop:
+    """With nobody who makes anything before he may."""
+    made = Workshop(running, tmp_path, limit_seconds=0.05)
+    await made.open()
+    made.workspace.may_go_on.clear()
+    # Both who lost a batch and who took it over unmake what comes too late.
+    made.workspace.is_alone = False
+    return made
+
+
+async def at_work(workshop: Workshop) -> tuple["asyncio.Task[Spawned]", list[Run]]:
+    """A batch of which each is about to get its folder."""
+    spawning = asyncio.create_task(workshop.spawn(batch=BATCH))
+    begun = [await workshop.workspace.begun() for _ in BATCH]
+    assert begun[0].batch is not None
+    by_id = {one.run_id: one for one in begun}
+    return spawning, [by_id[run_id] for run_id in begun[0].batch.run_ids]
+
+
+async def must_be_refused(workshop: Workshop, runs: list[Run]) -> list[Any]:
+    """Each of them, in one append; the second because of itself, and the others of it."""
+    events = [one for one in await workshop.running.events() if one.envelope.type == "SpawnRefused"]
+    assert len({one.envelope.append_last for one in events}) == 1
+    refused = [(await workshop.recorded(run, "SpawnRefused"))[0] for run in runs]
+    assert [one.rule for one in refused] == ["batch", "erased", "batch"]
+    assert refused[1].text is None
+    texts = [await workshop.work.contents.text(refused[n].text) for n in (0, 2)]
+    (text,) = set(texts)
+    assert text is not None
+    assert text.startswith("Task 2 of 3 (")
+    assert f"run {runs[1].run_id}) could not be prepared: {ERASED}." in text
+    kept = "SELECT count(*) FROM contents WHERE session_id = %s"
+    assert await workshop.running.ask(kept, runs[1].session_id) == [(0,)]
+    return refused
+
+
+async def is_refused(workshop: Workshop, run: Run) -> bool:
+    return (await workshop.work.run(run.run_id)).stage == "refused"
+
+
+async def test_a_batch_ends_when_the_texts_of_one_are_erased(workshop: Workshop) -> None:
+    spawning, runs = await at_work(workshop)
+    await workshop.erase(runs[1])
+    workshop.workspace.may_go_on.set()
+    answer = (await spawning).answer
+    assert (answer.body["rule"], answer.body["runId"]) == ("erased", str(runs[1].run_id))
+    assert (answer.body["text"], answer.body["task"]) == (ERASED, 1)
+    refused = await must_be_refused(workshop, runs)
+    assert [one.announcement for one in refused] == [None] * 3
+    await workshop.undone(3)
+    assert workshop.left() == []
+
+
+async def test_a_batch_that_is_taken_over_then_ends_and_is_told_of_once(
+    workshop: Workshop,
+) -> None:
+    spawning, runs = await at_work(workshop)
+    await workshop.erase(runs[1])
+    batches = BatchPreparing(workshop.work, workshop.preparing)
+    first = await workshop.work.run(runs[0].run_id)
+    resuming = asyncio.create_task(batches.resume(first, "another", "holder is gone"))
+    # Folders are made to their end, also those of a batch that is refused by then.
+    await until(partial(is_refused, workshop, runs[1]), "the batch to be refused")
+    workshop.workspace.may_go_on.set()
+    await resuming
+    refused = await must_be_refused(workshop, runs)
+    told = [one.announcement for one in refused]
+    assert [one is not None for one in told] == [True, False, False]
+    text = await workshop.work.contents.text(told[0])
+    assert text is not None
+    assert ERASED in text
+    assert (await spawning).answer.body["rule"] == "erased"
+    await workshop.undone(3)
+    assert workshop.left() == []
+
+
+async def test_a_single_spawn_that_is_taken_over_then_ends(workshop: Workshop) -> None:
+    spawning = asyncio.create_task(workshop.spawn())
+    run = await workshop.workspace.begun()
+    await workshop.erase(run)
+    now = await workshop.work.run(run.run_id)
+    resume = ResumePreparation(holder="another", lost_epoch=now.epoch, reason="gone")
+    appended = await workshop.work.record(now, (resume,))
+    prepared = await workshop.preparing.prepare(appended.runs[run.run_id], nobody)
+    assert prepared.run.stage == "refused"
+    assert prepared.run.refusal is not None
+    assert (prepared.run.refusal.rule, prepared.run.refusal.text) == ("erased", None)
+    workshop.workspace.may_go_on.set()
+    assert (await spawning).answer.body["rule"] == "erased"
+
+
+@pytest.mark.parametrize("index", [0, 1])
+async def test_a_batch_of_which_one_is_erased_can_be_stopped(
+    workshop: Workshop, index: int
+) -> None:
+    spawning, runs = await at_work(workshop)
+    await workshop.erase(runs[1])
+    await workshop.stop(await workshop.work.run(runs[index].run_id))
+    workshop.workspace.may_go_on.set()
+    await spawning
+    refused = [(await workshop.recorded(run, "SpawnRefused"))[0] for run in runs]
+    assert refused[index].rule == "stopped"
+    assert [one.text is None for one in refused] == [False, True, False]
+    await workshop.undone(3)
