@@ -106,13 +106,21 @@ def session_body(
     """What a session shares, and how it came to that."""
     keys = effective(session)
     return {
-        "sessionKey": session.session_key,
-        "version": session.shared_position or 0,
-        "position": position,
+        **written_body(session, position),
         "values": _values(keys, texts),
         "sources": {one.key: _source(one) for one in keys},
         "history": list(told.history),
         "startedWith": list(told.started),
+    }
+
+
+def written_body(session: Session, position: int) -> dict[str, Any]:
+    """How much a session shares under which key, without what it is."""
+    return {
+        "sessionKey": session.session_key,
+        "version": session.shared_position or 0,
+        "position": position,
+        "sizes": {one.key: one.value.bytes for one in effective(session) if one.value is not None},
     }
 
 

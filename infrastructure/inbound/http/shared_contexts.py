@@ -35,7 +35,7 @@ from infrastructure.inbound.http.requests import (
     resolved_key,
     wrong_at,
 )
-from infrastructure.inbound.http.shared_bodies import lineage, run_body, session_body
+from infrastructure.inbound.http.shared_bodies import lineage, run_body, session_body, written_body
 from infrastructure.inbound.http.shared_body import literals, pointer_of
 
 router = APIRouter(tags=["shared context"])
@@ -94,8 +94,9 @@ async def get_run_context(doors: InDoors, caller: ByCaller, runId: RunInPath) ->
     operation_id="getSharedContext",
     summary="What a session shares with its family",
     description=(
-        "What its next child starts with. `sources` says who wrote each key where, `history` what"
-        " was written in which order (the 200 newest), `startedWith` which children started with"
+        "What its next child starts with, for tokens with scope `content`. `sizes` has the bytes of"
+        " each value, `sources` who wrote each key where, `history` what was written in which order"
+        " (the 200 newest), `startedWith` which children started with"
         " which version (the 500 newest). The `ETag` is the version, 0 while nothing was shared."
     ),
     responses={
@@ -124,7 +125,8 @@ async def get_session_context(
     description=(
         "A JSON merge patch (RFC 7396) by a token that acts for the session, with the `ETag` that"
         " it was made for in `If-Match`, or `*`. Children that are at work keep what they started"
-        " with. A patch that changes nothing records nothing."
+        " with. A patch that changes nothing records nothing. A token without scope `content` is"
+        " answered with `sessionKey`, `version`, `position` and `sizes` alone."
     ),
     responses={
         **success(shared_examples.SESSION_CONTEXT),
@@ -155,6 +157,8 @@ async def patch_session_context(
     patched = await _patched(doors, caller, patch)
     if patched.session is None:
         raise Problem("not_found", "there is no such session on record, and nothing to record")
+    if not caller.may("content"):
+        return _written(doors, patched.session, patched.position)
     return await _told(doors, patched.session, patched.position)
 
 
@@ -176,8 +180,16 @@ async def _told(doors: Doors, session: Session, position: int) -> Response:
     texts = await doors.work.contents.texts([one.value for one in keys if one.value is not None])
     told = await lineage(doors.work, session, position)
     body = session_body(session, texts, told, position)
-    headers = {"ETag": f'"{session.shared_position or 0}"'}
-    return answer(doors, body, position, headers=headers)
+    return answer(doors, body, position, headers=_etag(session))
+
+
+def _written(doors: Doors, session: Session, position: int) -> Response:
+    """For those who may write what they may not read."""
+    return answer(doors, written_body(session, position), position, headers=_etag(session))
+
+
+def _etag(session: Session) -> dict[str, str]:
+    return {"ETag": f'"{session.shared_position or 0}"'}
 
 
 def _values(body: SharedContextPatch) -> dict[str, object]:

@@ -29,6 +29,7 @@ SESSION_CONTEXT: dict[str, Any] = {
     "sessionKey": REQUESTER,
     "version": 52,
     "position": 60,
+    "sizes": {"projectGoal": 24},
     "values": VALUES,
     "sources": SOURCES,
     "history": [

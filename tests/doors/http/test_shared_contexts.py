@@ -203,3 +203,22 @@ def test_a_run_that_has_not_started_was_given_nothing_yet(house: House) -> None:
     problem = problem_of(house.spawn(house.session(), agentId="ghost"), 422, "spawn_error")
     answer = house.http.get(f"/v1/runs/{problem['runId']}/shared-context")
     problem_of(answer, 409, "not_started")
+
+
+def test_who_may_write_and_not_read_is_told_no_value(house: House) -> None:
+    session = f"agent:main:spawner-{house.session().rsplit(':', 1)[1]}"
+    whole = patched(house, session, goal="a canary", other=[1])
+    assert whole.json()["values"] == {"goal": "a canary", "other": [1]}
+    assert whole.json()["sizes"] == {"goal": 10, "other": 3}
+    with client_of(house.server.url, house.secrets["spawner"]) as client:
+        for values in ({"other": None, "more": "x"}, {}):
+            answer = patched(house, session, client=client, **values)
+            assert answer.status_code == 200, answer.text
+            body = answer.json()
+            assert set(body) == {"sessionKey", "version", "position", "sizes"}
+            assert body["sizes"] == {"goal": 10, "more": 3}
+            assert answer.headers["etag"] == f'"{body["version"]}"'
+            assert "canary" not in answer.text
+        path = f"/v1/sessions/{session}/shared-context"
+        assert problem_of(client.get(path), 403, "not_permitted")["detail"].endswith('"content"')
+    assert shared(house, session)["values"] == {"goal": "a canary", "more": "x"}
