@@ -4,11 +4,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from application.keeping import Keeper
+from application.ports.runtimes import CannotLaunch
 from application.work import Work
 from domain.json_text import compact_json, read_json
 from domain.run.request_events import SpawnRequested
 from domain.run.state import Run
-from domain.shared_context import effective, in_place, started_with
+from domain.shared_context import effective, in_place, started_with, unfit_start
 from domain.shared_context_prompt import SharedValue
 from domain.shared_facts import SharedKey
 from domain.silent_token import is_silent, without_silent_tokens
@@ -42,7 +43,10 @@ NOTHING_SHARED = SharedStart()
 
 
 async def shared_start(work: Work, run: Run, opened: Run, keeper: Keeper) -> SharedStart:
-    """The start of a claimed run; `opened` is the run that its session began with."""
+    """The start of a claimed run; `opened` is the run that its session began with.
+
+    Raises `CannotLaunch` when it would be more than a child may be given.
+    """
     registry = work.registry
     requester = await registry.session(run.requester.session_key)
     assert run.child_session_key is not None
@@ -56,6 +60,9 @@ async def shared_start(work: Work, run: Run, opened: Run, keeper: Keeper) -> Sha
     literals, references = await _own(work, opened)
     before = (own.inherited if own is not None else None) or ()
     keys = in_place(started_with(effective(then), literals, references), before)
+    unfit = unfit_start(keys)
+    if unfit is not None:
+        raise CannotLaunch("shared_context", unfit)
     texts = await work.contents.texts([one.value for one in keys if one.value is not None])
     kept: list[SharedKey] = []
     values: list[SharedValue] = []

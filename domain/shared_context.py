@@ -95,6 +95,24 @@ def size_with(family: Iterable[SharedKey], added: Iterable[tuple[str, int]]) -> 
     return size_of({**literals_of(family), **dict(added)}.items())
 
 
+def unfit_start(keys: Sequence[SharedKey]) -> str | None:
+    """Why a child cannot start with these keys: its family may have come to share more since it was
+    admitted. None when it can."""
+    size, references = size_with(keys, ()), sum(one.kind == "reference" for one in keys)
+    for current, limit, unit in (
+        (size.bytes, SHARED_BYTES_MAX, "bytes"),
+        (size.keys, SHARED_KEYS_MAX, "keys"),
+        (references, REFERENCES_MAX, "references"),
+    ):
+        if current > limit:
+            return (
+                "with what its requester shares by now, the shared context of this child would"
+                f" have {current} {unit} and may have {limit}. {_TAKE_AWAY} share less with it, and"
+                " spawn it again."
+            )
+    return None
+
+
 def references_refusal(family: Iterable[SharedKey], added: Iterable[str]) -> Refusal | None:
     """The refusal of a spawn whose child would have too many results of others; None when it may
     have them."""

@@ -136,7 +136,8 @@ class StopRequested(Event):
 class RunEnded(Event):
     """The run is over. The outcome comes from runtime signals, never from the model's text.
     `reason` is a fixed word (`exit`, `signal`, `timeout`, `stopped`, `interrupted`, `output_limit`,
-    `not_executable`, `prompt_too_large`, `played`, `dependency_failed`).
+    `not_executable`, `prompt_too_large`, `played`, `dependency_failed`,
+    `shared_context`, `erased`).
     """
 
     outcome: Outcome

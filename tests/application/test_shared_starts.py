@@ -2,12 +2,14 @@
 
 import asyncio
 from pathlib import Path
+from typing import Any
 from uuid import UUID
 
 import pytest
 
 from application.envelope import Actor
 from application.patching_context import ContextPatch, PatchingContext, TooMuchShared
+from application.ports.runtimes import CannotLaunch
 from application.shared_spawns import shared_by
 from application.shared_starts import NOTHING_SHARED, SharedStart, shared_start
 from application.work import ContentsErased, Work
@@ -128,6 +130,29 @@ async def test_a_childs_copy_outlives_what_its_parent_shared(
     (kept,) = effective(own)
     assert kept.value is not None
     assert await work.contents.text(kept.value) == '"win"'
+
+
+async def test_what_grew_too_large_before_the_claim_starts_nothing(
+    running: RunningLog, tmp_path: Path
+) -> None:
+    work = await work_with_hooks(running, tmp_path)
+    family = LoggedFamily(running.log)
+    own = SharedGiven(values=(("own", f'"{"x" * 40_000}"'),), scope="child")
+    for name in ("child", "other"):
+        await family.spawn(name, shared=own)
+        await family.create(name)
+    await patched(work, grown="y" * 40_000)
+    await family.tell("child", ask.claim())
+    with pytest.raises(
+        CannotLaunch, match=r"would have 800\d\d bytes and may have 65536"
+    ) as cannot:
+        await start_of(work, family, "child")
+    assert cannot.value.reason == "shared_context"
+    many: dict[str, Any] = {f"k{number}": number for number in range(64)}
+    await patched(work, **many, grown=None)
+    await family.tell("other", ask.claim())
+    with pytest.raises(CannotLaunch, match="would have 65 keys and may have 64"):
+        await start_of(work, family, "other")
 
 
 async def test_patches_of_a_session_that_nobody_has_seen_all_land(
