@@ -13,8 +13,7 @@ from uuid import UUID
 
 from application.batching import batched
 from application.judging import judged
-from application.keeping import Keeper
-from application.launching import Launching, Prepared
+from application.launching import Launching
 from application.persisting import persistently
 from application.ports.configurations import SecretMissing
 from application.ports.event_log import LogUnavailable
@@ -161,7 +160,7 @@ class Executing:
     async def _begin(self, execution: _Execution) -> RuntimeSession:
         run = execution.run
         keeper, prepared = await persistently(
-            lambda: self._prepare(run), given_up=execution.is_let_go
+            lambda: self._launching.prepare_kept(run), given_up=execution.is_let_go
         )
         session = await self._runtimes.open(prepared.launch)
         execution.session = session
@@ -173,10 +172,6 @@ class Executing:
         if not execution.let_go:
             session.go()
         return session
-
-    async def _prepare(self, run: Run) -> tuple[Keeper, Prepared]:
-        keeper = await self._work.keeper(run)
-        return keeper, await self._launching.prepare(run, keeper)
 
     async def _follow(self, execution: _Execution, session: RuntimeSession) -> RuntimeEnd:
         began = time.monotonic()

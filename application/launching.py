@@ -64,6 +64,13 @@ class Launching:
         self._transcripts = transcripts
         self.url = url
 
+    async def prepare_kept(self, run: Run) -> tuple[Keeper, Prepared]:
+        """The same, and who keeps its texts. `CannotLaunch` when they were erased meanwhile."""
+        keeper = await self._work.keeper_if_kept(run)
+        if keeper is None:
+            raise CannotLaunch("erased", "its texts were erased before it could start")
+        return keeper, await self.prepare(run, keeper)
+
     async def prepare(self, run: Run, keeper: Keeper) -> Prepared:
         """The launch of a claimed run. Raises `CannotLaunch`."""
         pinned = await self._work.configurations.at(run.config_revision)

@@ -13,10 +13,13 @@ from application.shared_starts import shared_start
 from application.work import Work
 from domain.dependencies import DependencyAsked
 from domain.run.waiting_facts import Dependency
+from domain.shared_context_prompt import shared_pieces
 from domain.shared_facts import ReferenceAsked
 from domain.spawn_command import SharedGiven
+from infrastructure.inbound.http.shared_bodies import run_body
 from tests.support import run_commands as ask
 from tests.support.logged_family import LoggedFamily
+from tests.support.run_histories import started as run_started
 from tests.support.running_log import RunningLog
 from tests.support.scripted_hooks import work_with_hooks
 
@@ -154,3 +157,31 @@ async def test_a_result_that_was_erased_is_told_as_that(
     target = await work.run(family.id("a"))
     assert (value.kind, value.text) == ("reference", None if target.result else "null")
     assert start.keys[0].run_id == family.id("a")
+
+
+async def test_a_result_that_is_erased_before_the_claim_is_on_record_as_gone(
+    running: RunningLog, tmp_path: Path
+) -> None:
+    work, family = await work_with_hooks(running, tmp_path), LoggedFamily(running.log)
+    await family.begin("a")
+    run = await work.run(family.id("a"))
+    keeper = await work.keeper(run)
+    end = ask.end(run.epoch, result=keeper.keep("result", "a canary"))
+    await work.record(run, (end,), keeper)
+    shared = SharedGiven(references=(ReferenceAsked(key="a", run_id=run.run_id),))
+    await family.spawn("after", dependencies=on(family, "a"), shared=shared)
+    await family.create("after")
+    for table in ("contents", "content_keys"):
+        await running.ask(f"DELETE FROM {table} WHERE session_id = %s", run.session_id)
+    await Depending(work).settle(family.id("after"))
+    await family.tell("after", ask.claim())
+    after = await work.run(family.id("after"))
+    start = await shared_start(work, after, after, await work.keeper(after))
+    (key,) = start.keys
+    assert (key.kind, key.run_id, key.value) == ("reference", run.run_id, None)
+    assert [one.text for one in start.values] == [None]
+    (piece,) = [one for one in shared_pieces(start.values, after.run_id) if "a:" in one.text]
+    assert "(erased)" in piece.text
+    started = run_started(shared_context=start.keys, shared_context_position=9)
+    body = await run_body(work.contents, after.run_id, started)
+    assert (body["values"], body["erased"]) == ({"a": None}, ["a"])

@@ -52,3 +52,18 @@ def test_a_run_at_work_and_those_beside_it_are_stopped(server: Talking) -> None:
     assert stopped.status_code == 200, stopped.text
     for run_id in runs:
         assert server.run(run_id, "announced")["outcome"] == "stopped"
+
+
+def test_a_run_that_is_erased_while_it_waits_ends_and_says_how(server: Talking) -> None:
+    requester = {"sessionKey": "agent:main:erased-while-it-waits"}
+    held = server.asked_for({"requester": requester, "agentId": "lingerer", "label": "held"})
+    server.began(held)
+    late = server.asked_for({"requester": requester, "agentId": "talker", "dependsOn": ["held"]})
+    assert server.run(late)["status"] == "waiting"
+    erase(server, late)
+    (server.folder / f"{held}.go").touch()
+    assert server.run(late, "announced")["outcome"] == "error"
+    events = server.http.get(f"/v1/runs/{late}/events").json()["items"]
+    (ended,) = [one["payload"] for one in events if one["type"] == "RunEnded"]
+    assert (ended["reason"], ended["error"]) == ("erased", None)
+    assert "RunStarted" not in server.events(late)

@@ -96,6 +96,7 @@ async def run_body(contents: Contents, run_id: UUID, started: RunStarted) -> dic
         "runId": run_id,
         "position": started.shared_context_position,
         "values": _values(keys, texts),
+        "erased": _erased(keys, texts),
         "sources": {one.key: _source(one) for one in keys},
     }
 
@@ -108,6 +109,7 @@ def session_body(
     return {
         **written_body(session, position),
         "values": _values(keys, texts),
+        "erased": _erased(keys, texts),
         "sources": {one.key: _source(one) for one in keys},
         "history": list(told.history),
         "startedWith": list(told.started),
@@ -128,6 +130,11 @@ def _values(keys: Iterable[SharedKey], texts: Mapping[UUID, str]) -> dict[str, A
     found = {one.key: texts.get(one.value.id) if one.value else None for one in keys}
     # As they were recorded: what is JSON already need not be read and written again.
     return {key: orjson.Fragment(text) if text else None for key, text in found.items()}
+
+
+def _erased(keys: Iterable[SharedKey], texts: Mapping[UUID, str]) -> list[str]:
+    """The keys whose values are null because they were erased: before the run, or since."""
+    return [one.key for one in keys if one.value is None or one.value.id not in texts]
 
 
 def _source(key: SharedKey) -> dict[str, Any]:

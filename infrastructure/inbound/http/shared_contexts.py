@@ -70,6 +70,7 @@ class SharedContextPatch(BaseModel):
     description=(
         "Whole, also what its prompt shortens; a child reads it with its own token. `position` is"
         " where the run was claimed: the context is as it was then, null when nothing was shared."
+        " `erased` has the keys whose values are gone."
     ),
     responses={
         **success(shared_examples.RUN_CONTEXT),

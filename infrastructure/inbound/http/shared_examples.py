@@ -22,6 +22,7 @@ RUN_CONTEXT: dict[str, Any] = {
     "runId": RUN_ID,
     "position": 57,
     "values": VALUES,
+    "erased": [],
     "sources": SOURCES,
 }
 
@@ -31,6 +32,7 @@ SESSION_CONTEXT: dict[str, Any] = {
     "position": 60,
     "sizes": {"projectGoal": 24},
     "values": VALUES,
+    "erased": [],
     "sources": SOURCES,
     "history": [
         {

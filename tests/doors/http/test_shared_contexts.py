@@ -1,6 +1,7 @@
 """What a session shares with its family: spawned, inherited, patched, read, and refused."""
 
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 import pytest
 
@@ -83,8 +84,30 @@ def test_who_shares_nothing_leaves_no_trace(house: House) -> None:
         "runId": run["runId"],
         "position": None,
         "values": {},
+        "erased": [],
         "sources": {},
     }
+
+
+def test_a_child_for_whom_it_grew_too_large_does_not_start_and_says_so(house: House) -> None:
+    session = house.session()
+    held = house.spawn(session, agentId="holder", label="held").json()["runId"]
+    house.gates.wait(held)
+    own = {"own": "x" * 40_000}
+    late = house.spawn(
+        session, sharedContext=own, sharedContextScope="child", dependsOn=["held"], label="late"
+    ).json()["runId"]
+    assert patched(house, session, grown="y" * 40_000).status_code == 200
+    house.gates.open(held)
+    run = house.server.run(late, "announced")
+    assert (run["outcome"], run["startedAt"]) == ("error", None)
+    events = house.http.get(f"/v1/runs/{late}/events").json()["items"]
+    reasons = [one["payload"]["reason"] for one in events if one["type"] == "RunEnded"]
+    assert reasons == ["shared_context"]
+    assert "would have 80021 bytes and may have 65536" in run["error"]
+    inbox = house.server.inbox(session)
+    assert [run["error"] in one["text"] for one in inbox if one["runId"] == late] == [True]
+    problem_of(house.http.get(f"/v1/runs/{late}/shared-context"), 409, "not_started")
 
 
 def test_a_refused_spawn_shares_nothing(house: House) -> None:
@@ -211,7 +234,8 @@ def test_who_may_write_and_not_read_is_told_no_value(house: House) -> None:
     assert whole.json()["values"] == {"goal": "a canary", "other": [1]}
     assert whole.json()["sizes"] == {"goal": 10, "other": 3}
     with client_of(house.server.url, house.secrets["spawner"]) as client:
-        for values in ({"other": None, "more": "x"}, {}):
+        changes: list[dict[str, Any]] = [{"other": None, "more": "x"}, {}]
+        for values in changes:
             answer = patched(house, session, client=client, **values)
             assert answer.status_code == 200, answer.text
             body = answer.json()
