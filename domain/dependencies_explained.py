@@ -27,7 +27,10 @@ def dependencies_explained(record: SpawnRecord) -> Iterator[RuleExplained]:
     """What it depends on, when it depends on anything, and the rule that refused this."""
     asked, refused = record.request.dependencies, record.refused
     compared: dict[str, JsonValue] = {
-        "dependencies": [one.model_dump(mode="json", by_alias=True) for one in asked],
+        "dependencies": [
+            {**one.model_dump(mode="json", by_alias=True), "metAt": _met_at(record, one)}
+            for one in asked
+        ],
         "ancestors": [str(one) for one in record.request.ancestors],
     }
     if refused is not None and refused.rule in DEPENDENCY_RULES:
@@ -36,7 +39,7 @@ def dependencies_explained(record: SpawnRecord) -> Iterator[RuleExplained]:
     elif asked and not _was_judged(record):
         yield record.not_judged(_STEP, RULE)
     elif asked:
-        yield record.judged(_STEP, RULE, Told(compared, _told(asked)), record.request)
+        yield record.judged(_STEP, RULE, Told(compared, _told(record)), record.request)
 
 
 def _was_judged(record: SpawnRecord) -> bool:
@@ -44,8 +47,17 @@ def _was_judged(record: SpawnRecord) -> bool:
     return record.is_admission_decided and not is_refused
 
 
-def _told(asked: tuple[Dependency, ...]) -> str:
-    runs = ", ".join(
-        f"{named(one)}, however it ends" if one.require == "ended" else named(one) for one in asked
-    )
+def _told(record: SpawnRecord) -> str:
+    runs = ", ".join(_named(record, one) for one in record.request.dependencies)
     return f"it is queued when these are done, with all below them: {runs}"
+
+
+def _named(record: SpawnRecord, one: Dependency) -> str:
+    however = ", however it ends" if one.require == "ended" else ""
+    met = _met_at(record, one)
+    return f"{named(one)}{however}" + (f", met at {met}" if met is not None else "")
+
+
+def _met_at(record: SpawnRecord, one: Dependency) -> int | None:
+    met = record.met.get(one.run_id)
+    return met.position if met is not None else None

@@ -46,6 +46,7 @@ def explain(
     record = SpawnRecord(events)
     return (
         *_admission(record),
+        *_batch(record),
         *dependencies_explained(record),
         *_scripts(record),
         _override(record),
@@ -67,6 +68,16 @@ def _admission(record: SpawnRecord) -> Iterator[RuleExplained]:
         over = rule == refusing
         by = record.refused if over and record.refused else record.request
         yield record.judged(step, rule, told(record.request.facts, over), by, refused=over)
+
+
+def _batch(record: SpawnRecord) -> Iterator[RuleExplained]:
+    """With which others it was asked for; one that was refused because of another says so."""
+    batch = record.request.batch
+    if batch is None or (record.refused is not None and record.refused.rule == BATCH):
+        return
+    of = f"task {batch.index + 1} of {len(batch.run_ids)} of batch {batch.batch_id}"
+    told = Told(batch.model_dump(mode="json", by_alias=True), of)
+    yield record.judged("admission", BATCH, told, record.request)
 
 
 def _scripts(record: SpawnRecord) -> Iterator[RuleExplained]:
@@ -174,6 +185,7 @@ def _other_refusal(record: SpawnRecord) -> Iterator[RuleExplained]:
     elif refused.rule == ERASED_RULE:
         text = "the texts of its session were erased while it was prepared"
     elif refused.rule == BATCH:
-        text = f"task {refused.inputs.get('index')} of its batch could not be prepared"
+        culprit, index = refused.inputs.get("culprit"), refused.inputs.get("index")
+        text = f"task {index} of its batch (run {culprit}) could not be prepared"
     told = Told({**refused.inputs}, text)
     yield record.judged(refused.step, refused.rule, told, refused, refused=True)

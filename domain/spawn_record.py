@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
+from uuid import UUID
 
 from domain.event_types import AnyEvent
 from domain.fact import Event
@@ -15,6 +16,7 @@ from domain.run.events import (
 from domain.run.request_events import SpawnRefused, SpawnRequested
 from domain.run.step_events import StepBegun, StepTaken
 from domain.run.steps import StepName
+from domain.run.waiting_events import DependencyMet
 from domain.session.events import ChildAdmitted
 
 DECIDING = (
@@ -26,9 +28,11 @@ DECIDING = (
     StepTaken,
     SessionCreated,
     SpawnRefused,
+    DependencyMet,
 )
 """The events that say how a spawn was decided; there is one of each at most, of those of steps one
-a step, and one `StepBegun` more for each holder that begins it again."""
+a step, of `DependencyMet` one for each run that is waited for, and one `StepBegun` more for each
+holder that begins it again."""
 
 NOT_RECORDED = "not recorded by the release that decided this"
 
@@ -59,6 +63,9 @@ class SpawnRecord:
         )
         self.taken: Mapping[StepName, StepTaken] = {
             one.step: one for one in kinds if isinstance(one, StepTaken)
+        }
+        self.met: Mapping[UUID, Recorded] = {
+            one.event.run_id: one for one in events if isinstance(one.event, DependencyMet)
         }
         self.scripts = self._of(ScriptsResolved)
         self.overridden = self._of(AgentOverridden)

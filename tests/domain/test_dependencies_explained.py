@@ -3,9 +3,11 @@
 import pytest
 
 from domain.dependencies_explained import DEPENDENCY_RULES, RULE
+from domain.run.waiting_events import DependencyMet
+from domain.run.waiting_facts import BatchFacts
 from tests.support.explained_spawns import ADMITTED, results, the, told
 from tests.support.run_histories import refused
-from tests.support.storytelling import requested
+from tests.support.storytelling import requested, run_id
 from tests.support.waiting_runs import TARGET, dependency
 
 
@@ -20,6 +22,28 @@ def test_what_it_waits_for_is_told_when_it_waits_for_anything() -> None:
     assert found.compared is not None
     assert found.compared["ancestors"] == []
     assert RULE not in results(requested(), ADMITTED)
+
+
+def test_it_says_where_each_was_met() -> None:
+    asked = requested(dependencies=(dependency(),))
+    found = the(RULE, asked, ADMITTED, DependencyMet(run_id=TARGET, outcome="success"))
+    assert found.text.endswith(f'"scout" (run {TARGET}), met at 12')
+    assert found.compared is not None
+    assert str(found.compared["dependencies"]).endswith("'metAt': 12}]")
+
+
+def test_the_place_in_a_batch_is_told_and_the_culprit_of_a_refused_one() -> None:
+    members = tuple(run_id(number) for number in (1, 2, 3))
+    batch = BatchFacts(batch_id=run_id(9), index=1, run_ids=members)
+    asked = requested(batch=batch)
+    found = the("batch", asked, ADMITTED)
+    assert (found.step, found.result) == ("admission", "passed")
+    assert found.text == f"task 2 of 3 of batch {run_id(9)}"
+    inputs = {"culprit": str(run_id(3)), "index": 3, "batchId": str(run_id(9))}
+    found = the("batch", asked, ADMITTED, refused(rule="batch", step="batch", inputs=inputs))
+    assert found.result == "refused"
+    assert found.text == f"task 3 of its batch (run {run_id(3)}) could not be prepared"
+    assert "batch" not in results(requested(), ADMITTED)
 
 
 def test_it_is_not_judged_before_its_turn() -> None:

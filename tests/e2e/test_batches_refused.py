@@ -90,7 +90,10 @@ def test_one_that_cannot_be_prepared_is_the_refusal_of_all(server: Batching) -> 
         )
     told = server.http.get(f"/v1/runs/{third['runId']}/explain").json()
     (rule,) = [one for one in told["decisions"] if one["result"] == "refused"]
-    assert (rule["rule"], rule["text"]) == ("batch", "task 2 of its batch could not be prepared")
+    assert (rule["rule"], rule["text"]) == (
+        "batch",
+        f"task 2 of its batch (run {second['runId']}) could not be prepared",
+    )
     assert server.places(main) == 0
     # Whoever asked was told.
     assert server.inbox(main) == []

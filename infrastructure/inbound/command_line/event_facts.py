@@ -7,9 +7,17 @@ type that is not known here shows its plain values.
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from infrastructure.inbound.command_line.event_words import (
+    bytes_of,
+    files_of,
+    joined,
+    named,
+    size_of,
+)
 from infrastructure.inbound.command_line.plain_text import one_line
 from infrastructure.inbound.command_line.shared_event_facts import inherited, shared
 from infrastructure.inbound.command_line.times import duration
+from infrastructure.inbound.command_line.waiting_event_facts import asked_with, depends_on
 
 Payload = Mapping[str, Any]
 
@@ -32,21 +40,15 @@ def facts(event: Mapping[str, Any]) -> str:
     return one_line(text, FACTS_CHARACTERS_MAX)
 
 
-def _joined(*parts: object) -> str:
-    return ", ".join(str(part) for part in parts if part not in (None, "", ()))
-
-
-def _named(name: str, value: object) -> str:
-    return "" if value in (None, "") else f"{name} {value}"
-
-
 def _requested(payload: Payload) -> str:
     requester = payload.get("requester") or {}
-    return _joined(
-        _named("agent", payload.get("requestedAgentId")),
-        _named("label", payload.get("label")),
-        _named("for", requester.get("sessionKey")),
-        _files((payload.get("attachments") or {}).get("count")),
+    return joined(
+        named("agent", payload.get("requestedAgentId")),
+        named("label", payload.get("label")),
+        named("for", requester.get("sessionKey")),
+        files_of((payload.get("attachments") or {}).get("count")),
+        asked_with(payload),
+        depends_on(payload),
     )
 
 
@@ -54,16 +56,16 @@ def _scripts(payload: Payload) -> str:
     receipts = payload.get("receipts") or []
     if not receipts:
         return "no context script"
-    return _joined(
+    return joined(
         *(
             " ".join(
                 part
                 for part in (
                     f"{receipt.get('id')} {receipt.get('outcome')}",
-                    _named("HTTP", receipt.get("statusCode")),
-                    _bytes(receipt.get("injected")),
+                    named("HTTP", receipt.get("statusCode")),
+                    bytes_of(receipt.get("injected")),
                     f"in {duration(receipt.get('durationMs'))}",
-                    _named("proposes", receipt.get("candidate")),
+                    named("proposes", receipt.get("candidate")),
                 )
                 if part
             )
@@ -79,11 +81,11 @@ def _overridden(payload: Payload) -> str:
 def _created(payload: Payload) -> str:
     plan = payload.get("plan") or {}
     timeout = plan.get("runTimeoutSeconds")
-    return _joined(
-        _named("agent", payload.get("agentId")),
-        _named("depth", payload.get("depth")),
+    return joined(
+        named("agent", payload.get("agentId")),
+        named("depth", payload.get("depth")),
         payload.get("role"),
-        _named("model", _model(plan)),
+        named("model", _model(plan)),
         f"timeout {timeout}s" if timeout else "",
         "brings its result to its thread" if payload.get("directDelivery") else "",
     )
@@ -91,13 +93,13 @@ def _created(payload: Payload) -> str:
 
 def _message(payload: Payload) -> str:
     requester = payload.get("requester") or {}
-    return _joined(
-        _named("continues run", payload.get("continues")),
-        _named("agent", payload.get("agentId")),
-        _named("label", payload.get("label")),
-        _named("message", _bytes(payload.get("message"))),
-        _named("by", payload.get("by")),
-        _named("for", requester.get("sessionKey")),
+    return joined(
+        named("continues run", payload.get("continues")),
+        named("agent", payload.get("agentId")),
+        named("label", payload.get("label")),
+        named("message", bytes_of(payload.get("message"))),
+        named("by", payload.get("by")),
+        named("for", requester.get("sessionKey")),
     )
 
 
@@ -106,82 +108,78 @@ def _model(plan: Payload) -> str:
 
 
 def _configured(payload: Payload) -> str:
-    return _joined(
-        _named("revision", payload.get("revision")), _named("from", payload.get("source"))
-    )
+    return joined(named("revision", payload.get("revision")), named("from", payload.get("source")))
 
 
 def _claimed(payload: Payload) -> str:
     """The count was taken before this run. A run taken over from a lost holder counts nobody."""
     if not payload.get("laneWidth"):
-        return _joined(_named("attempt", payload.get("attempt")), "taken over")
+        return joined(named("attempt", payload.get("attempt")), "taken over")
     running, width = int(payload["laneRunning"]) + 1, int(payload["laneWidth"])
-    return _joined(_named("attempt", payload.get("attempt")), f"lane {running}/{width}")
+    return joined(named("attempt", payload.get("attempt")), f"lane {running}/{width}")
 
 
 def _started(payload: Payload) -> str:
-    return _joined(
-        _named("runtime", payload.get("runtime")),
-        _named("system prompt", _bytes(payload.get("systemPrompt"))),
-        _named("message", _bytes(payload.get("message"))),
+    return joined(
+        named("runtime", payload.get("runtime")),
+        named("system prompt", bytes_of(payload.get("systemPrompt"))),
+        named("message", bytes_of(payload.get("message"))),
     )
 
 
 def _ended(payload: Payload) -> str:
     usage = payload.get("usage") or {}
     tokens = usage.get("totalTokens")
-    return _joined(
+    return joined(
         payload.get("outcome"),
         payload.get("reason") if payload.get("reason") != payload.get("outcome") else "",
-        _named("exit", payload.get("exitCode")),
-        _named("signal", payload.get("signal")),
+        named("exit", payload.get("exitCode")),
+        named("signal", payload.get("signal")),
         duration(payload.get("runtimeMs")),
         f"{tokens} tokens" if tokens else "",
-        _named("stopped by", payload.get("stoppedBy")),
-        _named("waits for descendants:", payload.get("pendingDescendants") or None),
+        named("stopped by", payload.get("stoppedBy")),
+        named("waits for descendants:", payload.get("pendingDescendants") or None),
     )
 
 
 def _announced(payload: Payload) -> str:
-    return _joined(payload.get("disposition"), payload.get("status"), payload.get("reason"))
+    return joined(payload.get("disposition"), payload.get("status"), payload.get("reason"))
 
 
 def _refused(payload: Payload) -> str:
     inputs = payload.get("inputs") or {}
     compared = [f"{name} {value}" for name, value in inputs.items() if value is not None]
-    return _joined(
-        _named("rule", payload.get("rule")), _named("at", payload.get("step")), *compared
-    )
+    return joined(named("rule", payload.get("rule")), named("at", payload.get("step")), *compared)
 
 
 def _step_begun(payload: Payload) -> str:
-    return _joined(payload.get("step"), _named("in", payload.get("root")), payload.get("relative"))
+    return joined(payload.get("step"), named("in", payload.get("root")), payload.get("relative"))
 
 
 def _step_taken(payload: Payload) -> str:
-    return _joined(
+    return joined(
         f"{payload.get('step')} {payload.get('outcome')}",
-        _files(payload.get("fileCount")),
-        _size(payload.get("totalBytes")),
+        files_of(payload.get("fileCount")),
+        size_of(payload.get("totalBytes")),
     )
 
 
 def _failed(payload: Payload) -> str:
     again = duration(1000 * int(payload["retryAfterSeconds"]))
     what = payload.get("step") or payload.get("hook")
-    return _joined(what, f"attempt {payload.get('attempt')}", f"again in {again}")
+    return joined(what, f"attempt {payload.get('attempt')}", f"again in {again}")
 
 
 def _observed(payload: Payload) -> str:
-    return _joined(
-        payload.get("sessionKey"), _named("depth", payload.get("depth")), payload.get("role")
+    return joined(
+        payload.get("sessionKey"), named("depth", payload.get("depth")), payload.get("role")
     )
 
 
 def _admitted(payload: Payload) -> str:
     """The count was taken before this child."""
     active = int(payload["activeChildren"]) + 1
-    return _joined(f"run {payload.get('runId')}", f"children {active}/{payload['maxChildren']}")
+    return joined(f"run {payload.get('runId')}", f"children {active}/{payload['maxChildren']}")
 
 
 def _child(payload: Payload) -> str:
@@ -190,24 +188,11 @@ def _child(payload: Payload) -> str:
 
 def _plain(payload: Payload) -> str:
     values = ((name, value) for name, value in payload.items() if not _is_compound(value))
-    return _joined(*(f"{name} {value}" for name, value in values if value not in (None, "")))
+    return joined(*(f"{name} {value}" for name, value in values if value not in (None, "")))
 
 
 def _is_compound(value: object) -> bool:
     return isinstance(value, Mapping | list)
-
-
-def _bytes(reference: object) -> str:
-    """The size of a text that an event refers to."""
-    return _size(reference.get("bytes")) if isinstance(reference, Mapping) else ""
-
-
-def _size(size: object) -> str:
-    return f"{size} B" if isinstance(size, int) else ""
-
-
-def _files(count: object) -> str:
-    return f"{count} file(s)" if isinstance(count, int) else ""
 
 
 _FACTS: Mapping[str, Callable[[Payload], str]] = {
@@ -228,13 +213,13 @@ _FACTS: Mapping[str, Callable[[Payload], str]] = {
     "ContinuationPlanned": _created,
     "RunContinued": lambda payload: f"by run {payload['runId']}",
     "ArchiveScheduled": lambda payload: str(payload["reason"]),
-    "SessionContinued": lambda payload: _joined(_child(payload), payload.get("role")),
+    "SessionContinued": lambda payload: joined(_child(payload), payload.get("role")),
     "SessionClosed": lambda payload: str(payload["reason"]),
     "RunQueued": lambda payload: f"lane {payload['lane']}",
     "RunClaimed": _claimed,
     "RunStarted": _started,
     "RunEnded": _ended,
-    "StopRequested": lambda payload: _named("by", payload.get("by")),
+    "StopRequested": lambda payload: named("by", payload.get("by")),
     "ConfigurationActivated": _configured,
     "RunAnnounced": _announced,
     "SpawnRefused": _refused,
@@ -244,7 +229,7 @@ _FACTS: Mapping[str, Callable[[Payload], str]] = {
     "ChildSettled": _child,
     "RunArchived": lambda payload: str(payload["reason"]),
     "RunWaits": lambda payload: f"for {', '.join(payload['runIds'])}",
-    "DependencyMet": lambda payload: _joined(_child(payload), payload["outcome"]),
+    "DependencyMet": lambda payload: joined(_child(payload), payload["outcome"]),
     "SharedContextChanged": shared,
     "SharedContextInherited": inherited,
 }

@@ -19,6 +19,16 @@ from infrastructure.inbound.command_line.event_facts import facts
             },
             "agent steward, label reviewer, for agent:main:main",
         ),
+        (
+            "SpawnRequested",
+            {
+                "requestedAgentId": "steward",
+                "requester": {"sessionKey": "agent:main:main"},
+                "batch": {"batchId": "b", "index": 1, "runIds": ["x", "y", "z"]},
+                "dependencies": [{"runId": "r", "name": "research"}, {"runId": "s", "name": "s"}],
+            },
+            "agent steward, for agent:main:main, task 2/3 of batch b, after research and s",
+        ),
         ("ScriptsResolved", {"receipts": [], "candidates": []}, "no context script"),
         (
             "ScriptsResolved",
