@@ -125,9 +125,10 @@ def disposition_of(run: Run) -> tuple[str, str | None]:
     """Whether its requester is to be told of a run, and why not."""
     if run.outcome == "stopped" and run.stop_by_requester:
         return "skipped", "its requester stopped it"
-    if run.direct_delivery:
+    # Of a run that never started no runtime can have brought anything.
+    if run.direct_delivery and run.started_at is not None:
         return "not_required", "its runtime brings the result to the thread"
-    if not run.expects_completion:
+    if not run.options.expects_completion_message:
         return "not_required", "no completion message was expected"
     return "inbox", None
 

@@ -135,12 +135,16 @@ def test_a_requester_is_not_told_of_what_a_runtime_delivers_itself(
         past.created(direct_delivery=delivers),
     )
     message = sent.message_received(options=options), sent.planned(direct_delivery=delivers)
-    for run in (spawned, run_of(*message)):
+    for each in (spawned, run_of(*message)):
+        run = each.changed({"started_at": each.created_at})
         assert bool(run.direct_delivery) == delivers
         assert run.expects_completion == (expects and not delivers)
         wanted = "inbox" if expects and not delivers else "not_required"
         assert disposition_of(run)[0] == wanted
         assert disposition_of(run.changed({"outcome": "error"}))[0] == wanted
+        # What never started brings nothing anywhere.
+        in_vain = run.changed({"outcome": "error", "started_at": None})
+        assert disposition_of(in_vain)[0] == ("inbox" if expects else "not_required")
 
 
 def test_of_a_session_that_lives_on_is_told_once_when_it_is_put_away() -> None:
