@@ -1,9 +1,12 @@
 """What the log says of context scripts, level by level."""
 
+import json
 import logging
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote, quote_plus
 
 import httpx2
 import pytest
@@ -189,3 +192,33 @@ async def test_a_secret_that_a_url_and_json_write_otherwise_stands_in_no_line(
         'command: ["/x","a=[redacted]"]',
         'stdin: "[redacted]"',
     ]
+
+
+@pytest.mark.parametrize("quoting", ["form", "all"])
+async def test_a_secret_that_a_service_gives_back_in_another_form_stands_in_no_line(
+    caplog: pytest.LogCaptureFixture, quoting: str
+) -> None:
+    secret = 'can"ary\\of the+wörd/é'
+    script = {"id": "s", "uri": "https://h/?sig=${HOOK_WORD}", "log": "verbose"}
+    file = configured(script)
+    in_url = quote(secret, safe="") if quoting == "all" else quote_plus(secret)
+    forms = {
+        "url": in_url,
+        "lower": re.sub("%..", lambda found: found[0].lower(), in_url),
+        "json": json.dumps({"told": secret}),
+        "jsonAsText": json.dumps(json.dumps({"told": secret})),
+        "inUrlAsJson": quote(json.dumps({"told": secret}), safe=""),
+    }
+    said = json.dumps({"message": forms, "agent": in_url})
+
+    def ended(_: ScriptRun) -> ScriptFinished:
+        error = f"HTTP 500: {forms}" if "(s)" in caplog.text else None
+        return ScriptFinished(raw=said.encode(), status_code=200, error=error)
+
+    secrets = ConfiguredSecrets(lambda _: file, {"HOOK_WORD": secret})
+    told = "\n".join(await lines(caplog, ended, script, secrets=secrets))
+    for form in (secret, *forms.values()):
+        assert form not in told
+    for piece in ("of the", "of%20the", "of+the", "rd/", "rd%2F"):
+        assert piece not in told, told
+    assert told.count("[redacted]") >= len(forms)

@@ -8,13 +8,23 @@ from infrastructure.outbound.runtimes.folded_text import one_alphabet, without_g
 
 LINES_MAX = 20
 """The lines of a value that has no more are looked for by themselves, too."""
+NESTED_MAX = 3
+"""So many times JSON may stand in JSON: what a service answers is quoted by the log once more."""
 FORM_CHARACTERS_MAX = 1024
 """What is longer is looked for piece by piece, so that no more than one waits to be told."""
 
 
 def written_forms(text: str) -> Iterable[str]:
-    """A text as it stands, and as JSON writes it."""
-    return text, json.dumps(text)[1:-1], json.dumps(text, ensure_ascii=False)[1:-1]
+    """A text as it stands, and as JSON writes it: also JSON that stands in JSON as a text, and with
+    the escaped slashes that some write. Few texts have more than one form."""
+    forms = [text]
+    for is_ascii in (True, False):
+        for slash in ("/", "\\/"):
+            form = text
+            for _ in range(NESTED_MAX):
+                form = json.dumps(form, ensure_ascii=is_ascii)[1:-1].replace("/", slash)
+                forms.append(form)
+    return tuple(dict.fromkeys(forms))
 
 
 def encoded_forms(value: str, characters_min: int) -> Iterable[str]:
