@@ -5,6 +5,7 @@ from uuid import UUID
 
 from application.answers import SpawnRefusal, continued, refused
 from application.creating import LANE
+from application.direct_delivery import delivers_directly
 from application.envelope import Actor, Provenance
 from application.fitting import Unfit
 from application.ingredients import bootstrap_ingredients
@@ -40,7 +41,6 @@ from domain.run.state import Run
 from domain.session.state import Session
 from domain.stamp import Stamp
 from domain.stream import run_stream, session_stream
-from domain.thread_binding import is_routable, kept_origin
 
 ATTEMPTS_MAX = 5
 
@@ -168,7 +168,9 @@ class Continuing:
             warnings=(*planned.warnings, *brought.warnings),
             facts=planned.facts,
             hooks=("subagentEnded",) if "subagentEnded" in hooks else (),
-            direct_delivery=await self._delivers(run, pinned),
+            direct_delivery=await delivers_directly(
+                self._work, run, configuration, run.delivery_origin
+            ),
         )
 
     async def _preamble(self, run: Run) -> tuple[Ingredient, ...]:
@@ -178,14 +180,6 @@ class Continuing:
         assert recorded is not None
         assert isinstance(recorded.event, SessionCreated)
         return tuple(one for one in recorded.event.ingredients if one.position == "preamble")
-
-    async def _delivers(self, run: Run, pinned: PinnedConfiguration) -> bool:
-        """Whether the runtime brings the result to the thread that the session is bound to."""
-        if run.options.mode != "session" or run.delivery_origin is None or run.agent_id is None:
-            return False
-        if not pinned.configuration.delivers_to_origin(run.agent_id):
-            return False
-        return is_routable(kept_origin(await self._work.contents.text(run.delivery_origin)))
 
     async def _submitted(
         self,

@@ -5,6 +5,7 @@ from dataclasses import replace
 
 from application.answers import accepted, child_told
 from application.attaching import receipt_of
+from application.direct_delivery import delivers_directly
 from application.ingredients import (
     Brought,
     bootstrap_ingredients,
@@ -21,7 +22,6 @@ from application.shared_spawns import shared_by
 from application.stepping import Stepped
 from application.wished_context import context_wish
 from application.work import Work
-from domain.configuration.configuration import Configuration
 from domain.content import ContentRef
 from domain.context_fork import fork_note, fork_warnings
 from domain.refusals import ReadAgain
@@ -30,7 +30,6 @@ from domain.run.facts import ForkFacts, ScriptReceipt
 from domain.run.hooks import HOOK_ORDER
 from domain.run.step_commands import TakeStep
 from domain.spawn_notes import accepted_note
-from domain.thread_binding import is_routable, kept_origin
 
 LANE = "subagent"
 ATTEMPTS_MAX = 5
@@ -78,7 +77,9 @@ class Creating:
             hooks=tuple(
                 one for one in HOOK_ORDER if one in configuration.spawnlog.hooks.configured
             ),
-            direct_delivery=await self._delivers(stepped, configuration),
+            direct_delivery=await delivers_directly(
+                self._work, run, configuration, _origin_of(stepped), step.keeper.kept
+            ),
             preamble=preamble.sizes,
         )
         told = child_told(
@@ -113,18 +114,6 @@ class Creating:
                 continue
             return PreparedRun(appended.runs[run.run_id], appended.position)
         raise LogUnavailable("the requester's session changes too fast; ask again in a moment")
-
-    async def _delivers(self, stepped: Stepped, configuration: Configuration) -> bool:
-        """Whether the runtime brings the result to the thread that the session is bound to."""
-        run = stepped.preparation.run
-        origin = _origin_of(stepped)
-        if run.options.mode != "session" or origin is None or run.agent_id is None:
-            return False
-        if not configuration.delivers_to_origin(run.agent_id):
-            return False
-        kept = {one.ref.id: one.text for one in stepped.preparation.keeper.kept}
-        text = kept.get(origin.id) or await self._work.contents.text(origin)
-        return is_routable(kept_origin(text))
 
     async def _preamble(self, step: Preparation) -> Brought:
         preamble = step.run.preamble

@@ -1,4 +1,4 @@
-"""The life of a session: every stage by every command and by every event, and sentences."""
+"""The life of a session: every stage by every command and by every event."""
 
 from collections.abc import Callable
 from typing import get_args
@@ -12,22 +12,13 @@ from domain.session.decide import (
     CapReached,
     CloseSession,
     ContinueSession,
-    ProvideTranscript,
     ReleaseChild,
     SessionCommand,
     SettleChild,
     TranscriptIsKeptHere,
 )
 from domain.session.events import (
-    ChildAdmitted,
-    ChildReleased,
-    ChildSettled,
-    SessionClosed,
-    SessionContinued,
     SessionEvent,
-    SharedContextChanged,
-    SharedContextInherited,
-    TranscriptProvided,
 )
 from domain.session.sharing import ChangeSharedContext, InheritSharedContext
 from domain.session.state import (
@@ -36,13 +27,26 @@ from domain.session.state import (
     SessionStage,
     evolve,
 )
-from domain.shared_facts import SharedChange, SharedKey
+from tests.support.session_histories import (
+    CAP,
+    CHANGES,
+    CHILD_RUN,
+    CLOSED,
+    CONTINUED,
+    HISTORIES,
+    INHERITED,
+    KEYS,
+    PROVIDE,
+    PROVIDED,
+    RELEASED,
+    SETTLED,
+    SHARED,
+    admitted,
+)
 from tests.support.storytelling import (
     ROOT,
     given_session,
     observed,
-    observed_child,
-    ref,
     run_id,
     session_of,
     stamp,
@@ -83,41 +87,6 @@ closed   SharedContextChanged    closed
 closed   SharedContextInherited  closed
 """
 
-CHILD_RUN = run_id(10)
-CAP = 2
-
-
-def admitted(number: int, active_children: int = 0) -> ChildAdmitted:
-    """A run takes a place."""
-    return ChildAdmitted(run_id=run_id(number), active_children=active_children, max_children=CAP)
-
-
-PROVIDE = ProvideTranscript(entries=2, tokens=40, content=ref("said so far"), by=ROOT)
-RELEASED = ChildReleased(run_id=CHILD_RUN)
-SETTLED = ChildSettled(run_id=CHILD_RUN)
-CHANGES = (SharedChange(key="goal", value=ref('"win"')),)
-KEYS = (SharedKey(key="goal", value=ref('"win"'), session_key=ROOT, position=5),)
-SHARED = SharedContextChanged(cause="patch", changes=CHANGES, by=ROOT)
-INHERITED = SharedContextInherited(run_id=run_id(1), from_session=ROOT, at_position=7, keys=KEYS)
-CLOSED = SessionClosed(reason="archived")
-PROVIDED = TranscriptProvided(
-    entries=2, tokens=40, content=ref("said so far"), by="agent:main:main"
-)
-CONTINUED = SessionContinued(run_id=run_id(2), role="leaf", control_scope="none")
-HISTORIES: dict[str, tuple[SessionEvent, ...]] = {
-    "unseen": (),
-    "root": (observed(),),
-    "root-with-child": (observed(), admitted(10)),
-    "root-full": (observed(), admitted(10), admitted(11, 1)),
-    "root-with-transcript": (observed(), PROVIDED),
-    "child-with-child": (observed_child(), admitted(10)),
-    "child-with-released": (observed_child(), admitted(10), RELEASED),
-    "child-with-settled": (observed_child(), admitted(10), SETTLED),
-    "child-gone-on-with": (observed_child(), CONTINUED),
-    "closed": (observed(), CLOSED),
-    "closed-with-child": (observed_child(), admitted(10), CLOSED),
-    "closed-full": (observed_child(), admitted(10), CLOSED, admitted(11, 1)),
-}
 COMMANDS: dict[str, Callable[[], SessionCommand]] = {
     "observe": observed,
     "admit": lambda: AdmitChild(run_id(12), CAP),
@@ -206,50 +175,3 @@ def test_at_this_stage_this_event_is_history_or_corrupt(
 def test_the_events_of_the_grid_are_all_there_are() -> None:
     assert set(NAMED.values()) == set(get_args(SessionEvent))
     assert {name for _, name in ALLOWED} == set(NAMED)
-
-
-def test_a_session_keeps_what_was_seen_first() -> None:
-    story = given_session(observed(depth=0))
-    story.when(observed(depth=7, agent_id="other")).then()
-    assert session_of(observed(depth=0)).agent_id == "main"
-
-
-def test_a_place_is_given_exactly_as_often_as_there_are_places() -> None:
-    story = given_session(observed())
-    for taken in range(CAP):
-        story = story.when(AdmitChild(run_id(10 + taken), CAP)).then(admitted(10 + taken, taken))
-    story.when(AdmitChild(run_id(12), CAP)).refused(CapReached, "2 of 2")
-    story = story.when(ReleaseChild(run_id(10))).then(RELEASED)
-    story = story.when(AdmitChild(run_id(12), CAP)).then(admitted(12, 1))
-    assert story.state is not None
-    assert story.state.counted == (run_id(11), run_id(12))
-    assert (story.state.active_children, story.state.admitted) == (2, 3)
-
-
-def test_a_cap_that_was_lowered_below_what_is_taken_admits_nobody() -> None:
-    story = given_session(*HISTORIES["root-full"])
-    story.when(AdmitChild(run_id(12), 1)).refused(CapReached, "2 of 1")
-
-
-def test_a_child_is_released_and_settled_only_once() -> None:
-    story = given_session(*HISTORIES["child-with-child"])
-    story = story.when(ReleaseChild(CHILD_RUN)).then(RELEASED)
-    story.when(ReleaseChild(CHILD_RUN)).then()
-    story = story.when(SettleChild(CHILD_RUN)).then(SETTLED)
-    story.when(SettleChild(CHILD_RUN)).then()
-
-
-def test_only_a_child_waits_for_the_announcements_of_its_own_children() -> None:
-    assert session_of(*HISTORIES["root-with-child"]).unsettled == ()
-    assert session_of(*HISTORIES["child-with-child"]).unsettled == (CHILD_RUN,)
-
-
-def test_a_session_that_is_not_on_record_is_told_so() -> None:
-    given_session().when(AdmitChild(CHILD_RUN, CAP)).refused(Rejected, "not on record")
-
-
-def test_a_session_carries_where_and_when_it_was_first_seen() -> None:
-    session = session_of(observed(), CLOSED)
-    assert (session.session_key, session.version) == (ROOT, 2)
-    assert (session.created_position, session.created_at) == (1, stamp(1).recorded_at)
-    assert session.closed_at == stamp(2).recorded_at

@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -65,3 +66,10 @@ async def until_dead(*pids: int) -> None:
     assert pids
     assert all(pid > 1 for pid in pids)
     await until(lambda: not any(map(is_alive, pids)))
+
+
+def wait_until_dead(pid: int) -> None:
+    """Wait, as a thread of its own, until there is no such process."""
+    deadline = time.monotonic() + 10
+    while is_alive(pid):
+        assert time.monotonic() < deadline
