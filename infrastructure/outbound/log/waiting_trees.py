@@ -14,9 +14,12 @@ from infrastructure.outbound.log.state_memory import Remembered
 
 ROWS_MAX = 2_000
 _KINDS = ("prepare", "wait")
-_WAITING = (
+# By what is due alone, in all trees: what was ever in a tree is more with every run, and its index
+# would be gone through under the lock. An expression is in none.
+WAITING = (
     "SELECT run_id, version, from_position, state FROM runs"
-    f" WHERE due_kind IN ('prepare', 'wait') AND root = %b AND to_position = {FOREVER} LIMIT %b"
+    " WHERE due_kind IN ('prepare', 'wait') AND root || '' = %b"
+    f" AND to_position = {FOREVER} LIMIT %b"
 )
 
 Cursors = dict[TreeQuery, AsyncCursor[Any]]
@@ -31,7 +34,7 @@ def may_wait(run: Run, root: str) -> bool:
 async def ask(connection: Connection, queries: Collection[TreeQuery]) -> Cursors:
     """Ask for these trees."""
     return {
-        query: await connection.execute(_WAITING, [query.root, ROWS_MAX + 1]) for query in queries
+        query: await connection.execute(WAITING, [query.root, ROWS_MAX + 1]) for query in queries
     }
 
 

@@ -53,7 +53,7 @@ _CLAIM_DUE = _claim("runs.due_kind", "due_at", " AND runs.due_kind = %(kind)s")
 _CLAIM_EFFECTS = _claim(f"'{_EFFECTS}'", "effects_at")
 _WAIT = "wait"
 # Those alone for which something can be done: who claims goes on until there are none.
-_CLAIM_WAITS = _claim(
+CLAIM_WAITS = _claim(
     "runs.due_kind",
     "due_at",
     " AND runs.due_kind = %(kind)s AND EXISTS (SELECT 1 FROM"
@@ -63,7 +63,7 @@ _CLAIM_WAITS = _claim(
     " WHERE target.stage IN ('announced', 'archived', 'refused')"
     " OR (target.stage = 'ended' AND target.due_kind = 'announce'))",
 )
-_CLAIMS = {_EFFECTS: _CLAIM_EFFECTS, _WAIT: _CLAIM_WAITS}
+_CLAIMS = {_EFFECTS: _CLAIM_EFFECTS, _WAIT: CLAIM_WAITS}
 # What is somebody else's by now is left alone.
 _MINE = (
     " unnest(%(kinds)s::text[], %(run_ids)s::uuid[], %(holders)s::text[])"
