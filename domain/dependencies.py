@@ -87,12 +87,14 @@ def failed(dependency: Dependency, target: Run) -> Refusal:
 
 
 def verdict(dependency: Dependency, target: Run) -> Verdict:
-    """A run is done when it is over and all below it is; one that was refused never ran."""
-    if target.stage == "refused":
+    """A run is done when it is over and all below it is; one that was refused never ran. Whatever
+    goes on below one that failed makes no success of it."""
+    is_over = target.stage in SETTLED or target.stage == "ended"
+    must_succeed = dependency.require == "success"
+    if target.stage == "refused" or (must_succeed and is_over and target.outcome != "success"):
         return "failed"
-    if target.stage not in SETTLED and (target.stage != "ended" or target.pending_descendants):
-        return "waits"
-    return "met" if dependency.require == "ended" or target.outcome == "success" else "failed"
+    is_done = target.stage in SETTLED or (is_over and not target.pending_descendants)
+    return "met" if is_done else "waits"
 
 
 def judge(run: Run, runs: Mapping[UUID, Run]) -> Judged:

@@ -129,6 +129,23 @@ async def test_a_run_that_waits_for_several_is_claimed_for_each_of_them(
     assert family.run("after").stage == "queued"
 
 
+async def test_one_that_failed_is_seen_while_those_below_it_go_on(
+    coordination: PostgresCoordination, family: LoggedFamily
+) -> None:
+    await family.begin("a")
+    await family.begin("below", "a")
+    await wait_for(family, "after", "a")
+    any_end = Dependency(run_id=family.id("a"), name="a", via="dependsOn", require="ended")
+    await family.spawn("patient", dependencies=(any_end,))
+    await family.create("patient")
+    await family.end("a", outcome="error")
+    due = await coordination.claim("wait", HOLDER, limit=9, lease_seconds=0)
+    assert due == [family.id("after")]
+    await settle(family, "after", "a")
+    assert (family.run("after").stage, family.run("after").outcome) == ("ended", "error")
+    assert await coordination.claim("wait", HOLDER, limit=9, lease_seconds=0) == []
+
+
 async def test_a_run_that_waits_is_held_by_nobody_and_lost_by_nobody(
     running: RunningLog, coordination: PostgresCoordination, family: LoggedFamily
 ) -> None:

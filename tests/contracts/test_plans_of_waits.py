@@ -12,8 +12,6 @@ from infrastructure.outbound.tables.coordination import CLAIM_WAITS
 RUNS, WAITS = 10_000, 1_000
 TREE = "agent:main:r"
 STATE_BYTES = 3_000
-MILLISECONDS_MAX = 500
-"""Far more than it takes, and far less than what a walk through all of it would come to."""
 
 # The first ones wait, each for the run that is as far behind all of those.
 _FILL = (
@@ -30,13 +28,10 @@ _DONE = "UPDATE runs SET stage = 'announced', due_kind = NULL WHERE run_id = md5
 _CLAIM = {"holder": "server-1", "seconds": 60, "kind": "wait", "limit": 50}
 
 
-async def explained(connection: Connection, sql: str, values: Any) -> tuple[str, float]:
-    """The plan and how many milliseconds it took."""
+async def explained(connection: Connection, sql: str, values: Any) -> str:
+    """The plan, with what came of it."""
     rows = await (await connection.execute(f"EXPLAIN (ANALYZE, BUFFERS) {sql}", values)).fetchall()
-    plan = "\n".join(row[0] for row in rows)
-    took = re.search(r"Execution Time: ([\d.]+) ms", plan)
-    assert took is not None
-    return plan, float(took[1])
+    return "\n".join(row[0] for row in rows)
 
 
 @pytest.mark.slow
@@ -48,21 +43,19 @@ async def test_a_look_at_a_thousand_that_wait_goes_along_indexes(
     await connection.execute(_FILL)
     for number in range(1, done + 1):
         await connection.execute(_DONE, [str(WAITS + number)])
-    plan, took = await explained(connection, CLAIM_WAITS, _CLAIM)
+    plan = await explained(connection, CLAIM_WAITS, _CLAIM)
     assert "runs_due" in plan
     assert "runs_open" in plan
     assert not re.search("Seq Scan on runs|Rows Removed by Join Filter", plan), plan
     assert re.search(rf"Tuples Inserted: {done}\b", plan), plan
-    assert took < MILLISECONDS_MAX, plan
 
 
 @pytest.mark.slow
 async def test_what_waits_in_a_tree_is_read_without_its_other_runs(connection: Connection) -> None:
     await connection.execute(PLANNING)
     await connection.execute(_FILL)
-    plan, took = await explained(connection, WAITING.replace("%b", "%s"), [TREE, ROWS_MAX + 1])
+    plan = await explained(connection, WAITING.replace("%b", "%s"), [TREE, ROWS_MAX + 1])
     assert "runs_due" in plan
     # All that was ever in the tree is more with every run.
     assert not re.search("Seq Scan|runs_of_a_tree", plan), plan
     assert re.search(rf"^Limit .*rows={WAITS}\b", plan), plan
-    assert took < MILLISECONDS_MAX, plan

@@ -98,6 +98,11 @@ def test_one_that_waits_can_be_stopped() -> None:
         (past.a_queued_run(), "waits", "waits"),
         (past.a_started_run(), "waits", "waits"),
         (past.an_ended_run_with_pending_descendants(), "waits", "waits"),
+        (
+            (*past.a_started_run(), past.ended(outcome="error", pending_descendants=1)),
+            "failed",
+            "waits",
+        ),
         (past.an_ended_run(), "met", "met"),
         (past.an_announced_run(), "met", "met"),
         (past.an_archived_run(), "met", "met"),

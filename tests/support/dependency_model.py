@@ -54,7 +54,7 @@ class Model:
             if any(one.name in self._waited_for(name) for one in above):
                 return "dependency_cycle"
             target = self.nodes[name]
-            if target.is_done and self._has_failed(target, must_succeed):
+            if self._has_failed(target, must_succeed):
                 return "dependency_failed"
         return None
 
@@ -71,14 +71,17 @@ class Model:
         """Go on with one that is prepared or waits, as far as those that it waits for allow it."""
         was_waiting = node.state == "waiting"
         wished = [(self.nodes[name], must) for name, must in node.wishes if name in node.unmet]
-        if any(one.is_done and self._has_failed(one, must) for one, must in wished):
+        if any(self._has_failed(one, must) for one, must in wished):
             node.state, node.outcome = ("ended", "error") if was_waiting else ("refused", None)
             return
         node.unmet -= {one.name for one, _ in wished if one.is_done}
         node.state = "waiting" if node.unmet else "queued"
 
     def _has_failed(self, target: Node, must_succeed: bool) -> bool:
-        return target.state == "refused" or (must_succeed and target.outcome != "success")
+        """What is below it may go on: it makes no success of it."""
+        is_over = target.is_settled or target.state == "ended"
+        failed = must_succeed and is_over and target.outcome != "success"
+        return target.state == "refused" or failed
 
     def _waited_for(self, name: str) -> set[str]:
         """Whoever has to be over before this one is done, itself included."""

@@ -52,7 +52,8 @@ _EFFECTS = "effects"
 _CLAIM_DUE = _claim("runs.due_kind", "due_at", " AND runs.due_kind = %(kind)s")
 _CLAIM_EFFECTS = _claim(f"'{_EFFECTS}'", "effects_at")
 _WAIT = "wait"
-# Those alone for which something can be done: who claims goes on until there are none.
+# Those alone for which something can be done, as the domain judges what they depend on: who claims
+# goes on until there are none.
 CLAIM_WAITS = _claim(
     "runs.due_kind",
     "due_at",
@@ -61,7 +62,10 @@ CLAIM_WAITS = _claim(
     " JOIN runs target ON target.run_id = awaited.run_id::uuid"
     f" AND target.to_position = {FOREVER}"
     " WHERE target.stage IN ('announced', 'archived', 'refused')"
-    " OR (target.stage = 'ended' AND target.due_kind = 'announce'))",
+    " OR (target.stage = 'ended' AND (target.due_kind = 'announce' OR (target.outcome <> 'success'"
+    " AND EXISTS (SELECT 1 FROM jsonb_array_elements(runs.state::jsonb -> 'dependencies') AS wish"
+    " WHERE wish ->> 'runId' = awaited.run_id"
+    " AND COALESCE(wish ->> 'require', 'success') = 'success')))))",
 )
 _CLAIMS = {_EFFECTS: _CLAIM_EFFECTS, _WAIT: CLAIM_WAITS}
 # What is somebody else's by now is left alone.
