@@ -9,8 +9,9 @@ from domain.script_output import ScriptReading, read_script_output
 
 
 def printed_text(raw: bytes) -> str:
-    """The text of an output: without the blanks around it, what is no text replaced by U+FFFD."""
-    return storable(raw.decode(errors="replace").strip())
+    """The text of an output: without the blanks around it and a byte order mark in front, what is
+    no text replaced by U+FFFD."""
+    return storable(raw.decode("utf-8-sig", errors="replace").strip())
 
 
 def kept_output(raw: bytes) -> tuple[str, OutputEncoding]:
@@ -32,10 +33,10 @@ def raw_output(text: str, encoding: OutputEncoding | None) -> bytes:
 
 
 def reading_again(
-    receipt: ScriptReceipt, script: ContextScript, output: str
+    receipt: ScriptReceipt, script: ContextScript, output: str, error: str | None = None
 ) -> ScriptReading | None:
-    """What the output says, read as it was then; None where it was never read, because the script
-    failed for what it did and not for what it said."""
+    """What the output says, read as it was then; `error` is the text of the receipt's error. None
+    where it was never read, because the script failed for what it did and not for what it said."""
     is_of_a_failure = receipt.exit_code not in (None, 0)
     if receipt.status_code is not None:
         is_of_a_failure = not 200 <= receipt.status_code < 300
@@ -48,4 +49,5 @@ def reading_again(
         error_key=script.error_key,
         agent_id_override_key=script.agent_id_override_key,
     )
-    return None if receipt.outcome == "failed" and reading.error is None else reading
+    # What was cut short may report an error of its own, which is not why it failed.
+    return None if receipt.outcome == "failed" and reading.error != error else reading

@@ -41,7 +41,8 @@ def test_what_is_kept_is_read_as_it_was(raw: bytes, code: int) -> None:
     text = texts[kept.output.hmac]
     assert raw_output(text, kept.output_encoding) == raw
     assert kept.output_hmac == keeper.hash(raw)
-    assert reading_again(kept, SCRIPT, text) == (None if code else reading)
+    error = texts[kept.error.hmac] if kept.error else None
+    assert reading_again(kept, SCRIPT, text, error) == (None if code else reading)
 
 
 @given(st.binary(max_size=40))
@@ -54,6 +55,24 @@ def test_an_output_is_kept_as_text_or_in_base64(raw: bytes) -> None:
 
 def test_the_text_of_an_output_is_trimmed_and_storable() -> None:
     assert printed_text(b"\n a\xff\0 \n") == "a\ufffd\ufffd"
+
+
+def test_a_byte_order_mark_is_no_part_of_an_output() -> None:
+    assert printed_text(b"\xef\xbb\xbf \n## Identity\n") == "## Identity"
+    assert printed_text(b"\xef\xbb\xbf\n") == ""
+
+
+@pytest.mark.parametrize(
+    ("code", "status"),
+    [(None, None), (None, 200)],
+    ids=["a program that was killed", "an answer that never ended"],
+)
+def test_what_was_never_read_is_not_read_again(code: int | None, status: int | None) -> None:
+    raw, error = b'{"error": "not the reason"}', "Script execution timed out after 10 seconds"
+    finished = ScriptFinished(raw=raw, exit_code=code, status_code=status, error=error)
+    keeper = Keeper(run_id(1), b"key", lambda: run_id(2))
+    kept = receipt_of(SCRIPT, finished, read_finished(SCRIPT, finished), keeper)
+    assert reading_again(kept, SCRIPT, raw.decode(), error) is None
 
 
 @pytest.mark.parametrize(("status", "read"), [(200, True), (204, True), (301, False), (503, False)])
