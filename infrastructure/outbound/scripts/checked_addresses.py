@@ -14,6 +14,9 @@ from typing import Any
 LOOKUPS_AT_ONCE_MAX = 8
 ADDRESSES_MAX = 16
 _LINK_LOCAL = "Script resolves to a link-local address, and those are never called"
+_OF_A_CLOUD = (
+    "Script resolves to an address at which clouds tell their secrets, and those are never called"
+)
 _NO_HOST = "Script resolves to an address that is no machine's, and those are never called"
 
 Resolve = Callable[[str, int], Awaitable[Sequence[str]]]
@@ -21,8 +24,10 @@ Resolve = Callable[[str, int], Awaitable[Sequence[str]]]
 
 # Translators of IPv6 to IPv4 read the last 32 bits of these.
 _TRANSLATED = tuple(map(IPv6Network, ("64:ff9b::/96", "64:ff9b:1::/48", "::ffff:0:0:0/96")))
-# Where clouds answer over IPv6 what they answer at 169.254.169.254.
-_METADATA = frozenset({IPv6Address("fd00:ec2::254"), IPv6Address("fd20:ce::254")})
+# Where clouds answer what they answer at 169.254.169.254, over IPv6 or instead of it.
+_METADATA = frozenset(
+    map(ip_address, ("fd00:ec2::254", "fd20:ce::254", "100.100.100.200", "192.0.0.192"))
+)
 
 
 def address_complaint(address: str) -> str | None:
@@ -33,8 +38,10 @@ def address_complaint(address: str) -> str | None:
     except ValueError:
         return _NO_HOST
     for one in _meant_by(whole):
-        if one.is_link_local or one in _METADATA:
+        if one.is_link_local:
             return _LINK_LOCAL
+        if one in _METADATA:
+            return _OF_A_CLOUD
         if one.is_multicast or one.is_unspecified or _is_of_no_host(one):
             return _NO_HOST
     return None

@@ -25,7 +25,7 @@ def failure_of(finished: Finished, request: ScriptRun, path: str) -> str | None:
     if exit_.error is not None and not was_executed(exit_.error):
         uri = request.script.uri
         shown = uri if variables_in(uri) else path
-        return _never_executed(path, shown, exit_.error.replace(path, shown))
+        return _never_executed(path, shown, exit_.error.replace(repr(path), repr(shown)))
     if exit_.error is not None:
         return f"Script was interrupted: {exit_.error}"
     if exit_.signal is not None:

@@ -8,12 +8,14 @@ from urllib.parse import quote
 import httpx2
 
 from application.ports.scripts import Called, ScriptRun
+from domain.bounded_text import storable
 from domain.configuration.context_scripts import is_url
 from domain.configuration.secret_urls import without_url_secrets
 from domain.script_url import called_body, called_url
 
 ACCEPT = "application/json, text/plain;q=0.9, */*;q=0.1"
 REDIRECTS_MAX = 3
+_NO_URL = "Script is at no URL that can be called"
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
 _DEFAULT_PORTS = {"http": 80, "https": 443}
 
@@ -80,6 +82,9 @@ def request_of(run: ScriptRun, uri: str) -> ScriptRequest:
     script = run.script
     if not is_url(uri):
         raise NotCalled("Script is no URL once its variables are replaced; write https:// in uri")
+    if storable(uri) != uri:
+        # A variable of the environment need not hold text.
+        raise NotCalled(_NO_URL)
     address = called_url(uri, script.method, script.arg_map, run.variables)
     body = called_body(script.method, script.arg_map, run.variables)
     try:
@@ -87,9 +92,9 @@ def request_of(run: ScriptRun, uri: str) -> ScriptRequest:
         url = given.copy_with(userinfo=b"", fragment=None)
         is_whole = url.host and url.scheme in _DEFAULT_PORTS
         if not is_whole or not 0 < (url.port or 1) < 65_536:
-            raise NotCalled("Script is at no URL that can be called")
+            raise NotCalled(_NO_URL)
     except (httpx2.InvalidURL, UnicodeError, ValueError):
-        raise NotCalled("Script is at no URL that can be called") from None
+        raise NotCalled(_NO_URL) from None
     headers = {
         "Accept": ACCEPT,
         "Accept-Encoding": "identity",

@@ -28,11 +28,28 @@ LINK_LOCAL = "Script resolves to a link-local address, and those are never calle
         "64:ff9b:1::a9fe:a9fe",
         "::ffff:0:a9fe:a9fe",
         "2002:a9fe:a9fe::1",
-        "fd00:ec2::254",
     ],
 )
 def test_link_local_addresses_are_refused_in_whatever_form(address: str) -> None:
     assert address_complaint(address) == LINK_LOCAL
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        "fd00:ec2::254",
+        "fd20:ce::254",
+        "100.100.100.200",
+        "::ffff:100.100.100.200",
+        "192.0.0.192",
+        "64:ff9b::c000:c0",
+    ],
+)
+def test_other_addresses_at_which_clouds_tell_the_same_are_refused(address: str) -> None:
+    assert address_complaint(address) == (
+        "Script resolves to an address at which clouds tell their secrets, and those are never"
+        " called"
+    )
 
 
 @pytest.mark.parametrize(

@@ -215,6 +215,8 @@ async def test_what_is_no_answer_is_told_in_words(server: ScriptServer, said: by
         ("http://" + "a" * 300 + "/", "Script host cannot be found"),
         ("http://nobody.invalid/", "Script host cannot be found"),
         ("file:///etc/hosts", "Script is no URL once its variables are replaced"),
+        ("http://127.0.0.1:1/\udcff", "Script is at no URL that can be called"),
+        ("http://127.0.0.1:1/a\r\nX: y", "Script is at no URL that can be called"),
     ],
 )
 async def test_what_cannot_be_called_says_why(uri: str, says: str) -> None:

@@ -143,13 +143,14 @@ async def test_what_cannot_be_executed_says_what_it_is(
     assert (finished.error, finished.exit_code) == (says.format(folder=tmp_path), None)
 
 
+@pytest.mark.parametrize("word", ["s3cret", "s3'cr\\et\u200b"])
 async def test_what_stands_behind_a_variable_of_a_path_is_not_shown(
-    gatehouse: Gatehouse, tmp_path: Path
+    gatehouse: Gatehouse, tmp_path: Path, word: str
 ) -> None:
-    folder = tmp_path / "s3cret"
+    folder = tmp_path / word
     folder.mkdir()
     program(folder / "lost", "#!/no/such/interpreter\n")
-    resolved = source_in(tmp_path, lambda uri: uri.replace("${WORD}", "s3cret"))
+    resolved = source_in(tmp_path, lambda uri: uri.replace("${WORD}", word))
     scripts = LocalFileScripts(gatehouse, resolved, server=SERVER)
     for name, says in (
         ("gone", "Script not found: ${WORD}/gone"),
