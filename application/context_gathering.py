@@ -9,7 +9,14 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from application.context_receipts import judged, read_finished, receipt_of, skipped_receipt
+from application.context_receipts import (
+    judged,
+    read_finished,
+    receipt_of,
+    secretive,
+    skipped_receipt,
+    without_proposals,
+)
 from application.keeping import Keeper
 from application.ports.configurations import PinnedConfiguration
 from application.ports.credentials import Credentials
@@ -114,7 +121,15 @@ class ContextGathering:
                 candidates.append(OverrideCandidate(script.id, script.priority, reading.override))
         choice = await self._chosen(requested, candidates, pinned)
         log.tell_choice(listed, choice)
-        return Gathered(tuple(receipts), judged(choice), _winner(choice))
+        unnamed = self._secretive(choice, pinned)
+        return Gathered(
+            without_proposals(receipts, unnamed), judged(choice, unnamed), _winner(choice)
+        )
+
+    def _secretive(self, choice: OverrideChoice, pinned: PinnedConfiguration) -> frozenset[str]:
+        if self._secrets is None or not choice.candidates:
+            return frozenset()
+        return secretive(choice, self._secrets.mask_for(pinned))
 
     def _log_for(self, listed: Sequence[ContextScript], pinned: PinnedConfiguration) -> ScriptLog:
         if self._secrets is None or all(script.log is False for script in listed):

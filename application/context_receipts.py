@@ -1,10 +1,10 @@
 """What is recorded of each context script that ran, or did not."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Literal
 
 from application.keeping import Keeper
-from application.ports.scripts import ScriptFinished
+from application.ports.scripts import Mask, ScriptFinished
 from domain.agent_override import OverrideChoice
 from domain.configuration.context_scripts import ContextScript
 from domain.configuration.secret_urls import without_url_secrets
@@ -71,16 +71,36 @@ def skipped_receipt(script: ContextScript, why: str, keeper: Keeper) -> ScriptRe
     )
 
 
-def judged(choice: OverrideChoice) -> tuple[Candidate, ...]:
-    """The candidates with their verdicts, as they are recorded."""
+def secretive(choice: OverrideChoice, mask: Mask) -> frozenset[str]:
+    """The ids of the scripts that proposed what holds a secret, and is no agent."""
+    return frozenset(
+        one.script_id
+        for one in choice.candidates
+        if one.reason in ("not_configured", "invalid_agent_id")
+        and mask(one.proposed) != one.proposed
+    )
+
+
+def judged(choice: OverrideChoice, unnamed: Collection[str] = frozenset()) -> tuple[Candidate, ...]:
+    """The candidates with their verdicts, as they are recorded; without what the scripts `unnamed`
+    proposed."""
     return tuple(
         Candidate(
             script_id=one.script_id,
             priority=one.priority,
-            agent_id=one.agent_id,
+            agent_id=None if one.script_id in unnamed else one.agent_id,
             verdict=one.reason if one.verdict != "winner" else "winner",
         )
         for one in choice.candidates
+    )
+
+
+def without_proposals(
+    receipts: Sequence[ScriptReceipt], unnamed: Collection[str]
+) -> tuple[ScriptReceipt, ...]:
+    """The receipts; those of the scripts `unnamed` do not say what was proposed."""
+    return tuple(
+        one.model_copy(update={"candidate": None}) if one.id in unnamed else one for one in receipts
     )
 
 

@@ -55,9 +55,9 @@ class ScriptLog:
 
     def tell_choice(self, scripts: Iterable[ContextScript], choice: OverrideChoice) -> None:
         """Every proposal and who won, when a script asks for all there is."""
-        line = log_line(choice)
+        line = log_line(choice, self._mask)
         if line is not None and any(script.log == "verbose" for script in scripts):
-            _log.info("%s", self._mask(line))
+            _log.info("%s", line)
 
     def _tell_failure(self, script: ContextScript, finished: ScriptFinished, error: str) -> None:
         if script.log is False:

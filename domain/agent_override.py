@@ -93,15 +93,16 @@ def choose_override(
     )
 
 
-def log_line(choice: OverrideChoice) -> str | None:
-    """The line of a verbose log: every candidate and the winner; None without candidates."""
+def log_line(choice: OverrideChoice, mask: Callable[[str], str] = str) -> str | None:
+    """The line of a verbose log: every candidate and the winner; None without candidates. `mask`
+    takes out of a proposal what must not be shown."""
     if not choice.candidates:
         return None
     shown = ", ".join(
-        f"{_arrow(one)} (pri:{_number(one.priority)} {'✗' if one.verdict == 'invalid' else '✓'})"
+        f"{_arrow(one, mask)} (pri:{_number(one.priority)} {_sign(one)})"
         for one in choice.candidates
     )
-    result = f"winner: {_arrow(choice.winner)}" if choice.winner else "none valid"
+    result = f"winner: {_arrow(choice.winner, mask)}" if choice.winner else "none valid"
     return f"[context-script] agentIdOverride candidates: [{shown}] → {result}"
 
 
@@ -135,9 +136,15 @@ def _judge(
     )
 
 
-def _arrow(candidate: JudgedCandidate) -> str:
+def _arrow(candidate: JudgedCandidate, mask: Callable[[str], str]) -> str:
     script = single_line(candidate.script_id, characters_max=NAME_CHARACTERS_MAX)
-    return f"{script}→{single_line(candidate.proposed, characters_max=NAME_CHARACTERS_MAX)}"
+    # Half of a secret would not be found any more.
+    proposed = single_line(mask(candidate.proposed), characters_max=NAME_CHARACTERS_MAX)
+    return f"{script}→{proposed}"
+
+
+def _sign(candidate: JudgedCandidate) -> str:
+    return "✗" if candidate.verdict == "invalid" else "✓"
 
 
 def _number(priority: float) -> str:

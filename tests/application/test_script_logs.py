@@ -115,6 +115,16 @@ async def test_nobody_who_is_valid_is_told_so(caplog: pytest.LogCaptureFixture) 
     )
 
 
+async def test_a_secret_in_a_long_proposal_is_masked_before_the_proposal_is_cut(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    said = f'{{"agent": "{"x" * 76}s3cret"}}'.encode()
+    told = await lines(caplog, giving(said), {"id": "a", "log": "verbose"})
+    assert told[-1] == (
+        f"[context-script] agentIdOverride candidates: [a→{'x' * 76}*** (pri:0 ✗)] → none valid"
+    )
+
+
 async def test_a_failure_is_told_with_its_message_where_a_script_asks_for_lines(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
