@@ -9,7 +9,7 @@ from application.ports.bootstrap_files import BootstrapFiles
 from domain.announcement import announce
 from domain.bootstrap_files import BootstrapFile, fitted, unread
 from domain.configuration.configuration import Configuration
-from domain.context_preamble import preamble_sizes, preamble_warning, truncated_preamble
+from domain.context_preamble import is_blank, preamble_sizes, preamble_warning, truncated_preamble
 from domain.run.facts import Ingredient, ScriptReceipt
 from domain.run.plan_facts import PreambleSizes
 from domain.run.state import Run
@@ -46,7 +46,7 @@ def brought_preamble(
 ) -> Brought:
     """The parent's preamble, cut to the agent's limit; nothing when it is blank."""
     assert run.agent_id is not None
-    if run.preamble is None or text is None or not text.strip():
+    if run.preamble is None or text is None or is_blank(text):
         return Brought()
     limit = configuration.subagents_for(run.agent_id).context_preamble_max_chars
     cut = truncated_preamble(text, limit)

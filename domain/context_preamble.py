@@ -1,5 +1,7 @@
 """The context that a parent agent hands to its child: cut to a limit, in its own form."""
 
+import unicodedata
+
 from domain.bounded_text import whole_characters
 from domain.run.plan_facts import PreambleSizes
 
@@ -7,6 +9,17 @@ PREAMBLE_CHARACTERS_MAX = 4000
 TRUNCATED = "...(truncated)"
 HEADING = "[Session Context]\n[Context from parent agent]\n"
 AFTER_PREAMBLE = "\n\n---\n\n"
+# Letters and a Braille pattern that are blank.
+_FILLERS = frozenset("\u115f\u1160\u3164\uffa0\u2800")
+
+
+def is_blank(text: str) -> bool:
+    """Whether nothing of it is seen: spaces of every kind, signs that only control others, and
+    letters without a form."""
+    return all(
+        sign.isspace() or sign in _FILLERS or unicodedata.category(sign) in ("Cc", "Cf")
+        for sign in text
+    )
 
 
 def truncated_preamble(text: str, characters_max: int = PREAMBLE_CHARACTERS_MAX) -> str:
@@ -16,7 +29,7 @@ def truncated_preamble(text: str, characters_max: int = PREAMBLE_CHARACTERS_MAX)
     and never inside what a reader sees as one character. A blank text, or a limit of 0, is no
     preamble: the result is empty.
     """
-    if not text.strip() or characters_max <= 0:
+    if is_blank(text) or characters_max <= 0:
         return ""
     if len(text) <= characters_max:
         return text
@@ -50,7 +63,7 @@ def preamble_warning(sizes: PreambleSizes, agent_id: str) -> str | None:
 
 def preamble_block(preamble: str) -> str:
     """The preamble under its heading; empty when there is none."""
-    return f"{HEADING}{preamble}" if preamble.strip() else ""
+    return f"{HEADING}{preamble}" if not is_blank(preamble) else ""
 
 
 def _cut(text: str, limit: int) -> int:

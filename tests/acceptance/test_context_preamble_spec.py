@@ -94,7 +94,13 @@ def test_the_subagent_sees_it_and_its_history_is_without_it(server: RunningServe
     assert "Remember" not in later["before"]
 
 
-@pytest.mark.parametrize("given", [{}, {"contextPreamble": ""}, {"contextPreamble": " \n\t"}])
+@pytest.mark.parametrize(
+    "given",
+    [
+        {},
+        *({"contextPreamble": text} for text in ("", " \n\t", "\u3000\u2028\xa0", "\u200b\ufeff")),
+    ],
+)
 def test_without_any_nothing_is_injected(server: RunningServer, given: dict[str, str]) -> None:
     run = announced(server, "reader", **given)
     assert run["resultText"] == "the word is (none)"

@@ -1,5 +1,6 @@
 """A parent's context is cut where nobody minds, and marked."""
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -12,6 +13,8 @@ from domain.context_preamble import (
     truncated_preamble,
 )
 
+SPACES = " \n\t\x1c\x85\xa0\u1680\u2003\u2028\u3000"
+UNSEEN = "\0\xad\u180e\u200b\u200d\u2060\ufeff\u115f\u3164\uffa0\u2800"
 SIGNS = "ab \n\r\u0301\u0600\u0915\u094d\u200d\U0001f469\U0001f1e9"
 
 
@@ -74,6 +77,13 @@ def test_a_caller_is_told_of_a_cut_and_of_nothing_else() -> None:
         'contextPreamble has 5 characters and agent "a" takes 0 (contextPreambleMaxChars):'
         " nothing of it was handed over"
     )
+
+
+@pytest.mark.parametrize("sign", [*SPACES, *UNSEEN], ids=ascii)
+def test_what_nobody_sees_is_no_context(sign: str) -> None:
+    assert truncated_preamble(sign * 5) == truncated_preamble(f" {sign}" * 9000) == ""
+    assert preamble_block(sign * 5) == ""
+    assert truncated_preamble(f"{sign}x") == f"{sign}x"
 
 
 def test_blank_context_is_no_context() -> None:
