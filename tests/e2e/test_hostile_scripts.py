@@ -78,9 +78,11 @@ class Hostile:
     def __init__(self, server: RunningServer, outside: ScriptServer) -> None:
         self.server = server
         self.outside = outside
+        self.errors: dict[str, str] = {}
 
     async def spawned(self, agent_id: str) -> tuple[dict[str, Any], str]:
-        """The receipt of the script, and the message that the child was given."""
+        """The receipt of the script, and the message that the child was given. Why it failed is in
+        `errors`."""
         return await asyncio.to_thread(self._spawned, agent_id)
 
     def _spawned(self, agent_id: str) -> tuple[dict[str, Any], str]:
@@ -91,6 +93,7 @@ class Hostile:
         events = self.server.http.get(f"/v1/runs/{run['runId']}/events").json()["items"]
         (resolved,) = [one for one in events if one["type"] == "ScriptsResolved"]
         (receipt,) = resolved["payload"]["receipts"]
+        self.errors = resolved.get("texts", {}).get("errors", {})
         prompt = self.server.http.get(f"/v1/runs/{run['runId']}/prompt").json()
         return receipt, prompt["message"]
 
@@ -154,6 +157,7 @@ async def test_what_goes_too_far_is_ended_and_told(
     assert (receipt["outcome"], receipt["outputBytes"]) == ("failed", size)
     assert receipt["injected"] is None
     assert hostile.says(name, error)
+    assert hostile.errors[name].startswith(error)
     assert message.endswith("\n\nthe task")
     assert carrying(TOKEN) == []
     await until(lambda: hostile.outside.open == 0)

@@ -7,6 +7,7 @@ type that is not known here shows its plain values.
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from infrastructure.inbound.command_line.event_reasons import reasons
 from infrastructure.inbound.command_line.event_words import (
     bytes_of,
     files_of,
@@ -33,11 +34,7 @@ def facts(event: Mapping[str, Any]) -> str:
         text = _FACTS.get(str(event.get("type")), _plain)(payload)
     except (AttributeError, LookupError, TypeError, ValueError):
         text = _plain(payload)
-    texts = event.get("texts")
-    error = texts.get("error") if isinstance(texts, Mapping) else None
-    if error:
-        text += f": {error}"
-    return one_line(text, FACTS_CHARACTERS_MAX)
+    return one_line(text + reasons(event.get("texts")), FACTS_CHARACTERS_MAX)
 
 
 def _requested(payload: Payload) -> str:

@@ -5,6 +5,8 @@ from typing import Any
 
 from application.envelope import RecordedEvent
 from application.ports.contents import Contents
+from domain.content import ContentRef
+from domain.run.events import ScriptsResolved
 from domain.run.step_events import StepUndoFailed
 
 
@@ -43,15 +45,27 @@ async def told_events(
     events: Sequence[RecordedEvent], contents: Contents | None
 ) -> list[dict[str, Any]]:
     """The bodies; with `contents`, for who may read texts, `texts.error` says why something could
-    not be undone: it can be read nowhere else once the next attempt has failed."""
+    not be undone, and `texts.errors` why context scripts failed or were skipped, each under its
+    id: they can be read nowhere else."""
     bodies = [event_body(one) for one in events]
-    failed = {
-        at: one.event.error
-        for at, one in enumerate(events)
-        if isinstance(one.event, StepUndoFailed) and one.event.error is not None
-    }
-    if contents is not None and failed:
-        texts = await contents.texts(failed.values())
-        for at, error in failed.items():
-            bodies[at]["texts"] = {"error": texts.get(error.id)}
+    if contents is None:
+        return bodies
+    undone = {at: ref for at, one in enumerate(events) if (ref := _undo_error(one)) is not None}
+    failed = {at: refs for at, one in enumerate(events) if (refs := _script_errors(one))}
+    wanted = [*undone.values(), *(ref for refs in failed.values() for ref in refs.values())]
+    texts = await contents.texts(wanted) if wanted else {}
+    for at, error in undone.items():
+        bodies[at]["texts"] = {"error": texts.get(error.id)}
+    for at, refs in failed.items():
+        bodies[at]["texts"] = {"errors": {id: texts.get(ref.id) for id, ref in refs.items()}}
     return bodies
+
+
+def _undo_error(recorded: RecordedEvent) -> ContentRef | None:
+    return recorded.event.error if isinstance(recorded.event, StepUndoFailed) else None
+
+
+def _script_errors(recorded: RecordedEvent) -> dict[str, ContentRef]:
+    if not isinstance(recorded.event, ScriptsResolved):
+        return {}
+    return {one.id: one.error for one in recorded.event.receipts if one.error is not None}

@@ -37,8 +37,9 @@ SPOKEN_KINDS = ("session", "message", "progress", "result", "text")
     summary="The events of a run",
     description=(
         "In order, those behind `after`, with their envelopes. Free texts are references. Only why"
-        " something could not be undone is told, as `texts.error` of a `StepUndoFailed`, to a token"
-        " with the scope `content`."
+        " something could not be undone is told, as `texts.error` of a `StepUndoFailed`, and why"
+        " context scripts failed, as `texts.errors` of `ScriptsResolved`, by their ids; both to a"
+        " token with the scope `content`."
     ),
     responses={
         **success(examples.RUN_EVENTS),

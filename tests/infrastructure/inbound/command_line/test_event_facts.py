@@ -184,6 +184,19 @@ def test_why_an_undo_failed_is_told_where_the_text_is_given() -> None:
         assert facts({**event, "texts": texts}) == "attachments, attempt 3, again in 4.0s"
 
 
+def test_why_scripts_failed_is_told_where_the_texts_are_given() -> None:
+    receipts = [{"id": id, "outcome": "failed", "durationMs": 7} for id in ("a", "b")]
+    event = {"type": "ScriptsResolved", "payload": {"receipts": receipts}}
+    plain = facts(event)
+    texts = {"errors": {"a": "Script not\x1b found", "b": "no time was left"}}
+    assert facts({**event, "texts": texts}) == (
+        f"{plain}; a: Script not\\x1b found; b: no time was left"
+    )
+    others: tuple[object, ...] = ({"errors": None}, {"errors": []}, {"errors": {"a": None}})
+    for other in others:
+        assert facts({**event, "texts": other}) == plain
+
+
 def test_facts_of_others_are_one_safe_line() -> None:
     event = {"type": "SpawnRequested", "payload": {"label": "a\x1b[31m\nb" + "x" * 1000}}
     line = facts(event)
