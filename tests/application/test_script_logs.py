@@ -150,6 +150,16 @@ async def test_a_failure_is_told_with_its_message_where_a_script_asks_for_lines(
     ]
 
 
+async def test_a_secret_is_masked_before_a_text_is_cut(caplog: pytest.LogCaptureFixture) -> None:
+    script = {"id": "s", "log": "verbose"}
+    failed = ScriptFinished(exit_code=3, error="x" * 296 + "s3cret")
+    assert "s3" not in "".join(await lines(caplog, lambda _: failed, script))
+    caplog.clear()
+    said = await lines(caplog, giving(b"x" * 9000 + b"s3cret" + b"x" * 9000), script)
+    assert "***" in said[0]
+    assert "s3cret" not in "".join(said)
+
+
 async def test_no_line_can_be_forged_and_none_is_endless(caplog: pytest.LogCaptureFixture) -> None:
     raw = b"a\n2026-01-01 ERROR forged\r\x1b[31m\xe2\x80\xa8" + b"x" * 200_000
     told = await lines(caplog, giving(raw), {"id": "s", "log": "verbose"})

@@ -50,6 +50,10 @@ def test_a_cut_between_words_splits_no_character() -> None:
     assert truncated_preamble("\u0915\u094d\u0937" * 4, 8) == "\u0915\u094d\u0937" * 2 + TRUNCATED
 
 
+def test_a_blank_that_belongs_to_the_sign_before_it_takes_that_along() -> None:
+    assert truncated_preamble("abcd\u0600  zzzzz", 6) == f"abcd{TRUNCATED}"
+
+
 @settings(deadline=None)
 @given(st.text(SIGNS, max_size=40), st.integers(1, 30))
 def test_wherever_it_is_cut_it_is_between_characters(text: str, limit: int) -> None:

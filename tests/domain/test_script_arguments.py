@@ -75,6 +75,8 @@ def test_what_does_not_fit_on_a_command_line_is_refused_with_the_way_out() -> No
         argument_items({"task": "task"}, long)
     fits = SpawnVariables(target_agent_id="a", task="x" * 131_069, requester_agent_id="b")
     assert len(argument_items({"t": "task"}, fits)[0]) == 131_071
+    with pytest.raises(ArgumentsTooLong, match="131072 bytes"):
+        argument_items({"tt": "task"}, fits)
     wide = SpawnVariables(target_agent_id="a", task="x" * 130_000, requester_agent_id="b")
     with pytest.raises(ArgumentsTooLong, match="in all"):
         argument_items({f"t{number}": "task" for number in range(9)}, wide)

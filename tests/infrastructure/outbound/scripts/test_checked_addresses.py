@@ -28,6 +28,8 @@ LINK_LOCAL = "Script resolves to a link-local address, and those are never calle
         "64:ff9b:1::a9fe:a9fe",
         "::ffff:0:a9fe:a9fe",
         "2002:a9fe:a9fe::1",
+        "2001:0:a9fe:a9fe::1",
+        "2001:0:7f00:1::5601:5601",
     ],
 )
 def test_link_local_addresses_are_refused_in_whatever_form(address: str) -> None:
@@ -114,6 +116,14 @@ async def test_the_next_address_is_tried_where_nobody_is() -> None:
     async with ScriptServer() as server:
         uri = server.at("/p", answer(b"text"), "two.test")
         assert await told(Names(["127.0.0.9", "127.0.0.1"]), uri) is None
+        assert len(server.asked) == 1
+
+
+async def test_of_many_addresses_sixteen_are_tried() -> None:
+    async with ScriptServer() as server:
+        uri = server.at("/p", answer(b"text"), "many.test")
+        for nobody, error in ((15, None), (16, "Script cannot be reached")):
+            assert await told(Names(["127.0.0.9"] * nobody + ["127.0.0.1"]), uri) == error
         assert len(server.asked) == 1
 
 
