@@ -1,0 +1,99 @@
+"""What was decided by real scripts is decided again from their receipts and texts alone."""
+
+import json
+from collections.abc import AsyncIterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from application.context_gathering import ContextGathering
+from application.context_receipts import judged
+from application.keeping import Keeper
+from application.ports.configurations import PinnedConfiguration
+from domain.agent_override import OverrideCandidate, choose_override
+from domain.script_replay import raw_output, reading_again
+from infrastructure.outbound.configuration.loading import load_values
+from infrastructure.outbound.identities import RandomIdentities
+from infrastructure.outbound.processes.gatehouse import Gatehouse
+from infrastructure.outbound.scripts.http_scripts import HttpScripts
+from infrastructure.outbound.scripts.local_file import LocalFileScripts
+from infrastructure.outbound.scripts.served_scripts import ServedScripts
+from tests.support.launches import SERVER, program
+from tests.support.script_runs import source_in
+from tests.support.script_server import ScriptServer, answer
+from tests.support.storytelling import requested, run_id, run_of
+
+OUTPUTS = {
+    "plain": b"  text \n",
+    "bytes": b"a\xff\0b",
+    "names": json.dumps({"message": "m", "agent": "other"}).encode(),
+    "nobody": json.dumps({"message": ["x"], "agent": "nobody"}).encode(),
+    "reports": json.dumps({"error": {"message": "no"}, "agent": "other"}).encode(),
+    "silent": b"",
+}
+ENDS = {"fails": "cat names; exit 3", "hangs": "cat reports; exec sleep 600"}
+
+
+@pytest.fixture
+async def urls() -> AsyncIterator[ScriptServer]:
+    async with ScriptServer() as server:
+        yield server
+
+
+def scripts(folder: Path, urls: ScriptServer) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = []
+    for name, output in OUTPUTS.items():
+        (folder / name).write_bytes(output)
+        program(folder / f"{name}.sh", f"#!/bin/sh\nexec cat {name}\n")
+        found.append({"id": name, "uri": f"{name}.sh"})
+        found.append({"id": f"url-{name}", "uri": urls.at(f"/{name}", answer(output))})
+    for name, line in ENDS.items():
+        program(folder / f"{name}.sh", f"#!/bin/sh\n{line}\n")
+        found.append({"id": name, "uri": f"{name}.sh", "timeoutSeconds": 0.3})
+    refusing = answer(OUTPUTS["names"], "500 No")
+    found.append({"id": "url-refuses", "uri": urls.at("/refuses", refusing)})
+    return [
+        {**one, "agentIdOverrideKey": "agent", "priority": number % 3}
+        for number, one in enumerate(found)
+    ]
+
+
+async def test_a_decision_is_made_again_from_its_record(
+    gatehouse: Gatehouse, tmp_path: Path, urls: ScriptServer
+) -> None:
+    listed = {"defaults": {"subagents": {"contextScripts": {"run": scripts(tmp_path, urls)}}}}
+    loaded = load_values({"agents": {**listed, "list": [{"id": "main"}, {"id": "other"}]}})
+    pinned = PinnedConfiguration(1, loaded.configuration, loaded.stored)
+    keeper = Keeper(run_id(1), b"key", RandomIdentities().event_id)
+    source = source_in(tmp_path)
+    with closing(HttpScripts(source)) as remote:
+        served = ServedScripts(LocalFileScripts(gatehouse, source, server=SERVER), remote)
+        told = await ContextGathering(served).gather(run_of(requested()), "task", pinned, keeper)
+
+    texts = {one.ref.id: one.text for one in keeper.kept}
+    configured = {one.id: one for one in pinned.configuration.context_scripts_for("main")}
+    proposed = []
+    for receipt in told.receipts:
+        script = configured[receipt.id]
+        output = texts[receipt.output.id] if receipt.output else ""
+        error = texts[receipt.error.id] if receipt.error else None
+        raw = raw_output(output, receipt.output_encoding)
+        assert len(raw) == receipt.output_bytes
+        assert receipt.output_hmac == (keeper.hash(raw) if raw else None)
+        if raw and receipt.id.removeprefix("url-") in OUTPUTS:
+            assert raw == OUTPUTS[receipt.id.removeprefix("url-")]
+        reading = reading_again(receipt, script, output, error)
+        never_read = receipt.id in (*ENDS, "url-refuses")
+        assert (reading is None) is never_read
+        if reading is None:
+            continue
+        injected = texts[receipt.injected.id] if receipt.injected else None
+        assert (reading.content, reading.error) == (injected, error)
+        if reading.override is not None:
+            proposed.append(OverrideCandidate(script.id, script.priority, reading.override))
+    choice = choose_override("main", proposed, pinned.configuration.agent_ids())
+    assert judged(choice) == told.candidates
+    assert choice.agent_id == told.override_to == "other"
+    assert len(told.candidates) == 4
