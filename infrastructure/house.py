@@ -140,9 +140,7 @@ class House:
             Means(
                 coordination=coordination,
                 transcripts=transcripts,
-                scripts=self._stack.enter_context(
-                    running_scripts(gatehouse, self.configurations.file_of)
-                ),
+                scripts=running_scripts(gatehouse, self.configurations.file_of),
                 script_secrets=ConfiguredSecrets(self.configurations.file_of),
                 runtimes=self._runtimes(gatehouse),
                 tokens=seal,

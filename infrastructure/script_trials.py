@@ -59,10 +59,10 @@ async def _tried(loaded: LoadedConfiguration, asked: TrialAsked, agents: Path) -
     pinned = PinnedConfiguration(0, loaded.configuration, loaded.stored)
     gatehouse = Gatehouse()
     try:
-        with running_scripts(gatehouse, file.file_of) as scripts:
-            credentials = AgentCredentials(file, agents)
-            secrets = ConfiguredSecrets(file.file_of, os.environ)
-            gathering = ContextGathering(scripts, credentials, secrets)
-            return await try_scripts(asked, gathering, pinned, RandomIdentities())
+        scripts = running_scripts(gatehouse, file.file_of)
+        credentials = AgentCredentials(file, agents)
+        secrets = ConfiguredSecrets(file.file_of, os.environ)
+        gathering = ContextGathering(scripts, credentials, secrets)
+        return await try_scripts(asked, gathering, pinned, RandomIdentities())
     finally:
         await gatehouse.close()

@@ -4,7 +4,6 @@ import asyncio
 import json
 import shlex
 from collections.abc import AsyncIterator
-from contextlib import closing
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -120,9 +119,9 @@ async def desk(
     if request.param == "file":
         yield LocalFileDesk(gatehouse, tmp_path)
         return
-    with closing(HttpScripts(source_in(tmp_path))) as runner:
-        async with ScriptServer() as server:
-            yield HttpDesk(server, runner)
+    runner = HttpScripts(source_in(tmp_path))
+    async with ScriptServer() as server:
+        yield HttpDesk(server, runner)
 
 
 async def ran(desk: Desk, uri: str, **request: Any) -> ScriptFinished:

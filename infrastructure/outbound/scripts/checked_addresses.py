@@ -5,11 +5,11 @@ there. Addresses of private networks and of this machine are an operator's own, 
 """
 
 import asyncio
+import contextlib
 import socket
+import threading
 from collections.abc import Awaitable, Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from ipaddress import IPv4Address, IPv6Address, IPv6Network, ip_address
-from typing import Any
 
 LOOKUPS_AT_ONCE_MAX = 8
 ADDRESSES_MAX = 16
@@ -20,7 +20,7 @@ _OF_A_CLOUD = (
 _NO_HOST = "Script resolves to an address that is no machine's, and those are never called"
 
 Resolve = Callable[[str, int], Awaitable[Sequence[str]]]
-"""Gives the addresses of a name; OSError when there are none."""
+"""Gives the addresses of a name; none for one that is not found."""
 
 # Translators of IPv6 to IPv4 read the last 32 bits of these.
 _TRANSLATED = tuple(map(IPv6Network, ("64:ff9b::/96", "64:ff9b:1::/48", "::ffff:0:0:0/96")))
@@ -66,10 +66,11 @@ def _is_of_no_host(address: IPv4Address | IPv6Address) -> bool:
 
 
 class NameLookups:
-    """Looks names up in threads of its own: one that hangs is in the way of nothing else."""
+    """Looks names up in threads of its own, eight at once: one that hangs is in the way of no other
+    work, and keeps no server from ending."""
 
     def __init__(self) -> None:
-        self._threads = ThreadPoolExecutor(LOOKUPS_AT_ONCE_MAX, "script-names")
+        self._room = asyncio.Semaphore(LOOKUPS_AT_ONCE_MAX)
 
     async def resolve(self, host: str, port: int) -> Sequence[str]:
         """The addresses of a host, in the order in which they are to be tried."""
@@ -77,17 +78,30 @@ class NameLookups:
             return (str(ip_address(host)),)
         except ValueError:
             pass
+        await self._room.acquire()
         loop = asyncio.get_running_loop()
-        try:
-            found = await loop.run_in_executor(self._threads, _found, host, port)
-        except UnicodeError:
-            raise OSError("no name of a host") from None
-        return tuple(dict.fromkeys(str(one[4][0]) for one in found))
+        told: asyncio.Future[Sequence[str]] = loop.create_future()
 
-    def close(self) -> None:
-        """End the threads; those at work end when that is done."""
-        self._threads.shutdown(wait=False, cancel_futures=True)
+        def tell(found: Sequence[str]) -> None:
+            # Only now: a lookup that nobody waits for any more goes on all the same.
+            self._room.release()
+            if not told.done():
+                told.set_result(found)
+
+        def look() -> None:
+            found = _found(host, port)
+            with contextlib.suppress(RuntimeError):
+                # The loop may have ended meanwhile.
+                loop.call_soon_threadsafe(tell, found)
+
+        threading.Thread(target=look, name="script-name", daemon=True).start()
+        return await told
 
 
-def _found(host: str, port: int) -> Sequence[tuple[Any, ...]]:
-    return socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+def _found(host: str, port: int) -> Sequence[str]:
+    """The addresses of a name; none for one that is not found, or is no name."""
+    try:
+        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    except (OSError, UnicodeError):
+        return ()
+    return tuple(dict.fromkeys(str(one[4][0]) for one in found))

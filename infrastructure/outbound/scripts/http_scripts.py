@@ -43,14 +43,9 @@ class HttpScripts:
         tls: ssl.SSLContext | None = None,
     ) -> None:
         self._source_of = source_of
-        self._lookups = NameLookups()
-        self._resolve = resolve or self._lookups.resolve
+        self._resolve = resolve or NameLookups().resolve
         self._tls = tls
         self._room = asyncio.Semaphore(CALLS_AT_ONCE_MAX)
-
-    def close(self) -> None:
-        """Look nothing up any more."""
-        self._lookups.close()
 
     async def run(self, request: ScriptRun) -> ScriptFinished:
         """Calls the URL; all of it takes no longer than the script's time, names and redirects
@@ -110,10 +105,7 @@ class HttpScripts:
 
     async def _checked(self, request: ScriptRequest) -> Sequence[str]:
         """The addresses of the host, when every one of them may be called."""
-        try:
-            addresses = await self._resolve(request.host, request.port)
-        except OSError:
-            addresses = ()
+        addresses = await self._resolve(request.host, request.port)
         if not addresses:
             raise NotCalled("Script host cannot be found")
         for address in addresses:

@@ -1,13 +1,20 @@
 """The address that is connected to is one that was judged."""
 
 import asyncio
+import socket
+import sys
+import threading
 from collections.abc import Sequence
-from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from infrastructure.outbound.scripts.checked_addresses import NameLookups, address_complaint
+from infrastructure.outbound.scripts.checked_addresses import (
+    LOOKUPS_AT_ONCE_MAX,
+    NameLookups,
+    address_complaint,
+)
 from infrastructure.outbound.scripts.http_scripts import HttpScripts
 from tests.support.script_runs import script_run, source_in
 from tests.support.script_server import ScriptServer, answer, redirect
@@ -83,8 +90,8 @@ class Names:
 
 
 async def told(names: Names, uri: str) -> str | None:
-    with closing(HttpScripts(source_in(Path("/")), resolve=names.resolve)) as scripts:
-        return (await scripts.run(script_run(uri))).error
+    scripts = HttpScripts(source_in(Path("/")), resolve=names.resolve)
+    return (await scripts.run(script_run(uri))).error
 
 
 async def test_a_name_is_looked_up_once_and_connected_to_where_it_was_judged() -> None:
@@ -132,8 +139,8 @@ async def test_of_many_addresses_sixteen_are_tried() -> None:
     ["169.254.169.254", "2852039166", "0xa9fea9fe", "[::ffff:a9fe:a9fe]"],
 )
 async def test_every_spelling_of_a_link_local_address_is_refused(host: str) -> None:
-    with closing(HttpScripts(source_in(Path("/")))) as scripts:
-        finished = await scripts.run(script_run(f"http://{host}/latest/meta-data"))
+    scripts = HttpScripts(source_in(Path("/")))
+    finished = await scripts.run(script_run(f"http://{host}/latest/meta-data"))
     assert finished.error == LINK_LOCAL
 
 
@@ -142,14 +149,68 @@ async def test_a_name_that_is_never_found_is_given_up_in_time() -> None:
         await asyncio.Event().wait()
         raise AssertionError
 
-    with closing(HttpScripts(source_in(Path("/")), resolve=never)) as scripts:
-        finished = await scripts.run(script_run("http://slow.test/", timeout_seconds=0.1))
+    scripts = HttpScripts(source_in(Path("/")), resolve=never)
+    finished = await scripts.run(script_run("http://slow.test/", timeout_seconds=0.1))
     assert finished.error == "Script execution timed out after 0.1 seconds"
 
 
 async def test_names_of_this_machine_are_found() -> None:
-    with closing(NameLookups()) as lookups:
-        assert "127.0.0.1" in await lookups.resolve("localhost", 80)
-        assert await lookups.resolve("::1", 80) == ("::1",)
-        with pytest.raises(OSError, match="name"):
-            await lookups.resolve("a" * 300, 80)
+    lookups = NameLookups()
+    assert "127.0.0.1" in await lookups.resolve("localhost", 80)
+    assert await lookups.resolve("::1", 80) == ("::1",)
+    for name in ("a" * 300, "nobody.invalid", "a..b"):
+        assert await lookups.resolve(name, 80) == ()
+
+
+_STUCK = """
+import asyncio, pathlib, threading
+from infrastructure.outbound.scripts import checked_addresses, http_scripts
+from tests.support.script_runs import script_run, source_in
+checked_addresses.socket.getaddrinfo = lambda *_, **__: threading.Event().wait(600)
+async def call():
+    scripts = http_scripts.HttpScripts(source_in(pathlib.Path("/")))
+    print((await scripts.run(script_run("http://slow.test/", timeout_seconds=0.1))).error)
+asyncio.run(call())
+"""
+
+
+async def test_a_lookup_that_hangs_keeps_no_server_from_ending() -> None:
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "-c", _STUCK, stdout=asyncio.subprocess.PIPE
+    )
+    try:
+        async with asyncio.timeout(20):
+            said, _ = await process.communicate()
+    finally:
+        if process.returncode is None:
+            process.kill()
+            await process.wait()
+    assert said == b"Script execution timed out after 0.1 seconds\n"
+    assert process.returncode == 0
+
+
+async def test_so_many_names_are_looked_up_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    go, begun = threading.Event(), threading.Semaphore(0)
+
+    def look(host: str, port: int, **_: object) -> list[Any]:
+        begun.release()
+        go.wait(20)
+        if host == "gone.test":
+            raise OSError
+        return [(2, 1, 6, "", ("127.0.0.1", port))]
+
+    monkeypatch.setattr(socket, "getaddrinfo", look)
+    lookups = NameLookups()
+    names = ["gone.test", *(f"n{number}.test" for number in range(LOOKUPS_AT_ONCE_MAX))]
+    looking = [asyncio.create_task(lookups.resolve(name, 80)) for name in names]
+    for _ in range(LOOKUPS_AT_ONCE_MAX):
+        assert await asyncio.to_thread(begun.acquire, timeout=20)
+    # One that nobody waits for any more is under way all the same.
+    looking[1].cancel()
+    await asyncio.wait({looking[1]})
+    assert not begun.acquire(blocking=False)
+    go.set()
+    found = await asyncio.gather(*looking, return_exceptions=True)
+    assert found[0] == ()
+    assert isinstance(found[1], asyncio.CancelledError)
+    assert found[2:] == [("127.0.0.1",)] * (LOOKUPS_AT_ONCE_MAX - 1)

@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import AsyncIterator
-from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -68,9 +67,9 @@ async def test_a_decision_is_made_again_from_its_record(
     pinned = PinnedConfiguration(1, loaded.configuration, loaded.stored)
     keeper = Keeper(run_id(1), b"key", RandomIdentities().event_id)
     source = source_in(tmp_path)
-    with closing(HttpScripts(source)) as remote:
-        served = ServedScripts(LocalFileScripts(gatehouse, source, server=SERVER), remote)
-        told = await ContextGathering(served).gather(run_of(requested()), "task", pinned, keeper)
+    remote = HttpScripts(source)
+    served = ServedScripts(LocalFileScripts(gatehouse, source, server=SERVER), remote)
+    told = await ContextGathering(served).gather(run_of(requested()), "task", pinned, keeper)
 
     texts = {one.ref.id: one.text for one in keeper.kept}
     configured = {one.id: one for one in pinned.configuration.context_scripts_for("main")}

@@ -1,7 +1,6 @@
 """Context scripts at a URL: what is said of a call, and how many there are at once."""
 
 import asyncio
-from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -29,12 +28,12 @@ async def test_only_so_many_are_called_at_once(monkeypatch: pytest.MonkeyPatch) 
             await writer.drain()
 
         uri = server.at("/p", wait)
-        with closing(HttpScripts(source_in(Path("/")))) as scripts:
-            calls = [asyncio.create_task(scripts.run(script_run(uri))) for _ in range(4)]
-            late = await scripts.run(script_run(uri, timeout_seconds=0.3))
-            await until(lambda: server.open == 2)
-            go.set()
-            finished = await asyncio.gather(*calls)
+        scripts = HttpScripts(source_in(Path("/")))
+        calls = [asyncio.create_task(scripts.run(script_run(uri))) for _ in range(4)]
+        late = await scripts.run(script_run(uri, timeout_seconds=0.3))
+        await until(lambda: server.open == 2)
+        go.set()
+        finished = await asyncio.gather(*calls)
     assert late.error == "Script execution timed out after 0.3 seconds"
     assert [one.error for one in finished] == [None] * 4
     assert most == 2
@@ -51,10 +50,10 @@ async def test_a_verbose_log_is_told_the_call_without_its_secrets(
             return text.replace("${A}", "me:s3cret@").replace("${B}", "s3cret")
 
         uri = there.replace("://", "://${A}") + "?token=${B}&x=1"
-        with closing(HttpScripts(source_in(Path("/"), replaced))) as scripts:
-            finished = await scripts.run(
-                script_run(uri, method="POST", argMap={"t": "task"}, log=level)
-            )
+        scripts = HttpScripts(source_in(Path("/"), replaced))
+        finished = await scripts.run(
+            script_run(uri, method="POST", argMap={"t": "task"}, log=level)
+        )
         assert server.asked[0].target == "/p?token=s3cret&x=1"
     call = ("POST", f"{there}?token=[secret]&x=1"), ("body:", '{"t":"Review it."}')
     assert finished.called == (call if told else ())
@@ -62,7 +61,7 @@ async def test_a_verbose_log_is_told_the_call_without_its_secrets(
 
 
 async def test_the_length_of_a_url_is_counted_in_bytes() -> None:
-    with closing(HttpScripts(source_in(Path("/")))) as scripts:
-        finished = await scripts.run(script_run("http://127.0.0.1:1/" + "€" * 3000))
+    scripts = HttpScripts(source_in(Path("/")))
+    finished = await scripts.run(script_run("http://127.0.0.1:1/" + "€" * 3000))
     assert finished.error is not None
     assert "more than 8192 bytes" in finished.error

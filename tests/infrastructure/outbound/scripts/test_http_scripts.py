@@ -3,7 +3,6 @@
 import asyncio
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -25,8 +24,8 @@ async def server() -> AsyncIterator[ScriptServer]:
 
 
 async def call(uri: str, *, replace: Callable[[str], str] = str, **request: Any) -> ScriptFinished:
-    with closing(HttpScripts(source_in(Path("/"), replace))) as scripts:
-        return await scripts.run(script_run(uri, **request))
+    scripts = HttpScripts(source_in(Path("/"), replace))
+    return await scripts.run(script_run(uri, **request))
 
 
 async def test_a_get_has_its_variables_in_the_query(server: ScriptServer) -> None:

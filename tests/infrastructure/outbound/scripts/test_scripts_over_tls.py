@@ -4,7 +4,6 @@
 """
 
 import ssl
-from contextlib import closing
 from pathlib import Path
 
 from infrastructure.outbound.scripts.http_scripts import HttpScripts
@@ -28,10 +27,10 @@ async def test_tls_is_verified_for_the_name_and_not_for_the_address() -> None:
     distrusted = "Script cannot be reached: its certificate is not trusted here"
     async with ScriptServer(context) as server:
         right, wrong = (server.at("/p", answer(b"text"), f"{name}.test") for name in ("right", "w"))
-        with closing(HttpScripts(source_in(Path("/")), resolve=here, tls=trusting())) as scripts:
-            # In turn, so that a connection that was kept would be used for the other name.
-            told = [(await scripts.run(script_run(uri))).error for uri in (right, wrong, right)]
-        with closing(HttpScripts(source_in(Path("/")), resolve=here)) as scripts:
-            told.append((await scripts.run(script_run(right))).error)
+        scripts = HttpScripts(source_in(Path("/")), resolve=here, tls=trusting())
+        # In turn, so that a connection that was kept would be used for the other name.
+        told = [(await scripts.run(script_run(uri))).error for uri in (right, wrong, right)]
+        scripts = HttpScripts(source_in(Path("/")), resolve=here)
+        told.append((await scripts.run(script_run(right))).error)
     assert told == [None, distrusted, None, distrusted]
     assert [one.headers["host"] for one in server.asked] == [f"right.test:{server.port}"] * 2

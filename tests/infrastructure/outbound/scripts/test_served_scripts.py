@@ -1,6 +1,5 @@
 """Where a script is, by its revision and by how it is written."""
 
-from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
@@ -32,8 +31,8 @@ async def test_a_uri_is_a_file_or_a_url_by_how_it_is_written(
 ) -> None:
     program(tmp_path / "s", "#!/bin/sh\necho file\n")
     files = LocalFileScripts(gatehouse, source_in(tmp_path), server=SERVER)
-    with closing(HttpScripts(source_in(tmp_path))) as urls:
-        served = ServedScripts(files, urls)
-        assert (await served.run(script_run("s"))).output == "file"
-        finished = await served.run(script_run("HTTP://127.0.0.1:1/"))
-        assert finished.error == "Script cannot be reached"
+    urls = HttpScripts(source_in(tmp_path))
+    served = ServedScripts(files, urls)
+    assert (await served.run(script_run("s"))).output == "file"
+    finished = await served.run(script_run("HTTP://127.0.0.1:1/"))
+    assert finished.error == "Script cannot be reached"
