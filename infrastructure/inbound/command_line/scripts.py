@@ -36,6 +36,7 @@ _COLUMNS = (
     Column("BYTES", field("outputBytes"), right=True),
     Column("PROPOSES", field("candidate"), elastic=True),
 )
+_PLACES = {"prepend": "in front of", "append": "behind"}
 
 
 def run_scripts(
@@ -112,6 +113,10 @@ def _show(trial: "Trial", told: dict[str, Any]) -> None:
             "runs as": trial.agent_id,
         }
     )
+    for script in told["scripts"]:
+        if script["content"] is not None:
+            print(f"\n{one_line(script['id'])} gives, {_PLACES[script['position']]} the task:\n")
+            print_block(script["content"])
     print("\nmessage:\n")
     print_block(trial.message.text)
 

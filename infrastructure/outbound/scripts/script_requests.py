@@ -11,7 +11,7 @@ from application.ports.scripts import Called, ScriptRun
 from domain.bounded_text import storable
 from domain.configuration.context_scripts import is_url
 from domain.configuration.secret_urls import without_url_secrets
-from domain.script_url import called_body, called_url
+from domain.script_url import URL_BYTES_MAX, called_body, called_url
 
 ACCEPT = "application/json, text/plain;q=0.9, */*;q=0.1"
 REDIRECTS_MAX = 3
@@ -69,6 +69,8 @@ class ScriptRequest:
             raise NotCalled("Script redirects to what is no URL") from None
         if not is_same:
             raise NotCalled("Script redirects to another host; give that address as its uri")
+        if len(str(url).encode()) > URL_BYTES_MAX:
+            raise NotCalled(f"Script redirects to a URL of more than {URL_BYTES_MAX} bytes")
         if status == 303 or (status in (301, 302) and self.method == "POST"):
             headers = {name: text for name, text in self.headers.items() if name != "Content-Type"}
             method = self.method if self.method == "HEAD" else "GET"

@@ -77,7 +77,9 @@ def test_a_person_is_shown_a_table_and_the_message(spawnlog: Command, file: Path
     assert result.exit_code == 0
     assert "identity  injected  prepend  exit 0" in result.stdout
     assert "identity→main (winner)" in result.stdout
-    assert "You are the steward.\n\nReview" in result.stdout
+    assert "\nidentity gives, in front of the task:\n\nYou are the steward.\n" in result.stdout
+    assert '\ntell gives, behind the task:\n\n{"task":"Review"' in result.stdout
+    assert "\nmessage:\n\nYou are the steward.\n\nReview" in result.stdout
     assert 'there is no agent "steward"' in result.stderr
 
 

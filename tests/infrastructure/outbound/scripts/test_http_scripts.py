@@ -127,6 +127,7 @@ ELSEWHERE = "Script redirects to another host; give that address as its uri"
         ("file:///etc/hosts", "Script redirects to what is no URL"),
         ("http://[::bad", "Script redirects to what is no URL"),
         ("/p", "Script redirects more than 3 times"),
+        ("/" + "a" * 8192, "Script redirects to a URL of more than 8192 bytes"),
     ],
 )
 async def test_a_redirect_leads_nowhere_else(
