@@ -7,7 +7,7 @@ import asyncio
 import logging
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from application.context_receipts import (
     judged,
@@ -27,6 +27,7 @@ from domain.configuration.context_scripts import ContextScript
 from domain.run.facts import Candidate, ScriptReceipt
 from domain.run.state import Run
 from domain.script_arguments import SpawnVariables
+from domain.script_output import ScriptReading
 
 _log = logging.getLogger("spawnlog.scripts")
 
@@ -112,7 +113,7 @@ class ContextGathering:
                 )
             )
             left_seconds -= time.monotonic() - began
-            reading = read_finished(script, finished)
+            reading = self._without_secrets(read_finished(script, finished), pinned)
             receipts.append(receipt_of(script, finished, reading, keeper))
             log.tell(script, finished, reading)
             if reading.error is not None:
@@ -125,6 +126,14 @@ class ContextGathering:
         return Gathered(
             without_proposals(receipts, unnamed), judged(choice, unnamed), _winner(choice)
         )
+
+    def _without_secrets(
+        self, reading: ScriptReading, pinned: PinnedConfiguration
+    ) -> ScriptReading:
+        """The reading; its error may quote what a program complained of."""
+        if self._secrets is None or reading.error is None:
+            return reading
+        return replace(reading, error=self._secrets.mask_for(pinned)(reading.error))
 
     def _secretive(self, choice: OverrideChoice, pinned: PinnedConfiguration) -> frozenset[str]:
         if self._secrets is None or not choice.candidates:

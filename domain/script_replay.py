@@ -1,6 +1,8 @@
 """What a script printed, kept byte by byte, so that it can be read again."""
 
 import base64
+from collections.abc import Callable
+from dataclasses import replace
 
 from domain.bounded_text import storable
 from domain.configuration.context_scripts import ContextScript
@@ -33,10 +35,15 @@ def raw_output(text: str, encoding: OutputEncoding | None) -> bytes:
 
 
 def reading_again(
-    receipt: ScriptReceipt, script: ContextScript, output: str, error: str | None = None
+    receipt: ScriptReceipt,
+    script: ContextScript,
+    output: str,
+    error: str | None = None,
+    mask: Callable[[str], str] = str,
 ) -> ScriptReading | None:
-    """What the output says, read as it was then; `error` is the text of the receipt's error. None
-    where it was never read, because the script failed for what it did and not for what it said."""
+    """What the output says, read as it was then; `error` is the text of the receipt's error, and
+    `mask` takes out of an error what was taken out then. None where it was never read, because the
+    script failed for what it did and not for what it said."""
     is_of_a_failure = receipt.exit_code not in (None, 0)
     if receipt.status_code is not None:
         is_of_a_failure = not 200 <= receipt.status_code < 300
@@ -49,5 +56,7 @@ def reading_again(
         error_key=script.error_key,
         agent_id_override_key=script.agent_id_override_key,
     )
+    if reading.error is not None:
+        reading = replace(reading, error=mask(reading.error))
     # What was cut short may report an error of its own, which is not why it failed.
     return None if receipt.outcome == "failed" and reading.error != error else reading

@@ -1,6 +1,7 @@
-"""A script may propose, as an agent, a secret that it has from elsewhere: no event holds it."""
+"""A script may say a secret that it has from elsewhere: no event and no error holds it."""
 
 from typing import Any
+from uuid import UUID
 
 import pytest
 
@@ -8,6 +9,10 @@ from application.context_gathering import ContextGathering, Gathered
 from application.keeping import Keeper
 from application.ports.configurations import PinnedConfiguration
 from application.ports.scripts import Mask, ScriptFinished, ScriptRun
+from domain.configuration.configuration import Configuration
+from domain.configuration.context_scripts import ContextScript
+from domain.script_output import ScriptReading
+from domain.script_replay import reading_again
 from infrastructure.outbound.configuration.loading import load_values
 from infrastructure.outbound.identities import RandomIdentities
 from tests.support.storytelling import requested, run_id, run_of
@@ -15,14 +20,14 @@ from tests.support.storytelling import requested, run_id, run_of
 SECRET = "S3cret-of-a-variable"
 
 
-class Proposes:
-    """Every script proposes this agent."""
+class Ends:
+    """Every script ends like this."""
 
-    def __init__(self, agent: str) -> None:
-        self._agent = agent
+    def __init__(self, finished: ScriptFinished) -> None:
+        self._finished = finished
 
     async def run(self, request: ScriptRun) -> ScriptFinished:
-        return ScriptFinished(raw=f'{{"agent": "{self._agent}"}}'.encode(), exit_code=0)
+        return self._finished
 
 
 class Known:
@@ -32,14 +37,43 @@ class Known:
         return lambda text: text.replace(SECRET, "[redacted]")
 
 
-async def gathered(proposed: str, *agents: str) -> Gathered:
+async def ended(finished: ScriptFinished, *agents: str) -> tuple[Gathered, dict[UUID, str]]:
+    """What was gathered, and the texts that were kept."""
     script: dict[str, Any] = {"id": "s", "uri": "/s", "agentIdOverrideKey": "agent"}
     listed = {"defaults": {"subagents": {"contextScripts": {"run": [script]}}}}
     loaded = load_values({"agents": {**listed, "list": [{"id": id} for id in ("main", *agents)]}})
     pinned = PinnedConfiguration(1, loaded.configuration, loaded.stored)
     keeper = Keeper(run_id(1), b"key", RandomIdentities().event_id)
-    gathering = ContextGathering(Proposes(proposed), secrets=Known())
-    return await gathering.gather(run_of(requested()), "task", pinned, keeper)
+    gathering = ContextGathering(Ends(finished), secrets=Known())
+    told = await gathering.gather(run_of(requested()), "task", pinned, keeper)
+    return told, {one.ref.id: one.text for one in keeper.kept}
+
+
+async def gathered(proposed: str, *agents: str) -> Gathered:
+    said = f'{{"agent": "{proposed}"}}'.encode()
+    return (await ended(ScriptFinished(raw=said, exit_code=0), *agents))[0]
+
+
+@pytest.mark.parametrize(
+    "finished",
+    [
+        ScriptFinished(exit_code=3, error=f"Script exited with code 3: {SECRET}"),
+        ScriptFinished(exit_code=0, raw=f'{{"error": "no {SECRET} here"}}'.encode()),
+    ],
+    ids=["a program that complains", "an output that reports it"],
+)
+async def test_the_error_of_a_script_is_kept_without_secrets(finished: ScriptFinished) -> None:
+    told, texts = await ended(finished)
+    (receipt,) = told.receipts
+    assert receipt.error is not None
+    error = texts[receipt.error.id]
+    assert "[redacted]" in error
+    assert SECRET not in error
+    if receipt.output is not None:
+        script = ContextScript(id="s", uri="/s")
+        mask = Known().mask_for(PinnedConfiguration(1, Configuration(), {}))
+        again = reading_again(receipt, script, texts[receipt.output.id], error, mask)
+        assert again == ScriptReading(error=error)
 
 
 @pytest.mark.parametrize("proposed", [SECRET, f"x{SECRET}-y"])
