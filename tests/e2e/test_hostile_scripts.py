@@ -17,6 +17,7 @@ from tests.support.script_server import Asked, ScriptServer, answer, redirect
 pytestmark = pytest.mark.slow
 
 TOKEN = "hostile-script-of-these-tests"
+SECRET = "canary-of-these-hostile-scripts"
 GROWTH_BYTES_MAX = 32 * 1024 * 1024
 LIMIT = 1_048_576
 LINK_LOCAL = "Script resolves to a link-local address, and those are never called"
@@ -34,6 +35,11 @@ else:
 _PYTHON = f"#!{sys.executable} -IS\n"
 FILES = {
     "hangs": f"#!/bin/sh\nsh -c 'sleep 600; : {TOKEN}'\n",
+    "deaf": _PYTHON
+    + f"import signal, time\nsignal.signal(15, signal.SIG_IGN)\ntime.sleep(600)  # {TOKEN}\n",
+    "wails": "#!/bin/sh\nhead -c 200000000 /dev/zero >&2; echo done\n",
+    "tells": f'#!/bin/sh\necho \'{{"message": "m", "agent": "{SECRET}"}}\'\n',
+    "whines": f"#!/bin/sh\necho {SECRET} >&2; exit 3\n",
     "forks": _DAEMON,
     "floods": "#!/bin/sh\nexec head -c 1000000000 /dev/zero\n",
     "binary": "#!/bin/sh\nprintf 'a\\377\\000\\200b'\n",
@@ -127,6 +133,7 @@ async def hostile(made_data_dir: Path) -> AsyncIterator[Hostile]:
             config = configuration(
                 {**scripted("main"), "default": True}, *agents, maxChildrenPerAgent=20
             )
+            config["env"] = {"HOSTILE_TOKEN": SECRET}
             server = RunningServer(copied(made_data_dir, place / "data"), config)
             await asyncio.to_thread(server.start)
             try:
@@ -139,6 +146,7 @@ async def hostile(made_data_dir: Path) -> AsyncIterator[Hostile]:
     ("name", "error", "size"),
     [
         ("hangs", "Script execution timed out after 2 seconds", 0),
+        ("deaf", "Script execution timed out after 2 seconds", 0),
         ("floods", f"Script printed more than {LIMIT} bytes and was ended", LIMIT),
         ("url-endless", f"Script answered more than {LIMIT} bytes and was ended", LIMIT),
         ("url-silent", "Script execution timed out after 2 seconds", 4),
@@ -169,6 +177,27 @@ async def test_a_script_that_forks_and_exits_leaves_nobody(hostile: Hostile) -> 
     assert (receipt["outcome"], receipt["exitCode"]) == ("injected", 0)
     assert message.endswith("the task\n\ngone")
     assert carrying(TOKEN) == []
+
+
+async def test_complaints_without_end_are_no_failure(hostile: Hostile) -> None:
+    before = hostile.resident_bytes()
+    _, message = await hostile.spawned("wails")
+    assert message.endswith("the task\n\ndone")
+    assert hostile.resident_bytes() - before < GROWTH_BYTES_MAX
+
+
+@pytest.mark.parametrize("name", ["tells", "whines"])
+async def test_a_secret_that_is_known_stands_neither_in_events_nor_errors(
+    hostile: Hostile, name: str
+) -> None:
+    receipt, _ = await hostile.spawned(name)
+    assert receipt["candidate"] is None
+    (run,) = hostile.server.http.get("/v1/runs", params={"limit": 1}).json()["items"]
+    path = f"/v1/runs/{run['runId']}"
+    told = [hostile.server.http.get(f"{path}/{what}").text for what in ("events", "explain")]
+    assert SECRET not in "".join([*told, hostile.server.log()])
+    if name == "whines":
+        assert hostile.errors == {name: "Script exited with code 3: [redacted]"}
 
 
 async def test_what_is_no_text_is_kept_as_it_is_and_shown_with_signs_in_its_place(
