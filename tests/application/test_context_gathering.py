@@ -9,6 +9,8 @@ from application.context_gathering import ContextGathering, Gathered
 from application.keeping import Keeper
 from application.ports.configurations import PinnedConfiguration
 from application.ports.scripts import ScriptFinished, ScriptRun, ScriptRunner
+from domain.configuration.context_scripts import SPAWN_VARIABLES
+from domain.run.facts import SpawnOptions
 from infrastructure.outbound.configuration.loading import load_values
 from infrastructure.outbound.identities import RandomIdentities
 from tests.support.storytelling import requested, run_id, run_of
@@ -103,3 +105,38 @@ async def test_a_runner_that_breaks_fails_no_spawn(caplog: pytest.LogCaptureFixt
     assert outcomes(told) == {"breaks": "failed", "b": "injected"}
     assert errors["breaks"] == "Script could not be run; the server's log says why"
     assert "context script breaks" in caplog.text
+
+
+class Hears:
+    """Notes what every variable of the table is."""
+
+    def __init__(self) -> None:
+        self.told: dict[str, object] = {}
+
+    async def run(self, request: ScriptRun) -> ScriptFinished:
+        self.told = {name: request.variables.value_of(name) for name in SPAWN_VARIABLES}
+        return ScriptFinished()
+
+
+async def test_a_script_is_told_the_spawn_and_the_configuration_without_its_secrets() -> None:
+    listed = {"defaults": {"subagents": {"contextScripts": {"run": [{"id": "s", "uri": "/s"}]}}}}
+    env = {"A_TOKEN": "s3cret-of-the-file"}
+    loaded = load_values({"agents": {**listed, "list": [{"id": "main"}]}, "env": env})
+    pinned = PinnedConfiguration(1, loaded.configuration, loaded.stored)
+    keeper = Keeper(run_id(1), b"key", RandomIdentities().event_id)
+    hears = Hears()
+    options = SpawnOptions(cleanup="delete")
+    run = run_of(requested(requested_agent_id="steward", label="a label", options=options))
+    await ContextGathering(hears).gather(run, "the task", pinned, keeper)
+    cfg = hears.told.pop("cfg")
+    assert hears.told == {
+        "targetAgentId": "steward",
+        "task": "the task",
+        "label": "a label",
+        "requesterAgentId": run.requester.agent_id,
+        "requesterSessionKey": run.requester.session_key,
+        "cleanup": "delete",
+    }
+    assert cfg == loaded.stored
+    assert "s3cret" not in str(cfg)
+    assert "/env/A_TOKEN" in str(cfg)
