@@ -1,7 +1,7 @@
 """What stands around an event in the log."""
 
-from dataclasses import dataclass
 from datetime import datetime
+from typing import NamedTuple
 from uuid import UUID
 
 from domain.event_types import AnyEvent
@@ -11,8 +11,7 @@ WRITER_VERSION = "0.1.0"
 """Recorded with each event: which release wrote it."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Actor:
+class Actor(NamedTuple):
     """On whose word something is recorded.
 
     `kind` is `token` (an outside caller), `child` (a child's own token), `system` (this program);
@@ -32,8 +31,7 @@ class Actor:
 SYSTEM = Actor(kind="system")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Provenance:
+class Provenance(NamedTuple):
     """Where an append comes from. `correlation` is the root session's key, `causation` the id of
     the event that led to it, `traceparent` a W3C trace context."""
 
@@ -45,9 +43,11 @@ class Provenance:
     config_revision: int = 0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Envelope:
-    """The columns beside an event; `append_last` is the last position of its append."""
+class Envelope(NamedTuple):
+    """The columns beside an event; `append_last` is the last position of its append.
+
+    A tuple, as are the others here: one is made for every event that is written or read.
+    """
 
     position: int
     stream: str
@@ -64,22 +64,8 @@ class Envelope:
     chain_hash: bytes
 
     def chained(self, chain_hash: bytes) -> "Envelope":
-        """The same, with its hash. Written out, because it is done for every event."""
-        return Envelope(
-            position=self.position,
-            stream=self.stream,
-            version=self.version,
-            type=self.type,
-            type_version=self.type_version,
-            recorded_at=self.recorded_at,
-            occurred_at=self.occurred_at,
-            event_id=self.event_id,
-            command_id=self.command_id,
-            provenance=self.provenance,
-            writer_version=self.writer_version,
-            append_last=self.append_last,
-            chain_hash=chain_hash,
-        )
+        """The same, with its hash, which is the last field."""
+        return Envelope._make((*self[:-1], chain_hash))
 
     @property
     def stamp(self) -> Stamp:
@@ -87,8 +73,7 @@ class Envelope:
         return Stamp(self.position, self.version, self.recorded_at, self.event_id)
 
 
-@dataclass(frozen=True, slots=True)
-class RecordedEvent:
+class RecordedEvent(NamedTuple):
     """One event as the log holds it."""
 
     envelope: Envelope

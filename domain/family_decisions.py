@@ -5,7 +5,8 @@ announcement waits for everything below, so it is enough to look one level down.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from typing import NamedTuple
 from uuid import UUID
 
 from domain.dependencies import with_dependencies
@@ -58,8 +59,7 @@ class KeyTaken(Rejected):
     """The key minted for the child is another session's: prepare again with a new one."""
 
 
-@dataclass(frozen=True, slots=True)
-class Family:
+class Family(NamedTuple):
     """What is on record about a run and those around it."""
 
     runs: Mapping[UUID, Run]

@@ -1,25 +1,22 @@
 """Prompt texts put together from pieces, and where each piece stands in them."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from domain.bounded_text import storable
-from domain.fact import Fact
 
 PromptText = Literal["systemPrompt", "message"]
 SEPARATOR = "separator"
 
 
-@dataclass(frozen=True, slots=True)
-class Piece:
+class Piece(NamedTuple):
     """A stretch of text and where it comes from: `task`, `script:<id>`, `separator`, …."""
 
     source: str
     text: str
 
 
-class Part(Fact):
+class Part(NamedTuple):
     """The bytes `[start, end)` of a text's UTF-8 form, and where they come from."""
 
     of: PromptText
@@ -28,8 +25,7 @@ class Part(Fact):
     end: int
 
 
-@dataclass(frozen=True, slots=True)
-class PartedText:
+class PartedText(NamedTuple):
     """A text and its parts; they cover every byte of it, in order."""
 
     text: str

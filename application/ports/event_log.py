@@ -9,7 +9,7 @@ and a refusal or a conflict is the caller's own.
 from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Generic, Protocol, TypeVar
+from typing import Generic, NamedTuple, Protocol, TypeVar
 from uuid import UUID
 
 from application.envelope import Provenance, RecordedEvent
@@ -26,8 +26,7 @@ Change = tuple[str, AnyEvent]
 """A stream and the event to append to it."""
 
 
-@dataclass(frozen=True, slots=True)
-class Content:
+class Content(NamedTuple):
     """A free text to keep beside the log, under the session that owns it."""
 
     ref: ContentRef
@@ -63,8 +62,7 @@ class LaneQuery:
     take: int
 
 
-@dataclass(frozen=True, slots=True)
-class LaneFacts:
+class LaneFacts(NamedTuple):
     """`running` holds a slot now; `next` are queued runs, first in line first."""
 
     running: int
@@ -115,8 +113,7 @@ class AlreadyReserved(Rejected):
         self.reserved = reserved
 
 
-@dataclass(frozen=True, slots=True)
-class World:
+class World(NamedTuple):
     """What is on record about the streams a submission named; absent when never recorded. `tree`
     are the runs with dependencies that are prepared or wait, of the tree that it named."""
 
@@ -128,8 +125,7 @@ class World:
     tree: Sequence[Run] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Decision(Generic[T_co]):
+class Decision(NamedTuple, Generic[T_co]):
     """What to record. `answer` completes the submission's own reservation; without it that stays
     open under `reserve_run`. `run_answer` completes the one that a run's spawn has left open."""
 
@@ -143,8 +139,7 @@ class Decision(Generic[T_co]):
     staged: Sequence[StagedFile] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Submission(Generic[T]):
+class Submission(NamedTuple, Generic[T]):
     """A command for the writer. `decide` must be pure and may raise `Rejected`.
 
     `about` are the runs that it is about, when they are several: an event of a session that names
@@ -161,8 +156,7 @@ class Submission(Generic[T]):
     about: frozenset[UUID] = frozenset()
 
 
-@dataclass(frozen=True, slots=True)
-class Appended(Generic[T_co]):
+class Appended(NamedTuple, Generic[T_co]):
     """What came of a submission: the decision's result, the position it is true at, and the
     state after it of the streams that were named or changed."""
 

@@ -8,7 +8,6 @@ from datetime import UTC, datetime, timedelta
 from uuid import UUID
 
 from benchmarks.history.identities import CONTENT_KEY_BYTES
-from benchmarks.history.linking import rests_of
 from benchmarks.history.simulated_log import Beginning
 from benchmarks.history.simulation import RESERVE_EVENTS, LengthMissed, Shift, Simulation
 from benchmarks.history.tables import GatheredRows
@@ -67,30 +66,25 @@ def _made(shift: Shift, kinds: Mapping[str, Sequence[str]]) -> MadeShift:
     rows = GatheredRows()
     simulation = Simulation(shift, rows)
     result = MadeShift(shift.beginning.position + shift.events, shift.beginning.at)
-    previous = b""
     while not simulation.is_over:
         simulation.step()
         if len(rows.events) >= CHUNK_EVENTS:
-            previous = _encode(rows, previous, kinds, result)
+            _encode(rows, kinds, result)
     rows.forget_all()
-    _encode(rows, previous, kinds, result)
+    _encode(rows, kinds, result)
     end = shift.beginning.at + timedelta(hours=SHIFT_HOURS)
     if result.recorded_at >= end:
         raise RuntimeError(f"shift {shift.number} went on until {result.recorded_at}, past {end}")
     return result
 
 
-def _encode(
-    rows: GatheredRows, previous: bytes, kinds: Mapping[str, Sequence[str]], result: MadeShift
-) -> bytes:
-    """Encode what is gathered; gives the last hash, as it is without the shifts before."""
+def _encode(rows: GatheredRows, kinds: Mapping[str, Sequence[str]], result: MadeShift) -> None:
+    """Encode what is gathered."""
     if rows.events:
-        result.rests += rests_of(rows.events, previous)
-        last = rows.events[-1].envelope
-        previous, result.recorded_at = last.chain_hash, last.recorded_at
+        result.rests += [row.encoded for row in rows.events]
+        result.recorded_at = rows.events[-1].envelope.recorded_at
     for table, columns in rows.taken().items():
         if table == "events":
             result.events += copied_rows(kinds[table][:-1], columns, to_come=1)
         else:
             result.others.setdefault(table, []).append(copied(kinds[table], columns))
-    return previous

@@ -5,9 +5,8 @@ import itertools
 import random
 from collections import deque
 from collections.abc import Generator
-from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 from uuid import UUID
 
 from application.creating import LANE
@@ -35,8 +34,7 @@ COMMIT_SUBMISSIONS_MAX = 32
 CLAIMS_MAX = 16
 
 
-@dataclass(frozen=True, slots=True)
-class Wait:
+class Wait(NamedTuple):
     """For so many seconds, or until something is recorded in the stream, whichever is first."""
 
     seconds: float | None = None

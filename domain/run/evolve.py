@@ -68,55 +68,56 @@ def evolved(run: Run | None, event: RunEvent, stamp: Stamp) -> tuple[Run, Mappin
 
 
 def _changes(run: Run, event: RunEvent, stamp: Stamp) -> dict[str, object]:
+    # What happens most stands first: each class that an event is not takes its time.
     match event:
-        case SpawnRequested() | ScriptsResolved():
-            return {}
-        case MessageReceived() | ContinuationPlanned() | RunContinued() | ArchiveScheduled():
-            return continuation_changes(run, event, stamp)
-        case PreparationResumed():
-            return {"holder": event.holder, "attempt": event.attempt, "epoch": stamp.version}
-        case AgentOverridden():
-            return {"agent_id": event.to_agent_id, "overridden": True}
-        case PreparationStarted():
-            return {"child_session_key": event.child_session_key}
-        case StepBegun() | StepTaken() | StepUndone() | StepUndoFailed():
-            return step_changes(run, event, stamp)
-        case RunWaits() | DependencyMet():
-            return waiting_changes(run, event)
-        case HookTold() | HookFailed() | HookParked():
-            return hook_changes(run, event, stamp)
-        case SessionCreated():
-            return _prepared(event)
-        case RunQueued():
-            return _queued(event, stamp)
         case RunClaimed():
             return {"holder": event.holder, "attempt": event.attempt, "epoch": stamp.version}
+        case RunEnded():
+            return _ended(run, event, stamp)
+        case RunAnnounced():
+            return _announced(run, event, stamp)
+        case RunQueued():
+            return _queued(event, stamp)
         case RunStarted():
             return {
                 "started_at": stamp.recorded_at,
                 "system_prompt": event.system_prompt,
                 "message": event.message,
             }
+        case RunArchived():
+            return {"archived_at": stamp.recorded_at, "transcript_path": event.transcript_path}
+        case ScriptsResolved() | SpawnRequested():
+            return {}
+        case PreparationStarted():
+            return {"child_session_key": event.child_session_key}
+        case SessionCreated():
+            return _prepared(event)
+        case AnnouncementAcknowledged():
+            if run.inbox is None:
+                raise CorruptHistory("an announcement was acknowledged that was never made")
+            return {"inbox": run.inbox.changed({"acknowledged_at": stamp.recorded_at})}
+        case SpawnRefused():
+            return _refused(event, stamp)
+        case MessageReceived() | ContinuationPlanned() | RunContinued() | ArchiveScheduled():
+            return continuation_changes(run, event, stamp)
         case StopRequested():
             return {
                 "stop_requested_by": event.by,
                 "stop_by_requester": event.by_requester,
                 "stop_reason": event.reason,
             }
-        case RunEnded():
-            return _ended(run, event, stamp)
+        case HookTold() | HookFailed() | HookParked():
+            return hook_changes(run, event, stamp)
+        case StepBegun() | StepTaken() | StepUndone() | StepUndoFailed():
+            return step_changes(run, event, stamp)
+        case AgentOverridden():
+            return {"agent_id": event.to_agent_id, "overridden": True}
         case DescendantsSettled():
             return {"pending_descendants": 0}
-        case RunAnnounced():
-            return _announced(run, event, stamp)
-        case AnnouncementAcknowledged():
-            if run.inbox is None:
-                raise CorruptHistory("an announcement was acknowledged that was never made")
-            return {"inbox": run.inbox.changed({"acknowledged_at": stamp.recorded_at})}
-        case RunArchived():
-            return {"archived_at": stamp.recorded_at, "transcript_path": event.transcript_path}
-        case SpawnRefused():
-            return _refused(event, stamp)
+        case PreparationResumed():
+            return {"holder": event.holder, "attempt": event.attempt, "epoch": stamp.version}
+        case RunWaits() | DependencyMet():
+            return waiting_changes(run, event)
         case _:
             assert_never(event)
 

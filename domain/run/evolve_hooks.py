@@ -1,6 +1,5 @@
 """How events change the hooks of a run, and when one is to be told. It only grows."""
 
-from collections.abc import Mapping
 from datetime import timedelta
 from typing import assert_never
 
@@ -83,7 +82,7 @@ def _binding_is_undone(run: Run) -> bool:
     return step is not None and (step.undo_at is not None or step.phase == "undone")
 
 
-def _with(hooks: Hooks, name: HookName, changes: Mapping[str, object]) -> Hooks:
+def _with(hooks: Hooks, name: HookName, changes: dict[str, object]) -> Hooks:
     return tuple(one.changed(changes) if one.name == name else one for one in hooks)
 
 

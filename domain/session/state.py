@@ -155,8 +155,6 @@ def _observed(event: SessionObserved, stamp: Stamp) -> Session:
 
 def _changes(session: Session, event: SessionEvent, stamp: Stamp) -> dict[str, object]:
     match event:
-        case SessionObserved():
-            return {}
         case ChildAdmitted():
             changes: dict[str, object] = {
                 "counted": (*session.counted, event.run_id),
@@ -169,6 +167,10 @@ def _changes(session: Session, event: SessionEvent, stamp: Stamp) -> dict[str, o
             return {"counted": _without(session.counted, event.run_id)}
         case ChildSettled():
             return {"unsettled": _without(session.unsettled, event.run_id)}
+        case SessionClosed():
+            return {"closed_at": stamp.recorded_at}
+        case SessionObserved():
+            return {}
         case TranscriptProvided():
             transcript = ProvidedTranscript(
                 entries=event.entries,
@@ -184,8 +186,6 @@ def _changes(session: Session, event: SessionEvent, stamp: Stamp) -> dict[str, o
                 "role": event.role,
                 "control_scope": event.control_scope,
             }
-        case SessionClosed():
-            return {"closed_at": stamp.recorded_at}
         case SharedContextChanged():
             written = _written(session, event, stamp)
             return {"shared": written or None, "shared_position": stamp.position}

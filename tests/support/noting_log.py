@@ -2,7 +2,7 @@
 
 import json
 import time
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from io import TextIOWrapper
 from pathlib import Path
 from typing import Any, TypeVar
@@ -120,4 +120,4 @@ def _counted(submission: Submission[T], asked: _Asked) -> Submission[T]:
         asked.streams = tuple(stream for stream, _ in decision.changes)
         return decision
 
-    return replace(submission, decide=decide)
+    return submission._replace(decide=decide)

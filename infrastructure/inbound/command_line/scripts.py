@@ -87,7 +87,7 @@ def _told(trial: "Trial") -> dict[str, Any]:
         "candidates": [one.model_dump(mode="json", by_alias=True) for one in trial.candidates],
         "runsAs": trial.agent_id,
         "message": trial.message.text,
-        "parts": [one.model_dump(mode="json", by_alias=True) for one in trial.message.parts],
+        "parts": [one._asdict() for one in trial.message.parts],
     }
 
 

@@ -1,7 +1,7 @@
 """One append: under the log's lock, numbered head + 1, head + 2, …, chained, committed at once."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 from uuid import UUID
@@ -124,7 +124,7 @@ def enveloped(addition: Addition, head: Head) -> list[Envelope]:
             chain_hash=b"",
         )
         previous = chain_hash(previous, envelope, event.state)
-        envelopes.append(replace(envelope, chain_hash=previous))
+        envelopes.append(envelope.chained(previous))
     return envelopes
 
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 from uuid import UUID
 
 from application.envelope import WRITER_VERSION, Envelope, Provenance, RecordedEvent
@@ -22,14 +22,14 @@ from application.ports.event_log import (
     World,
 )
 from application.projections.fold import Fold
-from domain.event_types import AnyEvent
+from domain.event_types import TYPE_OF, AnyEvent
 from domain.refusals import CorruptHistory
 from domain.run.events import DescendantsSettled, RunClaimed
 from domain.run.state import Run
 from domain.session.state import Session
 from domain.stamp import Stamp
 from domain.stream import CONFIG_STREAM, run_id_of, session_key_of
-from infrastructure.outbound.log.chain import chain_hash
+from infrastructure.outbound.log.chain import encoded, linked
 from infrastructure.outbound.log.lane_overlay import lane_now
 from infrastructure.outbound.log.loaded import IdempotencyWrites, Loaded, reservation_key
 from infrastructure.outbound.log.mapper import EventMapper
@@ -37,13 +37,14 @@ from infrastructure.outbound.log.state_memory import Remembered
 from infrastructure.outbound.log.waiting_trees import may_wait
 
 
-@dataclass(frozen=True, slots=True)
-class StoredRow:
-    """An event, its envelope and its stored bytes."""
+class StoredRow(NamedTuple):
+    """An event, its envelope and its stored bytes; `encoded` is what its hash covers beside the
+    hash before it."""
 
     envelope: Envelope
     event: AnyEvent
     state: bytes
+    encoded: bytes
 
 
 @dataclass(slots=True)
@@ -163,19 +164,19 @@ class Batch:
 
     def _record(self, submission: Submission[Any], decision: Decision[Any]) -> None:
         last = self.position + len(decision.changes)
-        name = self._mapper.store
+        state_of = self._mapper.state
         previous: UUID | None = None
         for stream, event in decision.changes:
             version = self._next_version(stream)
-            stored = name(stream, version, event)
-            type_name, _, type_version = stored.topic.rpartition(":")
+            state = state_of(event)
+            type_name, type_version = TYPE_OF[type(event)]
             position = self.position + 1
             envelope = Envelope(
                 position=position,
                 stream=stream,
                 version=version,
                 type=type_name,
-                type_version=int(type_version),
+                type_version=type_version,
                 recorded_at=self.recorded_at,
                 occurred_at=self._loaded.now,
                 event_id=self._new_id(),
@@ -185,7 +186,8 @@ class Batch:
                 append_last=last,
                 chain_hash=b"",
             )
-            digest = chain_hash(self.chain_hash, envelope, stored.state)
+            hashed = encoded(envelope, state)
+            digest = linked(self.chain_hash, hashed)
             stamp = Stamp(position, version, self.recorded_at, envelope.event_id)
             self.fold.apply(stream, event, stamp)
             run_id = run_id_of(stream)
@@ -193,7 +195,7 @@ class Batch:
                 self._runs_changed.add(run_id)
             self.position, self.chain_hash = position, digest
             previous = envelope.event_id
-            self.events.append(StoredRow(envelope.chained(digest), event, stored.state))
+            self.events.append(StoredRow(envelope.chained(digest), event, state, hashed))
 
     def _provenance(
         self,
@@ -204,13 +206,13 @@ class Batch:
     ) -> Provenance:
         """An append may be about several runs: each event names its own run, tree and cause."""
         source = submission.provenance
-        named = getattr(event, "run_id", None)
+        named = getattr(event, "run_id", None) if submission.about else None
         about = named if named in submission.about else source.run_id
         run_id = run_id_of(stream) or about
         run = self.fold.runs.get(run_id) if run_id is not None else None
         last = run.last_event_id if run is not None else None
-        others = run_id != source.run_id and not isinstance(event, DescendantsSettled)
-        if others or isinstance(event, RunClaimed):
+        others = run_id != source.run_id and type(event) is not DescendantsSettled
+        if others or type(event) is RunClaimed:
             cause = last
         elif previous is not None:
             cause = previous

@@ -39,12 +39,17 @@ class EventMapper(Mapper[str]):
     def store(self, stream: str, version: int, event: AnyEvent) -> StoredEvent:
         """The event as it is stored: JSON with camelCase names."""
         name, number = TYPE_OF[type(event)]
-        state = event.model_dump_json().encode()
+        return StoredEvent(stream, version, f"{name}:{number}", self.state(event))
+
+    def state(self, event: AnyEvent) -> bytes:
+        """The bytes that are stored of an event."""
+        # What `model_dump_json` asks, which makes a string of it.
+        state = event.__pydantic_serializer__.to_json(event)
         if self.compressor:
             state = self.compressor.compress(state)
         if self.cipher:
             state = self.cipher.encrypt(state)
-        return StoredEvent(stream, version, f"{name}:{number}", state)
+        return state
 
     def load(self, stored: StoredEvent) -> AnyEvent:
         """The event of stored bytes, in its newest version. `CorruptHistory` when its type or

@@ -4,8 +4,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 from uuid import UUID
 
-from eventsourcing.persistence import StoredEvent
-
 from application.envelope import Actor, Envelope, Provenance, RecordedEvent
 from infrastructure.outbound.log.connections import Connection
 from infrastructure.outbound.log.mapper import EventMapper
@@ -41,8 +39,7 @@ def recorded(row: Sequence[Any], mapper: EventMapper) -> RecordedEvent:
         append_last=row[18],
         chain_hash=bytes(row[19]),
     )
-    stored = StoredEvent(row[1], row[2], f"{row[3]}:{row[4]}", bytes(row[20]))
-    return RecordedEvent(envelope, mapper.load(stored))
+    return RecordedEvent(envelope, mapper.event(row[1], row[2], row[3], row[4], bytes(row[20])))
 
 
 async def read_events(

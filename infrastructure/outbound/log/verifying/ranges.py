@@ -129,5 +129,5 @@ def _mentions(events: Sequence[ReadEvent], log_id: UUID) -> Iterator[Mention]:
 
 def _sealed(events: Sequence[ReadEvent]) -> Iterator[Sealed]:
     for position, _, event, run, _ in events:
-        if run is not None and isinstance(event, RunEnded) and event.transcript is not None:
+        if run is not None and type(event) is RunEnded and event.transcript is not None:
             yield Sealed(position, run.run_id, run.session_id, event.transcript)
