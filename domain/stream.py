@@ -7,9 +7,10 @@ CONFIG_STREAM = "log:config"
 RUN_PREFIX = "run:"
 SESSION_PREFIX = "session:"
 NAMES_KEPT = 4_096
-"""Names of runs whose ids are not read anew: each is asked for a dozen times in an append."""
+"""Names of runs that are not made or read anew: each is asked for a dozen times in an append."""
 
 
+@lru_cache(maxsize=NAMES_KEPT)
 def run_stream(run_id: UUID) -> str:
     """The stream of one run."""
     return f"{RUN_PREFIX}{run_id}"

@@ -15,14 +15,14 @@ POLL_SECONDS = 2.0
 
 def awaited(society: Society, asker: Asker) -> Run | None:
     """The newest run that the session has asked for and that is not over; None when none is."""
-    return max(
+    # They are in the order in which they were created.
+    return next(
         (
             run
-            for run in society.log.runs.values()
-            if run.requester.session_key == asker.session_key and run.stage in ("queued", "started")
+            for run in reversed(society.log.runs.values())
+            if run.stage in ("queued", "started") and run.requester.session_key == asker.session_key
         ),
-        key=lambda run: run.created_position,
-        default=None,
+        None,
     )
 
 

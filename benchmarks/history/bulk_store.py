@@ -21,6 +21,7 @@ from application.projections import run_rows, session_rows
 from benchmarks.history.tables import TABLES
 from infrastructure.failures import UserError
 from infrastructure.outbound.log.binary_format import COPY_HEADER, COPY_TRAILER
+from infrastructure.outbound.log.storing import PRINTED
 
 WAITING_CHUNKS_MAX = 1
 STORE_SECONDS_MAX = 1_800.0
@@ -160,7 +161,9 @@ class BulkStore:
                 f"table {table} has columns that this generator does not know:"
                 f" {sorted(set(found) ^ set(columns))}"
             )
-        return [_SHORT_NAMES.get(found[column], found[column]) for column in columns]
+        printed = PRINTED if table in ("runs", "sessions") else {}
+        kinds = {name: _SHORT_NAMES.get(kind, kind) for name, kind in found.items()} | printed
+        return [kinds[column] for column in columns]
 
     def _put(self, chunk: Mapping[str, bytes] | None) -> None:
         while self._thread.is_alive():

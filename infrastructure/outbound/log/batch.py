@@ -27,7 +27,6 @@ from domain.refusals import CorruptHistory
 from domain.run.events import DescendantsSettled, RunClaimed
 from domain.run.state import Run
 from domain.session.state import Session
-from domain.stamp import Stamp
 from domain.stream import CONFIG_STREAM, run_id_of, session_key_of
 from infrastructure.outbound.log.chain import encoded, linked
 from infrastructure.outbound.log.lane_overlay import lane_now
@@ -164,11 +163,10 @@ class Batch:
 
     def _record(self, submission: Submission[Any], decision: Decision[Any]) -> None:
         last = self.position + len(decision.changes)
-        state_of = self._mapper.state
         previous: UUID | None = None
         for stream, event in decision.changes:
             version = self._next_version(stream)
-            state = state_of(event)
+            state = self._mapper.state(event)
             type_name, type_version = TYPE_OF[type(event)]
             position = self.position + 1
             envelope = Envelope(
@@ -188,8 +186,7 @@ class Batch:
             )
             hashed = encoded(envelope, state)
             digest = linked(self.chain_hash, hashed)
-            stamp = Stamp(position, version, self.recorded_at, envelope.event_id)
-            self.fold.apply(stream, event, stamp)
+            self.fold.apply(stream, event, envelope.stamp)
             run_id = run_id_of(stream)
             if run_id is not None:
                 self._runs_changed.add(run_id)

@@ -67,6 +67,7 @@ def _instants(values: Iterable[datetime | None]) -> list[bytes]:
 
 _TYPES: Mapping[str, tuple[int, Encode]] = {
     "text": (25, _texts),
+    "utf-8": (25, _bytes),
     "bytea": (17, _bytes),
     "uuid": (2950, _uuids),
     "smallint": (21, _shorts),
@@ -74,7 +75,8 @@ _TYPES: Mapping[str, tuple[int, Encode]] = {
     "bigint": (20, _longs),
     "timestamptz": (1184, _instants),
 }
-"""By the names that the columns have here: the type's number and how its values are written."""
+"""By the names that the columns have here: the type's number and how its values are written. A
+column of texts that are encoded already is `utf-8`."""
 
 
 @dataclass(frozen=True, slots=True)

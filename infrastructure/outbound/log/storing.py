@@ -74,6 +74,8 @@ SESSION_COLUMNS = {
     "state": "text",
 }
 _SPAN_COLUMNS = {"from_position": "bigint", "to_position": "bigint"}
+PRINTED = {"state": "utf-8"}
+"""How `row_arrays` gives the states of rows."""
 _CONTENT_COLUMNS = {
     "content_id": "uuid",
     "session_id": "uuid",
@@ -174,7 +176,7 @@ def _values(batch: Batch) -> list[Any]:
 
 
 def _rows(spans: Sequence[Span[Any]], columns: dict[str, str]) -> list[Column]:
-    return _columns(row_arrays(spans, columns), columns | _SPAN_COLUMNS)
+    return _columns(row_arrays(spans, columns), columns | PRINTED | _SPAN_COLUMNS)
 
 
 def _closed(closed: Mapping[Any, int], kind: str) -> list[Column]:
@@ -187,14 +189,17 @@ def _columns(arrays: Sequence[Sequence[Any]], kinds: Mapping[str, str]) -> list[
 
 def row_arrays(spans: Sequence[Span[Any]], columns: dict[str, str]) -> list[list[Any]]:
     """The spans of a projection as one array a column, `from` and `to` last. The fields of the
-    rows are the columns, in their order, the state at the end."""
+    rows are the columns, in their order, the state at the end, as `PRINTED`."""
     if not spans:
         return [[] for _ in (*columns, "from", "to")]
     arrays: list[list[Any]] = [
         list(values) for values in zip(*(one.row for one in spans), strict=True)
     ]
     assert len(arrays) == len(columns)
-    arrays[-1] = [state.model_dump_json(exclude_none=True) for state in arrays[-1]]
+    # What `model_dump_json` asks, which makes a string of it.
+    arrays[-1] = [
+        state.__pydantic_serializer__.to_json(state, exclude_none=True) for state in arrays[-1]
+    ]
     arrays.append([span.from_position for span in spans])
     arrays.append([span.to_position for span in spans])
     return arrays

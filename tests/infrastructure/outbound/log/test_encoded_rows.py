@@ -17,7 +17,12 @@ from infrastructure.outbound.log import encoded_rows
 from infrastructure.outbound.log.binary_format import copied
 from infrastructure.outbound.log.encoded_rows import RowEncoder, run_encoder, session_encoder
 from infrastructure.outbound.log.row_copy import with_spans
-from infrastructure.outbound.log.storing import RUN_COLUMNS, SESSION_COLUMNS, row_arrays
+from infrastructure.outbound.log.storing import (
+    PRINTED,
+    RUN_COLUMNS,
+    SESSION_COLUMNS,
+    row_arrays,
+)
 from tests.support.family_histories import a_family
 from tests.support.family_log import Recorded
 
@@ -32,7 +37,7 @@ HISTORY = a_family()
 
 def as_stored(spans: Sequence[Span[Any]], columns: dict[str, str]) -> bytes:
     """The rows as the writer encodes them, each by itself."""
-    return copied([*columns.values(), *SPAN], row_arrays(spans, columns))
+    return copied([*(columns | PRINTED).values(), *SPAN], row_arrays(spans, columns))
 
 
 def encoded(events: Sequence[Recorded], known: Sequence[bool]) -> StreamFold[bytes, bytes]:
