@@ -7,11 +7,12 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from uuid import UUID
 
+from benchmarks.history.event_rows import event_rows
 from benchmarks.history.identities import CONTENT_KEY_BYTES
 from benchmarks.history.simulated_log import Beginning
 from benchmarks.history.simulation import RESERVE_EVENTS, LengthMissed, Shift, Simulation
 from benchmarks.history.tables import GatheredRows
-from infrastructure.outbound.log.binary_format import copied, copied_rows
+from infrastructure.outbound.log.binary_format import copied
 
 # Long past, so that what is appended later by a real server comes later on the clock too.
 START = datetime(2025, 1, 6, 6, tzinfo=UTC)
@@ -81,10 +82,8 @@ def _made(shift: Shift, kinds: Mapping[str, Sequence[str]]) -> MadeShift:
 def _encode(rows: GatheredRows, kinds: Mapping[str, Sequence[str]], result: MadeShift) -> None:
     """Encode what is gathered."""
     if rows.events:
+        result.events += event_rows(rows.events)
         result.rests += [row.encoded for row in rows.events]
         result.recorded_at = rows.events[-1].envelope.recorded_at
     for table, columns in rows.taken().items():
-        if table == "events":
-            result.events += copied_rows(kinds[table][:-1], columns, to_come=1)
-        else:
-            result.others.setdefault(table, []).append(copied(kinds[table], columns))
+        result.others.setdefault(table, []).append(copied(kinds[table], columns))

@@ -22,6 +22,7 @@ Row = TypeVar("Row")
 Columns = list[list[Any]]
 
 TABLES: dict[str, tuple[str, ...]] = {
+    # In the chain's order, and the hash, which is known last, behind all others.
     "events": (
         "position",
         "stream",
@@ -43,7 +44,6 @@ TABLES: dict[str, tuple[str, ...]] = {
         "writer_version",
         "append_last",
         "state",
-        # Behind all others: it is known last.
         "chain_hash",
     ),
     "commits": ("last_position", "recorded_at"),
@@ -137,10 +137,9 @@ class GatheredRows:
         self._runs, self._sessions = OpenSpans(), OpenSpans()
 
     def taken(self) -> dict[str, Columns]:
-        """What has been gathered, by table, as columns in the order of `TABLES`; those of the
-        events without their hash."""
+        """What has been gathered beside the events, by table, as columns in the order of `TABLES`.
+        From now on it is gathered anew."""
         made: dict[str, Columns] = {
-            "events": _event_columns(self._events),
             "commits": _turned(self._commits),
             "contents": _content_columns(self._contents),
             "content_keys": [[one.session_id for one in self._keys], [k.key for k in self._keys]],
@@ -158,34 +157,6 @@ class GatheredRows:
 
 def _turned(rows: Sequence[tuple[Any, ...]]) -> Columns:
     return [list(column) for column in zip(*rows, strict=True)]
-
-
-def _event_columns(rows: Sequence[StoredRow]) -> Columns:
-    envelopes = [row.envelope for row in rows]
-    sources = [envelope.provenance for envelope in envelopes]
-    actors = [source.actor for source in sources]
-    return [
-        [one.position for one in envelopes],
-        [one.stream for one in envelopes],
-        [one.version for one in envelopes],
-        [one.type for one in envelopes],
-        [one.type_version for one in envelopes],
-        [one.recorded_at for one in envelopes],
-        [one.occurred_at for one in envelopes],
-        [one.event_id for one in envelopes],
-        [one.command_id for one in envelopes],
-        [one.kind for one in actors],
-        [one.token for one in actors],
-        [one.session for one in actors],
-        [one.causation for one in sources],
-        [one.correlation for one in sources],
-        [one.run_id for one in sources],
-        [one.traceparent for one in sources],
-        [one.config_revision for one in sources],
-        [one.writer_version for one in envelopes],
-        [one.append_last for one in envelopes],
-        [row.state for row in rows],
-    ]
 
 
 def _content_columns(contents: Sequence[Content]) -> Columns:

@@ -8,6 +8,7 @@ import struct
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from itertools import chain
 from typing import Any
 
 from psycopg.adapt import Dumper
@@ -107,19 +108,11 @@ def column(kind: str, values: Sequence[Any]) -> Column:
     return Column(_ARRAY(1, has_null, number, len(encoded), 1) + b"".join(encoded))
 
 
-def copied_rows(
-    kinds: Sequence[str], columns: Sequence[Sequence[Any]], *, to_come: int = 0
-) -> list[bytes]:
-    """The rows whose columns these are, for `COPY … (FORMAT binary)`. `to_come` is how many columns
-    will be added behind."""
-    start = [struct.pack(">h", len(kinds) + to_come)] * len(columns[0])
-    encoded = [_TYPES[kind][1](values) for kind, values in zip(kinds, columns, strict=True)]
-    return list(map(b"".join, zip(start, *encoded, strict=True)))
-
-
 def copied(kinds: Sequence[str], columns: Sequence[Sequence[Any]]) -> bytes:
-    """All rows, without header and trailer."""
-    return b"".join(copied_rows(kinds, columns))
+    """The rows of these columns, for `COPY … (FORMAT binary)`, without header and trailer."""
+    start = [struct.pack(">h", len(kinds))] * len(columns[0])
+    encoded = [_TYPES[kind][1](values) for kind, values in zip(kinds, columns, strict=True)]
+    return b"".join(chain.from_iterable(zip(start, *encoded, strict=True)))
 
 
 def with_bytes(rows: Sequence[bytes], values: Iterable[bytes]) -> bytes:
