@@ -17,6 +17,7 @@ from tests.support.storytelling import run_id
 from tests.support.submissions import observe
 
 NOT_TODAY_SECONDS = 60.0
+FEW = 10
 BACKENDS = (
     "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()"
     " AND backend_type = 'client backend'"
@@ -118,7 +119,9 @@ async def test_ten_thousand_who_wait_cost_one_listener(
         waiting = [asyncio.create_task(wait(family.id("mine"))) for _ in range(5_000)]
         waiting += [asyncio.create_task(wait(None)) for _ in range(5_000)]
         await asyncio.sleep(0)
-        assert await running.ask(BACKENDS) == before
+        # Pools open and close connections as they like, but a few; those who wait would be many.
+        ((now,),), ((then,),) = await running.ask(BACKENDS), before
+        assert abs(now - then) < FEW
         assert len(await running.backends("LISTEN%")) == 2  # One of each process.
         elsewhere = LoggedFamily(other.log, root="agent:main:elsewhere", first=900)
         await elsewhere.spawn("stranger")
