@@ -131,4 +131,4 @@ def test_the_stories_fit_the_examples() -> None:
     assert f"maxChildrenPerAgent: {CHILDREN_MAX}," in config
     for agent in ("main", "counter", "searcher", "summer", "failing", "sleeper"):
         assert f'id: "{agent}"' in config
-    assert len(STORIES) == 8
+    assert len(STORIES) == 9
