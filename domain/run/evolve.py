@@ -70,7 +70,7 @@ def evolved(run: Run | None, event: RunEvent, stamp: Stamp) -> tuple[Run, Mappin
 def _changes(run: Run, event: RunEvent, stamp: Stamp) -> dict[str, object]:
     # What happens most stands first: each class that an event is not takes its time.
     match event:
-        case RunClaimed():
+        case RunClaimed() | PreparationResumed():
             return {"holder": event.holder, "attempt": event.attempt, "epoch": stamp.version}
         case RunEnded():
             return _ended(run, event, stamp)
@@ -93,9 +93,7 @@ def _changes(run: Run, event: RunEvent, stamp: Stamp) -> dict[str, object]:
         case SessionCreated():
             return _prepared(event)
         case AnnouncementAcknowledged():
-            if run.inbox is None:
-                raise CorruptHistory("an announcement was acknowledged that was never made")
-            return {"inbox": run.inbox.changed({"acknowledged_at": stamp.recorded_at})}
+            return _acknowledged(run, stamp)
         case SpawnRefused():
             return _refused(event, stamp)
         case MessageReceived() | ContinuationPlanned() | RunContinued() | ArchiveScheduled():
@@ -114,12 +112,16 @@ def _changes(run: Run, event: RunEvent, stamp: Stamp) -> dict[str, object]:
             return {"agent_id": event.to_agent_id, "overridden": True}
         case DescendantsSettled():
             return {"pending_descendants": 0}
-        case PreparationResumed():
-            return {"holder": event.holder, "attempt": event.attempt, "epoch": stamp.version}
         case RunWaits() | DependencyMet():
             return waiting_changes(run, event)
         case _:
             assert_never(event)
+
+
+def _acknowledged(run: Run, stamp: Stamp) -> dict[str, object]:
+    if run.inbox is None:
+        raise CorruptHistory("an announcement was acknowledged that was never made")
+    return {"inbox": run.inbox.changed({"acknowledged_at": stamp.recorded_at})}
 
 
 def _effects_at(run: Run) -> datetime | None:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import ExitStack
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -23,3 +24,10 @@ def serve() -> Iterator[Serve]:
             return stack.enter_context(server)
 
         yield start
+
+
+@pytest.fixture(scope="module")
+def gates() -> Iterator[Path]:
+    """Where children look whether they may go on."""
+    with new_place() as place:
+        yield place

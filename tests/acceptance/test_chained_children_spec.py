@@ -1,14 +1,12 @@
 """Children that are spawned one after another, all asked for before the first of them is done: each
 one is a real process that answers from what those before it said."""
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.support.answering_children import answerer, recorded, said, spawned
-from tests.support.data_directories import new_place
 from tests.support.judged_servers import Serve
 from tests.support.running_server import RunningServer
 
@@ -21,12 +19,6 @@ CHAINS: list[dict[str, Any]] = [
     {},
 ]
 BY = ["chainAfter", "dependsOn", "chainAfter-ended", "the-reference-alone"]
-
-
-@pytest.fixture(scope="module")
-def gates() -> Iterator[Path]:
-    with new_place() as place:
-        yield place
 
 
 @pytest.fixture(scope="module")

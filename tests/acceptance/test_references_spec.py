@@ -3,13 +3,11 @@ may be, and that all of it can be read by the child; agents are real processes."
 
 import json
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from tests.support.answering_children import answerer, recorded, said, spawned
-from tests.support.data_directories import new_place
 from tests.support.judged_servers import Serve
 from tests.support.running_server import RunningServer, command
 
@@ -29,12 +27,6 @@ with urllib.request.urlopen(request, timeout=20) as answer:
     values = json.load(answer)["values"]
 print(json.dumps({key: [len(text), text[-60:]] for key, text in values.items()}))
 """
-
-
-@pytest.fixture(scope="module")
-def gates() -> Iterator[Path]:
-    with new_place() as place:
-        yield place
 
 
 @pytest.fixture(scope="module")

@@ -1,22 +1,14 @@
 """Children that wait for any earlier run of their tree, and hold up nobody while they do."""
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from tests.support.answering_children import answerer, said, spawned
-from tests.support.data_directories import new_place
 from tests.support.judged_servers import Serve
 from tests.support.running_server import RunningServer
 
 pytestmark = pytest.mark.slow
-
-
-@pytest.fixture(scope="module")
-def gates() -> Iterator[Path]:
-    with new_place() as place:
-        yield place
 
 
 @pytest.fixture(scope="module")

@@ -3,39 +3,21 @@
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
+from tests.support.asked_batches import THREE, accepted, living, session
 from tests.support.batching_server import PLACES, Batching
-from tests.support.data_directories import copied, new_place
 from tests.support.running_server import wait_for
 
 pytestmark = pytest.mark.slow
-
-THREE = ("count the ships", "count the masts", "count the crew")
 
 
 @pytest.fixture(scope="module")
 def server(made_data_dir: Path) -> Iterator[Batching]:
     """A server that lives."""
-    with new_place() as place:
-        with Batching(copied(made_data_dir, place / "data"), place / "notes") as server:
-            yield server
-            verified = server.verified()
-            assert verified.returncode == 0, verified.stdout + verified.stderr
-        assert " ERROR " not in server.log(), server.log()
-
-
-def session(name: str) -> str:
-    """A requester of its own."""
-    return f"agent:main:{name}"
-
-
-def accepted(answer: Any) -> dict[str, Any]:
-    """The body of an accepted request."""
-    assert answer.status_code == 201, answer.text
-    return dict(answer.json())
+    with living(made_data_dir) as server:
+        yield server
 
 
 def by_id(server: Batching, main: str) -> list[str]:

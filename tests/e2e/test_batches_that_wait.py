@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from tests.support.asked_batches import living
 from tests.support.batching_server import Batching
-from tests.support.data_directories import copied, new_place
 
 pytestmark = pytest.mark.slow
 
@@ -16,12 +16,8 @@ pytestmark = pytest.mark.slow
 @pytest.fixture(scope="module")
 def server(made_data_dir: Path) -> Iterator[Batching]:
     """A server that lives."""
-    with new_place() as place:
-        with Batching(copied(made_data_dir, place / "data"), place / "notes") as server:
-            yield server
-            verified = server.verified()
-            assert verified.returncode == 0, verified.stdout + verified.stderr
-        assert " ERROR " not in server.log(), server.log()
+    with living(made_data_dir) as server:
+        yield server
 
 
 def first_of(server: Batching, main: str) -> tuple[str, Any]:

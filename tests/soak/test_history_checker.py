@@ -2,7 +2,7 @@
 
 import subprocess
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
@@ -12,6 +12,7 @@ import pytest
 from tests.soak.checker import RULES, check
 from tests.soak.history import History, Writing, read_history, write_end, write_events
 from tests.support import related_history as related
+from tests.support.history_mutations import Mutation
 from tests.support.running_server import ROOT
 from tests.support.small_history import (
     REQUESTER,
@@ -24,8 +25,6 @@ from tests.support.small_history import (
     without_event,
 )
 from tests.support.talked_history import CONTRADICTIONS, talked_history
-
-Mutation = Callable[[History], History]
 
 
 def event(place: int, /, **changes: Any) -> Mutation:

@@ -1,23 +1,24 @@
 """A short history of a batch that waits for a run, of a run that fails with another, and of a batch
 that is refused."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
 from tests.soak.history import Call, Event, History
+from tests.support.history_mutations import (
+    Mutation,
+    added_event,
+    changed_call,
+    changed_event,
+    missing_event,
+)
 from tests.support.small_history import (
     REQUESTER,
     START,
-    one_more,
-    with_call,
     with_event,
-    with_more_events,
-    without_event,
 )
-
-Mutation = Callable[[History], History]
 
 CAP = 5
 _SESSION = f"session:{REQUESTER}"
@@ -142,22 +143,6 @@ def related_history() -> History:
     return History(_CALLS, tuple(events), {REQUESTER: _INBOX}, CAP)
 
 
-def _event(place: int, /, **changes: Any) -> Mutation:
-    return lambda history: with_event(history, place, **changes)
-
-
-def _asked_again(caller: str, **changes: Any) -> Mutation:
-    return lambda history: with_call(history, caller, **changes)
-
-
-def _missing(position: int) -> Mutation:
-    return lambda history: without_event(history, position)
-
-
-def _more(like: int, **changes: Any) -> Mutation:
-    return lambda history: with_more_events(history, one_more(history, like, **changes))
-
-
 def _unasked(caller: str) -> Mutation:
     return lambda history: replace(
         history, calls=tuple(one for one in history.calls if one.caller != caller)
@@ -165,54 +150,59 @@ def _unasked(caller: str) -> Mutation:
 
 
 CONTRADICTIONS: Mapping[str, tuple[str, Mutation]] = {
-    "a part of a batch": ("batches_are_whole", _missing(12)),
+    "a part of a batch": ("batches_are_whole", missing_event(12)),
     "a batch that was asked for in two parts": (
         "batches_are_whole",
-        _event(6, facts={"batch": {"batchId": "batch of p", "index": 0, "runIds": ["p1"]}}),
+        changed_event(6, facts={"batch": {"batchId": "batch of p", "index": 0, "runIds": ["p1"]}}),
     ),
-    "a batch that was created twice": ("batches_are_whole", _event(12, append_last=12)),
+    "a batch that was created twice": ("batches_are_whole", changed_event(12, append_last=12)),
     "a batch refused in part": (
         "batches_are_whole",
-        _more(47, stream="run:p2", run_id="p2"),
+        added_event(47, stream="run:p2", run_id="p2"),
     ),
     "a batch of other runs": (
         "accepted_batches_are_recorded",
-        _asked_again("batch", answer={"runs": _RUNS[::-1]}),
+        changed_call("batch", answer={"runs": _RUNS[::-1]}),
     ),
     "a batch under another id": (
         "accepted_batches_are_recorded",
-        _asked_again("batch", answer={"batchId": "batch of r"}),
+        changed_call("batch", answer={"batchId": "batch of r"}),
     ),
     "a batch that was told of too early": (
         "accepted_batches_are_recorded",
-        _asked_again("batch", position=9),
+        changed_call("batch", position=9),
     ),
     "a batch refused by another rule": (
         "refused_batches_are_recorded",
-        _event(47, facts={"rule": "depth"}),
+        changed_event(47, facts={"rule": "depth"}),
     ),
     "a batch refused as another run": (
         "refused_batches_are_recorded",
-        _asked_again("refused", answer={"runId": "p1"}),
+        changed_call("refused", answer={"runId": "p1"}),
     ),
     "a batch that nobody asked for": ("one_request_is_one_batch", _unasked("batch")),
     "a batch that is there twice": (
         "one_request_is_one_batch",
-        _event(46, facts={"batch": {"batchId": "another", "index": 1, "runIds": ["r1", "r2"]}}),
+        changed_event(
+            46, facts={"batch": {"batchId": "another", "index": 1, "runIds": ["r1", "r2"]}}
+        ),
     ),
-    "a run in line before all is met": ("queued_when_all_is_met", _missing(18)),
+    "a run in line before all is met": ("queued_when_all_is_met", missing_event(18)),
     "a run that met another twice": (
         "queued_when_all_is_met",
-        _more(20, stream="run:p2", run_id="p2"),
+        added_event(20, stream="run:p2", run_id="p2"),
     ),
-    "a run that met what had not ended": ("met_when_done", _missing(15)),
+    "a run that met what had not ended": ("met_when_done", missing_event(15)),
     "a run that met what had failed": (
         "met_when_done",
         lambda history: with_event(
             with_event(history, 15, facts={"outcome": "error"}), 18, facts={"outcome": "error"}
         ),
     ),
-    "a run that met another end": ("met_when_done", _event(18, facts={"outcome": "timeout"})),
+    "a run that met another end": (
+        "met_when_done",
+        changed_event(18, facts={"outcome": "timeout"}),
+    ),
     "a run that met what had somebody below": (
         "met_when_done",
         lambda history: with_event(
@@ -223,16 +213,16 @@ CONTRADICTIONS: Mapping[str, tuple[str, Mutation]] = {
     ),
     "a run that failed for no reason": (
         "failed_for_a_reason",
-        _event(39, facts={"outcome": "success"}),
+        changed_event(39, facts={"outcome": "success"}),
     ),
-    "a run that failed and had started": ("failed_for_a_reason", _more(33, stream="run:w")),
-    "a run that waits for ever": ("those_that_wait_go_on", _missing(42)),
+    "a run that failed and had started": ("failed_for_a_reason", added_event(33, stream="run:w")),
+    "a run that waits for ever": ("those_that_wait_go_on", missing_event(42)),
     "a run that waits for somebody else": (
         "those_that_wait_go_on",
-        _event(38, facts={"runIds": ["p1"]}),
+        changed_event(38, facts={"runIds": ["p1"]}),
     ),
     "a run announced before those below it": (
         "announced_after_all_below",
-        _event(7, facts={"requester": _key("t")}),
+        changed_event(7, facts={"requester": _key("t")}),
     ),
 }

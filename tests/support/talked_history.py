@@ -1,23 +1,23 @@
 """A short history of a session that goes on with a message, and another that is turned away."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
 from tests.soak.history import Call, Event, History, trace_of
+from tests.support.history_mutations import (
+    Mutation,
+    added_event,
+    changed_call,
+    changed_event,
+    missing_event,
+)
 from tests.support.small_history import (
     CAP,
     REQUESTER,
     START,
-    one_more,
-    with_call,
-    with_event,
-    with_more_events,
-    without_event,
 )
-
-Mutation = Callable[[History], History]
 
 KEY = "agent:main:subagent:a"
 _CHILD = {"requester": REQUESTER, "childSessionKey": KEY, "mode": "session"}
@@ -128,22 +128,6 @@ def talked_history() -> History:
     return History(_CALLS, events, {REQUESTER: (("a", 10), ("m", 20))}, CAP)
 
 
-def _event(place: int, /, **changes: Any) -> Mutation:
-    return lambda history: with_event(history, place, **changes)
-
-
-def _answer(caller: str, **changes: Any) -> Mutation:
-    return lambda history: with_call(history, caller, **changes)
-
-
-def _missing(position: int) -> Mutation:
-    return lambda history: without_event(history, position)
-
-
-def _more(like: int, **changes: Any) -> Mutation:
-    return lambda history: with_more_events(history, one_more(history, like, **changes))
-
-
 def _unsent(label: str) -> Mutation:
     return lambda history: replace(
         history, calls=tuple(one for one in history.calls if one.label != label)
@@ -153,85 +137,98 @@ def _unsent(label: str) -> Mutation:
 CONTRADICTIONS: Mapping[str, tuple[str, Mutation]] = {
     "an accepted message that is nowhere": (
         "accepted_messages_are_recorded",
-        _event(11, trace=trace_of("x")),
+        changed_event(11, trace=trace_of("x")),
     ),
     "an accepted message under another run": (
         "accepted_messages_are_recorded",
-        _answer("says", answer={"runId": "n"}),
+        changed_call("says", answer={"runId": "n"}),
     ),
     "a sender told of another run before": (
         "accepted_messages_are_recorded",
-        _answer("says", answer={"continues": "b"}),
+        changed_call("says", answer={"continues": "b"}),
     ),
     "a message that went to another session": (
         "accepted_messages_are_recorded",
-        _answer("says", about="b"),
+        changed_call("says", about="b"),
     ),
     "an answer before its run was queued": (
         "accepted_messages_are_recorded",
-        _answer("says", position=15),
+        changed_call("says", position=15),
     ),
     "a refused message by another rule": (
         "refused_messages_are_recorded",
-        _event(22, facts={"rule": "thinking"}),
+        changed_event(22, facts={"rule": "thinking"}),
     ),
-    "a refused message that is nowhere": ("refused_messages_are_recorded", _missing(21)),
+    "a refused message that is nowhere": ("refused_messages_are_recorded", missing_event(21)),
     "a message recorded twice": (
         "sent_once_is_recorded_once",
-        _more(11, stream="run:o", run_id="o"),
+        added_event(11, stream="run:o", run_id="o"),
     ),
     "a message that nobody has sent": ("sent_once_is_recorded_once", _unsent("m")),
     "a message that was turned away and is there": (
         "sent_once_is_recorded_once",
-        _event(21, trace=trace_of("early")),
+        changed_event(21, trace=trace_of("early")),
     ),
-    "a continuation that takes no place": ("sessions_go_on_in_turn", _missing(12)),
-    "a continuation of no run": ("sessions_go_on_in_turn", _missing(13)),
-    "a place for another run": ("sessions_go_on_in_turn", _event(12, facts={"runId": "a"})),
+    "a continuation that takes no place": ("sessions_go_on_in_turn", missing_event(12)),
+    "a continuation of no run": ("sessions_go_on_in_turn", missing_event(13)),
+    "a place for another run": ("sessions_go_on_in_turn", changed_event(12, facts={"runId": "a"})),
     "two runs that continue the same one": (
         "sessions_go_on_in_turn",
-        _event(14, facts={"runId": "x"}),
+        changed_event(14, facts={"runId": "x"}),
     ),
-    "a message to a run that is at work": ("sessions_go_on_in_turn", _event(10, type="HookTold")),
+    "a message to a run that is at work": (
+        "sessions_go_on_in_turn",
+        changed_event(10, type="HookTold"),
+    ),
     "a message above one that is at work": (
         "sessions_go_on_in_turn",
-        _event(1, stream="run:c", type="SpawnRequested", run_id="c", facts={"requester": KEY}),
+        changed_event(
+            1, stream="run:c", type="SpawnRequested", run_id="c", facts={"requester": KEY}
+        ),
     ),
     "a message to a session that was closed": (
         "sessions_go_on_in_turn",
-        _event(5, type="SessionClosed"),
+        changed_event(5, type="SessionClosed"),
     ),
-    "a run that was continued twice": ("lives_are_whole", _more(13, facts={"runId": "n"})),
-    "a refused message that took a place": ("sessions_go_on_in_turn", _event(21, append_last=23)),
-    "an earlier run that was put away first": ("put_away_in_turn", _missing(25)),
+    "a run that was continued twice": ("lives_are_whole", added_event(13, facts={"runId": "n"})),
+    "a refused message that took a place": (
+        "sessions_go_on_in_turn",
+        changed_event(21, append_last=23),
+    ),
+    "an earlier run that was put away first": ("put_away_in_turn", missing_event(25)),
     "a closed session that is open": (
         "turned_away_for_a_reason",
-        _answer("too late", position=22),
+        changed_call("too late", position=22),
     ),
     "a session at work that is not": (
         "turned_away_for_a_reason",
-        _answer("too late", answer={"code": "run_active"}),
+        changed_call("too late", answer={"code": "run_active"}),
     ),
-    "a stopped session that is open": ("stopped_sessions_are_over", _answer("closes", position=22)),
+    "a stopped session that is open": (
+        "stopped_sessions_are_over",
+        changed_call("closes", position=22),
+    ),
     "a stopped session whose run goes on": (
         "stopped_sessions_are_over",
-        lambda history: _event(18, type="HookTold")(_event(20, type="HookTold")(history)),
+        lambda history: changed_event(18, type="HookTold")(
+            changed_event(20, type="HookTold")(history)
+        ),
     ),
     "a session without its newest run": (
         "sessions_as_recorded",
-        _answer("looks", answer={"ownRuns": ["a"]}),
+        changed_call("looks", answer={"ownRuns": ["a"]}),
     ),
     "a message in front of what was told before": (
         "spawns_in_order",
-        _answer("too soon", position=11),
+        changed_call("too soon", position=11),
     ),
     "an answer in front of its message": (
         "answers_behind_what_they_tell",
-        _answer("is refused", position=20),
+        changed_call("is refused", position=20),
     ),
     "a message key that means two runs": (
         "one_key_is_one_run",
-        _answer("says again", answer={"runId": "n"}),
+        changed_call("says again", answer={"runId": "n"}),
     ),
     "a run of a message that nobody was told of": (
         "announced_once",

@@ -117,18 +117,23 @@ def spawn(
     body |= tasks_given(task, tasks or (), parallel=parallel)
     body |= {name: value for name, value in optional.items() if value is not None}
     with connected(url, data_dir) as client:
-        try:
-            accepted = ask(client, body, idempotency_key)
-        except Refused as refusal:
-            if refusal.problem is not None:
-                print_object(refusal.problem, output)
-            raise
-        if wait and parallel:
-            follow_batch(client, accepted, output)
-        elif wait:
-            follow_run(client, accepted, output)
+        accepted = _answered(client, body, idempotency_key, output)
+        if wait:
+            (follow_batch if parallel else follow_run)(client, accepted, output)
         elif not print_object(accepted, output):
             (print_batch if parallel else _print_accepted)(accepted)
+
+
+def _answered(
+    client: "Client", body: JsonObject, idempotency_key: str | None, output: Output
+) -> JsonObject:
+    """The same as `ask`; a program is told the problem of a refusal too."""
+    try:
+        return ask(client, body, idempotency_key)
+    except Refused as refusal:
+        if refusal.problem is not None:
+            print_object(refusal.problem, output)
+        raise
 
 
 def ask(client: "Client", body: JsonObject, idempotency_key: str | None = None) -> JsonObject:

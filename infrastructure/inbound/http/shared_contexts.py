@@ -12,7 +12,6 @@ from domain.refusals import SessionIsClosed
 from domain.run.events import RunStarted
 from domain.session.sharing import ContextMoved
 from domain.session.state import Session
-from domain.session_key import display
 from domain.shared_context import KEY_RULE, effective, is_key
 from infrastructure.inbound.http import shared_examples
 from infrastructure.inbound.http.bodies import JSON, read_body
@@ -26,10 +25,7 @@ from infrastructure.inbound.http.requests import (
     KeyInPath,
     RunInPath,
     answer,
-    canonical_key,
     must,
-    must_act_for,
-    named_session,
     own_run,
     position_headers,
     resolved_key,
@@ -37,10 +33,10 @@ from infrastructure.inbound.http.requests import (
 )
 from infrastructure.inbound.http.shared_bodies import lineage, run_body, session_body, written_body
 from infrastructure.inbound.http.shared_body import literals, pointer_of
+from infrastructure.inbound.http.written_sessions import written_session
 
 router = APIRouter(tags=["shared context"])
 
-KEY = "/path/key"
 PATH = "/v1/sessions/{key}/shared-context"
 IF_MATCH = "/headers/If-Match"
 MEDIA_TYPES = (JSON, "application/merge-patch+json")
@@ -143,15 +139,11 @@ async def patch_session_context(
 ) -> Response:
     """Patch the context of a session."""
     must(caller, "spawn")
-    named = await named_session(doors, caller, key, KEY)
-    configuration = doors.work.configurations.current().configuration
-    session_key = named or canonical_key(key, configuration, KEY)
-    must_act_for(caller, session_key)
+    session = await written_session(doors, caller, key)
     body, _ = await read_body(request, SharedContextPatch, media_types=MEDIA_TYPES)
-    naming = configuration.session
     patch = ContextPatch(
-        session_key=session_key,
-        display_key=display(named or key, main_key=naming.main_key, scope=naming.scope),
+        session_key=session.session_key,
+        display_key=session.display_key,
         values=_values(body),
         expected=_expected(request),
     )

@@ -11,7 +11,6 @@ from application.providing_transcripts import (
 )
 from domain.refusals import SessionIsClosed
 from domain.session.decide import TranscriptIsKeptHere
-from domain.session_key import display
 from infrastructure.inbound.http import examples
 from infrastructure.inbound.http.bodies import read_body
 from infrastructure.inbound.http.described import (
@@ -29,18 +28,14 @@ from infrastructure.inbound.http.requests import (
     InDoors,
     KeyInPath,
     answer,
-    canonical_key,
     must,
-    must_act_for,
-    named_session,
     reservation_of,
     wrong_at,
 )
 from infrastructure.inbound.http.transcript_body import VALUES_MAX, TranscriptBody, told_entries
+from infrastructure.inbound.http.written_sessions import written_session
 
 router = APIRouter(tags=["sessions"])
-
-KEY = "/path/key"
 
 
 @router.put(
@@ -72,15 +67,11 @@ async def provide_transcript(
 ) -> Response:
     """Keep a transcript."""
     must(caller, "spawn")
-    named = await named_session(doors, caller, key, KEY)
-    configuration = doors.work.configurations.current().configuration
-    session_key = named or canonical_key(key, configuration, KEY)
-    must_act_for(caller, session_key)
+    session = await written_session(doors, caller, key)
     body, raw = await read_body(request, TranscriptBody, values_max=VALUES_MAX)
-    naming = configuration.session
     told = ToldTranscript(
-        session_key=session_key,
-        display_key=display(named or key, main_key=naming.main_key, scope=naming.scope),
+        session_key=session.session_key,
+        display_key=session.display_key,
         entries=told_entries(body),
         total_tokens=body.total_tokens,
     )
