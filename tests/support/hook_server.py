@@ -47,12 +47,18 @@ class Call:
         """What it is asked about."""
         return dict(self.body["event"])
 
+    @property
+    def run_id(self) -> str:
+        """The run it is about."""
+        return self.key.partition(":")[0]
+
 
 class HookServer:
     """Answers 204 unless it is told otherwise. Use it in a `with` statement."""
 
     def __init__(self) -> None:
         self._calls: list[Call] = []
+        self._forgotten: set[str] = set()
         self._replies: dict[str, list[Reply]] = {}
         self._lock = threading.Lock()
         self._may_answer = threading.Event()
@@ -94,8 +100,9 @@ class HookServer:
         self._may_answer.set()
 
     def forget(self) -> None:
-        """As if nothing had been asked or told."""
+        """As if nothing had been asked or told, also of what is still to come of these runs."""
         with self._lock:
+            self._forgotten |= {call.run_id for call in self._calls}
             self._calls.clear()
             self._replies.clear()
         self._may_answer.clear()
@@ -117,6 +124,8 @@ class HookServer:
     def take(self, call: Call) -> Reply:
         """Note a call; gives the answer."""
         with self._lock:
+            if call.run_id in self._forgotten:
+                return Reply(204)
             self._calls.append(call)
             replies = self._replies.get(call.hook, [Reply(204)])
             return replies.pop(0) if len(replies) > 1 else replies[0]

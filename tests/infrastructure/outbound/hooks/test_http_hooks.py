@@ -226,3 +226,11 @@ async def test_no_connection_is_left_when_the_hooks_are_closed(server: HookServe
     await hooks.hooks.aclose()
     await hooks.hooks.aclose()
     assert len(server.calls()) == 5
+
+
+async def test_a_test_hears_nothing_of_the_runs_of_the_one_before(server: HookServer) -> None:
+    await asked(server).ask()
+    server.forget()
+    server.replies("subagentEnded", Reply(said={"x": 1}))
+    assert await asked(server).ask() == HookAnswer(204, None)
+    assert server.calls() == []
