@@ -31,7 +31,7 @@ from tests.support.embedded_servers import (
 pytestmark = pytest.mark.slow
 
 _NEVER_REAPS = """
-import ctypes, sys
+import ctypes, os, signal, sys
 from pathlib import Path
 from infrastructure.outbound.embedded_postgres.server import EmbeddedPostgres
 from tests.support.embedded_servers import answer, keeper_of, kill, postmaster_of, wait_until
@@ -39,9 +39,13 @@ home = Path(sys.argv[1])
 ctypes.CDLL(None).prctl(36, 1, 0, 0, 0)  # orphans become children of this process
 used = EmbeddedPostgres.start(home)
 server = postmaster_of(home)
-state = Path(f"/proc/{server}/stat")
-kill(keeper_of(home), server)
-wait_until(lambda: state.read_text().split()[2] == "Z", "the server is a zombie")
+status = lambda: Path(f"/proc/{server}/stat").read_text().split()
+keeper = keeper_of(home)
+os.kill(server, signal.SIGSTOP)  # so that it dies after its keeper, which could still reap it
+kill(keeper)
+wait_until(lambda: status()[3] == str(os.getpid()), "the server is this process's child")
+kill(server)
+wait_until(lambda: status()[2] == "Z", "the server is a zombie")
 used.ensure_running()
 print(answer(used.conninfo))
 used.close()
