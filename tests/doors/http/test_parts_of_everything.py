@@ -6,9 +6,9 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import HealthCheck, Phase, example, given, settings
 
-from domain.context_preamble import truncated_preamble
+from domain.context_preamble import is_blank, truncated_preamble
 from domain.json_text import compact_json
 from domain.untrusted_result import BEGIN, END
 from tests.support.sourced_spawns import PREAMBLE_CHARACTERS_MAX, SCRIPTS, Sourced, sourced
@@ -65,7 +65,7 @@ def references(asked: Sourced) -> list[str]:
 def sources(asked: Sourced) -> set[str]:
     """Where a prompt comes from that is asked for so, besides what stands in each."""
     return {
-        *(["preamble"] if asked.preamble.strip() else []),
+        *([] if is_blank(asked.preamble) else ["preamble"]),
         *(["fork"] if asked.forks else []),
         *(f"bootstrap:{name}" for name, text in asked.bootstrap.items() if text.strip()),
         *(["attachments"] if asked.attached else []),
@@ -154,5 +154,6 @@ def test_the_parts_of_several_tasks_at_once_cover_every_byte(sourcing: SourcingH
     suppress_health_check=list(HealthCheck),
 )
 @given(sourced)
+@example(Sourced(preamble="\x8e"))
 def test_the_parts_of_every_spawn_cover_every_byte(sourcing: SourcingHouse, asked: Sourced) -> None:
     all_is_told(sourcing, asked)
