@@ -159,6 +159,7 @@ class Spawns(RuleBasedStateMachine):
         if life.stage == "started":
             self.model.outcomes[life.name] = "stopped" if life.is_stopping else "unknown"
             self._tell(life, "end", ask.end(lost, outcome="unknown", reason="interrupted"))
+            life.is_stopped = life.is_stopping
         elif life.stage in PREPARING or life.is_held:
             self._tell(life, "resume" if life.stage in PREPARING else "take over")
             late = ask.refuse(lost) if life.stage in PREPARING else ask.end(lost)
