@@ -13,6 +13,10 @@ from tests.soak.checker import RULES, check
 from tests.soak.history import History, Writing, read_history, write_end, write_events
 from tests.support import related_history as related
 from tests.support.history_mutations import Mutation
+from tests.support.history_mutations import added_event as more
+from tests.support.history_mutations import changed_call as call
+from tests.support.history_mutations import changed_event as event
+from tests.support.history_mutations import missing_event as missing
 from tests.support.running_server import ROOT
 from tests.support.small_history import (
     REQUESTER,
@@ -20,27 +24,9 @@ from tests.support.small_history import (
     one_more,
     small_history,
     with_call,
-    with_event,
     with_more_events,
-    without_event,
 )
 from tests.support.talked_history import CONTRADICTIONS, talked_history
-
-
-def event(place: int, /, **changes: Any) -> Mutation:
-    return lambda history: with_event(history, place, **changes)
-
-
-def call(caller: str, **changes: Any) -> Mutation:
-    return lambda history: with_call(history, caller, **changes)
-
-
-def missing(position: int) -> Mutation:
-    return lambda history: without_event(history, position)
-
-
-def more(like: int, **changes: Any) -> Mutation:
-    return lambda history: with_more_events(history, one_more(history, like, **changes))
 
 
 def inbox(*entries: tuple[str, int]) -> Mutation:

@@ -54,6 +54,12 @@ class Cleanup(StrEnum):
 Timeout = Annotated[
     int | None, typer.Option(min=0, metavar="SECONDS", help="End it after so long; 0: never.")
 ]
+Task = Annotated[
+    str | None, typer.Argument(metavar="TASK", help="What to do; - reads it from standard input.")
+]
+AgentId = Annotated[
+    str | None, typer.Option("--agent", metavar="ID", help="Agent, or an alias of one.")
+]
 CleanedUp = Annotated[
     Cleanup | None, typer.Option(help="Archive right after the announcement, or later.")
 ]
@@ -68,16 +74,11 @@ ChainAfter = Annotated[
 
 
 def spawn(
-    task: Annotated[
-        str | None,
-        typer.Argument(metavar="TASK", help="What to do; - reads it from standard input."),
-    ] = None,
+    task: Task = None,
     tasks: Tasks = None,
     parallel: Parallel = False,
     requester: Requester = "main",
-    agent: Annotated[
-        str | None, typer.Option("--agent", metavar="ID", help="Agent, or an alias of one.")
-    ] = None,
+    agent: AgentId = None,
     label: Annotated[str | None, typer.Option(help="A name for the run.")] = None,
     model: Annotated[str | None, typer.Option(help="Model, as provider/name.")] = None,
     thinking: Annotated[str | None, typer.Option(help="Thinking level.")] = None,
@@ -96,8 +97,7 @@ def spawn(
     url: Url = None,
     data_dir: DataDir = None,
 ) -> None:
-    """Spawn a sub-agent, or several. A refusal exits with 3, a run that failed under --wait with
-    1."""
+    """Spawn a sub-agent, or several. A refusal exits with 3, a failed run under --wait with 1."""
     optional = {
         "agentId": agent,
         "label": label,
