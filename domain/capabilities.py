@@ -1,10 +1,8 @@
 """What a session may do, by its depth."""
 
 from dataclasses import dataclass
-from typing import Literal
 
-Role = Literal["main", "orchestrator", "leaf"]
-ControlScope = Literal["children", "none"]
+from domain.session.events import ControlScope, Role
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,8 +2,9 @@
 
 from typing import Literal
 
+from domain.run.facts import Cleanup
+
 SpawnMode = Literal["run", "session"]
-Cleanup = Literal["delete", "keep"]
 
 
 def effective_mode(mode: SpawnMode | None, *, thread: bool) -> SpawnMode:

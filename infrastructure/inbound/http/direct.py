@@ -8,8 +8,7 @@ The route stays as it is in the application: it describes itself, and takes what
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
-from starlette.requests import Request
-from starlette.responses import Response
+from fastapi import Request, Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 Endpoint = Callable[[Request], Awaitable[Response]]
