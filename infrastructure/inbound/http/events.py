@@ -4,6 +4,7 @@ import re
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Request, Response
+from pydantic import Field
 
 from application.access import Caller
 from domain.event_types import EVENT_TYPES
@@ -66,7 +67,10 @@ async def list_events(
         Query(ge=0, le=POSITION_MAX, description="Behind this position; streams default to now."),
     ] = None,
     limit: Limit = LIMIT_DEFAULT,
-    types: Annotated[str | None, Query(max_length=2000, description="Names, by commas.")] = None,
+    types: Annotated[
+        tuple[Annotated[str, Field(max_length=2000)], ...],
+        Query(description="Of any of these types: one each time, or names by commas."),
+    ] = (),
     runId: Annotated[str | None, Query(max_length=64, description="Of this run only.")] = None,
     tree: Annotated[
         str | None,
@@ -91,9 +95,9 @@ async def list_events(
 
 
 async def _filter(
-    doors: Doors, caller: Caller, types: str | None, run_id: str | None, tree: str | None
+    doors: Doors, caller: Caller, types: tuple[str, ...], run_id: str | None, tree: str | None
 ) -> EventFilter:
-    names = tuple(name.strip() for name in types.split(",") if name.strip()) if types else ()
+    names = tuple(name.strip() for name in ",".join(types).split(",") if name.strip())
     unknown = [name for name in names if name not in TYPES]
     if unknown:
         raise Problem(

@@ -165,6 +165,27 @@ def test_an_unknown_parameter_is_named_and_the_known_ones_are_told(house: House)
     assert "agentId" in problem["detail"]
 
 
+@pytest.mark.parametrize(
+    ("target", "name"),
+    [
+        ("/v1/runs?limit=1&limit=2", "limit"),
+        ("/v1/runs?order=asc&limit=1&order=asc", "order"),
+        ("/v1/runs?requester=main&requester=main", "requester"),
+        ("/v1/runs?label=a&label=b&at=pos:1&at=pos:1", "at"),
+        ("/v1/runs?since=2024-01-01T00:00:00Z&since=x", "since"),
+        ("/v1/runs/0?version=1&version=2", "version"),
+        ("/v1/runs/0/transcript?tools=true&tools=false", "tools"),
+        ("/v1/events?after=1&after=2", "after"),
+        ("/v1/agents?requester=main&requester=main", "requester"),
+        (f"/v1/sessions/{SESSION}/shared-context?at=pos:1&at=", "at"),
+    ],
+)
+def test_what_may_stand_once_does_not_stand_twice(house: House, target: str, name: str) -> None:
+    problem = problem_of(house.http.get(target), 422, "invalid_request")
+    assert pointers_of(problem) == [f"/query/{name}"]
+    assert problem["detail"] == f"/query/{name}: may be given once only"
+
+
 def test_questions_about_one_run_are_strict_too(house: House) -> None:
     run = house.ended(house.session())
     for rest in (
