@@ -127,7 +127,7 @@ async def get_session_context(
     ),
     responses={
         **success(shared_examples.SESSION_CONTEXT),
-        **problems("session_closed", "precondition_failed", "erased", *BODY_PROBLEMS),
+        **problems("not_found", "session_closed", "precondition_failed", "erased", *BODY_PROBLEMS),
     },
     openapi_extra={
         **takes(SharedContextPatch, shared_examples.PATCH, required=True),

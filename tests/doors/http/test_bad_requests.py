@@ -55,7 +55,13 @@ def test_a_command_of_a_later_release_is_not_found(house: House, method: str, ta
 
 @pytest.mark.parametrize(
     ("method", "target", "allowed"),
-    [("DELETE", "/v1/runs", "GET"), ("GET", "/v1/spawns", "POST"), ("PUT", "/healthz", "GET")],
+    [
+        ("DELETE", "/v1/runs", "GET"),
+        ("GET", "/v1/spawns", "POST"),
+        ("PUT", "/healthz", "GET"),
+        ("OPTIONS", f"/v1/sessions/{SESSION}/shared-context", "GET, PATCH"),
+        ("DELETE", f"/v1/sessions/{SESSION}/shared-context", "GET, PATCH"),
+    ],
 )
 def test_a_wrong_method_is_told_the_right_one(
     house: House, method: str, target: str, allowed: str

@@ -6,6 +6,7 @@ import pytest
 
 from infrastructure.inbound.http.problems import TITLES
 from tests.support.http_house import House
+from tests.support.http_problems import problem_of
 
 pytestmark = pytest.mark.slow
 
@@ -127,9 +128,18 @@ def test_every_operation_tells_the_problems_it_may_answer_with(
         *("spawn_forbidden", "spawn_error", "not_served_yet"),
     } <= codes_of(operations["sendMessage"])
     assert "not_found" in codes_of(operations["stopSession"])
+    assert "not_found" in codes_of(operations["patchSharedContext"])
     assert "foreign_cursor" in codes_of(operations["listRuns"])
     assert "not_started" in codes_of(operations["getRunPrompt"])
     assert "no_announcement" in codes_of(operations["acknowledgeAnnouncement"])
+
+
+def test_every_path_tells_all_its_methods(document: dict[str, Any], house: House) -> None:
+    for path, operations in document["paths"].items():
+        for method in {"OPTIONS", "DELETE", "POST"} - {one.upper() for one in operations}:
+            answer = house.http.request(method, path.replace("{", "").replace("}", ""))
+            problem_of(answer, 405, "method_not_allowed")
+            assert answer.headers["allow"] == ", ".join(sorted(operations)).upper(), path
 
 
 def test_health_needs_no_token_and_all_else_does(
