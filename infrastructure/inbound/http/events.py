@@ -19,6 +19,7 @@ from infrastructure.inbound.http.moments import as_of
 from infrastructure.inbound.http.paging import LIMIT_DEFAULT, POSITION_MAX, Limit
 from infrastructure.inbound.http.problems import Problem
 from infrastructure.inbound.http.requests import (
+    RUN_ID_SCHEMA,
     ByCaller,
     InDoors,
     answer,
@@ -31,6 +32,7 @@ from infrastructure.inbound.http.requests import (
 router = APIRouter(tags=["log"])
 
 TYPES = frozenset(name for name, _ in EVENT_TYPES)
+TYPE_SCHEMA: dict[str, Any] = {"enum": sorted(TYPES)}
 _LAST_EVENT_ID = re.compile("[0-9]{1,18}")
 
 
@@ -68,10 +70,13 @@ async def list_events(
     ] = None,
     limit: Limit = LIMIT_DEFAULT,
     types: Annotated[
-        tuple[Annotated[str, Field(max_length=2000)], ...],
+        tuple[Annotated[str, Field(max_length=2000, json_schema_extra=TYPE_SCHEMA)], ...],
         Query(description="Of any of these types: one each time, or names by commas."),
     ] = (),
-    runId: Annotated[str | None, Query(max_length=64, description="Of this run only.")] = None,
+    runId: Annotated[
+        str | None,
+        Query(max_length=64, description="Of this run only.", json_schema_extra=RUN_ID_SCHEMA),
+    ] = None,
     tree: Annotated[
         str | None,
         Query(

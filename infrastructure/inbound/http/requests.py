@@ -78,8 +78,16 @@ async def _in_doors(request: Request) -> Doors:
 
 InDoors = Annotated[Doors, Depends(_in_doors)]
 ByCaller = Annotated[Caller, Depends(caller_with_known_parameters)]
-RunInPath = Annotated[str, Path(description="The run's id.")]
-AnnouncementInPath = Annotated[str, Path(description="The announcement's id: that of its run.")]
+RUN_ID_SCHEMA: dict[str, Any] = {"format": "uuid", "minLength": 36, "maxLength": 36}
+"""What `run_id_of` takes: told and not declared, for another text is the id of no run, and 404."""
+RunInPath = Annotated[str, Path(description="The run's id.", json_schema_extra=RUN_ID_SCHEMA)]
+AnnouncementInPath = Annotated[
+    str,
+    Path(
+        description="The announcement's id: that of its run.",
+        json_schema_extra=RUN_ID_SCHEMA,
+    ),
+]
 KeyInPath = Annotated[
     str,
     Path(

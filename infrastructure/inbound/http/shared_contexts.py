@@ -48,7 +48,7 @@ IF_MATCH_PARAMETER = {
     "in": "header",
     "required": True,
     "description": "The `ETag` of what was read, or `*`.",
-    "schema": {"type": "string"},
+    "schema": {"type": "string", "maxLength": 21, "pattern": rf"^(\*|{_VERSION.pattern})$"},
     "example": '"52"',
 }
 
