@@ -75,6 +75,7 @@ def fit(
         _model_settings(run, configuration),
         served=served,
         aliases=configuration.model_aliases(),
+        known=configuration.known_models(),
     )
     thinking, thinking_facts = _thinking(run, configuration, agent, thinking_argument)
     facts = PlanFacts(

@@ -73,12 +73,15 @@ def plan_model(
     *,
     served: Collection[str] | None = None,
     aliases: Mapping[str, str] | None = None,
+    known: Collection[str] = (),
 ) -> ModelPlan:
     """The first model that is named and can be served.
 
     `served` are the models the agent's runtime declares; None when it declares none, and then
     every model is taken. An entry without a provider matches every provider, `provider/*` every
-    model of one, `x/y/*` every one whose name begins with `x/y/`. A model that cannot be served, or
+    model of one, `x/y/*` every one whose name begins with `x/y/`. A name without a provider is that
+    of the entry which names it, else of the providers that have it in `known` (`provider/model`, as
+    the configuration lists them); no other provider is guessed. A model that cannot be served, or
     whose name is no name, is skipped with a warning; its fallbacks come next. `aliases` (lower
     case) stand for `provider/model`. Where nothing is named, or nothing that is can be served, no
     model is told to the runtime.
@@ -90,7 +93,8 @@ def plan_model(
         verdicts.append(ModelVerdict(source="argument", reference=None, verdict="no_name"))
     for source, named in _candidates(settings):
         reference = _resolved(named, aliases or {})
-        verdict = _verdict(source, reference, served, is_taken=taken is not None)
+        is_served = served is None or _is_served(reference, served, known)
+        verdict = _verdict(source, reference, is_served=is_served, is_taken=taken is not None)
         verdicts.append(verdict)
         if verdict.verdict == "taken":
             taken = source, reference
@@ -175,21 +179,27 @@ def _is_name(reference: str) -> bool:
     return reference.isprintable() and len(reference) <= MODEL_CHARACTERS_MAX
 
 
-def _is_served(reference: str, served: Collection[str] | None) -> bool:
-    return served is None or any(_offers(entry, reference) for entry in served)
+def _is_served(reference: str, served: Collection[str], known: Collection[str]) -> bool:
+    provider, model = split_model_reference(reference)
+    named = [reference]
+    if provider is None:
+        named += [one for one in known if split_model_reference(one)[1] == model]
+    return any(_offers(entry, one) for entry in served for one in named)
 
 
 def _offers(entry: str, reference: str) -> bool:
     provider, model = split_model_reference(reference)
     offered_by, offered = split_model_reference(entry)
-    if offered in (model, "*") and (not offered_by or not provider or offered_by == provider):
+    if entry == "*":
+        return True
+    if offered == model and (not offered_by or not provider or offered_by == provider):
         return True
     # What stands before the star may be more than a provider: `openrouter/anthropic/*`.
     return entry.endswith("/*") and reference.startswith(entry.removesuffix("*"))
 
 
 def _verdict(
-    source: ModelSource, reference: str, served: Collection[str] | None, *, is_taken: bool
+    source: ModelSource, reference: str, *, is_served: bool, is_taken: bool
 ) -> ModelVerdict:
     _, model = split_model_reference(reference)
     if model is None or not _is_name(reference):
@@ -198,7 +208,7 @@ def _verdict(
         )
     if is_taken:
         return ModelVerdict(source=source, reference=reference, verdict="not_reached")
-    if _is_served(reference, served):
+    if is_served:
         return ModelVerdict(source=source, reference=reference, verdict="taken")
     return ModelVerdict(source=source, reference=reference, verdict="not_served")
 

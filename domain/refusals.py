@@ -54,7 +54,7 @@ class CannotDeliver(Rejected):
 
 
 class SessionIsClosed(Rejected):
-    """The requester's session has ended, so it may not spawn any more."""
+    """The session is closed, or its run is over or being stopped: it takes no more of this."""
 
 
 class CorruptHistory(Exception):

@@ -164,10 +164,15 @@ def _must_be_open(session: Session | None, runs: Mapping[UUID, Run]) -> None:
     own = runs.get(session.run_id) if session.run_id is not None else None
     if own is None and session.run_id is not None:
         raise ReadAgain("the requester's session went on meanwhile; read it and ask again")
-    if session.stage == "closed" or (own is not None and own.stage in OVER):
+    if session.stage == "closed":
         raise SessionIsClosed(
-            f"session {session.display_key} has ended and spawns no more; ask from the session"
+            f"session {session.display_key} is closed and spawns no more; ask from the session"
             " that spawned it"
+        )
+    if own is not None and own.stage in OVER:
+        raise SessionIsClosed(
+            f"the run of session {session.display_key} is over, so it spawns no more; ask from the"
+            " session that spawned it, or go on with it by a message while it is open"
         )
     if own is not None and own.stop_requested_by is not None:
         # A stop goes on to those below: one asked for after it would escape it.

@@ -10,21 +10,30 @@ from domain.run.state import Run
 from domain.session.state import Session
 
 
+@dataclass(frozen=True, slots=True)
+class StatusRows:
+    """What the rows of one status have in common: their stages, and where it is given the outcome
+    and whether they wait for others."""
+
+    stages: tuple[str, ...]
+    outcome: str | None = None
+    waiting: bool | None = None
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunQuery:
-    """Which runs; None means any. `trees` limits what a token may see, by root session key;
-    `since` and `until` are about creation (until exclusive), `waiting` is whether they wait for
-    others."""
+    """Which runs; None means any, several values any of them. `since` and `until` are about
+    creation (until exclusive)."""
 
     requester: str | None = None
     tree: str | None = None
-    agent_id: str | None = None
-    label: str | None = None
+    agent_ids: tuple[str, ...] | None = None
+    labels: tuple[str, ...] | None = None
     stages: tuple[str, ...] | None = None
-    outcome: str | None = None
+    outcomes: tuple[str, ...] | None = None
+    statuses: tuple[StatusRows, ...] | None = None
     since: datetime | None = None
     until: datetime | None = None
-    waiting: bool | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -216,6 +216,15 @@ class Configuration(SharedSection):
                 aliases.setdefault(entry.alias_word, name)
         return aliases
 
+    def known_models(self) -> tuple[str, ...]:
+        """`provider/model` of every model that the file lists, under its provider or by name."""
+        offered = (
+            f"{provider}/{model.id}"
+            for provider, entry in self.models.providers.items()
+            for model in entry.models
+        )
+        return tuple(dict.fromkeys((*self.agents.defaults.models, *offered)))
+
     def threads_of(self, channel: str | None, account_id: str | None) -> ThreadPolicy:
         """What holds for binding sub-agents to threads of a channel and account."""
         bindings = self.session.thread_bindings

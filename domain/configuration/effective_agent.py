@@ -106,6 +106,7 @@ class _Effective:
             configuration.model_settings_of(agent.id),
             served=configuration.served_models_of(agent.id),
             aliases=configuration.model_aliases(),
+            known=configuration.known_models(),
         )
 
     def _chosen_model(self, plan: ModelPlan) -> EffectiveValue:

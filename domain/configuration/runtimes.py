@@ -47,7 +47,8 @@ ServedModels = Annotated[
     tuple[Annotated[Text, AfterValidator(_model_pattern)], ...], Field(max_length=200)
 ]
 """The models that a runtime serves. A name without a provider stands for that model of each, `x/*`
-for all whose names begin with `x/`."""
+for all whose names begin with `x/`, also of those that are asked for without a provider and that
+the configuration lists with one."""
 
 
 class CommandRuntime(OwnSection):

@@ -172,6 +172,19 @@ def test_a_folder_that_is_dropped_is_told_of_beside_a_model_that_is(
     assert folder.startswith("The workspaceDir of the request was not used")
 
 
+@pytest.mark.parametrize(("name", "is_applied"), [("bad-model", False), ("good", True)])
+def test_a_bare_name_is_not_guessed_to_be_of_the_runtimes_provider(
+    workspaces: Workspaces, name: str, is_applied: bool
+) -> None:
+    runtime = {**SCRIPTED, "models": ["p/*"]}
+    configured = configuration({"id": "main", "runtime": runtime}, models={"p/good": {}})
+    made = plan_of(workspaces, asked(options={"model": name}), configured)
+    assert (made.plan.model, made.plan.model_applied) == (name if is_applied else None, is_applied)
+    assert [warning.split(" from ")[0] for warning in made.warnings] == (
+        [] if is_applied else [f'Model "{name}"']
+    )
+
+
 @pytest.mark.parametrize(
     ("asks", "texts", "text"),
     [

@@ -14,7 +14,7 @@ from application.ports.event_log import (
     TreeQuery,
     World,
 )
-from application.ports.registry import RunQuery
+from application.ports.registry import RunQuery, StatusRows
 from domain.run.commands import SettleDependencies
 from domain.run.state import Run
 from domain.run.waiting_facts import Dependency
@@ -156,7 +156,8 @@ async def test_a_run_that_waits_is_held_by_nobody_and_lost_by_nobody(
     registry = PostgresRegistry(running.pool)
     at = await family.log.head()
     for waiting, names in ((True, ["after"]), (False, ["a"]), (None, ["after", "a"])):
-        found = await registry.runs(RunQuery(waiting=waiting), at=at, limit=9)
+        rows = StatusRows(("session-created", "started"), waiting=waiting)
+        found = await registry.runs(RunQuery(statuses=(rows,)), at=at, limit=9)
         assert family.names(found) == names
 
 

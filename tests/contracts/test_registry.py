@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from application.ports.registry import RunQuery
+from application.ports.registry import RunQuery, StatusRows
 from infrastructure.outbound.log.connections import Connection
 from infrastructure.outbound.tables.registry import PostgresRegistry, page_of_runs
 from tests.support import run_commands as ask
@@ -46,17 +46,26 @@ async def test_runs_are_found_by_what_they_are(
     assert await found(requester=ROOT) == ["four", "three", "two", "one"]
     assert await found(requester=family.key("two")) == ["below"]
     assert await found(tree=ROOT) == ["four", "three", "below", "two", "one"]
-    assert await found(agent_id="main") == ["three", "below", "two", "one"]
-    assert await found(label="reviewer") == ["one"]
-    assert await found(label="review") == []
+    assert await found(agent_ids=("main",)) == ["three", "below", "two", "one"]
+    assert await found(agent_ids=("main", "stranger", "nobody")) == await found()
+    assert await found(labels=("reviewer",)) == ["one"]
+    assert await found(labels=("review",)) == []
+    assert await found(labels=("review", "reviewer")) == ["one"]
     assert await found(stages=("requested",)) == ["below", "one"]
     assert await found(stages=("started", "refused")) == ["four", "two"]
     assert await found(stages=()) == []
-    assert await found(outcome="success") == ["three"]
+    assert await found(outcomes=("success",)) == ["three"]
+    assert await found(outcomes=("error", "success")) == ["three"]
+    assert await found(outcomes=("error", "timeout")) == []
+    begun, done = StatusRows(("started",)), StatusRows(("announced", "archived"), "success")
+    assert await found(statuses=(begun, done)) == ["three", "two"]
+    assert await found(statuses=(begun, done), outcomes=("success",)) == ["three"]
+    assert await found(statuses=(begun, done), stages=("started",)) == ["two"]
+    assert await found(statuses=()) == []
     assert await found(since=third) == ["four", "three"]
     assert await found(until=third) == ["below", "two", "one"]
     assert await found(since=third, until=third + timedelta(microseconds=1)) == ["three"]
-    assert await found(requester=ROOT, stages=("requested",), label="reviewer") == ["one"]
+    assert await found(requester=ROOT, stages=("requested",), labels=("reviewer",)) == ["one"]
     assert len(await registry.runs(RunQuery(tree=OTHER), at=at, limit=99)) == 1
 
 
@@ -181,11 +190,13 @@ async def test_a_lane_that_is_full_waits_for_nobody(
     assert await registry.waiting_lanes(width=9) == []
 
 
+BUSY = (StatusRows(("queued",)), StatusRows(("ended",), "success"))
 PAGES = {
     "newest": (RunQuery(), MANY_RUNS * VERSIONS, None, False),
     "middle": (RunQuery(), MANY_RUNS * VERSIONS // 2, None, False),
     "first": (RunQuery(), 60, None, False),
     "deep": (RunQuery(), MANY_RUNS * VERSIONS, MANY_RUNS // 2, False),
+    "of two statuses": (RunQuery(statuses=BUSY), MANY_RUNS * VERSIONS // 2, None, False),
     "ascending": (RunQuery(), MANY_RUNS * VERSIONS // 2, MANY_RUNS // 3, True),
 }
 
@@ -214,6 +225,9 @@ async def test_the_plan_that_serves_every_page_goes_along_an_index_too(
         RunQuery(): "runs_as_of",
         RunQuery(requester="agent:main:r7"): "runs_of_a_requester",
         RunQuery(tree="agent:main:r7"): "runs_of_a_tree",
+        RunQuery(tree="agent:main:r7", statuses=BUSY, agent_ids=("a", "b")): "runs_of_a_tree",
+        RunQuery(labels=("one",)): "runs_by_label",
+        RunQuery(labels=("one", "two")): "runs_by_label",
     }.items():
         sql, values = page_of_runs(query, 1, 51, 1, ascending=False)
         for number in range(1, len(values) + 1):

@@ -139,7 +139,7 @@ async def test_a_filter_is_about_the_moment_that_is_asked_for(
         for at in range(await family.log.head() + 1)
     ]
     assert sum(during) == 1
-    done = RunQuery(outcome="success")
+    done = RunQuery(outcomes=("success",))
     assert await registry.runs(done, at=queued, limit=9) == []
     assert [one.run_id for one in await registry.runs(done, at=10**6, limit=9)] == [
         family.id("other")

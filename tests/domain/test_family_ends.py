@@ -25,15 +25,24 @@ def test_an_archive_closes_the_childs_session() -> None:
     assert log.session("scout").stage == "closed"
 
 
-@pytest.mark.parametrize("steps", [1, 2, 3])
-def test_a_session_whose_run_is_over_spawns_no_more(steps: int) -> None:
+@pytest.mark.parametrize(
+    ("steps", "said"),
+    [
+        (1, "the run of session .* is over, .* or go on with it by a message"),
+        (2, "the run of session .* is over, .* or go on with it by a message"),
+        (3, "is closed and spawns no more"),
+    ],
+)
+def test_a_session_whose_run_is_over_spawns_no_more(steps: int, said: str) -> None:
     log = FamilyLog()
     log.begin("scout")
     for step in (log.end, log.announce, lambda name: log.tell(name, ask.archive()))[:steps]:
         step("scout")
     before = list(log.recorded)
-    with pytest.raises(SessionIsClosed, match="ask from the session that spawned it"):
+    with pytest.raises(SessionIsClosed, match=said) as refused:
         log.spawn("below", "scout")
+    assert "ask from the session that spawned it" in str(refused.value)
+    assert (log.session("scout").stage == "closed") is ("is closed" in str(refused.value))
     assert log.recorded == before
 
 

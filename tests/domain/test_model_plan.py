@@ -149,7 +149,9 @@ def test_when_nothing_can_be_served_the_runtime_chooses() -> None:
         ("anthropic/*", "anthropic/any", True),
         ("anthropic/*", "other/any", False),
         ("*", "other/any", True),
-        ("anthropic/*", "any", True),
+        ("anthropic/*", "any", False),
+        ("*", "any", True),
+        ("any", "any", True),
         ("openrouter/*", "openrouter/anthropic/any", True),
         ("openrouter/anthropic/*", "openrouter/anthropic/any", True),
         ("openrouter/anthropic/*", "openrouter/anthropic/any/more", True),
@@ -169,6 +171,20 @@ def test_what_a_runtime_declares_may_leave_things_open(
 ) -> None:
     plan = plan_model(ModelSettings(argument=reference), served=[served])
     assert plan.applied is is_served
+
+
+def test_a_bare_name_is_served_by_the_provider_with_which_the_file_lists_it() -> None:
+    known = ("q/good", "p/good", "openrouter/p/deep", "p/other")
+    for served, name, is_served in (
+        ("p/*", "good", True),
+        ("r/*", "good", False),
+        ("p/*", "bad-model", False),
+        ("openrouter/*", "p/deep", False),
+    ):
+        plan = plan_model(ModelSettings(argument=name), served=[served], known=known)
+        assert plan.applied is is_served, (served, name)
+        assert plan.reference == (name if is_served else None)
+        assert [name in warning for warning in plan.warnings] == ([] if is_served else [True])
 
 
 @pytest.mark.parametrize("name", ["a\nb", "x" * 300, "a/\x1b[31m"])

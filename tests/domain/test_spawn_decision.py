@@ -227,7 +227,7 @@ def test_the_request_and_its_refusal_stand_in_the_runs_own_stream() -> None:
 
 def test_a_closed_session_is_turned_away_without_a_record() -> None:
     session = session_of(observed(), SessionClosed(reason="archived"))
-    with pytest.raises(SessionIsClosed, match="session main has ended"):
+    with pytest.raises(SessionIsClosed, match="session main is closed"):
         judge(session)
 
 

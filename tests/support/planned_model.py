@@ -153,6 +153,10 @@ class _Judging:
             },
             {alias.strip().lower(): name for alias, name in reversed(self.rules.aliases)},
             served,
+            [
+                *(name for _, name in self.rules.aliases),
+                *([plan_words.PRICED] if self.rules.prices else []),
+            ],
         )
         self.looked_at["models"] = choice.verdicts
         self.looked_at["served_models"] = None if served is None else tuple(served)

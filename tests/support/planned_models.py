@@ -38,8 +38,10 @@ def chosen(
     places: Mapping[str, Named],
     aliases: Mapping[str, str],
     served: Sequence[str] | None,
+    listed: Sequence[str],
 ) -> Choice:
-    """The first name that can be served. `places` are those below the argument, in order."""
+    """The first name that can be served. `places` are those below the argument, in order, `listed`
+    what the file lists with a provider."""
     verdicts: list[dict[str, Any]] = []
     skipped: list[tuple[str, str]] = []
     taken: tuple[str, str] | None = None
@@ -55,7 +57,7 @@ def chosen(
                 verdict = "not_reached"
             elif name in words.ODD:
                 verdict = "no_name"
-            elif served is None or any(_offers(entry, name) for entry in served):
+            elif served is None or any(_offers(entry, name, listed) for entry in served):
                 verdict = "taken"
                 taken = place, name
             if verdict in ("not_served", "no_name"):
@@ -86,14 +88,15 @@ def _halves(name: str) -> tuple[str | None, str]:
     return (provider, model) if slash and provider and model else (None, name)
 
 
-def _offers(entry: str, name: str) -> bool:
+def _offers(entry: str, name: str, listed: Sequence[str]) -> bool:
     """Whether an entry in the list of a runtime stands for a model."""
     provider, model = _halves(name)
     if entry == "*":
         return True
     if entry.endswith("/*"):
-        # A bare name is one of any provider's, but not of a part of its models.
-        return name.startswith(entry[:-1]) or (provider is None and entry.count("/") == 1)
+        # A bare name is that of the providers with which the file lists it, and of no other.
+        meant = [one for one in listed if provider is None and _halves(one)[1] == name]
+        return any(one.startswith(entry[:-1]) for one in (name, *meant))
     if "/" in entry and provider is not None:
         return entry == name
     return _halves(entry)[1] == model

@@ -103,8 +103,9 @@ class SpawnModel:
             return None
         key, last = self.seen[name].key, self.tree.last(name)
         assert last is not None
-        is_over = name in self.tree.closed or last.stage in ENDED
-        return words.has_ended(key) if is_over else words.is_stopping(key)
+        if name in self.tree.closed:
+            return words.is_closed(key)
+        return words.is_over(key) if last.stage in ENDED else words.is_stopping(key)
 
     def spawn(self, name: str, by: str, asked: Asked) -> Told | None:
         """A session asks for a child; the refusal, if it is one."""

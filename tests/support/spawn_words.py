@@ -131,9 +131,17 @@ def no_level(shown: str) -> str:
     return f'Invalid thinking level "{shown}". Use one of: {LEVELS}.'
 
 
-def has_ended(shown: str) -> str:
-    """Said to a session that is over."""
-    return f"session {shown} has ended and spawns no more; ask from the session that spawned it"
+def is_closed(shown: str) -> str:
+    """Said to a session that was put away."""
+    return f"session {shown} is closed and spawns no more; ask from the session that spawned it"
+
+
+def is_over(shown: str) -> str:
+    """Said to a session that is open, and whose run is over."""
+    return (
+        f"the run of session {shown} is over, so it spawns no more; ask from the session that"
+        " spawned it, or go on with it by a message while it is open"
+    )
 
 
 def is_stopping(shown: str) -> str:

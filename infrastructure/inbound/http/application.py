@@ -4,8 +4,11 @@ from typing import Any
 
 from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
+from fastapi.routing import APIRoute
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
+from starlette.routing import Match
+from starlette.types import Scope
 
 from application.envelope import WRITER_VERSION
 from application.ports.event_log import LogUnavailable
@@ -125,4 +128,17 @@ async def _plain(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
     code = "method_not_allowed" if error.status_code == 405 else "not_found"
     text = "there is nothing here; see /openapi.json for what there is"
-    return problem_response(Problem(code, text, headers=error.headers), request.scope)
+    headers = dict(error.headers or {})
+    if "Allow" in headers:
+        headers["Allow"] = _allowed(request.scope, headers["Allow"])
+    return problem_response(Problem(code, text, headers=headers), request.scope)
+
+
+def _allowed(scope: Scope, of_one_route: str) -> str:
+    """The methods of a path: it may have several routes, and the framework names those of one."""
+    methods = set(of_one_route.split(", "))
+    for router in ROUTERS:
+        for route in router.routes:
+            if isinstance(route, APIRoute) and route.matches(scope)[0] is not Match.NONE:
+                methods |= route.methods or set()
+    return ", ".join(sorted(methods))

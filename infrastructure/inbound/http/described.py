@@ -44,7 +44,10 @@ _DETAILS: Mapping[str, str] = {
     ),
     "spawn_forbidden": "sessions_spawn has reached max active children for this session (5/5)",
     "spawn_error": 'Agent "ghost" is not configured, and no context script named a configured one.',
-    "session_closed": "session agent:a:subagent:… has ended and spawns no more",
+    "session_closed": (
+        "session agent:a:subagent:… is closed and spawns no more; ask from the session that spawned"
+        " it"
+    ),
     "too_much_told": (
         "1073741824 bytes were told of session agent:main:main so far, and 1073741824 are kept at"
         " most, for the past is kept: go on with another session, or spawn without telling more"

@@ -4,6 +4,7 @@ import re
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Request, Response
+from pydantic import Field
 
 from application.access import Caller
 from domain.event_types import EVENT_TYPES
@@ -18,6 +19,7 @@ from infrastructure.inbound.http.moments import as_of
 from infrastructure.inbound.http.paging import LIMIT_DEFAULT, POSITION_MAX, Limit
 from infrastructure.inbound.http.problems import Problem
 from infrastructure.inbound.http.requests import (
+    RUN_ID_SCHEMA,
     ByCaller,
     InDoors,
     answer,
@@ -30,6 +32,7 @@ from infrastructure.inbound.http.requests import (
 router = APIRouter(tags=["log"])
 
 TYPES = frozenset(name for name, _ in EVENT_TYPES)
+TYPE_SCHEMA: dict[str, Any] = {"enum": sorted(TYPES)}
 _LAST_EVENT_ID = re.compile("[0-9]{1,18}")
 
 
@@ -66,8 +69,14 @@ async def list_events(
         Query(ge=0, le=POSITION_MAX, description="Behind this position; streams default to now."),
     ] = None,
     limit: Limit = LIMIT_DEFAULT,
-    types: Annotated[str | None, Query(max_length=2000, description="Names, by commas.")] = None,
-    runId: Annotated[str | None, Query(max_length=64, description="Of this run only.")] = None,
+    types: Annotated[
+        tuple[Annotated[str, Field(max_length=2000, json_schema_extra=TYPE_SCHEMA)], ...],
+        Query(description="Of any of these types: one each time, or names by commas."),
+    ] = (),
+    runId: Annotated[
+        str | None,
+        Query(max_length=64, description="Of this run only.", json_schema_extra=RUN_ID_SCHEMA),
+    ] = None,
     tree: Annotated[
         str | None,
         Query(
@@ -91,9 +100,9 @@ async def list_events(
 
 
 async def _filter(
-    doors: Doors, caller: Caller, types: str | None, run_id: str | None, tree: str | None
+    doors: Doors, caller: Caller, types: tuple[str, ...], run_id: str | None, tree: str | None
 ) -> EventFilter:
-    names = tuple(name.strip() for name in types.split(",") if name.strip()) if types else ()
+    names = tuple(name.strip() for name in ",".join(types).split(",") if name.strip())
     unknown = [name for name in names if name not in TYPES]
     if unknown:
         raise Problem(

@@ -43,7 +43,7 @@ IDEMPOTENCY_KEY: dict[str, Any] = {
         "The same key with the same body gets the first answer again, with"
         " `Idempotent-Replayed: true`. It counts for one token and path, for seven days."
     ),
-    "schema": {"type": "string", "maxLength": IDEMPOTENCY_KEY_CHARS_MAX},
+    "schema": {"type": "string", "minLength": 1, "maxLength": IDEMPOTENCY_KEY_CHARS_MAX},
 }
 
 
@@ -89,12 +89,23 @@ def _responses_of(routers: Iterable[APIRouter]) -> dict[str, dict[int | str, dic
     }
 
 
+def _of_what_is_sent(schema: dict[str, Any]) -> dict[str, Any]:
+    """The schema of a parameter without null, which nobody can send: a parameter that may be left
+    out is one that is not required. Its limits then stand where every reader looks for them."""
+    kinds = [one for one in schema.get("anyOf", ()) if one != {"type": "null"}]
+    if len(kinds) != 1:
+        return schema
+    return {**kinds[0], **{name: value for name, value in schema.items() if name != "anyOf"}}
+
+
 def _complete(
     method: str, operation: dict[str, Any], written: dict[int | str, dict[str, Any]]
 ) -> None:
     """What is the same for all operations."""
     if method in ("post", "put"):
         operation.setdefault("parameters", []).append(IDEMPOTENCY_KEY)
+    for parameter in operation.get("parameters", ()):
+        parameter["schema"] = _of_what_is_sent(parameter["schema"])
     # The framework leaves members out of examples that are null; answers have them.
     for status, response in written.items():
         operation["responses"][str(status)]["content"] = response["content"]

@@ -20,7 +20,7 @@ TITLES: Mapping[str, tuple[int, str]] = {
     "spawn_error": (422, "The spawn cannot be prepared"),
     "not_found": (404, "Not found"),
     "method_not_allowed": (405, "Method not allowed"),
-    "session_closed": (409, "The session has ended"),
+    "session_closed": (409, "The session is closed or its run is over"),
     "transcript_is_kept_here": (409, "The transcript is kept here"),
     "run_active": (409, "The run is not done"),
     "no_session": (409, "There is no session"),

@@ -2,7 +2,7 @@
 
 import hashlib
 import re
-from typing import Annotated, Any
+from typing import Annotated, Any, get_origin
 from uuid import UUID
 
 import orjson
@@ -53,16 +53,21 @@ async def caller_of(request: Request) -> Caller:
 
 
 async def caller_with_known_parameters(request: Request) -> Caller:
-    """Who asks; 422 when it asks with parameters that the endpoint does not have."""
+    """Who asks; 422 when it asks with parameters that the endpoint does not have, or says twice
+    what may be said once. A parameter that may be repeated is declared as a tuple."""
     caller = await caller_of(request)
-    known = [one.alias for one in request.scope["route"].dependant.query_params]
+    declared = {one.alias: one for one in request.scope["route"].dependant.query_params}
     for name in request.query_params:
-        if name not in known:
+        if name not in declared:
             raise Problem(
                 "invalid_request",
-                f"there is no parameter {name[:100]} here; there is {', '.join(known) or 'none'}",
+                f"there is no parameter {name[:100]} here; there is"
+                f" {', '.join(declared) or 'none'}",
                 errors=({"pointer": f"/query/{name[:100]}", "detail": "unknown parameter"},),
             )
+        is_repeated = len(request.query_params.getlist(name)) > 1
+        if is_repeated and get_origin(declared[name].field_info.annotation) is not tuple:
+            raise wrong_at(f"/query/{name}", "may be given once only")
     return caller
 
 
@@ -73,8 +78,16 @@ async def _in_doors(request: Request) -> Doors:
 
 InDoors = Annotated[Doors, Depends(_in_doors)]
 ByCaller = Annotated[Caller, Depends(caller_with_known_parameters)]
-RunInPath = Annotated[str, Path(description="The run's id.")]
-AnnouncementInPath = Annotated[str, Path(description="The announcement's id: that of its run.")]
+RUN_ID_SCHEMA: dict[str, Any] = {"format": "uuid", "minLength": 36, "maxLength": 36}
+"""What `run_id_of` takes: told and not declared, for another text is the id of no run, and 404."""
+RunInPath = Annotated[str, Path(description="The run's id.", json_schema_extra=RUN_ID_SCHEMA)]
+AnnouncementInPath = Annotated[
+    str,
+    Path(
+        description="The announcement's id: that of its run.",
+        json_schema_extra=RUN_ID_SCHEMA,
+    ),
+]
 KeyInPath = Annotated[
     str,
     Path(

@@ -9,6 +9,7 @@ import orjson
 
 from application.announcing import estimated_cost_usd
 from application.ports.contents import Contents
+from application.ports.registry import StatusRows
 from domain.content import ContentRef
 from domain.run.lifecycle import PREPARING
 from domain.run.state import Run
@@ -22,17 +23,18 @@ _BY_OUTCOME = {
     "stopped": "stopped",
     "unknown": "unknown",
 }
-_STAGES_BY_STATUS: Mapping[str, tuple[str, ...]] = {
-    "preparing": ("requested", "scripts-resolved", "overridden", "session-created"),
-    "waiting": ("session-created",),
-    "queued": ("queued",),
-    "running": ("started",),
-    "refused": ("refused",),
-}
 ENDED_STAGES = ("ended", "announced", "archived")
-STATUSES = (*_STAGES_BY_STATUS, *_BY_OUTCOME.values())
-WAITING_BY_STATUS: Mapping[str, bool] = {"preparing": False, "waiting": True}
-"""Of the statuses that have a stage in common whether a run of it waits for others."""
+ROWS_BY_STATUS: Mapping[str, StatusRows] = {
+    "preparing": StatusRows(
+        ("requested", "scripts-resolved", "overridden", "session-created"), waiting=False
+    ),
+    "waiting": StatusRows(("session-created",), waiting=True),
+    "queued": StatusRows(("queued",)),
+    "running": StatusRows(("started",)),
+    "refused": StatusRows(("refused",)),
+    **{status: StatusRows(ENDED_STAGES, outcome) for outcome, status in _BY_OUTCOME.items()},
+}
+"""By what the runs of each status are searched."""
 
 
 def status_of(run: Run) -> str:
@@ -48,15 +50,6 @@ def status_of(run: Run) -> str:
     if run.stage == "refused":
         return "refused"
     return _BY_OUTCOME[run.outcome or "unknown"]
-
-
-def stages_and_outcome(status: str) -> tuple[tuple[str, ...], str | None]:
-    """The stages and the outcome by which a status is searched."""
-    stages = _STAGES_BY_STATUS.get(status)
-    if stages is not None:
-        return stages, None
-    outcomes = {word: outcome for outcome, word in _BY_OUTCOME.items()}
-    return ENDED_STAGES, outcomes[status]
 
 
 async def run_bodies(

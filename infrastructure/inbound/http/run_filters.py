@@ -3,10 +3,11 @@
 from typing import Annotated, Literal
 
 from fastapi import Query
+from pydantic import Field
 
 from application.ports.registry import RunQuery
 from infrastructure.inbound.http.moments import instant_of
-from infrastructure.inbound.http.run_bodies import WAITING_BY_STATUS, stages_and_outcome
+from infrastructure.inbound.http.run_bodies import ROWS_BY_STATUS
 
 TEXT_CHARS_MAX = 2048
 CURSOR_CHARS_MAX = 1024
@@ -36,15 +37,23 @@ ByTree = Annotated[
     ),
 ]
 ByAgent = Annotated[
-    str | None,
-    Query(alias="agentId", max_length=64, description="Of this agent, after any override."),
+    tuple[Annotated[str, Field(max_length=64)], ...],
+    Query(alias="agentId", description="Of this agent, after any override; of any of several."),
 ]
 ByLabel = Annotated[
-    str | None, Query(max_length=TEXT_CHARS_MAX, description="With exactly this label.")
+    tuple[Annotated[str, Field(max_length=TEXT_CHARS_MAX)], ...],
+    Query(alias="label", description="With exactly this label, or any of several."),
 ]
-ByStage = Annotated[Stage | None, Query(description="At this stage.")]
-ByStatus = Annotated[Status | None, Query(description="With this status.")]
-ByOutcome = Annotated[Outcome | None, Query(description="Ended like this.")]
+ByStage = Annotated[
+    tuple[Stage, ...], Query(alias="stage", description="At this stage, or any of several.")
+]
+ByStatus = Annotated[
+    tuple[Status, ...], Query(alias="status", description="With this status, or any of several.")
+]
+ByOutcome = Annotated[
+    tuple[Outcome, ...],
+    Query(alias="outcome", description="Ended like this, or like any of several."),
+]
 Since = Annotated[
     str | None, Query(max_length=64, description="Created at this RFC 3339 instant or later.")
 ]
@@ -61,30 +70,29 @@ Order = Annotated[Literal["asc", "desc"], Query(description="By creation.")]
 def run_query(
     requester: str | None,
     tree: str | None,
-    agent_id: str | None,
-    label: str | None,
-    stage: str | None,
-    status: str | None,
-    outcome: str | None,
+    agent_ids: tuple[str, ...],
+    labels: tuple[str, ...],
+    stages: tuple[str, ...],
+    statuses: tuple[str, ...],
+    outcomes: tuple[str, ...],
     since: str | None,
     until: str | None,
 ) -> RunQuery:
-    """The question in the words of the registry; keys are canonical. 422 for what is no instant."""
-    stages: tuple[str, ...] | None = (stage,) if stage else None
-    if status is not None:
-        by_status, status_outcome = stages_and_outcome(status)
-        stages = tuple(one for one in by_status if stages is None or one in stages)
-        if status_outcome is not None and outcome not in (None, status_outcome):
-            stages = ()
-        outcome = outcome or status_outcome
+    """The question in the words of the registry; keys are canonical, and several values of one
+    filter mean any of them. 422 for what is no instant."""
     return RunQuery(
         requester=requester,
         tree=tree,
-        agent_id=agent_id,
-        label=label,
-        stages=stages,
-        outcome=outcome,
+        agent_ids=_distinct(agent_ids),
+        labels=_distinct(labels),
+        stages=_distinct(stages),
+        outcomes=_distinct(outcomes),
+        statuses=tuple(ROWS_BY_STATUS[one] for one in _distinct(statuses) or ()) or None,
         since=instant_of(since, "since") if since else None,
         until=instant_of(until, "until") if until else None,
-        waiting=WAITING_BY_STATUS.get(status or ""),
     )
+
+
+def _distinct(values: tuple[str, ...]) -> tuple[str, ...] | None:
+    """In an order that is not the caller's: the same question has the same cursor."""
+    return tuple(sorted(set(values))) or None

@@ -57,11 +57,11 @@ async def list_runs(
     caller: ByCaller,
     requester: asking.ByRequester = None,
     tree: asking.ByTree = None,
-    agent_id: asking.ByAgent = None,
-    label: asking.ByLabel = None,
-    stage: asking.ByStage = None,
-    status: asking.ByStatus = None,
-    outcome: asking.ByOutcome = None,
+    agent_ids: asking.ByAgent = (),
+    labels: asking.ByLabel = (),
+    stages: asking.ByStage = (),
+    statuses: asking.ByStatus = (),
+    outcomes: asking.ByOutcome = (),
     since: asking.Since = None,
     until: asking.Until = None,
     at: At = None,
@@ -75,7 +75,9 @@ async def list_runs(
         requester = await resolved_key(doors, caller, requester, pointer="/query/requester")
     if tree:
         tree = await resolved_key(doors, caller, tree, pointer="/query/tree")
-    query = asking.run_query(requester, tree, agent_id, label, stage, status, outcome, since, until)
+    query = asking.run_query(
+        requester, tree, agent_ids, labels, stages, statuses, outcomes, since, until
+    )
     question = paging.fingerprint(query, order, caller.patterns, at)
     if cursor is None:
         place = paging.Cursor((await as_of(doors, at)).position, -1)

@@ -48,7 +48,7 @@ IF_MATCH_PARAMETER = {
     "in": "header",
     "required": True,
     "description": "The `ETag` of what was read, or `*`.",
-    "schema": {"type": "string"},
+    "schema": {"type": "string", "maxLength": 21, "pattern": rf"^(\*|{_VERSION.pattern})$"},
     "example": '"52"',
 }
 
@@ -127,7 +127,7 @@ async def get_session_context(
     ),
     responses={
         **success(shared_examples.SESSION_CONTEXT),
-        **problems("session_closed", "precondition_failed", "erased", *BODY_PROBLEMS),
+        **problems("not_found", "session_closed", "precondition_failed", "erased", *BODY_PROBLEMS),
     },
     openapi_extra={
         **takes(SharedContextPatch, shared_examples.PATCH, required=True),

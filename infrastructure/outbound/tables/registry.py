@@ -9,7 +9,7 @@ from uuid import UUID
 
 from psycopg_pool import AsyncConnectionPool
 
-from application.ports.registry import LaneState, RunQuery
+from application.ports.registry import LaneState, RunQuery, StatusRows
 from application.projections.fold import FOREVER
 from domain.run.lifecycle import OVER, SETTLED
 from domain.run.state import Run
@@ -224,16 +224,38 @@ def _conditions(query: RunQuery) -> tuple[list[str], list[Any]]:
     pairs: list[tuple[str, Any]] = [
         ("requester = %s", query.requester),
         ("root = %s", query.tree),
-        ("agent_id = %s", query.agent_id),
-        ("label = %s", query.label),
-        ("stage = ANY(%s::text[])", list(query.stages) if query.stages is not None else None),
-        ("outcome = %s", query.outcome),
+        _any_of("agent_id", query.agent_ids),
+        _any_of("label", query.labels),
+        _any_of("stage", query.stages),
+        _any_of("outcome", query.outcomes),
         ("created_at >= %s", query.since),
         ("created_at < %s", query.until),
-        ("(due_kind IS NOT DISTINCT FROM 'wait') = %s", query.waiting),
     ]
     given = [(clause, value) for clause, value in pairs if value is not None]
-    return [clause for clause, _ in given], [value for _, value in given]
+    clauses, values = [clause for clause, _ in given], [value for _, value in given]
+    if query.statuses is not None:
+        rows = [_status_rows(one) for one in query.statuses]
+        clauses.append(f"({' OR '.join(clause for clause, _ in rows) or 'false'})")
+        values += [value for _, those in rows for value in those]
+    return clauses, values
+
+
+def _any_of(column: str, values: tuple[str, ...] | None) -> tuple[str, Any]:
+    """One value is compared by itself: only then its index gives the rows in order of creation."""
+    if values is not None and len(values) == 1:
+        return f"{column} = %s", values[0]
+    return f"{column} = ANY(%s::text[])", None if values is None else list(values)
+
+
+def _status_rows(rows: StatusRows) -> tuple[str, list[Any]]:
+    clause = "stage = ANY(%s::text[])"
+    values: list[Any] = [list(rows.stages)]
+    if rows.outcome is not None:
+        clause, values = f"{clause} AND outcome = %s", [*values, rows.outcome]
+    if rows.waiting is not None:
+        waits = "(due_kind IS NOT DISTINCT FROM 'wait') = %s"
+        clause, values = f"{clause} AND {waits}", [*values, rows.waiting]
+    return f"({clause})", values
 
 
 def _lane(lane: str, depth: int, members: list[Any]) -> LaneState:

@@ -141,6 +141,15 @@ def test_the_models_and_the_sandbox_of_a_runtime_are_those_it_declares() -> None
     assert configuration().provides_sandbox("main") is False
 
 
+def test_the_models_that_the_file_lists_are_known_with_their_providers() -> None:
+    listed = configuration(
+        agents={"defaults": {"models": {"p/m": {"alias": "quick"}, "q/n": {}}}},
+        models={"providers": {"p": {"models": [{"id": "m"}, {"id": "x/y"}]}, "none": {}}},
+    )
+    assert listed.known_models() == ("p/m", "q/n", "p/x/y")
+    assert configuration().known_models() == ()
+
+
 def test_the_workspace_of_the_defaults_is_the_default_agents_alone() -> None:
     shared = configuration(
         agents={

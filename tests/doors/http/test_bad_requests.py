@@ -55,7 +55,13 @@ def test_a_command_of_a_later_release_is_not_found(house: House, method: str, ta
 
 @pytest.mark.parametrize(
     ("method", "target", "allowed"),
-    [("DELETE", "/v1/runs", "GET"), ("GET", "/v1/spawns", "POST"), ("PUT", "/healthz", "GET")],
+    [
+        ("DELETE", "/v1/runs", "GET"),
+        ("GET", "/v1/spawns", "POST"),
+        ("PUT", "/healthz", "GET"),
+        ("OPTIONS", f"/v1/sessions/{SESSION}/shared-context", "GET, PATCH"),
+        ("DELETE", f"/v1/sessions/{SESSION}/shared-context", "GET, PATCH"),
+    ],
 )
 def test_a_wrong_method_is_told_the_right_one(
     house: House, method: str, target: str, allowed: str
@@ -163,6 +169,27 @@ def test_an_unknown_parameter_is_named_and_the_known_ones_are_told(house: House)
     problem = problem_of(house.http.get("/v1/runs?agentID=main"), 422, "invalid_request")
     assert pointers_of(problem) == ["/query/agentID"]
     assert "agentId" in problem["detail"]
+
+
+@pytest.mark.parametrize(
+    ("target", "name"),
+    [
+        ("/v1/runs?limit=1&limit=2", "limit"),
+        ("/v1/runs?order=asc&limit=1&order=asc", "order"),
+        ("/v1/runs?requester=main&requester=main", "requester"),
+        ("/v1/runs?label=a&label=b&at=pos:1&at=pos:1", "at"),
+        ("/v1/runs?since=2024-01-01T00:00:00Z&since=x", "since"),
+        ("/v1/runs/0?version=1&version=2", "version"),
+        ("/v1/runs/0/transcript?tools=true&tools=false", "tools"),
+        ("/v1/events?after=1&after=2", "after"),
+        ("/v1/agents?requester=main&requester=main", "requester"),
+        (f"/v1/sessions/{SESSION}/shared-context?at=pos:1&at=", "at"),
+    ],
+)
+def test_what_may_stand_once_does_not_stand_twice(house: House, target: str, name: str) -> None:
+    problem = problem_of(house.http.get(target), 422, "invalid_request")
+    assert pointers_of(problem) == [f"/query/{name}"]
+    assert problem["detail"] == f"/query/{name}: may be given once only"
 
 
 def test_questions_about_one_run_are_strict_too(house: House) -> None:

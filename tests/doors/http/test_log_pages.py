@@ -72,6 +72,7 @@ def test_events_are_narrowed_by_type_run_and_tree(house: House, run: dict[str, A
     of_types = whole(house, runId=run_id, types="RunStarted,RunEnded")
     assert [item["type"] for item in of_types] == ["RunStarted", "RunEnded"]
     assert whole(house, runId=run_id, types=" RunStarted , ") == of_types[:1]
+    assert whole(house, runId=run_id, types=["RunEnded", "RunStarted"]) == of_types
     of_tree = whole(house, tree=session, limit=3)
     assert {item["correlation"] for item in of_tree} == {session}
     assert {item["position"] for item in of_run} <= {item["position"] for item in of_tree}

@@ -1,11 +1,13 @@
 """The description that the server gives of itself."""
 
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
 from infrastructure.inbound.http.problems import TITLES
 from tests.support.http_house import House
+from tests.support.http_problems import problem_of
 
 pytestmark = pytest.mark.slow
 
@@ -127,9 +129,18 @@ def test_every_operation_tells_the_problems_it_may_answer_with(
         *("spawn_forbidden", "spawn_error", "not_served_yet"),
     } <= codes_of(operations["sendMessage"])
     assert "not_found" in codes_of(operations["stopSession"])
+    assert "not_found" in codes_of(operations["patchSharedContext"])
     assert "foreign_cursor" in codes_of(operations["listRuns"])
     assert "not_started" in codes_of(operations["getRunPrompt"])
     assert "no_announcement" in codes_of(operations["acknowledgeAnnouncement"])
+
+
+def test_every_path_tells_all_its_methods(document: dict[str, Any], house: House) -> None:
+    for path, operations in document["paths"].items():
+        for method in {"OPTIONS", "DELETE", "POST"} - {one.upper() for one in operations}:
+            answer = house.http.request(method, path.replace("{", "").replace("}", ""))
+            problem_of(answer, 405, "method_not_allowed")
+            assert answer.headers["allow"] == ", ".join(sorted(operations)).upper(), path
 
 
 def test_health_needs_no_token_and_all_else_does(
@@ -138,6 +149,63 @@ def test_health_needs_no_token_and_all_else_does(
     assert document["security"] == [{"bearer": []}]
     for name, operation in operations.items():
         assert operation.get("security") == ([] if name in OPEN else None), name
+
+
+def parameters_of(operations: dict[str, dict[str, Any]]) -> Iterator[tuple[str, dict[str, Any]]]:
+    for name, operation in operations.items():
+        for parameter in operation.get("parameters", ()):
+            yield name, parameter
+
+
+def test_every_parameter_tells_its_limits(operations: dict[str, dict[str, Any]]) -> None:
+    for name, parameter in parameters_of(operations):
+        schema, where = parameter["schema"], f"{name}: {parameter['name']}"
+        one = schema["items"] if schema["type"] == "array" else schema
+        if one["type"] == "string":
+            assert "enum" in one or one["maxLength"] > 0, where
+        elif one["type"] == "integer":
+            assert one["minimum"] < one["maximum"], where
+        else:
+            assert one["type"] == "boolean", where
+
+
+def test_the_limits_of_parameters_are_those_that_hold(
+    document: dict[str, Any], house: House
+) -> None:
+    run_id = house.ended(house.session())["runId"]
+    right = {"runId": run_id, "key": "main", "id": run_id}
+    for path, operations in document["paths"].items():
+        for parameter in operations.get("get", {}).get("parameters", ()):
+            name, schema = parameter["name"], parameter["schema"]
+            for wrong in beyond(schema.get("items", schema)):
+                filled = right | ({name: wrong} if parameter["in"] == "path" else {})
+                query = {name: wrong} if parameter["in"] == "query" else {}
+                answer = house.http.get(path.format_map(filled), params=query)
+                assert answer.status_code in (404, 422), f"{path} {name}={wrong}: {answer.text}"
+                assert answer.status_code == 422 or schema.get("format") == "uuid", (path, name)
+
+
+def beyond(schema: dict[str, Any]) -> Iterator[str]:
+    """Values that are just outside the limits of a schema."""
+    if "maxLength" in schema:
+        yield "x" * (schema["maxLength"] + 1)
+    if "enum" in schema:
+        yield schema["enum"][0] + "x"
+    if "minimum" in schema:
+        yield from (str(schema["minimum"] - 1), str(schema["maximum"] + 1))
+
+
+def test_what_is_just_within_the_limits_is_taken(document: dict[str, Any], house: House) -> None:
+    """Of texts that are compared only, and of numbers."""
+    for name in ("agentId", "label", "limit", "stage", "status", "outcome", "order"):
+        parameters = document["paths"]["/v1/runs"]["get"]["parameters"]
+        schema = next(one["schema"] for one in parameters if one["name"] == name)
+        one = schema.get("items", schema)
+        bounds = [one[bound] for bound in ("minimum", "maximum") if bound in one]
+        longest = ["x" * one["maxLength"]] if "maxLength" in one else []
+        for value in (*bounds, *longest, *one.get("enum", ())):
+            answer = house.http.get("/v1/runs", params={name: value})
+            assert answer.status_code == 200, f"{name}={value}: {answer.text}"
 
 
 def test_every_reference_leads_somewhere(document: dict[str, Any]) -> None:

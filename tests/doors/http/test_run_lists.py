@@ -163,6 +163,13 @@ def test_a_list_is_narrowed_by_each_filter(house: House, family: dict[str, Any])
         ({"status": "done", "outcome": "error"}, []),
         ({"status": "done", "stage": "refused"}, []),
         ({"status": "failed", "outcome": "error", "stage": "announced"}, [failed]),
+        ({"label": ["done-1", "done-3", "done-1"]}, [done[3], done[1]]),
+        ({"agentId": ["failing", "helper"]}, [failed]),
+        ({"stage": ["refused", "announced"]}, [refused, failed, *done[::-1]]),
+        ({"status": ["failed", "refused", "running"]}, [refused, failed]),
+        ({"status": ["done", "failed"], "outcome": "success"}, done[::-1]),
+        ({"status": ["done", "refused"], "stage": ["refused", "queued"]}, [refused]),
+        ({"outcome": ["success", "error"]}, [failed, *done[::-1]]),
     ):
         assert listed(house, **own, **query) == expected, query
 
@@ -182,6 +189,21 @@ def test_the_status_of_what_runs_is_running(house: House) -> None:
         house.server.run(run.run_id, "ended")
     assert listed(house, requester=session, status="stopped") == [run.run_id]
     assert listed(house, requester=session, status="running") == []
+
+
+def test_the_order_of_the_values_of_a_filter_is_not_of_the_question(
+    house: House, family: dict[str, Any]
+) -> None:
+    params = {"requester": family["session"], "limit": 1, "status": ["failed", "done"]}
+    page = house.http.get("/v1/runs", params=params).json()
+    turned = {**params, "status": ["done", "failed"], "cursor": page["nextCursor"]}
+    page = house.http.get("/v1/runs", params=turned).json()
+    assert [run["runId"] for run in page["items"]] == [family["done"][-1]]
+
+
+def test_one_wrong_value_of_several_is_invalid(house: House) -> None:
+    answer = house.http.get("/v1/runs", params={"stage": ["queued", "begun"]})
+    problem_of(answer, 422, "invalid_request")
 
 
 def test_since_is_inclusive_and_until_is_not(house: House, family: dict[str, Any]) -> None:

@@ -192,6 +192,15 @@ def test_a_closed_session_spawns_no_more(house: House) -> None:
     assert session_of(house, str(run["childSessionKey"]))["closedAt"]
 
 
+def test_an_open_session_whose_run_is_over_is_not_said_to_be_closed(house: House) -> None:
+    run = house.ended(house.session())
+    problem = problem_of(house.spawn(str(run["childSessionKey"])), 409, "session_closed")
+    assert session_of(house, str(run["childSessionKey"]))["stage"] == "open"
+    assert problem["title"] == "The session is closed or its run is over"
+    assert "is over" in problem["detail"]
+    assert "go on with it by a message while it is open" in problem["detail"]
+
+
 def test_a_stop_is_told_to_the_requester_with_its_reason(house: House) -> None:
     key = house.session()
     run = house.accepted(key, agentId="slow")
