@@ -1,7 +1,6 @@
 """The one place where everything is put together, and what commands may ask of it."""
 
 import asyncio
-import logging
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -38,8 +37,6 @@ if TYPE_CHECKING:
     from application.script_trial import Trial
 
 CONFIG_VARIABLE = "SPAWNLOG_CONFIG"
-
-_log = logging.getLogger("spawnlog")
 
 
 @dataclass(frozen=True, slots=True)

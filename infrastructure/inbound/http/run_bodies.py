@@ -30,7 +30,6 @@ _STAGES_BY_STATUS: Mapping[str, tuple[str, ...]] = {
     "refused": ("refused",),
 }
 ENDED_STAGES = ("ended", "announced", "archived")
-STATUSES = (*_STAGES_BY_STATUS, *_BY_OUTCOME.values())
 WAITING_BY_STATUS: Mapping[str, bool] = {"preparing": False, "waiting": True}
 """Of the statuses that have a stage in common whether a run of it waits for others."""
 
