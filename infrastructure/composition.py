@@ -2,7 +2,6 @@
 
 import asyncio
 import os
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -217,10 +216,10 @@ def data_directory_of(loaded: LoadedConfiguration, settings: Settings) -> Path |
     return loaded.path_of(loaded.resolve(given))
 
 
-def _path(options: ServeOptions, variables: Mapping[str, str] = os.environ) -> Path | None:
+def _path(options: ServeOptions) -> Path | None:
     if options.config is not None:
         return options.config
-    named = variables.get(CONFIG_VARIABLE, "").strip()
+    named = os.environ.get(CONFIG_VARIABLE, "").strip()
     return Path(named) if named else None
 
 

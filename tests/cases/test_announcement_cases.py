@@ -87,7 +87,7 @@ def whole_reply(given: Given) -> Answer:
 
 
 def beginning(given: Given) -> Answer:
-    """Whether a reply begins with a token that the next word follows at once: it is left out."""
+    """Whether a reply begins with a token that the next word follows at once."""
     shown = without_silent_tokens(given["text"])
     return {"result": given["text"].endswith(shown) and shown not in ("", given["text"])}
 
