@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from domain.capabilities import Role
+from domain.session.events import Role
 
 SESSION_TOOLS = ("sessions_list", "sessions_history", "sessions_send", "sessions_spawn")
 ORCHESTRATOR_TOOLS = frozenset({"sessions_spawn", "sessions_list", "sessions_history"})
