@@ -1,7 +1,6 @@
 """Takes queued runs out of their lanes, first in line first, as long as there is room."""
 
 import asyncio
-import logging
 from uuid import UUID
 
 from application.envelope import SYSTEM, Provenance
@@ -15,8 +14,6 @@ from domain.run.decide import decide
 from domain.stream import run_stream
 
 CLAIMS_MAX = 16
-
-_log = logging.getLogger("spawnlog.dispatching")
 
 
 class Dispatching:

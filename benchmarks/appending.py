@@ -16,7 +16,7 @@ from application.spawn_request import SpawnRequest, command_of
 from benchmarks.load import TASK, requester
 from benchmarks.server import CONFIGURATION
 from domain.run.facts import SpawnOptions
-from domain.spawn_decision import SpawnAnswered, request_spawn
+from domain.spawn_decision import SpawnAnswered, request_spawns
 from domain.stream import run_stream, session_stream
 from infrastructure.outbound.configuration.loading import load_values
 from infrastructure.outbound.identities import RandomIdentities
@@ -90,7 +90,7 @@ class Admissions:
 
         def decide(world: World) -> Decision[Any]:
             keeper = Keeper(command.session_id, content_key, ids.event_id)
-            answered = request_spawn(world.sessions, world.runs, command, policy, keeper.keep)
+            answered = request_spawns(world.sessions, world.runs, [(command, keeper.keep)], policy)
             owned = (ContentKey(command.session_id, content_key),)
             return Decision(answered, answered.changes, keeper.kept, owned)
 

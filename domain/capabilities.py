@@ -17,11 +17,6 @@ class Capabilities:
         """Whether it may have children of its own."""
         return self.role != "leaf"
 
-    @property
-    def can_control_children(self) -> bool:
-        """Whether it may stop and message its children."""
-        return self.control_scope == "children"
-
 
 def capabilities_at(depth: int, max_spawn_depth: int) -> Capabilities:
     """What a session at `depth` may do; 0 is a root, `max_spawn_depth` the deepest there may be."""

@@ -14,6 +14,3 @@ class ConfigurationActivated(Event):
     content: ContentRef
     source: str
     activated_by: str
-
-
-ConfigEvent = ConfigurationActivated

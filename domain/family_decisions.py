@@ -32,7 +32,6 @@ from domain.run.events import (
     RunEnded,
     RunEvent,
 )
-from domain.run.evolve import evolve
 from domain.run.lifecycle import PREPARING
 from domain.run.request_events import SpawnRefused
 from domain.run.state import Run
@@ -45,7 +44,6 @@ from domain.session.decide import (
 from domain.session.decide import decide as decide_session
 from domain.session.events import SessionObserved
 from domain.session.state import Session
-from domain.stamp import Stamp
 from domain.stream import run_stream, session_stream
 
 Changes = list[tuple[str, AnyEvent]]
@@ -87,31 +85,6 @@ def streams_of(run: Run) -> tuple[str, ...]:
         streams.append(run_stream(run.continues))
     streams += [run_stream(one.run_id) for one in run.dependencies or ()]
     return tuple(streams)
-
-
-def decide_in_turn(family: Family, run_id: UUID, commands: Sequence[RunCommand]) -> Changes:
-    """The changes of several commands to one run, each decided after the one before it.
-
-    Only the run itself is carried from one to the next; a command that changes sessions must be
-    the last.
-    """
-    changes: Changes = []
-    for index, command in enumerate(commands, start=1):
-        following = decide(family, run_id, command)
-        changes += following
-        if index < len(commands):
-            family = _after(family, run_id, following)
-    return changes
-
-
-def _after(family: Family, run_id: UUID, changes: Changes) -> Family:
-    run = family.run(run_id)
-    for stream, event in changes:
-        assert stream == run_stream(run_id)
-        # The stamp is provisional: positions and times are given when the whole is recorded.
-        stamp = Stamp(run.created_position, run.version + 1, run.created_at)
-        run = evolve(run, event, stamp)  # type: ignore[arg-type]
-    return Family({**family.runs, run_id: run}, family.sessions)
 
 
 def decide(family: Family, run_id: UUID, command: RunCommand) -> Changes:

@@ -48,13 +48,13 @@ def put_together(of: PromptText, pieces: Iterable[Piece]) -> PartedText:
     return PartedText(text="".join(texts), parts=tuple(parts))
 
 
-def separated(pieces: Iterable[Piece], separator: str = "\n\n") -> tuple[Piece, ...]:
-    """The pieces that are not empty, with a separator between each two."""
+def separated(pieces: Iterable[Piece]) -> tuple[Piece, ...]:
+    """The pieces that are not empty, with an empty line between each two."""
     joined: list[Piece] = []
     for piece in pieces:
         if not piece.text:
             continue
         if joined:
-            joined.append(Piece(source=SEPARATOR, text=separator))
+            joined.append(Piece(source=SEPARATOR, text="\n\n"))
         joined.append(piece)
     return tuple(joined)

@@ -10,7 +10,6 @@ class WrongStage(Rejected):
 
     def __init__(self, wanted: str, stage: str) -> None:
         super().__init__(f"cannot {wanted}: the run is {stage}")
-        self.wanted = wanted
         self.stage = stage
 
 

@@ -1,6 +1,5 @@
 """What a run's output comes down to: its result and the tokens it used."""
 
-from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from domain.transcript_line import MessageEntry, ResultEntry, TranscriptEntry, UsageEntry
@@ -46,14 +45,6 @@ class RuntimeReading:
                 )
             case _:
                 return counted
-
-
-def read_entries(entries: Iterable[TranscriptEntry]) -> RuntimeReading:
-    """The reading of all entries, in order."""
-    reading = RuntimeReading()
-    for entry in entries:
-        reading = reading.after(entry)
-    return reading
 
 
 def whole_output(text: str) -> RuntimeReading:

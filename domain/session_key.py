@@ -94,14 +94,6 @@ def agent_id_of(key: str) -> str:
     return normalise_agent_id(found[0]) if found else DEFAULT_AGENT_ID
 
 
-def is_subagent_key(key: str) -> bool:
-    """Whether the key is that of a child session; a bare `subagent:…` counts."""
-    if key.strip().lower().startswith("subagent:"):
-        return True
-    found = parsed(key)
-    return found is not None and found[1].startswith("subagent:")
-
-
 def is_cron_key(key: str) -> bool:
     """Whether the key is that of a scheduled job; a bare `cron:…` does not count."""
     found = parsed(key)

@@ -14,11 +14,6 @@ def is_silent(text: str) -> bool:
     return plain == ANNOUNCE_SKIP or plain.upper() == NO_REPLY
 
 
-def begins_with_glued_token(text: str) -> bool:
-    """Whether `NO_REPLY`, in any case, stands at the beginning with the next word right behind."""
-    return _GLUED.match(text) is not None
-
-
 def without_silent_tokens(text: str) -> str:
     """The reply without a token glued to its beginning or standing at its end."""
     shown = text

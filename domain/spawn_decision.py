@@ -34,24 +34,6 @@ class SpawnAnswered:
     facts: AdmissionFacts
 
 
-def request_spawn(
-    sessions: Mapping[str, Session],
-    runs: Mapping[UUID, Run],
-    command: RequestSpawn,
-    policy: SpawnPolicy,
-    keep: Keep,
-    waiting: Collection[Run] = (),
-) -> SpawnAnswered:
-    """Judge and record a request. A permitted one takes its place in the same append.
-
-    Raises `SessionIsClosed` when the requester's own run is over or told to stop: it cannot ask
-    for anything; `ReadAgain` when `runs` is without that run. `AgentOnRecord` when the request, and
-    so its policy, is of another agent than the session on record. `waiting` is all of the tree that
-    depends on others and has not been queued.
-    """
-    return request_spawns(sessions, runs, ((command, keep),), policy, waiting)
-
-
 def request_spawns(
     sessions: Mapping[str, Session],
     runs: Mapping[UUID, Run],
@@ -61,8 +43,13 @@ def request_spawns(
 ) -> SpawnAnswered:
     """Judge and record what one request asks for: all of it is permitted, or nothing is.
 
-    The commands differ in their run, its texts and its label alone, so each rule is judged once.
-    Raises what `request_spawn` raises.
+    A permitted one takes its places in the same append. The commands differ in their run, its
+    texts and its label alone, so each rule is judged once. `waiting` is all of the tree that
+    depends on others and has not been queued.
+
+    Raises `SessionIsClosed` when the requester's own run is over or told to stop: it cannot ask
+    for anything; `ReadAgain` when `runs` is without that run. `AgentOnRecord` when the request, and
+    so its policy, is of another agent than the session on record.
     """
     command, _ = asked[0]
     known = sessions.get(command.requester_key)

@@ -1,6 +1,5 @@
 """Thinking levels: their names, their synonyms, and which one a run gets."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, cast
 
@@ -46,10 +45,10 @@ def normalise_thinking(raw: str) -> ThinkingLevel | None:
     return cast("ThinkingLevel | None", level)
 
 
-def invalid_thinking_text(raw: str, labels: Sequence[str] = LEVEL_LABELS) -> str:
-    """What a caller is told; `labels` are the levels the model has."""
+def invalid_thinking_text(raw: str) -> str:
+    """What a caller is told."""
     shown = single_line(raw, characters_max=RAW_CHARACTERS_MAX)
-    return f'Invalid thinking level "{shown}". Use one of: {", ".join(labels)}.'
+    return f'Invalid thinking level "{shown}". Use one of: {", ".join(LEVEL_LABELS)}.'
 
 
 def plan_thinking(
@@ -58,7 +57,6 @@ def plan_thinking(
     agent_subagents: str | None,
     defaults_subagents: str | None,
     caller_active: str | None = None,
-    labels: Sequence[str] = LEVEL_LABELS,
 ) -> ThinkingPlan:
     """The first that is not blank decides; a word that is no level refuses the spawn.
 
@@ -74,7 +72,7 @@ def plan_thinking(
         if raw is None or not raw.strip():
             continue
         level = normalise_thinking(raw)
-        error = invalid_thinking_text(raw, labels) if level is None else None
+        error = invalid_thinking_text(raw) if level is None else None
         return ThinkingPlan(level=level, error=error, source=source)
     inherited = normalise_thinking(caller_active or "")
     return ThinkingPlan(level=inherited, source="caller" if inherited else None)

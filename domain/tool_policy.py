@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from domain.capabilities import Role
+from domain.session.events import Role
 
 SESSION_TOOLS = ("sessions_list", "sessions_history", "sessions_send", "sessions_spawn")
 ORCHESTRATOR_TOOLS = frozenset({"sessions_spawn", "sessions_list", "sessions_history"})
@@ -23,15 +23,15 @@ GROUPS = {
     "group:agents": ("agents_list",),
 }
 _ALIASES = {"bash": "exec", "apply-patch": "apply_patch"}
-_IMPLIED_BY = {"apply_patch": "write"}
 
 
 @dataclass(frozen=True, slots=True)
 class ToolPolicy:
     """`deny` wins. `allow` None means every tool that is not denied, else only those.
 
-    Entries are names in lower case, `*` in them stands for any text. A `group:…` that is not in
-    `GROUPS` stands as it is, for the runtime that knows its members: `permits` does not.
+    Entries are names in lower case, `*` in them stands for any text, and `write` for `apply_patch`
+    too. A `group:…` that is not in `GROUPS` stands as it is, for the runtime that knows its
+    members.
     """
 
     allow: tuple[str, ...] | None
@@ -69,17 +69,6 @@ def tool_policy(
     )
 
 
-def permits(policy: ToolPolicy, tool: str) -> bool:
-    """Whether the policy lets a tool be used. `apply_patch` is judged as `write` is, too."""
-    name = _name(tool)
-    names = {name, _IMPLIED_BY.get(name, name)}
-    if any(_matches(pattern, one) for pattern in policy.deny for one in names):
-        return False
-    if policy.allow is None:
-        return True
-    return any(_matches(pattern, one) for pattern in policy.allow for one in names)
-
-
 def _name(text: str) -> str:
     plain = text.strip().lower()
     return _ALIASES.get(plain, plain)
@@ -89,20 +78,3 @@ def _names(texts: Iterable[str] | None) -> tuple[str, ...]:
     plain = [_name(text) for text in texts or ()]
     members = [member for name in plain for member in GROUPS.get(name, (name,))]
     return tuple(dict.fromkeys(member for member in members if member))
-
-
-def _matches(pattern: str, name: str) -> bool:
-    """Whole-name match where `*` is any text; in time linear in both."""
-    first, *rest = pattern.split("*")
-    if not rest:
-        return pattern == name
-    if not name.startswith(first):
-        return False
-    at = len(first)
-    *middle, last = rest
-    for piece in middle:
-        found = name.find(piece, at)
-        if found < 0:
-            return False
-        at = found + len(piece)
-    return name.endswith(last) and len(name) - len(last) >= at

@@ -1,9 +1,7 @@
 """The one place where everything is put together, and what commands may ask of it."""
 
 import asyncio
-import logging
 import os
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -38,8 +36,6 @@ if TYPE_CHECKING:
     from application.script_trial import Trial
 
 CONFIG_VARIABLE = "SPAWNLOG_CONFIG"
-
-_log = logging.getLogger("spawnlog")
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,10 +216,10 @@ def data_directory_of(loaded: LoadedConfiguration, settings: Settings) -> Path |
     return loaded.path_of(loaded.resolve(given))
 
 
-def _path(options: ServeOptions, variables: Mapping[str, str] = os.environ) -> Path | None:
+def _path(options: ServeOptions) -> Path | None:
     if options.config is not None:
         return options.config
-    named = variables.get(CONFIG_VARIABLE, "").strip()
+    named = os.environ.get(CONFIG_VARIABLE, "").strip()
     return Path(named) if named else None
 
 

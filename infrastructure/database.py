@@ -20,7 +20,6 @@ class Database:
     conninfo: str
     ensure_running: Callable[[], None]
     close: Callable[[], None]
-    is_embedded: bool
 
 
 def open_database(url: str | None, embedded_home: Path) -> Database:
@@ -30,7 +29,7 @@ def open_database(url: str | None, embedded_home: Path) -> Database:
     """
     if url is not None:
         _must_be_ready(url)
-        return Database(url, _nothing, _nothing, is_embedded=False)
+        return Database(url, _nothing, _nothing)
     try:
         server = EmbeddedPostgres.start(embedded_home)
     except EmbeddedPostgresError as error:
@@ -43,7 +42,7 @@ def open_database(url: str | None, embedded_home: Path) -> Database:
     except BaseException:
         server.close()
         raise
-    return Database(server.conninfo, server.ensure_running, server.close, is_embedded=True)
+    return Database(server.conninfo, server.ensure_running, server.close)
 
 
 def migrate_database(url: str | None, embedded_home: Path) -> str:

@@ -27,11 +27,11 @@ def _plain(text: str) -> str:
     )
 
 
-def write_to_stderr(level: int = logging.INFO) -> None:
+def write_to_stderr() -> None:
     """Set the process's log up."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(OneLine())
-    logging.basicConfig(level=level, handlers=[handler], force=True)
+    logging.basicConfig(level=logging.INFO, handlers=[handler], force=True)
     # Other libraries speak up only when something is wrong.
     for noisy in ("psycopg.pool", "uvicorn", "alembic", "asyncio", "httpx2"):
         logging.getLogger(noisy).setLevel(logging.WARNING)

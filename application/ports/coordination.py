@@ -5,8 +5,6 @@ from dataclasses import dataclass
 from typing import Literal, NamedTuple, Protocol
 from uuid import UUID
 
-from application.projections.run_rows import DueKind
-
 ClaimKind = Literal["announce", "archive", "effects", "wait"]
 """What is claimed apart from each other. `effects` is what has to be undone or told outside,
 whatever else there is to do for a run and whoever does it. `wait` is due as soon as one of those
@@ -71,10 +69,6 @@ class Coordination(WorkClaims, Protocol):
 
     async def held_runs(self, holder: str, *, limit: int) -> Sequence[LostRun]:
         """Runs that are recorded as held by this holder."""
-        ...
-
-    async def next_due_seconds(self, kind: DueKind) -> float | None:
-        """Seconds until the next piece of such work is due; None when there is none."""
         ...
 
     async def forget_old_answers(self, *, days: int) -> int:

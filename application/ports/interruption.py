@@ -6,7 +6,3 @@ from typing import Literal
 
 Interruption = Callable[[Literal["before", "after"], str], None]
 """Called with the moment and the name of what is done, such as `step:attachments`."""
-
-
-def uninterrupted(moment: Literal["before", "after"], name: str) -> None:
-    """For a process that nobody tests."""

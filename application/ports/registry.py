@@ -92,7 +92,7 @@ class Registry(Protocol):
         about the record: a session may be on it all the same."""
         ...
 
-    async def runs_below(self, session_key: str, *, at: int | None = None) -> Sequence[Run]:
+    async def runs_below(self, session_key: str) -> Sequence[Run]:
         """The runs of every descendant of a session but those that were refused, parents before
         children, siblings in the order in which they were asked for."""
         ...

@@ -106,10 +106,6 @@ class RuntimeSession(Protocol):
 class AgentRuntimes(Protocol):
     """Opens runtime sessions of every type that is served."""
 
-    def serves(self, runtime: Runtime) -> bool:
-        """Whether this type can be run here."""
-        ...
-
     async def open(self, launch: Launch) -> RuntimeSession:
         """Make everything ready. Raises `CannotLaunch`."""
         ...

@@ -14,13 +14,14 @@ from application.work import provenance_of
 from benchmarks.history.configuration import ALLOWED, MODEL
 from benchmarks.history.fates import STAYING, Fate
 from benchmarks.history.society import Society
-from domain.family_decisions import Family, decide_in_turn, streams_of
+from domain.batch_decisions import decide_for_all
+from domain.family_decisions import Family, streams_of
 from domain.run.commands import RunCommand
 from domain.run.facts import Ingredient, Outcome, SpawnOptions
 from domain.run.state import Run
 from domain.run.waiting_facts import Dependency
 from domain.spawn_command import RequestSpawn
-from domain.spawn_decision import SpawnAnswered, request_spawn
+from domain.spawn_decision import SpawnAnswered, request_spawns
 from domain.stream import run_stream, session_stream
 
 TIMEOUT_SECONDS = 45
@@ -157,7 +158,7 @@ def _admission(society: Society, child: Child, command: RequestSpawn) -> Submiss
 
     def decide(world: World) -> Decision[SpawnAnswered]:
         keeper = child.keeper(society)
-        answered = request_spawn(world.sessions, world.runs, command, policy, keeper.keep)
+        answered = request_spawns(world.sessions, world.runs, [(command, keeper.keep)], policy)
         key = ContentKey(child.session_id, child.key)
         return Decision(answered, answered.changes, keeper.kept, (key,))
 
@@ -189,7 +190,7 @@ def commanded(
 
     def decide(world: World) -> Decision[None]:
         family = Family(world.runs, world.sessions)
-        changes = decide_in_turn(family, run.run_id, commands)
+        changes = decide_for_all(family, [(run.run_id, commands)])
         return Decision(None, changes, keeper.kept if keeper and changes else ())
 
     return Submission(

@@ -7,12 +7,12 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from uuid import UUID
 
+from benchmarks.history.copied_rows import copied
 from benchmarks.history.event_rows import event_rows
 from benchmarks.history.identities import CONTENT_KEY_BYTES
 from benchmarks.history.simulated_log import Beginning
 from benchmarks.history.simulation import RESERVE_EVENTS, LengthMissed, Shift, Simulation
 from benchmarks.history.tables import GatheredRows
-from infrastructure.outbound.log.binary_format import copied
 
 # Long past, so that what is appended later by a real server comes later on the clock too.
 START = datetime(2025, 1, 6, 6, tzinfo=UTC)

@@ -5,12 +5,12 @@ from dataclasses import dataclass
 from pydantic import JsonValue
 
 from domain.admission import ANY_AGENT, allowed_agents
-from domain.capabilities import Role
 from domain.configuration.agents import Agent
 from domain.configuration.configuration import Configuration
 from domain.configuration.places import BUILT_IN, DEFAULTS, NAMED_PLACES, Place, source_of
 from domain.model_plan import ModelPlan, plan_model
 from domain.run_timeout import run_timeout_seconds
+from domain.session.events import Role
 from domain.thinking import plan_thinking
 from domain.tool_policy import tool_policy
 

@@ -12,9 +12,9 @@ from application.ports.scripts import Mask, ScriptFinished, ScriptRun
 from domain.configuration.configuration import Configuration
 from domain.configuration.context_scripts import ContextScript
 from domain.script_output import ScriptReading
-from domain.script_replay import reading_again
 from infrastructure.outbound.configuration.loading import load_values
 from infrastructure.outbound.identities import RandomIdentities
+from tests.support.script_replay import reading_again
 from tests.support.storytelling import requested, run_id, run_of
 
 SECRET = "S3cret-of-a-variable"

@@ -27,8 +27,8 @@ class Overtaken(PostgresRegistry):
         self._meanwhile = list(meanwhile)
         self.looks = 0
 
-    async def runs_below(self, session_key: str, *, at: int | None = None) -> Sequence[Run]:
-        below = await super().runs_below(session_key, at=at)
+    async def runs_below(self, session_key: str) -> Sequence[Run]:
+        below = await super().runs_below(session_key)
         self.looks += 1
         if self._meanwhile:
             await self._meanwhile.pop(0)()

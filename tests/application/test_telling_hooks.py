@@ -7,13 +7,13 @@ from typing import Any
 import pytest
 
 from application.ports.hooks import HookThrew
-from application.ports.interruption import uninterrupted
 from application.rooms import NoRoom, Rooms
 from application.telling_hooks import ERROR_BYTES_MAX, TellingHooks
 from application.work import Work
 from domain.run.hook_events import HookName, HookParked
 from domain.run.hooks import HOOK_ORDER
 from tests.support import run_commands as ask
+from tests.support.interruption import uninterrupted
 from tests.support.kept_family import KeptFamily
 from tests.support.running_log import RunningLog
 from tests.support.scripted_hooks import ScriptedHooks, work_with_hooks

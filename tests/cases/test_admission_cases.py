@@ -8,11 +8,11 @@ from application.fitting import Unfit
 from domain.admission import Refusal
 from domain.session_key import child_key
 from domain.spawn_mode import effective_cleanup, effective_mode
-from domain.tool_arguments import ToolSpawn, read_tool_arguments
 from tests.support.case_comparison import hold
 from tests.support.case_spawns import CaseSpawn
 from tests.support.cases import Answer, Case, Given, Runner, cases_of
 from tests.support.storytelling import run_id
+from tests.waiting.tool_arguments import ToolSpawn, read_tool_arguments
 
 
 def judged(given: Given) -> Answer:

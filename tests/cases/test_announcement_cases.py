@@ -7,12 +7,12 @@ import pytest
 
 from domain.announcement import ChildFinding, announce, child_findings
 from domain.run_stats import RunStats, duration_text, stats_line
-from domain.runtime_reading import read_entries
-from domain.silent_token import begins_with_glued_token, is_silent, without_silent_tokens
+from domain.silent_token import is_silent, without_silent_tokens
 from domain.transcript_line import MessageEntry, ToolEntry, TranscriptEntry
 from tests.support.case_comparison import hold
 from tests.support.case_families import accounts_told, announced_as, ended_after
 from tests.support.cases import Answer, Case, Given, Runner, cases_of
+from tests.support.readings import read_entries
 
 KEY = "agent:main:subagent:x"
 
@@ -88,7 +88,8 @@ def whole_reply(given: Given) -> Answer:
 
 def beginning(given: Given) -> Answer:
     """Whether a reply begins with a token that the next word follows at once."""
-    return {"result": begins_with_glued_token(given["text"])}
+    shown = without_silent_tokens(given["text"])
+    return {"result": given["text"].endswith(shown) and shown not in ("", given["text"])}
 
 
 def stripped(given: Given) -> Answer:

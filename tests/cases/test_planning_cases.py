@@ -10,10 +10,11 @@ from application.planning import Planned
 from domain.capabilities import capabilities_at
 from domain.model_plan import split_model_reference
 from domain.thinking import normalise_thinking
-from domain.tool_policy import permits, tool_policy
+from domain.tool_policy import tool_policy
 from tests.support.case_comparison import Among, hold
 from tests.support.case_spawns import CaseSpawn, configuration
 from tests.support.cases import Answer, Case, Given, Runner, cases_of
+from tests.support.tool_permission import permits
 
 
 def with_a_model(given: Given) -> Answer:

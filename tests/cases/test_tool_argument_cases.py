@@ -7,16 +7,16 @@ import pytest
 
 from application.fitting import Unfit
 from domain.run_timeout import run_timeout_seconds
-from domain.tool_arguments import (
+from tests.support.case_comparison import hold
+from tests.support.case_spawns import CaseSpawn
+from tests.support.cases import Answer, Case, Given, Runner, cases_of
+from tests.waiting.tool_arguments import (
     ToolInputError,
     ToolSpawn,
     read_tool_arguments,
     tool_schema,
     with_role,
 )
-from tests.support.case_comparison import hold
-from tests.support.case_spawns import CaseSpawn
-from tests.support.cases import Answer, Case, Given, Runner, cases_of
 
 
 def read(given: Given) -> Answer:

@@ -7,7 +7,6 @@ from uuid import UUID
 import pytest
 
 from application.ports.coordination import ClaimKey, ClaimKind
-from application.projections.run_rows import DueKind
 from infrastructure.outbound.tables.coordination import PostgresCoordination
 from tests.support import run_commands as ask
 from tests.support.held_commits import until
@@ -119,25 +118,26 @@ async def test_those_who_claim_at_once_never_get_the_same(
 async def test_nothing_is_due_before_its_time(
     running: RunningLog, coordination: PostgresCoordination, family: LoggedFamily
 ) -> None:
-    async def seconds(kind: DueKind) -> float | None:
-        return await coordination.next_due_seconds(kind)
+    async def claim(kind: ClaimKind) -> list[UUID]:
+        return list(await coordination.claim(kind, HOLDER, limit=9, lease_seconds=LONG))
 
-    assert [await seconds("announce"), await seconds("archive")] == [None, None]
     await family.begin("scout")
+    assert await claim("announce") == []
     await family.end("scout")
-    soon = await seconds("announce")
-    assert soon is not None
-    assert -10 < soon <= 0
-    assert await coordination.claim("archive", HOLDER, limit=9, lease_seconds=LONG) == []
+    assert await claim("announce") == [family.id("scout")]
     await family.announce("scout")
-    later = await seconds("archive")
-    assert later is not None
-    assert 3_500 < later <= 3_600
-    assert await coordination.claim("archive", HOLDER, limit=9, lease_seconds=LONG) == []
+    assert 3_500 < await _seconds_to_archive(running) <= 3_600
+    assert await claim("archive") == []
     await running.ask("UPDATE runs SET due_at = now() WHERE due_kind = 'archive'")
-    assert await coordination.claim("archive", HOLDER, limit=9, lease_seconds=LONG) == [
-        family.id("scout")
-    ]
+    assert await claim("archive") == [family.id("scout")]
+
+
+async def _seconds_to_archive(running: RunningLog) -> float:
+    ((seconds,),) = await running.ask(
+        "SELECT extract(epoch FROM due_at - clock_timestamp())::float8 FROM runs"
+        " WHERE due_kind = 'archive'"
+    )
+    return float(seconds)
 
 
 async def test_an_orchestrator_is_not_due_while_those_below_it_are_under_way(
@@ -223,7 +223,7 @@ async def test_an_undo_that_failed_is_not_claimed_before_its_time_and_one_that_i
 
 
 async def test_files_are_removed_while_the_announced_run_waits_for_its_archive(
-    coordination: PostgresCoordination, family: LoggedFamily
+    running: RunningLog, coordination: PostgresCoordination, family: LoggedFamily
 ) -> None:
     await family.furnish("scout")
     await family.tell("scout", ask.take_step(family.run("scout").epoch))
@@ -235,6 +235,4 @@ async def test_files_are_removed_while_the_announced_run_waits_for_its_archive(
     await family.announce("scout")
     due = [family.id("scout")]
     assert await coordination.claim("effects", HOLDER, limit=9, lease_seconds=LONG) == due
-    later = await coordination.next_due_seconds("archive")
-    assert later is not None
-    assert later > 0
+    assert await _seconds_to_archive(running) > 0

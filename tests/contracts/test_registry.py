@@ -129,8 +129,6 @@ async def test_those_below_are_told_parents_first_and_siblings_as_they_came(
     everybody = family.names(await registry.runs_below(ROOT))
     assert everybody == ["scout", *siblings, "below", "deepest"]
     assert await registry.runs_below(family.key("deepest")) == []
-    before = family.run("below").created_position - 1
-    assert await registry.runs_below(family.key("scout"), at=before) == []
 
 
 async def test_an_inbox_holds_what_was_announced_in_order(

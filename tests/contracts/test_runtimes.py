@@ -232,8 +232,6 @@ async def test_children_do_not_disturb_each_other(theatre: Theatre) -> None:
 
 async def test_a_runtime_of_another_type_is_not_taken(theatre: Theatre) -> None:
     worker = WorkerRuntime(type="worker", queue="gpu")
-    assert not theatre.runtimes.serves(worker)
-    assert theatre.runtimes.serves(theatre.play())
     with pytest.raises(CannotLaunch, match="worker") as refused:
         await theatre.runtimes.open(launch(worker))
     assert refused.value.reason == "not_executable"

@@ -9,7 +9,7 @@ from domain.run.facts import Requester, SpawnOptions
 from domain.run.state import Run
 from domain.session.events import SessionObserved
 from domain.session.state import Session
-from domain.spawn_decision import SpawnAnswered, request_spawn
+from domain.spawn_decision import SpawnAnswered, request_spawns
 from tests.support import run_histories as past
 from tests.support.family_log import keep, policy, spawn_request
 from tests.support.storytelling import CHILD, observed, observed_child, plan, run_of, session_of
@@ -22,7 +22,7 @@ def judge(*sessions: Session, runs: tuple[Run, ...] = (), **request: Any) -> Spa
     known = {session.session_key: session for session in sessions}
     under = policy(max_spawn_depth=5, allow_agents_from="agent", require_agent_id_from="defaults")
     on_record = {run.run_id: run for run in runs}
-    return request_spawn(known, on_record, spawn_request(**request), under, keep)
+    return request_spawns(known, on_record, [(spawn_request(**request), keep)], under)
 
 
 def asked_by(answered: SpawnAnswered) -> Requester:

@@ -1,6 +1,6 @@
 """What a run's output comes down to."""
 
-from domain.runtime_reading import RuntimeReading, read_entries, whole_output
+from domain.runtime_reading import RuntimeReading, whole_output
 from domain.transcript_line import (
     MessageEntry,
     ProgressEntry,
@@ -10,6 +10,7 @@ from domain.transcript_line import (
     TranscriptEntry,
     UsageEntry,
 )
+from tests.support.readings import read_entries
 
 
 def test_the_last_result_counts() -> None:

@@ -9,8 +9,9 @@ from application.keeping import Keeper
 from application.ports.scripts import ScriptFinished
 from domain.configuration.context_scripts import ContextScript
 from domain.json_text import compact_json
-from domain.script_replay import kept_output, printed_text, raw_output, reading_again
+from domain.script_replay import kept_output, printed_text
 from tests.support.script_receipts import receipt
+from tests.support.script_replay import raw_output, reading_again
 from tests.support.storytelling import run_id
 
 WORDS = st.sampled_from(["message", "error", "agent", "errors", "ok", "status", "x", "é", ""])

@@ -13,7 +13,6 @@ from domain.session_key import (
     depth_of_shape,
     display,
     is_cron_key,
-    is_subagent_key,
 )
 
 UUID = "6f1f7c1e-3c5b-4f5e-9a7c-0d8f3a1b2c4d"
@@ -162,19 +161,6 @@ def test_the_agent_is_read_off_the_key(key: str, agent_id: str) -> None:
 @pytest.mark.parametrize(
     ("key", "answer"),
     [
-        (f"agent:main:subagent:{UUID}", True),
-        ("SubAgent:x", True),
-        ("agent:main:main", False),
-        ("agent:main:xsubagent:y", False),
-    ],
-)
-def test_child_keys_are_recognised(key: str, answer: bool) -> None:
-    assert is_subagent_key(key) is answer
-
-
-@pytest.mark.parametrize(
-    ("key", "answer"),
-    [
         ("agent:main:cron:job-1", True),
         ("agent:main:cron:job-1:run:run-1", True),
         ("cron:job-1", False),
@@ -202,7 +188,6 @@ def test_a_child_key_is_canonical() -> None:
     key = child_key("Research", UUID.upper())
     assert key == f"agent:research:subagent:{UUID}"
     assert canonical(key) == key
-    assert is_subagent_key(key)
 
 
 @pytest.mark.parametrize(("agent_id", "uuid"), [("a b", UUID), ("main", "not-a-uuid"), ("", UUID)])

@@ -2,7 +2,7 @@
 
 import pytest
 
-from domain.silent_token import begins_with_glued_token, is_silent, without_silent_tokens
+from domain.silent_token import is_silent, without_silent_tokens
 
 
 @pytest.mark.parametrize(
@@ -39,21 +39,6 @@ def test_only_the_exact_token_is_silent(text: str, silent: bool) -> None:
 )
 def test_a_token_at_an_end_is_left_out(text: str, shown: str) -> None:
     assert without_silent_tokens(text) == shown
-
-
-@pytest.mark.parametrize(
-    ("text", "glued"),
-    [
-        ("NO_REPLY", False),
-        ("NO_REPLY The user", False),
-        ("NO_REPLY_The user", False),
-        ("NO_REPLYThe user", True),
-        (" no_reply no_replyThe user", True),
-        ("The NO_REPLYuser", False),
-    ],
-)
-def test_a_token_is_glued_when_the_next_word_follows_at_once(text: str, glued: bool) -> None:
-    assert begins_with_glued_token(text) is glued
 
 
 def test_a_long_reply_costs_no_more_than_its_length() -> None:

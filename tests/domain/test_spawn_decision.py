@@ -11,7 +11,7 @@ from domain.run.request_events import SpawnRefused, SpawnRequested
 from domain.run.state import Run
 from domain.session.events import ChildAdmitted, SessionClosed, SessionContinued, SessionObserved
 from domain.session.state import Session
-from domain.spawn_decision import SpawnAnswered, request_spawn
+from domain.spawn_decision import SpawnAnswered, request_spawns
 from domain.stream import run_stream, session_stream
 from tests.support import run_histories as past
 from tests.support.family_log import keep, policy, spawn_request
@@ -46,7 +46,7 @@ def judge(
     """Judge a request of the root session, or of whom the request names."""
     on_record: dict[UUID, Run] = {run.run_id: run for run in runs}
     known = {session.session_key: session for session in sessions}
-    return request_spawn(known, on_record, spawn_request(**request), under or policy(), keep)
+    return request_spawns(known, on_record, [(spawn_request(**request), keep)], under or policy())
 
 
 def names(answered: SpawnAnswered) -> list[str]:

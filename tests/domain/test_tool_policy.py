@@ -7,9 +7,9 @@ from domain.tool_policy import (
     LEAF_DEFAULT_DENY,
     SESSION_TOOLS,
     ToolPolicy,
-    permits,
     tool_policy,
 )
+from tests.support.tool_permission import permits
 
 
 def test_a_leaf_has_all_tools_but_those_of_sessions_and_of_the_default_list() -> None:

@@ -26,11 +26,11 @@ from domain.session.events import ChildAdmitted
 from domain.session.state import Session
 from domain.session_depth import KnownDepth, depth_of
 from domain.session_key import agent_id_of, canonical
-from domain.spawn_decision import SpawnAnswered, request_spawn
+from domain.spawn_decision import SpawnAnswered, request_spawns
 from domain.spawn_mode import effective_cleanup, effective_mode
-from domain.tool_arguments import ToolSpawn, read_tool_arguments
 from tests.support.cases import Given
 from tests.support.storytelling import observed, ref, run_id, session_of, stamp
+from tests.waiting.tool_arguments import ToolSpawn, read_tool_arguments
 
 ADMIN = Actor(kind="token", token="admin")
 SUBAGENTS = "agents.defaults.subagents"
@@ -108,7 +108,9 @@ class CaseSpawn:
         known = _on_record(given, self.key, store)
         sessions: dict[str, Session] = {self.key: known} if known else {}
         policy = policy_of(pinned, agent_id)
-        self.answered: SpawnAnswered = request_spawn(sessions, {}, command, policy, self.texts.keep)
+        self.answered: SpawnAnswered = request_spawns(
+            sessions, {}, [(command, self.texts.keep)], policy
+        )
         self.requested = next(
             event for _, event in self.answered.changes if isinstance(event, SpawnRequested)
         )

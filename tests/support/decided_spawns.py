@@ -22,7 +22,7 @@ from domain.run.facts import SpawnOptions
 from domain.run.request_events import SpawnRequested
 from domain.run.state import Run
 from domain.session_key import agent_id_of, child_key
-from domain.spawn_decision import SpawnAnswered, request_spawn
+from domain.spawn_decision import SpawnAnswered, request_spawns
 from domain.spawn_mode import effective_cleanup, effective_mode
 from domain.spawn_notes import accepted_note
 from domain.stream import run_stream
@@ -99,7 +99,7 @@ class DecidedSpawns:
         request = self._request(key, asked)
         command = command_of(request, Actor(kind="token"), pinned, self._ids, "server-1")
         policy = policy_of(pinned, command.requester_agent_id)
-        answered = request_spawn(fold.sessions, fold.runs, command, policy, self.keep)
+        answered = request_spawns(fold.sessions, fold.runs, [(command, self.keep)], policy)
         self.log.names[command.run_id] = name
         self.log.record(answered.changes)
         return answered

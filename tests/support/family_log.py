@@ -11,6 +11,7 @@ from uuid import UUID
 
 from application.projections.fold import Fold
 from domain import family_decisions
+from domain.batch_decisions import decide_for_all
 from domain.content import ContentRef
 from domain.continuation import Continued
 from domain.event_types import AnyEvent
@@ -21,7 +22,7 @@ from domain.run.facts import SpawnOptions
 from domain.run.state import Run
 from domain.session.state import Session
 from domain.spawn_command import RequestSpawn, SpawnPolicy
-from domain.spawn_decision import SpawnAnswered, request_spawn
+from domain.spawn_decision import SpawnAnswered, request_spawns
 from domain.stamp import Stamp
 from domain.stream import run_id_of, session_key_of
 from infrastructure.outbound.log.waiting_trees import may_wait
@@ -141,12 +142,11 @@ class FamilyLog:
             plain["ancestors"] = above(self.fold.runs, own.run_id)
         request = spawn_request(**{**plain, **changes})
         named = {one.run_id for one in request.dependencies} | ({own.run_id} if own else set())
-        return request_spawn(
+        return request_spawns(
             {key: known} if known else {},
             {run: state for run, state in self.fold.runs.items() if run in named},
-            request,
+            [(request, keep)],
             self.policy,
-            keep,
             [one for one in self.fold.runs.values() if may_wait(one, ROOT)],
         )
 
@@ -182,7 +182,7 @@ class FamilyLog:
 
     def tell(self, name: str, *commands: RunCommand) -> list[str]:
         """Ask something of a run; several commands are decided in turn and recorded as one."""
-        decided = family_decisions.decide_in_turn(self.around(name), self._id(name), commands)
+        decided = decide_for_all(self.around(name), [(self._id(name), commands)])
         return self.record(decided)
 
     def create(self, name: str) -> list[str]:

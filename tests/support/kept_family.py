@@ -12,8 +12,9 @@ from application.keeping import Keeper
 from application.ports.event_log import Answer, Appended, Decision, EventLog, Submission, World
 from application.ports.runtimes import TranscriptEntry
 from application.work import provenance_of
+from domain.batch_decisions import decide_for_all
 from domain.content import ContentRef
-from domain.family_decisions import Family, decide_in_turn, streams_of
+from domain.family_decisions import Family, streams_of
 from domain.run.commands import RunCommand
 from domain.run.facts import Ingredient, ScriptReceipt, TranscriptSeal
 from domain.run.state import Run
@@ -58,7 +59,7 @@ class KeptFamily(LoggedFamily):
         )
 
         def decide(world: World) -> Decision[None]:
-            changes = decide_in_turn(Family(world.runs, world.sessions), run.run_id, kept)
+            changes = decide_for_all(Family(world.runs, world.sessions), [(run.run_id, kept)])
             told = (run.run_id, spawn_answer) if spawn_answer else None
             return Decision(None, changes, (*keeper.kept, *above.kept), run_answer=told)
 

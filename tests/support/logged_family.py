@@ -21,11 +21,12 @@ from application.ports.event_log import (
     World,
 )
 from application.work import provenance_of
-from domain.family_decisions import Family, decide_in_turn, streams_of
+from domain.batch_decisions import decide_for_all
+from domain.family_decisions import Family, streams_of
 from domain.run.commands import RunCommand
 from domain.run.state import Run
 from domain.session.state import Session
-from domain.spawn_decision import SpawnAnswered, request_spawn
+from domain.spawn_decision import SpawnAnswered, request_spawns
 from domain.stream import run_stream, session_stream
 from tests.support import run_commands as ask
 from tests.support.family_log import child_key, policy, spawn_request
@@ -112,8 +113,8 @@ class LoggedFamily:
 
         def decide(world: World) -> Decision[SpawnAnswered]:
             keeper = Keeper(request.session_id, key, uuid7)
-            answered = request_spawn(
-                world.sessions, world.runs, request, self.policy, keeper.keep, world.tree
+            answered = request_spawns(
+                world.sessions, world.runs, [(request, keeper.keep)], self.policy, world.tree
             )
             return Decision(
                 answered,
@@ -152,7 +153,7 @@ class LoggedFamily:
         run = self.run(name)
 
         def decide(world: World) -> Decision[None]:
-            changes = decide_in_turn(Family(world.runs, world.sessions), run.run_id, commands)
+            changes = decide_for_all(Family(world.runs, world.sessions), [(run.run_id, commands)])
             told = (run.run_id, spawn_answer) if spawn_answer else None
             return Decision(None, changes, run_answer=told)
 

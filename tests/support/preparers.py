@@ -5,7 +5,6 @@ from pathlib import Path
 from psycopg_pool import AsyncConnectionPool
 
 from application.context_gathering import ContextGathering
-from application.ports.interruption import uninterrupted
 from application.preparing import Preparing
 from application.stepping import Stepping
 from application.steps.attachments import AttachmentsStep
@@ -18,6 +17,7 @@ from infrastructure.outbound.processes.gatehouse import Gatehouse
 from infrastructure.outbound.scripts.local_file import LocalFileScripts
 from infrastructure.outbound.tables.staged_files import PostgresStagedFiles
 from infrastructure.outbound.workspace_folders import LocalWorkspaceFolders
+from tests.support.interruption import uninterrupted
 from tests.support.no_credentials import NoCredentials
 from tests.support.script_runs import source_in
 

@@ -10,7 +10,6 @@ from application.context_gathering import ContextGathering
 from application.due_work import DueWork
 from application.envelope import SYSTEM, Actor
 from application.holder import Holder
-from application.ports.interruption import uninterrupted
 from application.preparing import Preparing
 from application.rooms import Rooms
 from application.spawn_request import SpawnRequest
@@ -39,6 +38,7 @@ from infrastructure.outbound.tables.registry import PostgresRegistry
 from infrastructure.outbound.tables.staged_files import PostgresStagedFiles
 from infrastructure.outbound.workspace_folders import LocalWorkspaceFolders
 from tests.support.held_commits import until
+from tests.support.interruption import uninterrupted
 from tests.support.no_credentials import NoCredentials
 from tests.support.running_log import RunningLog
 from tests.support.script_runs import source_in

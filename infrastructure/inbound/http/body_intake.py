@@ -30,19 +30,8 @@ class BodyIntake:
     """Takes in the body of one request, up to the limit. A body that declares more than would be
     thrown away is not waited for at all. `release` is called when the request was answered."""
 
-    def __init__(
-        self,
-        receive: Receive,
-        budget: BodyBudget,
-        *,
-        body_bytes_max: int = BODY_BYTES_MAX,
-        discarded_bytes_max: int = DISCARDED_BYTES_MAX,
-        discard_seconds_max: float = DISCARD_SECONDS_MAX,
-    ) -> None:
+    def __init__(self, receive: Receive, budget: BodyBudget) -> None:
         self._receive = receive
-        self._body_bytes_max = body_bytes_max
-        self._discarded_bytes_max = discarded_bytes_max
-        self._discard_seconds_max = discard_seconds_max
         self._budget = budget
         self._declared_bytes = 0
         self._had_bytes = 0
@@ -52,10 +41,10 @@ class BodyIntake:
     def declare(self, length: str) -> None:
         """The length that the request says it has. 413 for one that is none or is too large."""
         is_number = length.isdecimal() and len(length) <= LENGTH_DIGITS_MAX
-        if is_number and int(length) <= self._body_bytes_max:
+        if is_number and int(length) <= BODY_BYTES_MAX:
             self._declared_bytes = int(length)
             return
-        self._discards = is_number and int(length) <= self._discarded_bytes_max
+        self._discards = is_number and int(length) <= DISCARDED_BYTES_MAX
         raise self._too_large()
 
     async def receive(self) -> Message:
@@ -64,7 +53,7 @@ class BodyIntake:
         message = await self._receive()
         if message["type"] == "http.request":
             self._taken_bytes += len(message.get("body", b""))
-            if self._taken_bytes > self._body_bytes_max:
+            if self._taken_bytes > BODY_BYTES_MAX:
                 self._discards = bool(message.get("more_body"))
                 raise self._too_large()
             await self._must_have_room(bool(message.get("more_body")))
@@ -81,7 +70,7 @@ class BodyIntake:
         if needed <= max(SMALL_BODY_BYTES_MAX, self._had_bytes):
             return
         if has_more and self._taken_bytes > self._declared_bytes:
-            needed = self._body_bytes_max
+            needed = BODY_BYTES_MAX
         try:
             await self._budget.take(needed - self._had_bytes)
         except BudgetSpent:
@@ -104,8 +93,8 @@ class BodyIntake:
     async def _discard(self) -> None:
         discarded_bytes = 0
         try:
-            async with asyncio.timeout(self._discard_seconds_max):
-                while discarded_bytes < self._discarded_bytes_max:
+            async with asyncio.timeout(DISCARD_SECONDS_MAX):
+                while discarded_bytes < DISCARDED_BYTES_MAX:
                     message = await self._receive()
                     discarded_bytes += len(message.get("body", b""))
                     if not message.get("more_body"):
@@ -116,6 +105,6 @@ class BodyIntake:
     def _too_large(self) -> Problem:
         return Problem(
             "too_large",
-            f"a request body may have {self._body_bytes_max} bytes at most; send less",
+            f"a request body may have {BODY_BYTES_MAX} bytes at most; send less",
             headers={"Connection": "close"},
         )

@@ -2,7 +2,6 @@
 path."""
 
 import os
-from collections.abc import Mapping
 from pathlib import Path
 
 from application.ports.credentials import Credential, MissingCredential
@@ -28,7 +27,6 @@ def resolved(
     standing: str | None,
     *,
     now: float,
-    variables: Mapping[str, str] = os.environ,
 ) -> Credential:
     """The value. `standing` is the text that stands in the profile itself; None when only the rest
     of it is to be looked at. Relative paths count from `folder`. `now` in seconds since 1970.
@@ -39,9 +37,9 @@ def resolved(
         raise _unresolved(profile, profile.unusable)
     if profile.expires_at_ms is not None and profile.expires_at_ms <= now * 1000:
         raise _unresolved(profile, "has expired")
-    named = _values_of(profile, profile.variables, variables)
+    named = _values_of(profile, profile.variables)
     if profile.file is not None:
-        return _checked(profile, _in_file(profile, profile.file, folder, variables))
+        return _checked(profile, _in_file(profile, profile.file, folder))
     if not profile.stands_here:
         return _checked(profile, "".join(named.values()))
     if standing is None:
@@ -49,18 +47,16 @@ def resolved(
     return _checked(profile, with_variables(standing, named))
 
 
-def _values_of(
-    profile: AuthProfile, names: tuple[str, ...], variables: Mapping[str, str]
-) -> dict[str, str]:
+def _values_of(profile: AuthProfile, names: tuple[str, ...]) -> dict[str, str]:
     for name in names:
-        if not variables.get(name, "").strip():
+        if not os.environ.get(name, "").strip():
             text = f"{name} of profile {quoted(profile.id)} is not set"
             raise ProfileUnresolved(MissingCredential(name, text, is_unset=True))
-    return {name: variables[name] for name in names}
+    return {name: os.environ[name] for name in names}
 
 
-def _in_file(profile: AuthProfile, written: str, folder: Path, variables: Mapping[str, str]) -> str:
-    named = _values_of(profile, variables_in(written), variables)
+def _in_file(profile: AuthProfile, written: str, folder: Path) -> str:
+    named = _values_of(profile, variables_in(written))
     try:
         path = folder / Path(with_variables(written, named)).expanduser()
         if not path.exists():

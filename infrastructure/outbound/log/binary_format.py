@@ -8,7 +8,6 @@ import struct
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from itertools import chain
 from typing import Any
 
 from psycopg.adapt import Dumper
@@ -100,23 +99,14 @@ class ColumnDumper(Dumper):
 
 def column(kind: str, values: Sequence[Any]) -> Column:
     """The values as an array of a type."""
-    number, encode = _TYPES[kind]
-    encoded = encode(values)
-    if not encoded:
+    number, _ = _TYPES[kind]
+    written = encoded(kind, values)
+    if not written:
         return Column(_ARRAY(0, 0, number, 0, 0)[:12])
-    has_null = _NULL in encoded
-    return Column(_ARRAY(1, has_null, number, len(encoded), 1) + b"".join(encoded))
+    has_null = _NULL in written
+    return Column(_ARRAY(1, has_null, number, len(written), 1) + b"".join(written))
 
 
-def copied(kinds: Sequence[str], columns: Sequence[Sequence[Any]]) -> bytes:
-    """The rows of these columns, for `COPY … (FORMAT binary)`, without header and trailer."""
-    start = [struct.pack(">h", len(kinds))] * len(columns[0])
-    encoded = [_TYPES[kind][1](values) for kind, values in zip(kinds, columns, strict=True)]
-    return b"".join(chain.from_iterable(zip(start, *encoded, strict=True)))
-
-
-def with_bytes(rows: Sequence[bytes], values: Iterable[bytes]) -> bytes:
-    """All the rows, each with one more column of type bytea."""
-    return b"".join(
-        [row + _LENGTH(len(value)) + value for row, value in zip(rows, values, strict=True)]
-    )
+def encoded(kind: str, values: Sequence[Any]) -> list[bytes]:
+    """Each value of a type behind its length in bytes, as arrays and copies hold it."""
+    return _TYPES[kind][1](values)

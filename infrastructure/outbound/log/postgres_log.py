@@ -50,7 +50,7 @@ class PostgresLog:
             channel=channel,
             new_id=new_id,
             on_append=self.tail.take,
-            fail_point=fail_point,
+            fail_point=fail_point or FailPoint(),
             remembered=self.remembered,
         )
         self.tail.own_writer = lambda: self._writer.backend_pid

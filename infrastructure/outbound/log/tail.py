@@ -35,12 +35,10 @@ class LogHasGap(Exception):
 class LogTail:
     """Follows the log from its head at the start."""
 
-    def __init__(
-        self, connect: Connect, *, channel: str, mapper: EventMapper | None = None
-    ) -> None:
+    def __init__(self, connect: Connect, *, channel: str) -> None:
         self._connect = connect
         self._channel = channel
-        self._mapper = mapper or EventMapper()
+        self._mapper = EventMapper()
         self._position = 0
         self._recent = RecentEvents()
         self._grown = asyncio.Event()

@@ -50,17 +50,16 @@ class LogWriter:
         channel: str,
         new_id: Callable[[], UUID],
         on_append: Callable[[Sequence[RecordedEvent]], None],
-        mapper: EventMapper | None = None,
-        fail_point: FailPoint | None = None,
-        remembered: Remembered | None = None,
+        fail_point: FailPoint,
+        remembered: Remembered,
     ) -> None:
         self._connect = connect
         self._channel = channel
         self._new_id = new_id
         self._on_append = on_append
-        self._mapper = mapper or EventMapper()
-        self._fail_point = fail_point or FailPoint()
-        self._remembered = remembered or Remembered()
+        self._mapper = EventMapper()
+        self._fail_point = fail_point
+        self._remembered = remembered
         self._queue: deque[Waiting] = deque()
         self._gathered = asyncio.Event()
         self._connection: Connection | None = None

@@ -5,7 +5,7 @@ import os
 from collections.abc import AsyncIterator, Iterator, Mapping
 
 from application.ports.runtimes import CannotLaunch, Launch, RuntimeEnd, TranscriptEntry
-from domain.configuration.runtimes import CommandRuntime, Runtime
+from domain.configuration.runtimes import CommandRuntime
 from infrastructure.outbound.processes.gatehouse import (
     Exit,
     GatedProcess,
@@ -36,10 +36,6 @@ class CommandRuntimes:
     def close(self) -> None:
         """Open no more."""
         self._threads.close()
-
-    def serves(self, runtime: Runtime) -> bool:
-        """Whether it is a command."""
-        return isinstance(runtime, CommandRuntime)
 
     async def open(self, launch: Launch) -> "CommandSession":
         """Makes the gate; raises `CannotLaunch`."""

@@ -7,7 +7,7 @@ from typing import Any
 from application.ports.runtimes import CannotLaunch, Launch, RuntimeEnd, TranscriptEntry
 from domain import transcript_line as line
 from domain.bounded_text import storable
-from domain.configuration.runtimes import Runtime, ScriptedRuntime, Step
+from domain.configuration.runtimes import ScriptedRuntime, Step
 from domain.json_text import text_of
 from domain.runtime_reading import RuntimeReading
 from infrastructure.outbound.runtimes.transcript_entries import entry_of, usage_of
@@ -15,10 +15,6 @@ from infrastructure.outbound.runtimes.transcript_entries import entry_of, usage_
 
 class ScriptedRuntimes:
     """Opens scripted runtimes."""
-
-    def serves(self, runtime: Runtime) -> bool:
-        """Whether it is scripted."""
-        return isinstance(runtime, ScriptedRuntime)
 
     async def open(self, launch: Launch) -> "ScriptedSession":
         """Raises `CannotLaunch` for a runtime that is not scripted."""

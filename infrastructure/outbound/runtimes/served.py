@@ -3,7 +3,6 @@
 from collections.abc import Mapping
 
 from application.ports.runtimes import AgentRuntimes, CannotLaunch, Launch, RuntimeSession
-from domain.configuration.runtimes import Runtime
 
 
 class ServedRuntimes:
@@ -11,11 +10,6 @@ class ServedRuntimes:
 
     def __init__(self, by_type: Mapping[str, AgentRuntimes]) -> None:
         self._by_type = dict(by_type)
-
-    def serves(self, runtime: Runtime) -> bool:
-        """Whether something here runs this type."""
-        served = self._by_type.get(runtime.type)
-        return served is not None and served.serves(runtime)
 
     async def open(self, launch: Launch) -> RuntimeSession:
         """Raises `CannotLaunch`, also for a type that nothing here runs."""

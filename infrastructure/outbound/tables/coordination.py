@@ -8,7 +8,6 @@ from psycopg_pool import AsyncConnectionPool
 
 from application.ports.coordination import ClaimKey, ClaimKind, LostRun
 from application.projections.fold import FOREVER
-from application.projections.run_rows import DueKind
 from infrastructure.outbound.log.connections import Connection, borrowed
 
 _RENEW = (
@@ -81,10 +80,6 @@ _PROLONG = (
     " RETURNING work_claims.kind, work_claims.run_id, work_claims.holder"
 )
 _RELEASE = f"DELETE FROM work_claims USING{_MINE}"
-_NEXT_DUE = (
-    "SELECT extract(epoch FROM min(due_at) - clock_timestamp())::float8 FROM runs"
-    f" WHERE due_kind = %s AND to_position = {FOREVER}"
-)
 
 
 class PostgresCoordination:
@@ -138,11 +133,6 @@ class PostgresCoordination:
     async def release(self, claims: Sequence[ClaimKey]) -> None:
         """Give claims up."""
         await self._fetch(_RELEASE, _columns(claims))
-
-    async def next_due_seconds(self, kind: DueKind) -> float | None:
-        """Seconds until the next piece of such work is due."""
-        rows = await self._fetch(_NEXT_DUE, [kind])
-        return float(rows[0][0]) if rows[0][0] is not None else None
 
     async def forget_old_answers(self, *, days: int) -> int:
         """Delete idempotency records older than that."""

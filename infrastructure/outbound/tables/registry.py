@@ -101,13 +101,13 @@ class PostgresRegistry:
         """Whether the state of a session is in memory, of whatever version."""
         return bool(self._sessions.known([session_key]))
 
-    async def runs_below(self, session_key: str, *, at: int | None = None) -> Sequence[Run]:
+    async def runs_below(self, session_key: str) -> Sequence[Run]:
         """The runs of every descendant of a session but those that were refused, parents before
         children, siblings in the order in which they were asked for."""
         return await self._runs(
-            f"{below('state', at)} SELECT state FROM below"
+            f"{below('state', None)} SELECT state FROM below"
             " ORDER BY depth, created_position LIMIT %s",
-            [session_key, *_positions(at), *_positions(at), DESCENDANTS_MAX],
+            [session_key, DESCENDANTS_MAX],
         )
 
     async def descendants(self, session_key: str, *, at: int | None = None) -> tuple[int, int]:

@@ -76,11 +76,6 @@ class Processes:
         """Whether one of them has nothing to do."""
         return bool(self._idle)
 
-    @property
-    def is_idle(self) -> bool:
-        """Whether none of them has anything to do."""
-        return len(self._idle) == len(self._processes)
-
     def begin(self, asked: Range) -> None:
         """Give a range to one that has nothing to do."""
         _tell(self._idle.pop(), list(asked))

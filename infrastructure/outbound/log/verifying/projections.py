@@ -17,7 +17,6 @@ from infrastructure.outbound.log.storing import RUN_COLUMNS, SESSION_COLUMNS
 from infrastructure.outbound.log.verifying.connection import Reading
 from infrastructure.outbound.log.verifying.difference import Difference
 
-Key = TypeVar("Key")
 State = TypeVar("State", bound=BaseModel)
 
 

@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from application.projections.fold import Fold, Span, StreamFold
 from application.projections.run_rows import RunFinding, RunRow, run_row
 from application.projections.session_rows import SessionFinding, SessionRow
+from benchmarks.history.copied_rows import copied
 from domain.run.state import Run
 from domain.session.state import Session
 from infrastructure.outbound.log import encoded_rows
-from infrastructure.outbound.log.binary_format import copied
 from infrastructure.outbound.log.encoded_rows import RowEncoder, run_encoder, session_encoder
 from infrastructure.outbound.log.row_copy import with_spans
 from infrastructure.outbound.log.storing import (

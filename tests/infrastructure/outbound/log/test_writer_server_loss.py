@@ -32,7 +32,7 @@ async def a_log_of_its_own(home: Path) -> AsyncIterator[RunningLog]:
     """A log on a server that is started again when it is gone, as a spawnlog server does it."""
     with closing(EmbeddedPostgres.start(home)) as server:
         migrate(server.conninfo)
-        database = Database(server.conninfo, server.ensure_running, server.close, is_embedded=True)
+        database = Database(server.conninfo, server.ensure_running, server.close)
         connecting = Connecting(database)
         async with running_on(server.conninfo, connect=connecting.connect) as running:
             yield running

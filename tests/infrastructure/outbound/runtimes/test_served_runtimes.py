@@ -3,18 +3,12 @@
 import pytest
 
 from application.ports.runtimes import CannotLaunch
-from domain.configuration.runtimes import ModelRuntime, OpenClawRuntime, ScriptedRuntime
+from domain.configuration.runtimes import ModelRuntime, ScriptedRuntime
 from infrastructure.outbound.runtimes.scripted import ScriptedRuntimes, ScriptedSession
 from infrastructure.outbound.runtimes.served import ServedRuntimes
-from tests.support.launches import command, launch
+from tests.support.launches import launch
 
 SERVED = ServedRuntimes({"scripted": ScriptedRuntimes()})
-
-
-def test_only_a_type_that_is_there_is_served() -> None:
-    assert SERVED.serves(ScriptedRuntime(type="scripted"))
-    assert not SERVED.serves(command("agent"))
-    assert not SERVED.serves(OpenClawRuntime(type="embedded"))
 
 
 async def test_a_launch_goes_to_what_runs_its_type() -> None:

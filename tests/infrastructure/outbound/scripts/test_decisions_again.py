@@ -12,7 +12,6 @@ from application.context_receipts import judged
 from application.keeping import Keeper
 from application.ports.configurations import PinnedConfiguration
 from domain.agent_override import OverrideCandidate, choose_override
-from domain.script_replay import raw_output, reading_again
 from infrastructure.outbound.configuration.loading import load_values
 from infrastructure.outbound.identities import RandomIdentities
 from infrastructure.outbound.processes.gatehouse import Gatehouse
@@ -20,6 +19,7 @@ from infrastructure.outbound.scripts.http_scripts import HttpScripts
 from infrastructure.outbound.scripts.local_file import LocalFileScripts
 from infrastructure.outbound.scripts.served_scripts import ServedScripts
 from tests.support.launches import SERVER, program
+from tests.support.script_replay import raw_output, reading_again
 from tests.support.script_runs import source_in
 from tests.support.script_server import ScriptServer, answer
 from tests.support.storytelling import requested, run_id, run_of

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from domain.tool_arguments import (
+from tests.waiting.tool_arguments import (
     ToolAnswer,
     ToolInputError,
     ToolSpawn,

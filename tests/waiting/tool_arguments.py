@@ -2,6 +2,8 @@
 
 A body over HTTP is strict. A model that calls a tool is answered in the words of the tool, and a
 value that is no word of an option counts as if it had been left out.
+
+Nothing serves the tool yet: this returns to the product with the MCP door.
 """
 
 import math

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from domain.tool_arguments import (
+from tests.waiting.tool_arguments import (
     ATTACHMENTS_MAX,
     ToolAnswer,
     ToolInputError,

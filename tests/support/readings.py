@@ -1,0 +1,12 @@
+"""What a run's output comes down to."""
+
+from collections.abc import Iterable
+from functools import reduce
+
+from domain.runtime_reading import RuntimeReading
+from domain.transcript_line import TranscriptEntry
+
+
+def read_entries(entries: Iterable[TranscriptEntry]) -> RuntimeReading:
+    """The reading of all entries, in order."""
+    return reduce(RuntimeReading.after, entries, RuntimeReading())
