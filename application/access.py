@@ -9,9 +9,11 @@ from application.envelope import Actor
 from application.ports.registry import Registry
 from domain.run.state import Run
 
-Scope = Literal["spawn", "read", "content", "control", "worker", "admin"]
+AccessScope = Literal["spawn", "read", "content", "control", "worker", "admin"]
 
-ALL_SCOPES: frozenset[Scope] = frozenset({"spawn", "read", "content", "control", "worker", "admin"})
+ALL_SCOPES: frozenset[AccessScope] = frozenset(
+    {"spawn", "read", "content", "control", "worker", "admin"}
+)
 ANCESTORS_MAX = 64
 
 
@@ -21,7 +23,7 @@ class Caller:
     stands for anything; `run_id` is set for a child that acts with its own token."""
 
     actor: Actor
-    scopes: frozenset[Scope]
+    scopes: frozenset[AccessScope]
     patterns: tuple[str, ...]
     run_id: UUID | None = None
 
@@ -37,7 +39,7 @@ class Caller:
             return None
         return self.patterns[0]
 
-    def may(self, scope: Scope) -> bool:
+    def may(self, scope: AccessScope) -> bool:
         """Whether it has the scope; `admin` has all."""
         return scope in self.scopes or "admin" in self.scopes
 
@@ -51,7 +53,7 @@ def _literal(pattern: str) -> str:
     return pattern.replace("[", "[[]").replace("?", "[?]")
 
 
-class Tokens(Protocol):
+class TokenVerifier(Protocol):
     """Knows whose a token is."""
 
     async def caller_of(self, token: str) -> Caller | None:

@@ -3,30 +3,30 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-from application.answers import SpawnRefusal, refused
-from application.attaching import Attached, attached
+from application.answers import SpawnRefusal, refusal_response
+from application.attaching import EvaluatedAttachments, evaluate_attachments
 from application.envelope import Actor, Provenance
 from application.holder import Holder
-from application.keeping import Keeper
+from application.keeping import TextStore
 from application.ports.configurations import PinnedConfiguration
 from application.ports.event_log import (
-    Answer,
     ContentKey,
     Decision,
     LogUnavailable,
     Reservation,
+    StoredAnswer,
     Submission,
     TreeQuery,
     World,
 )
-from application.run_names import bound, with_names
-from application.spawn_request import SpawnRequest, commands_of
-from application.work import Work
+from application.run_names import apply_references, resolve_references
+from application.spawn_request import SpawnRequest, spawn_commands
+from application.work import UnitOfWork
 from domain.refusals import AgentOnRecord, ConfigurationMoved, ReadAgain
 from domain.run.state import Run
 from domain.session.state import Session
 from domain.spawn_command import RequestSpawn, SpawnPolicy
-from domain.spawn_decision import SpawnAnswered, request_spawns
+from domain.spawn_decision import SpawnDecision, request_spawns
 from domain.stream import run_stream, session_stream
 
 ATTEMPTS_MAX = 5
@@ -35,7 +35,7 @@ _MOVED = "the configuration changed while the request was read; ask again"
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class AdmissionRequest:
     """A request and what came with it; `keys` are those of the texts that are kept for each of its
     runs, in their order."""
 
@@ -47,23 +47,23 @@ class Asked:
 
 
 @dataclass(frozen=True, slots=True)
-class Admitted:
+class AdmissionResult:
     """The runs as they were recorded, and at which position; `refusal` is the answer to a request
     that was refused."""
 
     runs: tuple[Run, ...]
     position: int
-    refusal: Answer | None
+    refusal: StoredAnswer | None
 
 
-class Admitting:
+class Admission:
     """Records each request with its decision, in one append."""
 
-    def __init__(self, work: Work, holder: Holder) -> None:
+    def __init__(self, work: UnitOfWork, holder: Holder) -> None:
         self._work = work
         self._holder = holder
 
-    async def admit(self, asked: Asked, pinned: PinnedConfiguration) -> Admitted:
+    async def admit(self, asked: AdmissionRequest, pinned: PinnedConfiguration) -> AdmissionResult:
         """Decide under `pinned`, or under the log's revision when that is a later one.
 
         Raises what the log raises: `AlreadyReserved`, `SessionIsClosed`, `LogUnavailable`.
@@ -72,34 +72,36 @@ class Admitting:
         registry = self._work.registry
         # Most of those whom this process had nothing to do with are not on record, which is seen
         # anyway when the spawn is decided.
-        known = await registry.session(requester) if registry.remembers(requester) else None
+        known = await registry.session(requester) if registry.has_seen_recently(requester) else None
         for _ in range(ATTEMPTS_MAX):
             try:
-                return await self._decided(asked, known, pinned)
+                return await self._decide(asked, known, pinned)
             except (AgentOnRecord, ReadAgain):
                 # The session is on record, and nothing was known of it here, or it went on with
                 # another run since then: once more with what is so now.
                 known = await registry.session(requester)
             except ConfigurationMoved as moved:
-                pinned = await self._followed(pinned, moved.revision)
+                pinned = await self._later_revision(pinned, moved.revision)
         raise LogUnavailable(_MOVED)
 
-    async def _followed(self, pinned: PinnedConfiguration, revision: int) -> PinnedConfiguration:
+    async def _later_revision(
+        self, pinned: PinnedConfiguration, revision: int
+    ) -> PinnedConfiguration:
         """The revision that came after the one the request was read under."""
         newer = await self._work.configurations.at(revision)
-        if _naming_of(newer) != _naming_of(pinned):
+        if _session_naming(newer) != _session_naming(pinned):
             raise LogUnavailable(_MOVED)
         return newer
 
-    async def _decided(
-        self, asked: Asked, known: Session | None, pinned: PinnedConfiguration
-    ) -> Admitted:
+    async def _decide(
+        self, asked: AdmissionRequest, known: Session | None, pinned: PinnedConfiguration
+    ) -> AdmissionResult:
         request = asked.request
         if known is not None:
             request = replace(request, requester_agent_id=known.agent_id)
         ids = self._work.identities
-        files = await attached(request, pinned.configuration)
-        commands = commands_of(
+        files = await evaluate_attachments(request, pinned.configuration)
+        commands = spawn_commands(
             request, asked.actor, pinned, ids, self._holder.name, files.verdict if files else None
         )
         command = commands[0]
@@ -107,8 +109,8 @@ class Admitting:
         root = known.root_session_key if known else command.requester_key
         asks_for = request.dependencies
         # All of a batch wait for the same.
-        names = await bound(self._work, asks_for, command.requester_key, root, parent)
-        commands = tuple(with_names(one, names) for one in commands)
+        names = await resolve_references(self._work, asks_for, command.requester_key, root, parent)
+        commands = tuple(apply_references(one, names) for one in commands)
         command = commands[0]
         streams = [run_stream(one.run_id) for one in commands]
         streams.append(session_stream(command.requester_key))
@@ -134,7 +136,7 @@ class Admitting:
             )
         )
         runs = tuple(appended.runs[one.run_id] for one in commands)
-        return Admitted(runs, appended.position, _refusal(command, appended.result))
+        return AdmissionResult(runs, appended.position, _refusal_answer(command, appended.result))
 
     def _decision(
         self,
@@ -142,12 +144,12 @@ class Admitting:
         keys: Sequence[bytes],
         known: Session | None,
         pinned: PinnedConfiguration,
-        files: Attached | None,
-    ) -> Callable[[World], Decision[SpawnAnswered]]:
+        files: EvaluatedAttachments | None,
+    ) -> Callable[[World], Decision[SpawnDecision]]:
         command, new_id = commands[0], self._work.identities.event_id
         policy = policy_of(pinned, command.requester_agent_id)
 
-        def decide(world: World) -> Decision[SpawnAnswered]:
+        def decide(world: World) -> Decision[SpawnDecision]:
             if world.config_version > pinned.revision:
                 raise ConfigurationMoved(world.config_version)
             on_record = world.sessions.get(command.requester_key)
@@ -155,16 +157,17 @@ class Admitting:
                 # Whose child it is, and so of which tree, was not known when this was asked for.
                 raise AgentOnRecord(on_record.agent_id)
             keepers = [
-                Keeper(one.session_id, key, new_id) for one, key in zip(commands, keys, strict=True)
+                TextStore(one.session_id, key, new_id)
+                for one, key in zip(commands, keys, strict=True)
             ]
-            asked = [(one, each.keep) for one, each in zip(commands, keepers, strict=True)]
+            asked = [(one, each.store) for one, each in zip(commands, keepers, strict=True)]
             answered = request_spawns(world.sessions, world.runs, asked, policy, world.tree)
             return Decision(
                 answered,
                 answered.changes,
                 [text for one in keepers for text in one.kept],
                 [ContentKey(one.session_id, key) for one, key in zip(commands, keys, strict=True)],
-                answer=_refusal(command, answered),
+                answer=_refusal_answer(command, answered),
                 reserve_run=command.run_id,
                 # Nobody will write what belongs to a spawn that is refused.
                 staged=files.staged(command.run_id) if files and not answered.refusal else (),
@@ -188,18 +191,18 @@ def policy_of(pinned: PinnedConfiguration, requester_agent_id: str) -> SpawnPoli
     )
 
 
-def _naming_of(pinned: PinnedConfiguration) -> tuple[str, str, str]:
+def _session_naming(pinned: PinnedConfiguration) -> tuple[str, str, str]:
     """What decides which session a key stands for."""
     configuration = pinned.configuration
     session = configuration.session
     return session.main_key, session.scope, configuration.default_agent_id
 
 
-def _refusal(command: RequestSpawn, answered: SpawnAnswered) -> Answer | None:
+def _refusal_answer(command: RequestSpawn, answered: SpawnDecision) -> StoredAnswer | None:
     refusal = answered.refusal
     if refusal is None:
         return None
-    return refused(
+    return refusal_response(
         SpawnRefusal(
             run_id=command.run_id,
             rule=refusal.rule,

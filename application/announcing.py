@@ -3,12 +3,12 @@
 import logging
 from uuid import UUID
 
-from application.delivery_target import delivery_target
+from application.delivery_target import ask_delivery_target
 from application.envelope import Actor
-from application.ports.event_log import Answer, Reservation
-from application.ports.hooks import Hooks
-from application.work import ContentsErased, Work
-from domain.announcement import ChildFinding, announce, shown_name, status_of, stopped_note
+from application.ports.event_log import Reservation, StoredAnswer
+from application.ports.hooks import HookClient
+from application.work import ContentsErased, UnitOfWork
+from domain.announcement import ChildFinding, announce, display_name, status_of, stop_note
 from domain.refusals import NotYet, WrongStage
 from domain.run.commands import AcknowledgeAnnouncement, AnnounceRun
 from domain.run.state import Run
@@ -17,10 +17,10 @@ from domain.run_stats import RunStats
 _log = logging.getLogger("spawnlog.announcing")
 
 
-class Announcing:
+class Announcer:
     """Announces ended runs, each once."""
 
-    def __init__(self, work: Work, hooks: Hooks) -> None:
+    def __init__(self, work: UnitOfWork, hooks: HookClient) -> None:
         self._work = work
         self._hooks = hooks
 
@@ -35,24 +35,24 @@ class Announcing:
             _log.info("run %s is not announced now: %s", run_id, why)
         except ContentsErased as why:
             _log.warning("run %s is announced without its texts: %s", run_id, why)
-            await self._work.record(run, (_without_text(run),))
+            await self._work.record(run, (_announce_without_text(run),))
 
     async def _announce(self, run: Run) -> None:
-        keeper = await self._work.keeper(run)
+        keeper = await self._work.text_store(run)
         disposition, reason = disposition_of(run)
         text = None
         if disposition == "inbox":
             text = await self._text(run)
             if text is None:
                 disposition, reason = "skipped", "the child asked that nobody be told"
-        origin = await delivery_target(self._work, self._hooks, run) if text else None
+        origin = await ask_delivery_target(self._work, self._hooks, run) if text else None
         command = AnnounceRun(
             disposition=disposition,
             reason=reason,
             status=status_of(run.outcome or "unknown"),
-            text=keeper.keep("announcement", text) if text else None,
+            text=keeper.store("announcement", text) if text else None,
             pending_descendants=0,
-            origin=keeper.keep("origin", origin) if origin is not None else None,
+            origin=keeper.store("origin", origin) if origin is not None else None,
         )
         await self._work.record(run, (command,), keeper)
 
@@ -64,7 +64,7 @@ class Announcing:
             # Stopped before anybody held it, a run ended at once, and its end has the reason.
             why = run.stop_reason or (run.error if run.end_reason == "stopped" else None)
             reason = texts.get(why.id) if why else None
-            notes.append(stopped_note(run.stop_requested_by or "somebody", reason))
+            notes.append(stop_note(run.stop_requested_by or "somebody", reason))
         elif run.error is not None:
             notes.append(texts.get(run.error.id, ""))
         announcement = announce(
@@ -93,7 +93,7 @@ class Announcing:
         tasks = await self._work.contents.previews(one.task for one in children if not one.label)
         return tuple(
             ChildFinding(
-                name=shown_name(one.label, tasks.get(one.task.id), _key(one)),
+                name=display_name(one.label, tasks.get(one.task.id), _key(one)),
                 outcome=one.outcome,
                 result=texts.get(one.result.id) if one.result else None,
                 error=texts.get(one.error.id) if one.error else None,
@@ -104,12 +104,12 @@ class Announcing:
 
     async def acknowledge(
         self, run: Run, actor: Actor, reservation: Reservation | None = None
-    ) -> Answer:
+    ) -> StoredAnswer:
         """The requester has taken the announcement. Repeating it changes nothing.
 
         Raises `CannotDeliver` when the run has no announcement in an inbox.
         """
-        answer = Answer("acknowledged", {"id": str(run.run_id), "runId": str(run.run_id)})
+        answer = StoredAnswer("acknowledged", {"id": str(run.run_id), "runId": str(run.run_id)})
         command = AcknowledgeAnnouncement(by=actor.name)
         await self._work.record(
             run, (command,), actor=actor, reservation=reservation, answer=answer
@@ -133,7 +133,7 @@ def disposition_of(run: Run) -> tuple[str, str | None]:
     return "inbox", None
 
 
-def _without_text(run: Run) -> AnnounceRun:
+def _announce_without_text(run: Run) -> AnnounceRun:
     return AnnounceRun(
         disposition="skipped",
         reason="its texts were erased",

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Literal
 from uuid import UUID
 
-from application.ports.event_log import Answer
+from application.ports.event_log import StoredAnswer
 from domain.context_fork import fork_note
 from domain.erasure import ERASED, ERASED_RULE
 from domain.run.state import Run
@@ -13,8 +13,8 @@ from domain.run.steps import STEP_ORDER
 from domain.spawn_notes import accepted_note
 
 _ERASED_SINCE = "the text of this refusal was erased"
-Status = Literal["forbidden", "error"]
-Told = dict[str, object]
+AnswerStatus = Literal["forbidden", "error"]
+ResponseBody = dict[str, object]
 """What the caller is told of one child."""
 
 
@@ -26,7 +26,7 @@ class SpawnRefusal:
 
     run_id: UUID
     rule: str
-    status: Status
+    status: AnswerStatus
     text: str
     current: int | None = None
     limit: int | None = None
@@ -35,13 +35,13 @@ class SpawnRefusal:
     task: int | None = None
 
 
-def key_told(run: Run, step: str) -> str | None:
+def refused_session_key(run: Run, step: str) -> str | None:
     """The session key that is told with a refusal: of a step that failed, save of attachments, for
     which nobody outside has heard of it."""
     return run.child_session_key if step in STEP_ORDER and step != "attachments" else None
 
 
-def child_told(
+def child_body(
     run: Run,
     *,
     key: str,
@@ -49,7 +49,7 @@ def child_told(
     warnings: tuple[str, ...],
     model_applied: bool | None,
     attachments: Mapping[str, object] | None,
-) -> Told:
+) -> ResponseBody:
     """What is told of a child that exists; `key` is its session key, `attachments` the receipt of
     what was attached."""
     return {
@@ -65,24 +65,24 @@ def child_told(
     }
 
 
-def accepted(told: Told) -> Answer:
+def accepted_response(told: ResponseBody) -> StoredAnswer:
     """The answer to a spawn whose child exists."""
-    return Answer("accepted", {"status": "accepted", "runs": [told], **told})
+    return StoredAnswer("accepted", {"status": "accepted", "runs": [told], **told})
 
 
-def accepted_batch(batch_id: UUID, told: Sequence[Told]) -> Answer:
+def accepted_batch_response(batch_id: UUID, told: Sequence[ResponseBody]) -> StoredAnswer:
     """The answer to a request for several, whose children exist; with the fields of the one at the
     top when there is one."""
     only = told[0] if len(told) == 1 else {}
     body = {"status": "accepted", "batchId": str(batch_id), "runs": list(told), **only}
-    return Answer("accepted", body)
+    return StoredAnswer("accepted", body)
 
 
-def told_of(run: Run, attachments: Mapping[str, object] | None) -> Told:
+def body_of_run(run: Run, attachments: Mapping[str, object] | None) -> ResponseBody:
     """What is told of a child, from its run."""
     assert run.plan is not None
     assert run.child_session_key is not None
-    return child_told(
+    return child_body(
         run,
         key=run.child_session_key,
         note=accepted_note(run.options.mode, run.requester.session_key, fork_note(run.fork)),
@@ -92,9 +92,9 @@ def told_of(run: Run, attachments: Mapping[str, object] | None) -> Told:
     )
 
 
-def continued(
+def continued_response(
     last: Run, run_id: UUID, warnings: tuple[str, ...], model_applied: bool | None
-) -> Answer:
+) -> StoredAnswer:
     """The answer to a message that a session goes on with; `last` is the run before the new one."""
     body: dict[str, object] = {
         "status": "accepted",
@@ -105,10 +105,10 @@ def continued(
         "modelApplied": model_applied,
         "warnings": list(warnings),
     }
-    return Answer("continued", body)
+    return StoredAnswer("continued", body)
 
 
-def refusal_of(run: Run, text: str | None) -> SpawnRefusal:
+def refusal_of_run(run: Run, text: str | None) -> SpawnRefusal:
     """The refusal of a refused run, in the words that are kept of it."""
     assert run.refusal is not None
     current, limit = run.refusal.inputs.get("current"), run.refusal.inputs.get("limit")
@@ -119,19 +119,19 @@ def refusal_of(run: Run, text: str | None) -> SpawnRefusal:
         text=text or (ERASED if run.refusal.rule == ERASED_RULE else _ERASED_SINCE),
         current=current if isinstance(current, int) else None,
         limit=limit if isinstance(limit, int) else None,
-        child_session_key=key_told(run, run.refusal.step),
+        child_session_key=refused_session_key(run, run.refusal.step),
         batch_id=run.batch.batch_id if run.batch else None,
-        task=task_refused(run, run.refusal.step),
+        task=refused_task_index(run, run.refusal.step),
     )
 
 
-def task_refused(run: Run, step: str) -> int | None:
+def refused_task_index(run: Run, step: str) -> int | None:
     """The place in its batch of a run that was refused in this step; None when it is in none, and
     when all of the batch was refused as one."""
     return run.batch.index if run.batch is not None and step != "admission" else None
 
 
-def refused(refusal: SpawnRefusal) -> Answer:
+def refusal_response(refusal: SpawnRefusal) -> StoredAnswer:
     """The answer to a refused spawn."""
     body: dict[str, object] = {
         "runId": str(refusal.run_id),
@@ -143,4 +143,4 @@ def refused(refusal: SpawnRefusal) -> Answer:
     }
     if refusal.batch_id is not None:
         body |= {"batchId": str(refusal.batch_id), "task": refusal.task}
-    return Answer(refusal.status, body)
+    return StoredAnswer(refusal.status, body)

@@ -10,15 +10,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from uuid import UUID
 
-from application.answers import accepted_batch
-from application.batch_refusing import refuse_all
+from application.answers import accepted_batch_response
+from application.batch_refusing import refuse_batch
 from application.ports.event_log import Appended, LogUnavailable
-from application.preparation import CallerIsThere, nobody
-from application.preparing import Preparing
-from application.ready_run import Erased, Ready, Unready, unfit_to_record
-from application.shared_spawns import shared_by
-from application.spawn_request import InHand
-from application.work import Asked, Work
+from application.preparation import CallerPresence, no_caller
+from application.preparing import RunPreparer
+from application.ready_run import Erased, NotReady, Ready, revoke_ready
+from application.shared_spawns import read_shared_spawn
+from application.spawn_request import RecordedInputs
+from application.work import RunCommands, UnitOfWork
 from domain.dependencies import DependencyFailed
 from domain.family_sharing import CannotShare
 from domain.refusals import LostClaim, ReadAgain, WrongStage
@@ -31,7 +31,7 @@ INTERRUPTED_AGAIN_SECONDS = 0.5
 
 _log = logging.getLogger("spawnlog.batches")
 
-Made = dict[UUID, Ready | Unready | Erased]
+PreparationOutcomes = dict[UUID, Ready | NotReady | Erased]
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,10 +43,10 @@ class PreparedBatch:
     position: int | None
 
 
-class BatchPreparing:
+class BatchPreparer:
     """Prepares batches; whoever stops one run of a batch stops all of it."""
 
-    def __init__(self, work: Work, preparing: Preparing) -> None:
+    def __init__(self, work: UnitOfWork, preparing: RunPreparer) -> None:
         self._work = work
         self._preparing = preparing
 
@@ -60,59 +60,63 @@ class BatchPreparing:
         runs = [await self._work.run(one) for one in run.batch.run_ids]
         appended = await self._work.record_all(
             [
-                Asked(one, (ResumePreparation(holder=holder, lost_epoch=one.epoch, reason=reason),))
+                RunCommands(
+                    one, (ResumePreparation(holder=holder, lost_epoch=one.epoch, reason=reason),)
+                )
                 for one in runs
             ]
         )
-        await self.prepare([appended.runs[one.run_id] for one in runs], nobody)
+        await self.prepare([appended.runs[one.run_id] for one in runs], no_caller)
 
     async def prepare(
         self,
         runs: Sequence[Run],
-        caller_is_there: CallerIsThere,
-        in_hand: Sequence[InHand] = (),
+        caller_is_there: CallerPresence,
+        in_hand: Sequence[RecordedInputs] = (),
     ) -> PreparedBatch:
         """Bring all of them to their lane, or to their refusal."""
-        with self._preparing.attended(runs, caller_is_there):
-            work = _Making(self._preparing, runs, caller_is_there, in_hand)
+        with self._preparing.mark_under_way(runs, caller_is_there):
+            work = _BatchMembers(self._preparing, runs, caller_is_there, in_hand)
             try:
-                return await self._decided(runs, await work.made(), work)
+                return await self._decide_batch(runs, await work.made(), work)
             except LostClaim as lost:
                 _log.warning("preparation of the batch of %s: %s", runs[0].run_id, lost)
             except WrongStage:
                 _log.info("the batch of %s was decided elsewhere", runs[0].run_id)
             finally:
                 await work.end()
-            now = tuple([await self._preparing.given_up(run) for run in runs])
+            now = tuple([await self._preparing.leave_to_others(run) for run in runs])
         return PreparedBatch(now, None)
 
-    async def _decided(self, runs: Sequence[Run], made: Made, work: "_Making") -> PreparedBatch:
+    async def _decide_batch(
+        self, runs: Sequence[Run], made: PreparationOutcomes, work: "_BatchMembers"
+    ) -> PreparedBatch:
         unready = next((one for one in made.values() if not isinstance(one, Ready)), None)
-        unready = unready or await self._erased(made)
+        unready = unready or await self._first_erased(made)
         if unready is None:
             ready = [one for run in runs if isinstance(one := made[run.run_id], Ready)]
             try:
                 appended = await self._create(ready)
             except (CannotShare, DependencyFailed) as cannot:
-                unready = unfit_to_record(ready[0], cannot.refusal)
+                unready = revoke_ready(ready[0], cannot.refusal)
         if unready is not None:
-            appended = await refuse_all(self._work, runs, made, unready)
+            appended = await refuse_batch(self._work, runs, made, unready)
             await work.end()
             for run in runs:
                 if run.run_id not in made:
                     # What it came to make meanwhile is unmade.
-                    await self._preparing.given_up(run)
+                    await self._preparing.leave_to_others(run)
         now = tuple(appended.runs[run.run_id] for run in runs)
-        await self._preparing.forget_staged(now)
+        await self._preparing.drop_staged_files(now)
         return PreparedBatch(now, appended.position)
 
-    async def _erased(self, made: Made) -> Erased | None:
+    async def _first_erased(self, made: PreparationOutcomes) -> Erased | None:
         """The first of which nothing may be kept any more. There would be a run that can never
         start, of a batch that is all or nothing."""
         for one in made.values():
             if isinstance(one, Ready):
                 preparation = one.preparation
-                if await self._work.keeper_if_kept(preparation.run) is None:
+                if await self._work.text_store_or_none(preparation.run) is None:
                     return Erased(preparation.run, preparation.caller_is_there)
         return None
 
@@ -120,16 +124,16 @@ class BatchPreparing:
         """All children exist with this append, and their caller is answered by it."""
         first = ready[0].preparation.run
         assert first.batch is not None
-        answer = accepted_batch(first.batch.batch_id, [one.told for one in ready])
+        answer = accepted_batch_response(first.batch.batch_id, [one.told for one in ready])
         for _ in range(ATTEMPTS_MAX):
             # All ask for the same to be shared, which is once in their family.
-            shared = await shared_by(self._work, first)
+            shared = await read_shared_spawn(self._work, first)
             changes = shared.changes if shared is not None else ()
             creates = [
                 replace(one.create, shared=changes if one is ready[0] else ()) for one in ready
             ]
             asked = [
-                Asked(one.preparation.run, (*one.before, create), one.preparation.keeper)
+                RunCommands(one.preparation.run, (*one.before, create), one.preparation.keeper)
                 for one, create in zip(ready, creates, strict=True)
             ]
             try:
@@ -144,21 +148,23 @@ class BatchPreparing:
         raise LogUnavailable("the requester's session changes too fast; ask again in a moment")
 
 
-class _Making:
+class _BatchMembers:
     """The members at work, each until it is ready, until one cannot be, or the others end."""
 
     def __init__(
         self,
-        preparing: Preparing,
+        preparing: RunPreparer,
         runs: Sequence[Run],
-        caller_is_there: CallerIsThere,
-        in_hand: Sequence[InHand],
+        caller_is_there: CallerPresence,
+        in_hand: Sequence[RecordedInputs],
     ) -> None:
         self._preparing = preparing
         self._room = asyncio.Semaphore(AT_ONCE_MAX)
         self._caller_is_there = caller_is_there
         self._is_over = False
-        kept: Mapping[UUID, InHand] = dict(zip((run.run_id for run in runs), in_hand, strict=False))
+        kept: Mapping[UUID, RecordedInputs] = dict(
+            zip((run.run_id for run in runs), in_hand, strict=False)
+        )
         self._tasks = {
             asyncio.create_task(
                 self._one(run, kept.get(run.run_id)), name=f"prepare {run.run_id}"
@@ -166,18 +172,18 @@ class _Making:
             for run in runs
         }
 
-    async def _one(self, run: Run, in_hand: InHand | None) -> Ready | Unready | Erased:
+    async def _one(self, run: Run, in_hand: RecordedInputs | None) -> Ready | NotReady | Erased:
         async with self._room:
             if self._is_over:
                 raise WrongStage("go on with the preparation", "refused meanwhile")
             return await self._preparing.ready(run, self._caller_is_there, in_hand)
 
-    async def made(self) -> Made:
+    async def made(self) -> PreparationOutcomes:
         """What came of each: of all when all are ready, else as far as it is known when one is not.
 
         Raises what one of them raised.
         """
-        made: Made = {}
+        made: PreparationOutcomes = {}
         pending = set(self._tasks)
         while pending and all(isinstance(one, Ready) for one in made.values()):
             done, pending = await asyncio.wait(pending, return_when=asyncio.FIRST_COMPLETED)

@@ -4,45 +4,52 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from uuid import UUID
 
-from application.answers import SpawnRefusal, key_told, refused, task_refused
+from application.answers import (
+    SpawnRefusal,
+    refusal_response,
+    refused_session_key,
+    refused_task_index,
+)
 from application.ingredients import refusal_announcement
-from application.keeping import Keeper
+from application.keeping import TextStore
 from application.ports.event_log import Appended
-from application.ready_run import Erased, Ready, Unready
-from application.refusing import refusal_of_erased, refusal_of_run
-from application.work import Asked, Work
-from domain.batch_decisions import NONE_STARTED, RULE, members_of, refused_with
+from application.ready_run import Erased, NotReady, Ready
+from application.refusing import erased_refusal, spawn_refusal_command
+from application.work import RunCommands, UnitOfWork
+from domain.batch_decisions import NONE_STARTED, RULE, batch_members, batch_refusal_text
 from domain.erasure import ERASED, ERASED_RULE
 from domain.run.commands import RefuseSpawn, RunCommand
 from domain.run.state import Run
 
 
-async def refuse_all(
-    work: Work,
+async def refuse_batch(
+    work: UnitOfWork,
     runs: Sequence[Run],
-    made: Mapping[UUID, Ready | Unready | Erased],
-    unready: Unready | Erased,
+    made: Mapping[UUID, Ready | NotReady | Erased],
+    unready: NotReady | Erased,
 ) -> Appended[None]:
     """Refuse the run that cannot be prepared by its own rule, and the others of its batch because
     of it. `made` are those with something to record before."""
     if isinstance(unready, Erased):
-        culprit, told_as = unready.run, _told_of_erased(unready.run)
+        culprit, told_as = unready.run, _erased_refusal_response(unready.run)
     else:
-        culprit, told_as = unready.preparation.run, _told_of(unready)
+        culprit, told_as = unready.preparation.run, _refusal_response(unready)
     # The inbox is told of one of them. Where the culprit has no words, another one has.
     is_untold = isinstance(unready, Erased) and not unready.caller_is_there()
     asked = []
     for run in runs:
         if run.run_id == culprit.run_id:
-            asked.append(_culprits(unready))
+            asked.append(_culprit_commands(unready))
             continue
-        beside = await _beside(work, run, made.get(run.run_id), culprit, told_as.text, is_untold)
+        beside = await _sibling_refusal(
+            work, run, made.get(run.run_id), culprit, told_as.text, is_untold
+        )
         is_untold = is_untold and beside.keeper is None
         asked.append(beside)
-    return await work.record_all(asked, spawn_answer=refused(told_as))
+    return await work.record_all(asked, spawn_answer=refusal_response(told_as))
 
 
-def _told_of(unready: Unready) -> SpawnRefusal:
+def _refusal_response(unready: NotReady) -> SpawnRefusal:
     culprit, refusal = unready.preparation.run, unready.refusal
     assert culprit.batch is not None
     return SpawnRefusal(
@@ -50,13 +57,13 @@ def _told_of(unready: Unready) -> SpawnRefusal:
         rule=refusal.rule,
         status=refusal.status,
         text=refusal.text,
-        child_session_key=key_told(culprit, unready.step),
+        child_session_key=refused_session_key(culprit, unready.step),
         batch_id=culprit.batch.batch_id,
-        task=task_refused(culprit, unready.step),
+        task=refused_task_index(culprit, unready.step),
     )
 
 
-def _told_of_erased(culprit: Run) -> SpawnRefusal:
+def _erased_refusal_response(culprit: Run) -> SpawnRefusal:
     assert culprit.batch is not None
     return SpawnRefusal(
         run_id=culprit.run_id,
@@ -68,52 +75,54 @@ def _told_of_erased(culprit: Run) -> SpawnRefusal:
     )
 
 
-def _culprits(unready: Unready | Erased) -> Asked:
+def _culprit_commands(unready: NotReady | Erased) -> RunCommands:
     if isinstance(unready, Erased):
-        return Asked(unready.run, (refusal_of_erased(unready.run),))
+        return RunCommands(unready.run, (erased_refusal(unready.run),))
     preparation = unready.preparation
-    command = refusal_of_run(unready, NONE_STARTED)
-    return Asked(preparation.run, (*unready.before, command), preparation.keeper)
+    command = spawn_refusal_command(unready, NONE_STARTED)
+    return RunCommands(preparation.run, (*unready.before, command), preparation.keeper)
 
 
-async def _beside(
-    work: Work,
+async def _sibling_refusal(
+    work: UnitOfWork,
     run: Run,
-    made: Ready | Unready | Erased | None,
+    made: Ready | NotReady | Erased | None,
     culprit: Run,
     text: str,
     is_untold: bool,
-) -> Asked:
+) -> RunCommands:
     """The refusal of another one. Of one that was erased too nothing is kept."""
-    keeper = await work.keeper_if_kept(run)
+    keeper = await work.text_store_or_none(run)
     if isinstance(made, Erased) or keeper is None:
-        command = refusal_with(culprit, text, None, epoch=run.epoch)
-        return Asked(made.preparation.run if isinstance(made, Ready | Unready) else run, (command,))
+        command = batch_refusal_command(culprit, text, None, epoch=run.epoch)
+        return RunCommands(
+            made.preparation.run if isinstance(made, Ready | NotReady) else run, (command,)
+        )
     before: tuple[RunCommand, ...] = ()
     if made is not None:
         run, keeper, before = made.preparation.run, made.preparation.keeper, made.before
-    with_it = refusal_with(culprit, text, keeper, epoch=run.epoch)
+    with_it = batch_refusal_command(culprit, text, keeper, epoch=run.epoch)
     if is_untold:
-        told = refusal_announcement(run, refused_with(culprit, text))
-        with_it = replace(with_it, announcement=keeper.keep("announcement", told))
-    return Asked(run, (*before, with_it), keeper)
+        told = refusal_announcement(run, batch_refusal_text(culprit, text))
+        with_it = replace(with_it, announcement=keeper.store("announcement", told))
+    return RunCommands(run, (*before, with_it), keeper)
 
 
-async def refused_beside(work: Work, culprit: Run, text: str) -> list[Asked]:
+async def sibling_refusals(work: UnitOfWork, culprit: Run, text: str) -> list[RunCommands]:
     """The refusals of all others of its batch, of a run that is refused by somebody else than its
     holder."""
     asked = []
-    for run_id in members_of(culprit):
+    for run_id in batch_members(culprit):
         if run_id != culprit.run_id:
             run = await work.run(run_id)
-            keeper = await work.keeper_if_kept(run)
-            command = refusal_with(culprit, text, keeper, epoch=None)
-            asked.append(Asked(run, (command,), keeper))
+            keeper = await work.text_store_or_none(run)
+            command = batch_refusal_command(culprit, text, keeper, epoch=None)
+            asked.append(RunCommands(run, (command,), keeper))
     return asked
 
 
-def refusal_with(
-    culprit: Run, text: str, keeper: Keeper | None, *, epoch: int | None
+def batch_refusal_command(
+    culprit: Run, text: str, keeper: TextStore | None, *, epoch: int | None
 ) -> RefuseSpawn:
     """The command that refuses a run because another of its batch is refused, with this text;
     without it when there is nobody to keep it."""
@@ -123,7 +132,7 @@ def refusal_with(
         rule=RULE,
         status="error",
         step=RULE,
-        text=keeper.keep("refusal", refused_with(culprit, text)) if keeper else None,
+        text=keeper.store("refusal", batch_refusal_text(culprit, text)) if keeper else None,
         inputs={
             "culprit": str(culprit.run_id),
             "index": culprit.batch.index + 1,

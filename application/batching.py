@@ -8,7 +8,7 @@ from typing import TypeVar
 T = TypeVar("T")
 
 
-async def batched(
+async def iterate_batches(
     source: AsyncIterator[T],
     *,
     size: int,

@@ -8,10 +8,10 @@ from domain.child_prompt import AttachmentsNote, ChildFacts
 from domain.content import ContentRef
 from domain.run.state import Run
 from domain.run.steps import StepState
-from domain.thread_binding import kept_origin
+from domain.thread_binding import read_origin
 
 
-def child_facts(run: Run, max_depth: int, texts: Mapping[UUID, str]) -> ChildFacts:
+def build_child_facts(run: Run, max_depth: int, texts: Mapping[UUID, str]) -> ChildFacts:
     """Who the child is; `texts` holds the addresses of its thread and of its requester."""
     assert run.child_session_key is not None
     return ChildFacts(
@@ -25,21 +25,21 @@ def child_facts(run: Run, max_depth: int, texts: Mapping[UUID, str]) -> ChildFac
     )
 
 
-def addresses(run: Run) -> tuple[ContentRef, ...]:
+def address_refs(run: Run) -> tuple[ContentRef, ...]:
     """What is kept of where its thread and its requester are."""
     return tuple(one for one in (run.delivery_origin, run.requester.origin) if one is not None)
 
 
 def _channel(run: Run, texts: Mapping[UUID, str]) -> str | None:
     """The channel that the child was asked for from: that of its thread, if it is bound to one."""
-    for one in addresses(run):
-        channel = kept_origin(texts.get(one.id)).get("channel")
+    for one in address_refs(run):
+        channel = read_origin(texts.get(one.id)).get("channel")
         if channel is not None:
             return str(channel)
     return None
 
 
-def _written(run: Run) -> StepState | None:
+def _attachments_step(run: Run) -> StepState | None:
     """The step that wrote what was attached; None when nothing of it lies in the workspace."""
     step = run.step("attachments")
     if step is None or step.phase != "taken" or step.undo_at is not None:
@@ -49,7 +49,7 @@ def _written(run: Run) -> StepState | None:
 
 def attachments_note(run: Run) -> AttachmentsNote | None:
     """What the prompt says of it."""
-    step, asked = _written(run), run.attachments
+    step, asked = _attachments_step(run), run.attachments
     if step is None or asked is None:
         return None
     return AttachmentsNote(
@@ -62,7 +62,7 @@ def attachments_note(run: Run) -> AttachmentsNote | None:
 
 def attachments_dir(run: Run) -> str | None:
     """Where it lies, as an absolute path."""
-    step = _written(run)
+    step = _attachments_step(run)
     if step is None or step.root is None or step.relative is None:
         return None
     return posixpath.join(step.root, step.relative)

@@ -6,7 +6,7 @@ from application.ports.configurations import (
     PinnedConfiguration,
     WorkspaceForbidden,
 )
-from application.work import Work
+from application.work import UnitOfWork
 from domain.admission import Refusal
 from domain.run.plan_facts import WorkspaceFacts
 from domain.run.request_events import SpawnRequested
@@ -19,7 +19,7 @@ REPLACED_WORKSPACE = (
 )
 
 
-def child_workspace(
+def choose_workspace(
     run: Run,
     pinned: PinnedConfiguration,
     configurations: Configurations,
@@ -41,13 +41,15 @@ def child_workspace(
             pinned, run.agent_id, recorded=recorded, requested=named
         )
     except WorkspaceForbidden as forbidden:
-        return facts, _refused(str(forbidden))
+        return facts, _workspace_refusal(str(forbidden))
     except OSError as error:
-        return facts, _refused(unusable_workspace(error, run.agent_id, recorded, named))
+        return facts, _workspace_refusal(
+            unusable_workspace_text(error, run.agent_id, recorded, named)
+        )
     return facts.changed({"chosen": folder}), None
 
 
-def dropped_workspace(run: Run, requested: str | None) -> tuple[str, ...]:
+def workspace_warnings(run: Run, requested: str | None) -> tuple[str, ...]:
     """What the caller is told when the folder that its request names is not used. The folder is
     not named: a warning goes into an event."""
     if requested is None or run.is_of_same_agent:
@@ -59,7 +61,7 @@ def dropped_workspace(run: Run, requested: str | None) -> tuple[str, ...]:
     )
 
 
-async def requested_workspace(work: Work, run: Run) -> str | None:
+async def read_requested_workspace(work: UnitOfWork, run: Run) -> str | None:
     """The folder that the request named, as it is on record."""
     recorded = await work.log.first("SpawnRequested", run.run_id)
     assert recorded is not None
@@ -68,7 +70,7 @@ async def requested_workspace(work: Work, run: Run) -> str | None:
     return await work.contents.text(argument) if argument else None
 
 
-def unusable_workspace(
+def unusable_workspace_text(
     error: OSError, agent_id: str, recorded: str | None = None, named: str | None = None
 ) -> str:
     """What the caller is told of a folder that cannot be had, by whose folder it is."""
@@ -89,5 +91,5 @@ def unusable_workspace(
     )
 
 
-def _refused(text: str) -> Refusal:
+def _workspace_refusal(text: str) -> Refusal:
     return Refusal(rule="workspace", status="error", text=text)

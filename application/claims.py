@@ -10,7 +10,7 @@ from uuid import UUID
 from application.holder import Holder
 from application.ports.coordination import ClaimKey, ClaimKind, WorkClaims
 from application.ports.event_log import LogUnavailable
-from application.timely import timely
+from application.timely import with_timeout
 
 PROLONG_SECONDS_MIN = 0.1
 
@@ -59,7 +59,7 @@ class Claims:
         )
         return [Claim(ClaimKey(kind, run_id, holder), ends) for run_id in run_ids]
 
-    def keep(self, claim: Claim, task: "asyncio.Task[None]") -> None:
+    def renew_while(self, claim: Claim, task: "asyncio.Task[None]") -> None:
         """Prolong a claim until this task is done, or end the task when that cannot be."""
         claim.task = task
         self._under_way[claim.key] = claim
@@ -80,7 +80,7 @@ class Claims:
         left = min(claim.ends for claim in claims) - asked
         try:
             # A database that does not answer at all must not hide that a claim is over.
-            kept = await timely(
+            kept = await with_timeout(
                 self._coordination.prolong(
                     [claim.key for claim in claims], lease_seconds=self._lease_seconds
                 ),

@@ -8,24 +8,24 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
 from application import cancelling, due_kinds
-from application.announcing import Announcing
-from application.archiving import Archiving
+from application.announcing import Announcer
+from application.archiving import Archiver
 from application.claims import Claims
-from application.continuing import Continuing
-from application.depending import Awaited, Depending
-from application.dispatching import Dispatching
+from application.continuing import SessionContinuation
+from application.depending import AwaitedRuns, DependencyWaits
+from application.dispatching import Dispatcher
 from application.due_work import DueWork
 from application.envelope import RecordedEvent
-from application.executing import Executing
+from application.executing import RunExecutor
 from application.holder import Holder
 from application.ports.coordination import Coordination
 from application.ports.event_log import LogUnavailable, Tail
-from application.preparing import Preparing
-from application.recovering import Recovering
-from application.repeating import Repeating
-from application.telling_hooks import TellingHooks
-from application.timely import timely
-from application.undoing import Undoing
+from application.preparing import RunPreparer
+from application.recovering import RunRecovery
+from application.repeating import PeriodicTask
+from application.telling_hooks import HookNotifier
+from application.timely import with_timeout
+from application.undoing import StepUndoer
 from domain.config_events import ConfigurationActivated
 from domain.run.continuation_events import ArchiveScheduled
 from domain.run.events import (
@@ -55,30 +55,30 @@ _log = logging.getLogger("spawnlog.conducting")
 
 
 @dataclass(frozen=True, slots=True)
-class Crew:
+class Workers:
     """Those who do the work. `sweeping` removes files that were set aside and are not wanted any
     more."""
 
-    preparing: Preparing
-    continuing: Continuing
-    dispatching: Dispatching
-    executing: Executing
-    announcing: Announcing
-    archiving: Archiving
-    depending: Depending
-    recovering: Recovering
-    undoing: Undoing
-    telling: TellingHooks
+    preparing: RunPreparer
+    continuing: SessionContinuation
+    dispatching: Dispatcher
+    executing: RunExecutor
+    announcing: Announcer
+    archiving: Archiver
+    depending: DependencyWaits
+    recovering: RunRecovery
+    undoing: StepUndoer
+    telling: HookNotifier
     sweeping: Callable[[], Awaitable[object]]
 
 
-class Conducting:
+class Supervisor:
     """One a process. `url` is recorded with the lease; `follow_configuration` is called when
     another configuration was activated, `alive` whenever the lease was renewed."""
 
     def __init__(
         self,
-        crew: Crew,
+        crew: Workers,
         coordination: Coordination,
         tail: Tail,
         *,
@@ -96,18 +96,20 @@ class Conducting:
         self._alive = alive
         self._renewed = time.monotonic()
         self.url: str | None = None
-        self._dispatch = Repeating("dispatch", crew.dispatching.dispatch, DISPATCH_SECONDS)
+        self._dispatch = PeriodicTask("dispatch", crew.dispatching.dispatch, DISPATCH_SECONDS)
         claims = Claims(coordination, holder, lease_seconds=lease_seconds)
-        self._announce = due_kinds.announcements(claims, crew.announcing)
-        self._archive = due_kinds.archives(claims, crew.archiving)
-        self._wait = due_kinds.waits(claims, crew.depending)
-        self._awaited = Awaited()
-        self._effect = due_kinds.effects(claims, crew.undoing, crew.telling)
-        self._prolong = Repeating("claims", claims.prolong, lease_seconds / 3)
-        self._renew = Repeating("lease", self._renew_lease, lease_seconds / 3)
-        self._sweep = Repeating("staged files", crew.sweeping, SWEEP_SECONDS)
-        self._recover = Repeating("recover", crew.recovering.recover, min(1.0, lease_seconds / 4))
-        self._forget = Repeating("forget", self._forget_answers, FORGET_SECONDS)
+        self._announce = due_kinds.announcement_work(claims, crew.announcing)
+        self._archive = due_kinds.archive_work(claims, crew.archiving)
+        self._wait = due_kinds.wait_work(claims, crew.depending)
+        self._awaited = AwaitedRuns()
+        self._effect = due_kinds.effect_work(claims, crew.undoing, crew.telling)
+        self._prolong = PeriodicTask("claims", claims.prolong, lease_seconds / 3)
+        self._renew = PeriodicTask("lease", self._renew_lease, lease_seconds / 3)
+        self._sweep = PeriodicTask("staged files", crew.sweeping, SWEEP_SECONDS)
+        self._recover = PeriodicTask(
+            "recover", crew.recovering.recover, min(1.0, lease_seconds / 4)
+        )
+        self._forget = PeriodicTask("forget", self._forget_answers, FORGET_SECONDS)
         self._following: asyncio.Task[None] | None = None
 
     async def join(self) -> None:
@@ -125,9 +127,9 @@ class Conducting:
         await self._dispatch.close()
         await self._recover.close()
 
-    async def settle(self, seconds: float) -> None:
+    async def wait_idle(self, seconds: float) -> None:
         """Wait for what was taken over from others, so long at most."""
-        await self._crew.recovering.settle(seconds)
+        await self._crew.recovering.wait_idle(seconds)
 
     async def finish_due(self) -> None:
         """Announce, archive, undo and tell what is due now, for the last time; each has its time
@@ -135,20 +137,20 @@ class Conducting:
         for due in (self._announce, self._archive, self._effect):
             try:
                 # What a hook does not take in time is done after the next start.
-                await timely(due.work_off(), FINISH_SECONDS_MAX)
+                await with_timeout(due.run_all_due(), FINISH_SECONDS_MAX)
             except (LogUnavailable, TimeoutError) as away:
                 _log.warning("%s: what is due is left to the next start: %s", due.kind, away)
 
     async def close(self) -> None:
         """End all work and give the lease up. Nothing may be held by then."""
         if self._following is not None:
-            await cancelling.end([self._following])
+            await cancelling.cancel_all([self._following])
         for repeating in self._all():
             await repeating.close()
         with contextlib.suppress(LogUnavailable):
             await self._coordination.leave(self._holder.name)
 
-    def _all(self) -> tuple[Repeating | DueWork, ...]:
+    def _all(self) -> tuple[PeriodicTask | DueWork, ...]:
         return (
             self._renew,
             self._dispatch,
@@ -168,35 +170,35 @@ class Conducting:
         with contextlib.suppress(LogUnavailable):
             async for recorded in self._tail.follow(after=self._tail.position):
                 try:
-                    await self._heed(recorded)
+                    await self._on_event(recorded)
                 except Exception:
                     # The next event must be heeded whatever became of this one.
                     _log.exception("event %d was not heeded", recorded.envelope.position)
 
-    async def _heed(self, recorded: RecordedEvent) -> None:
+    async def _on_event(self, recorded: RecordedEvent) -> None:
         run_id = recorded.envelope.provenance.run_id
-        if isinstance(recorded.event, _UNDONE_AFTER) or self._crew.telling.is_called_by(
+        if isinstance(recorded.event, _UNDONE_AFTER) or self._crew.telling.is_triggered_by(
             recorded.event
         ):
-            self._effect.wake()
+            self._effect.notify()
         if self._awaited.is_met_by(recorded):
-            self._wait.wake()
+            self._wait.notify()
         match recorded.event:
             case RunQueued():
-                self._dispatch.wake()
+                self._dispatch.notify()
             case RunEnded():
-                self._dispatch.wake()
-                self._announce.wake()
+                self._dispatch.notify()
+                self._announce.notify()
             case DescendantsSettled():
-                self._announce.wake()
+                self._announce.notify()
             case RunAnnounced() | ArchiveScheduled():
-                self._archive.wake()
+                self._archive.notify()
             case StopRequested() if run_id is not None:
                 self._crew.executing.stop(run_id)
             case SpawnRefused() if run_id is not None:
                 self._crew.preparing.interrupt(run_id)
                 if recorded.event.step in STEP_ORDER:
-                    self._effect.wake()
+                    self._effect.notify()
             case ConfigurationActivated():
                 await self._follow_configuration(recorded.event.revision)
             case _:
@@ -209,7 +211,7 @@ class Conducting:
         left = self._renewed + self._lease_seconds - asked
         try:
             # A database that does not answer at all must not hide that the lease has run out.
-            ours = await timely(
+            ours = await with_timeout(
                 self._coordination.renew(
                     self._holder.name, url=self.url, lease_seconds=self._lease_seconds
                 ),
@@ -217,24 +219,24 @@ class Conducting:
             )
         except (LogUnavailable, TimeoutError) as away:
             if time.monotonic() - self._renewed >= self._lease_seconds:
-                await self._let_go("it could not be renewed in time")
+                await self._abandon_runs("it could not be renewed in time")
             if isinstance(away, TimeoutError):
                 raise LogUnavailable("the database does not answer") from away
             raise
         if not ours:
-            await self._let_go("it had expired")
+            await self._abandon_runs("it had expired")
             return
         self._renewed = asked
         self._alive()
 
-    async def _let_go(self, why: str) -> None:
+    async def _abandon_runs(self, why: str) -> None:
         """Kill what is held, record nothing more of it, and go on under another name: whoever
         finds those runs without a holder decides what becomes of them, this process included."""
         _log.error("the lease of %s is lost: %s", self._holder.name, why)
-        await self._crew.executing.let_go()
-        self._holder.begin_anew()
+        await self._crew.executing.abandon_all()
+        self._holder.replace_name()
         self._renewed = time.monotonic()
-        self._renew.wake()
+        self._renew.notify()
 
     async def _forget_answers(self) -> None:
         await self._coordination.forget_old_answers(days=ANSWERS_KEPT_DAYS)

@@ -10,14 +10,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from application.context_receipts import (
-    judged,
+    evaluated_candidates,
     read_finished,
-    receipt_of,
-    secretive,
-    skipped_receipt,
-    without_proposals,
+    remove_proposals,
+    script_receipt,
+    scripts_proposing_secrets,
+    skipped_script_receipt,
 )
-from application.keeping import Keeper
+from application.keeping import TextStore
 from application.ports.configurations import PinnedConfiguration
 from application.ports.credentials import Credentials
 from application.ports.scripts import ScriptFinished, ScriptRun, ScriptRunner, ScriptSecrets
@@ -33,7 +33,7 @@ _log = logging.getLogger("spawnlog.scripts")
 
 
 @dataclass(frozen=True, slots=True)
-class Gathered:
+class GatheredContext:
     """What the scripts gave, ready to be recorded."""
 
     receipts: tuple[ScriptReceipt, ...]
@@ -41,11 +41,11 @@ class Gathered:
     override_to: str | None
 
 
-NOTHING = Gathered((), (), None)
+NOTHING = GatheredContext((), (), None)
 """What comes of no scripts."""
 
 
-class ContextGathering:
+class ContextGatherer:
     """Runs what the configuration lists for the requested agent. Without `credentials` every agent
     that a script proposes is taken to have its own; without `secrets` there are none to mask."""
 
@@ -65,8 +65,8 @@ class ContextGathering:
         return pinned.configuration.context_scripts_for(run.requested_agent_id)
 
     async def gather(
-        self, run: Run, task: str, pinned: PinnedConfiguration, keeper: Keeper
-    ) -> Gathered:
+        self, run: Run, task: str, pinned: PinnedConfiguration, keeper: TextStore
+    ) -> GatheredContext:
         """Run the scripts of a spawn within their limits."""
         requested = run.requested_agent_id
         assert requested is not None
@@ -86,8 +86,8 @@ class ContextGathering:
         variables: SpawnVariables,
         facts: Mapping[str, str],
         pinned: PinnedConfiguration,
-        keeper: Keeper,
-    ) -> Gathered:
+        keeper: TextStore,
+    ) -> GatheredContext:
         """Run the scripts for what is told them: these variables and facts."""
         requested = variables.target_agent_id
         listed = pinned.configuration.context_scripts_for(requested)
@@ -99,7 +99,7 @@ class ContextGathering:
         for script in listed:
             if stopped or left_seconds <= 0:
                 why = "an earlier script stopped the rest" if stopped else "no time was left"
-                receipts.append(skipped_receipt(script, why, keeper))
+                receipts.append(skipped_script_receipt(script, why, keeper))
                 continue
             began = time.monotonic()
             finished = await self._run(
@@ -113,39 +113,41 @@ class ContextGathering:
                 )
             )
             left_seconds -= time.monotonic() - began
-            reading = self._without_secrets(read_finished(script, finished), pinned)
-            receipts.append(receipt_of(script, finished, reading, keeper))
+            reading = self._mask_reading(read_finished(script, finished), pinned)
+            receipts.append(script_receipt(script, finished, reading, keeper))
             log.tell(script, finished, reading)
             if reading.error is not None:
                 stopped = script.error_handling == "stop"
             elif reading.override is not None:
                 candidates.append(OverrideCandidate(script.id, script.priority, reading.override))
-        choice = await self._chosen(requested, candidates, pinned)
+        choice = await self._choose_agent(requested, candidates, pinned)
         log.tell_choice(listed, choice)
-        unnamed = self._secretive(choice, pinned)
-        return Gathered(
-            without_proposals(receipts, unnamed), judged(choice, unnamed), _winner(choice)
+        unnamed = self._proposals_with_secrets(choice, pinned)
+        return GatheredContext(
+            remove_proposals(receipts, unnamed),
+            evaluated_candidates(choice, unnamed),
+            _winning_agent(choice),
         )
 
-    def _without_secrets(
-        self, reading: ScriptReading, pinned: PinnedConfiguration
-    ) -> ScriptReading:
+    def _mask_reading(self, reading: ScriptReading, pinned: PinnedConfiguration) -> ScriptReading:
         """The reading; its error may quote what a program complained of."""
         if self._secrets is None or reading.error is None:
             return reading
         return replace(reading, error=self._secrets.mask_for(pinned)(reading.error))
 
-    def _secretive(self, choice: OverrideChoice, pinned: PinnedConfiguration) -> frozenset[str]:
+    def _proposals_with_secrets(
+        self, choice: OverrideChoice, pinned: PinnedConfiguration
+    ) -> frozenset[str]:
         if self._secrets is None or not choice.candidates:
             return frozenset()
-        return secretive(choice, self._secrets.mask_for(pinned))
+        return scripts_proposing_secrets(choice, self._secrets.mask_for(pinned))
 
     def _log_for(self, listed: Sequence[ContextScript], pinned: PinnedConfiguration) -> ScriptLog:
         if self._secrets is None or all(script.log is False for script in listed):
             return ScriptLog()
         return ScriptLog(self._secrets.mask_for(pinned))
 
-    async def _chosen(
+    async def _choose_agent(
         self, requested: str, candidates: Sequence[OverrideCandidate], pinned: PinnedConfiguration
     ) -> OverrideChoice:
         """Looks for the credentials of one proposed agent after the other, the best first."""
@@ -182,5 +184,5 @@ def _facts(run: Run) -> Mapping[str, str]:
     }
 
 
-def _winner(choice: OverrideChoice) -> str | None:
+def _winning_agent(choice: OverrideChoice) -> str | None:
     return choice.agent_id if choice.is_override else None

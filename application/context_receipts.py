@@ -3,14 +3,14 @@
 from collections.abc import Collection, Sequence
 from typing import Literal
 
-from application.keeping import Keeper
+from application.keeping import TextStore
 from application.ports.scripts import Mask, ScriptFinished
 from domain.agent_override import OverrideChoice
 from domain.configuration.context_scripts import ContextScript
 from domain.configuration.secret_urls import without_url_secrets
 from domain.run.facts import Candidate, ScriptReceipt
 from domain.script_output import ScriptReading, read_script_output
-from domain.script_replay import kept_output
+from domain.script_replay import encode_output
 
 
 def read_finished(script: ContextScript, finished: ScriptFinished) -> ScriptReading:
@@ -26,8 +26,8 @@ def read_finished(script: ContextScript, finished: ScriptFinished) -> ScriptRead
     )
 
 
-def receipt_of(
-    script: ContextScript, finished: ScriptFinished, reading: ScriptReading, keeper: Keeper
+def script_receipt(
+    script: ContextScript, finished: ScriptFinished, reading: ScriptReading, keeper: TextStore
 ) -> ScriptReceipt:
     """The receipt of a script that ran. Its output is kept byte by byte."""
     outcome: Literal["injected", "empty", "failed"] = "empty"
@@ -36,7 +36,7 @@ def receipt_of(
     elif reading.content:
         outcome = "injected"
     raw = finished.raw
-    text, encoding = kept_output(raw)
+    text, encoding = encode_output(raw)
     return ScriptReceipt(
         id=script.id,
         uri=without_url_secrets(script.uri),
@@ -48,16 +48,16 @@ def receipt_of(
         exit_code=finished.exit_code,
         status_code=finished.status_code,
         output_bytes=len(raw),
-        output=keeper.keep("scriptOutput", text) if raw else None,
+        output=keeper.store("scriptOutput", text) if raw else None,
         output_encoding=encoding if raw else None,
         output_hmac=keeper.hash(raw) if raw else None,
-        injected=keeper.keep("injected", reading.content) if reading.content else None,
-        error=keeper.keep("scriptError", reading.error) if reading.error else None,
+        injected=keeper.store("injected", reading.content) if reading.content else None,
+        error=keeper.store("scriptError", reading.error) if reading.error else None,
         candidate=_identifier(reading.override),
     )
 
 
-def skipped_receipt(script: ContextScript, why: str, keeper: Keeper) -> ScriptReceipt:
+def skipped_script_receipt(script: ContextScript, why: str, keeper: TextStore) -> ScriptReceipt:
     """The receipt of a script that was not run."""
     return ScriptReceipt(
         id=script.id,
@@ -67,11 +67,11 @@ def skipped_receipt(script: ContextScript, why: str, keeper: Keeper) -> ScriptRe
         position=script.position,
         outcome="skipped",
         duration_ms=0,
-        error=keeper.keep("scriptError", why),
+        error=keeper.store("scriptError", why),
     )
 
 
-def secretive(choice: OverrideChoice, mask: Mask) -> frozenset[str]:
+def scripts_proposing_secrets(choice: OverrideChoice, mask: Mask) -> frozenset[str]:
     """The ids of the scripts that proposed what holds a secret, and is no agent."""
     return frozenset(
         one.script_id
@@ -81,7 +81,9 @@ def secretive(choice: OverrideChoice, mask: Mask) -> frozenset[str]:
     )
 
 
-def judged(choice: OverrideChoice, unnamed: Collection[str] = frozenset()) -> tuple[Candidate, ...]:
+def evaluated_candidates(
+    choice: OverrideChoice, unnamed: Collection[str] = frozenset()
+) -> tuple[Candidate, ...]:
     """The candidates with their verdicts, as they are recorded; without what the scripts `unnamed`
     proposed."""
     return tuple(
@@ -95,7 +97,7 @@ def judged(choice: OverrideChoice, unnamed: Collection[str] = frozenset()) -> tu
     )
 
 
-def without_proposals(
+def remove_proposals(
     receipts: Sequence[ScriptReceipt], unnamed: Collection[str]
 ) -> tuple[ScriptReceipt, ...]:
     """The receipts; those of the scripts `unnamed` do not say what was proposed."""
@@ -104,7 +106,7 @@ def without_proposals(
     )
 
 
-def injected(receipts: Sequence[ScriptReceipt]) -> tuple[ScriptReceipt, ...]:
+def injected_receipts(receipts: Sequence[ScriptReceipt]) -> tuple[ScriptReceipt, ...]:
     """The receipts whose content goes into the message, in the order they ran."""
     return tuple(one for one in receipts if one.injected is not None)
 

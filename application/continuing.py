@@ -3,37 +3,37 @@
 from dataclasses import dataclass
 from uuid import UUID
 
-from application.answers import SpawnRefusal, continued, refused
+from application.answers import SpawnRefusal, continued_response, refusal_response
 from application.creating import LANE
 from application.direct_delivery import delivers_directly
 from application.envelope import Actor, Provenance
-from application.fitting import Unfit
+from application.fitting import Ineligible
 from application.ingredients import bootstrap_ingredients
-from application.keeping import Keeper
-from application.planning import Planned, planned_continuation
+from application.keeping import TextStore
+from application.planning import PlannedChild, plan_continuation
 from application.ports.bootstrap_files import BootstrapFiles
 from application.ports.configurations import PinnedConfiguration
 from application.ports.credentials import Credentials
 from application.ports.event_log import (
-    Answer,
     Decision,
     LogUnavailable,
     Reservation,
+    StoredAnswer,
     Submission,
     World,
 )
 from application.repeated_requests import must_be_new
-from application.work import Work, provenance_of
+from application.work import UnitOfWork, provenance_of
 from domain.continuation import (
+    IneligiblePlan,
     Message,
     NoSession,
-    UnfitPlan,
     continue_session,
     message_received,
     must_take_messages,
 )
 from domain.refusals import ConfigurationMoved, ReadAgain, Rejected
-from domain.run.births import born
+from domain.run.births import initial_run
 from domain.run.continuation_events import ContinuationPlanned
 from domain.run.events import SessionCreated
 from domain.run.facts import Ingredient
@@ -46,30 +46,32 @@ ATTEMPTS_MAX = 5
 
 
 @dataclass(frozen=True, slots=True)
-class Sent:
+class SentMessage:
     """What came of a message: its run, how its sender is answered, and at which position."""
 
     run: Run
-    answer: Answer
+    answer: StoredAnswer
     position: int
 
 
 @dataclass(frozen=True, slots=True)
-class _Attempt:
+class _MessageAttempt:
     """What a message is decided from, and all that is kept beside the log with it."""
 
     last: Run
     requester: Session
     message: Message
-    planned: ContinuationPlanned | UnfitPlan
-    keeper: Keeper
+    planned: ContinuationPlanned | IneligiblePlan
+    keeper: TextStore
     pinned: PinnedConfiguration
 
 
-class Continuing:
+class SessionContinuation:
     """Takes messages to sessions."""
 
-    def __init__(self, work: Work, bootstrap: BootstrapFiles, credentials: Credentials) -> None:
+    def __init__(
+        self, work: UnitOfWork, bootstrap: BootstrapFiles, credentials: Credentials
+    ) -> None:
         self._work = work
         self._bootstrap = bootstrap
         self._credentials = credentials
@@ -81,7 +83,7 @@ class Continuing:
         actor: Actor,
         reservation: Reservation | None = None,
         traceparent: str | None = None,
-    ) -> Sent:
+    ) -> SentMessage:
         """Go on with the session of `run`, whichever of its runs that is, in one append.
 
         Nothing is done that could not be repeated until that is made. Raises `NoSession` for a run
@@ -95,7 +97,7 @@ class Continuing:
                 await must_be_new(self._work, provenance_of(run, actor), reservation, why)
                 raise
             try:
-                return await self._submitted(attempt, actor, reservation, traceparent)
+                return await self._submit(attempt, actor, reservation, traceparent)
             except ReadAgain:
                 continue
             except ConfigurationMoved as moved:
@@ -104,7 +106,7 @@ class Continuing:
 
     async def _attempt(
         self, run: Run, run_id: UUID, text: str, actor: Actor, pinned: PinnedConfiguration
-    ) -> _Attempt:
+    ) -> _MessageAttempt:
         work = self._work
         key = run.child_session_key
         session = await work.registry.session(key) if key is not None else None
@@ -114,44 +116,44 @@ class Continuing:
         must_take_messages(session, last)
         requester = await work.registry.session(last.requester.session_key)
         assert requester is not None
-        keeper = await work.keeper(last)
+        keeper = await work.text_store(last)
         message = Message(
             run_id=run_id,
-            text=keeper.keep("message", text),
+            text=keeper.store("message", text),
             by=actor.name,
             config_revision=pinned.revision,
             max_children=pinned.configuration.subagent_defaults.max_children_per_agent,
         )
-        planned = await self._planned(message, last, requester, keeper, pinned)
-        return _Attempt(last, requester, message, planned, keeper, pinned)
+        planned = await self._plan(message, last, requester, keeper, pinned)
+        return _MessageAttempt(last, requester, message, planned, keeper, pinned)
 
-    async def _planned(
+    async def _plan(
         self,
         message: Message,
         last: Run,
         requester: Session,
-        keeper: Keeper,
+        keeper: TextStore,
         pinned: PinnedConfiguration,
-    ) -> ContinuationPlanned | UnfitPlan:
+    ) -> ContinuationPlanned | IneligiblePlan:
         received = message_received(message, last, requester)
         # Where it will stand is not known yet, and no plan depends on it.
-        run = born(received, Stamp(last.created_position, 1, last.created_at))
+        run = initial_run(received, Stamp(last.created_position, 1, last.created_at))
         assert last.agent_id is not None
         assert last.plan is not None
         argument = run.thinking_argument
-        planned = planned_continuation(
+        planned = plan_continuation(
             run,
             pinned,
             last.plan,
             await self._work.contents.text(argument) if argument else None,
             await self._credentials.found(pinned, last.agent_id),
         )
-        if isinstance(planned, Unfit):
-            return UnfitPlan(refusal=planned.refusal, facts=planned.facts)
-        return await self._with_ingredients(run, planned, keeper, pinned)
+        if isinstance(planned, Ineligible):
+            return IneligiblePlan(refusal=planned.refusal, facts=planned.facts)
+        return await self._add_ingredients(run, planned, keeper, pinned)
 
-    async def _with_ingredients(
-        self, run: Run, planned: Planned, keeper: Keeper, pinned: PinnedConfiguration
+    async def _add_ingredients(
+        self, run: Run, planned: PlannedChild, keeper: TextStore, pinned: PinnedConfiguration
     ) -> ContinuationPlanned:
         configuration = pinned.configuration
         brought = await bootstrap_ingredients(
@@ -181,13 +183,13 @@ class Continuing:
         assert isinstance(recorded.event, SessionCreated)
         return tuple(one for one in recorded.event.ingredients if one.position == "preamble")
 
-    async def _submitted(
+    async def _submit(
         self,
-        attempt: _Attempt,
+        attempt: _MessageAttempt,
         actor: Actor,
         reservation: Reservation | None,
         traceparent: str | None,
-    ) -> Sent:
+    ) -> SentMessage:
         last, message, pinned = attempt.last, attempt.message, attempt.pinned
         above = attempt.requester.run_id
         assert last.child_session_key is not None
@@ -202,7 +204,7 @@ class Continuing:
             Submission(
                 command_id=self._work.identities.event_id(),
                 streams=streams,
-                decide=lambda world: _decided(world, attempt),
+                decide=lambda world: _decide_message(world, attempt),
                 provenance=Provenance(
                     actor=actor,
                     correlation=last.requester.root_session_key,
@@ -214,20 +216,20 @@ class Continuing:
                 reservation=reservation,
             )
         )
-        return Sent(appended.runs[message.run_id], appended.result, appended.position)
+        return SentMessage(appended.runs[message.run_id], appended.result, appended.position)
 
 
-def _decided(world: World, attempt: _Attempt) -> Decision[Answer]:
+def _decide_message(world: World, attempt: _MessageAttempt) -> Decision[StoredAnswer]:
     last, message, planned = attempt.last, attempt.message, attempt.planned
     if world.config_version > attempt.pinned.revision:
         raise ConfigurationMoved(world.config_version)
-    told = attempt.keeper.fork()
+    told = attempt.keeper.empty_copy()
     judged = continue_session(
-        world.sessions, world.runs, message, last, planned, LANE, told.keep, world.now
+        world.sessions, world.runs, message, last, planned, LANE, told.store, world.now
     )
     if judged.refusal is not None:
         refusal = judged.refusal
-        answer = refused(
+        answer = refusal_response(
             SpawnRefusal(
                 run_id=message.run_id,
                 rule=refusal.rule,
@@ -239,5 +241,7 @@ def _decided(world: World, attempt: _Attempt) -> Decision[Answer]:
         )
     else:
         assert isinstance(planned, ContinuationPlanned)
-        answer = continued(last, message.run_id, planned.warnings, planned.plan.model_applied)
+        answer = continued_response(
+            last, message.run_id, planned.warnings, planned.plan.model_applied
+        )
     return Decision(answer, judged.changes, (*attempt.keeper.kept, *told.kept), answer=answer)

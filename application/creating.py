@@ -3,25 +3,25 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
-from application.answers import accepted, child_told
-from application.attaching import receipt_of
+from application.answers import accepted_response, child_body
+from application.attaching import read_attachments_receipt
 from application.direct_delivery import delivers_directly
 from application.ingredients import (
-    Brought,
+    BroughtIngredients,
     bootstrap_ingredients,
-    brought_preamble,
     message_ingredients,
+    preamble_ingredients,
 )
-from application.planning import Planned
+from application.planning import PlannedChild
 from application.ports.bootstrap_files import BootstrapFiles
 from application.ports.event_log import LogUnavailable
 from application.preparation import Preparation
 from application.prepared_run import PreparedRun
 from application.ready_run import Ready
-from application.shared_spawns import shared_by
-from application.stepping import Stepped
-from application.wished_context import context_wish
-from application.work import Work
+from application.shared_spawns import read_shared_spawn
+from application.stepping import StepsTaken
+from application.wished_context import read_context_request
+from application.work import UnitOfWork
 from domain.content import ContentRef
 from domain.context_fork import fork_note, fork_warnings
 from domain.refusals import ReadAgain
@@ -35,19 +35,19 @@ LANE = "subagent"
 ATTEMPTS_MAX = 5
 
 
-class Creating:
+class ChildCreation:
     """Puts together what a child is, records that it exists, and answers who asked for it."""
 
-    def __init__(self, work: Work, bootstrap: BootstrapFiles) -> None:
+    def __init__(self, work: UnitOfWork, bootstrap: BootstrapFiles) -> None:
         self._work = work
         self._bootstrap = bootstrap
 
     async def compose(
-        self, stepped: Stepped, planned: Planned, receipts: Sequence[ScriptReceipt]
+        self, stepped: StepsTaken, planned: PlannedChild, receipts: Sequence[ScriptReceipt]
     ) -> Ready:
         """What is to be recorded of the child, and what its caller is told then."""
         step, run, fork = stepped.preparation, stepped.preparation.run, _fork_of(stepped)
-        wish = await context_wish(self._work, run)
+        wish = await read_context_request(self._work, run)
         configuration = step.pinned.configuration
         brought = await bootstrap_ingredients(
             run, planned.plan.workspace_dir, configuration, self._bootstrap, step.keeper
@@ -82,13 +82,13 @@ class Creating:
             ),
             preamble=preamble.sizes,
         )
-        told = child_told(
+        told = child_body(
             run,
             key=stepped.child_session_key,
             note=create.note,
             warnings=create.warnings,
             model_applied=planned.plan.model_applied,
-            attachments=await receipt_of(run, self._work.contents),
+            attachments=await read_attachments_receipt(run, self._work.contents),
         )
         return Ready(stepped, create, told)
 
@@ -99,14 +99,14 @@ class Creating:
         """
         create, run = ready.create, ready.preparation.run
         for _ in range(ATTEMPTS_MAX):
-            shared = await shared_by(self._work, run)
+            shared = await read_shared_spawn(self._work, run)
             wanted = replace(create, shared=shared.changes) if shared is not None else create
             try:
                 appended = await self._work.record(
                     run,
                     (*ready.before, wanted),
                     ready.preparation.keeper,
-                    spawn_answer=accepted(ready.told),
+                    spawn_answer=accepted_response(ready.told),
                     above=shared.texts if shared is not None else None,
                 )
             except ReadAgain:
@@ -115,13 +115,13 @@ class Creating:
             return PreparedRun(appended.runs[run.run_id], appended.position)
         raise LogUnavailable("the requester's session changes too fast; ask again in a moment")
 
-    async def _preamble(self, step: Preparation) -> Brought:
+    async def _preamble(self, step: Preparation) -> BroughtIngredients:
         preamble = step.run.preamble
         text = await self._work.contents.text(preamble) if preamble else None
-        return brought_preamble(step.run, text, step.pinned.configuration, step.keeper)
+        return preamble_ingredients(step.run, text, step.pinned.configuration, step.keeper)
 
 
-def _origin_of(stepped: Stepped) -> ContentRef | None:
+def _origin_of(stepped: StepsTaken) -> ContentRef | None:
     """Where the thread is; the step that was taken last is recorded with the session."""
     for command in stepped.before:
         if isinstance(command, TakeStep) and command.origin is not None:
@@ -129,7 +129,7 @@ def _origin_of(stepped: Stepped) -> ContentRef | None:
     return stepped.preparation.run.delivery_origin
 
 
-def _fork_of(stepped: Stepped) -> ForkFacts | None:
+def _fork_of(stepped: StepsTaken) -> ForkFacts | None:
     """What was taken over; the step that was taken last is recorded with the session."""
     for command in stepped.before:
         if isinstance(command, TakeStep) and command.step == "context_fork":

@@ -3,23 +3,23 @@
 import logging
 
 from application.ports.configurations import RevisionErased
-from application.ports.hooks import Hooks, HookThrew
+from application.ports.hooks import HookClient, HookFailure
 from application.steps.thread_binding import requester_origin
-from application.work import Work
+from application.work import UnitOfWork
 from domain.configuration.problems import ConfigurationError
-from domain.lifecycle_hooks import delivery_target as delivery_target_call
+from domain.lifecycle_hooks import delivery_target_call
 from domain.run.state import Run
 from domain.thread_binding import (
     INTERNAL_CHANNEL,
     delivery_origin,
-    merged_origin,
+    merge_origins,
     origin_text,
 )
 
 _log = logging.getLogger("spawnlog.announcing")
 
 
-async def delivery_target(work: Work, hooks: Hooks, run: Run) -> str | None:
+async def ask_delivery_target(work: UnitOfWork, hooks: HookClient, run: Run) -> str | None:
     """What hook `subagentDeliveryTarget` says, as it is kept; None when it is not asked or says
     nothing that can be used: then it is where the child or its requester is. It is asked once, for
     a child without a thread whose requester is nobody's child."""
@@ -35,10 +35,10 @@ async def delivery_target(work: Work, hooks: Hooks, run: Run) -> str | None:
     requester = await requester_origin(run, work.contents)
     try:
         answer = await hooks.ask(pinned, delivery_target_call(run, requester))
-    except HookThrew as threw:
+    except HookFailure as threw:
         _log.warning("run %s: hook subagentDeliveryTarget: %s", run.run_id, threw)
         return None
     origin = delivery_origin((answer.said or {}).get("origin"))
     if not origin or origin.get("channel") == INTERNAL_CHANNEL:
         return None
-    return origin_text(merged_origin(origin, requester))
+    return origin_text(merge_origins(origin, requester))

@@ -5,10 +5,10 @@ from uuid import UUID
 
 from application.creating import LANE
 from application.envelope import RecordedEvent
-from application.keeping import Keeper
+from application.keeping import TextStore
 from application.ports.event_log import LogUnavailable
-from application.work import Work
-from domain.dependencies import how_it_ended, judge, named
+from application.work import UnitOfWork
+from domain.dependencies import evaluate_dependencies, outcome_text, render_dependency
 from domain.refusals import ReadAgain, WrongStage
 from domain.run.commands import SettleDependencies
 from domain.run.events import DescendantsSettled, RunAnnounced, RunEnded
@@ -21,20 +21,20 @@ READS_MAX = 10
 _DONE_WITH = (RunEnded, DescendantsSettled, RunAnnounced, SpawnRefused)
 
 
-class Depending:
+class DependencyWaits:
     """Looks again at what a waiting run waits for."""
 
-    def __init__(self, work: Work) -> None:
+    def __init__(self, work: UnitOfWork) -> None:
         self._work = work
 
-    async def settle(self, run_id: UUID) -> None:
+    async def reevaluate(self, run_id: UUID) -> None:
         """Record what has come of it since; nothing when nothing has, or when it waits no more."""
         for _ in range(READS_MAX):
             run = await self._work.run(run_id)
             if run.waits_for is None or run.stage != "session-created":
                 return
             # Whose texts were erased ends without saying why.
-            keeper = await self._work.keeper_if_kept(run)
+            keeper = await self._work.text_store_or_none(run)
             command = await self._command(run, keeper)
             try:
                 await self._work.record(run, (command,), keeper)
@@ -46,20 +46,20 @@ class Depending:
             return
         raise LogUnavailable("what the run waits for changes too fast; it is looked at again")
 
-    async def _command(self, run: Run, keeper: Keeper | None) -> SettleDependencies:
+    async def _command(self, run: Run, keeper: TextStore | None) -> SettleDependencies:
         targets = await self._targets(run)
-        failed = judge(run, targets).failed
+        failed = evaluate_dependencies(run, targets).failed
         if failed is None:
             return SettleDependencies(lane=LANE)
-        text = _why(failed, targets[failed.run_id])
-        error = keeper.keep("error", text) if keeper is not None else None
+        text = _failure_text(failed, targets[failed.run_id])
+        error = keeper.store("error", text) if keeper is not None else None
         return SettleDependencies(lane=LANE, culprit=failed.run_id, error=error)
 
     async def _targets(self, run: Run) -> Mapping[UUID, Run]:
         return {run_id: await self._work.run(run_id) for run_id in run.waits_for or ()}
 
 
-class Awaited:
+class AwaitedRuns:
     """For whom somebody waits, as far as this process has seen since it began: so that the end of
     a run for which nobody waits gives no reason to look."""
 
@@ -80,5 +80,8 @@ class Awaited:
         return True
 
 
-def _why(failed: Dependency, target: Run) -> str:
-    return f"it was not started: {named(failed)}, which it depends on, {how_it_ended(target)}"
+def _failure_text(failed: Dependency, target: Run) -> str:
+    return (
+        f"it was not started: {render_dependency(failed)}, which it depends on, "
+        f"{outcome_text(target)}"
+    )

@@ -3,15 +3,15 @@
 from collections.abc import Sequence
 
 from application.ports.event_log import Content
-from application.work import Work
+from application.work import UnitOfWork
 from domain.configuration.configuration import Configuration
 from domain.content import ContentRef
 from domain.run.state import Run
-from domain.thread_binding import is_routable, kept_origin
+from domain.thread_binding import is_routable, read_origin
 
 
 async def delivers_directly(
-    work: Work,
+    work: UnitOfWork,
     run: Run,
     configuration: Configuration,
     origin: ContentRef | None,
@@ -25,4 +25,4 @@ async def delivers_directly(
         return False
     texts = {one.ref.id: one.text for one in kept}
     text = texts.get(origin.id) or await work.contents.text(origin)
-    return is_routable(kept_origin(text))
+    return is_routable(read_origin(text))

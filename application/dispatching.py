@@ -4,10 +4,10 @@ import asyncio
 from uuid import UUID
 
 from application.envelope import SYSTEM, Provenance
-from application.executing import Executing
+from application.executing import RunExecutor
 from application.holder import Holder
 from application.ports.event_log import Change, Decision, LaneQuery, Submission, World
-from application.work import Work
+from application.work import UnitOfWork
 from domain.refusals import Rejected
 from domain.run.commands import ClaimRun
 from domain.run.decide import decide
@@ -16,10 +16,10 @@ from domain.stream import run_stream
 CLAIMS_MAX = 16
 
 
-class Dispatching:
+class Dispatcher:
     """Claims for this process. One claim at a time, so that no slot is counted twice."""
 
-    def __init__(self, work: Work, executing: Executing, holder: Holder) -> None:
+    def __init__(self, work: UnitOfWork, executing: RunExecutor, holder: Holder) -> None:
         self._work = work
         self._executing = executing
         self._holder = holder

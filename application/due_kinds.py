@@ -2,35 +2,35 @@
 
 from uuid import UUID
 
-from application.announcing import Announcing
-from application.archiving import Archiving
+from application.announcing import Announcer
+from application.archiving import Archiver
 from application.claims import Claims
-from application.depending import Depending
+from application.depending import DependencyWaits
 from application.due_work import DueWork
-from application.rooms import ROOMS_MAX, WANTED_MAX
-from application.telling_hooks import TellingHooks
-from application.undoing import Undoing
+from application.rooms import COMPARTMENTS_MAX, WANTED_MAX
+from application.telling_hooks import HookNotifier
+from application.undoing import StepUndoer
 
-EFFECTS_AT_ONCE_MAX = ROOMS_MAX * WANTED_MAX
+EFFECTS_AT_ONCE_MAX = COMPARTMENTS_MAX * WANTED_MAX
 """So many only when all rooms are full: what is undone or told waits for room of its own."""
 
 
-def announcements(claims: Claims, announcing: Announcing) -> DueWork:
+def announcement_work(claims: Claims, announcing: Announcer) -> DueWork:
     """Announcements; a hook may say where they go."""
     return DueWork("announce", claims, announcing.announce)
 
 
-def archives(claims: Claims, archiving: Archiving) -> DueWork:
+def archive_work(claims: Claims, archiving: Archiver) -> DueWork:
     """Archives, of which no hook is told here."""
     return DueWork("archive", claims, archiving.archive)
 
 
-def waits(claims: Claims, depending: Depending) -> DueWork:
+def wait_work(claims: Claims, depending: DependencyWaits) -> DueWork:
     """Runs that wait for others, of which one is done."""
-    return DueWork("wait", claims, depending.settle)
+    return DueWork("wait", claims, depending.reevaluate)
 
 
-def effects(claims: Claims, undoing: Undoing, telling: TellingHooks) -> DueWork:
+def effect_work(claims: Claims, undoing: StepUndoer, telling: HookNotifier) -> DueWork:
     """What has to be undone or told outside."""
 
     async def carry_out(run_id: UUID) -> None:

@@ -8,11 +8,11 @@ from uuid import UUID
 
 from application import cancelling
 from application.claims import Claim, Claims
-from application.persisting import persistently
+from application.persisting import retry_while_unavailable
 from application.ports.coordination import ClaimKind
 from application.ports.event_log import LogUnavailable
-from application.repeating import Repeating
-from application.rooms import NoRoom
+from application.repeating import PeriodicTask
+from application.rooms import BulkheadFull
 
 DUE_BATCH = 50
 """So much of one kind is claimed at a time, and under way if nothing else is said."""
@@ -43,34 +43,34 @@ class DueWork:
         self._claiming = asyncio.Lock()
         self._under_way: set[asyncio.Task[None]] = set()
         self._away: LogUnavailable | None = None
-        self._repeating = Repeating(kind, self._take_up, seconds or DUE_SECONDS)
+        self._repeating = PeriodicTask(kind, self._start_due, seconds or DUE_SECONDS)
 
     def start(self) -> None:
         """Do what is due when woken, and look for it every so many seconds."""
         self._repeating.start()
 
-    def wake(self) -> None:
+    def notify(self) -> None:
         """Something may be due now."""
-        self._repeating.wake()
+        self._repeating.notify()
 
     async def close(self) -> None:
         """Stop, in the middle of work if need be: its claims stand until they expire."""
         await self._repeating.close()
-        await cancelling.end(tuple(self._under_way))
+        await cancelling.cancel_all(tuple(self._under_way))
 
-    async def work_off(self) -> None:
+    async def run_all_due(self) -> None:
         """Do all that is due now, and wait until that is done and what was under way already.
         Raises `LogUnavailable` when the database is away."""
-        await self._take_up()
+        await self._start_due()
         if self._under_way:
             await asyncio.wait(tuple(self._under_way))
-        self._complain()
+        self._log_failure()
 
-    async def _take_up(self) -> None:
+    async def _start_due(self) -> None:
         """Begin all that is due now; wait only while there is no room for it."""
         async with self._claiming:
             while True:
-                self._complain()
+                self._log_failure()
                 room = min(DUE_BATCH, (self._at_once_max or DUE_BATCH) - len(self._under_way))
                 if room <= 0:
                     await asyncio.wait(self._under_way, return_when=asyncio.FIRST_COMPLETED)
@@ -82,35 +82,35 @@ class DueWork:
                     return
 
     def _begin(self, claim: Claim) -> None:
-        task = asyncio.create_task(self._see_to(claim), name=f"{self.kind} {claim.run_id}")
+        task = asyncio.create_task(self._process(claim), name=f"{self.kind} {claim.run_id}")
         self._under_way.add(task)
         task.add_done_callback(self._under_way.discard)
-        self._claims.keep(claim, task)
+        self._claims.renew_while(claim, task)
 
-    def _complain(self) -> None:
+    def _log_failure(self) -> None:
         away, self._away = self._away, None
         if away is not None:
             raise away
 
-    async def _see_to(self, claim: Claim) -> None:
+    async def _process(self, claim: Claim) -> None:
         try:
             try:
                 await self._do(claim.run_id)
             except LogUnavailable as away:
                 self._away = away
-            await self._let_go(claim)
+            await self._release_claim(claim)
         except LogUnavailable as away:
             self._away = away
-        except NoRoom as why:
+        except BulkheadFull as why:
             # Its claim stands until it expires, so that those behind it have their turn.
             _log.info("%s of run %s: %s", self.kind, claim.run_id, why)
         except Exception:
             # The claim of what failed stands until it expires, so that it holds up nobody.
             _log.exception("%s of run %s failed", self.kind, claim.run_id)
 
-    async def _let_go(self, claim: Claim) -> None:
+    async def _release_claim(self, claim: Claim) -> None:
         attempts = itertools.count(1)
-        await persistently(
+        await retry_while_unavailable(
             lambda: self._claims.give_up(claim),
             given_up=lambda: next(attempts) == RELEASE_ATTEMPTS_MAX,
         )

@@ -11,10 +11,10 @@ import time
 from dataclasses import dataclass, field
 from uuid import UUID
 
-from application.batching import batched
-from application.judging import judged
-from application.launching import Launching
-from application.persisting import persistently
+from application.batching import iterate_batches
+from application.judging import evaluate_end
+from application.launching import LaunchComposer
+from application.persisting import retry_while_unavailable
 from application.ports.configurations import SecretMissing
 from application.ports.event_log import LogUnavailable
 from application.ports.runtimes import (
@@ -25,10 +25,10 @@ from application.ports.runtimes import (
     TranscriptEntry,
 )
 from application.ports.transcripts import Transcripts
-from application.sealing import Sealing
-from application.settling import settled
-from application.work import Work
-from domain.context_fork import beginning_rows
+from application.sealing import RunFinalizer
+from application.settling import wait_or_cancel
+from application.work import UnitOfWork
+from domain.context_fork import inherited_rows
 from domain.refusals import LostClaim, Rejected, StopWanted, WrongStage
 from domain.run.state import Run
 
@@ -51,21 +51,21 @@ class _Execution:
     let_go: bool = False
     task: "asyncio.Task[None] | None" = None
 
-    def is_let_go(self) -> bool:
+    def is_abandoned(self) -> bool:
         """Whether nothing may be recorded of it any more."""
         return self.let_go
 
 
-class Executing:
+class RunExecutor:
     """Holds the runs that this process executes."""
 
     def __init__(
         self,
-        work: Work,
-        launching: Launching,
+        work: UnitOfWork,
+        launching: LaunchComposer,
         runtimes: AgentRuntimes,
         transcripts: Transcripts,
-        sealing: Sealing,
+        sealing: RunFinalizer,
     ) -> None:
         self._work = work
         self._launching = launching
@@ -93,7 +93,7 @@ class Executing:
         if execution is not None:
             execution.stop.set()
 
-    async def let_go(self) -> None:
+    async def abandon_all(self) -> None:
         """The lease is lost: kill everything and record nothing more about it."""
         for execution in self._held.values():
             execution.let_go = True
@@ -112,7 +112,7 @@ class Executing:
 
     async def _all_ended(self) -> None:
         tasks = [one.task for one in self._held.values() if one.task is not None]
-        await settled(tasks, ENDING_SECONDS_MAX)
+        await wait_or_cancel(tasks, ENDING_SECONDS_MAX)
 
     async def _execute(self, execution: _Execution) -> None:
         run_id = execution.run.run_id
@@ -159,14 +159,14 @@ class Executing:
 
     async def _begin(self, execution: _Execution) -> RuntimeSession:
         run = execution.run
-        keeper, prepared = await persistently(
-            lambda: self._launching.prepare_kept(run), given_up=execution.is_let_go
+        keeper, prepared = await retry_while_unavailable(
+            lambda: self._launching.prepare_with_texts(run), given_up=execution.is_abandoned
         )
         session = await self._runtimes.open(prepared.launch)
         execution.session = session
-        appended = await persistently(
+        appended = await retry_while_unavailable(
             lambda: self._work.record(run, (prepared.start,), keeper),
-            given_up=execution.is_let_go,
+            given_up=execution.is_abandoned,
         )
         execution.run = appended.runs[run.run_id]
         if not execution.let_go:
@@ -197,7 +197,7 @@ class Executing:
         if fenced:
             raise LostClaim(0, execution.run.epoch)
         late = limit and time.monotonic() - began >= limit
-        return judged(
+        return evaluate_end(
             end,
             interrupted=execution.interrupted,
             stop_wanted=execution.stop.is_set(),
@@ -206,8 +206,8 @@ class Executing:
 
     async def _write_down(self, execution: _Execution, session: RuntimeSession) -> bool:
         """Write entries in batches; False when the claim was replaced (the child is killed)."""
-        written = beginning_rows(execution.run.fork)
-        entries = batched(
+        written = inherited_rows(execution.run.fork)
+        entries = iterate_batches(
             session.entries(),
             size=FLUSH_ENTRIES,
             seconds=FLUSH_SECONDS,
@@ -225,15 +225,15 @@ class Executing:
         self, execution: _Execution, written: int, batch: list[TranscriptEntry]
     ) -> bool:
         run = execution.run
-        return await persistently(
+        return await retry_while_unavailable(
             lambda: self._transcripts.append(run.run_id, run.epoch, written + 1, batch),
-            given_up=execution.is_let_go,
+            given_up=execution.is_abandoned,
         )
 
     async def _record_end(self, execution: _Execution, end: RuntimeEnd) -> None:
         try:
-            await persistently(
-                lambda: self._sealing.end(execution.run, end), given_up=execution.is_let_go
+            await retry_while_unavailable(
+                lambda: self._sealing.end(execution.run, end), given_up=execution.is_abandoned
             )
         except (LostClaim, WrongStage):
             raise

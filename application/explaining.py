@@ -3,20 +3,20 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from application.answers import SpawnRefusal, refusal_of
+from application.answers import SpawnRefusal, refusal_of_run
 from application.ports.configurations import RevisionErased
-from application.work import Work
+from application.work import UnitOfWork
 from domain.configuration.configuration import Configuration
 from domain.configuration.problems import ConfigurationError
 from domain.content import ContentRef
 from domain.continuation_explained import CONTINUING, explain_continuation
 from domain.event_types import AnyEvent
 from domain.explanation import explain
-from domain.rule_explained import RuleExplained
+from domain.rule_explained import RuleExplanation
 from domain.run.continuation_events import MessageReceived
 from domain.run.request_events import SpawnRequested
 from domain.run.state import Run
-from domain.spawn_record import DECIDING, Recorded
+from domain.spawn_record import DECIDING, EventAtRevision
 
 EVENTS_MAX = 500
 """More than a run has of the events that decide it: one or two for each step, and one more for each
@@ -27,17 +27,17 @@ _OF_MESSAGES = tuple(kind.__name__ for kind in CONTINUING)
 
 
 @dataclass(frozen=True, slots=True)
-class RunExplained:
+class RunExplanation:
     """Every rule, and the refusal as the caller was told it; None when there is none. `given` are
     the texts of the request that are kept beside the log, by their names in the request; None for
     one that was not given, or is a name and stands in the events."""
 
-    decisions: tuple[RuleExplained, ...]
+    decisions: tuple[RuleExplanation, ...]
     refusal: SpawnRefusal | None
     given: Mapping[str, str | None]
 
 
-async def explained(work: Work, run: Run, *, until: int, full: bool) -> RunExplained:
+async def read_explanation(work: UnitOfWork, run: Run, *, until: int, full: bool) -> RunExplanation:
     """How a run was decided up to a position, where `run` is as it was then. Without `full` only
     the beginnings of texts are shown."""
     types, told_by = _OF_SPAWNS, explain
@@ -46,22 +46,24 @@ async def explained(work: Work, run: Run, *, until: int, full: bool) -> RunExpla
     events = await work.log.read(run_id=run.run_id, types=types, until=until, limit=EVENTS_MAX)
     decisions = told_by(
         [
-            Recorded(one.envelope.position, one.envelope.provenance.config_revision, one.event)
+            EventAtRevision(
+                one.envelope.position, one.envelope.provenance.config_revision, one.event
+            )
             for one in events
         ],
         await _configuration(work, run.config_revision),
     )
-    kept = _kept([one.event for one in events])
+    kept = _requested_texts([one.event for one in events])
     refusal = run.refusal.text if run.refusal is not None else None
     refs = [ref for ref in (*kept.values(), refusal) if ref is not None]
     texts = await (work.contents.texts(refs) if full else work.contents.previews(refs))
     given = {name: texts.get(ref.id) if ref is not None else None for name, ref in kept.items()}
     text = texts.get(refusal.id) if refusal is not None else None
-    told = refusal_of(run, text) if run.refusal is not None else None
-    return RunExplained(decisions, told, given)
+    told = refusal_of_run(run, text) if run.refusal is not None else None
+    return RunExplanation(decisions, told, given)
 
 
-async def _configuration(work: Work, revision: int) -> Configuration | None:
+async def _configuration(work: UnitOfWork, revision: int) -> Configuration | None:
     """What the revision says; None when its text was erased or a newer program wrote it."""
     try:
         return (await work.configurations.at(revision)).configuration
@@ -69,7 +71,7 @@ async def _configuration(work: Work, revision: int) -> Configuration | None:
         return None
 
 
-def _kept(events: Sequence[AnyEvent]) -> dict[str, ContentRef | None]:
+def _requested_texts(events: Sequence[AnyEvent]) -> dict[str, ContentRef | None]:
     """What was asked for and is no name: it stands in no event."""
     for event in events:
         if isinstance(event, SpawnRequested):

@@ -5,12 +5,12 @@ from uuid import UUID
 from application.envelope import Actor
 from application.ports.configurations import PinnedConfiguration
 from application.ports.event_log import World
-from domain.requesting_session import Sighting, depth_found, seen
+from domain.requesting_session import SessionRegistration, find_depth, observe_session
 from domain.session.events import SessionObserved
 from domain.session_key import agent_id_of
 
 
-def sighted(
+def register_session(
     session_id: UUID,
     session_key: str,
     display_key: str,
@@ -20,7 +20,7 @@ def sighted(
 ) -> SessionObserved:
     """The session as its key and the configuration tell of it."""
     agent_id = agent_id_of(session_key)
-    sighting = Sighting(
+    sighting = SessionRegistration(
         session_id=session_id,
         session_key=session_key,
         display_key=display_key,
@@ -28,8 +28,8 @@ def sighted(
         asserted_by=actor.name,
         sandboxed=pinned.configuration.is_sandboxed(agent_id, session_key),
     )
-    return seen(
+    return observe_session(
         sighting,
-        depth=depth_found(session_key, world.sessions).depth,
+        depth=find_depth(session_key, world.sessions).depth,
         max_spawn_depth=pinned.configuration.subagent_defaults.max_spawn_depth,
     )

@@ -8,7 +8,7 @@ nothing. Pure, so nothing is made for a child that is refused here.
 from dataclasses import dataclass, replace
 
 from application.ports.credentials import NOTHING_FOUND, FoundCredentials
-from domain.admission import Refusal, agent_known
+from domain.admission import Refusal, check_agent_known
 from domain.configuration.agents import Agent
 from domain.configuration.configuration import Configuration
 from domain.configuration.runtimes import SERVED_RUNTIMES, Runtime
@@ -25,11 +25,11 @@ from domain.sandbox import missing_sandbox_refusal, sandbox_refusal
 from domain.thinking import ThinkingPlan, normalise_thinking, plan_thinking
 
 MISSING_RECORDED_MAX = 50
-MISSING_TOLD_MAX = 5
+MISSING_SHOWN_MAX = 5
 
 
 @dataclass(frozen=True, slots=True)
-class Unfit:
+class Ineligible:
     """The rule that refuses the child, and what was looked at until then."""
 
     refusal: Refusal
@@ -37,7 +37,7 @@ class Unfit:
 
 
 @dataclass(frozen=True, slots=True)
-class Fit:
+class Eligible:
     """What the agent will run with, and what that was decided from."""
 
     facts: PlanFacts
@@ -48,27 +48,27 @@ class Fit:
     auth_profiles: tuple[str, ...] = ()
 
 
-def fit(
+def evaluate_agent(
     run: Run,
     configuration: Configuration,
     thinking_argument: str | None = None,
     credentials: FoundCredentials = NOTHING_FOUND,
-) -> Fit | Unfit:
+) -> Eligible | Ineligible:
     """Judge the agent that will run. `thinking_argument` is the text of what was asked for and is
     no level; it is kept beside the log. `credentials` are those of that agent."""
     agent_id = _agent_of(run)
-    known = agent_known(
+    known = check_agent_known(
         agent_id,
         configuration.agent_ids(),
         requested_agent_id=run.requested_agent_id,
         is_message=run.continues is not None,
     )
     if isinstance(known, Refusal):
-        return Unfit(known, PlanFacts(agent_configured=False))
+        return Ineligible(known, PlanFacts(agent_configured=False))
     sandbox = _sandbox(run, configuration)
     refusal = sandbox_refusal(sandbox) or missing_sandbox_refusal(sandbox, agent_id)
     if refusal is not None:
-        return Unfit(refusal, PlanFacts(agent_configured=True, sandbox=sandbox))
+        return Ineligible(refusal, PlanFacts(agent_configured=True, sandbox=sandbox))
     agent = configuration.agent(agent_id)
     served = configuration.served_models_of(agent_id)
     model = plan_model(
@@ -86,7 +86,7 @@ def fit(
         thinking=thinking_facts,
     )
     if thinking.error is not None:
-        return Unfit(Refusal(rule="thinking", status="error", text=thinking.error), facts)
+        return Ineligible(Refusal(rule="thinking", status="error", text=thinking.error), facts)
     runtime = configuration.runtime_for(agent_id)
     timeout = TimeoutFacts(
         argument=run.options.run_timeout_seconds,
@@ -94,11 +94,11 @@ def fit(
     )
     facts = facts.changed({"run_timeout": timeout, "runtime": runtime.type if runtime else None})
     if runtime is None or runtime.type not in SERVED_RUNTIMES:
-        return Unfit(_unserved_runtime(agent_id, runtime), facts)
+        return Ineligible(_unserved_runtime(agent_id, runtime), facts)
     facts = facts.changed({"credentials": _credential_facts(credentials)})
     if credentials.missing:
-        return Unfit(_missing_credentials(agent_id, credentials), facts)
-    return Fit(facts, model, thinking, runtime, sandbox.child_sandboxed, credentials.given)
+        return Ineligible(_missing_credentials(agent_id, credentials), facts)
+    return Eligible(facts, model, thinking, runtime, sandbox.child_sandboxed, credentials.given)
 
 
 def _agent_of(run: Run) -> str:
@@ -176,9 +176,9 @@ def _credential_facts(credentials: FoundCredentials) -> CredentialFacts:
 
 def _missing_credentials(agent_id: str, credentials: FoundCredentials) -> Refusal:
     texts = list(dict.fromkeys(one.text for one in credentials.missing))
-    told = "; ".join(texts[:MISSING_TOLD_MAX])
-    if len(texts) > MISSING_TOLD_MAX:
-        told += f"; and {len(texts) - MISSING_TOLD_MAX} more"
+    told = "; ".join(texts[:MISSING_SHOWN_MAX])
+    if len(texts) > MISSING_SHOWN_MAX:
+        told += f"; and {len(texts) - MISSING_SHOWN_MAX} more"
     them = "it" if len(texts) == 1 else "them"
     unset = all(one.is_unset for one in credentials.missing)
     advice = f"Set {them} in the environment of" if unset else f"Mend {them} on"

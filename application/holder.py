@@ -16,6 +16,6 @@ class Holder:
         """The present name."""
         return self._name
 
-    def begin_anew(self) -> None:
+    def replace_name(self) -> None:
         """Take another name."""
         self._name = self._mint()

@@ -3,11 +3,11 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from application.context_receipts import injected
-from application.keeping import Keeper
+from application.context_receipts import injected_receipts
+from application.keeping import TextStore
 from application.ports.bootstrap_files import BootstrapFiles
 from domain.announcement import announce
-from domain.bootstrap_files import BootstrapFile, fitted, unread
+from domain.bootstrap_files import BootstrapFile, select_bootstrap_files, unreadable_warning
 from domain.configuration.configuration import Configuration
 from domain.context_preamble import is_blank, preamble_sizes, preamble_warning, truncated_preamble
 from domain.run.facts import Ingredient, ScriptReceipt
@@ -19,7 +19,7 @@ BOOTSTRAP_SOURCE = "bootstrap:"
 
 
 @dataclass(frozen=True, slots=True)
-class Brought:
+class BroughtIngredients:
     """What its parent or its workspace brings to a child's prompt, and what the caller is told of
     it; `sizes` are those of a preamble."""
 
@@ -32,7 +32,7 @@ def message_ingredients(run: Run, receipts: Sequence[ScriptReceipt]) -> tuple[In
     """What scripts put in front, the task, what they put behind: in the order of the message."""
     scripts = [
         Ingredient(source=f"script:{one.id}", position=one.position, content=one.injected)
-        for one in injected(receipts)
+        for one in injected_receipts(receipts)
         if one.injected is not None
     ]
     task = Ingredient(source="task", position="task", content=run.task)
@@ -41,23 +41,23 @@ def message_ingredients(run: Run, receipts: Sequence[ScriptReceipt]) -> tuple[In
     return (*before, task, *after)
 
 
-def brought_preamble(
-    run: Run, text: str | None, configuration: Configuration, keeper: Keeper
-) -> Brought:
+def preamble_ingredients(
+    run: Run, text: str | None, configuration: Configuration, keeper: TextStore
+) -> BroughtIngredients:
     """The parent's preamble, cut to the agent's limit; nothing when it is blank."""
     assert run.agent_id is not None
     if run.preamble is None or text is None or is_blank(text):
-        return Brought()
+        return BroughtIngredients()
     limit = configuration.subagents_for(run.agent_id).context_preamble_max_chars
     cut = truncated_preamble(text, limit)
     sizes = preamble_sizes(text, limit)
     warning = preamble_warning(sizes, run.agent_id)
     warnings = () if warning is None else (warning,)
     if not cut:
-        return Brought(warnings=warnings, sizes=sizes)
-    content = run.preamble if cut == text else keeper.keep("preamble", cut)
+        return BroughtIngredients(warnings=warnings, sizes=sizes)
+    content = run.preamble if cut == text else keeper.store("preamble", cut)
     ingredient = Ingredient(source="preamble", position="preamble", content=content)
-    return Brought((ingredient,), warnings, sizes)
+    return BroughtIngredients((ingredient,), warnings, sizes)
 
 
 async def bootstrap_ingredients(
@@ -65,27 +65,30 @@ async def bootstrap_ingredients(
     folder: str | None,
     configuration: Configuration,
     files: BootstrapFiles,
-    keeper: Keeper,
-) -> Brought:
+    keeper: TextStore,
+) -> BroughtIngredients:
     """The bootstrap files of the folder that the child will work in, within the limits of its
     agent; a request for a light context has none, and nothing is looked at."""
     assert run.agent_id is not None
     if run.light_context or folder is None:
-        return Brought()
+        return BroughtIngredients()
     limits = configuration.bootstrap_limits_for(run.agent_id)
     read = await files.read(folder, limits.chars_max)
     usable = [BootstrapFile(one.name, one.text) for one in read if one.skipped is None]
-    within = fitted(usable, limits)
-    return Brought(
+    within = select_bootstrap_files(usable, limits)
+    return BroughtIngredients(
         tuple(
             Ingredient(
                 source=f"{BOOTSTRAP_SOURCE}{file.name}",
                 position="bootstrap",
-                content=keeper.keep("bootstrap", file.text),
+                content=keeper.store("bootstrap", file.text),
             )
             for file in within.files
         ),
-        (*(unread(one.name, one.skipped) for one in read if one.skipped), *within.warnings),
+        (
+            *(unreadable_warning(one.name, one.skipped) for one in read if one.skipped),
+            *within.warnings,
+        ),
     )
 
 

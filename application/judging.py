@@ -5,7 +5,7 @@ from dataclasses import replace
 from application.ports.runtimes import RuntimeEnd
 
 
-def judged(
+def evaluate_end(
     end: RuntimeEnd, *, interrupted: str | None, stop_wanted: bool, timed_out: bool
 ) -> RuntimeEnd:
     """The end as it is recorded. One that came by itself is what its runtime says it is."""

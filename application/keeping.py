@@ -14,7 +14,7 @@ def keyed_hash(key: bytes, data: bytes) -> str:
     return hmac.new(key, data, hashlib.sha256).hexdigest()
 
 
-class Keeper:
+class TextStore:
     """Collects the texts of one append. `new_id` mints the content ids."""
 
     def __init__(self, session_id: UUID, key: bytes, new_id: Callable[[], UUID]) -> None:
@@ -28,7 +28,7 @@ class Keeper:
         """What was collected so far, in order."""
         return tuple(self._kept)
 
-    def keep(self, kind: str, text: str) -> ContentRef:
+    def store(self, kind: str, text: str) -> ContentRef:
         """Keep a text and refer to it."""
         data = text.encode()
         ref = ContentRef(id=self._new_id(), bytes=len(data), hmac=keyed_hash(self._key, data))
@@ -39,6 +39,6 @@ class Keeper:
         """The keyed hash of something that is not kept by itself."""
         return keyed_hash(self._key, data)
 
-    def fork(self) -> "Keeper":
+    def empty_copy(self) -> "TextStore":
         """An empty keeper of the same session, for a decision that may be made more than once."""
-        return Keeper(self._session_id, self._key, self._new_id)
+        return TextStore(self._session_id, self._key, self._new_id)

@@ -2,17 +2,22 @@
 
 from dataclasses import dataclass
 
-from application.child_facts import addresses, attachments_dir, attachments_note, child_facts
-from application.child_workspace import REPLACED_WORKSPACE, unusable_workspace
+from application.child_facts import (
+    address_refs,
+    attachments_dir,
+    attachments_note,
+    build_child_facts,
+)
+from application.child_workspace import REPLACED_WORKSPACE, unusable_workspace_text
 from application.ingredients import BOOTSTRAP_SOURCE
-from application.keeping import Keeper
+from application.keeping import TextStore
 from application.ports.child_tokens import ChildTokens
 from application.ports.credentials import Credentials
 from application.ports.runtimes import CannotLaunch, Launch
 from application.ports.transcripts import Transcripts
 from application.ports.workspace_folders import WorkspaceFolders
-from application.shared_starts import SharedStart, shared_start
-from application.work import Work
+from application.shared_starts import SharedStart, read_shared_start
+from application.work import UnitOfWork
 from domain.bootstrap_files import BootstrapFile
 from domain.child_prompt import (
     ComposedPrompt,
@@ -20,8 +25,8 @@ from domain.child_prompt import (
     compose_continuation,
     compose_prompt,
 )
-from domain.context_fork import beginning_rows, taken_entries
-from domain.prompt_part import Part
+from domain.context_fork import forked_entries, inherited_rows
+from domain.prompt_part import TextPart
 from domain.run.commands import StartRun
 from domain.run.continuation_events import ContinuationPlanned
 from domain.run.events import SessionCreated
@@ -29,7 +34,7 @@ from domain.run.facts import PromptPart
 from domain.run.state import Run
 from domain.shared_context_prompt import shared_pieces
 from domain.task_message import Contribution, task_pieces
-from domain.thread_binding import Origin, kept_origin
+from domain.thread_binding import Origin, read_origin
 
 HISTORY_FILES_MAX = 500
 """Of so many runs before it, the newest, a run is told where they are."""
@@ -38,19 +43,19 @@ _ATTACHED_GONE = "what was attached is not there any more; spawn again with the 
 
 
 @dataclass(frozen=True, slots=True)
-class Prepared:
+class PreparedLaunch:
     """A launch and the record of it."""
 
     launch: Launch
     start: StartRun
 
 
-class Launching:
+class LaunchComposer:
     """Composes prompts and launches from the record. `url` is where children call back."""
 
     def __init__(
         self,
-        work: Work,
+        work: UnitOfWork,
         tokens: ChildTokens,
         folders: WorkspaceFolders,
         credentials: Credentials,
@@ -64,14 +69,14 @@ class Launching:
         self._transcripts = transcripts
         self.url = url
 
-    async def prepare_kept(self, run: Run) -> tuple[Keeper, Prepared]:
+    async def prepare_with_texts(self, run: Run) -> tuple[TextStore, PreparedLaunch]:
         """The same, and who keeps its texts. `CannotLaunch` when they were erased meanwhile."""
-        keeper = await self._work.keeper_if_kept(run)
+        keeper = await self._work.text_store_or_none(run)
         if keeper is None:
             raise CannotLaunch("erased", "its texts were erased before it could start")
         return keeper, await self.prepare(run, keeper)
 
-    async def prepare(self, run: Run, keeper: Keeper) -> Prepared:
+    async def prepare(self, run: Run, keeper: TextStore) -> PreparedLaunch:
         """The launch of a claimed run. Raises `CannotLaunch`."""
         pinned = await self._work.configurations.at(run.config_revision)
         assert run.agent_id is not None
@@ -81,9 +86,9 @@ class Launching:
         if runtime is None:
             raise CannotLaunch("not_executable", f'agent "{run.agent_id}" has no runtime')
         opened = await self._work.run(run.opened_by) if run.opened_by else run
-        shared = await shared_start(self._work, run, opened, keeper)
+        shared = await read_shared_start(self._work, run, opened, keeper)
         prompt = await self._compose(run, opened, shared)
-        await self._see_to_folders(run, opened)
+        await self._ensure_folders(run, opened)
         launch = Launch(
             run_id=run.run_id,
             session_key=run.child_session_key,
@@ -113,16 +118,16 @@ class Launching:
         start = StartRun(
             epoch=run.epoch,
             runtime=runtime.type,
-            system_prompt=keeper.keep("systemPrompt", prompt.system_prompt),
-            message=keeper.keep("message", prompt.message),
-            parts=_recorded(prompt, keeper),
+            system_prompt=keeper.store("systemPrompt", prompt.system_prompt),
+            message=keeper.store("message", prompt.message),
+            parts=_store_parts(prompt, keeper),
             shared_context_position=shared.position,
             shared_context=shared.keys,
             inherits=shared.inherits,
         )
-        return Prepared(launch, start)
+        return PreparedLaunch(launch, start)
 
-    async def _see_to_folders(self, run: Run, opened: Run) -> None:
+    async def _ensure_folders(self, run: Run, opened: Run) -> None:
         """Much may have happened to them while the run was queued. An agent's own folder is made
         again; nothing else is, and no link is followed that was not there before."""
         assert run.plan is not None
@@ -134,7 +139,9 @@ class Launching:
                 if missing is not None:
                     await self._folders.make(*missing)
         except OSError as error:
-            raise CannotLaunch("not_executable", unusable_workspace(error, run.agent_id)) from None
+            raise CannotLaunch(
+                "not_executable", unusable_workspace_text(error, run.agent_id)
+            ) from None
         # Before sources were recorded, links were not resolved either.
         if folder is not None and source and not await self._folders.is_still(folder):
             raise CannotLaunch("not_executable", REPLACED_WORKSPACE)
@@ -153,16 +160,16 @@ class Launching:
             said = [one.transcript_path for one in runs if one.run_id != run.run_id]
             before = tuple(path for path in reversed(said) if path is not None)
             # A first run that never started has no transcript that its beginning could be in.
-            return before if opened.transcript else (*await self._beginning(opened), *before)
-        return await self._beginning(run)
+            return before if opened.transcript else (*await self._fork_snapshot(opened), *before)
+        return await self._fork_snapshot(run)
 
-    async def _beginning(self, opened: Run) -> tuple[str, ...]:
-        rows = beginning_rows(opened.fork)
+    async def _fork_snapshot(self, opened: Run) -> tuple[str, ...]:
+        rows = inherited_rows(opened.fork)
         if rows == 0:
             return ()
         assert opened.agent_id is not None
         try:
-            path = await self._transcripts.write_beginning(
+            path = await self._transcripts.write_fork_snapshot(
                 opened.run_id, session_id=opened.session_id, agent_id=opened.agent_id, count=rows
             )
         except OSError as error:
@@ -173,12 +180,12 @@ class Launching:
     async def _thread(self, run: Run) -> Origin | None:
         if run.delivery_origin is None:
             return None
-        return kept_origin(await self._work.contents.text(run.delivery_origin)) or None
+        return read_origin(await self._work.contents.text(run.delivery_origin)) or None
 
     async def _compose(self, run: Run, opened: Run, shared: SharedStart) -> ComposedPrompt:
         planned = await self._planned(run)
         kept = [one.content for one in planned.ingredients]
-        texts = await self._work.contents.texts([*kept, *addresses(run)])
+        texts = await self._work.contents.texts([*kept, *address_refs(run)])
         pieces: dict[str, list[Contribution]] = {"prepend": [], "append": []}
         bootstrap: list[BootstrapFile] = []
         task = preamble = ""
@@ -195,10 +202,10 @@ class Launching:
                 case "prepend" | "append":
                     source = one.source.removeprefix("script:")
                     pieces[one.position].append(Contribution(source, text))
-        child = child_facts(run, planned.max_depth, texts)
+        child = build_child_facts(run, planned.max_depth, texts)
         surroundings = Surroundings(
             preamble=preamble,
-            fork_entries=taken_entries(opened.fork),
+            fork_entries=forked_entries(opened.fork),
             bootstrap=tuple(bootstrap),
             attachments=attachments_note(opened),
             shared_context=shared_pieces(shared.values, run.run_id),
@@ -224,15 +231,15 @@ def _reference(run: Run) -> str | None:
     return f"{provider}/{run.plan.model}" if provider else run.plan.model
 
 
-def _recorded(prompt: ComposedPrompt, keeper: Keeper) -> tuple[PromptPart, ...]:
+def _store_parts(prompt: ComposedPrompt, keeper: TextStore) -> tuple[PromptPart, ...]:
     texts = {
         "systemPrompt": prompt.system_prompt.encode(),
         "message": prompt.message.encode(),
     }
-    return tuple(_part(part, texts[part.of], keeper) for part in prompt.parts)
+    return tuple(_store_part(part, texts[part.of], keeper) for part in prompt.parts)
 
 
-def _part(part: Part, text: bytes, keeper: Keeper) -> PromptPart:
+def _store_part(part: TextPart, text: bytes, keeper: TextStore) -> PromptPart:
     return PromptPart(
         of=part.of,
         source=part.source,

@@ -7,7 +7,7 @@ from uuid import UUID
 
 from application.ports.runtimes import EntryKind, TranscriptEntry
 from application.ports.transcripts import Transcripts
-from application.work import Work
+from application.work import UnitOfWork
 from domain.content import ContentRef
 from domain.context_fork import ParentExtent
 from domain.provided_transcript import ProvidedEntry, entries_of_text, last_usage_tokens
@@ -34,7 +34,7 @@ class Parent:
 class ParentTranscripts:
     """Reads them from the record, so that a repeat finds the same."""
 
-    def __init__(self, work: Work, transcripts: Transcripts) -> None:
+    def __init__(self, work: UnitOfWork, transcripts: Transcripts) -> None:
         self._work = work
         self._transcripts = transcripts
 

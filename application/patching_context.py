@@ -4,18 +4,18 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from application.envelope import Actor, Provenance
-from application.first_seen import sighted
+from application.first_seen import register_session
 from application.ports.configurations import PinnedConfiguration
 from application.ports.event_log import Change, Decision, LogUnavailable, Submission, World
-from application.session_keeping import SessionTexts, session_texts
-from application.work import Work
+from application.session_keeping import SessionTexts, open_session_texts
+from application.work import UnitOfWork
 from domain.admission import Refusal
 from domain.json_text import compact_json, read_json
 from domain.refusals import ConfigurationMoved, ReadAgain, Rejected
 from domain.session.decide import decide
 from domain.session.sharing import ChangeSharedContext, ContextMoved
 from domain.session.state import Session, evolve
-from domain.shared_context import effective, limit_refusal
+from domain.shared_context import effective_shared_keys, limit_refusal
 from domain.shared_facts import SharedChange
 from domain.stamp import Stamp
 from domain.stream import session_stream
@@ -24,7 +24,7 @@ ATTEMPTS_MAX = 50
 """Of many patches for any version that come at once only one gets in at a time."""
 
 
-class TooMuchShared(Rejected):
+class SharedContextTooLarge(Rejected):
     """With this patch the session would share more than it may."""
 
     def __init__(self, refusal: Refusal) -> None:
@@ -46,28 +46,28 @@ class ContextPatch:
 
 
 @dataclass(frozen=True, slots=True)
-class Patched:
+class PatchResult:
     """The session after the patch, and the position at which it is so."""
 
     session: Session | None
     position: int
 
 
-class PatchingContext:
+class ContextPatcher:
     """Patches shared contexts."""
 
-    def __init__(self, work: Work) -> None:
+    def __init__(self, work: UnitOfWork) -> None:
         self._work = work
 
-    async def patch(self, asked: ContextPatch, actor: Actor) -> Patched:
+    async def patch(self, asked: ContextPatch, actor: Actor) -> PatchResult:
         """Record what the patch changes; nothing when it changes nothing.
 
-        Raises `ContextMoved`, `TooMuchShared`, `SessionIsClosed`, `ContentsErased`, and what the
-        log raises.
+        Raises `ContextMoved`, `SharedContextTooLarge`, `SessionIsClosed`, `ContentsErased`, and
+        what the log raises.
         """
         for _ in range(ATTEMPTS_MAX):
             try:
-                return await self._patched(asked, actor)
+                return await self._try_patch(asked, actor)
             except ReadAgain:
                 continue
             except ContextMoved:
@@ -77,14 +77,14 @@ class PatchingContext:
                 raise LogUnavailable("the configuration changed meanwhile; ask again") from None
         raise LogUnavailable("the session changes too fast; ask again in a moment")
 
-    async def _patched(self, asked: ContextPatch, actor: Actor) -> Patched:
+    async def _try_patch(self, asked: ContextPatch, actor: Actor) -> PatchResult:
         work = self._work
         known = await work.registry.session(asked.session_key)
         version = (known.shared_position or 0) if known is not None else 0
         if asked.expected is not None and asked.expected != version:
             raise ContextMoved(version)
         session_id = known.session_id if known is not None else work.identities.run_id()
-        texts = await session_texts(work, known, session_id)
+        texts = await open_session_texts(work, known, session_id)
         command = ChangeSharedContext(
             await self._changes(asked, known, texts), cause="patch", by=actor.name, expected=version
         )
@@ -101,13 +101,13 @@ class PatchingContext:
                 ),
             )
         )
-        return Patched(appended.sessions.get(asked.session_key), appended.position)
+        return PatchResult(appended.sessions.get(asked.session_key), appended.position)
 
     async def _changes(
         self, asked: ContextPatch, known: Session | None, texts: SessionTexts
     ) -> tuple[SharedChange, ...]:
         """What the patch makes of what is shared now, without what stays as it is."""
-        now = {one.key: one.value for one in effective(known) if one.value is not None}
+        now = {one.key: one.value for one in effective_shared_keys(known) if one.value is not None}
         touched = [now[key] for key in asked.values if key in now]
         found = await self._work.contents.texts(touched)
         changes: list[SharedChange] = []
@@ -116,23 +116,23 @@ class PatchingContext:
             if value is None:
                 changes += [SharedChange(key=key)] if key in now else []
                 continue
-            text = compact_json(_merged(read_json(before) if before else None, value))
+            text = compact_json(_merge_patch(read_json(before) if before else None, value))
             if text != before:
-                changes.append(SharedChange(key=key, value=texts.keeper.keep("shared", text)))
+                changes.append(SharedChange(key=key, value=texts.keeper.store("shared", text)))
         _must_fit(known, changes)
         return tuple(changes)
 
 
 def _must_fit(known: Session | None, changes: list[SharedChange]) -> None:
     gone = {one.key for one in changes if one.value is None}
-    left = tuple(one for one in effective(known) if one.key not in gone)
+    left = tuple(one for one in effective_shared_keys(known) if one.key not in gone)
     added = [(one.key, one.value.bytes) for one in changes if one.value is not None]
     refusal = limit_refusal(left, added, None) if added else None
     if refusal is not None:
-        raise TooMuchShared(refusal)
+        raise SharedContextTooLarge(refusal)
 
 
-def _merged(before: object, patch: object) -> object:
+def _merge_patch(before: object, patch: object) -> object:
     """RFC 7396: objects are merged, and null takes a member away; anything else is replaced."""
     if not isinstance(patch, dict):
         return patch
@@ -141,7 +141,7 @@ def _merged(before: object, patch: object) -> object:
         if value is None:
             merged.pop(name, None)
         else:
-            merged[name] = _merged(merged.get(name), value)
+            merged[name] = _merge_patch(merged.get(name), value)
     return merged
 
 
@@ -163,7 +163,7 @@ def _decision(
                 return Decision(None)
             if world.config_version > pinned.revision:
                 raise ConfigurationMoved(world.config_version)
-            seen = sighted(
+            seen = register_session(
                 texts.session_id, asked.session_key, asked.display_key, pinned, actor, world
             )
             changes.append((stream, seen))

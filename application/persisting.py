@@ -11,7 +11,9 @@ PAUSE_SECONDS = 0.5
 T = TypeVar("T")
 
 
-async def persistently(ask: Callable[[], Awaitable[T]], *, given_up: Callable[[], bool]) -> T:
+async def retry_while_unavailable(
+    ask: Callable[[], Awaitable[T]], *, given_up: Callable[[], bool]
+) -> T:
     """The answer, once there is one. While the log is away the question is asked again and again;
     `LogUnavailable` is raised only when it was given up meanwhile."""
     while True:

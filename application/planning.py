@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass, replace
 
-from application.child_workspace import child_workspace, dropped_workspace
-from application.fitting import Fit, Unfit, fit
+from application.child_workspace import choose_workspace, workspace_warnings
+from application.fitting import Eligible, Ineligible, evaluate_agent
 from application.ports.configurations import Configurations, PinnedConfiguration
 from application.ports.credentials import NOTHING_FOUND, FoundCredentials
 from domain.capabilities import Capabilities, capabilities_at
@@ -16,7 +16,7 @@ from domain.tool_policy import tool_policy
 
 
 @dataclass(frozen=True, slots=True)
-class Planned:
+class PlannedChild:
     """How the child will run, what its caller should know, and what that was decided from."""
 
     plan: Plan
@@ -26,7 +26,7 @@ class Planned:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FreeText:
+class PlanTexts:
     """What was asked for and is kept beside the log: the word for a level of thinking that is
     none, and the folder of the requester."""
 
@@ -34,51 +34,51 @@ class FreeText:
     workspace: str | None = None
 
 
-def planned_child(
+def plan_spawn(
     run: Run,
     pinned: PinnedConfiguration,
     configurations: Configurations,
-    asked: FreeText,
+    asked: PlanTexts,
     credentials: FoundCredentials = NOTHING_FOUND,
-) -> Planned | Unfit:
+) -> PlannedChild | Ineligible:
     """The plan for the agent that will run, whose `credentials` these are, or the rule that
     refuses it. The folder is last: a child that anything else speaks against leaves no trace."""
-    fitted = fit(run, pinned.configuration, asked.thinking, credentials)
-    if isinstance(fitted, Unfit):
+    fitted = evaluate_agent(run, pinned.configuration, asked.thinking, credentials)
+    if isinstance(fitted, Ineligible):
         return fitted
-    workspace, refusal = child_workspace(run, pinned, configurations, asked.workspace)
+    workspace, refusal = choose_workspace(run, pinned, configurations, asked.workspace)
     if refusal is not None:
-        return Unfit(refusal, fitted.facts.changed({"workspace": workspace}))
-    planned = plan_child(run, pinned.configuration, fitted, workspace)
-    return replace(planned, warnings=(*planned.warnings, *dropped_workspace(run, asked.workspace)))
+        return Ineligible(refusal, fitted.facts.changed({"workspace": workspace}))
+    planned = build_child_plan(run, pinned.configuration, fitted, workspace)
+    return replace(planned, warnings=(*planned.warnings, *workspace_warnings(run, asked.workspace)))
 
 
-def planned_continuation(
+def plan_continuation(
     run: Run,
     pinned: PinnedConfiguration,
     last: Plan,
     thinking: str | None,
     credentials: FoundCredentials = NOTHING_FOUND,
-) -> Planned | Unfit:
+) -> PlannedChild | Ineligible:
     """The plan of a run that goes on with a session, by the configuration of today: but it works
     where the run before it did, whose plan is `last`."""
-    fitted = fit(run, pinned.configuration, thinking, credentials)
-    if isinstance(fitted, Unfit):
+    fitted = evaluate_agent(run, pinned.configuration, thinking, credentials)
+    if isinstance(fitted, Ineligible):
         return fitted
     workspace = WorkspaceFacts(
         source=last.workspace_source or "agent",
         recorded=last.workspace_dir,
         chosen=last.workspace_dir,
     )
-    planned = plan_child(run, pinned.configuration, fitted, workspace)
+    planned = build_child_plan(run, pinned.configuration, fitted, workspace)
     # Before sources were recorded, links were not resolved either: there is none to make up.
     plan = planned.plan.changed({"workspace_source": last.workspace_source})
     return replace(planned, plan=plan)
 
 
-def plan_child(
-    run: Run, configuration: Configuration, fitted: Fit, workspace: WorkspaceFacts
-) -> Planned:
+def build_child_plan(
+    run: Run, configuration: Configuration, fitted: Eligible, workspace: WorkspaceFacts
+) -> PlannedChild:
     """The plan of a child that nothing speaks against."""
     defaults = configuration.subagent_defaults
     model, thinking = fitted.model, fitted.thinking
@@ -114,4 +114,4 @@ def plan_child(
     )
     facts = fitted.facts.changed({"workspace": workspace})
     warnings = (*model.warnings, *run_timeout_warnings(asked_seconds, configured_seconds))
-    return Planned(plan, capabilities, warnings, facts)
+    return PlannedChild(plan, capabilities, warnings, facts)

@@ -3,14 +3,14 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from application.keeping import Keeper
+from application.keeping import TextStore
 from application.ports.configurations import PinnedConfiguration
 from domain.run.state import Run
 
-CallerIsThere = Callable[[], bool]
+CallerPresence = Callable[[], bool]
 
 
-def nobody() -> bool:
+def no_caller() -> bool:
     """For preparations that go on after a crash: no caller waits for them."""
     return False
 
@@ -26,5 +26,5 @@ class Preparation:
     task: str
     workspace: str | None
     pinned: PinnedConfiguration
-    keeper: Keeper
-    caller_is_there: CallerIsThere
+    keeper: TextStore
+    caller_is_there: CallerPresence

@@ -11,21 +11,21 @@ from contextlib import contextmanager
 from dataclasses import replace
 from uuid import UUID
 
-from application.child_workspace import requested_workspace
-from application.context_gathering import NOTHING, ContextGathering, Gathered
-from application.creating import Creating
-from application.fitting import Unfit
-from application.keeping import Keeper
-from application.planning import FreeText, Planned, planned_child
+from application.child_workspace import read_requested_workspace
+from application.context_gathering import NOTHING, ContextGatherer, GatheredContext
+from application.creating import ChildCreation
+from application.fitting import Ineligible
+from application.keeping import TextStore
+from application.planning import PlannedChild, PlanTexts, plan_spawn
 from application.ports.bootstrap_files import BootstrapFiles
 from application.ports.credentials import Credentials
-from application.preparation import CallerIsThere, Preparation
+from application.preparation import CallerPresence, Preparation
 from application.prepared_run import PreparedRun
-from application.ready_run import Erased, Ready, Unready, unfit_to_record
+from application.ready_run import Erased, NotReady, Ready, revoke_ready
 from application.refusing import refuse, refuse_erased
-from application.spawn_request import InHand
-from application.stepping import StepFailed, Stepping
-from application.work import ContentsErased, Work
+from application.spawn_request import RecordedInputs
+from application.stepping import StepFailed, StepRunner
+from application.work import ContentsErased, UnitOfWork
 from domain.dependencies import DependencyFailed
 from domain.family_sharing import CannotShare
 from domain.refusals import LostClaim, WrongStage
@@ -43,31 +43,31 @@ from domain.session_key import child_key
 _log = logging.getLogger("spawnlog.preparing")
 
 
-class Preparing:
+class RunPreparer:
     """Prepares runs. One at a time per run; `interrupt` breaks off what one waits for."""
 
     def __init__(
         self,
-        work: Work,
-        gathering: ContextGathering,
-        stepping: Stepping,
+        work: UnitOfWork,
+        gathering: ContextGatherer,
+        stepping: StepRunner,
         bootstrap: BootstrapFiles,
         credentials: Credentials,
     ) -> None:
         self._work = work
         self._gathering = gathering
         self._stepping = stepping
-        self._creating = Creating(work, bootstrap)
+        self._creating = ChildCreation(work, bootstrap)
         self._credentials = credentials
-        self._scripts: dict[UUID, asyncio.Task[Gathered]] = {}
-        self._callers: dict[UUID, CallerIsThere] = {}
+        self._scripts: dict[UUID, asyncio.Task[GatheredContext]] = {}
+        self._callers: dict[UUID, CallerPresence] = {}
 
     @property
     def under_way(self) -> frozenset[UUID]:
         """The runs that are being prepared here now."""
         return frozenset(self._callers)
 
-    def is_told(self, run_id: UUID) -> bool:
+    def has_waiting_caller(self, run_id: UUID) -> bool:
         """Whether somebody waits for the answer to a spawn, as far as is known here."""
         caller_is_there = self._callers.get(run_id)
         return caller_is_there is None or caller_is_there()
@@ -81,25 +81,27 @@ class Preparing:
         self._stepping.interrupt(run_id)
 
     async def prepare(
-        self, run: Run, caller_is_there: CallerIsThere, in_hand: InHand | None = None
+        self, run: Run, caller_is_there: CallerPresence, in_hand: RecordedInputs | None = None
     ) -> PreparedRun:
         """Bring the run to its lane, or to a refusal. Gives the run as it is then.
 
         When somebody else refused it or took it over, that is the end of it here.
         """
-        with self.attended((run,), caller_is_there):
+        with self.mark_under_way((run,), caller_is_there):
             try:
-                prepared = await self._recorded(await self.ready(run, caller_is_there, in_hand))
-                await self.forget_staged((prepared.run,))
+                prepared = await self._record(await self.ready(run, caller_is_there, in_hand))
+                await self.drop_staged_files((prepared.run,))
                 return prepared
             except LostClaim as lost:
                 _log.warning("preparation of %s: %s", run.run_id, lost)
             except WrongStage:
                 _log.info("preparation of %s ends: it was decided elsewhere", run.run_id)
-        return PreparedRun(await self.given_up(run), None)
+        return PreparedRun(await self.leave_to_others(run), None)
 
     @contextmanager
-    def attended(self, runs: Sequence[Run], caller_is_there: CallerIsThere) -> Iterator[None]:
+    def mark_under_way(
+        self, runs: Sequence[Run], caller_is_there: CallerPresence
+    ) -> Iterator[None]:
         """The runs are being prepared here until the end of the block."""
         self._callers.update((run.run_id, caller_is_there) for run in runs)
         try:
@@ -108,22 +110,22 @@ class Preparing:
             for run in runs:
                 self._callers.pop(run.run_id, None)
 
-    async def forget_staged(self, runs: Sequence[Run]) -> None:
+    async def drop_staged_files(self, runs: Sequence[Run]) -> None:
         """What was set aside for them is where it belongs, or never will be."""
         for run in runs:
-            await self._stepping.forget_staged(run)
+            await self._stepping.drop_staged_files(run)
 
-    async def given_up(self, run: Run) -> Run:
+    async def leave_to_others(self, run: Run) -> Run:
         """Somebody else has decided about the run: gives it as it is now."""
         now = await self._work.run(run.run_id)
         if now.stage in PREPARING and now.epoch == run.epoch:
             raise RuntimeError(f"the preparation of {run.run_id} made no progress")
-        await self._stepping.give_way(now)
+        await self._stepping.undo_late_steps(now)
         return now
 
     async def ready(
-        self, run: Run, caller_is_there: CallerIsThere, in_hand: InHand | None = None
-    ) -> Ready | Unready | Erased:
+        self, run: Run, caller_is_there: CallerPresence, in_hand: RecordedInputs | None = None
+    ) -> Ready | NotReady | Erased:
         """Make all that the child needs, but for the last append.
 
         Raises `LostClaim` and `WrongStage` when somebody else has decided meanwhile.
@@ -135,34 +137,34 @@ class Preparing:
             return Erased(run, caller_is_there)
         if run.stage == "requested":
             return await self._from_the_start(step)
-        return await self._finish(step, await self._receipts(run), ())
+        return await self._finish(step, await self._script_receipts(run), ())
 
-    async def _recorded(self, made: Ready | Unready | Erased) -> PreparedRun:
+    async def _record(self, made: Ready | NotReady | Erased) -> PreparedRun:
         if isinstance(made, Erased):
             return await refuse_erased(self._work, made.run)
-        if isinstance(made, Unready):
+        if isinstance(made, NotReady):
             return await refuse(self._work, made)
         try:
             return await self._creating.record(made)
         except (CannotShare, DependencyFailed) as cannot:
-            return await refuse(self._work, unfit_to_record(made, cannot.refusal))
+            return await refuse(self._work, revoke_ready(made, cannot.refusal))
 
     async def _step(
-        self, run: Run, caller_is_there: CallerIsThere, in_hand: InHand | None
+        self, run: Run, caller_is_there: CallerPresence, in_hand: RecordedInputs | None
     ) -> Preparation:
         work = self._work
         pinned = await work.configurations.at(run.config_revision)
         if in_hand is not None:
-            keeper = Keeper(run.session_id, in_hand.key, work.identities.event_id)
+            keeper = TextStore(run.session_id, in_hand.key, work.identities.event_id)
             return Preparation(
                 run, in_hand.task, in_hand.workspace, pinned, keeper, caller_is_there
             )
-        keeper = await work.keeper(run)
+        keeper = await work.text_store(run)
         task = await work.contents.text(run.task) or ""
-        workspace = await requested_workspace(work, run)
+        workspace = await read_requested_workspace(work, run)
         return Preparation(run, task, workspace, pinned, keeper, caller_is_there)
 
-    async def _from_the_start(self, step: Preparation) -> Ready | Unready:
+    async def _from_the_start(self, step: Preparation) -> Ready | NotReady:
         run = step.run
         gathered = await self._gather(step)
         resolve = ResolveScripts(
@@ -175,10 +177,10 @@ class Preparing:
             # Nothing happened outside that a crash could repeat: one append for all of it.
             return await self._finish(step, (), (resolve,))
         appended = await self._work.record(run, (resolve,), step.keeper)
-        resolved = replace(step, run=appended.runs[run.run_id], keeper=step.keeper.fork())
+        resolved = replace(step, run=appended.runs[run.run_id], keeper=step.keeper.empty_copy())
         return await self._finish(resolved, gathered.receipts, ())
 
-    async def _gather(self, step: Preparation) -> Gathered:
+    async def _gather(self, step: Preparation) -> GatheredContext:
         if not self._gathering.listed(step.run, step.pinned):
             return NOTHING
         run_id = step.run.run_id
@@ -196,7 +198,7 @@ class Preparing:
         finally:
             self._scripts.pop(run_id, None)
 
-    async def _receipts(self, run: Run) -> tuple[ScriptReceipt, ...]:
+    async def _script_receipts(self, run: Run) -> tuple[ScriptReceipt, ...]:
         recorded = await self._work.log.first("ScriptsResolved", run.run_id)
         assert recorded is not None
         assert isinstance(recorded.event, ScriptsResolved)
@@ -204,13 +206,13 @@ class Preparing:
 
     async def _finish(
         self, step: Preparation, receipts: Sequence[ScriptReceipt], before: tuple[RunCommand, ...]
-    ) -> Ready | Unready:
+    ) -> Ready | NotReady:
         planned = await self._plan(step)
-        if isinstance(planned, Unfit):
-            return Unready(step, planned.refusal, planned.facts, before)
+        if isinstance(planned, Ineligible):
+            return NotReady(step, planned.refusal, planned.facts, before)
         stepped = await self._stepping.go(step, planned.plan, self._start(step.run), before)
         if isinstance(stepped, StepFailed):
-            return Unready(
+            return NotReady(
                 stepped.preparation,
                 stepped.refusal,
                 planned.facts,
@@ -226,10 +228,10 @@ class Preparing:
             epoch=run.epoch, child_session_key=key, agent_id=run.agent_id, resources=()
         )
 
-    async def _plan(self, step: Preparation) -> Planned | Unfit:
+    async def _plan(self, step: Preparation) -> PlannedChild | Ineligible:
         argument = step.run.thinking_argument
         thinking = await self._work.contents.text(argument) if argument else None
-        asked = FreeText(thinking=thinking, workspace=step.workspace)
+        asked = PlanTexts(thinking=thinking, workspace=step.workspace)
         assert step.run.agent_id is not None
         credentials = await self._credentials.found(step.pinned, step.run.agent_id)
-        return planned_child(step.run, step.pinned, self._work.configurations, asked, credentials)
+        return plan_spawn(step.run, step.pinned, self._work.configurations, asked, credentials)

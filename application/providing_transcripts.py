@@ -6,22 +6,22 @@ from dataclasses import dataclass
 from uuid import UUID
 
 from application.envelope import Actor, Provenance
-from application.first_seen import sighted
-from application.keeping import Keeper
+from application.first_seen import register_session
+from application.keeping import TextStore
 from application.ports.configurations import PinnedConfiguration
 from application.ports.event_log import (
-    Answer,
     Change,
     Content,
     ContentKey,
     Decision,
     LogUnavailable,
     Reservation,
+    StoredAnswer,
     Submission,
     World,
 )
 from application.session_keeping import has_texts
-from application.work import ContentsErased, Work
+from application.work import ContentsErased, UnitOfWork
 from domain.context_fork import ParentExtent
 from domain.provided_transcript import (
     ProvidedEntry,
@@ -36,7 +36,7 @@ from domain.stamp import Stamp
 from domain.stream import session_stream
 
 ENTRY_BYTES_MAX = 1_048_576
-TOLD_BYTES_MAX = 17_179_869_184
+TRANSCRIPT_BYTES_MAX = 17_179_869_184
 """So much is kept of what was told of one session, all that was told before included; those who
 tell at once may pass it by what they tell."""
 ATTEMPTS_MAX = 5
@@ -52,19 +52,20 @@ class EntryTooLarge(ValueError):
         self.index = index
 
 
-class TooMuchTold(Rejected):
+class TranscriptTooLarge(Rejected):
     """All that was told of the session is kept, and no more of it is."""
 
     def __init__(self, display_key: str, kept_bytes: int) -> None:
         super().__init__(
-            f"{kept_bytes} bytes were told of session {display_key} so far, and {TOLD_BYTES_MAX}"
+            f"{kept_bytes} bytes were told of session {display_key} so far, and "
+            f"{TRANSCRIPT_BYTES_MAX}"
             " are kept at most, for the past is kept: go on with another session, or spawn without"
             " telling more"
         )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ToldTranscript:
+class SubmittedTranscript:
     """What somebody says was said in a session. `session_key` is canonical; `total_tokens` is how
     many tokens it is, None when that was not said."""
 
@@ -75,15 +76,15 @@ class ToldTranscript:
 
 
 @dataclass(frozen=True, slots=True)
-class Provided:
+class TranscriptResponse:
     """How the caller is answered, and the position at which that is so."""
 
-    answer: Answer
+    answer: StoredAnswer
     position: int
 
 
 @dataclass(frozen=True, slots=True)
-class _Kept:
+class _TranscriptAttempt:
     """What one attempt would record; `is_new_key` when nothing of the session was kept before.
     `bytes_before` are those that were told of it so far."""
 
@@ -92,38 +93,38 @@ class _Kept:
     is_new_key: bool
     command: ProvideTranscript
     contents: tuple[Content, ...]
-    answer: Answer
+    answer: StoredAnswer
     bytes_before: int
 
 
-class ProvidingTranscripts:
+class TranscriptIntake:
     """Keeps what it is told as a text of the session; the same again changes nothing."""
 
-    def __init__(self, work: Work) -> None:
+    def __init__(self, work: UnitOfWork) -> None:
         self._work = work
 
     async def provide(
-        self, told: ToldTranscript, actor: Actor, reservation: Reservation | None
-    ) -> Provided:
+        self, told: SubmittedTranscript, actor: Actor, reservation: Reservation | None
+    ) -> TranscriptResponse:
         """Keep it in place of what was told before.
 
         Raises `EntryTooLarge`, `TranscriptIsKeptHere`, `SessionIsClosed`, `ContentsErased`,
-        `TooMuchTold`, and what the log raises: `AlreadyReserved`, `LogUnavailable`.
+        `TranscriptTooLarge`, and what the log raises: `AlreadyReserved`, `LogUnavailable`.
         """
         text = await asyncio.to_thread(_text_of, told.entries)
         for _ in range(ATTEMPTS_MAX):
             try:
-                return await self._provided(told, text, actor, reservation)
+                return await self._try_provide(told, text, actor, reservation)
             except ReadAgain:
                 continue
         raise LogUnavailable("the session changes too fast; ask again in a moment")
 
-    async def _provided(
-        self, told: ToldTranscript, text: str, actor: Actor, reservation: Reservation | None
-    ) -> Provided:
+    async def _try_provide(
+        self, told: SubmittedTranscript, text: str, actor: Actor, reservation: Reservation | None
+    ) -> TranscriptResponse:
         pinned = self._work.configurations.current()
         known = await self._work.registry.session(told.session_key)
-        kept = await self._kept(told, text, known, actor)
+        kept = await self._store_texts(told, text, known, actor)
         try:
             appended = await self._work.log.submit(
                 Submission(
@@ -140,19 +141,19 @@ class ProvidingTranscripts:
             )
         except ConfigurationMoved:
             raise LogUnavailable("the configuration changed meanwhile; ask again") from None
-        return Provided(appended.result, appended.position)
+        return TranscriptResponse(appended.result, appended.position)
 
-    async def _kept(
-        self, told: ToldTranscript, text: str, known: Session | None, actor: Actor
-    ) -> _Kept:
+    async def _store_texts(
+        self, told: SubmittedTranscript, text: str, known: Session | None, actor: Actor
+    ) -> _TranscriptAttempt:
         ids = self._work.identities
         key = await self._work.contents.key(known.session_id) if known else None
         if key is None and known is not None and has_texts(known):
             raise ContentsErased(f"the texts of session {known.display_key} were erased")
         session_id = known.session_id if known else ids.run_id()
         new_key = key or ids.content_key()
-        keeper = Keeper(session_id, new_key, ids.event_id)
-        content = await asyncio.to_thread(keeper.keep, _KIND, text)
+        keeper = TextStore(session_id, new_key, ids.event_id)
+        content = await asyncio.to_thread(keeper.store, _KIND, text)
         before = await self._work.contents.kept_bytes(session_id, _KIND) if known else 0
         extent = ParentExtent(
             entries=len(told.entries),
@@ -170,22 +171,26 @@ class ProvidingTranscripts:
             "bytes": extent.bytes,
             "tokens": extent.tokens,
         }
-        return _Kept(
+        return _TranscriptAttempt(
             session_id,
             new_key,
             key is None,
             command,
             keeper.kept,
-            Answer("transcript", answer),
+            StoredAnswer("transcript", answer),
             before,
         )
 
     def _decision(
-        self, told: ToldTranscript, kept: _Kept, pinned: PinnedConfiguration, actor: Actor
-    ) -> Callable[[World], Decision[Answer]]:
+        self,
+        told: SubmittedTranscript,
+        kept: _TranscriptAttempt,
+        pinned: PinnedConfiguration,
+        actor: Actor,
+    ) -> Callable[[World], Decision[StoredAnswer]]:
         stream = session_stream(told.session_key)
 
-        def decided(world: World) -> Decision[Answer]:
+        def decided(world: World) -> Decision[StoredAnswer]:
             session = world.sessions.get(told.session_key)
             if session is not None and session.session_id != kept.session_id:
                 raise ReadAgain("the session was seen for the first time meanwhile")
@@ -195,14 +200,14 @@ class ProvidingTranscripts:
             if session is None:
                 if world.config_version > pinned.revision:
                     raise ConfigurationMoved(world.config_version)
-                observed = sighted(
+                observed = register_session(
                     kept.session_id, told.session_key, told.display_key, pinned, actor, world
                 )
                 changes.append((stream, observed))
                 session = evolve(None, observed, Stamp(0, 1, world.now))
             told_now = decide(session, kept.command)
-            if told_now and kept.bytes_before + kept.command.content.bytes > TOLD_BYTES_MAX:
-                raise TooMuchTold(told.display_key, kept.bytes_before)
+            if told_now and kept.bytes_before + kept.command.content.bytes > TRANSCRIPT_BYTES_MAX:
+                raise TranscriptTooLarge(told.display_key, kept.bytes_before)
             changes += [(stream, event) for event in told_now]
             return Decision(
                 kept.answer,

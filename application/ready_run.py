@@ -2,9 +2,9 @@
 
 from dataclasses import dataclass
 
-from application.answers import Told
-from application.preparation import CallerIsThere, Preparation
-from application.stepping import Stepped
+from application.answers import ResponseBody
+from application.preparation import CallerPresence, Preparation
+from application.stepping import StepsTaken
 from domain.admission import Refusal
 from domain.run.commands import CreateSession, RunCommand
 from domain.run.plan_facts import PlanFacts
@@ -16,9 +16,9 @@ class Ready:
     """All is made: `create` is to be recorded behind what `stepped` has to record before, and
     `told` is what the caller is told of the child then."""
 
-    stepped: Stepped
+    stepped: StepsTaken
     create: CreateSession
-    told: Told
+    told: ResponseBody
 
     @property
     def preparation(self) -> Preparation:
@@ -32,7 +32,7 @@ class Ready:
 
 
 @dataclass(frozen=True, slots=True)
-class Unready:
+class NotReady:
     """It cannot be prepared: `before` is to be recorded in front of the refusal. `step` is where
     it failed, `facts` as much as had been looked at of what a plan is decided from."""
 
@@ -49,9 +49,9 @@ class Erased:
     yet is not, for nothing may be kept of it."""
 
     run: Run
-    caller_is_there: CallerIsThere
+    caller_is_there: CallerPresence
 
 
-def unfit_to_record(ready: Ready, refusal: Refusal) -> Unready:
+def revoke_ready(ready: Ready, refusal: Refusal) -> NotReady:
     """All was made, and then the record had changed."""
-    return Unready(ready.preparation, refusal, ready.create.facts, ready.before)
+    return NotReady(ready.preparation, refusal, ready.create.facts, ready.before)

@@ -11,16 +11,16 @@ import time
 from collections.abc import Callable
 from uuid import UUID
 
-from application.batch_preparing import BatchPreparing
-from application.executing import Executing
+from application.batch_preparing import BatchPreparer
+from application.executing import RunExecutor
 from application.holder import Holder
 from application.ports.coordination import Coordination, LostRun
 from application.ports.runtimes import RuntimeEnd
-from application.preparation import nobody
-from application.preparing import Preparing
-from application.sealing import Sealing
-from application.settling import settled
-from application.work import Work
+from application.preparation import no_caller
+from application.preparing import RunPreparer
+from application.sealing import RunFinalizer
+from application.settling import wait_or_cancel
+from application.work import UnitOfWork
 from domain.refusals import Rejected
 from domain.run.commands import ClaimRun, ResumePreparation
 from domain.run.lifecycle import PREPARING
@@ -31,16 +31,16 @@ LOST_RUNS_MAX = 200
 _log = logging.getLogger("spawnlog.recovering")
 
 
-class Recovering:
+class RunRecovery:
     """Finds runs without a living holder, and does for each what its record allows."""
 
     def __init__(
         self,
-        work: Work,
+        work: UnitOfWork,
         coordination: Coordination,
-        preparing: Preparing,
-        executing: Executing,
-        sealing: Sealing,
+        preparing: RunPreparer,
+        executing: RunExecutor,
+        sealing: RunFinalizer,
         *,
         holder: Holder,
         lease_seconds: float,
@@ -48,7 +48,7 @@ class Recovering:
         self._work = work
         self._coordination = coordination
         self._preparing = preparing
-        self._batches = BatchPreparing(work, preparing)
+        self._batches = BatchPreparer(work, preparing)
         self._executing = executing
         self._sealing = sealing
         self._holder = holder
@@ -61,7 +61,7 @@ class Recovering:
         """Look once; gives how many runs were taken over."""
         lost = await self._coordination.lost_runs(limit=LOST_RUNS_MAX)
         self._forget_present({one.holder for one in lost if one.absent})
-        taken = [one for one in lost if self._is_gone(one)] + await self._dropped()
+        taken = [one for one in lost if self._is_gone(one)] + await self._dropped_runs()
         for one in taken:
             if one.run_id not in self._under_way:
                 task = asyncio.create_task(self._take_over(one), name=f"recover {one.run_id}")
@@ -75,11 +75,11 @@ class Recovering:
 
         return forget
 
-    async def settle(self, seconds: float) -> None:
+    async def wait_idle(self, seconds: float) -> None:
         """Wait until what was taken over is dealt with, so long at most."""
-        await settled(self._under_way.values(), seconds)
+        await wait_or_cancel(self._under_way.values(), seconds)
 
-    async def _dropped(self) -> list[LostRun]:
+    async def _dropped_runs(self) -> list[LostRun]:
         """Runs that are held under our own name while nothing works on them, as after a failure in
         the middle: seen so for the time of a lease, they are taken over like any other."""
         held = await self._coordination.held_runs(self._holder.name, limit=LOST_RUNS_MAX)
@@ -115,7 +115,7 @@ class Recovering:
                 return
             _log.warning("run %s (%s) lost its holder %s", run.run_id, run.stage, lost.holder)
             if run.stage in PREPARING and run.batch is not None:
-                await self._batches.resume(run, self._holder.name, _gone(lost))
+                await self._batches.resume(run, self._holder.name, _loss_reason(lost))
             elif run.stage in PREPARING:
                 await self._resume(run, lost)
             elif run.stage == "queued":
@@ -131,10 +131,10 @@ class Recovering:
         command = ResumePreparation(
             holder=self._holder.name,
             lost_epoch=run.epoch,
-            reason=_gone(lost),
+            reason=_loss_reason(lost),
         )
         appended = await self._work.record(run, (command,))
-        await self._preparing.prepare(appended.runs[run.run_id], nobody)
+        await self._preparing.prepare(appended.runs[run.run_id], no_caller)
 
     async def _claim_again(self, run: Run) -> None:
         command = ClaimRun(holder=self._holder.name, lost_epoch=run.epoch)
@@ -150,5 +150,5 @@ class Recovering:
         await self._sealing.end(run, end)
 
 
-def _gone(lost: LostRun) -> str:
+def _loss_reason(lost: LostRun) -> str:
     return f"holder {lost.holder} is gone"

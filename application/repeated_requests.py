@@ -2,12 +2,15 @@
 
 from application.envelope import Provenance
 from application.ports.event_log import Decision, Reservation, Submission, World
-from application.work import Work
+from application.work import UnitOfWork
 from domain.refusals import Rejected
 
 
 async def must_be_new(
-    work: Work, provenance: Provenance, reservation: Reservation | None, why: Rejected | None = None
+    work: UnitOfWork,
+    provenance: Provenance,
+    reservation: Reservation | None,
+    why: Rejected | None = None,
 ) -> None:
     """What was answered once is told again, whatever has become of it since: raises
     `AlreadyReserved` for such a request, else `why` if it has a key. Records nothing."""
@@ -15,7 +18,7 @@ async def must_be_new(
         return
 
     def decide(_: World) -> Decision[None]:
-        raise why or _New("nobody has asked under this key before")
+        raise why or _KeyIsFree("nobody has asked under this key before")
 
     try:
         await work.log.submit(
@@ -27,9 +30,9 @@ async def must_be_new(
                 reservation=reservation,
             )
         )
-    except _New:
+    except _KeyIsFree:
         return
 
 
-class _New(Rejected):
+class _KeyIsFree(Rejected):
     """The key is free, and stays so."""

@@ -13,7 +13,7 @@ AWAY_SECONDS = 0.5
 _log = logging.getLogger("spawnlog.work")
 
 
-class Repeating:
+class PeriodicTask:
     """Does `work` when woken and at the latest every `seconds`; a failure is logged, not fatal."""
 
     def __init__(self, name: str, work: Callable[[], Awaitable[object]], seconds: float) -> None:
@@ -23,7 +23,7 @@ class Repeating:
         self._woken = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
 
-    def wake(self) -> None:
+    def notify(self) -> None:
         """There is reason to work now."""
         self._woken.set()
 
@@ -34,7 +34,7 @@ class Repeating:
     async def close(self) -> None:
         """Stop, in the middle of work if need be."""
         if self._task is not None:
-            await cancelling.end([self._task])
+            await cancelling.cancel_all([self._task])
             self._task = None
 
     async def _repeat(self) -> None:

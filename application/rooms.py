@@ -14,7 +14,7 @@ AT_ONCE_MAX = 50
 WANTED_MAX = 1_000
 """So many are in one room, or wait for it."""
 
-ROOMS_MAX = 5
+COMPARTMENTS_MAX = 5
 """Files, and the hooks that are told or asked to undo something."""
 
 _ASKED_TO_UNDO: dict[StepName, AnyHook] = {
@@ -23,11 +23,11 @@ _ASKED_TO_UNDO: dict[StepName, AnyHook] = {
 }
 
 
-class NoRoom(Exception):
+class BulkheadFull(Exception):
     """Too many wait already: it is for later."""
 
 
-class Rooms:
+class Bulkhead:
     """One a process."""
 
     def __init__(self, *, at_once_max: int = AT_ONCE_MAX, wanted_max: int = WANTED_MAX) -> None:
@@ -38,9 +38,9 @@ class Rooms:
 
     @asynccontextmanager
     async def of(self, name: str) -> AsyncIterator[None]:
-        """Wait until there is room. Raises `NoRoom` when too many do."""
+        """Wait until there is room. Raises `BulkheadFull` when too many do."""
         if self._wanted[name] >= self._wanted_max:
-            raise NoRoom(f"{self._wanted_max} wait for {name} already")
+            raise BulkheadFull(f"{self._wanted_max} wait for {name} already")
         room = self._rooms.setdefault(name, asyncio.Semaphore(self._at_once_max))
         self._wanted[name] += 1
         try:
@@ -50,6 +50,6 @@ class Rooms:
             self._wanted[name] -= 1
 
 
-def room_of_undo(step: StepName) -> str:
+def undo_compartment(step: StepName) -> str:
     """The room in which a step is undone."""
     return _ASKED_TO_UNDO.get(step, "files")

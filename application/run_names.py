@@ -6,38 +6,38 @@ from dataclasses import dataclass, replace
 from uuid import UUID
 
 from application.ports.registry import Registry, RunQuery
-from application.work import Work
+from application.work import UnitOfWork
 from domain.admission import Refusal
-from domain.asked_dependencies import folded
-from domain.dependencies import DependencyAsked, field_of
-from domain.rule_explained import quoted
+from domain.asked_dependencies import merge_dependencies
+from domain.dependencies import DependencyRequest, request_field
+from domain.rule_explained import quote_name
 from domain.run.state import Run
 from domain.run.waiting_facts import Dependency
-from domain.shared_facts import ReferenceAsked
-from domain.spawn_command import RequestSpawn, SharedGiven
+from domain.shared_facts import ReferenceRequest
+from domain.spawn_command import RequestSpawn, SharedContextInput
 
 ANCESTORS_MAX = 64
-NAMED_MAX = 200
-LOOKED_AT_MAX = 200
-SHOWN_MAX = 20
+NAMED_RUNS_MAX = 200
+CANDIDATES_MAX = 200
+CANDIDATES_SHOWN_MAX = 20
 
 
 @dataclass(frozen=True, slots=True)
-class Bound:
+class ResolvedReferences:
     """The runs that a spawn depends on, those above it, and which results are to arrive under which
     keys; or what is to be said of a name that stands for no run, or for several."""
 
     dependencies: tuple[Dependency, ...] = ()
     ancestors: tuple[UUID, ...] = ()
-    references: tuple[ReferenceAsked, ...] = ()
+    references: tuple[ReferenceRequest, ...] = ()
     unbound: Refusal | None = None
 
 
-NOTHING_BOUND = Bound()
+NO_REFERENCES = ResolvedReferences()
 
 
 @dataclass(frozen=True, slots=True)
-class _Asker:
+class _ReferenceScope:
     """Who asks: in which tree, under which key, and below which runs."""
 
     root: str
@@ -45,45 +45,51 @@ class _Asker:
     ancestors: tuple[UUID, ...]
 
 
-async def bound(
-    work: Work, asked: Sequence[DependencyAsked], requester: str, root: str, parent: Run | None
-) -> Bound:
+async def resolve_references(
+    work: UnitOfWork,
+    asked: Sequence[DependencyRequest],
+    requester: str,
+    root: str,
+    parent: Run | None,
+) -> ResolvedReferences:
     """The names in a request of a session, in the tree of its root session; `parent` is the run of
     the session, if it has one."""
     if not asked:
-        return NOTHING_BOUND
-    asker = _Asker(root, requester, await _ancestors(work.registry, parent))
+        return NO_REFERENCES
+    asker = _ReferenceScope(root, requester, await _ancestors(work.registry, parent))
     labels = sorted({one.name for one in asked if one.via != "reference"})
-    of_label = await work.registry.runs_named(root, labels, limit=NAMED_MAX) if labels else ()
+    of_label = (
+        await work.registry.runs_by_label(root, labels, limit=NAMED_RUNS_MAX) if labels else ()
+    )
     dependencies: list[Dependency] = []
     for one in asked:
         if one.via == "reference":
-            candidates = await _of_requester(work.registry, one.name, asker)
+            candidates = await _runs_of_requester(work.registry, one.name, asker)
         else:
-            candidates = await _of_tree(work.registry, one.name, of_label, asker)
+            candidates = await _runs_of_tree(work.registry, one.name, of_label, asker)
         if len(candidates) > 1:
-            return Bound(unbound=_ambiguous(one, candidates))
+            return ResolvedReferences(unbound=_ambiguous_refusal(one, candidates))
         if not candidates:
-            return Bound(unbound=await _unknown(work, one, asker))
+            return ResolvedReferences(unbound=await _unknown_refusal(work, one, asker))
         run_id = candidates[0].run_id
         dependencies.append(
             Dependency(run_id=run_id, name=one.name, via=one.via, require=one.require)
         )
     references = tuple(
-        ReferenceAsked(key=one.name, run_id=one.run_id)
+        ReferenceRequest(key=one.name, run_id=one.run_id)
         for one in dependencies
         if one.via == "reference"
     )
-    return Bound(folded(dependencies), asker.ancestors, references)
+    return ResolvedReferences(merge_dependencies(dependencies), asker.ancestors, references)
 
 
-def with_names(command: RequestSpawn, names: Bound) -> RequestSpawn:
+def apply_references(command: RequestSpawn, names: ResolvedReferences) -> RequestSpawn:
     """The request with what its names stand for."""
-    if names == NOTHING_BOUND:
+    if names == NO_REFERENCES:
         return command
     shared = command.shared
     if names.references:
-        shared = replace(shared or SharedGiven(), references=names.references)
+        shared = replace(shared or SharedContextInput(), references=names.references)
     return replace(
         command,
         dependencies=names.dependencies,
@@ -93,8 +99,8 @@ def with_names(command: RequestSpawn, names: Bound) -> RequestSpawn:
     )
 
 
-async def _of_tree(
-    registry: Registry, name: str, of_label: Sequence[Run], asker: _Asker
+async def _runs_of_tree(
+    registry: Registry, name: str, of_label: Sequence[Run], asker: _ReferenceScope
 ) -> Sequence[Run]:
     """Those with exactly this label, else the one with this id."""
     labelled = [run for run in of_label if run.label == name]
@@ -102,18 +108,20 @@ async def _of_tree(
     found = [run for run in labelled if run.run_id not in asker.ancestors] or labelled
     if found:
         return found
-    run = await _of_id(registry, name)
+    run = await _run_by_id(registry, name)
     return [run] if run is not None and run.requester.root_session_key == asker.root else []
 
 
-async def _of_requester(registry: Registry, name: str, asker: _Asker) -> Sequence[Run]:
+async def _runs_of_requester(
+    registry: Registry, name: str, asker: _ReferenceScope
+) -> Sequence[Run]:
     """Those with exactly this label, else with a label that begins like it, else by id: of the runs
     that the session has spawned itself."""
-    beginning = await registry.runs_called(asker.key, name, limit=NAMED_MAX)
+    beginning = await registry.runs_by_label_prefix(asker.key, name, limit=NAMED_RUNS_MAX)
     found = [run for run in beginning if run.label == name] or beginning
     if found:
         return found
-    run = await _of_id(registry, name)
+    run = await _run_by_id(registry, name)
     return [run] if run is not None and run.requester.session_key == asker.key else []
 
 
@@ -127,53 +135,59 @@ async def _ancestors(registry: Registry, parent: Run | None) -> tuple[UUID, ...]
     return tuple(above)
 
 
-async def _of_id(registry: Registry, name: str) -> Run | None:
+async def _run_by_id(registry: Registry, name: str) -> Run | None:
     try:
         return await registry.run(UUID(name))
     except ValueError:
         return None
 
 
-async def _unknown(work: Work, asked: DependencyAsked, asker: _Asker) -> Refusal:
+async def _unknown_refusal(
+    work: UnitOfWork, asked: DependencyRequest, asker: _ReferenceScope
+) -> Refusal:
     is_reference = asked.via == "reference"
     query = RunQuery(requester=asker.key) if is_reference else RunQuery(tree=asker.root)
-    runs = await work.registry.runs(query, at=await work.log.head(), limit=LOOKED_AT_MAX)
+    runs = await work.registry.runs(query, at=await work.log.head(), limit=CANDIDATES_MAX)
     newest: dict[UUID, Run] = {}
     for run in runs:
         if run.stage != "refused" and run.run_id not in asker.ancestors:
             newest.setdefault(run.session_id, run)
-    there = f" There are: {_listed(list(newest.values()))}"
+    there = f" There are: {_list_runs(list(newest.values()))}"
     if is_reference:
         text = (
-            f"{field_of(asked)}: no run of this session has the label or id {quoted(asked.name)}."
+            f"{request_field(asked)}: no run of this session has the label or id "
+            f"{quote_name(asked.name)}."
         )
         text += there if newest else " It has spawned none yet."
         return Refusal("reference_unknown", "error", text)
-    text = f"{asked.via} names {quoted(asked.name)}, and no run of this tree has that label or id."
+    text = (
+        f"{asked.via} names {quote_name(asked.name)}, and no run of this tree has that label or id."
+    )
     text += there if newest else " No run of this tree can be waited for yet."
     return Refusal("dependency_unknown", "error", text)
 
 
-def _ambiguous(asked: DependencyAsked, runs: Sequence[Run]) -> Refusal:
-    is_reference, name = asked.via == "reference", quoted(asked.name)
+def _ambiguous_refusal(asked: DependencyRequest, runs: Sequence[Run]) -> Refusal:
+    is_reference, name = asked.via == "reference", quote_name(asked.name)
     if is_reference and any(run.label != asked.name for run in runs):
         text = (
-            f"{field_of(asked)}: {name} is the beginning of {len(runs)} labels: {_listed(runs)};"
+            f"{request_field(asked)}: {name} is the beginning of {len(runs)} labels: "
+            f"{_list_runs(runs)};"
             " name one whole, or its run id"
         )
         return Refusal("reference_ambiguous", "error", text)
-    which = ", ".join(f"run {run.run_id}" for run in runs[:SHOWN_MAX])
+    which = ", ".join(f"run {run.run_id}" for run in runs[:CANDIDATES_SHOWN_MAX])
     same = f"is the label of {len(runs)} sessions: {which}; name one by its run id"
     if is_reference:
-        return Refusal("reference_ambiguous", "error", f"{field_of(asked)}: {name} {same}")
+        return Refusal("reference_ambiguous", "error", f"{request_field(asked)}: {name} {same}")
     text = f"{asked.via} names {name}, which {same}"
     return Refusal("dependency_ambiguous", "error", text)
 
 
-def _listed(runs: Sequence[Run]) -> str:
+def _list_runs(runs: Sequence[Run]) -> str:
     shown = ", ".join(
-        f"{quoted(run.label)} (run {run.run_id})" if run.label else f"run {run.run_id}"
-        for run in runs[:SHOWN_MAX]
+        f"{quote_name(run.label)} (run {run.run_id})" if run.label else f"run {run.run_id}"
+        for run in runs[:CANDIDATES_SHOWN_MAX]
     )
-    more = len(runs) - SHOWN_MAX
+    more = len(runs) - CANDIDATES_SHOWN_MAX
     return f"{shown}, and more" if more > 0 else shown

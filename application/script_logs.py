@@ -16,13 +16,13 @@ from domain.configuration.secret_urls import without_url_secrets
 from domain.json_text import compact_json
 from domain.script_output import ScriptReading
 
-SAID_CHARACTERS_MAX = 16_384
+OUTPUT_CHARACTERS_MAX = 16_384
 MESSAGE_CHARACTERS_MAX = 300
 
 _log = logging.getLogger("spawnlog.scripts")
 
 
-def unmasked(text: str) -> str:
+def without_mask(text: str) -> str:
     """For where there are no secrets."""
     return text
 
@@ -30,7 +30,7 @@ def unmasked(text: str) -> str:
 class ScriptLog:
     """Tells the log, without what `mask` takes out."""
 
-    def __init__(self, mask: Mask = unmasked) -> None:
+    def __init__(self, mask: Mask = without_mask) -> None:
         self._mask = mask
 
     def tell(self, script: ContextScript, finished: ScriptFinished, reading: ScriptReading) -> None:
@@ -38,12 +38,12 @@ class ScriptLog:
         its failure in any case, without words that it may have printed when `log` is false."""
         if script.log == "verbose":
             for word, what in finished.called:
-                shown = _visible(self._quoted(what))
+                shown = _escape_invisible(self._quoted(what))
                 _log.info("[context-script] %s %s %s", script.id, word, shown)
-            said = _visible(compact_json(self._short(finished.output)))
+            said = _escape_invisible(compact_json(self._short(finished.output)))
             _log.info("[context-script] %s output: %s", script.id, said)
         if reading.error is not None:
-            self._tell_failure(script, finished, reading.error)
+            self._log_failure(script, finished, reading.error)
             return
         if script.log == "verbose" and reading.override is not None:
             proposed = single_line(self._mask(reading.override), characters_max=200)
@@ -59,9 +59,9 @@ class ScriptLog:
         if line is not None and any(script.log == "verbose" for script in scripts):
             _log.info("%s", line)
 
-    def _tell_failure(self, script: ContextScript, finished: ScriptFinished, error: str) -> None:
+    def _log_failure(self, script: ContextScript, finished: ScriptFinished, error: str) -> None:
         if script.log is False:
-            _log.warning("[context-script] %s failed (%s)", script.id, _ended(finished))
+            _log.warning("[context-script] %s failed (%s)", script.id, _exit_text(finished))
             return
         # Masked before it is cut, or half of a secret would be none.
         message = single_line(self._mask(error), characters_max=MESSAGE_CHARACTERS_MAX)
@@ -72,24 +72,24 @@ class ScriptLog:
         if isinstance(what, str):
             return compact_json(self._short(what))
         quoted = compact_json([self._mask(item) for item in what])
-        if len(quoted) <= SAID_CHARACTERS_MAX:
+        if len(quoted) <= OUTPUT_CHARACTERS_MAX:
             return quoted
-        return quoted[:SAID_CHARACTERS_MAX] + ELLIPSIS
+        return quoted[:OUTPUT_CHARACTERS_MAX] + ELLIPSIS
 
     def _short(self, text: str) -> str:
-        if len(text) <= SAID_CHARACTERS_MAX:
+        if len(text) <= OUTPUT_CHARACTERS_MAX:
             return self._mask(text)
-        return self._mask(text[:SAID_CHARACTERS_MAX]) + ELLIPSIS
+        return self._mask(text[:OUTPUT_CHARACTERS_MAX]) + ELLIPSIS
 
 
-def _visible(quoted: str) -> str:
+def _escape_invisible(quoted: str) -> str:
     """A JSON text whose strings have escapes for whatever ends a line or hides something."""
     if quoted.isprintable():
         return quoted
     return "".join(sign if sign.isprintable() else json.dumps(sign)[1:-1] for sign in quoted)
 
 
-def _ended(finished: ScriptFinished) -> str:
+def _exit_text(finished: ScriptFinished) -> str:
     if finished.status_code is not None:
         return f"status {finished.status_code}"
     return "no exit status" if finished.exit_code is None else f"exit {finished.exit_code}"

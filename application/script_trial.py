@@ -4,9 +4,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from uuid import UUID
 
-from application.context_gathering import ContextGathering
-from application.context_receipts import injected
-from application.keeping import Keeper
+from application.context_gathering import ContextGatherer
+from application.context_receipts import injected_receipts
+from application.keeping import TextStore
 from application.ports.configurations import PinnedConfiguration
 from application.ports.identities import Identities
 from domain.content import ContentRef
@@ -17,7 +17,7 @@ from domain.task_message import Contribution, task_message
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TrialAsked:
+class TrialRequest:
     """The spawn that is not made. `agent_id` and `requester_key` as a spawn would have them: an
     agent id, normalised, and a session's key in its one form."""
 
@@ -41,11 +41,11 @@ class TrialRun:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Trial:
+class TrialResult:
     """What would come of the spawn. `is_configured` is whether there is such an agent: another one
     gets the scripts of the defaults, and is refused if none of them names one that there is."""
 
-    asked: TrialAsked
+    asked: TrialRequest
     is_configured: bool
     runs: tuple[TrialRun, ...]
     message: PartedText = field(repr=False)
@@ -59,13 +59,13 @@ class Trial:
 
 
 async def try_scripts(
-    asked: TrialAsked,
-    gathering: ContextGathering,
+    asked: TrialRequest,
+    gathering: ContextGatherer,
     pinned: PinnedConfiguration,
     identities: Identities,
-) -> Trial:
+) -> TrialResult:
     """Run the scripts that a spawn of this agent would run, within the same limits."""
-    keeper = Keeper(identities.run_id(), identities.content_key(), identities.event_id)
+    keeper = TextStore(identities.run_id(), identities.content_key(), identities.event_id)
     variables = SpawnVariables(
         target_agent_id=asked.agent_id,
         task=asked.task,
@@ -82,7 +82,7 @@ async def try_scripts(
     def text(ref: ContentRef | None) -> str | None:
         return None if ref is None else texts[ref.id]
 
-    given = injected(gathered.receipts)
+    given = injected_receipts(gathered.receipts)
     around = {
         position: [
             Contribution(one.id, text(one.injected) or "")
@@ -91,7 +91,7 @@ async def try_scripts(
         ]
         for position in ("prepend", "append")
     }
-    return Trial(
+    return TrialResult(
         asked=asked,
         is_configured=asked.agent_id in pinned.configuration.agent_ids(),
         runs=tuple(
@@ -104,7 +104,7 @@ async def try_scripts(
     )
 
 
-def _facts(asked: TrialAsked, run_id: UUID) -> Mapping[str, str]:
+def _facts(asked: TrialRequest, run_id: UUID) -> Mapping[str, str]:
     return {
         "SPAWNLOG_RUN_ID": str(run_id),
         "SPAWNLOG_REQUESTER_SESSION_KEY": asked.requester_key,

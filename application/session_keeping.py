@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from uuid import UUID
 
-from application.keeping import Keeper
+from application.keeping import TextStore
 from application.ports.event_log import Content, ContentKey
-from application.work import ContentsErased, Work
+from application.work import ContentsErased, UnitOfWork
 from domain.refusals import ReadAgain
 from domain.session.state import Session
 
@@ -17,7 +17,7 @@ class SessionTexts:
     read."""
 
     session_id: UUID
-    keeper: Keeper
+    keeper: TextStore
     key: ContentKey
     is_new_key: bool
 
@@ -40,7 +40,9 @@ class SessionTexts:
             raise ReadAgain("the first text of the session was kept meanwhile")
 
 
-async def session_texts(work: Work, session: Session | None, session_id: UUID) -> SessionTexts:
+async def open_session_texts(
+    work: UnitOfWork, session: Session | None, session_id: UUID
+) -> SessionTexts:
     """A keeper of texts for a session; `session_id` is its own, or the one that it will have.
 
     Raises `ContentsErased`.
@@ -51,7 +53,7 @@ async def session_texts(work: Work, session: Session | None, session_id: UUID) -
         assert session is not None
         raise ContentsErased(f"the texts of session {session.display_key} were erased")
     made = key or ids.content_key()
-    keeper = Keeper(session_id, made, ids.event_id)
+    keeper = TextStore(session_id, made, ids.event_id)
     return SessionTexts(session_id, keeper, ContentKey(session_id, made), key is None)
 
 

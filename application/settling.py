@@ -7,11 +7,11 @@ from typing import Any
 from application import cancelling
 
 
-async def settled(under_way: Iterable["asyncio.Task[Any]"], seconds: float) -> None:
+async def wait_or_cancel(under_way: Iterable["asyncio.Task[Any]"], seconds: float) -> None:
     """Return when all of it has ended; what has not after so many seconds is cancelled."""
     tasks = set(under_way)
     if not tasks:
         return
     _, late = await asyncio.wait(tasks, timeout=seconds)
-    await cancelling.end(late)
+    await cancelling.cancel_all(late)
     await asyncio.gather(*late, return_exceptions=True)

@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass
 
-from application.session_keeping import SessionTexts, session_texts
-from application.work import ContentsErased, Work
+from application.session_keeping import SessionTexts, open_session_texts
+from application.work import ContentsErased, UnitOfWork
 from domain.admission import Refusal
 from domain.family_sharing import CannotShare
 from domain.run.request_events import SpawnRequested
@@ -24,7 +24,7 @@ class SharedSpawn:
     texts: SessionTexts
 
 
-async def shared_by(work: Work, run: Run) -> SharedSpawn | None:
+async def read_shared_spawn(work: UnitOfWork, run: Run) -> SharedSpawn | None:
     """What the spawn shares with its family; None when it shares nothing with it.
 
     Raises `CannotShare` when the requester's texts were erased.
@@ -40,13 +40,13 @@ async def shared_by(work: Work, run: Run) -> SharedSpawn | None:
     requester = await work.registry.session(run.requester.session_key)
     assert requester is not None
     try:
-        texts = await session_texts(work, requester, requester.session_id)
+        texts = await open_session_texts(work, requester, requester.session_id)
     except ContentsErased:
         raise CannotShare(Refusal("shared_context", "error", _ERASED)) from None
     values = [one.value for one in asked.keys if one.value is not None]
     found = await work.contents.texts(values)
     changes = tuple(
-        SharedChange(key=one.key, value=texts.keeper.keep("shared", found[one.value.id]))
+        SharedChange(key=one.key, value=texts.keeper.store("shared", found[one.value.id]))
         for one in asked.keys
         if one.value is not None and one.value.id in found
     )

@@ -3,17 +3,22 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from application.keeping import Keeper
+from application.keeping import TextStore
 from application.ports.runtimes import CannotLaunch
-from application.work import Work
+from application.work import UnitOfWork
 from domain.json_text import compact_json, read_json
 from domain.run.request_events import SpawnRequested
 from domain.run.state import Run
-from domain.shared_context import effective, in_place, started_with, unfit_start
+from domain.shared_context import (
+    effective_shared_keys,
+    order_by_first_write,
+    start_refusal_text,
+    starting_shared_keys,
+)
 from domain.shared_context_prompt import SharedValue
 from domain.shared_facts import SharedKey
 from domain.silent_token import is_silent, without_silent_tokens
-from domain.untrusted_result import frozen_result
+from domain.untrusted_result import freeze_result
 
 CLAIMS_MAX = 10_000
 NO_RESULT = "null"
@@ -42,7 +47,9 @@ class SharedStart:
 NOTHING_SHARED = SharedStart()
 
 
-async def shared_start(work: Work, run: Run, opened: Run, keeper: Keeper) -> SharedStart:
+async def read_shared_start(
+    work: UnitOfWork, run: Run, opened: Run, keeper: TextStore
+) -> SharedStart:
     """The start of a claimed run; `opened` is the run that its session began with.
 
     Raises `CannotLaunch` when it would be more than a child may be given.
@@ -55,12 +62,14 @@ async def shared_start(work: Work, run: Run, opened: Run, keeper: Keeper) -> Sha
     is_shared = requester is not None and requester.shared_position is not None
     if not (is_shared or opened.shares or was_given):
         return NOTHING_SHARED
-    position = await _claimed_at(work, run)
+    position = await _claim_position(work, run)
     then = await registry.session(run.requester.session_key, at=position)
-    literals, references = await _own(work, opened)
+    literals, references = await _spawn_keys(work, opened)
     before = (own.inherited if own is not None else None) or ()
-    keys = in_place(started_with(effective(then), literals, references), before)
-    unfit = unfit_start(keys)
+    keys = order_by_first_write(
+        starting_shared_keys(effective_shared_keys(then), literals, references), before
+    )
+    unfit = start_refusal_text(keys)
     if unfit is not None:
         raise CannotLaunch("shared_context", unfit)
     texts = await work.contents.texts([one.value for one in keys if one.value is not None])
@@ -69,20 +78,22 @@ async def shared_start(work: Work, run: Run, opened: Run, keeper: Keeper) -> Sha
     for one in keys:
         text = texts.get(one.value.id) if one.value is not None else None
         if one in references:
-            text = _result(one, text)
-        value = keeper.keep("shared", text) if text is not None else None
+            text = _result_json(one, text)
+        value = keeper.store("shared", text) if text is not None else None
         kept.append(one.changed({"value": value}))
         values.append(SharedValue(one.key, one.kind, text))
     return SharedStart(position, tuple(kept), tuple(values), bool(kept) or was_given)
 
 
-async def _claimed_at(work: Work, run: Run) -> int:
+async def _claim_position(work: UnitOfWork, run: Run) -> int:
     """Where the present holder took the run."""
     claims = await work.log.read(run_id=run.run_id, types=("RunClaimed",), limit=CLAIMS_MAX)
     return claims[-1].envelope.position
 
 
-async def _own(work: Work, opened: Run) -> tuple[tuple[SharedKey, ...], tuple[SharedKey, ...]]:
+async def _spawn_keys(
+    work: UnitOfWork, opened: Run
+) -> tuple[tuple[SharedKey, ...], tuple[SharedKey, ...]]:
     """The keys that came with the spawn of the session itself, since it was asked for; and those of
     the results that it refers to, whose values are the results as they are, none when a run had
     none."""
@@ -115,9 +126,9 @@ async def _own(work: Work, opened: Run) -> tuple[tuple[SharedKey, ...], tuple[Sh
     return literals, tuple(references)
 
 
-def _result(reference: SharedKey, text: str | None) -> str | None:
+def _result_json(reference: SharedKey, text: str | None) -> str | None:
     """The JSON of a result; null of a run that had none, and None of one that was erased."""
     if text is None:
         return NO_RESULT if reference.value is None else None
-    said = "" if is_silent(text) else frozen_result(without_silent_tokens(text))
+    said = "" if is_silent(text) else freeze_result(without_silent_tokens(text))
     return compact_json(said) if said else NO_RESULT

@@ -6,13 +6,13 @@ from application.envelope import Actor
 from application.ports.configurations import PinnedConfiguration
 from application.ports.identities import Identities
 from domain.agent_id import is_valid_agent_id, normalise_agent_id
-from domain.attachments import AttachmentAsked
-from domain.dependencies import DependencyAsked
-from domain.model_plan import named_model
+from domain.attachments import RequestedAttachment
+from domain.dependencies import DependencyRequest
+from domain.model_plan import storable_model_name
 from domain.run.facts import ContextMode, SpawnOptions
 from domain.run.waiting_facts import BatchFacts
 from domain.session_key import agent_id_of
-from domain.spawn_command import AttachmentsJudged, RequestSpawn, SharedGiven
+from domain.spawn_command import AttachmentsVerdict, RequestSpawn, SharedContextInput
 from domain.thinking import normalise_thinking
 
 
@@ -37,13 +37,13 @@ class SpawnRequest:
     agent_id: str | None
     thread: bool
     workspace_argument: str | None = None
-    attachments: tuple[AttachmentAsked, ...] = ()
+    attachments: tuple[RequestedAttachment, ...] = ()
     mount_path: str | None = None
     light_context: bool = False
     context_argument: ContextMode | None = None
-    shared: SharedGiven | None = None
+    shared: SharedContextInput | None = None
     batch: tuple[str, ...] = ()
-    dependencies: tuple[DependencyAsked, ...] = ()
+    dependencies: tuple[DependencyRequest, ...] = ()
     options: SpawnOptions
 
     @property
@@ -53,7 +53,7 @@ class SpawnRequest:
 
 
 @dataclass(frozen=True, slots=True)
-class InHand:
+class RecordedInputs:
     """What whoever recorded the request just now need not read again."""
 
     key: bytes = field(repr=False)
@@ -61,20 +61,24 @@ class InHand:
     workspace: str | None = None
 
 
-def command_of(
+def spawn_command(
     request: SpawnRequest,
     actor: Actor,
     pinned: PinnedConfiguration,
     ids: Identities,
     holder: str,
-    attachments: AttachmentsJudged | None = None,
+    attachments: AttachmentsVerdict | None = None,
 ) -> RequestSpawn:
     """The command, with ids of its own."""
     given = request.agent_id
     valid = given is None or is_valid_agent_id(given)
     target = normalise_agent_id(given) if given else request.requester_agent_id
     model, thinking = request.options.model, request.options.thinking
-    name = named_model(model, pinned.configuration.model_aliases()) if model is not None else None
+    name = (
+        storable_model_name(model, pinned.configuration.model_aliases())
+        if model is not None
+        else None
+    )
     no_level = thinking is not None and normalise_thinking(thinking) is None
     # What is no name is free text, and free text is not kept in events.
     named = {"model": name} | ({"thinking": None} if no_level else {})
@@ -108,16 +112,16 @@ def command_of(
     )
 
 
-def commands_of(
+def spawn_commands(
     request: SpawnRequest,
     actor: Actor,
     pinned: PinnedConfiguration,
     ids: Identities,
     holder: str,
-    attachments: AttachmentsJudged | None = None,
+    attachments: AttachmentsVerdict | None = None,
 ) -> tuple[RequestSpawn, ...]:
     """A command for each run that is asked for."""
-    first = command_of(request, actor, pinned, ids, holder, attachments)
+    first = spawn_command(request, actor, pinned, ids, holder, attachments)
     if not request.batch:
         return (first,)
     others = (

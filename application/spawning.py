@@ -4,32 +4,32 @@ import asyncio
 import logging
 from dataclasses import dataclass
 
-from application.admitting import Admitting, Asked
+from application.admitting import Admission, AdmissionRequest
 from application.answers import (
-    Told,
-    accepted,
-    accepted_batch,
-    refusal_of,
-    refused,
-    told_of,
+    ResponseBody,
+    accepted_batch_response,
+    accepted_response,
+    body_of_run,
+    refusal_of_run,
+    refusal_response,
 )
-from application.attaching import receipt_of
-from application.batch_preparing import BatchPreparing, PreparedBatch
+from application.attaching import read_attachments_receipt
+from application.batch_preparing import BatchPreparer, PreparedBatch
 from application.envelope import Actor
 from application.holder import Holder
 from application.ports.configurations import PinnedConfiguration
 from application.ports.event_log import (
-    Answer,
     LogUnavailable,
     Reservation,
+    StoredAnswer,
 )
-from application.preparation import CallerIsThere
+from application.preparation import CallerPresence
 from application.prepared_run import PreparedRun
-from application.preparing import Preparing
-from application.settling import settled
-from application.spawn_request import InHand, SpawnRequest
-from application.work import Work
-from domain.batch_decisions import is_refused_with
+from application.preparing import RunPreparer
+from application.settling import wait_or_cancel
+from application.spawn_request import RecordedInputs, SpawnRequest
+from application.work import UnitOfWork
+from domain.batch_decisions import is_refused_by_batch
 from domain.run.lifecycle import PREPARING
 from domain.run.state import Run
 
@@ -37,35 +37,35 @@ _log = logging.getLogger("spawnlog.spawning")
 
 
 @dataclass(frozen=True, slots=True)
-class Spawned:
+class SpawnResult:
     """What came of it: the run, how its caller is answered, and the position of the append that
     decided it; None when others decided it."""
 
     run: Run
-    answer: Answer
+    answer: StoredAnswer
     position: int | None
 
 
-class Spawning:
+class SpawnService:
     """Takes requests, and holds their preparation."""
 
-    def __init__(self, work: Work, preparing: Preparing, holder: Holder) -> None:
+    def __init__(self, work: UnitOfWork, preparing: RunPreparer, holder: Holder) -> None:
         self._work = work
         self._preparing = preparing
-        self._batches = BatchPreparing(work, preparing)
-        self._admitting = Admitting(work, holder)
-        self._under_way: set[asyncio.Task[Spawned]] = set()
+        self._batches = BatchPreparer(work, preparing)
+        self._admitting = Admission(work, holder)
+        self._under_way: set[asyncio.Task[SpawnResult]] = set()
 
     async def spawn(
         self,
         request: SpawnRequest,
         actor: Actor,
         reservation: Reservation | None,
-        caller_is_there: CallerIsThere,
+        caller_is_there: CallerPresence,
         traceparent: str | None = None,
         *,
         pinned: PinnedConfiguration,
-    ) -> Spawned:
+    ) -> SpawnResult:
         """Admit, prepare, answer. A caller that goes away cancels nothing.
 
         `pinned` is the revision under which the request was read. When the log is at a later one
@@ -87,64 +87,68 @@ class Spawning:
                 "the service is stopping; the spawn goes on: ask again under its Idempotency-Key"
             ) from None
 
-    def _ended(self, task: "asyncio.Task[Spawned]") -> None:
+    def _ended(self, task: "asyncio.Task[SpawnResult]") -> None:
         self._under_way.discard(task)
         if not task.cancelled() and task.exception() is not None:
             _log.debug("a spawn ended with %r", task.exception())
 
-    async def settle(self, seconds: float) -> None:
+    async def wait_idle(self, seconds: float) -> None:
         """Wait until every spawn under way is answered, so long at most. The others are left as
         they are recorded, for whoever takes them over."""
-        await settled(self._under_way, seconds)
+        await wait_or_cancel(self._under_way, seconds)
 
     async def _spawn(
         self,
         request: SpawnRequest,
         actor: Actor,
         reservation: Reservation | None,
-        caller_is_there: CallerIsThere,
+        caller_is_there: CallerPresence,
         traceparent: str | None,
         pinned: PinnedConfiguration,
-    ) -> Spawned:
+    ) -> SpawnResult:
         keys = tuple(self._work.identities.content_key() for _ in request.tasks)
-        asked = Asked(request, actor, reservation, traceparent, keys)
+        asked = AdmissionRequest(request, actor, reservation, traceparent, keys)
         admitted = await self._admitting.admit(asked, pinned)
         first = admitted.runs[0]
         if admitted.refusal is not None:
-            return Spawned(first, admitted.refusal, admitted.position)
+            return SpawnResult(first, admitted.refusal, admitted.position)
         in_hand = [
-            InHand(key, task, request.workspace_argument)
+            RecordedInputs(key, task, request.workspace_argument)
             for key, task in zip(keys, request.tasks, strict=True)
         ]
         if first.batch is not None:
             batch = await self._batches.prepare(admitted.runs, caller_is_there, in_hand)
-            return await self._batch_answered(batch)
-        return await self._answered(
+            return await self._respond_batch(batch)
+        return await self._respond(
             await self._preparing.prepare(first, caller_is_there, in_hand[0])
         )
 
-    async def _answered(self, prepared: PreparedRun) -> Spawned:
+    async def _respond(self, prepared: PreparedRun) -> SpawnResult:
         run = prepared.run
         _must_be_decided(run)
         if run.refusal is None:
-            return Spawned(run, accepted(await self._told(run)), prepared.position)
+            return SpawnResult(
+                run, accepted_response(await self._response_body(run)), prepared.position
+            )
         kept = run.refusal.text
         text = await self._work.contents.text(kept) if kept is not None else None
-        return Spawned(run, refused(refusal_of(run, text)), prepared.position)
+        return SpawnResult(run, refusal_response(refusal_of_run(run, text)), prepared.position)
 
-    async def _batch_answered(self, prepared: PreparedBatch) -> Spawned:
+    async def _respond_batch(self, prepared: PreparedBatch) -> SpawnResult:
         first = prepared.runs[0]
         _must_be_decided(first)
         assert first.batch is not None
         if first.refusal is None:
-            told = [await self._told(run) for run in prepared.runs]
-            return Spawned(first, accepted_batch(first.batch.batch_id, told), prepared.position)
+            told = [await self._response_body(run) for run in prepared.runs]
+            return SpawnResult(
+                first, accepted_batch_response(first.batch.batch_id, told), prepared.position
+            )
         # All were refused for one of them.
-        culprit = next((one for one in prepared.runs if not is_refused_with(one)), first)
-        return await self._answered(PreparedRun(culprit, prepared.position))
+        culprit = next((one for one in prepared.runs if not is_refused_by_batch(one)), first)
+        return await self._respond(PreparedRun(culprit, prepared.position))
 
-    async def _told(self, run: Run) -> Told:
-        return told_of(run, await receipt_of(run, self._work.contents))
+    async def _response_body(self, run: Run) -> ResponseBody:
+        return body_of_run(run, await read_attachments_receipt(run, self._work.contents))
 
 
 def _must_be_decided(run: Run) -> None:

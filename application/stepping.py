@@ -9,18 +9,18 @@ from typing import Any
 from uuid import UUID
 
 from application.ports.event_log import LogUnavailable
-from application.ports.interruption import Interruption
+from application.ports.interruption import FaultPoint
 from application.ports.staged_files import StagedFiles
 from application.preparation import Preparation
 from application.steps.step_maker import (
     STEPS_AT_ONCE_MAX,
-    Made,
-    Place,
     StepMaker,
+    StepPlace,
     StepRefused,
+    StepResult,
     UndoFailed,
 )
-from application.work import Work
+from application.work import UnitOfWork
 from domain.admission import Refusal
 from domain.refusals import WrongStage
 from domain.run.commands import RunCommand, StartPreparation
@@ -30,18 +30,18 @@ from domain.run.state import Run
 from domain.run.step_commands import BeginStep, TakeStep
 from domain.run.steps import StepName
 
-Commands = tuple[RunCommand, ...]
+CommandList = tuple[RunCommand, ...]
 
 _log = logging.getLogger("spawnlog.stepping")
 
 
 @dataclass(frozen=True, slots=True)
-class Stepped:
+class StepsTaken:
     """All is made: `before` is to be recorded with what comes next."""
 
     preparation: Preparation
     child_session_key: str
-    before: Commands
+    before: CommandList
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,33 +49,33 @@ class StepFailed:
     """A step was refused; what was made so far is undone from the record."""
 
     preparation: Preparation
-    before: Commands
+    before: CommandList
     refusal: Refusal
     step: StepName
 
 
 @dataclass(frozen=True, slots=True)
-class _Wanted:
+class _WantedStep:
     maker: StepMaker
-    place: Place
+    place: StepPlace
 
 
-class Stepping:
+class StepRunner:
     """Goes through the steps in their order. A spawn that has nothing to make is not held up."""
 
     def __init__(
         self,
-        work: Work,
+        work: UnitOfWork,
         makers: Sequence[StepMaker],
         staged: StagedFiles,
-        interruption: Interruption,
+        interruption: FaultPoint,
     ) -> None:
         self._work = work
         self._makers = tuple(makers)
         self._staged = staged
         self._interruption = interruption
         self._room = asyncio.Semaphore(STEPS_AT_ONCE_MAX)
-        self._asked: dict[UUID, asyncio.Task[Made]] = {}
+        self._asked: dict[UUID, asyncio.Task[StepResult]] = {}
 
     def interrupt(self, run_id: UUID) -> None:
         """The spawn was refused meanwhile: nobody waits for an answer from outside any more. What
@@ -89,22 +89,22 @@ class Stepping:
         preparation: Preparation,
         plan: Plan,
         start: StartPreparation,
-        before: Commands,
-    ) -> Stepped | StepFailed:
+        before: CommandList,
+    ) -> StepsTaken | StepFailed:
         """Make what the plan needs, going on from what is on record.
 
         `before` is recorded in front, `start` once. Raises `LostClaim` and `WrongStage` when
         somebody else has decided meanwhile: what is made then is dealt with from the record.
         """
         run = preparation.run
-        wanted: list[_Wanted] = []
+        wanted: list[_WantedStep] = []
         for maker in self._makers:
             try:
                 place = await self._place(preparation, plan, maker)
             except StepRefused as refused:
                 return StepFailed(preparation, before, refused.refusal, maker.name)
             if place is not None:
-                wanted.append(_Wanted(maker, place))
+                wanted.append(_WantedStep(maker, place))
         if run.child_session_key is None:
             start = replace(start, steps=tuple(one.maker.name for one in wanted))
             before = (*before, start)
@@ -116,19 +116,19 @@ class Stepping:
                 try:
                     made = await self._make(begun, one.maker, is_resumed=is_resumed)
                 except StepRefused as refused:
-                    after = (_nothing(begun, one.maker.name),) if refused.is_nothing else ()
+                    after = (_take_nothing(begun, one.maker.name),) if refused.is_nothing else ()
                     return StepFailed(begun, after, refused.refusal, one.maker.name)
-            preparation, before = begun, (_taken(begun, one.maker.name, made),)
-        return Stepped(preparation, start.child_session_key, before)
+            preparation, before = begun, (_take_made(begun, one.maker.name, made),)
+        return StepsTaken(preparation, start.child_session_key, before)
 
-    async def forget_staged(self, run: Run) -> None:
+    async def drop_staged_files(self, run: Run) -> None:
         """The files are where they belong, or never will be."""
         if run.attachments is not None:
             # What is left for now is swept away later.
             with contextlib.suppress(LogUnavailable):
                 await self._staged.drop(run.run_id)
 
-    async def give_way(self, run: Run) -> None:
+    async def undo_late_steps(self, run: Run) -> None:
         """Others have decided about the run, maybe undone its steps while one was still made here:
         what came too late for them is unmade. Doing that twice is as good as once. What is no file
         does not come too late: nobody undoes it before its time is over."""
@@ -143,19 +143,21 @@ class Stepping:
                     await maker.undo(run, state)
                 except UndoFailed as failure:
                     _log.warning("run %s: step %s: %s", run.run_id, maker.name, failure)
-        await self.forget_staged(run)
+        await self.drop_staged_files(run)
 
-    async def _place(self, preparation: Preparation, plan: Plan, maker: StepMaker) -> Place | None:
+    async def _place(
+        self, preparation: Preparation, plan: Plan, maker: StepMaker
+    ) -> StepPlace | None:
         state = preparation.run.step(maker.name)
         if state is None:
             return await maker.place(preparation.run, plan)
         if state.phase == "taken":
             return None
         # The place is on record, whatever has become of it since.
-        return Place(state.root, state.relative, state.limit_seconds)
+        return StepPlace(state.root, state.relative, state.limit_seconds)
 
     async def _begin(
-        self, preparation: Preparation, wanted: _Wanted, before: Commands
+        self, preparation: Preparation, wanted: _WantedStep, before: CommandList
     ) -> tuple[Preparation, bool]:
         run, name = preparation.run, wanted.maker.name
         begin = BeginStep(
@@ -167,11 +169,13 @@ class Stepping:
         )
         appended = await self._work.record(run, (*before, begin), preparation.keeper)
         begun = replace(
-            preparation, run=appended.runs[run.run_id], keeper=preparation.keeper.fork()
+            preparation, run=appended.runs[run.run_id], keeper=preparation.keeper.empty_copy()
         )
         return begun, run.step(name) is not None
 
-    async def _make(self, preparation: Preparation, maker: StepMaker, *, is_resumed: bool) -> Made:
+    async def _make(
+        self, preparation: Preparation, maker: StepMaker, *, is_resumed: bool
+    ) -> StepResult:
         run = preparation.run
         state = run.step(maker.name)
         assert state is not None
@@ -182,7 +186,7 @@ class Stepping:
         self._interruption("after", f"step:{maker.name}")
         return made
 
-    async def _answer(self, run_id: UUID, making: Coroutine[Any, Any, Made]) -> Made:
+    async def _answer(self, run_id: UUID, making: Coroutine[Any, Any, StepResult]) -> StepResult:
         task = asyncio.create_task(making)
         self._asked[run_id] = task
         try:
@@ -196,12 +200,12 @@ class Stepping:
             self._asked.pop(run_id, None)
 
 
-def _nothing(preparation: Preparation, name: StepName) -> TakeStep:
-    return _taken(preparation, name, Made(outcome="nothing", made=False))
+def _take_nothing(preparation: Preparation, name: StepName) -> TakeStep:
+    return _take_made(preparation, name, StepResult(outcome="nothing", made=False))
 
 
-def _taken(preparation: Preparation, name: StepName, made: Made) -> TakeStep:
-    keep = preparation.keeper.keep
+def _take_made(preparation: Preparation, name: StepName, made: StepResult) -> TakeStep:
+    keep = preparation.keeper.store
     return TakeStep(
         epoch=preparation.run.epoch,
         step=name,

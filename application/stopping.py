@@ -4,22 +4,22 @@ import logging
 from dataclasses import dataclass, replace
 from uuid import UUID
 
-from application.answers import SpawnRefusal, refused
-from application.batch_refusing import refused_beside
+from application.answers import SpawnRefusal, refusal_response
+from application.batch_refusing import sibling_refusals
 from application.envelope import Actor, Provenance
 from application.ingredients import refusal_announcement
-from application.keeping import Keeper
+from application.keeping import TextStore
 from application.ports.event_log import (
-    Answer,
     Decision,
     LogUnavailable,
     Reservation,
+    StoredAnswer,
     Submission,
 )
-from application.preparing import Preparing
+from application.preparing import RunPreparer
 from application.repeated_requests import must_be_new
-from application.work import Asked, Work, provenance_of
-from domain.batch_decisions import members_of, must_be_prepared
+from application.work import RunCommands, UnitOfWork, provenance_of
+from domain.batch_decisions import batch_members, must_be_prepared
 from domain.refusals import ReadAgain
 from domain.run.commands import ScheduleArchive, StopRun
 from domain.run.lifecycle import OVER, PREPARING
@@ -33,7 +33,7 @@ _log = logging.getLogger("spawnlog.stopping")
 
 
 @dataclass(frozen=True, slots=True)
-class Stop:
+class StopRequest:
     """Who stops, and why. With `is_of_session` the requester of a run is stopped with it, and so
     need not be told."""
 
@@ -42,29 +42,29 @@ class Stop:
     is_of_session: bool = False
 
 
-class Stopping:
+class StopService:
     """Stops for others."""
 
-    def __init__(self, work: Work, preparing: Preparing) -> None:
+    def __init__(self, work: UnitOfWork, preparing: RunPreparer) -> None:
         self._work = work
         self._preparing = preparing
 
     async def stop(
         self, run: Run, actor: Actor, reason: str | None, reservation: Reservation | None = None
-    ) -> Answer:
+    ) -> StoredAnswer:
         """Stop a run and its descendants, the run first so that it starts no more of them.
 
         One that is held ends when its holder has ended it; one that is over stays as it is.
         """
         await must_be_new(self._work, provenance_of(run, actor), reservation)
-        answer = Answer("stopping", {"runId": str(run.run_id), "wasOver": run.stage in OVER})
-        stop = Stop(actor, reason)
+        answer = StoredAnswer("stopping", {"runId": str(run.run_id), "wasOver": run.stage in OVER})
+        stop = StopRequest(actor, reason)
         run = await self._stop_one(run, stop)
         # Those below the session are of its last run: no other one has anybody below it any more.
         is_last = run.continued_by is None and run.stage != "refused"
         if run.child_session_key is not None and is_last:
             await self._stop_below(run.child_session_key, stop)
-        await self._answered(provenance_of(run, actor), reservation, answer)
+        await self._store_response(provenance_of(run, actor), reservation, answer)
         return answer
 
     async def stop_session(
@@ -73,7 +73,7 @@ class Stopping:
         actor: Actor,
         reason: str | None,
         reservation: Reservation | None = None,
-    ) -> Answer:
+    ) -> StoredAnswer:
         """Stop a session's own run, if it has one, and all that is below it. One that stays open
         after its runs (mode `session`) is closed first, so that it takes no message meanwhile, and
         put away as soon as its last run is announced."""
@@ -83,7 +83,7 @@ class Stopping:
             config_revision=self._work.configurations.current().revision,
         )
         await must_be_new(self._work, provenance, reservation)
-        stop = Stop(actor, reason)
+        stop = StopRequest(actor, reason)
         run = await self._work.run(session.run_id) if session.run_id is not None else None
         closes = run is not None and run.options.mode == "session"
         if run is not None and closes:
@@ -96,7 +96,7 @@ class Stopping:
                 run = await self._work.run(after.continued_by)
                 was_over = run.stage in OVER
                 after = await self._stop_one(run, stop)
-        answer = Answer(
+        answer = StoredAnswer(
             "stopping",
             {
                 "sessionKey": session.session_key,
@@ -107,7 +107,7 @@ class Stopping:
             },
         )
         await self._stop_below(session.session_key, replace(stop, is_of_session=True))
-        await self._answered(provenance, reservation, answer)
+        await self._store_response(provenance, reservation, answer)
         return answer
 
     async def _close(self, run: Run, actor: Actor) -> Run:
@@ -128,8 +128,8 @@ class Stopping:
         assert session.run_id is not None
         return await self._work.run(session.run_id)
 
-    async def _answered(
-        self, provenance: Provenance, reservation: Reservation | None, answer: Answer
+    async def _store_response(
+        self, provenance: Provenance, reservation: Reservation | None, answer: StoredAnswer
     ) -> None:
         """Keep the answer under the key of the request, once all is done: who was not answered asks
         again, and then those are stopped that were not reached."""
@@ -145,7 +145,7 @@ class Stopping:
             )
         )
 
-    async def _stop_below(self, session_key: str, stop: Stop) -> None:
+    async def _stop_below(self, session_key: str, stop: StopRequest) -> None:
         """Level by level: those below may still spawn while they are reached one after another,
         so it looks again until a look finds nobody who was not told."""
         told: set[UUID] = set()
@@ -165,7 +165,7 @@ class Stopping:
                 told.add(one.run_id)
         _log.error("session %s: its descendants spawn faster than they can be stopped", session_key)
 
-    async def _stop_one(self, run: Run, stop: Stop) -> Run:
+    async def _stop_one(self, run: Run, stop: StopRequest) -> Run:
         """Stop one run; gives it as it is then."""
         for _ in range(READS_MAX):
             try:
@@ -174,52 +174,52 @@ class Stopping:
                 run = await self._work.run(run.run_id)
         raise LogUnavailable("the run changes too fast to be stopped; ask again in a moment")
 
-    async def _stop_now(self, run: Run, stop: Stop) -> Run:
+    async def _stop_now(self, run: Run, stop: StopRequest) -> Run:
         if run.stage in OVER:
             # Nothing is recorded of it; a message may have come meanwhile.
             return await self._work.run(run.run_id)
         actor = stop.actor
         text = f"the spawn was stopped by {actor.name} before its session was created"
         # A run whose texts were erased is stopped without the reason.
-        keeper = await self._work.keeper_if_kept(run)
-        asked = [Asked(run, (self._command(run, stop, text, keeper),), keeper)]
+        keeper = await self._work.text_store_or_none(run)
+        asked = [RunCommands(run, (self._command(run, stop, text, keeper),), keeper)]
         # There is no batch of which only a part was prepared.
-        with_it = members_of(run) if run.stage in PREPARING and run.batch is not None else ()
+        with_it = batch_members(run) if run.stage in PREPARING and run.batch is not None else ()
         if with_it:
-            asked += await refused_beside(self._work, run, text)
+            asked += await sibling_refusals(self._work, run, text)
         appended = await self._work.record_all(
             asked,
             actor=actor,
-            spawn_answer=_refusal(run, text),
+            spawn_answer=_refusal_answer(run, text),
             must_fit=lambda family: must_be_prepared(family, with_it),
         )
         after = appended.runs[run.run_id]
         if after.stage == "refused":
-            for one in members_of(run):
+            for one in batch_members(run):
                 self._preparing.interrupt(one)
         return after
 
-    def _command(self, run: Run, stop: Stop, text: str, keeper: Keeper | None) -> StopRun:
+    def _command(self, run: Run, stop: StopRequest, text: str, keeper: TextStore | None) -> StopRun:
         by_requester = stop.is_of_session or stop.actor.session == run.requester.session_key
         if keeper is None:
             return StopRun(by=stop.actor.name, by_requester=by_requester)
-        told = by_requester or self._preparing.is_told(run.run_id)
+        told = by_requester or self._preparing.has_waiting_caller(run.run_id)
         return StopRun(
             by=stop.actor.name,
             by_requester=by_requester,
-            reason=keeper.keep("stopReason", stop.reason) if stop.reason else None,
-            text=keeper.keep("refusal", text),
+            reason=keeper.store("stopReason", stop.reason) if stop.reason else None,
+            text=keeper.store("refusal", text),
             announcement=(
-                None if told else keeper.keep("announcement", refusal_announcement(run, text))
+                None if told else keeper.store("announcement", refusal_announcement(run, text))
             ),
         )
 
 
-def _refusal(run: Run, text: str) -> Answer | None:
+def _refusal_answer(run: Run, text: str) -> StoredAnswer | None:
     """How the spawn's own caller is answered when it is still waiting for its answer."""
     if run.stage not in PREPARING:
         return None
-    return refused(
+    return refusal_response(
         SpawnRefusal(
             run_id=run.run_id,
             rule="stopped",

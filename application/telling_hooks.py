@@ -4,14 +4,14 @@ import logging
 from uuid import UUID
 
 from application.ports.configurations import RevisionErased
-from application.ports.hooks import Hooks, HookThrew
-from application.ports.interruption import Interruption
-from application.rooms import NoRoom, Rooms
+from application.ports.hooks import HookClient, HookFailure
+from application.ports.interruption import FaultPoint
+from application.rooms import Bulkhead, BulkheadFull
 from application.steps.thread_binding import child_origin, requester_origin
-from application.work import ContentsErased, Work
+from application.work import ContentsErased, UnitOfWork
 from domain.bounded_text import utf8_prefix
 from domain.configuration.problems import ConfigurationError
-from domain.lifecycle_hooks import HookCall, told
+from domain.lifecycle_hooks import HookCall, notification_call
 from domain.refusals import NotYet
 from domain.run.commands import RunCommand
 from domain.run.events import RunAnnounced, RunArchived, RunEnded, RunQueued
@@ -21,26 +21,28 @@ from domain.run.hooks import HookState
 from domain.run.state import Run
 
 ERROR_BYTES_MAX = 4_096
-_TOLD_OF = (RunQueued, RunEnded, RunAnnounced, RunArchived)
+_NOTIFIED_EVENTS = (RunQueued, RunEnded, RunAnnounced, RunArchived)
 
 _log = logging.getLogger("spawnlog.hooks")
 
 
-class TellingHooks:
+class HookNotifier:
     """Whoever comes to it tells: no claim of the run is needed. A hook tells a repeat by its key,
-    and what becomes of it changes nothing about the run. Each is told in its room; `NoRoom` is
-    raised when too many are waiting there."""
+    and what becomes of it changes nothing about the run. Each is told in its room; `BulkheadFull`
+    is raised when too many are waiting there."""
 
-    def __init__(self, work: Work, hooks: Hooks, interruption: Interruption, rooms: Rooms) -> None:
+    def __init__(
+        self, work: UnitOfWork, hooks: HookClient, interruption: FaultPoint, rooms: Bulkhead
+    ) -> None:
         self._rooms = rooms
         self._work = work
         self._hooks = hooks
         self._interruption = interruption
 
-    def is_called_by(self, event: object) -> bool:
+    def is_triggered_by(self, event: object) -> bool:
         """Whether a hook may have to be told of this event now."""
         hooks = self._work.configurations.current().configuration.spawnlog.hooks
-        return isinstance(event, _TOLD_OF) and bool(hooks.configured)
+        return isinstance(event, _NOTIFIED_EVENTS) and bool(hooks.configured)
 
     async def tell(self, run_id: UUID) -> None:
         """Tell what is due of a run. What fails is on record and is tried again later, or not any
@@ -50,13 +52,13 @@ class TellingHooks:
         try:
             for state in run.hooks:
                 if due is not None and state.due_at is not None and state.due_at <= due:
-                    run = await self._tell(run, state)
+                    run = await self._notify(run, state)
                     if not _is_over(run, state.name):
                         return
         except NotYet as why:
             _log.info("run %s: %s; somebody else is at it", run_id, why)
 
-    async def _tell(self, run: Run, state: HookState) -> Run:
+    async def _notify(self, run: Run, state: HookState) -> Run:
         try:
             pinned = await self._work.configurations.at(run.config_revision)
         except (RevisionErased, ConfigurationError) as unread:
@@ -67,10 +69,10 @@ class TellingHooks:
             async with self._rooms.of(state.name):
                 self._interruption("before", f"hook:{state.name}")
                 answer = await self._hooks.ask(pinned, call)
-        except HookThrew as threw:
+        except HookFailure as threw:
             if threw.has_no_room:
                 # Nobody was asked, and nobody outside is to blame: that is no attempt.
-                raise NoRoom(str(threw)) from None
+                raise BulkheadFull(str(threw)) from None
             limits = pinned.configuration.spawnlog.hooks
             is_last = state.attempts + 1 >= limits.attempts_max
             return await self._failed(run, state, str(threw), limits.retry_seconds_max, is_last)
@@ -84,11 +86,11 @@ class TellingHooks:
         _log.warning("run %s: hook %s: %s%s", run.run_id, state.name, text, given_up)
         attempt = state.attempts + 1
         try:
-            keeper = await self._work.keeper(run)
+            keeper = await self._work.text_store(run)
         except ContentsErased:
             # Nothing may be said of the run any more, to nobody.
             return await self._record(run, ParkHook(hook=state.name))
-        error = keeper.keep("hookError", text)
+        error = keeper.store("hookError", text)
         command: RunCommand = NoteHookFailure(
             hook=state.name, attempt=attempt, error=error, retry_seconds_max=retry_seconds_max
         )
@@ -104,12 +106,14 @@ class TellingHooks:
     async def _call(self, run: Run, name: HookName) -> HookCall:
         contents = self._work.contents
         if name == "subagentSpawned":
-            return told(run, name, origin=await requester_origin(run, contents), error=None)
+            return notification_call(
+                run, name, origin=await requester_origin(run, contents), error=None
+            )
         ref = run.stop_reason if run.outcome == "stopped" else None
         ref = ref or run.error
         error = await contents.text(ref) if ref is not None else None
         cut = utf8_prefix(error, ERROR_BYTES_MAX) if error else None
-        return told(run, name, origin=await child_origin(run, contents), error=cut)
+        return notification_call(run, name, origin=await child_origin(run, contents), error=cut)
 
 
 def _is_over(run: Run, name: HookName) -> bool:

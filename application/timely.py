@@ -6,10 +6,10 @@ from typing import Any, TypeVar
 
 T = TypeVar("T")
 
-_left: set["asyncio.Task[Any]"] = set()
+_abandoned: set["asyncio.Task[Any]"] = set()
 
 
-async def timely(question: Coroutine[Any, Any, T], seconds: float) -> T:
+async def with_timeout(question: Coroutine[Any, Any, T], seconds: float) -> T:
     """The answer, or TimeoutError after so many seconds.
 
     A connection to a database that is silent takes its own time to be broken off; unlike
@@ -24,13 +24,13 @@ async def timely(question: Coroutine[Any, Any, T], seconds: float) -> T:
         raise
     if task.done():
         return task.result()
-    _left.add(task)
-    task.add_done_callback(_forget)
+    _abandoned.add(task)
+    task.add_done_callback(_discard_task)
     task.cancel()
     raise TimeoutError(f"no answer within {seconds} seconds")
 
 
-def _forget(task: "asyncio.Task[Any]") -> None:
-    _left.discard(task)
+def _discard_task(task: "asyncio.Task[Any]") -> None:
+    _abandoned.discard(task)
     if not task.cancelled():
         task.exception()

@@ -5,10 +5,10 @@ from collections.abc import Sequence
 from datetime import datetime
 from uuid import UUID
 
-from application.ports.interruption import Interruption
-from application.rooms import Rooms, room_of_undo
+from application.ports.interruption import FaultPoint
+from application.rooms import Bulkhead, undo_compartment
 from application.steps.step_maker import StepMaker, UndoFailed
-from application.work import Work
+from application.work import UnitOfWork
 from domain.refusals import NotYet
 from domain.run.state import Run
 from domain.run.step_commands import ConfirmUndo, NoteUndoFailure
@@ -17,16 +17,16 @@ from domain.run.steps import STEP_ORDER, StepState
 _log = logging.getLogger("spawnlog.undoing")
 
 
-class Undoing:
+class StepUndoer:
     """Whoever comes to it undoes: no claim of the run is needed, and doing it twice is as good as
-    once. Each does so in its room; `NoRoom` is raised when too many are waiting there."""
+    once. Each does so in its room; `BulkheadFull` is raised when too many are waiting there."""
 
     def __init__(
         self,
-        work: Work,
+        work: UnitOfWork,
         makers: Sequence[StepMaker],
-        interruption: Interruption,
-        rooms: Rooms,
+        interruption: FaultPoint,
+        rooms: Bulkhead,
     ) -> None:
         self._rooms = rooms
         self._work = work
@@ -46,7 +46,7 @@ class Undoing:
 
     async def _undo_one(self, run: Run, state: StepState) -> Run:
         try:
-            async with self._rooms.of(room_of_undo(state.name)):
+            async with self._rooms.of(undo_compartment(state.name)):
                 self._interruption("before", f"undo:{state.name}")
                 how = await self._makers[state.name].undo(run, state)
         except UndoFailed as failure:
@@ -58,11 +58,11 @@ class Undoing:
     async def _failed(self, run: Run, state: StepState, text: str) -> Run:
         _log.warning("run %s: step %s: %s", run.run_id, state.name, text)
         # Without the text, but on record: else it would be tried again and again at once.
-        keeper = await self._work.keeper_if_kept(run)
+        keeper = await self._work.text_store_or_none(run)
         command = NoteUndoFailure(
             step=state.name,
             attempt=state.undo_failures + 1,
-            error=keeper.keep("undoError", text) if keeper else None,
+            error=keeper.store("undoError", text) if keeper else None,
         )
         appended = await self._work.record(run, (command,), keeper)
         return appended.runs[run.run_id]

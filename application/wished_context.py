@@ -2,15 +2,15 @@
 under."""
 
 from application.steps.thread_binding import requester_origin
-from application.work import Work
-from domain.context_fork import ContextWish, wished_context
+from application.work import UnitOfWork
+from domain.context_fork import ContextRequest, resolve_context_request
 from domain.run.state import Run
 
 
-async def context_wish(work: Work, run: Run) -> ContextWish:
+async def read_context_request(work: UnitOfWork, run: Run) -> ContextRequest:
     """What the request says, else what holds for threads where its requester is."""
     if run.context_argument is not None or not run.thread or run.requester.origin is None:
-        return wished_context(
+        return resolve_context_request(
             run.context_argument, thread=run.thread, channel=None, default="isolated"
         )
     origin = await requester_origin(run, work.contents)
@@ -19,4 +19,6 @@ async def context_wish(work: Work, run: Run) -> ContextWish:
     )
     pinned = await work.configurations.at(run.config_revision)
     policy = pinned.configuration.threads_of(channel, account)
-    return wished_context(None, thread=True, channel=channel, default=policy.default_spawn_context)
+    return resolve_context_request(
+        None, thread=True, channel=channel, default=policy.default_spawn_context
+    )

@@ -6,24 +6,24 @@ from typing import Protocol
 from uuid import UUID
 
 from application.envelope import SYSTEM, Actor, Provenance
-from application.keeping import Keeper
+from application.keeping import TextStore
 from application.ports.configurations import Configurations
 from application.ports.contents import Contents
 from application.ports.event_log import (
-    Answer,
     Appended,
     Content,
     ContentKey,
     Decision,
     EventLog,
     Reservation,
+    StoredAnswer,
     Submission,
     World,
 )
 from application.ports.identities import Identities
 from application.ports.registry import Registry
-from domain.batch_decisions import decide_for_all, members_of
-from domain.family_decisions import Family, streams_of
+from domain.batch_decisions import batch_members, decide_for_all
+from domain.family_decisions import CascadeState, streams_of
 from domain.refusals import Rejected
 from domain.run.commands import RunCommand
 from domain.run.state import Run
@@ -34,7 +34,7 @@ class ContentsErased(Rejected):
     """The session's key was destroyed, so nothing can be recorded about its texts any more."""
 
 
-class TextsAbove(Protocol):
+class RequesterTexts(Protocol):
     """Texts of a requester's session that are recorded with one of its children."""
 
     @property
@@ -53,16 +53,16 @@ class TextsAbove(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class RunCommands:
     """Commands to a run, to be decided one after the other, and who keeps their texts."""
 
     run: Run
     commands: Sequence[RunCommand]
-    keeper: Keeper | None = None
+    keeper: TextStore | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class Work:
+class UnitOfWork:
     """The log, what is read from it, and what is minted."""
 
     log: EventLog
@@ -71,17 +71,17 @@ class Work:
     identities: Identities
     configurations: Configurations
 
-    async def keeper(self, run: Run) -> Keeper:
+    async def text_store(self, run: Run) -> TextStore:
         """A keeper of texts for the run's own session."""
         key = await self.contents.key(run.session_id)
         if key is None:
             raise ContentsErased(f"the texts of session {run.session_id} were erased")
-        return Keeper(run.session_id, key, self.identities.event_id)
+        return TextStore(run.session_id, key, self.identities.event_id)
 
-    async def keeper_if_kept(self, run: Run) -> Keeper | None:
+    async def text_store_or_none(self, run: Run) -> TextStore | None:
         """The same; None when the session's texts were erased."""
         try:
-            return await self.keeper(run)
+            return await self.text_store(run)
         except ContentsErased:
             return None
 
@@ -89,20 +89,20 @@ class Work:
         self,
         run: Run,
         commands: Sequence[RunCommand],
-        keeper: Keeper | None = None,
+        keeper: TextStore | None = None,
         *,
         actor: Actor = SYSTEM,
-        spawn_answer: Answer | None = None,
+        spawn_answer: StoredAnswer | None = None,
         reservation: Reservation | None = None,
-        answer: Answer | None = None,
-        above: TextsAbove | None = None,
+        answer: StoredAnswer | None = None,
+        above: RequesterTexts | None = None,
     ) -> Appended[None]:
         """Decide commands to a run, one after the other, and record what follows in one append.
 
         `spawn_answer` is what the spawn's own caller is told, `answer` this command's caller.
         `above` are texts that go to the session of the run's requester.
         """
-        asked = Asked(run, commands, keeper)
+        asked = RunCommands(run, commands, keeper)
         return await self.record_all(
             (asked,),
             actor=actor,
@@ -114,21 +114,21 @@ class Work:
 
     async def record_all(
         self,
-        asked: Sequence[Asked],
+        asked: Sequence[RunCommands],
         *,
         actor: Actor = SYSTEM,
-        spawn_answer: Answer | None = None,
+        spawn_answer: StoredAnswer | None = None,
         reservation: Reservation | None = None,
-        answer: Answer | None = None,
-        above: TextsAbove | None = None,
-        must_fit: Callable[[Family], None] | None = None,
+        answer: StoredAnswer | None = None,
+        above: RequesterTexts | None = None,
+        must_fit: Callable[[CascadeState], None] | None = None,
     ) -> Appended[None]:
         """The same for several runs of one requester, decided in their order and recorded in one
         append. `must_fit` may raise `Rejected` before anything is decided."""
         first = asked[0].run
 
         def decide(world: World) -> Decision[None]:
-            family = Family(world.runs, world.sessions)
+            family = CascadeState(world.runs, world.sessions)
             if must_fit is not None:
                 must_fit(family)
             if above is not None:
@@ -142,7 +142,7 @@ class Work:
                 (*kept, *(above.kept if above else ())),
                 above.keys if above else (),
                 answer=answer,
-                run_answer=(members_of(first)[0], told) if told else None,
+                run_answer=(batch_members(first)[0], told) if told else None,
             )
 
         return await self.log.submit(

@@ -9,18 +9,18 @@ from psycopg_pool import AsyncConnectionPool
 
 from application.admitting import policy_of
 from application.envelope import Actor, Provenance
-from application.keeping import Keeper
+from application.keeping import TextStore
 from application.ports.configurations import PinnedConfiguration
 from application.ports.event_log import ContentKey, Decision, Submission, World
-from application.spawn_request import SpawnRequest, command_of
+from application.spawn_request import SpawnRequest, spawn_command
 from benchmarks.load import TASK, requester
 from benchmarks.server import CONFIGURATION
 from domain.run.facts import SpawnOptions
-from domain.spawn_decision import SpawnAnswered, request_spawns
+from domain.spawn_decision import SpawnDecision, request_spawns
 from domain.stream import run_stream, session_stream
 from infrastructure.outbound.configuration.loading import load_values
 from infrastructure.outbound.identities import RandomIdentities
-from infrastructure.outbound.log.connections import Connection, open_connection
+from infrastructure.outbound.log.connections import LogConnection, open_connection
 from infrastructure.outbound.log.postgres_log import PostgresLog
 
 ACTOR = Actor(kind="token", token="admin")
@@ -30,10 +30,10 @@ ACTOR = Actor(kind="token", token="admin")
 async def opened_log(conninfo: str) -> AsyncIterator[PostgresLog]:
     """A log at work, as one server process has it."""
 
-    async def connect() -> Connection:
+    async def connect() -> LogConnection:
         return await open_connection(conninfo, application="benchmark")
 
-    pool: AsyncConnectionPool[Connection] = AsyncConnectionPool(
+    pool: AsyncConnectionPool[LogConnection] = AsyncConnectionPool(
         conninfo, min_size=1, max_size=2, open=False, kwargs={"autocommit": True}
     )
     await pool.open(wait=True)
@@ -71,7 +71,7 @@ class Admissions:
         if appended.result.refusal is not None:
             raise RuntimeError(f"the admission was refused: {appended.result.refusal.text}")
 
-    def _submission(self) -> Submission[SpawnAnswered]:
+    def _submission(self) -> Submission[SpawnDecision]:
         ids, key = self._ids, requester(f"{self._name}-{next(self._numbers)}")
         request = SpawnRequest(
             requester_key=key,
@@ -85,12 +85,12 @@ class Admissions:
             thread=False,
             options=SpawnOptions(cleanup="delete"),
         )
-        command = command_of(request, ACTOR, self._pinned, ids, "benchmark")
+        command = spawn_command(request, ACTOR, self._pinned, ids, "benchmark")
         policy, content_key = policy_of(self._pinned, "main"), ids.content_key()
 
         def decide(world: World) -> Decision[Any]:
-            keeper = Keeper(command.session_id, content_key, ids.event_id)
-            answered = request_spawns(world.sessions, world.runs, [(command, keeper.keep)], policy)
+            keeper = TextStore(command.session_id, content_key, ids.event_id)
+            answered = request_spawns(world.sessions, world.runs, [(command, keeper.store)], policy)
             owned = (ContentKey(command.session_id, content_key),)
             return Decision(answered, answered.changes, keeper.kept, owned)
 

@@ -15,7 +15,7 @@ import uvloop
 from benchmarks.appending import Admissions, opened_log
 from benchmarks.floor import Copies, Floor, TableRows
 from benchmarks.load import Act, Connection, Measured, Spawner, Talker, measure
-from infrastructure.garbage import look_for_garbage_seldom
+from infrastructure.garbage import tune_garbage_collector
 
 PROCESSES_MAX = 2
 TOGETHER_SECONDS_MAX = 60.0
@@ -83,7 +83,7 @@ def _begin(barrier: Barrier) -> None:
     global _barrier
     _barrier = barrier
     # As a server does: the writer works in here, and the floor is to have what it has.
-    look_for_garbage_seldom()
+    tune_garbage_collector()
 
 
 def _done(job: Job, together: bool) -> Measured:

@@ -149,7 +149,7 @@ def allowed_agents(
     return tuple(sorted({normalise_agent_id(name) for name in names if name}))
 
 
-def agent_known(
+def check_agent_known(
     agent_id: str,
     configured: Collection[str],
     *,
@@ -185,11 +185,11 @@ def _target_refusal(facts: AdmissionFacts) -> Refusal | None:
     return Refusal(
         rule="allow_agents",
         status="forbidden",
-        text=f"agentId is not allowed for sessions_spawn (allowed: {_listed(allowed)})",
+        text=f"agentId is not allowed for sessions_spawn (allowed: {_list_agents(allowed)})",
     )
 
 
-def _listed(agents: tuple[str, ...]) -> str:
+def _list_agents(agents: tuple[str, ...]) -> str:
     more = len(agents) - AGENTS_SHOWN_MAX
     shown = ", ".join(agents[:AGENTS_SHOWN_MAX]) or "none"
     return f"{shown}, and {more} more" if more > 0 else shown

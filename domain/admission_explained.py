@@ -8,34 +8,35 @@ from collections.abc import Callable, Mapping
 from pydantic import JsonValue
 
 from domain.admission import ANY_AGENT, AdmissionFacts, allowed_agents
-from domain.rule_explained import Told, quoted
+from domain.rule_explained import RuleFinding, quote_name
 
 NAMES_SHOWN_MAX = 20
 
 
-def _agent_id(facts: AdmissionFacts, refused: bool) -> Told:
-    text = f"agentId {quoted(facts.target_agent_id)} has the form of an agent id"
+def _agent_id(facts: AdmissionFacts, refused: bool) -> RuleFinding:
+    text = f"agentId {quote_name(facts.target_agent_id)} has the form of an agent id"
     if refused:
         text = "what was given as agentId has not the form of an agent id"
     elif not facts.agent_id_argument_given:
         text = (
-            f"no agentId was given, so it is the requester's own: {quoted(facts.target_agent_id)}"
+            "no agentId was given, so it is the requester's own: "
+            f"{quote_name(facts.target_agent_id)}"
         )
-    return Told(
+    return RuleFinding(
         {"given": facts.agent_id_argument_given, "targetAgentId": facts.target_agent_id}, text
     )
 
 
-def _mode(facts: AdmissionFacts, refused: bool) -> Told:
-    text = f"mode {quoted(facts.mode)} with thread {_said(facts.thread)}"
+def _mode(facts: AdmissionFacts, refused: bool) -> RuleFinding:
+    text = f"mode {quote_name(facts.mode)} with thread {_yes_or_no(facts.thread)}"
     if refused:
         text += ", and it needs a thread"
-    return Told({"mode": facts.mode, "thread": facts.thread}, text)
+    return RuleFinding({"mode": facts.mode, "thread": facts.thread}, text)
 
 
-def _depth(facts: AdmissionFacts, refused: bool) -> Told:
+def _depth(facts: AdmissionFacts, refused: bool) -> RuleFinding:
     how = "is not below" if refused else "is below"
-    return Told(
+    return RuleFinding(
         {
             "callerDepth": facts.caller_depth,
             "depthFrom": facts.depth_from,
@@ -45,32 +46,32 @@ def _depth(facts: AdmissionFacts, refused: bool) -> Told:
     )
 
 
-def _active_children(facts: AdmissionFacts, refused: bool) -> Told:
-    told = active_children_explained(facts.active_children, facts.max_children, refused=refused)
+def _active_children(facts: AdmissionFacts, refused: bool) -> RuleFinding:
+    told = explain_active_children(facts.active_children, facts.max_children, refused=refused)
     if facts.places == 1:
         return told
     text = f"{facts.active_children} of {facts.max_children} children are active, and"
     are = "are not free" if refused else "are free"
-    return Told(
+    return RuleFinding(
         {**told.compared, "places": facts.places},
         f"{text} {facts.places} places for as many tasks {are}",
     )
 
 
-def active_children_explained(active: int, most: int, *, refused: bool) -> Told:
+def explain_active_children(active: int, most: int, *, refused: bool) -> RuleFinding:
     """How many places for children a session had left."""
     text = f"{active} of {most} children are active"
     if refused:
         text += ", so no place is free"
-    return Told({"activeChildren": active, "maxChildren": most}, text)
+    return RuleFinding({"activeChildren": active, "maxChildren": most}, text)
 
 
-def _require_agent_id(facts: AdmissionFacts, refused: bool) -> Told:
+def _require_agent_id(facts: AdmissionFacts, refused: bool) -> RuleFinding:
     given = "was given" if facts.agent_id_argument_given else "was not given"
     text = f"requireAgentId is true, and an agentId {given}"
     if not facts.require_agent_id and not refused:
         text = "requireAgentId is false"
-    return Told(
+    return RuleFinding(
         {
             "requireAgentId": facts.require_agent_id,
             "from": facts.require_agent_id_from,
@@ -80,22 +81,22 @@ def _require_agent_id(facts: AdmissionFacts, refused: bool) -> Told:
     )
 
 
-def _allow_agents(facts: AdmissionFacts, refused: bool) -> Told:
+def _allow_agents(facts: AdmissionFacts, refused: bool) -> RuleFinding:
     allowed = allowed_agents(facts.requester_agent_id, facts.allow_agents)
     shown: JsonValue = ANY_AGENT if allowed is None else [*allowed]
     listed: JsonValue = None if facts.allow_agents is None else [*facts.allow_agents]
-    target = quoted(facts.target_agent_id)
+    target = quote_name(facts.target_agent_id)
     if refused and allowed == ():
         text = f"{target} was named, and no agent is allowed"
     elif refused:
-        text = f"{target} is not among {_listed(allowed or ())}"
+        text = f"{target} is not among {_list_names(allowed or ())}"
     elif not facts.agent_id_argument_given:
         text = "no agentId was given, and the requester's own agent is always allowed"
     elif allowed is None:
         text = f"{target} is allowed, as any agent is"
     else:
-        text = f"{target} is among {_listed(allowed)}"
-    return Told(
+        text = f"{target} is among {_list_names(allowed)}"
+    return RuleFinding(
         {
             "requesterAgentId": facts.requester_agent_id,
             "targetAgentId": facts.target_agent_id,
@@ -108,7 +109,7 @@ def _allow_agents(facts: AdmissionFacts, refused: bool) -> Told:
     )
 
 
-ADMISSION_RULES: Mapping[str, Callable[[AdmissionFacts, bool], Told]] = {
+ADMISSION_RULES: Mapping[str, Callable[[AdmissionFacts, bool], RuleFinding]] = {
     "agent_id": _agent_id,
     "mode": _mode,
     "depth": _depth,
@@ -120,11 +121,11 @@ ADMISSION_RULES: Mapping[str, Callable[[AdmissionFacts, bool], Told]] = {
 refused."""
 
 
-def _said(value: bool) -> str:
+def _yes_or_no(value: bool) -> str:
     return "true" if value else "false"
 
 
-def _listed(names: tuple[str, ...]) -> str:
+def _list_names(names: tuple[str, ...]) -> str:
     more = len(names) - NAMES_SHOWN_MAX
     shown = ", ".join(names[:NAMES_SHOWN_MAX]) or "none"
     return f"{shown}, and {more} more" if more > 0 else shown

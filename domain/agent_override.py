@@ -7,8 +7,8 @@ from typing import Literal
 from domain.agent_id import is_valid_agent_id, normalise_agent_id
 from domain.bounded_text import single_line
 
-Verdict = Literal["winner", "valid", "invalid"]
-Reason = Literal[
+CandidateVerdict = Literal["winner", "valid", "invalid"]
+CandidateReason = Literal[
     "configured",
     "same_as_requested",
     "lower_priority",
@@ -29,7 +29,7 @@ class OverrideCandidate:
 
 
 @dataclass(frozen=True, slots=True)
-class JudgedCandidate:
+class EvaluatedCandidate:
     """A proposal and what became of it.
 
     `agent_id` is the proposed id, normalised; None when it is no agent id. The winner's reason is
@@ -40,8 +40,8 @@ class JudgedCandidate:
     priority: float
     proposed: str
     agent_id: str | None
-    verdict: Verdict
-    reason: Reason
+    verdict: CandidateVerdict
+    reason: CandidateReason
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,8 +50,8 @@ class OverrideChoice:
 
     requested_agent_id: str
     agent_id: str
-    winner: JudgedCandidate | None
-    candidates: tuple[JudgedCandidate, ...]
+    winner: EvaluatedCandidate | None
+    candidates: tuple[EvaluatedCandidate, ...]
 
     @property
     def is_override(self) -> bool:
@@ -76,10 +76,10 @@ def choose_override(
     can be had, and is asked, the best first, until one can. Without a winner the requested agent
     stays.
     """
-    winner: JudgedCandidate | None = None
-    judged: list[JudgedCandidate] = []
+    winner: EvaluatedCandidate | None = None
+    judged: list[EvaluatedCandidate] = []
     for candidate in sorted(candidates, key=lambda candidate: -candidate.priority):
-        one = _judge(
+        one = _evaluate_candidate(
             candidate, requested_agent_id, configured, usable, has_winner=winner is not None
         )
         if one.verdict == "winner":
@@ -106,17 +106,17 @@ def log_line(choice: OverrideChoice, mask: Callable[[str], str] = str) -> str | 
     return f"[context-script] agentIdOverride candidates: [{shown}] → {result}"
 
 
-def _judge(
+def _evaluate_candidate(
     candidate: OverrideCandidate,
     requested_agent_id: str,
     configured: Collection[str],
     usable: Callable[[str], bool],
     *,
     has_winner: bool,
-) -> JudgedCandidate:
+) -> EvaluatedCandidate:
     agent_id: str | None = None
-    verdict: Verdict = "invalid"
-    reason: Reason = "invalid_agent_id"
+    verdict: CandidateVerdict = "invalid"
+    reason: CandidateReason = "invalid_agent_id"
     if is_valid_agent_id(candidate.proposed):
         agent_id = normalise_agent_id(candidate.proposed)
         reason = "not_configured"
@@ -126,7 +126,7 @@ def _judge(
             verdict = "valid" if has_winner else "winner"
             reason = "same_as_requested" if agent_id == requested_agent_id else "configured"
             reason = "lower_priority" if has_winner else reason
-    return JudgedCandidate(
+    return EvaluatedCandidate(
         script_id=candidate.script_id,
         priority=candidate.priority,
         proposed=candidate.proposed,
@@ -136,14 +136,14 @@ def _judge(
     )
 
 
-def _arrow(candidate: JudgedCandidate, mask: Callable[[str], str]) -> str:
+def _arrow(candidate: EvaluatedCandidate, mask: Callable[[str], str]) -> str:
     script = single_line(candidate.script_id, characters_max=NAME_CHARACTERS_MAX)
     # Half of a secret would not be found any more.
     proposed = single_line(mask(candidate.proposed), characters_max=NAME_CHARACTERS_MAX)
     return f"{script}→{proposed}"
 
 
-def _sign(candidate: JudgedCandidate) -> str:
+def _sign(candidate: EvaluatedCandidate) -> str:
     return "✗" if candidate.verdict == "invalid" else "✓"
 
 

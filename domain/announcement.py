@@ -7,9 +7,9 @@ from typing import Literal
 from domain.bounded_text import single_line
 from domain.run_stats import RunStats, stats_line
 from domain.silent_token import is_silent, without_silent_tokens
-from domain.untrusted_result import cut_to_bytes, delimited, frozen_result, without_delimiters
+from domain.untrusted_result import cut_to_bytes, delimit_result, freeze_result, without_delimiters
 
-RunOutcome = Literal["success", "error", "timeout", "stopped", "unknown"]
+AnnouncedOutcome = Literal["success", "error", "timeout", "stopped", "unknown"]
 AnnouncementStatus = Literal["success", "error", "timeout", "unknown"]
 
 NOT_AVAILABLE = "(not available)"
@@ -28,7 +28,7 @@ class ChildFinding:
     """What came of one child of the run that is announced; `name` is its `shown_name`."""
 
     name: str
-    outcome: RunOutcome
+    outcome: AnnouncedOutcome
     result: str | None = None
     error: str | None = None
 
@@ -41,12 +41,12 @@ class Announcement:
     text: str
 
 
-def status_of(outcome: RunOutcome) -> AnnouncementStatus:
+def status_of(outcome: AnnouncedOutcome) -> AnnouncementStatus:
     """The announced word for an outcome: one that was stopped did not do its work."""
     return "error" if outcome == "stopped" else outcome
 
 
-def is_skipped(outcome: RunOutcome, result: str | None) -> bool:
+def is_skipped(outcome: AnnouncedOutcome, result: str | None) -> bool:
     """Whether the child asked that nobody be told; one that failed or was stopped cannot."""
     return (
         outcome not in ("error", "stopped")
@@ -57,7 +57,7 @@ def is_skipped(outcome: RunOutcome, result: str | None) -> bool:
 
 def announce(
     *,
-    outcome: RunOutcome,
+    outcome: AnnouncedOutcome,
     result: str | None,
     stats: RunStats,
     notes: Sequence[str] = (),
@@ -80,12 +80,12 @@ def announce(
     return Announcement(status=status, text="\n".join(blocks) + f"\n\n{stats_line(stats)}")
 
 
-def stopped_note(actor: str, reason: str | None) -> str:
+def stop_note(actor: str, reason: str | None) -> str:
     """`stopped by <actor>: <reason>`."""
     return f"stopped by {actor}: {reason}" if reason else f"stopped by {actor}"
 
 
-def shown_name(label: str | None, task: str | None, key: str) -> str:
+def display_name(label: str | None, task: str | None, key: str) -> str:
     """What a run is called where several are told of: its label, else the beginning of its task,
     else its key; on one line."""
     return (
@@ -111,24 +111,24 @@ def _finding(number: int, finding: ChildFinding) -> str:
         status_line = f"{status}: {single_line(finding.error, characters_max=NOTE_CHARACTERS_MAX)}"
     else:
         status_line = status
-    result = _shown(finding.result)
+    result = _visible_result(finding.result)
     if result is None:
         shown = f"Result: {NOT_AVAILABLE}"
     else:
         cut = cut_to_bytes(result, FINDING_BYTES_MAX, "finding exceeded 16KB")
-        shown = f"Result: {_UNTRUSTED}\n{delimited(cut)}"
+        shown = f"Result: {_UNTRUSTED}\n{delimit_result(cut)}"
     heading = without_delimiters(f"{number}. {name}\nStatus: {status_line}")
     return f"{heading}\n{shown}"
 
 
 def _result_block(result: str | None) -> str:
-    shown = _shown(result)
+    shown = _visible_result(result)
     if shown is None:
         return f"Result: {NOT_AVAILABLE}"
-    return f"Result: {_UNTRUSTED}\n{delimited(frozen_result(shown))}"
+    return f"Result: {_UNTRUSTED}\n{delimit_result(freeze_result(shown))}"
 
 
-def _shown(result: str | None) -> str | None:
+def _visible_result(result: str | None) -> str | None:
     if result is None or is_silent(result):
         return None
     return without_silent_tokens(result) or None

@@ -4,8 +4,13 @@ from collections.abc import Collection, Mapping, Sequence
 from uuid import UUID
 
 from domain.admission import Refusal
-from domain.dependencies import failed, field_of, named, verdict
-from domain.dependency_rings import cycle, way_told
+from domain.dependencies import (
+    dependency_verdict,
+    failed_dependency_refusal,
+    render_dependency,
+    request_field,
+)
+from domain.dependency_rings import find_cycle, render_path
 from domain.refusals import ReadAgain
 from domain.run.state import Run
 from domain.run.waiting_facts import Dependency
@@ -14,7 +19,7 @@ from domain.spawn_command import RequestSpawn
 DEPENDENCIES_MAX = 20
 
 
-def folded(dependencies: Sequence[Dependency]) -> tuple[Dependency, ...]:
+def merge_dependencies(dependencies: Sequence[Dependency]) -> tuple[Dependency, ...]:
     """Each run once, by the name that came first; by the first with which it has to succeed when
     there is one, for that is what a failure is told of."""
     runs: dict[UUID, Dependency] = {}
@@ -25,7 +30,7 @@ def folded(dependencies: Sequence[Dependency]) -> tuple[Dependency, ...]:
     return tuple(runs.values())
 
 
-def refusal(
+def dependencies_refusal(
     command: RequestSpawn, runs: Mapping[UUID, Run], waiting: Collection[Run]
 ) -> Refusal | None:
     """Why a spawn may not wait for what it is asked to; None when it may.
@@ -39,25 +44,25 @@ def refusal(
         target = runs.get(one.run_id)
         if target is None:
             raise ReadAgain(f"run {one.run_id} was not read; read it and ask again")
-        found = _ring(one, command.ancestors, waiting)
-        if found is None and verdict(one, target) == "failed":
-            found = failed(one, target)
+        found = _cycle_refusal(one, command.ancestors, waiting)
+        if found is None and dependency_verdict(one, target) == "failed":
+            found = failed_dependency_refusal(one, target)
         if found is not None:
             return found
     return None
 
 
-def _ring(
+def _cycle_refusal(
     dependency: Dependency, ancestors: Sequence[UUID], waiting: Collection[Run]
 ) -> Refusal | None:
-    way = cycle(ancestors, [dependency.run_id], waiting)
+    way = find_cycle(ancestors, [dependency.run_id], waiting)
     if way is None:
         return None
-    text = f"{field_of(dependency)} names {named(dependency)}, which "
+    text = f"{request_field(dependency)} names {render_dependency(dependency)}, which "
     if len(way) == 1:
         text += "is this session's own run or one above it, and those end after what they spawn"
     else:
-        by = way_told(way)
+        by = render_path(way)
         text += f"waits{f', by {by},' if by else ''} for run {way[-1]} above this spawn"
         text += ": each would wait for the other for ever"
     return Refusal("dependency_cycle", "error", text)

@@ -7,14 +7,14 @@ from uuid import UUID
 
 from pydantic import ValidationError
 
-from domain.attachments import JudgedFile, JudgedFiles, judged_file
+from domain.attachments import AcceptedFile, AcceptedFiles, accept_file
 from domain.fact import Fact
 
 FOLDERS = (".openclaw", "attachments")
 """Where the folders of all runs are, below the workspace of a child."""
 
 
-class NotTheFiles(ValueError):
+class FilesMismatch(ValueError):
     """Bytes that were set aside are not those of the list, or the list cannot be read."""
 
 
@@ -43,7 +43,7 @@ def relative_dir(run_id: UUID) -> str:
     return "/".join((*FOLDERS, str(run_id)))
 
 
-def file_list(judged: JudgedFiles) -> FileList:
+def file_list(judged: AcceptedFiles) -> FileList:
     """The list of files that may be written."""
     return FileList(
         files=tuple(
@@ -58,47 +58,47 @@ def file_list(judged: JudgedFiles) -> FileList:
     )
 
 
-def kept_text(files: FileList) -> str:
+def render_file_list(files: FileList) -> str:
     """The list as a text to keep: compact JSON, without what is not known."""
     return files.model_dump_json(exclude_none=True)
 
 
-def read_kept(text: str) -> FileList:
-    """The list that `kept_text` wrote. Raises `NotTheFiles`."""
+def parse_file_list(text: str) -> FileList:
+    """The list that `kept_text` wrote. Raises `FilesMismatch`."""
     try:
         return FileList.model_validate_json(text)
     except ValidationError:
-        raise NotTheFiles("the list of attached files cannot be read") from None
+        raise FilesMismatch("the list of attached files cannot be read") from None
 
 
-def files_of(listed: FileList, bodies: Sequence[bytes]) -> JudgedFiles:
-    """The files of a list with their contents, in its order. Raises `NotTheFiles` when one is
+def restore_files(listed: FileList, bodies: Sequence[bytes]) -> AcceptedFiles:
+    """The files of a list with their contents, in its order. Raises `FilesMismatch` when one is
     missing, or is not the one that was judged."""
     if len(bodies) != len(listed.files):
-        raise NotTheFiles(f"{len(bodies)} of {len(listed.files)} attached files are set aside")
+        raise FilesMismatch(f"{len(bodies)} of {len(listed.files)} attached files are set aside")
     files = tuple(
-        judged_file(one.name, body, one.mime_type)
+        accept_file(one.name, body, one.mime_type)
         for one, body in zip(listed.files, bodies, strict=True)
     )
     for number, (one, file) in enumerate(zip(listed.files, files, strict=True), start=1):
         if file.sha256 != one.sha256:
-            raise NotTheFiles(f"attached file {number} is not the one that was judged")
-    return JudgedFiles(files)
+            raise FilesMismatch(f"attached file {number} is not the one that was judged")
+    return AcceptedFiles(files)
 
 
-def manifest_text(folder: str, files: Sequence[JudgedFile]) -> str:
+def manifest_text(folder: str, files: Sequence[AcceptedFile]) -> str:
     """The file `.manifest.json` beside the files in `folder`, a relative one."""
-    listed = file_list(JudgedFiles(tuple(files)))
+    listed = file_list(AcceptedFiles(tuple(files)))
     manifest = {"relDir": folder, **_summary(listed), "files": _entries(listed)}
     return json.dumps(manifest, indent=2, ensure_ascii=False) + "\n"
 
 
-def receipt(folder: str, listed: FileList) -> dict[str, object]:
+def attachments_receipt(folder: str, listed: FileList) -> dict[str, object]:
     """What the caller is told: count, totalBytes, files (name, bytes, sha256), relDir."""
     return {**_summary(listed), "files": _entries(listed), "relDir": folder}
 
 
-def short_receipt(folder: str, count: int, total_bytes: int) -> dict[str, object]:
+def short_attachments_receipt(folder: str, count: int, total_bytes: int) -> dict[str, object]:
     """The receipt without the files."""
     return {"count": count, "totalBytes": total_bytes, "relDir": folder}
 

@@ -15,7 +15,7 @@ _SPACES = (
 )
 
 
-def trimmed_name(name: str) -> str:
+def trim_name(name: str) -> str:
     """The name without white space around it, which is how the file will be called."""
     return name.strip(_SPACES)
 
@@ -30,16 +30,16 @@ def is_file_name(name: str) -> bool:
     """
     if name in _NOT_NAMES or any(_is_refused(sign) for sign in name):
         return False
-    return len(name.encode()) <= NAME_BYTES_MAX and folded_name(name) != MANIFEST_NAME
+    return len(name.encode()) <= NAME_BYTES_MAX and fold_name(name) != MANIFEST_NAME
 
 
-def folded_name(name: str) -> str:
+def fold_name(name: str) -> str:
     """Equal for names that a file system may take for one: those that differ in case or in the
     normal form of Unicode alone."""
     return unicodedata.normalize("NFC", unicodedata.normalize("NFD", name).casefold())
 
 
-def seen_sign(sign: str) -> str:
+def visible_sign(sign: str) -> str:
     """The sign, or its number (`\\u202e`) when it is one of those that are not seen."""
     if not _is_unseen(sign):
         return sign

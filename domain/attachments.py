@@ -11,12 +11,12 @@ from dataclasses import dataclass, field
 
 from domain.attachment_name import (
     NAME_BYTES_MAX,
-    folded_name,
+    fold_name,
     is_file_name,
-    seen_sign,
-    trimmed_name,
+    trim_name,
+    visible_sign,
 )
-from domain.bounded_text import single_line, storable
+from domain.bounded_text import replace_unstorable, single_line
 from domain.configuration.tools import Attachments
 from domain.run.facts import RefusalStatus
 from domain.strict_base64 import decode_strict_base64
@@ -35,7 +35,7 @@ _DISABLED = (
 
 
 @dataclass(frozen=True, slots=True)
-class AttachmentAsked:
+class RequestedAttachment:
     """A file as a request gives it: `content` is text, or base64 when `encoding` is just that
     word."""
 
@@ -46,7 +46,7 @@ class AttachmentAsked:
 
 
 @dataclass(frozen=True, slots=True)
-class JudgedFile:
+class AcceptedFile:
     """A file that may be written. `name` is that of one file in a folder, `sha256` that of the
     content in hexadecimal, `mime_type` what the request says of it."""
 
@@ -57,11 +57,11 @@ class JudgedFile:
 
 
 @dataclass(frozen=True, slots=True)
-class JudgedFiles:
+class AcceptedFiles:
     """Files that may be written together, in the order of the request. No two of their names are
     one to a file system. None at all: nothing was attached, and there is nothing to make."""
 
-    files: tuple[JudgedFile, ...] = ()
+    files: tuple[AcceptedFile, ...] = ()
 
     @property
     def count(self) -> int:
@@ -82,80 +82,86 @@ class AttachmentRefusal:
     text: str
 
 
-def judge(asked: Sequence[AttachmentAsked], limits: Attachments) -> JudgedFiles | AttachmentRefusal:
+def check_attachments(
+    asked: Sequence[RequestedAttachment], limits: Attachments
+) -> AcceptedFiles | AttachmentRefusal:
     """The files of a request, all of them or the first reason against them."""
     if not asked:
-        return JudgedFiles()
-    unread = judge_unread(asked, limits)
+        return AcceptedFiles()
+    unread = check_unread_attachments(asked, limits)
     if unread is not None:
         return unread
-    judged: list[JudgedFile] = []
+    judged: list[AcceptedFile] = []
     taken: set[str] = set()
     total_bytes = 0
     for one in asked:
-        name = trimmed_name(one.name)
-        refused = _name_refused(name, taken)
+        name = trim_name(one.name)
+        refused = _name_refusal(name, taken)
         if refused is not None:
             return refused
-        taken.add(folded_name(name))
+        taken.add(fold_name(name))
         content = _content(one, name, limits.max_file_bytes)
         if isinstance(content, AttachmentRefusal):
             return content
         total_bytes += len(content)
         if total_bytes > limits.max_total_bytes:
-            return _error(
+            return _refusal(
                 f"attachments_total_bytes_exceeded (totalBytes={total_bytes} "
                 f"maxTotalBytes={limits.max_total_bytes})"
             )
-        judged.append(judged_file(name, content, one.mime_type))
-    return JudgedFiles(tuple(judged))
+        judged.append(accept_file(name, content, one.mime_type))
+    return AcceptedFiles(tuple(judged))
 
 
-def judge_unread(asked: Sequence[AttachmentAsked], limits: Attachments) -> AttachmentRefusal | None:
+def check_unread_attachments(
+    asked: Sequence[RequestedAttachment], limits: Attachments
+) -> AttachmentRefusal | None:
     """What speaks against the files of a request whatever they hold, by the first rules of
     `judge`; costs nothing."""
     if asked and not limits.enabled:
         return AttachmentRefusal("forbidden", _DISABLED)
     if len(asked) > limits.max_files:
-        return _error(f"attachments_file_count_exceeded (maxFiles={limits.max_files})")
+        return _refusal(f"attachments_file_count_exceeded (maxFiles={limits.max_files})")
     return None
 
 
-def judged_file(name: str, content: bytes, mime_type: str | None = None) -> JudgedFile:
+def accept_file(name: str, content: bytes, mime_type: str | None = None) -> AcceptedFile:
     """A file whose name was judged; a type that is nothing to show is left out."""
-    return JudgedFile(name, content, hashlib.sha256(content).hexdigest(), _shown_type(mime_type))
+    return AcceptedFile(
+        name, content, hashlib.sha256(content).hexdigest(), _printable_type(mime_type)
+    )
 
 
-def not_written(reason: str) -> AttachmentRefusal:
+def write_failed_refusal(reason: str) -> AttachmentRefusal:
     """Files that were permitted could not be written; `reason` is in words for the caller."""
     shown = single_line(reason, characters_max=SHOWN_REASON_CHARACTERS_MAX)
-    return _error(f"attachments_materialization_failed ({shown})")
+    return _refusal(f"attachments_materialization_failed ({shown})")
 
 
 def mount_path_hint(text: str | None) -> str | None:
     """Where the caller would like the files to be; None when there is nothing to tell the child, or
     nothing that it may be told: anything but letters, digits and `._-/:`, at most 255 of them."""
-    hint = trimmed_name(text or "")
+    hint = trim_name(text or "")
     if len(hint) > MOUNT_PATH_CHARACTERS_MAX:
         return None
     return hint if _MOUNT_PATH.fullmatch(hint) else None
 
 
-def _name_refused(name: str, taken: set[str]) -> AttachmentRefusal | None:
+def _name_refusal(name: str, taken: set[str]) -> AttachmentRefusal | None:
     if not name:
-        return _error("attachments_invalid_name (empty)")
+        return _refusal("attachments_invalid_name (empty)")
     if not is_file_name(name):
-        return _error(f"attachments_invalid_name ({_shown(name)}{_told_length(name)})")
-    if folded_name(name) in taken:
-        return _error(f"attachments_duplicate_name ({_shown(name)})")
+        return _refusal(f"attachments_invalid_name ({_printable_name(name)}{_length_text(name)})")
+    if fold_name(name) in taken:
+        return _refusal(f"attachments_duplicate_name ({_printable_name(name)})")
     return None
 
 
-def _content(one: AttachmentAsked, name: str, bytes_max: int) -> bytes | AttachmentRefusal:
+def _content(one: RequestedAttachment, name: str, bytes_max: int) -> bytes | AttachmentRefusal:
     if one.encoding == "base64":
         decoded = decode_strict_base64(one.content, bytes_max)
         if decoded is None:
-            return _error("attachments_invalid_base64_or_too_large")
+            return _refusal("attachments_invalid_base64_or_too_large")
         return decoded
     try:
         if len(one.content) > bytes_max:
@@ -163,7 +169,7 @@ def _content(one: AttachmentAsked, name: str, bytes_max: int) -> bytes | Attachm
         content = one.content.encode()
     except UnicodeEncodeError:
         # Half of a surrogate pair. Written otherwise it would not be the file that was sent.
-        return _error(f"attachments_invalid_utf8 ({_shown(name)})")
+        return _refusal(f"attachments_invalid_utf8 ({_printable_name(name)})")
     return content if len(content) <= bytes_max else _too_large(name, len(content), bytes_max)
 
 
@@ -174,33 +180,33 @@ def _encoded_length(text: str) -> int:
 
 
 def _too_large(name: str, length: int, bytes_max: int) -> AttachmentRefusal:
-    return _error(
-        f"attachments_file_bytes_exceeded (name={_shown(name)} bytes={length} "
+    return _refusal(
+        f"attachments_file_bytes_exceeded (name={_printable_name(name)} bytes={length} "
         f"maxFileBytes={bytes_max})"
     )
 
 
-def _error(text: str) -> AttachmentRefusal:
+def _refusal(text: str) -> AttachmentRefusal:
     return AttachmentRefusal("error", text)
 
 
-def _shown(name: str) -> str:
+def _printable_name(name: str) -> str:
     # Those behind the limit are not shown, and a name may be long.
-    seen = "".join(seen_sign(sign) for sign in name[: SHOWN_NAME_CHARACTERS_MAX + 1])
+    seen = "".join(visible_sign(sign) for sign in name[: SHOWN_NAME_CHARACTERS_MAX + 1])
     return single_line(
         seen + name[SHOWN_NAME_CHARACTERS_MAX + 1 :], characters_max=SHOWN_NAME_CHARACTERS_MAX
     )
 
 
-def _told_length(name: str) -> str:
+def _length_text(name: str) -> str:
     # Half of a surrogate pair, which is refused for itself, counts as the sign that replaces it.
-    size = len(storable(name).encode())
+    size = len(replace_unstorable(name).encode())
     if size <= NAME_BYTES_MAX:
         return ""
     return f"; {size} bytes of UTF-8, and {NAME_BYTES_MAX} are the most"
 
 
-def _shown_type(mime_type: str | None) -> str | None:
+def _printable_type(mime_type: str | None) -> str | None:
     shown = (mime_type or "").strip(" ")
     if len(shown) > MIME_TYPE_CHARACTERS_MAX or not _MIME_TYPE.fullmatch(shown):
         return None

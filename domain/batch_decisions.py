@@ -8,8 +8,8 @@ from collections.abc import Iterable, Sequence
 from uuid import UUID
 
 from domain.bounded_text import single_line
-from domain.family_carry import after
-from domain.family_decisions import Changes, Family, decide
+from domain.family_carry import speculative_state
+from domain.family_decisions import CascadeState, StreamChanges, decide
 from domain.refusals import ReadAgain, Rejected
 from domain.run.commands import RunCommand
 from domain.run.events import SessionCreated
@@ -24,7 +24,7 @@ RULE = "batch"
 NONE_STARTED = " No task of this batch was started."
 LABEL_SHOWN_CHARACTERS_MAX = 200
 
-Asked = tuple[UUID, Sequence[RunCommand]]
+AddressedCommands = tuple[UUID, Sequence[RunCommand]]
 """A run and the commands to it, one after the other."""
 
 
@@ -32,24 +32,24 @@ class PartOfBatch(Rejected):
     """Some runs of a batch are to be created or refused, and others of it are not."""
 
 
-def decide_for_all(family: Family, asked: Iterable[Asked]) -> Changes:
+def decide_for_all(family: CascadeState, asked: Iterable[AddressedCommands]) -> StreamChanges:
     """The changes of commands to several runs, each decided after all that were before it.
 
     Raises `PartOfBatch` when they would leave a batch of which a part is there.
     """
-    changes: Changes = []
-    following: Changes = []
+    changes: StreamChanges = []
+    following: StreamChanges = []
     for run_id, commands in asked:
         for command in commands:
             if following:
-                family = after(family, following, family.run(run_id).created_at)
+                family = speculative_state(family, following, family.run(run_id).created_at)
             following = decide(family, run_id, command)
             changes += following
     _must_be_whole(family, changes)
     return changes
 
 
-def _must_be_whole(family: Family, changes: Changes) -> None:
+def _must_be_whole(family: CascadeState, changes: StreamChanges) -> None:
     """The last guard; use cases ask for all of a batch in the first place."""
     for kind in (SessionCreated, SpawnRefused):
         decided = [run_id_of(stream) for stream, event in changes if isinstance(event, kind)]
@@ -59,23 +59,23 @@ def _must_be_whole(family: Family, changes: Changes) -> None:
                 raise PartOfBatch(f"run {run_id} is one of a batch, of which others are left")
 
 
-def must_be_prepared(family: Family, run_ids: Iterable[UUID]) -> None:
+def must_be_prepared(family: CascadeState, run_ids: Iterable[UUID]) -> None:
     """Raises `ReadAgain` when they are created or refused by now: it is so of all or of none."""
     if any(family.run(one).stage not in PREPARING for one in run_ids):
         raise ReadAgain("the batch was decided meanwhile; read the run and ask again")
 
 
-def members_of(run: Run) -> tuple[UUID, ...]:
+def batch_members(run: Run) -> tuple[UUID, ...]:
     """The runs that were asked for with it, itself among them, in their order."""
     return run.batch.run_ids if run.batch is not None else (run.run_id,)
 
 
-def is_refused_with(run: Run) -> bool:
+def is_refused_by_batch(run: Run) -> bool:
     """Whether it was refused because another of its batch was."""
     return run.refusal is not None and run.refusal.rule == RULE
 
 
-def refused_with(culprit: Run, text: str) -> str:
+def batch_refusal_text(culprit: Run, text: str) -> str:
     """What is told of a run that is refused because another of its batch was, for that reason."""
     assert culprit.batch is not None
     label = single_line(culprit.label or "", characters_max=LABEL_SHOWN_CHARACTERS_MAX)

@@ -27,14 +27,16 @@ class BootstrapLimits:
 
 
 @dataclass(frozen=True, slots=True)
-class FittedFiles:
+class BootstrapSelection:
     """What goes into the prompt, and what the caller is told about the rest."""
 
     files: tuple[BootstrapFile, ...]
     warnings: tuple[str, ...]
 
 
-def fitted(files: Iterable[BootstrapFile], limits: BootstrapLimits) -> FittedFiles:
+def select_bootstrap_files(
+    files: Iterable[BootstrapFile], limits: BootstrapLimits
+) -> BootstrapSelection:
     """The files in their order, each cut to what the limits leave it. Blank ones are left out;
     those for which nothing is left are too, with a warning."""
     kept: list[BootstrapFile] = []
@@ -46,18 +48,18 @@ def fitted(files: Iterable[BootstrapFile], limits: BootstrapLimits) -> FittedFil
         room = min(limits.chars_max, left)
         key = "bootstrapMaxChars" if limits.chars_max <= left else "bootstrapTotalMaxChars"
         if room <= 0:
-            warnings.append(_left_out(file.name, limits.total_chars_max))
+            warnings.append(_omitted_warning(file.name, limits.total_chars_max))
         elif len(file.text) <= room:
             kept.append(file)
             left -= len(file.text)
         else:
-            kept.append(BootstrapFile(file.name, _cut(file, room)))
-            warnings.append(_was_cut(file.name, room, key))
+            kept.append(BootstrapFile(file.name, _cut_file(file, room)))
+            warnings.append(_cut_warning(file.name, room, key))
             left -= room
-    return FittedFiles(tuple(kept), tuple(warnings))
+    return BootstrapSelection(tuple(kept), tuple(warnings))
 
 
-def unread(name: str, why: str) -> str:
+def unreadable_warning(name: str, why: str) -> str:
     """What the caller is told of a file that could not be used; `why` is a clause of its own."""
     return (
         f"{name} of the child's workspace was left out: {why}."
@@ -65,19 +67,19 @@ def unread(name: str, why: str) -> str:
     )
 
 
-def _cut(file: BootstrapFile, room: int) -> str:
+def _cut_file(file: BootstrapFile, room: int) -> str:
     text = file.text[: whole_characters(file.text, room)]
     return f"{text}\n\n[truncated: {file.name} exceeded {room} characters]"
 
 
-def _was_cut(name: str, room: int, key: str) -> str:
+def _cut_warning(name: str, room: int, key: str) -> str:
     return (
         f"{name} of the child's workspace was cut after {room} characters ({key})."
         f" Shorten the file, or raise {key}."
     )
 
 
-def _left_out(name: str, total: int) -> str:
+def _omitted_warning(name: str, total: int) -> str:
     return (
         f"{name} of the child's workspace was left out: the file before it took all of the {total}"
         " characters of bootstrapTotalMaxChars. Shorten that file, or raise bootstrapTotalMaxChars."

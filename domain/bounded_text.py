@@ -24,7 +24,7 @@ _DECEIVING = frozenset("\u200b\u200e\u200f\u2060\u2061\u2062\u2063\u2064\ufeff")
 _DECEIVING_SPANS = (("\u202a", "\u202e"), ("\u2066", "\u206f"), ("\ufff9", "\ufffb"))
 
 
-def storable(text: str) -> str:
+def replace_unstorable(text: str) -> str:
     """The text with NUL and lone surrogates, which no UTF-8 store takes, replaced by U+FFFD."""
     return _UNSTORABLE.sub(REPLACEMENT, text)
 
@@ -37,7 +37,7 @@ def single_line(text: str, *, characters_max: int) -> str:
     """
     # Only so much is looked at that a huge value costs no more than its limit.
     looked_at = text[: max(0, characters_max) * 4 + 64]
-    line = _BREAKS.sub(" ", _shown(looked_at)).strip()
+    line = _BREAKS.sub(" ", _printable(looked_at)).strip()
     if len(line) <= characters_max and len(looked_at) == len(text):
         return line
     if characters_max < 1:
@@ -52,26 +52,26 @@ def whole_characters(text: str, limit: int) -> int:
     scripts, prepended number signs and CR LF count as one with what they belong to.
     """
     index = max(0, min(limit, len(text)))
-    while 0 < index < len(text) and _inside(text, index):
+    while 0 < index < len(text) and _splits_character(text, index):
         index -= 1
     return index
 
 
 def utf8_prefix(text: str, bytes_max: int) -> str:
     """The longest prefix of `text` within `bytes_max` bytes of UTF-8 that splits no character."""
-    encoded = storable(text).encode()
+    encoded = replace_unstorable(text).encode()
     if len(encoded) <= bytes_max:
-        return storable(text)
+        return replace_unstorable(text)
     fitting = encoded[: max(0, bytes_max)].decode(errors="ignore")
-    return fitting[: whole_characters(storable(text), len(fitting))]
+    return fitting[: whole_characters(replace_unstorable(text), len(fitting))]
 
 
-def _shown(text: str) -> str:
+def _printable(text: str) -> str:
     # What is printable to Python holds none of the signs below.
-    return text if text.isprintable() else "".join(map(_shown_sign, text))
+    return text if text.isprintable() else "".join(map(_printable_sign, text))
 
 
-def _shown_sign(sign: str) -> str:
+def _printable_sign(sign: str) -> str:
     if sign in _DECEIVING or any(first <= sign <= last for first, last in _DECEIVING_SPANS):
         return ""
     if unicodedata.category(sign) in ("Cc", "Zl", "Zp"):
@@ -79,7 +79,7 @@ def _shown_sign(sign: str) -> str:
     return REPLACEMENT if _UNSTORABLE.match(sign) else sign
 
 
-def _inside(text: str, index: int) -> bool:
+def _splits_character(text: str, index: int) -> bool:
     """Whether a boundary before `text[index]` would split what belongs together."""
     before, after = text[index - 1], text[index]
     if before == "\r" and after == "\n":

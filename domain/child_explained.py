@@ -3,15 +3,15 @@
 from domain.configuration.configuration import Configuration
 from domain.configuration.places import BUILT_IN
 from domain.content import ContentRef
-from domain.plan_explained import listed
-from domain.rule_explained import Told, quoted
+from domain.plan_explained import as_json_list
+from domain.rule_explained import RuleFinding, quote_name
 from domain.run.continuation_events import ContinuationPlanned
 from domain.run.events import SessionCreated
 
 
-def tools_explained(
+def explain_tools(
     created: SessionCreated | ContinuationPlanned, configuration: Configuration | None = None
-) -> Told:
+) -> RuleFinding:
     """Which tools the child has, and the lists that the revision of the decision makes them
     from; None where that cannot be read."""
     plan = created.plan
@@ -22,33 +22,35 @@ def tools_explained(
         at = "tools.subagents.tools" if lists.model_fields_set else BUILT_IN
         by = f", by {'the built-in lists' if at == BUILT_IN else at}"
         configured = {
-            "allow": listed(lists.allow),
-            "alsoAllow": listed(lists.also_allow),
-            "deny": listed(lists.deny),
+            "allow": as_json_list(lists.allow),
+            "alsoAllow": as_json_list(lists.also_allow),
+            "deny": as_json_list(lists.deny),
             "at": at,
         }
-    return Told(
+    return RuleFinding(
         {
             "role": created.role,
-            "allow": listed(plan.tools_allow),
+            "allow": as_json_list(plan.tools_allow),
             "deny": [*plan.tools_deny],
             "configured": configured,
         },
-        f"tools of role {quoted(created.role)}{by}: {had}, {len(plan.tools_deny)} denied",
+        f"tools of role {quote_name(created.role)}{by}: {had}, {len(plan.tools_deny)} denied",
     )
 
 
-def capabilities_explained(created: SessionCreated) -> Told:
+def explain_capabilities(created: SessionCreated) -> RuleFinding:
     """What the child may do to others."""
-    return capabilities_told(created.depth, created.max_depth, created.role, created.control_scope)
+    return describe_capabilities(
+        created.depth, created.max_depth, created.role, created.control_scope
+    )
 
 
-def capabilities_told(depth: int, max_depth: int, role: str, control_scope: str) -> Told:
+def describe_capabilities(depth: int, max_depth: int, role: str, control_scope: str) -> RuleFinding:
     """What a child at that depth may do to others."""
-    return Told(
+    return RuleFinding(
         {"depth": depth, "maxDepth": max_depth, "role": role, "controlScope": control_scope},
-        f"depth {depth} of at most {max_depth} has role {quoted(role)} and"
-        f" control scope {quoted(control_scope)}",
+        f"depth {depth} of at most {max_depth} has role {quote_name(role)} and"
+        f" control scope {quote_name(control_scope)}",
     )
 
 
@@ -56,13 +58,13 @@ _NO_CONTEXT = "no context was handed over"
 _BLANK_CONTEXT = "no context was handed over: nothing stood in it"
 
 
-def preamble_explained(given: ContentRef | None, created: SessionCreated) -> Told | None:
+def explain_preamble(given: ContentRef | None, created: SessionCreated) -> RuleFinding | None:
     """How much its parent told the child, and how much of it was handed over, without the mark of a
     cut; None where the release that decided this did not record it."""
     sizes = created.preamble
     if sizes is None:
         kept = any(one.position == "preamble" for one in created.ingredients)
-        return None if kept else Told({}, _NO_CONTEXT if given is None else _BLANK_CONTEXT)
+        return None if kept else RuleFinding({}, _NO_CONTEXT if given is None else _BLANK_CONTEXT)
     how = "whole" if sizes.kept_characters == sizes.given_characters else "cut"
     if not sizes.kept_characters:
         how = "not at all"
@@ -70,4 +72,4 @@ def preamble_explained(given: ContentRef | None, created: SessionCreated) -> Tol
         f"{sizes.kept_characters} of {sizes.given_characters} characters of context were handed"
         f" over, {how}; at most {sizes.characters_max}"
     )
-    return Told(sizes.model_dump(mode="json", by_alias=True), text)
+    return RuleFinding(sizes.model_dump(mode="json", by_alias=True), text)

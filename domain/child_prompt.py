@@ -13,7 +13,7 @@ from domain.bootstrap_files import BootstrapFile
 from domain.bounded_text import single_line
 from domain.child_role import depth_text, role_text, rules_text
 from domain.context_preamble import AFTER_PREAMBLE, preamble_block
-from domain.prompt_part import SEPARATOR, Part, Piece, put_together, separated
+from domain.prompt_part import SEPARATOR, Piece, TextPart, join_pieces, separate_pieces
 from domain.untrusted_result import without_delimiters
 
 LABEL_CHARACTERS_MAX = 200
@@ -67,7 +67,7 @@ class ComposedPrompt:
 
     system_prompt: str
     message: str
-    parts: tuple[Part, ...]
+    parts: tuple[TextPart, ...]
 
 
 def compose_prompt(
@@ -78,14 +78,14 @@ def compose_prompt(
     """The prompt of a first run; `task` are the pieces of the task message."""
     intro = Piece(source="intro", text=introduction(child))
     between = Piece(source=SEPARATOR, text="\n\n")
-    return _composed(child, (intro, between, *task) if task else (intro,), surroundings)
+    return _compose(child, (intro, between, *task) if task else (intro,), surroundings)
 
 
 def compose_continuation(
     child: ChildFacts, message: str, surroundings: Surroundings | None = None
 ) -> ComposedPrompt:
     """The prompt of a run that goes on with a session: composed anew, around what is said now."""
-    return _composed(child, (Piece(source="message", text=message),), surroundings)
+    return _compose(child, (Piece(source="message", text=message),), surroundings)
 
 
 def introduction(child: ChildFacts) -> str:
@@ -104,11 +104,11 @@ def introduction(child: ChildFacts) -> str:
     return "\n\n".join(lines)
 
 
-def _composed(
+def _compose(
     child: ChildFacts, message: Sequence[Piece], surroundings: Surroundings | None
 ) -> ComposedPrompt:
-    system = put_together("systemPrompt", _system_pieces(child, surroundings or Surroundings()))
-    said = put_together("message", message)
+    system = join_pieces("systemPrompt", _system_pieces(child, surroundings or Surroundings()))
+    said = join_pieces("message", message)
     return ComposedPrompt(
         system_prompt=system.text, message=said.text, parts=(*system.parts, *said.parts)
     )
@@ -117,7 +117,7 @@ def _composed(
 def _system_pieces(child: ChildFacts, surroundings: Surroundings) -> tuple[Piece, ...]:
     preamble = Piece(source="preamble", text=preamble_block(surroundings.preamble))
     after = Piece(source=SEPARATOR, text=AFTER_PREAMBLE if preamble.text else "")
-    rest = separated(
+    rest = separate_pieces(
         (
             Piece(source="role", text=role_text(child.depth)),
             Piece(source="rules", text=rules_text(child.depth, is_persistent=child.is_persistent)),

@@ -30,7 +30,7 @@ NO_TRANSCRIPT_WARNING = (
 
 
 @dataclass(frozen=True, slots=True)
-class ContextWish:
+class ContextRequest:
     """The context that a child is to have. `is_explicit` is whether the request says so; what
     nobody asked for is no reason to refuse a spawn."""
 
@@ -62,47 +62,47 @@ class ParentExtent:
         return self.tokens <= FORK_TOKENS_MAX
 
 
-def wished_context(
+def resolve_context_request(
     argument: ContextMode | None, *, thread: bool, channel: str | None, default: ContextMode
-) -> ContextWish:
+) -> ContextRequest:
     """What the request says; without that `default`, for a child in a thread of a channel."""
     if argument is not None:
-        return ContextWish(argument, is_explicit=True)
+        return ContextRequest(argument, is_explicit=True)
     in_thread = thread and bool((channel or "").strip())
-    return ContextWish(default if in_thread else "isolated", is_explicit=False)
+    return ContextRequest(default if in_thread else "isolated", is_explicit=False)
 
 
-def other_agent() -> Refusal:
+def other_agent_refusal() -> Refusal:
     """The child is of another agent than its requester."""
-    return _refused(_OTHER_AGENT)
+    return _fork_refusal(_OTHER_AGENT)
 
 
-def no_transcript() -> Refusal:
+def no_transcript_refusal() -> Refusal:
     """There is nothing to begin with."""
-    return _refused(_NO_TRANSCRIPT)
+    return _fork_refusal(_NO_TRANSCRIPT)
 
 
-def not_forked() -> Refusal:
+def fork_failed_refusal() -> Refusal:
     """The transcript is there and could not be written for the child."""
-    return _refused(_NOT_FORKED)
+    return _fork_refusal(_NOT_FORKED)
 
 
-def not_prepared() -> Refusal:
+def unreadable_transcript_refusal() -> Refusal:
     """What is kept of the transcript cannot be read."""
-    return _refused(_NOT_PREPARED)
+    return _fork_refusal(_NOT_PREPARED)
 
 
-def _refused(text: str) -> Refusal:
+def _fork_refusal(text: str) -> Refusal:
     return Refusal(rule=RULE, status="error", text=text)
 
 
-def beginning_rows(fork: ForkFacts | None) -> int:
+def inherited_rows(fork: ForkFacts | None) -> int:
     """How many entries a child's transcript has before it says anything: those that were taken
     over, and one in front of them that says where they are from."""
     return fork.entries + 1 if fork is not None and fork.mode == "fork" else 0
 
 
-def taken_entries(fork: ForkFacts | None) -> int:
+def forked_entries(fork: ForkFacts | None) -> int:
     """How many entries of its requester's conversation a child begins with."""
     return fork.entries if fork is not None and fork.mode == "fork" else 0
 
@@ -115,7 +115,7 @@ def fork_note(fork: ForkFacts | None) -> str | None:
 
 
 def fork_warnings(
-    wish: ContextWish, fork: ForkFacts | None, *, same_agent: bool
+    wish: ContextRequest, fork: ForkFacts | None, *, same_agent: bool
 ) -> tuple[str, ...]:
     """What is said of a fork that nobody asked for and that could not be."""
     if wish.mode == "isolated" or wish.is_explicit:

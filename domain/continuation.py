@@ -28,7 +28,7 @@ from domain.run.state import Run
 from domain.session.decide import AdmitContinuation, ContinueSession
 from domain.session.decide import decide as decide_session
 from domain.session.state import Session
-from domain.spawn_command import Keep
+from domain.spawn_command import StoreText
 from domain.stream import run_stream, session_stream
 
 
@@ -52,7 +52,7 @@ class Message:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class UnfitPlan:
+class IneligiblePlan:
     """No run of the session can be planned any more: the rule that says so, and what it was decided
     from."""
 
@@ -61,7 +61,7 @@ class UnfitPlan:
 
 
 @dataclass(frozen=True, slots=True)
-class Continued:
+class ContinuationDecision:
     """What was recorded, and the refusal when it was one."""
 
     changes: tuple[tuple[str, AnyEvent], ...]
@@ -71,7 +71,7 @@ class Continued:
 def must_take_messages(session: Session, last: Run, now: datetime | None = None) -> None:
     """Raises `SessionIsClosed` for a session that was put away or is about to be (by `now`, if that
     is known), `RunIsActive` when its last run, or any that it waits for, is not done."""
-    if session.stage == "closed" or last.stage == "archived" or _is_put_away(last, now):
+    if session.stage == "closed" or last.stage == "archived" or _is_closing(last, now):
         raise SessionIsClosed(
             f"session {session.display_key} is closed and takes no messages; spawn a new child"
         )
@@ -82,7 +82,7 @@ def must_take_messages(session: Session, last: Run, now: datetime | None = None)
         )
 
 
-def _is_put_away(last: Run, now: datetime | None) -> bool:
+def _is_closing(last: Run, now: datetime | None) -> bool:
     """Also before somebody has come to it: what hangs on the session is undone with its end, and
     whoever puts it away may be at it."""
     if last.put_away_from is not None:
@@ -141,11 +141,11 @@ def continue_session(
     runs: Mapping[UUID, Run],
     message: Message,
     last: Run,
-    planned: ContinuationPlanned | UnfitPlan,
+    planned: ContinuationPlanned | IneligiblePlan,
     lane: str,
-    keep: Keep,
+    keep: StoreText,
     at: datetime | None = None,
-) -> Continued:
+) -> ContinuationDecision:
     """Judge and record a message. `last` is the run that it is to continue, as `planned` was made
     from it; `ReadAgain` when another has become the last one meanwhile. `at` is the time now.
 
@@ -166,11 +166,11 @@ def continue_session(
     changes: list[tuple[str, AnyEvent]] = [(own, received)]
     refusal = active_children_refusal(requester.active_children, message.max_children)
     if refusal is not None:
-        changes.append((own, _refused(refusal, None, keep)))
-        return Continued(tuple(changes), refusal)
-    if isinstance(planned, UnfitPlan):
-        changes.append((own, _refused(planned.refusal, planned.facts, keep)))
-        return Continued(tuple(changes), planned.refusal)
+        changes.append((own, _refused_event(refusal, None, keep)))
+        return ContinuationDecision(tuple(changes), refusal)
+    if isinstance(planned, IneligiblePlan):
+        changes.append((own, _refused_event(planned.refusal, planned.facts, keep)))
+        return ContinuationDecision(tuple(changes), planned.refusal)
     admission = AdmitContinuation(message.run_id, message.max_children)
     going_on = ContinueSession(message.run_id, planned.role, planned.control_scope)
     on_session, above = session_stream(session.session_key), session_stream(requester.session_key)
@@ -179,10 +179,10 @@ def continue_session(
     changes += [(on_session, event) for event in decide_session(session, going_on)]
     changes.append((own, planned))
     changes.append((own, RunQueued(lane=lane, lane_depth=received.depth)))
-    return Continued(tuple(changes), None)
+    return ContinuationDecision(tuple(changes), None)
 
 
-def _refused(refusal: Refusal, facts: PlanFacts | None, keep: Keep) -> SpawnRefused:
+def _refused_event(refusal: Refusal, facts: PlanFacts | None, keep: StoreText) -> SpawnRefused:
     return SpawnRefused(
         rule=refusal.rule,
         status=refusal.status,

@@ -8,19 +8,19 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
-from domain.admission_explained import active_children_explained
-from domain.child_explained import capabilities_told, tools_explained
+from domain.admission_explained import explain_active_children
+from domain.child_explained import describe_capabilities, explain_tools
 from domain.configuration.configuration import Configuration
 from domain.content import ContentRef
 from domain.fact import Event
-from domain.plan_explained import PLAN_RULES, Planning
-from domain.rule_explained import Result, RuleExplained, Told, quoted
+from domain.plan_explained import PLAN_RULES, PlanRecord
+from domain.rule_explained import RuleExplanation, RuleFinding, RuleResult, quote_name
 from domain.run.continuation_events import ContinuationPlanned, MessageReceived
-from domain.run.facts import AttachmentsAsked
+from domain.run.facts import AttachmentsRequest
 from domain.run.plan_facts import PlanFacts
 from domain.run.request_events import SpawnRefused
 from domain.session.events import ChildAdmitted
-from domain.spawn_record import NOT_RECORDED, Recorded
+from domain.spawn_record import NOT_RECORDED, EventAtRevision
 
 CONTINUING = (MessageReceived, ChildAdmitted, ContinuationPlanned, SpawnRefused)
 """The events that say how a message was decided; there is one of each at most."""
@@ -29,32 +29,34 @@ E = TypeVar("E", bound=Event)
 
 
 @dataclass(frozen=True, slots=True)
-class _Asked:
+class _MessageRequest:
     """What a message asks for: the agent of its session, and neither a folder nor files."""
 
     requested_agent_id: str
     workspace_argument: ContentRef | None = None
-    attachments: AttachmentsAsked | None = None
+    attachments: AttachmentsRequest | None = None
 
 
 def explain_continuation(
-    events: Sequence[Recorded], configuration: Configuration | None = None
-) -> tuple[RuleExplained, ...]:
+    events: Sequence[EventAtRevision], configuration: Configuration | None = None
+) -> tuple[RuleExplanation, ...]:
     """Every rule, in the order in which they are judged, from the events of a run that goes on with
     a session so far.
 
     `configuration` is that of the revision they were decided under; None when it cannot be read.
     `ValueError` when the message is not among the events.
     """
-    record = _Record(events)
+    record = _MessageRecord(events)
     return (_admission(record), *_plan(record, configuration), *_outcome(record, configuration))
 
 
-class _Record:
+class _MessageRecord:
     """What is recorded of one message so far; None what is not."""
 
-    def __init__(self, events: Sequence[Recorded]) -> None:
-        self._recorded: dict[type[Event], Recorded] = {type(one.event): one for one in events}
+    def __init__(self, events: Sequence[EventAtRevision]) -> None:
+        self._recorded: dict[type[Event], EventAtRevision] = {
+            type(one.event): one for one in events
+        }
         message = self._of(MessageReceived)
         if message is None:
             raise ValueError("a continuation is explained from its message on")
@@ -72,11 +74,11 @@ class _Record:
         return any(kind in self._recorded for kind in CONTINUING[1:])
 
     def judged(
-        self, step: str, rule: str, told: Told | None, by: Event, *, refused: bool = False
-    ) -> RuleExplained:
+        self, step: str, rule: str, told: RuleFinding | None, by: Event, *, refused: bool = False
+    ) -> RuleExplanation:
         recorded = self._recorded[type(by)]
-        result: Result = "refused" if refused else "passed" if told else "not_recorded"
-        return RuleExplained(
+        result: RuleResult = "refused" if refused else "passed" if told else "not_recorded"
+        return RuleExplanation(
             step=step,
             rule=rule,
             result=result,
@@ -86,11 +88,11 @@ class _Record:
             config_revision=recorded.config_revision,
         )
 
-    def not_judged(self, step: str, rule: str) -> RuleExplained:
+    def not_judged(self, step: str, rule: str) -> RuleExplanation:
         text = "not judged yet"
         if self.refused is not None:
-            text = f"{quoted(self.refused.rule)} refused the message before"
-        return RuleExplained(
+            text = f"{quote_name(self.refused.rule)} refused the message before"
+        return RuleExplanation(
             step=step,
             rule=rule,
             result="not_judged",
@@ -100,18 +102,18 @@ class _Record:
         )
 
 
-def _admission(record: _Record) -> RuleExplained:
+def _admission(record: _MessageRecord) -> RuleExplanation:
     step, rule = "admission", "active_children"
     if not record.is_admission_decided:
         return record.not_judged(step, rule)
     facts, refusal = record.message.facts, record.refused
     over = refusal is not None and refusal.rule == rule
-    told = active_children_explained(facts.active_children, facts.max_children, refused=over)
+    told = explain_active_children(facts.active_children, facts.max_children, refused=over)
     by = refusal if over and refusal is not None else record.message
     return record.judged(step, rule, told, by, refused=over)
 
 
-def _plan(record: _Record, configuration: Configuration | None) -> Iterator[RuleExplained]:
+def _plan(record: _MessageRecord, configuration: Configuration | None) -> Iterator[RuleExplanation]:
     step, refusal = "preparation", record.refused
     by = record.planned or refusal
     if by is None or by.facts is None:
@@ -132,10 +134,10 @@ def _plan(record: _Record, configuration: Configuration | None) -> Iterator[Rule
 
 
 def _planning(
-    record: _Record, facts: PlanFacts, configuration: Configuration | None, *, refused: bool
-) -> Planning:
-    return Planning(
-        request=_Asked(record.message.agent_id),
+    record: _MessageRecord, facts: PlanFacts, configuration: Configuration | None, *, refused: bool
+) -> PlanRecord:
+    return PlanRecord(
+        request=_MessageRequest(record.message.agent_id),
         agent_id=record.message.agent_id,
         facts=facts,
         plan=record.planned.plan if record.planned else None,
@@ -144,17 +146,17 @@ def _planning(
     )
 
 
-def _workspace(planning: Planning) -> Told | None:
+def _workspace(planning: PlanRecord) -> RuleFinding | None:
     facts = planning.facts.workspace
     if facts is None:
         return None
     text = "the folder of the run before is kept"
     if facts.chosen is None:
         text = "the run before had no folder on record, and none is chosen"
-    return Told({**facts.model_dump(mode="json"), "kept": True}, text)
+    return RuleFinding({**facts.model_dump(mode="json"), "kept": True}, text)
 
 
-CONTINUATION_RULES: Mapping[str, Callable[[Planning], Told | None]] = {
+CONTINUATION_RULES: Mapping[str, Callable[[PlanRecord], RuleFinding | None]] = {
     rule: _workspace if rule == "workspace" else explained
     for rule, explained in PLAN_RULES.items()
     # Files are attached when the child is spawned, and never again.
@@ -163,13 +165,15 @@ CONTINUATION_RULES: Mapping[str, Callable[[Planning], Told | None]] = {
 """Those of a spawn's plan that a message is planned by, in their order."""
 
 
-def _outcome(record: _Record, configuration: Configuration | None) -> Iterator[RuleExplained]:
+def _outcome(
+    record: _MessageRecord, configuration: Configuration | None
+) -> Iterator[RuleExplanation]:
     step, planned = "preparation", record.planned
     if planned is None:
         yield from (record.not_judged(step, rule) for rule in ("tools", "capabilities"))
         return
-    yield record.judged(step, "tools", tools_explained(planned, configuration), planned)
-    told = capabilities_told(
+    yield record.judged(step, "tools", explain_tools(planned, configuration), planned)
+    told = describe_capabilities(
         record.message.depth, planned.max_depth, planned.role, planned.control_scope
     )
     yield record.judged(step, "capabilities", told, planned)

@@ -84,7 +84,7 @@ class FoundProfile:
     is_own: bool
 
 
-def variable_of(provider: str) -> str:
+def default_variable(provider: str) -> str:
     """The variable that a provider's credentials are in when nobody says otherwise:
     `OPENAI_API_KEY` of `openai`."""
     return _NO_LETTER.sub("_", provider.strip().upper()) + "_API_KEY"
@@ -95,7 +95,7 @@ def decides_program(variable: str) -> bool:
     return variable in PROGRAM_VARIABLES or variable.startswith(_OF_LOADERS)
 
 
-def merged(own: ProfileFile, main: ProfileFile) -> tuple[FoundProfile, ...]:
+def merge_profiles(own: ProfileFile, main: ProfileFile) -> tuple[FoundProfile, ...]:
     """The agent's profiles, and those of the main agent whose id it does not have itself. An own
     one that is skipped hides the main agent's all the same."""
     ours = {one.id for one in own.profiles} | {one.id for one in own.skipped}
@@ -105,7 +105,9 @@ def merged(own: ProfileFile, main: ProfileFile) -> tuple[FoundProfile, ...]:
     )
 
 
-def given(found: Iterable[FoundProfile], taken: Collection[str]) -> tuple[FoundProfile, ...]:
+def select_profiles(
+    found: Iterable[FoundProfile], taken: Collection[str]
+) -> tuple[FoundProfile, ...]:
     """The profiles that a child gets, one for each variable, in the order of those. `taken` are
     the variables that its runtime sets itself.
 

@@ -8,16 +8,16 @@ from uuid import UUID
 from domain.admission import Refusal
 from domain.bounded_text import single_line
 from domain.refusals import ReadAgain, Rejected
-from domain.rule_explained import SHOWN_CHARACTERS_MAX, quoted
+from domain.rule_explained import SHOWN_CHARACTERS_MAX, quote_name
 from domain.run.commands import CreateSession, SettleDependencies
-from domain.run.facts import Outcome
+from domain.run.facts import RunOutcome
 from domain.run.lifecycle import SETTLED
 from domain.run.state import Run
 from domain.run.waiting_facts import Dependency, DependencyNeeds, DependencyVia
 
 
 @dataclass(frozen=True, slots=True)
-class DependencyAsked:
+class DependencyRequest:
     """A run by the name that a request has for it: its label or its id."""
 
     name: str
@@ -25,7 +25,7 @@ class DependencyAsked:
     require: DependencyNeeds = "success"
 
 
-Verdict = Literal["waits", "met", "failed"]
+DependencyVerdict = Literal["waits", "met", "failed"]
 
 
 class DependencyFailed(Rejected):
@@ -39,54 +39,58 @@ class DependencyFailed(Rejected):
     @property
     def refusal(self) -> Refusal:
         """What its caller is told."""
-        return failed(self.dependency, self.target)
+        return failed_dependency_refusal(self.dependency, self.target)
 
 
 @dataclass(frozen=True, slots=True)
-class Judged:
+class EvaluatedDependencies:
     """What came of dependencies so far: those that were met now, those that are still waited for,
     and the first that failed."""
 
-    met: tuple[tuple[UUID, Outcome], ...] = ()
+    met: tuple[tuple[UUID, RunOutcome], ...] = ()
     waits_for: tuple[UUID, ...] = ()
     failed: Dependency | None = None
 
 
-def how_it_ended(target: Run) -> str:
+def outcome_text(target: Run) -> str:
     """In words, for those that depend on it."""
     if target.stage == "refused":
         return "was refused"
     return "was stopped" if target.outcome == "stopped" else f"ended as {target.outcome}"
 
 
-def named(dependency: Dependency) -> str:
+def render_dependency(dependency: Dependency) -> str:
     """The run as it was asked for, and which one that is."""
     if dependency.name == str(dependency.run_id):
         return f"run {dependency.run_id}"
-    return f"{quoted(dependency.name)} (run {dependency.run_id})"
+    return f"{quote_name(dependency.name)} (run {dependency.run_id})"
 
 
-def field_of(asked: Dependency | DependencyAsked) -> str:
+def request_field(asked: Dependency | DependencyRequest) -> str:
     """Where in its request the name stands."""
     if asked.via != "reference":
         return asked.via
     return f"sharedContext.${single_line(asked.name, characters_max=SHOWN_CHARACTERS_MAX)}"
 
 
-def failed(dependency: Dependency, target: Run) -> Refusal:
+def failed_dependency_refusal(dependency: Dependency, target: Run) -> Refusal:
     """The refusal of a spawn that depends on a run which is over, and failed."""
-    text = f"{field_of(dependency)} names {named(dependency)}, which {how_it_ended(target)}"
+    text = (
+        f"{request_field(dependency)} names {render_dependency(dependency)}, which "
+        f"{outcome_text(target)}"
+    )
     if target.stage == "refused" or dependency.via == "reference":
         text += "; spawn it again, and name the new one"
     else:
         text += (
-            f'; spawn it again, or say {{"run": {quoted(dependency.name)}, "require": "ended"}} to'
+            "; spawn it again, or say "
+            f'{{"run": {quote_name(dependency.name)}, "require": "ended"}} to'
             " go on all the same"
         )
     return Refusal("dependency_failed", "error", text)
 
 
-def verdict(dependency: Dependency, target: Run) -> Verdict:
+def dependency_verdict(dependency: Dependency, target: Run) -> DependencyVerdict:
     """A run is done when it is over and all below it is; one that was refused never ran. Whatever
     goes on below one that failed makes no success of it."""
     is_over = target.stage in SETTLED or target.stage == "ended"
@@ -97,12 +101,12 @@ def verdict(dependency: Dependency, target: Run) -> Verdict:
     return "met" if is_done else "waits"
 
 
-def judge(run: Run, runs: Mapping[UUID, Run]) -> Judged:
+def evaluate_dependencies(run: Run, runs: Mapping[UUID, Run]) -> EvaluatedDependencies:
     """The dependencies of a run that is prepared, or those that it still waits for.
 
     Raises `ReadAgain` when `runs` is without one of them.
     """
-    met: list[tuple[UUID, Outcome]] = []
+    met: list[tuple[UUID, RunOutcome]] = []
     waits_for: list[UUID] = []
     for dependency in run.dependencies or ():
         if run.waits_for is not None and dependency.run_id not in run.waits_for:
@@ -110,14 +114,14 @@ def judge(run: Run, runs: Mapping[UUID, Run]) -> Judged:
         target = runs.get(dependency.run_id)
         if target is None:
             raise ReadAgain(f"run {dependency.run_id} was not read; read it and ask again")
-        match verdict(dependency, target):
+        match dependency_verdict(dependency, target):
             case "failed":
-                return Judged(failed=dependency)
+                return EvaluatedDependencies(failed=dependency)
             case "waits":
                 waits_for.append(dependency.run_id)
             case "met":
                 met.append((dependency.run_id, target.outcome or "unknown"))
-    return Judged(tuple(met), tuple(waits_for))
+    return EvaluatedDependencies(tuple(met), tuple(waits_for))
 
 
 def with_dependencies(
@@ -127,7 +131,7 @@ def with_dependencies(
 
     Raises `DependencyFailed` for a child that is to be created: a waiting one ends instead.
     """
-    judged = judge(run, runs)
+    judged = evaluate_dependencies(run, runs)
     failed = judged.failed
     if isinstance(command, SettleDependencies):
         found = failed.run_id if failed is not None else None

@@ -4,8 +4,8 @@ from collections.abc import Iterator, Mapping
 
 from pydantic import JsonValue
 
-from domain.dependencies import named
-from domain.rule_explained import RuleExplained, Told
+from domain.dependencies import render_dependency
+from domain.rule_explained import RuleExplanation, RuleFinding
 from domain.run.waiting_facts import Dependency
 from domain.spawn_record import SpawnRecord
 
@@ -23,7 +23,7 @@ DEPENDENCY_RULES: Mapping[str, str] = {
 """By the name of the rule: why it refuses."""
 
 
-def dependencies_explained(record: SpawnRecord) -> Iterator[RuleExplained]:
+def explain_dependencies(record: SpawnRecord) -> Iterator[RuleExplanation]:
     """What it depends on, when it depends on anything, and the rule that refused this."""
     asked, refused = record.request.dependencies, record.refused
     compared: dict[str, JsonValue] = {
@@ -34,28 +34,30 @@ def dependencies_explained(record: SpawnRecord) -> Iterator[RuleExplained]:
         "ancestors": [str(one) for one in record.request.ancestors],
     }
     if refused is not None and refused.rule in DEPENDENCY_RULES:
-        told = Told(compared, DEPENDENCY_RULES[refused.rule])
+        told = RuleFinding(compared, DEPENDENCY_RULES[refused.rule])
         yield record.judged(refused.step, refused.rule, told, refused, refused=True)
-    elif asked and not _was_judged(record):
+    elif asked and not _was_evaluated(record):
         yield record.not_judged(_STEP, RULE)
     elif asked:
-        yield record.judged(_STEP, RULE, Told(compared, _told(record)), record.request)
+        yield record.judged(
+            _STEP, RULE, RuleFinding(compared, _describe_dependencies(record)), record.request
+        )
 
 
-def _was_judged(record: SpawnRecord) -> bool:
+def _was_evaluated(record: SpawnRecord) -> bool:
     is_refused = record.refused is not None and record.refused.step == _STEP
     return record.is_admission_decided and not is_refused
 
 
-def _told(record: SpawnRecord) -> str:
-    runs = ", ".join(_named(record, one) for one in record.request.dependencies)
+def _describe_dependencies(record: SpawnRecord) -> str:
+    runs = ", ".join(_name_dependency(record, one) for one in record.request.dependencies)
     return f"it is queued when these are done, with all below them: {runs}"
 
 
-def _named(record: SpawnRecord, one: Dependency) -> str:
+def _name_dependency(record: SpawnRecord, one: Dependency) -> str:
     however = ", however it ends" if one.require == "ended" else ""
     met = _met_at(record, one)
-    return f"{named(one)}{however}" + (f", met at {met}" if met is not None else "")
+    return f"{render_dependency(one)}{however}" + (f", met at {met}" if met is not None else "")
 
 
 def _met_at(record: SpawnRecord, one: Dependency) -> int | None:

@@ -12,7 +12,7 @@ from domain.run.state import Run
 PATH_SHOWN_MAX = 20
 
 
-def cycle(
+def find_cycle(
     ancestors: Collection[UUID], targets: Iterable[UUID], waiting: Collection[Run]
 ) -> tuple[UUID, ...] | None:
     """The way from one of `targets` to one of `ancestors`: who waits, and for whom, in turn. None
@@ -27,10 +27,10 @@ def cycle(
     while ahead:
         run_id = ahead.pop()
         if run_id in ancestors:
-            return _way_to(run_id, came_from)
+            return _path_to(run_id, came_from)
         for run in ends_after.get(run_id, ()):
             by = (run_id,) if run.run_id == run_id else (run_id, run.run_id)
-            for one in unmet(run):
+            for one in unmet_dependencies(run):
                 if one not in came_from:
                     came_from[one] = by
                     ahead.append(one)
@@ -46,21 +46,21 @@ def _waiting_at_or_below(waiting: Iterable[Run]) -> dict[UUID, list[Run]]:
     return found
 
 
-def _way_to(run_id: UUID, came_from: Mapping[UUID, tuple[UUID, ...]]) -> tuple[UUID, ...]:
+def _path_to(run_id: UUID, came_from: Mapping[UUID, tuple[UUID, ...]]) -> tuple[UUID, ...]:
     way = [run_id]
     while by := came_from[way[-1]]:
         way += reversed(by)
     return tuple(reversed(way))
 
 
-def unmet(run: Run) -> Sequence[UUID]:
+def unmet_dependencies(run: Run) -> Sequence[UUID]:
     """What a run that is prepared or waits has still to wait for, as far as is recorded."""
     if run.waits_for is not None:
         return run.waits_for
     return tuple(one.run_id for one in run.dependencies or ())
 
 
-def way_told(way: Sequence[UUID]) -> str:
+def render_path(way: Sequence[UUID]) -> str:
     """The runs between the first and the last of a way, in words."""
     between = [f"run {one}" for one in way[1:-1]]
     more = len(between) - PATH_SHOWN_MAX

@@ -9,34 +9,34 @@ from collections.abc import Iterator, Sequence
 from domain.admission_explained import ADMISSION_RULES
 from domain.batch_decisions import RULE as BATCH
 from domain.child_explained import (
-    capabilities_explained,
-    preamble_explained,
-    tools_explained,
+    explain_capabilities,
+    explain_preamble,
+    explain_tools,
 )
 from domain.configuration.configuration import Configuration
-from domain.dependencies_explained import DEPENDENCY_RULES, dependencies_explained
+from domain.dependencies_explained import DEPENDENCY_RULES, explain_dependencies
 from domain.erasure import ERASED_RULE
-from domain.plan_explained import PLAN_RULES, Planning
-from domain.rule_explained import RuleExplained, Told, quoted
+from domain.plan_explained import PLAN_RULES, PlanRecord
+from domain.rule_explained import RuleExplanation, RuleFinding, quote_name
 from domain.run.events import SessionCreated
 from domain.run.plan_facts import PlanFacts
 from domain.run.request_events import SpawnRefused
 from domain.scripts_explained import (
     NO_SCRIPT,
-    override_awaited,
-    override_explained,
-    script_explained,
+    explain_override,
+    explain_script,
+    is_override_expected,
 )
-from domain.spawn_record import Recorded, SpawnRecord
-from domain.steps_explained import STEP_RULES, steps_explained
+from domain.spawn_record import EventAtRevision, SpawnRecord
+from domain.steps_explained import STEP_RULES, explain_steps
 
-_TOLD_IN_ORDER = {*ADMISSION_RULES, *DEPENDENCY_RULES, *PLAN_RULES, *STEP_RULES}
+_RULES_IN_ORDER = {*ADMISSION_RULES, *DEPENDENCY_RULES, *PLAN_RULES, *STEP_RULES}
 OUTCOME_RULES = ("tools", "capabilities", "preamble")
 
 
 def explain(
-    events: Sequence[Recorded], configuration: Configuration | None = None
-) -> tuple[RuleExplained, ...]:
+    events: Sequence[EventAtRevision], configuration: Configuration | None = None
+) -> tuple[RuleExplanation, ...]:
     """Every rule, in the order in which they are judged, from the events of a spawn so far.
 
     `configuration` is that of the revision they were decided under, for the lists that are
@@ -47,17 +47,17 @@ def explain(
     return (
         *_admission(record),
         *_batch(record),
-        *dependencies_explained(record),
+        *explain_dependencies(record),
         *_scripts(record),
         _override(record),
         *_plan(record, configuration),
-        *steps_explained(record, configuration),
+        *explain_steps(record, configuration),
         *_outcome(record, configuration),
         *_other_refusal(record),
     )
 
 
-def _admission(record: SpawnRecord) -> Iterator[RuleExplained]:
+def _admission(record: SpawnRecord) -> Iterator[RuleExplanation]:
     step = "admission"
     refusing = record.refused.rule if record.refused else None
     over = not record.is_admission_decided
@@ -70,39 +70,39 @@ def _admission(record: SpawnRecord) -> Iterator[RuleExplained]:
         yield record.judged(step, rule, told(record.request.facts, over), by, refused=over)
 
 
-def _batch(record: SpawnRecord) -> Iterator[RuleExplained]:
+def _batch(record: SpawnRecord) -> Iterator[RuleExplanation]:
     """With which others it was asked for; one that was refused because of another says so."""
     batch = record.request.batch
     if batch is None or (record.refused is not None and record.refused.rule == BATCH):
         return
     of = f"task {batch.index + 1} of {len(batch.run_ids)} of batch {batch.batch_id}"
-    told = Told(batch.model_dump(mode="json", by_alias=True), of)
+    told = RuleFinding(batch.model_dump(mode="json", by_alias=True), of)
     yield record.judged("admission", BATCH, told, record.request)
 
 
-def _scripts(record: SpawnRecord) -> Iterator[RuleExplained]:
+def _scripts(record: SpawnRecord) -> Iterator[RuleExplanation]:
     step, rule = "scripts", "context_scripts"
     scripts = record.scripts
     if scripts is None:
         yield record.not_judged(step, rule)
         return
     for receipt in scripts.receipts:
-        yield record.judged(step, rule, script_explained(receipt), scripts)
+        yield record.judged(step, rule, explain_script(receipt), scripts)
     if not scripts.receipts:
         yield record.judged(step, rule, NO_SCRIPT, scripts)
 
 
-def _override(record: SpawnRecord) -> RuleExplained:
+def _override(record: SpawnRecord) -> RuleExplanation:
     step = rule = "override"
     requested = record.request.requested_agent_id
     by = record.overridden or record.scripts
-    if by is None or (by is record.scripts and override_awaited(requested, by.candidates)):
+    if by is None or (by is record.scripts and is_override_expected(requested, by.candidates)):
         return record.not_judged(step, rule)
-    told = override_explained(requested, record.agent_id, by.candidates)
+    told = explain_override(requested, record.agent_id, by.candidates)
     return record.judged(step, rule, told, by)
 
 
-def _plan(record: SpawnRecord, configuration: Configuration | None) -> Iterator[RuleExplained]:
+def _plan(record: SpawnRecord, configuration: Configuration | None) -> Iterator[RuleExplanation]:
     step = "preparation"
     refused = record.refused
     by = record.created or refused
@@ -113,7 +113,7 @@ def _plan(record: SpawnRecord, configuration: Configuration | None) -> Iterator[
     over = False
     for rule in PLAN_RULES:
         is_it = rule == refusing
-        told = _planned(record, rule, by.facts, configuration, refused=is_it)
+        told = _plan_finding(record, rule, by.facts, configuration, refused=is_it)
         if is_it or by.facts is None:
             yield record.judged(step, rule, told, by, refused=is_it)
         elif over or (told is None and refused is not None):
@@ -130,56 +130,56 @@ def _is_of_the_plan(refused: SpawnRefused | SessionCreated) -> bool:
     )
 
 
-def _planned(
+def _plan_finding(
     record: SpawnRecord,
     rule: str,
     facts: PlanFacts | None,
     configuration: Configuration | None,
     *,
     refused: bool,
-) -> Told | None:
+) -> RuleFinding | None:
     if facts is None and refused and rule == "agent_unknown":
         # The rule says itself what it found.
         facts = PlanFacts(agent_configured=False)
     if facts is None:
         return None
-    planning = Planning(
+    planning = PlanRecord(
         request=record.request,
         agent_id=record.agent_id,
         facts=facts,
         plan=record.created.plan if record.created else None,
         refused=refused,
         configuration=configuration,
-        folder_made=_folder_made(record),
+        folder_made=_was_folder_made(record),
     )
     return PLAN_RULES[rule](planning)
 
 
-def _folder_made(record: SpawnRecord) -> bool | None:
+def _was_folder_made(record: SpawnRecord) -> bool | None:
     taken = record.taken.get("workspace")
     if taken is not None:
         return taken.made
     return False if record.created is not None else None
 
 
-def _outcome(record: SpawnRecord, configuration: Configuration | None) -> Iterator[RuleExplained]:
+def _outcome(record: SpawnRecord, configuration: Configuration | None) -> Iterator[RuleExplanation]:
     step = "preparation"
     created = record.created
     if created is None:
         yield from (record.not_judged(step, rule) for rule in OUTCOME_RULES)
         return
-    yield record.judged(step, "tools", tools_explained(created, configuration), created)
-    yield record.judged(step, "capabilities", capabilities_explained(created), created)
-    told = preamble_explained(record.request.preamble, created)
+    yield record.judged(step, "tools", explain_tools(created, configuration), created)
+    yield record.judged(step, "capabilities", explain_capabilities(created), created)
+    told = explain_preamble(record.request.preamble, created)
     yield record.judged(step, "preamble", told, created)
 
 
-def _other_refusal(record: SpawnRecord) -> Iterator[RuleExplained]:
+def _other_refusal(record: SpawnRecord) -> Iterator[RuleExplanation]:
     """A refusal by what stands in no order: a stop can come at any time."""
     refused = record.refused
-    if refused is None or refused.rule in _TOLD_IN_ORDER:
+    if refused is None or refused.rule in _RULES_IN_ORDER:
         return
-    text = f"refused by {quoted(refused.rule)}"
+    text = f"refused by {quote_name(refused.rule)}"
     if refused.rule == "stopped":
         text = "the spawn was stopped before its session was created"
     elif refused.rule == ERASED_RULE:
@@ -187,5 +187,5 @@ def _other_refusal(record: SpawnRecord) -> Iterator[RuleExplained]:
     elif refused.rule == BATCH:
         culprit, index = refused.inputs.get("culprit"), refused.inputs.get("index")
         text = f"task {index} of its batch (run {culprit}) could not be prepared"
-    told = Told({**refused.inputs}, text)
+    told = RuleFinding({**refused.inputs}, text)
     yield record.judged(refused.step, refused.rule, told, refused, refused=True)

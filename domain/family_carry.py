@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import cast
 
 from domain.event_types import AnyEvent
-from domain.family_decisions import Family
+from domain.family_decisions import CascadeState
 from domain.run.events import RunEvent
 from domain.run.evolve import evolve as evolve_run
 from domain.session.events import SessionEvent
@@ -18,7 +18,9 @@ from domain.stamp import Stamp
 from domain.stream import run_id_of, session_key_of
 
 
-def after(family: Family, changes: Iterable[tuple[str, AnyEvent]], at: datetime) -> Family:
+def speculative_state(
+    family: CascadeState, changes: Iterable[tuple[str, AnyEvent]], at: datetime
+) -> CascadeState:
     """The family after changes to runs that are on record, and to any sessions. `at` stands for
     when sessions are seen first."""
     runs, sessions = dict(family.runs), dict(family.sessions)
@@ -29,11 +31,11 @@ def after(family: Family, changes: Iterable[tuple[str, AnyEvent]], at: datetime)
             stamp = Stamp(run.created_position, run.version + 1, run.created_at)
             runs[run_id] = evolve_run(run, cast("RunEvent", event), stamp)
         elif key is not None:
-            sessions[key] = session_after(sessions.get(key), cast("SessionEvent", event), at)
-    return Family(runs, sessions)
+            sessions[key] = speculative_session(sessions.get(key), cast("SessionEvent", event), at)
+    return CascadeState(runs, sessions)
 
 
-def session_after(session: Session | None, event: SessionEvent, at: datetime) -> Session:
+def speculative_session(session: Session | None, event: SessionEvent, at: datetime) -> Session:
     """The session after one more event."""
     if session is None:
         return evolve_session(None, event, Stamp(1, 1, at))

@@ -11,7 +11,7 @@ from uuid import UUID
 
 from domain.dependencies import with_dependencies
 from domain.event_types import AnyEvent
-from domain.family_sharing import added_by_spawn, inherited
+from domain.family_sharing import inherit_for_run, share_from_spawn
 from domain.refusals import ReadAgain, Rejected
 from domain.run.commands import (
     AnnounceRun,
@@ -46,7 +46,7 @@ from domain.session.events import SessionObserved
 from domain.session.state import Session
 from domain.stream import run_stream, session_stream
 
-Changes = list[tuple[str, AnyEvent]]
+StreamChanges = list[tuple[str, AnyEvent]]
 
 
 class UnknownRun(Rejected):
@@ -57,7 +57,7 @@ class KeyTaken(Rejected):
     """The key minted for the child is another session's: prepare again with a new one."""
 
 
-class Family(NamedTuple):
+class CascadeState(NamedTuple):
     """What is on record about a run and those around it."""
 
     runs: Mapping[UUID, Run]
@@ -87,15 +87,17 @@ def streams_of(run: Run) -> tuple[str, ...]:
     return tuple(streams)
 
 
-def decide(family: Family, run_id: UUID, command: RunCommand) -> Changes:
+def decide(family: CascadeState, run_id: UUID, command: RunCommand) -> StreamChanges:
     """The changes of every stream that `command` to this run brings about."""
     run = family.run(run_id)
     if isinstance(command, EndRun | AnnounceRun):
-        command = replace(command, pending_descendants=_pending(family, run))
+        command = replace(command, pending_descendants=_pending_descendants(family, run))
     if isinstance(command, CreateSession | SettleDependencies) and run.dependencies:
         command = with_dependencies(run, family.runs, command)
     events = decide_run(run, command)
-    changes: Changes = [(run_stream(run_id), _with_pending(family, run, one)) for one in events]
+    changes: StreamChanges = [
+        (run_stream(run_id), _with_pending_descendants(family, run, one)) for one in events
+    ]
     if not events:
         return changes
     match command:
@@ -103,15 +105,15 @@ def decide(family: Family, run_id: UUID, command: RunCommand) -> Changes:
             if run.child_session_key in family.sessions:
                 raise KeyTaken(f"session {run.child_session_key} is already on record")
             changes[1:1] = [
-                *added_by_spawn(run, family.sessions, command),
+                *share_from_spawn(run, family.sessions, command),
                 _observe_child(run, command),
             ]
         case StartRun(inherits=True):
-            changes += inherited(run, family.sessions, command)
+            changes += inherit_for_run(run, family.sessions, command)
         case EndRun() | StopRun() | RefuseSpawn() | AnnounceRun() | SettleDependencies():
             changes += _consequences(family, run, [event for _, event in changes])
         case ArchiveRun():
-            changes += _close(family, run, "archived") + _put_away_before(family, run)
+            changes += _close(family, run, "archived") + _archive_predecessors(family, run)
         case ScheduleArchive(reason="session_closed"):
             changes += _close(family, run, "closed")
         case _:
@@ -119,13 +121,13 @@ def decide(family: Family, run_id: UUID, command: RunCommand) -> Changes:
     return changes
 
 
-def _with_pending(family: Family, run: Run, event: RunEvent) -> RunEvent:
+def _with_pending_descendants(family: CascadeState, run: Run, event: RunEvent) -> RunEvent:
     if isinstance(event, RunEnded):
-        return event.model_copy(update={"pending_descendants": _pending(family, run)})
+        return event.model_copy(update={"pending_descendants": _pending_descendants(family, run)})
     return event
 
 
-def _pending(family: Family, run: Run) -> int:
+def _pending_descendants(family: CascadeState, run: Run) -> int:
     if run.child_session_key is None or run.stage in PREPARING:
         return 0
     own = family.sessions.get(run.child_session_key)
@@ -134,26 +136,26 @@ def _pending(family: Family, run: Run) -> int:
     return len(own.unsettled)
 
 
-def _consequences(family: Family, run: Run, events: Sequence[AnyEvent]) -> Changes:
-    changes: Changes = []
+def _consequences(family: CascadeState, run: Run, events: Sequence[AnyEvent]) -> StreamChanges:
+    changes: StreamChanges = []
     for event in events:
         match event:
             case SpawnRefused():
-                changes += _release(family, run) + _settle(family, run)
+                changes += _release(family, run) + _settle_child(family, run)
             case RunEnded() if event.pending_descendants == 0:
                 changes += _release(family, run)
             case RunAnnounced():
-                changes += _settle(family, run)
+                changes += _settle_child(family, run)
             case _:
                 pass
     return changes
 
 
-def _release(family: Family, run: Run) -> Changes:
+def _release(family: CascadeState, run: Run) -> StreamChanges:
     return _to_session(family, run.requester.session_key, ReleaseChild(run.run_id))
 
 
-def _settle(family: Family, run: Run) -> Changes:
+def _settle_child(family: CascadeState, run: Run) -> StreamChanges:
     """Tell the requester's own run, when it is one, that this child is done."""
     requester = family.sessions.get(run.requester.session_key)
     if requester is None or run.run_id not in requester.unsettled:
@@ -167,13 +169,13 @@ def _settle(family: Family, run: Run) -> Changes:
     return changes
 
 
-def _close(family: Family, run: Run, reason: str) -> Changes:
+def _close(family: CascadeState, run: Run, reason: str) -> StreamChanges:
     if run.child_session_key is None:
         return []
     return _to_session(family, run.child_session_key, CloseSession(reason=reason))
 
 
-def _put_away_before(family: Family, run: Run) -> Changes:
+def _archive_predecessors(family: CascadeState, run: Run) -> StreamChanges:
     """The run that this one continues follows it, and so on to the first of the session."""
     before = family.runs.get(run.continues) if run.continues is not None else None
     if before is None:
@@ -182,7 +184,7 @@ def _put_away_before(family: Family, run: Run) -> Changes:
     return [(run_stream(before.run_id), event) for event in decide_run(before, command)]
 
 
-def _to_session(family: Family, key: str, command: SessionCommand) -> Changes:
+def _to_session(family: CascadeState, key: str, command: SessionCommand) -> StreamChanges:
     session = family.sessions.get(key)
     if session is None:
         return []

@@ -10,10 +10,10 @@ from domain.run.state import Run
 from domain.session.decide import decide
 from domain.session.sharing import ChangeSharedContext, InheritSharedContext
 from domain.session.state import Session
-from domain.shared_context import effective, limit_refusal
+from domain.shared_context import effective_shared_keys, limit_refusal
 from domain.stream import session_stream
 
-Changes = list[tuple[str, AnyEvent]]
+StreamChanges = list[tuple[str, AnyEvent]]
 
 
 class CannotShare(Rejected):
@@ -24,14 +24,16 @@ class CannotShare(Rejected):
         self.refusal = refusal
 
 
-def added_by_spawn(run: Run, sessions: Mapping[str, Session], command: CreateSession) -> Changes:
+def share_from_spawn(
+    run: Run, sessions: Mapping[str, Session], command: CreateSession
+) -> StreamChanges:
     """What the spawn adds to the context of its requester's family. `CannotShare` when it does not
     fit any more."""
     requester = sessions.get(run.requester.session_key)
     if not command.shared or requester is None:
         return []
     added = [(one.key, one.value.bytes) for one in command.shared if one.value is not None]
-    refusal = limit_refusal(effective(requester), added, "family")
+    refusal = limit_refusal(effective_shared_keys(requester), added, "family")
     if refusal is not None:
         raise CannotShare(refusal)
     change = ChangeSharedContext(command.shared, cause="spawn", run_id=run.run_id)
@@ -39,7 +41,7 @@ def added_by_spawn(run: Run, sessions: Mapping[str, Session], command: CreateSes
     return [(stream, event) for event in decide(requester, change)]
 
 
-def inherited(run: Run, sessions: Mapping[str, Session], command: StartRun) -> Changes:
+def inherit_for_run(run: Run, sessions: Mapping[str, Session], command: StartRun) -> StreamChanges:
     """What the session of the run starts with, for its own children."""
     assert run.child_session_key is not None
     own = sessions.get(run.child_session_key)

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from domain.admission import Refusal
-from domain.bounded_text import storable
+from domain.bounded_text import replace_unstorable
 from domain.configuration.hooks import AnyHook
-from domain.run.facts import Outcome
+from domain.run.facts import RunOutcome
 from domain.run.hook_events import HookName
 from domain.run.hooks import hook_key
 from domain.run.state import Run
@@ -18,7 +18,7 @@ ROLLBACK = "rollbackSubagentSpawn"
 TOKEN_CHARACTERS_MAX = 4096
 _NEVER_STARTED = "Session failed to start"
 
-_ENDED: Mapping[Outcome, tuple[str, str | None]] = {
+_ENDED: Mapping[RunOutcome, tuple[str, str | None]] = {
     "success": ("subagent-complete", "ok"),
     "timeout": ("subagent-complete", "timeout"),
     "error": ("subagent-error", "error"),
@@ -45,15 +45,15 @@ class HookCall:
         return {"hook": self.name, "event": dict(self.event), "ctx": dict(self.ctx)}
 
 
-def spawning(run: Run, origin: Origin) -> HookCall:
+def spawning_call(run: Run, origin: Origin) -> HookCall:
     """Asks for a thread; `origin` is where the requester is."""
     event = {**_spawn(run, origin), "threadRequested": True}
     return _call(run, "subagentSpawning", step_key(run.run_id, "thread_binding"), event)
 
 
-def spawn_failed(run: Run, origin: Origin) -> HookCall:
+def spawn_failed_call(run: Run, origin: Origin) -> HookCall:
     """Tells that nothing comes of a child for which a thread was asked; `origin` is the child's."""
-    event = _known(
+    event = _drop_unknown(
         {
             **_target(run),
             "reason": "spawn-failed",
@@ -77,22 +77,22 @@ class Conversations:
     ttl_seconds: int = 0
 
 
-def preparing(run: Run, conversations: Conversations) -> HookCall:
+def preparation_call(run: Run, conversations: Conversations) -> HookCall:
     """Asks a context engine to prepare the child."""
     key = step_key(run.run_id, "context_engine")
     event = _preparation(run, conversations)
     return _call(run, "prepareSubagentSpawn", key, event)
 
 
-def rollback(run: Run, conversations: Conversations, token: str | None) -> HookCall:
+def rollback_call(run: Run, conversations: Conversations, token: str | None) -> HookCall:
     """Asks a context engine to undo that; `token` is what it gave for it."""
     key = f"{step_key(run.run_id, 'context_engine')}:undo"
-    event = _known({**_preparation(run, conversations), "preparation": token})
+    event = _drop_unknown({**_preparation(run, conversations), "preparation": token})
     return _call(run, "prepareSubagentSpawn", key, event, ROLLBACK)
 
 
 @dataclass(frozen=True, slots=True)
-class Prepared:
+class EngineAnswer:
     """`can_undo` is whether the engine wants to be told when nothing comes of the child, `token`
     what it is told then."""
 
@@ -100,27 +100,27 @@ class Prepared:
     token: str | None = None
 
 
-def prepared(answer: Mapping[str, object] | None) -> Prepared | Refusal:
+def read_engine_answer(answer: Mapping[str, object] | None) -> EngineAnswer | Refusal:
     """What the answer of a context engine comes to."""
     asked = (answer or {}).get("rollback")
     if isinstance(asked, str) and len(asked) > TOKEN_CHARACTERS_MAX:
-        return engine_failed(f"its rollback is longer than {TOKEN_CHARACTERS_MAX} characters")
-    if isinstance(asked, str) and storable(asked) != asked:
-        return engine_failed("its rollback holds signs that cannot be kept")
+        return engine_failure(f"its rollback is longer than {TOKEN_CHARACTERS_MAX} characters")
+    if isinstance(asked, str) and replace_unstorable(asked) != asked:
+        return engine_failure("its rollback holds signs that cannot be kept")
     if isinstance(asked, str) and asked:
-        return Prepared(can_undo=True, token=asked)
-    return Prepared(can_undo=asked is True)
+        return EngineAnswer(can_undo=True, token=asked)
+    return EngineAnswer(can_undo=asked is True)
 
 
-def engine_failed(message: str) -> Refusal:
+def engine_failure(message: str) -> Refusal:
     """The context engine did not prepare the child."""
     text = f"Context engine subagent preparation failed: {message}"
     return Refusal(rule="context_engine", status="error", text=text)
 
 
-def delivery_target(run: Run, requester_origin: Origin) -> HookCall:
+def delivery_target_call(run: Run, requester_origin: Origin) -> HookCall:
     """Asks where the result of a run goes."""
-    event = _known(
+    event = _drop_unknown(
         {
             "childSessionKey": run.child_session_key,
             "requesterSessionKey": run.requester.session_key,
@@ -133,25 +133,29 @@ def delivery_target(run: Run, requester_origin: Origin) -> HookCall:
     return _call(run, "subagentDeliveryTarget", f"{run.run_id}:subagentDeliveryTarget", event)
 
 
-def told(run: Run, hook: HookName, *, origin: Origin, error: str | None) -> HookCall:
+def notification_call(run: Run, hook: HookName, *, origin: Origin, error: str | None) -> HookCall:
     """Tells of a beginning or an end. `origin` is the requester's for a beginning and the child's
     for an end, `error` the text of what went wrong."""
-    event = _beginning(run, origin) if hook == "subagentSpawned" else _end(run, origin, error)
+    event = (
+        _spawned_payload(run, origin)
+        if hook == "subagentSpawned"
+        else _ended_payload(run, origin, error)
+    )
     return _call(run, hook, hook_key(run.run_id, hook), event)
 
 
-def _beginning(run: Run, origin: Origin) -> dict[str, Any]:
+def _spawned_payload(run: Run, origin: Origin) -> dict[str, Any]:
     is_threaded = run.step("thread_binding") is not None
     spawn = _spawn(run, origin)
     return {"runId": str(run.run_id), **spawn, "threadRequested": is_threaded}
 
 
-def _end(run: Run, origin: Origin, error: str | None) -> dict[str, Any]:
+def _ended_payload(run: Run, origin: Origin, error: str | None) -> dict[str, Any]:
     outcome = run.outcome or "unknown"
     lives_on = run.options.mode == "session" and outcome != "stopped"
     reason, label = _PUT_AWAY if lives_on else _ENDED[outcome]
     ended_at = run.archived_at if lives_on else run.ended_at
-    return _known(
+    return _drop_unknown(
         {
             **_target(run),
             "reason": reason,
@@ -173,7 +177,7 @@ def _target(run: Run) -> dict[str, object]:
 
 
 def _spawn(run: Run, origin: Origin) -> dict[str, object]:
-    return _known(
+    return _drop_unknown(
         {
             "childSessionKey": run.child_session_key,
             "agentId": run.agent_id,
@@ -186,7 +190,7 @@ def _spawn(run: Run, origin: Origin) -> dict[str, object]:
 
 def _preparation(run: Run, conversations: Conversations) -> dict[str, object]:
     seconds = conversations.ttl_seconds
-    return _known(
+    return _drop_unknown(
         {
             "parentSessionKey": run.requester.session_key,
             "childSessionKey": run.child_session_key,
@@ -203,7 +207,7 @@ def _preparation(run: Run, conversations: Conversations) -> dict[str, object]:
 def _call(
     run: Run, hook: AnyHook, key: str, event: Mapping[str, object], name: str | None = None
 ) -> HookCall:
-    ctx = _known(
+    ctx = _drop_unknown(
         {
             "runId": str(run.run_id),
             "childSessionKey": run.child_session_key,
@@ -213,6 +217,6 @@ def _call(
     return HookCall(hook, name or hook, key, event, ctx)
 
 
-def _known(fields: Mapping[str, object]) -> dict[str, object]:
+def _drop_unknown(fields: Mapping[str, object]) -> dict[str, object]:
     """Without what is not known."""
     return {name: value for name, value in fields.items() if value is not None}

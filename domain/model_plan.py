@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from domain.bounded_text import single_line
-from domain.configuration.places import NAMED_PLACES
+from domain.configuration.places import NAMED_SOURCES
 from domain.run.plan_facts import ModelVerdict
 
 ModelSource = Literal[
@@ -92,7 +92,7 @@ def plan_model(
     if settings.unnamed_argument:
         verdicts.append(ModelVerdict(source="argument", reference=None, verdict="no_name"))
     for source, named in _candidates(settings):
-        reference = _resolved(named, aliases or {})
+        reference = _resolve_alias(named, aliases or {})
         is_served = served is None or _is_served(reference, served, known)
         verdict = _verdict(source, reference, is_served=is_served, is_taken=taken is not None)
         verdicts.append(verdict)
@@ -149,7 +149,7 @@ def _names(setting: ModelSetting) -> list[str]:
     return [name.strip() for name in named if name.strip()]
 
 
-def _resolved(name: str, aliases: Mapping[str, str]) -> str:
+def _resolve_alias(name: str, aliases: Mapping[str, str]) -> str:
     return name if "/" in name else aliases.get(name.lower(), name)
 
 
@@ -159,7 +159,7 @@ def is_model_name(text: str) -> bool:
     return _MODEL_NAME.fullmatch(text) is not None
 
 
-def named_model(text: str, aliases: Mapping[str, str]) -> str | None:
+def storable_model_name(text: str, aliases: Mapping[str, str]) -> str | None:
     """What may be kept of a model that is asked for: its name, trimmed; of an alias that has not
     the form of a name, what it stands for; None for free text. `aliases` are in lower case."""
     name = text.strip()
@@ -216,7 +216,7 @@ def _verdict(
 def _warnings(skipped: list[tuple[ModelSource, str]], running: str) -> tuple[str, ...]:
     taken = single_line(running, characters_max=MODEL_CHARACTERS_MAX)
     return tuple(
-        f'Model "{single_line(name, characters_max=100)}" from {NAMED_PLACES[place].model_words} '
+        f'Model "{single_line(name, characters_max=100)}" from {NAMED_SOURCES[place].model_words} '
         f"cannot be served by the agent's runtime and was skipped; running on {taken}."
         for place, name in skipped
     )

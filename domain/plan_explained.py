@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from pydantic import JsonValue
 
 from domain.configuration.configuration import Configuration
-from domain.configuration.places import NAMED_PLACES
-from domain.rule_explained import Asked, Told, quoted
+from domain.configuration.places import NAMED_SOURCES
+from domain.rule_explained import PlanRequest, RuleFinding, quote_name
 from domain.run.facts import Plan
 from domain.run.plan_facts import PlanFacts, SandboxFacts
 
@@ -20,12 +20,12 @@ ROOTS_SHOWN_MAX = 10
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Planning:
+class PlanRecord:
     """What a rule of the plan is explained from. `plan` is None when there came none of it,
     `configuration` when the revision of the decision cannot be read. `folder_made` is whether the
     child's folder was made by a step; None when none has come so far."""
 
-    request: Asked
+    request: PlanRequest
     agent_id: str | None
     facts: PlanFacts
     plan: Plan | None
@@ -34,28 +34,30 @@ class Planning:
     folder_made: bool | None = None
 
 
-def _agent_unknown(planning: Planning) -> Told | None:
+def _agent_unknown(planning: PlanRecord) -> RuleFinding | None:
     configured = planning.facts.agent_configured
     if configured is None:
         return None
     requested = planning.request.requested_agent_id
     how = "is configured" if configured else "is not configured"
-    instead = f", named in place of {quoted(requested)}," if requested != planning.agent_id else ""
-    return Told(
+    instead = (
+        f", named in place of {quote_name(requested)}," if requested != planning.agent_id else ""
+    )
+    return RuleFinding(
         {"agentId": planning.agent_id, "requestedAgentId": requested, "configured": configured},
-        f"agent {quoted(planning.agent_id)}{instead} {how}",
+        f"agent {quote_name(planning.agent_id)}{instead} {how}",
     )
 
 
-def _sandbox(planning: Planning) -> Told | None:
+def _sandbox(planning: PlanRecord) -> RuleFinding | None:
     facts = planning.facts.sandbox
     if facts is None:
         return None
-    return Told(facts.model_dump(mode="json"), _sandbox_text(facts, planning.refused))
+    return RuleFinding(facts.model_dump(mode="json"), _sandbox_text(facts, planning.refused))
 
 
 def _sandbox_text(facts: SandboxFacts, refused: bool) -> str:
-    mode = f"sandbox.mode {quoted(facts.mode)}"
+    mode = f"sandbox.mode {quote_name(facts.mode)}"
     if facts.child_sandboxed:
         provides = "does not say that it provides one" if refused else "provides one"
         return f"{mode} puts the child into a sandbox, and its runtime {provides}"
@@ -65,7 +67,7 @@ def _sandbox_text(facts: SandboxFacts, refused: bool) -> str:
     return f"{mode} puts the child into no sandbox, but {why}"
 
 
-def _model(planning: Planning) -> Told | None:
+def _model(planning: PlanRecord) -> RuleFinding | None:
     models = planning.facts.models
     if models is None:
         return None
@@ -80,29 +82,29 @@ def _model(planning: Planning) -> Told | None:
     }
     text = "no model is named, so the runtime chooses"
     if taken is not None:
-        text = f"{quoted(taken.reference)}, named by {_place(taken.source)}, is taken"
+        text = f"{quote_name(taken.reference)}, named by {_source_text(taken.source)}, is taken"
     elif skipped:
         text = "no model that is named can be taken, so the runtime chooses"
-    return Told(compared, f"{text}; {skipped} skipped" if skipped else text)
+    return RuleFinding(compared, f"{text}; {skipped} skipped" if skipped else text)
 
 
-def _thinking(planning: Planning) -> Told | None:
+def _thinking(planning: PlanRecord) -> RuleFinding | None:
     facts = planning.facts.thinking
     if facts is None:
         return None
     level = planning.plan.thinking if planning.plan else None
     compared: dict[str, JsonValue] = {**facts.model_dump(mode="json"), "level": level}
     if planning.refused:
-        text = f"the word given by {_place(facts.taken_from)} is no thinking level"
+        text = f"the word given by {_source_text(facts.taken_from)} is no thinking level"
     elif facts.taken_from is None:
         text = "no thinking level is named, so the runtime chooses"
     else:
-        named = f"level {quoted(level)}" if level else "the level"
-        text = f"{named} of {_place(facts.taken_from)} is taken"
-    return Told(compared, text)
+        named = f"level {quote_name(level)}" if level else "the level"
+        text = f"{named} of {_source_text(facts.taken_from)} is taken"
+    return RuleFinding(compared, text)
 
 
-def _run_timeout(planning: Planning) -> Told | None:
+def _run_timeout(planning: PlanRecord) -> RuleFinding | None:
     facts = planning.facts.run_timeout
     if facts is None:
         return None
@@ -111,7 +113,7 @@ def _run_timeout(planning: Planning) -> Told | None:
     text = f"the request asks for {asked}, and {_seconds(facts.configured)} is configured"
     if plan is not None:
         text = f"{_seconds(plan.run_timeout_seconds)}: {text}"
-    return Told(
+    return RuleFinding(
         {
             "argument": facts.argument,
             "configured": facts.configured,
@@ -122,17 +124,19 @@ def _run_timeout(planning: Planning) -> Told | None:
     )
 
 
-def _runtime(planning: Planning) -> Told | None:
+def _runtime(planning: PlanRecord) -> RuleFinding | None:
     kind = planning.facts.runtime
     if kind is None and not planning.refused:
         return None
-    text = "the agent has no runtime" if kind is None else f"the agent's runtime is {quoted(kind)}"
+    text = (
+        "the agent has no runtime" if kind is None else f"the agent's runtime is {quote_name(kind)}"
+    )
     if planning.refused and kind is not None:
         text += ", which is not served"
-    return Told({"type": kind}, text)
+    return RuleFinding({"type": kind}, text)
 
 
-def _credentials(planning: Planning) -> Told | None:
+def _credentials(planning: PlanRecord) -> RuleFinding | None:
     facts = planning.facts.credentials
     if facts is None:
         return None
@@ -151,16 +155,16 @@ def _credentials(planning: Planning) -> Told | None:
         text += "; the child is given none of it" if planning.plan else ""
     else:
         text = "there are no profiles for the agent's runtime"
-    return Told(compared, text)
+    return RuleFinding(compared, text)
 
 
 def _names(names: tuple[str, ...]) -> str:
-    shown = ", ".join(quoted(name) for name in names[:NAMES_SHOWN_MAX])
+    shown = ", ".join(quote_name(name) for name in names[:NAMES_SHOWN_MAX])
     more = len(names) - NAMES_SHOWN_MAX
     return f"{shown} and {more} more" if more > 0 else shown
 
 
-def _workspace(planning: Planning) -> Told | None:
+def _workspace(planning: PlanRecord) -> RuleFinding | None:
     facts = planning.facts.workspace
     if facts is None:
         return None
@@ -171,7 +175,7 @@ def _workspace(planning: Planning) -> Told | None:
         **facts.model_dump(mode="json"),
         "given": asked,
         # As they stand in the file: what a `${NAME}` in them stood for then is not recorded.
-        "workspaceRoots": listed(roots),
+        "workspaceRoots": as_json_list(roots),
         "made": planning.folder_made,
     }
     text = f"the folder of the {facts.source} " + (
@@ -180,13 +184,13 @@ def _workspace(planning: Planning) -> Told | None:
     text += ", and was made for the child" if planning.folder_made else ""
     # Roots count for a folder that is asked for where none is on record.
     if roots is not None and asked and facts.recorded is None and facts.source == "requester":
-        shown = ", ".join(quoted(root) for root in roots[:ROOTS_SHOWN_MAX]) or "none"
+        shown = ", ".join(quote_name(root) for root in roots[:ROOTS_SHOWN_MAX]) or "none"
         more = len(roots) - ROOTS_SHOWN_MAX
         text += f"; workspaceRoots: {shown}" + (f", and {more} more" if more > 0 else "")
-    return Told(compared, text)
+    return RuleFinding(compared, text)
 
 
-PLAN_RULES: Mapping[str, Callable[[Planning], Told | None]] = {
+PLAN_RULES: Mapping[str, Callable[[PlanRecord], RuleFinding | None]] = {
     "agent_unknown": _agent_unknown,
     "sandbox": _sandbox,
     "model": _model,
@@ -200,12 +204,12 @@ PLAN_RULES: Mapping[str, Callable[[Planning], Told | None]] = {
 of it."""
 
 
-def _place(source: str | None) -> str:
-    place = NAMED_PLACES.get(source or "")
+def _source_text(source: str | None) -> str:
+    place = NAMED_SOURCES.get(source or "")
     return place.words if place else source or "somebody"
 
 
-def listed(names: tuple[str, ...] | None) -> JsonValue:
+def as_json_list(names: tuple[str, ...] | None) -> JsonValue:
     """Names as a list of JSON; None stays none."""
     return None if names is None else [*names]
 

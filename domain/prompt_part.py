@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from typing import Literal, NamedTuple
 
-from domain.bounded_text import storable
+from domain.bounded_text import replace_unstorable
 
 PromptText = Literal["systemPrompt", "message"]
 SEPARATOR = "separator"
@@ -16,7 +16,7 @@ class Piece(NamedTuple):
     text: str
 
 
-class Part(NamedTuple):
+class TextPart(NamedTuple):
     """The bytes `[start, end)` of a text's UTF-8 form, and where they come from."""
 
     of: PromptText
@@ -29,26 +29,26 @@ class PartedText(NamedTuple):
     """A text and its parts; they cover every byte of it, in order."""
 
     text: str
-    parts: tuple[Part, ...]
+    parts: tuple[TextPart, ...]
 
 
-def put_together(of: PromptText, pieces: Iterable[Piece]) -> PartedText:
+def join_pieces(of: PromptText, pieces: Iterable[Piece]) -> PartedText:
     """The pieces one after another; empty ones leave no part."""
     texts: list[str] = []
-    parts: list[Part] = []
+    parts: list[TextPart] = []
     at = 0
     for piece in pieces:
-        text = storable(piece.text)
+        text = replace_unstorable(piece.text)
         if not text:
             continue
         end = at + len(text.encode())
         texts.append(text)
-        parts.append(Part(of=of, source=piece.source, start=at, end=end))
+        parts.append(TextPart(of=of, source=piece.source, start=at, end=end))
         at = end
     return PartedText(text="".join(texts), parts=tuple(parts))
 
 
-def separated(pieces: Iterable[Piece]) -> tuple[Piece, ...]:
+def separate_pieces(pieces: Iterable[Piece]) -> tuple[Piece, ...]:
     """The pieces that are not empty, with an empty line between each two."""
     joined: list[Piece] = []
     for piece in pieces:

@@ -9,18 +9,18 @@ from domain.run.facts import Plan, Requester
 from domain.run.state import Run
 from domain.session.events import Assertion, SessionObserved
 from domain.session.state import Session
-from domain.session_depth import DepthFound, KnownDepth, depth_of
-from domain.spawn_command import Keep, RequestSpawn, SpawnPolicy, kept
+from domain.session_depth import FoundDepth, KnownDepth, depth_of
+from domain.spawn_command import RequestSpawn, SpawnPolicy, StoreText, store_optional
 
 
-def depth_found(key: str, sessions: Mapping[str, Session]) -> DepthFound:
+def find_depth(key: str, sessions: Mapping[str, Session]) -> FoundDepth:
     """How deep a requester is. Every session on record has a depth, so that it is the recorded
     one, or what the key's shape says."""
     return depth_of(key, lambda one: _known_depth(sessions.get(one)))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Sighting:
+class SessionRegistration:
     """What whoever speaks of a session says of it, and its key. `assertions` name the facts that
     rest on that word alone."""
 
@@ -33,7 +33,9 @@ class Sighting:
     assertions: tuple[Assertion, ...] = ()
 
 
-def seen(sighting: Sighting, *, depth: int, max_spawn_depth: int) -> SessionObserved:
+def observe_session(
+    sighting: SessionRegistration, *, depth: int, max_spawn_depth: int
+) -> SessionObserved:
     """A session that nothing is known of but that; so deep is what the shape of its key says."""
     capabilities = capabilities_at(depth, max_spawn_depth)
     return SessionObserved(
@@ -54,12 +56,12 @@ def seen(sighting: Sighting, *, depth: int, max_spawn_depth: int) -> SessionObse
     )
 
 
-def first_seen(command: RequestSpawn, policy: SpawnPolicy, depth: int) -> SessionObserved:
+def observe_requester(command: RequestSpawn, policy: SpawnPolicy, depth: int) -> SessionObserved:
     """A requester that nothing is known of but what its request and its key say."""
     assertions: list[Assertion] = ["agentId"] if command.asserts_agent else []
     if command.options.requester_sandboxed:
         assertions.append("sandboxed")
-    sighting = Sighting(
+    sighting = SessionRegistration(
         session_id=command.requester_session_id,
         session_key=command.requester_key,
         display_key=command.requester_display_key,
@@ -68,7 +70,7 @@ def first_seen(command: RequestSpawn, policy: SpawnPolicy, depth: int) -> Sessio
         sandboxed=command.requester_in_sandbox or command.options.requester_sandboxed,
         assertions=tuple(assertions),
     )
-    return seen(sighting, depth=depth, max_spawn_depth=policy.max_spawn_depth)
+    return observe_session(sighting, depth=depth, max_spawn_depth=policy.max_spawn_depth)
 
 
 def _known_depth(session: Session | None) -> KnownDepth | None:
@@ -79,7 +81,7 @@ def requester_of(
     command: RequestSpawn,
     session: Session | SessionObserved,
     own: Run | None,
-    keep: Keep,
+    keep: StoreText,
 ) -> Requester:
     """What the plan will inherit, as it is on record now."""
     # What is on record, what is configured now, what the request says: each only tightens.
@@ -93,7 +95,7 @@ def requester_of(
         root_session_key=session.root_session_key,
         run_id=session.run_id,
         spawned_by=session.spawned_by,
-        origin=kept(keep, "origin", command.origin),
+        origin=store_optional(keep, "origin", command.origin),
         sandboxed=sandboxed or command.options.requester_sandboxed,
         workspace_dir=session.workspace_dir or (plan.workspace_dir if plan else None),
         model=_model_of(plan),

@@ -8,16 +8,16 @@ from pydantic import JsonValue
 from domain.bounded_text import single_line
 from domain.content import ContentRef
 from domain.fact import Fact
-from domain.run.facts import AttachmentsAsked
+from domain.run.facts import AttachmentsRequest
 
-Result = Literal["passed", "refused", "not_judged", "not_recorded"]
+RuleResult = Literal["passed", "refused", "not_judged", "not_recorded"]
 """`passed`: it did not refuse the spawn. `not_judged`: the decision did not come so far.
 `not_recorded`: the release that decided did not record what it compared."""
 
 SHOWN_CHARACTERS_MAX = 100
 
 
-class RuleExplained(Fact):
+class RuleExplanation(Fact):
     """What a rule compared, and what came of it.
 
     `position` is that of the event which records it, None when nothing does; `config_revision`
@@ -27,7 +27,7 @@ class RuleExplained(Fact):
 
     step: str
     rule: str
-    result: Result
+    result: RuleResult
     compared: dict[str, JsonValue] | None = None
     text: str
     position: int | None
@@ -35,14 +35,14 @@ class RuleExplained(Fact):
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class RuleFinding:
     """What a rule compared, and that in words."""
 
     compared: dict[str, JsonValue]
     text: str
 
 
-class Asked(Protocol):
+class PlanRequest(Protocol):
     """What a request asks for, as far as rules of the plan tell of it."""
 
     @property
@@ -52,9 +52,9 @@ class Asked(Protocol):
     def workspace_argument(self) -> ContentRef | None: ...
 
     @property
-    def attachments(self) -> AttachmentsAsked | None: ...
+    def attachments(self) -> AttachmentsRequest | None: ...
 
 
-def quoted(value: object) -> str:
+def quote_name(value: object) -> str:
     """A name in quotation marks, on one line and cut to a limit."""
     return f'"{single_line(str(value), characters_max=SHOWN_CHARACTERS_MAX)}"'

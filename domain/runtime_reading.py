@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, replace
 
-from domain.transcript_line import MessageEntry, ResultEntry, TranscriptEntry, UsageEntry
+from domain.transcript_line import MessageEntry, ParsedEntry, ResultEntry, UsageEntry
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +28,7 @@ class RuntimeReading:
             return None
         return self.input_tokens + self.output_tokens
 
-    def after(self, entry: TranscriptEntry) -> "RuntimeReading":
+    def after(self, entry: ParsedEntry) -> "RuntimeReading":
         """The reading with one more entry."""
         counted = replace(self, entries=self.entries + 1)
         match entry:
@@ -47,6 +47,6 @@ class RuntimeReading:
                 return counted
 
 
-def whole_output(text: str) -> RuntimeReading:
+def read_plain_output(text: str) -> RuntimeReading:
     """The reading of a runtime that writes plain text: all of it is the result."""
     return RuntimeReading(last_result=text if text.strip() else None, entries=1 if text else 0)

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from domain.bounded_text import storable
+from domain.bounded_text import replace_unstorable
 from domain.json_text import compact_json, text_of
 
 # What Linux takes as one argument, its end sign included, and well under what it takes in all.
@@ -53,7 +53,9 @@ def argument_pairs(
     pairs = []
     for name, variable in arg_map.items():
         value = variables.value_of(variable)
-        pairs.append((storable(name), "" if value is None else storable(text_of(value))))
+        pairs.append(
+            (replace_unstorable(name), "" if value is None else replace_unstorable(text_of(value)))
+        )
     return tuple(pairs)
 
 
@@ -82,6 +84,6 @@ def argument_items(arg_map: Mapping[str, str], variables: SpawnVariables) -> tup
 def json_input(arg_map: Mapping[str, str], variables: SpawnVariables) -> str:
     """The JSON object of the mapped variables; undefined ones are absent."""
     found = {name: variables.value_of(variable) for name, variable in arg_map.items()}
-    return storable(
+    return replace_unstorable(
         compact_json({name: value for name, value in found.items() if value is not None})
     )

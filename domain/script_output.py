@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from domain.bounded_text import single_line, storable
+from domain.bounded_text import replace_unstorable, single_line
 from domain.json_text import NotJson, compact_json, read_json, text_of
 
 ERROR_CHARACTERS_MAX = 2000
@@ -47,16 +47,16 @@ def read_script_output(
         return ScriptReading()
     value = _read(text)
     if isinstance(value, list) and return_key:
-        return ScriptReading(error=_not_found(script_id, return_key))
+        return ScriptReading(error=_missing_key_text(script_id, return_key))
     if not isinstance(value, dict):
-        return ScriptReading(content=storable(text))
+        return ScriptReading(content=replace_unstorable(text))
     try:
         _raise_reported_error(script_id, value, error_key)
         content = _content(script_id, value, return_key)
     except _ScriptError as error:
         return ScriptReading(error=single_line(str(error), characters_max=ERROR_CHARACTERS_MAX))
     return ScriptReading(
-        content=storable(content) if content.strip() else None,
+        content=replace_unstorable(content) if content.strip() else None,
         override=_override(value, agent_id_override_key),
     )
 
@@ -91,7 +91,7 @@ def _raise_reported_error(script_id: str, value: dict[str, object], error_key: s
 def _content(script_id: str, value: dict[str, object], return_key: str | None) -> str:
     if return_key:
         if return_key not in value:
-            raise _ScriptError(_not_found(script_id, return_key))
+            raise _ScriptError(_missing_key_text(script_id, return_key))
         returned = value[return_key]
         return "" if returned is None else text_of(returned)
     for key in CONTENT_KEYS:
@@ -101,7 +101,7 @@ def _content(script_id: str, value: dict[str, object], return_key: str | None) -
     return compact_json(value)
 
 
-def _not_found(script_id: str, return_key: str) -> str:
+def _missing_key_text(script_id: str, return_key: str) -> str:
     text = f'Script {script_id}: returnKey "{return_key}" not found in response'
     return single_line(text, characters_max=ERROR_CHARACTERS_MAX)
 
@@ -110,7 +110,7 @@ def _override(value: dict[str, object], key: str | None) -> str | None:
     proposed = value.get(key) if key else None
     if not isinstance(proposed, str):
         return None
-    return storable(proposed.strip()[:OVERRIDE_CHARACTERS_MAX]) or None
+    return replace_unstorable(proposed.strip()[:OVERRIDE_CHARACTERS_MAX]) or None
 
 
 def _message_of(error: dict[str, object] | list[object]) -> str:

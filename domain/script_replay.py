@@ -2,17 +2,17 @@
 
 import base64
 
-from domain.bounded_text import storable
+from domain.bounded_text import replace_unstorable
 from domain.run.facts import OutputEncoding
 
 
-def printed_text(raw: bytes) -> str:
+def decode_printed_text(raw: bytes) -> str:
     """The text of an output: without the blanks around it and a byte order mark in front, what is
     no text replaced by U+FFFD."""
-    return storable(raw.decode("utf-8-sig", errors="replace").strip())
+    return replace_unstorable(raw.decode("utf-8-sig", errors="replace").strip())
 
 
-def kept_output(raw: bytes) -> tuple[str, OutputEncoding]:
+def encode_output(raw: bytes) -> tuple[str, OutputEncoding]:
     """The text by which an output is kept, and how it is written: as it is where it is UTF-8
     without NUL, else in base64."""
     try:

@@ -11,7 +11,9 @@ URL_BYTES_MAX = 8192
 _TOO_LONG = f"the URL would have more than {URL_BYTES_MAX} bytes; use method POST"
 
 
-def called_url(uri: str, method: str, arg_map: Mapping[str, str], variables: SpawnVariables) -> str:
+def request_url(
+    uri: str, method: str, arg_map: Mapping[str, str], variables: SpawnVariables
+) -> str:
     """The URL that is called: without a fragment, and for a method without a body with each mapped
     variable in its query, percent-encoded; undefined is empty. `ArgumentsTooLong` when it is over
     8192 bytes."""
@@ -29,7 +31,7 @@ def called_url(uri: str, method: str, arg_map: Mapping[str, str], variables: Spa
     return url
 
 
-def called_body(method: str, arg_map: Mapping[str, str], variables: SpawnVariables) -> str | None:
+def request_body(method: str, arg_map: Mapping[str, str], variables: SpawnVariables) -> str | None:
     """The JSON object of the mapped variables for a method with a body; None for another, and
     where none is mapped."""
     if method not in BODY_METHODS or not arg_map:

@@ -21,14 +21,14 @@ class KnownDepth:
 
 
 @dataclass(frozen=True, slots=True)
-class DepthFound:
+class FoundDepth:
     """A depth, 0 for a root session, and where it was found."""
 
     depth: int
     source: DepthSource
 
 
-def depth_of(key: str, known: Callable[[str], KnownDepth | None]) -> DepthFound:
+def depth_of(key: str, known: Callable[[str], KnownDepth | None]) -> FoundDepth:
     """The depth of the session with this canonical key.
 
     A recorded depth (a whole number from 0, or its digits) counts before everything else. Without
@@ -41,16 +41,16 @@ def depth_of(key: str, known: Callable[[str], KnownDepth | None]) -> DepthFound:
     while True:
         seen.add(key)
         entry = known(key)
-        recorded = _recorded(entry.depth) if entry is not None else None
+        recorded = _valid_depth(entry.depth) if entry is not None else None
         if recorded is not None:
-            return DepthFound(recorded + above, "chain" if above else "record")
+            return FoundDepth(recorded + above, "chain" if above else "record")
         parent = entry.spawned_by if entry is not None else None
         if parent is None or parent in seen or above >= ANCESTORS_MAX:
-            return DepthFound(depth_of_shape(key) + above, "chain" if above else "shape")
+            return FoundDepth(depth_of_shape(key) + above, "chain" if above else "shape")
         key, above = parent, above + 1
 
 
-def _recorded(depth: object) -> int | None:
+def _valid_depth(depth: object) -> int | None:
     if isinstance(depth, str) and depth.strip().isdecimal():
         return int(depth)
     if isinstance(depth, int) and not isinstance(depth, bool) and depth >= 0:

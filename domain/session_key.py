@@ -33,7 +33,7 @@ class InvalidSessionKey(ValueError):
         self.message = message
 
 
-def canonical(
+def canonical_session_key(
     key: str,
     *,
     main_key: str = MAIN,
@@ -55,7 +55,7 @@ def canonical(
             "A session key must not be empty. Give one such as agent:main:main."
         )
     if parts[0] == "agent" and (len(parts) > 1 or _begins_with_agent(key)):
-        return _checked(parts)
+        return _validate_parts(parts)
     main_parts = _parts(main_key) or [MAIN]
     if parts in ([MAIN], main_parts):
         if scope == "global":
@@ -63,10 +63,12 @@ def canonical(
         parts = main_parts
     elif parts == [GLOBAL] and scope == "global":
         return SessionKey(GLOBAL)
-    return _checked(["agent", normalise_agent_id(default_agent_id), *parts])
+    return _validate_parts(["agent", normalise_agent_id(default_agent_id), *parts])
 
 
-def display(key: str, *, main_key: str = MAIN, scope: SessionScope = "per-sender") -> str:
+def render_session_key(
+    key: str, *, main_key: str = MAIN, scope: SessionScope = "per-sender"
+) -> str:
     """The key as its owner knows it: `main` for an alias of the main session, else as given."""
     given = key.strip()
     parts = _parts(given)
@@ -83,20 +85,20 @@ def shape_of(key: str | None) -> KeyShape:
     """What a key looks like before it is brought into its canonical form."""
     if key is None or not key.strip():
         return "missing"
-    if parsed(key) is not None:
+    if parse_agent_key(key) is not None:
         return "agent"
     return "malformed_agent" if _begins_with_agent(key) else "legacy_or_alias"
 
 
 def agent_id_of(key: str) -> str:
     """The agent a key belongs to, normalised; `main` when the key names none."""
-    found = parsed(key)
+    found = parse_agent_key(key)
     return normalise_agent_id(found[0]) if found else DEFAULT_AGENT_ID
 
 
 def is_cron_key(key: str) -> bool:
     """Whether the key is that of a scheduled job; a bare `cron:…` does not count."""
-    found = parsed(key)
+    found = parse_agent_key(key)
     return found is not None and found[1].startswith("cron:")
 
 
@@ -116,18 +118,18 @@ def child_key(agent_id: str, uuid_text: str) -> SessionKey:
 
 
 def _parts(key: str) -> list[str]:
-    trimmed = (folded(part) for part in key.split(":"))
+    trimmed = (fold_part(part) for part in key.split(":"))
     return [part for part in trimmed if part]
 
 
-def folded(part: str) -> str:
+def fold_part(part: str) -> str:
     """A part of a key in its one form: lower case, letters and their marks composed; both forms of
     the small sigma, which depend on what stands beside it, are one."""
     lower = unicodedata.normalize("NFC", part).strip().lower().replace("\u03c2", "\u03c3")
     return unicodedata.normalize("NFC", lower).strip()
 
 
-def parsed(key: str) -> tuple[str, str] | None:
+def parse_agent_key(key: str) -> tuple[str, str] | None:
     """The agent's id and what is behind it, in lower case; None when no agent and session are
     named."""
     parts = _parts(key)
@@ -161,7 +163,7 @@ def _is_invisible(sign: str) -> bool:
     )
 
 
-def _checked(parts: list[str]) -> SessionKey:
+def _validate_parts(parts: list[str]) -> SessionKey:
     if len(parts) < 3:
         raise InvalidSessionKey(
             "A session key that begins with agent: must have the form agent:<agentId>:<session>."

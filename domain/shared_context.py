@@ -38,7 +38,7 @@ class SharedSize:
     keys: int
 
 
-def effective(session: Session | None) -> tuple[SharedKey, ...]:
+def effective_shared_keys(session: Session | None) -> tuple[SharedKey, ...]:
     """What a session shares now, in the order in which its keys were written first."""
     if session is None:
         return ()
@@ -46,7 +46,7 @@ def effective(session: Session | None) -> tuple[SharedKey, ...]:
     return tuple(one for one in keys.values() if one.value is not None)
 
 
-def started_with(
+def starting_shared_keys(
     family: Sequence[SharedKey],
     literals: Sequence[SharedKey] = (),
     references: Sequence[SharedKey] = (),
@@ -61,7 +61,9 @@ def started_with(
     return tuple(keys.values())
 
 
-def in_place(keys: Sequence[SharedKey], before: Iterable[SharedKey]) -> tuple[SharedKey, ...]:
+def order_by_first_write(
+    keys: Sequence[SharedKey], before: Iterable[SharedKey]
+) -> tuple[SharedKey, ...]:
     """The same keys, those that a session was given before where they stood then."""
     places = {one.key: place for place, one in enumerate(before)}
     return tuple(sorted(keys, key=lambda one: places.get(one.key, len(places))))
@@ -77,7 +79,7 @@ def is_key(key: str) -> bool:
     )
 
 
-def size_of(keys: Iterable[tuple[str, int]]) -> SharedSize:
+def shared_size(keys: Iterable[tuple[str, int]]) -> SharedSize:
     """The size of these keys and the bytes of their values as compact JSON."""
     sizes = [len(compact_json(key).encode()) + len(":") + value for key, value in keys]
     return SharedSize(len("{}") + sum(sizes) + max(0, len(sizes) - 1), len(sizes))
@@ -90,15 +92,15 @@ def literals_of(keys: Iterable[SharedKey]) -> dict[str, int]:
     }
 
 
-def size_with(family: Iterable[SharedKey], added: Iterable[tuple[str, int]]) -> SharedSize:
+def shared_size_with(family: Iterable[SharedKey], added: Iterable[tuple[str, int]]) -> SharedSize:
     """What a context is with these keys on top."""
-    return size_of({**literals_of(family), **dict(added)}.items())
+    return shared_size({**literals_of(family), **dict(added)}.items())
 
 
-def unfit_start(keys: Sequence[SharedKey]) -> str | None:
+def start_refusal_text(keys: Sequence[SharedKey]) -> str | None:
     """Why a child cannot start with these keys: its family may have come to share more since it was
     admitted. None when it can."""
-    size, references = size_with(keys, ()), sum(one.kind == "reference" for one in keys)
+    size, references = shared_size_with(keys, ()), sum(one.kind == "reference" for one in keys)
     for current, limit, unit in (
         (size.bytes, SHARED_BYTES_MAX, "bytes"),
         (size.keys, SHARED_KEYS_MAX, "keys"),
@@ -132,7 +134,7 @@ def limit_refusal(
 ) -> Refusal | None:
     """The refusal of a spawn with which its family would share too much; None when it fits. Without
     a `scope` it is of a patch."""
-    taken, would = size_of(literals_of(family).items()), size_with(family, added)
+    taken, would = shared_size(literals_of(family).items()), shared_size_with(family, added)
     advice = _ADVICE[scope]
     for current, limit, unit, before in (
         (would.bytes, SHARED_BYTES_MAX, "bytes", taken.bytes),

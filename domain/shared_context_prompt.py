@@ -10,11 +10,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from uuid import UUID
 
-from domain.bounded_text import storable, whole_characters
+from domain.bounded_text import replace_unstorable, whole_characters
 from domain.json_text import NotJson, compact_json, read_json
 from domain.prompt_part import SEPARATOR, Piece
 from domain.shared_facts import SharedKind
-from domain.untrusted_result import delimited, without_delimiters
+from domain.untrusted_result import delimit_result, without_delimiters
 
 HEADING = "[Shared Context]:"
 LITERAL_CHARACTERS_MAX = 2_000
@@ -44,7 +44,7 @@ def shared_pieces(values: Sequence[SharedValue], run_id: UUID) -> tuple[Piece, .
     for value in values:
         line = _line(value, run_id)
         if used + len(line) > VALUES_CHARACTERS_MAX:
-            line = f"- {_shown_key(value.key)}: {_elsewhere('left out', value, run_id)}"
+            line = f"- {_render_key(value.key)}: {_omission_note('left out', value, run_id)}"
         used += len(line)
         pieces.append(Piece(source=SEPARATOR, text="\n"))
         pieces.append(Piece(source=f"{SOURCE}:{value.key}", text=line))
@@ -52,19 +52,19 @@ def shared_pieces(values: Sequence[SharedValue], run_id: UUID) -> tuple[Piece, .
 
 
 def _line(value: SharedValue, run_id: UUID) -> str:
-    key = _shown_key(value.key)
+    key = _render_key(value.key)
     if value.text is None:
         return f"- {key}: (erased)"
     is_reference = value.kind == "reference"
     limit = REFERENCE_CHARACTERS_MAX if is_reference else LITERAL_CHARACTERS_MAX
-    shown = _shortened(value.text, limit)
-    note = f" {_elsewhere('shortened', value, run_id)}" if shown != value.text else ""
+    shown = _shorten_json(value.text, limit)
+    note = f" {_omission_note('shortened', value, run_id)}" if shown != value.text else ""
     if is_reference:
-        return f"- {key}: {_UNTRUSTED}\n{delimited(_on_one_line(shown))}{note}"
-    return f"- {key}: {without_delimiters(_on_one_line(shown))}{note}"
+        return f"- {key}: {_UNTRUSTED}\n{delimit_result(_escape_line_breaks(shown))}{note}"
+    return f"- {key}: {without_delimiters(_escape_line_breaks(shown))}{note}"
 
 
-def _shortened(text: str, limit: int) -> str:
+def _shorten_json(text: str, limit: int) -> str:
     """The JSON text, or as much of it as stands here: a string stays one, any other value is cut
     where it happens to be."""
     if len(text) <= limit:
@@ -78,29 +78,29 @@ def _shortened(text: str, limit: int) -> str:
     return text[: whole_characters(text, limit)]
 
 
-def _elsewhere(what: str, value: SharedValue, run_id: UUID) -> str:
-    size = len(storable(value.text or "").encode())
-    name = without_delimiters(_on_one_line(compact_json(value.key)))
+def _omission_note(what: str, value: SharedValue, run_id: UUID) -> str:
+    size = len(replace_unstorable(value.text or "").encode())
+    name = without_delimiters(_escape_line_breaks(compact_json(value.key)))
     return (
         f"({what}: {size} bytes in all; the whole value is under {name}"
         f" at GET /v1/runs/{run_id}/shared-context)"
     )
 
 
-def _shown_key(key: str) -> str:
+def _render_key(key: str) -> str:
     """The key as it is, or as JSON when a reader could not tell where it ends."""
     shown = key if _PLAIN_KEY.fullmatch(key) else compact_json(key)
-    return without_delimiters(_on_one_line(shown))
+    return without_delimiters(_escape_line_breaks(shown))
 
 
-def _on_one_line(text: str) -> str:
+def _escape_line_breaks(text: str) -> str:
     """JSON text with every sign that ends lines, reorders or hides as its escape. Such signs stand
     in strings alone, in which an escape says the same."""
-    plain = storable(text)
-    return plain if plain.isprintable() else "".join(map(_shown_sign, plain))
+    plain = replace_unstorable(text)
+    return plain if plain.isprintable() else "".join(map(_escape_sign, plain))
 
 
-def _shown_sign(sign: str) -> str:
+def _escape_sign(sign: str) -> str:
     if sign.isprintable():
         return sign
     units = sign.encode("utf-16-be")

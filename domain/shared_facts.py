@@ -35,16 +35,16 @@ class SharedChange(Fact):
     value: ContentRef | None = None
 
 
-class ReferenceAsked(Fact):
+class ReferenceRequest(Fact):
     """The result of this run is to arrive under this key."""
 
     key: str
     run_id: UUID
 
 
-class SharedAsked(Fact):
+class SharedContextRequest(Fact):
     """What a spawn shares: keys with their values, for the child alone or for all of its family."""
 
     keys: tuple[SharedChange, ...] = ()
     scope: SharedScope = "family"
-    references: tuple[ReferenceAsked, ...] = ()
+    references: tuple[ReferenceRequest, ...] = ()

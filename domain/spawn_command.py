@@ -8,9 +8,9 @@ from domain.admission import ConfiguredAt, Refusal
 from domain.content import ContentRef
 from domain.run.facts import ContextMode, RefusalStatus, SpawnOptions
 from domain.run.waiting_facts import BatchFacts, Dependency
-from domain.shared_facts import ReferenceAsked, SharedScope
+from domain.shared_facts import ReferenceRequest, SharedScope
 
-Keep = Callable[[str, str], ContentRef]
+StoreText = Callable[[str, str], ContentRef]
 """Keeps a text (kind, text) beside the log and gives the reference to put into an event."""
 
 
@@ -27,7 +27,7 @@ class SpawnPolicy:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AttachmentsJudged:
+class AttachmentsVerdict:
     """What came of the files of a request: their list as a text, or why they are refused."""
 
     count: int
@@ -40,13 +40,13 @@ class AttachmentsJudged:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SharedGiven:
+class SharedContextInput:
     """What a request shares: keys with their values as compact JSON, and runs whose results are
     to arrive under keys."""
 
     values: tuple[tuple[str, str], ...] = ()
     scope: SharedScope = "family"
-    references: tuple[ReferenceAsked, ...] = ()
+    references: tuple[ReferenceRequest, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,10 +76,10 @@ class RequestSpawn:
     model_argument: str | None = None
     thinking_argument: str | None = None
     workspace_argument: str | None = None
-    attachments: AttachmentsJudged | None = None
+    attachments: AttachmentsVerdict | None = None
     light_context: bool = False
     context_argument: ContextMode | None = None
-    shared: SharedGiven | None = None
+    shared: SharedContextInput | None = None
     dependencies: tuple[Dependency, ...] = ()
     ancestors: tuple[UUID, ...] = ()
     unbound: Refusal | None = None
@@ -91,6 +91,6 @@ class RequestSpawn:
     holder: str
 
 
-def kept(keep: Keep, kind: str, text: str | None) -> ContentRef | None:
+def store_optional(keep: StoreText, kind: str, text: str | None) -> ContentRef | None:
     """The reference to a text; None when there is none."""
     return keep(kind, text) if text else None

@@ -7,10 +7,10 @@ from uuid import UUID
 from domain import asked_dependencies
 from domain.admission import AdmissionFacts, Permitted, Refusal, admit
 from domain.event_types import AnyEvent
-from domain.family_carry import session_after
+from domain.family_carry import speculative_session
 from domain.refusals import AgentOnRecord, ReadAgain, SessionIsClosed
-from domain.requesting_session import depth_found, first_seen, requester_of
-from domain.run.facts import AttachmentsAsked, Requester
+from domain.requesting_session import find_depth, observe_requester, requester_of
+from domain.run.facts import AttachmentsRequest, Requester
 from domain.run.lifecycle import OVER
 from domain.run.request_events import SpawnRefused, SpawnRequested
 from domain.run.state import Run
@@ -18,15 +18,26 @@ from domain.session.decide import AdmitChild
 from domain.session.decide import decide as decide_session
 from domain.session.events import ChildAdmitted, SessionEvent, SessionObserved
 from domain.session.state import Session
-from domain.session_depth import DepthFound
-from domain.shared_context import effective, limit_refusal, references_refusal, size_with
-from domain.shared_facts import SharedAsked, SharedChange, SharedKey
-from domain.spawn_command import Keep, RequestSpawn, SharedGiven, SpawnPolicy, kept
+from domain.session_depth import FoundDepth
+from domain.shared_context import (
+    effective_shared_keys,
+    limit_refusal,
+    references_refusal,
+    shared_size_with,
+)
+from domain.shared_facts import SharedChange, SharedContextRequest, SharedKey
+from domain.spawn_command import (
+    RequestSpawn,
+    SharedContextInput,
+    SpawnPolicy,
+    StoreText,
+    store_optional,
+)
 from domain.stream import run_stream, session_stream
 
 
 @dataclass(frozen=True, slots=True)
-class SpawnAnswered:
+class SpawnDecision:
     """What was recorded, and the refusal when it was one."""
 
     changes: tuple[tuple[str, AnyEvent], ...]
@@ -37,10 +48,10 @@ class SpawnAnswered:
 def request_spawns(
     sessions: Mapping[str, Session],
     runs: Mapping[UUID, Run],
-    asked: Sequence[tuple[RequestSpawn, Keep]],
+    asked: Sequence[tuple[RequestSpawn, StoreText]],
     policy: SpawnPolicy,
     waiting: Collection[Run] = (),
-) -> SpawnAnswered:
+) -> SpawnDecision:
     """Judge and record what one request asks for: all of it is permitted, or nothing is.
 
     A permitted one takes its places in the same append. The commands differ in their run, its
@@ -55,10 +66,10 @@ def request_spawns(
     known = sessions.get(command.requester_key)
     if known is not None and known.agent_id != command.requester_agent_id:
         raise AgentOnRecord(known.agent_id)
-    found = depth_found(command.requester_key, sessions)
-    observed = known or first_seen(command, policy, found.depth)
+    found = find_depth(command.requester_key, sessions)
+    observed = known or observe_requester(command, policy, found.depth)
     _must_be_open(known, runs)
-    family = effective(known)
+    family = effective_shared_keys(known)
     active = known.active_children if known else 0
     facts = _facts(command, policy, found, active, family, len(asked))
     verdict = admit(facts, raw_agent_id=command.agent_id_argument or "")
@@ -69,7 +80,7 @@ def request_spawns(
         )
         verdict = refusal or verdict
     if isinstance(verdict, Permitted):
-        verdict = asked_dependencies.refusal(command, runs, waiting) or verdict
+        verdict = asked_dependencies.dependencies_refusal(command, runs, waiting) or verdict
     stream = session_stream(command.requester_key)
     changes: list[tuple[str, AnyEvent]] = []
     if isinstance(observed, SessionObserved):
@@ -77,15 +88,15 @@ def request_spawns(
     own = runs.get(observed.run_id) if observed.run_id is not None else None
     for one, keep in asked:
         requester = requester_of(one, observed, own, keep)
-        changes.append((run_stream(one.run_id), _requested(one, requester, facts, keep)))
+        changes.append((run_stream(one.run_id), _requested_event(one, requester, facts, keep)))
     if isinstance(verdict, Refusal):
-        changes += [(run_stream(one.run_id), _refused(verdict, keep)) for one, keep in asked]
-        return SpawnAnswered(tuple(changes), verdict, facts)
-    changes += [(stream, event) for event in _admitted(known, asked, policy)]
-    return SpawnAnswered(tuple(changes), None, facts)
+        changes += [(run_stream(one.run_id), _refused_event(verdict, keep)) for one, keep in asked]
+        return SpawnDecision(tuple(changes), verdict, facts)
+    changes += [(stream, event) for event in _admit_children(known, asked, policy)]
+    return SpawnDecision(tuple(changes), None, facts)
 
 
-def _refused(refusal: Refusal, keep: Keep) -> SpawnRefused:
+def _refused_event(refusal: Refusal, keep: StoreText) -> SpawnRefused:
     return SpawnRefused(
         rule=refusal.rule,
         status=refusal.status,
@@ -95,8 +106,8 @@ def _refused(refusal: Refusal, keep: Keep) -> SpawnRefused:
     )
 
 
-def _admitted(
-    known: Session | None, asked: Sequence[tuple[RequestSpawn, Keep]], policy: SpawnPolicy
+def _admit_children(
+    known: Session | None, asked: Sequence[tuple[RequestSpawn, StoreText]], policy: SpawnPolicy
 ) -> Iterator[SessionEvent]:
     """A place for each, in their order."""
     session = known
@@ -107,19 +118,21 @@ def _admitted(
             )
             continue
         for event in decide_session(session, AdmitChild(command.run_id, policy.max_children)):
-            session = session_after(session, event, session.created_at)
+            session = speculative_session(session, event, session.created_at)
             yield event
 
 
 def _facts(
     command: RequestSpawn,
     policy: SpawnPolicy,
-    found: DepthFound,
+    found: FoundDepth,
     active_children: int,
     family: Sequence[SharedKey],
     places: int,
 ) -> AdmissionFacts:
-    shared = size_with(family, _sizes(command.shared)) if command.shared is not None else None
+    shared = (
+        shared_size_with(family, _sizes(command.shared)) if command.shared is not None else None
+    )
     return AdmissionFacts(
         requester_agent_id=command.requester_agent_id,
         agent_id_argument_given=command.agent_id_argument is not None,
@@ -141,7 +154,7 @@ def _facts(
     )
 
 
-def _sizes(shared: SharedGiven) -> list[tuple[str, int]]:
+def _sizes(shared: SharedContextInput) -> list[tuple[str, int]]:
     return [(key, len(text.encode())) for key, text in shared.values]
 
 
@@ -166,11 +179,11 @@ def _must_be_open(session: Session | None, runs: Mapping[UUID, Run]) -> None:
         raise SessionIsClosed(f"session {session.display_key} is being stopped and spawns no more")
 
 
-def _requested(
+def _requested_event(
     command: RequestSpawn,
     requester: Requester,
     facts: AdmissionFacts,
-    keep: Keep,
+    keep: StoreText,
 ) -> SpawnRequested:
     argument = command.agent_id_argument
     return SpawnRequested(
@@ -185,14 +198,14 @@ def _requested(
         ),
         label=command.label,
         task=keep("task", command.task),
-        preamble=kept(keep, "preamble", command.preamble),
-        model_argument=kept(keep, "model", command.model_argument),
-        thinking_argument=kept(keep, "thinking", command.thinking_argument),
-        workspace_argument=kept(keep, "workspace", command.workspace_argument),
-        attachments=_attachments(command, keep),
+        preamble=store_optional(keep, "preamble", command.preamble),
+        model_argument=store_optional(keep, "model", command.model_argument),
+        thinking_argument=store_optional(keep, "thinking", command.thinking_argument),
+        workspace_argument=store_optional(keep, "workspace", command.workspace_argument),
+        attachments=_attachments_request(command, keep),
         light_context=command.light_context,
         context_argument=command.context_argument,
-        shared=_shared(command, keep),
+        shared=_shared_context_request(command, keep),
         dependencies=command.dependencies,
         ancestors=command.ancestors,
         batch=command.batch,
@@ -203,27 +216,27 @@ def _requested(
     )
 
 
-def _shared(command: RequestSpawn, keep: Keep) -> SharedAsked | None:
+def _shared_context_request(command: RequestSpawn, keep: StoreText) -> SharedContextRequest | None:
     given = command.shared
     if given is None:
         return None
-    return SharedAsked(
+    return SharedContextRequest(
         keys=tuple(SharedChange(key=key, value=keep("shared", text)) for key, text in given.values),
         scope=given.scope,
         references=given.references,
     )
 
 
-def _attachments(command: RequestSpawn, keep: Keep) -> AttachmentsAsked | None:
+def _attachments_request(command: RequestSpawn, keep: StoreText) -> AttachmentsRequest | None:
     judged = command.attachments
     if judged is None:
         return None
-    return AttachmentsAsked(
+    return AttachmentsRequest(
         count=judged.count,
         total_bytes=judged.total_bytes,
         mount_path_hint=judged.mount_path_hint,
         retain=judged.retain,
-        manifest=kept(keep, "attachments", judged.manifest),
-        refusal=kept(keep, "refusal", judged.refusal),
+        manifest=store_optional(keep, "attachments", judged.manifest),
+        refusal=store_optional(keep, "refusal", judged.refusal),
         refusal_status=judged.refusal_status,
     )

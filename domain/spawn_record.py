@@ -7,7 +7,7 @@ from uuid import UUID
 
 from domain.event_types import AnyEvent
 from domain.fact import Event
-from domain.rule_explained import Result, RuleExplained, Told, quoted
+from domain.rule_explained import RuleExplanation, RuleFinding, RuleResult, quote_name
 from domain.run.events import (
     AgentOverridden,
     ScriptsResolved,
@@ -40,7 +40,7 @@ E = TypeVar("E", bound=Event)
 
 
 @dataclass(frozen=True, slots=True)
-class Recorded:
+class EventAtRevision:
     """An event with its position and the revision of the configuration it was decided under."""
 
     position: int
@@ -54,8 +54,10 @@ class SpawnRecord:
     Events that are not `DECIDING` say nothing here.
     """
 
-    def __init__(self, events: Sequence[Recorded]) -> None:
-        self._recorded: dict[type[Event], Recorded] = {type(one.event): one for one in events}
+    def __init__(self, events: Sequence[EventAtRevision]) -> None:
+        self._recorded: dict[type[Event], EventAtRevision] = {
+            type(one.event): one for one in events
+        }
         self._events = tuple(events)
         kinds = [one.event for one in events]
         self.begun: frozenset[StepName] = frozenset(
@@ -64,7 +66,7 @@ class SpawnRecord:
         self.taken: Mapping[StepName, StepTaken] = {
             one.step: one for one in kinds if isinstance(one, StepTaken)
         }
-        self.met: Mapping[UUID, Recorded] = {
+        self.met: Mapping[UUID, EventAtRevision] = {
             one.event.run_id: one for one in events if isinstance(one.event, DependencyMet)
         }
         self.scripts = self._of(ScriptsResolved)
@@ -98,14 +100,14 @@ class SpawnRecord:
         return self.agent_id == self.request.requester.agent_id
 
     def judged(
-        self, step: str, rule: str, told: Told | None, by: Event, *, refused: bool = False
-    ) -> RuleExplained:
+        self, step: str, rule: str, told: RuleFinding | None, by: Event, *, refused: bool = False
+    ) -> RuleExplanation:
         """A rule that was judged, as that event records it; `told` None when it does not say what
         was compared."""
         recorded = next(one for one in self._events if one.event is by)
-        result: Result = "refused" if refused else "passed" if told else "not_recorded"
+        result: RuleResult = "refused" if refused else "passed" if told else "not_recorded"
         text = f"refused; what was compared is {NOT_RECORDED}" if refused else NOT_RECORDED
-        return RuleExplained(
+        return RuleExplanation(
             step=step,
             rule=rule,
             result=result,
@@ -115,11 +117,11 @@ class SpawnRecord:
             config_revision=recorded.config_revision,
         )
 
-    def not_judged(self, step: str, rule: str, text: str | None = None) -> RuleExplained:
+    def not_judged(self, step: str, rule: str, text: str | None = None) -> RuleExplanation:
         """A rule to which the decision did not come, or not yet; `text` where more is known."""
         if text is None and self.refused is not None:
-            text = f"{quoted(self.refused.rule)} refused the spawn before"
-        return RuleExplained(
+            text = f"{quote_name(self.refused.rule)} refused the spawn before"
+        return RuleExplanation(
             step=step,
             rule=rule,
             result="not_judged",

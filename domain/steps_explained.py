@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pydantic import JsonValue
 
 from domain.configuration.configuration import Configuration
-from domain.rule_explained import RuleExplained, Told, quoted
+from domain.rule_explained import RuleExplanation, RuleFinding, quote_name
 from domain.run.events import SessionCreated
 from domain.run.request_events import SpawnRefused
 from domain.run.step_events import StepTaken
@@ -19,7 +19,7 @@ from domain.spawn_record import SpawnRecord
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Step:
+class _StepRecord:
     """What a step is explained from. `taken` is None when there was nothing to make, or it was not
     made."""
 
@@ -35,23 +35,23 @@ class _Step:
         return self.taken is not None and self.taken.outcome == "nothing"
 
 
-def _thread_binding(step: _Step) -> Told | None:
+def _thread_binding(step: _StepRecord) -> RuleFinding | None:
     wanted, bound = step.record.request.facts.thread, step.taken is not None and step.taken.made
     compared: dict[str, JsonValue] = {"thread": wanted, "asked": step.begun, "bound": bound}
     if not wanted:
-        return Told(compared, "no thread is asked for")
+        return RuleFinding(compared, "no thread is asked for")
     if bound:
-        return Told(compared, "a thread is bound for the child")
+        return RuleFinding(compared, "a thread is bound for the child")
     if not step.refused:
         return None
     if not step.begun:
-        return Told(compared, "a thread is asked for, and nobody binds one here")
+        return RuleFinding(compared, "a thread is asked for, and nobody binds one here")
     if step.is_nothing:
-        return Told(compared, "a thread is asked for, and none was bound")
-    return Told(compared, "a thread is asked for, and nobody knows whether one was bound")
+        return RuleFinding(compared, "a thread is asked for, and none was bound")
+    return RuleFinding(compared, "a thread is asked for, and nobody knows whether one was bound")
 
 
-def _context_fork(step: _Step) -> Told | None:
+def _context_fork(step: _StepRecord) -> RuleFinding | None:
     record = step.record
     facts = step.taken.fork if step.taken else None
     created = record.created
@@ -72,22 +72,24 @@ def _context_fork(step: _Step) -> Told | None:
             why = "the child is of another agent than its requester"
         elif not step.begun:
             why = "its requester has no transcript here"
-        return Told(compared, f"a fork is asked for, and {why}")
+        return RuleFinding(compared, f"a fork is asked for, and {why}")
     if facts is not None and facts.mode == "fork":
         size = f"{facts.entries} entries with {facts.tokens} tokens of at most {FORK_TOKENS_MAX}"
-        return Told(compared, f"the child begins with {size}")
+        return RuleFinding(compared, f"the child begins with {size}")
     if facts is not None and facts.tokens is not None:
         text = f"{facts.tokens} tokens are more than {FORK_TOKENS_MAX}"
-        return Told(compared, f"{text}, so the child begins without them")
+        return RuleFinding(compared, f"{text}, so the child begins without them")
     if facts is not None:
-        return Told(compared, "its requester has no transcript here, so the child begins without")
+        return RuleFinding(
+            compared, "its requester has no transcript here, so the child begins without"
+        )
     if asked == "fork":
         return None
     text = "the child begins without the conversation of its requester"
-    return Told(compared, f'{text}, as context "isolated" says' if asked else text)
+    return RuleFinding(compared, f'{text}, as context "isolated" says' if asked else text)
 
 
-def _attachments(step: _Step) -> Told | None:
+def _attachments(step: _StepRecord) -> RuleFinding | None:
     asked = step.record.request.attachments
     under = step.configuration
     limits = under.tools.sessions_spawn.attachments if under else None
@@ -102,15 +104,15 @@ def _attachments(step: _Step) -> Told | None:
         "written": step.taken is not None and step.taken.outcome == "written",
     }
     if asked is None:
-        return Told(compared, "nothing is attached")
+        return RuleFinding(compared, "nothing is attached")
     if asked.refusal is not None:
         text = f"{asked.count} file(s) are attached, and not all of them can be taken"
-        return Told(compared, text)
+        return RuleFinding(compared, text)
     text = f"{asked.count} file(s) with {asked.total_bytes} bytes in all are attached"
-    return Told(compared, f"{text}, and could not be written" if step.refused else text)
+    return RuleFinding(compared, f"{text}, and could not be written" if step.refused else text)
 
 
-def _context_engine(step: _Step) -> Told | None:
+def _context_engine(step: _StepRecord) -> RuleFinding | None:
     taken = step.taken
     prepared = taken is not None and taken.made
     compared: dict[str, JsonValue] = {
@@ -120,15 +122,15 @@ def _context_engine(step: _Step) -> Told | None:
     }
     if taken is not None and prepared:
         again = ", and can undo that" if taken.can_undo else ""
-        return Told(compared, f"the context engine prepared the child{again}")
+        return RuleFinding(compared, f"the context engine prepared the child{again}")
     if step.is_nothing:
-        return Told(compared, "the context engine was not reached")
+        return RuleFinding(compared, "the context engine was not reached")
     if step.refused:
-        return Told(compared, "the context engine did not prepare the child")
-    return Told(compared, "no context engine is configured")
+        return RuleFinding(compared, "the context engine did not prepare the child")
+    return RuleFinding(compared, "no context engine is configured")
 
 
-STEP_RULES: Mapping[StepName, Callable[[_Step], Told | None]] = {
+STEP_RULES: Mapping[StepName, Callable[[_StepRecord], RuleFinding | None]] = {
     "thread_binding": _thread_binding,
     "context_fork": _context_fork,
     "attachments": _attachments,
@@ -138,9 +140,9 @@ STEP_RULES: Mapping[StepName, Callable[[_Step], Told | None]] = {
 with the plan, which chooses it."""
 
 
-def steps_explained(
+def explain_steps(
     record: SpawnRecord, configuration: Configuration | None
-) -> Iterator[RuleExplained]:
+) -> Iterator[RuleExplanation]:
     """What came of each step. One that made something is told at the event that says so, one that
     had nothing to make at that with which it is clear."""
     refused = record.refused
@@ -149,7 +151,7 @@ def steps_explained(
         at = "preparation" if name == "attachments" else name
         is_it = refused is not None and refused.rule == name
         taken, begun = record.taken.get(name), name in record.begun
-        step = _Step(
+        step = _StepRecord(
             record=record,
             taken=taken,
             begun=begun,
@@ -187,4 +189,6 @@ def _is_unwanted(record: SpawnRecord, name: StepName) -> bool:
 
 
 def _under_way(refused: SpawnRefused | None) -> str:
-    return f"under way when {quoted(refused.rule)} refused the spawn" if refused else "under way"
+    return (
+        f"under way when {quote_name(refused.rule)} refused the spawn" if refused else "under way"
+    )

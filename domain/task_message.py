@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from domain.prompt_part import PartedText, Piece, put_together, separated
+from domain.prompt_part import PartedText, Piece, join_pieces, separate_pieces
 
 TASK = "task"
 
@@ -20,7 +20,7 @@ def task_pieces(
     task: str, *, prepend: Sequence[Contribution] = (), append: Sequence[Contribution] = ()
 ) -> tuple[Piece, ...]:
     """The pieces of the message, blank lines between them: prepended, task, appended."""
-    return separated(
+    return separate_pieces(
         (
             *(_piece(contribution) for contribution in prepend),
             Piece(source=TASK, text=task),
@@ -33,7 +33,7 @@ def task_message(
     task: str, *, prepend: Sequence[Contribution] = (), append: Sequence[Contribution] = ()
 ) -> PartedText:
     """The message itself, `<prepended>\\n\\n<task>\\n\\n<appended>`, and its parts."""
-    return put_together("message", task_pieces(task, prepend=prepend, append=append))
+    return join_pieces("message", task_pieces(task, prepend=prepend, append=append))
 
 
 def _piece(contribution: Contribution) -> Piece:

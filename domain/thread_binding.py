@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from domain.admission import Refusal
-from domain.bounded_text import storable
+from domain.bounded_text import replace_unstorable
 from domain.json_text import NotJson, compact_json, read_json
 
 RULE = "thread_binding"
@@ -14,13 +14,13 @@ ADDRESS_CHARACTERS_MAX = 1024
 INTERNAL_CHANNEL = "webchat"
 """A channel of this name is a page that shows sessions, and no place where results can be sent."""
 
-Mode = Literal["run", "session"]
+ThreadMode = Literal["run", "session"]
 Origin = Mapping[str, str | int]
 """`channel`, `accountId`, `to` and `threadId`, those that are known."""
 
 _ADDRESSES = ("channel", "accountId", "to")
 _TARGETS = ("accountId", "to", "threadId")
-_UNAVAILABLE: Mapping[Mode, str] = {
+_UNAVAILABLE: Mapping[ThreadMode, str] = {
     "session": (
         'sessions_spawn(mode="session") is only available on channels that expose thread bindings'
         " (e.g. Discord threads, Slack threads, Telegram forum topics). This request is not running"
@@ -45,33 +45,39 @@ _NOT_READY = (None, False, 0, "")
 
 
 @dataclass(frozen=True, slots=True)
-class Bound:
+class BoundThread:
     """The thread is there. `origin` is where it is by the word of the hook, as much as it said."""
 
     origin: Origin
 
 
-def thread_unavailable(mode: Mode) -> Refusal:
+def unavailable_thread(mode: ThreadMode) -> Refusal:
     """Nobody binds threads for this request."""
-    return _refused(_UNAVAILABLE[mode])
+    return _binding_refusal(_UNAVAILABLE[mode])
 
 
-def binding_failed(message: str) -> Refusal:
+def binding_failure(message: str) -> Refusal:
     """Nobody knows what the hook did."""
-    return _refused(f"Thread bind failed: {message}")
+    return _binding_refusal(f"Thread bind failed: {message}")
 
 
-def bound(answer: Mapping[str, object] | None, mode: Mode) -> Bound | Refusal:
+def read_binding_answer(
+    answer: Mapping[str, object] | None, mode: ThreadMode
+) -> BoundThread | Refusal:
     """What the answer of the hook comes to; None is an answer that says nothing."""
     if answer is None:
-        return thread_unavailable(mode)
+        return unavailable_thread(mode)
     if answer.get("status") == "error":
         error = answer.get("error")
-        text = storable(error.strip()[:ERROR_CHARACTERS_MAX]) if isinstance(error, str) else ""
-        return _refused(text or _NOT_PREPARED)
+        text = (
+            replace_unstorable(error.strip()[:ERROR_CHARACTERS_MAX])
+            if isinstance(error, str)
+            else ""
+        )
+        return _binding_refusal(text or _NOT_PREPARED)
     if answer.get("status") != "ok" or answer.get("threadBindingReady") in _NOT_READY:
-        return _refused(_NOT_BOUND)
-    return Bound(delivery_origin(answer.get("deliveryOrigin")))
+        return _binding_refusal(_NOT_BOUND)
+    return BoundThread(delivery_origin(answer.get("deliveryOrigin")))
 
 
 def delivery_origin(value: object) -> Origin:
@@ -89,7 +95,7 @@ def delivery_origin(value: object) -> Origin:
     return origin if found is None else {**origin, "threadId": found}
 
 
-def merged_origin(over: Origin, under: Origin) -> Origin:
+def merge_origins(over: Origin, under: Origin) -> Origin:
     """One origin, completed by another; of another channel it takes nothing over."""
     channels = over.get("channel"), under.get("channel")
     if all(channels) and channels[0] != channels[1]:
@@ -108,7 +114,7 @@ def origin_text(origin: Origin) -> str | None:
     return compact_json(dict(origin)) if origin else None
 
 
-def kept_origin(text: str | None) -> Origin:
+def read_origin(text: str | None) -> Origin:
     """The origin in a text that was kept, also in one with more in it; empty without one."""
     try:
         return delivery_origin(read_json(text)) if text else {}
@@ -129,5 +135,5 @@ def _whole(value: object) -> int | None:
     return math.trunc(value) if abs(value) < 2**63 else None
 
 
-def _refused(text: str) -> Refusal:
+def _binding_refusal(text: str) -> Refusal:
     return Refusal(rule=RULE, status="error", text=text)

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Literal
 
-from domain.bounded_text import storable, utf8_prefix
+from domain.bounded_text import replace_unstorable, utf8_prefix
 from domain.json_text import NotJson, read_json, text_of
 
 LINE_BYTES_MAX = 1_048_576
@@ -66,10 +66,10 @@ class TextEntry:
     text: str
 
 
-TranscriptEntry = MessageEntry | ToolEntry | UsageEntry | ProgressEntry | ResultEntry | TextEntry
+ParsedEntry = MessageEntry | ToolEntry | UsageEntry | ProgressEntry | ResultEntry | TextEntry
 
 
-def read_line(line: str) -> TranscriptEntry | None:
+def read_line(line: str) -> ParsedEntry | None:
     """The entry of one line; None for a blank one.
 
     Never fails: a line that is no JSON object of a known shape is a `TextEntry`, one over 1 MiB
@@ -78,28 +78,28 @@ def read_line(line: str) -> TranscriptEntry | None:
     text = line.rstrip("\r\n")
     if not text.strip():
         return None
-    if len(text) > LINE_BYTES_MAX or len(storable(text).encode()) > LINE_BYTES_MAX:
+    if len(text) > LINE_BYTES_MAX or len(replace_unstorable(text).encode()) > LINE_BYTES_MAX:
         return TextEntry(text=utf8_prefix(text[:LINE_BYTES_MAX], LINE_BYTES_MAX))
     try:
         value = read_json(text)
     except NotJson:
-        return TextEntry(text=storable(text))
+        return TextEntry(text=replace_unstorable(text))
     entry = _entry(value) if isinstance(value, dict) else None
-    return entry or TextEntry(text=storable(text))
+    return entry or TextEntry(text=replace_unstorable(text))
 
 
-def _entry(value: dict[str, object]) -> TranscriptEntry | None:
+def _entry(value: dict[str, object]) -> ParsedEntry | None:
     text = value.get("text")
     match value.get("type"):
         case "message":
             role = value.get("role")
             known = _ROLES.get(role) if isinstance(role, str) else None
             if known is not None and isinstance(text, str):
-                return MessageEntry(role=known, text=storable(text))
+                return MessageEntry(role=known, text=replace_unstorable(text))
         case "progress" if isinstance(text, str):
-            return ProgressEntry(text=storable(text))
+            return ProgressEntry(text=replace_unstorable(text))
         case "result" if isinstance(text, str):
-            return ResultEntry(text=storable(text))
+            return ResultEntry(text=replace_unstorable(text))
         case "tool":
             return _tool(value)
         case "usage":
@@ -114,9 +114,9 @@ def _tool(value: dict[str, object]) -> ToolEntry | None:
     if not isinstance(name, str) or not name.strip():
         return None
     return ToolEntry(
-        name=storable(name.strip()[:NAME_CHARACTERS_MAX]),
-        input=_shown(value.get("input")),
-        output=_shown(value.get("output")),
+        name=replace_unstorable(name.strip()[:NAME_CHARACTERS_MAX]),
+        input=_text_or_json(value.get("input")),
+        output=_text_or_json(value.get("output")),
     )
 
 
@@ -128,12 +128,14 @@ def _usage(value: dict[str, object]) -> UsageEntry | None:
     if taken_count is None or given_count is None:
         return None
     model = value.get("model")
-    named = storable(model.strip()[:NAME_CHARACTERS_MAX]) if isinstance(model, str) else ""
+    named = (
+        replace_unstorable(model.strip()[:NAME_CHARACTERS_MAX]) if isinstance(model, str) else ""
+    )
     return UsageEntry(input_tokens=taken_count, output_tokens=given_count, model=named or None)
 
 
-def _shown(value: object) -> str | None:
-    return None if value is None else storable(text_of(value))
+def _text_or_json(value: object) -> str | None:
+    return None if value is None else replace_unstorable(text_of(value))
 
 
 def _count(value: object) -> int | None:

@@ -1,6 +1,6 @@
 """What a child said, set apart wherever it enters a prompt: it is data, it gives no orders."""
 
-from domain.bounded_text import storable, utf8_prefix
+from domain.bounded_text import replace_unstorable, utf8_prefix
 from domain.disguised_marks import disguised_marks
 
 RESULT_BYTES_MAX = 102_400
@@ -8,14 +8,14 @@ BEGIN = "<<<BEGIN_UNTRUSTED_CHILD_RESULT>>>"
 END = "<<<END_UNTRUSTED_CHILD_RESULT>>>"
 
 
-def frozen_result(text: str) -> str:
+def freeze_result(text: str) -> str:
     """The result as it is kept: trimmed, at most 102 400 bytes, with a notice when it was cut."""
     return cut_to_bytes(text, RESULT_BYTES_MAX, "frozen completion output exceeded 100KB")
 
 
 def cut_to_bytes(text: str, bytes_max: int, why: str) -> str:
     """The trimmed text in `bytes_max` bytes, the notice `[truncated: <why> (<n>KB)]` included."""
-    plain = storable(text.strip())
+    plain = replace_unstorable(text.strip())
     size = len(plain.encode())
     if size <= bytes_max:
         return plain
@@ -34,6 +34,6 @@ def without_delimiters(text: str) -> str:
     return "".join([*kept, text[at:]])
 
 
-def delimited(text: str) -> str:
+def delimit_result(text: str) -> str:
     """The text between delimiters that nothing in it can close."""
-    return f"{BEGIN}\n{without_delimiters(storable(text))}\n{END}"
+    return f"{BEGIN}\n{without_delimiters(replace_unstorable(text))}\n{END}"

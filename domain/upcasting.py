@@ -11,35 +11,35 @@ Upcast = Callable[[dict[str, Any]], dict[str, Any]]
 Upcasts = Mapping[tuple[str, int], Upcast]
 
 
-def _unchanged(stored: dict[str, Any]) -> dict[str, Any]:
+def _keep_fields(stored: dict[str, Any]) -> dict[str, Any]:
     """What the next version has more was not recorded then, which its absence says."""
     return stored
 
 
 UPCASTS: Upcasts = {
-    ("SpawnRequested", 1): _unchanged,
-    ("PreparationStarted", 1): _unchanged,
-    ("ScriptsResolved", 1): _unchanged,
-    ("SessionCreated", 1): _unchanged,
-    ("SpawnRefused", 1): _unchanged,
-    ("SessionObserved", 1): _unchanged,
-    ("SpawnRequested", 2): _unchanged,
-    ("SessionCreated", 2): _unchanged,
-    ("SpawnRefused", 2): _unchanged,
-    ("SpawnRequested", 3): _unchanged,
-    ("StepTaken", 1): _unchanged,
-    ("StepUndone", 1): _unchanged,
-    ("SessionCreated", 3): _unchanged,
-    ("RunAnnounced", 1): _unchanged,
-    ("SessionCreated", 4): _unchanged,
-    ("SpawnRequested", 4): _unchanged,
-    ("SessionCreated", 5): _unchanged,
-    ("RunStarted", 1): _unchanged,
+    ("SpawnRequested", 1): _keep_fields,
+    ("PreparationStarted", 1): _keep_fields,
+    ("ScriptsResolved", 1): _keep_fields,
+    ("SessionCreated", 1): _keep_fields,
+    ("SpawnRefused", 1): _keep_fields,
+    ("SessionObserved", 1): _keep_fields,
+    ("SpawnRequested", 2): _keep_fields,
+    ("SessionCreated", 2): _keep_fields,
+    ("SpawnRefused", 2): _keep_fields,
+    ("SpawnRequested", 3): _keep_fields,
+    ("StepTaken", 1): _keep_fields,
+    ("StepUndone", 1): _keep_fields,
+    ("SessionCreated", 3): _keep_fields,
+    ("RunAnnounced", 1): _keep_fields,
+    ("SessionCreated", 4): _keep_fields,
+    ("SpawnRequested", 4): _keep_fields,
+    ("SessionCreated", 5): _keep_fields,
+    ("RunStarted", 1): _keep_fields,
 }
 """By the name of the event and the version it is brought up from, to the version after it."""
 
 
-def brought_up(
+def upcast_event(
     name: str, version: int, stored: dict[str, Any], upcasts: Upcasts = UPCASTS
 ) -> tuple[int, dict[str, Any]]:
     """The newest version that the event can be brought to, and its JSON then."""

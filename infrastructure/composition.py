@@ -16,24 +16,24 @@ from domain.refusals import CorruptHistory
 from infrastructure.data_directory import default_data_directory
 from infrastructure.database import migrate_database, open_database
 from infrastructure.failures import UserError
-from infrastructure.listening import bound_socket
+from infrastructure.listening import bind_socket
 from infrastructure.logs import write_to_stderr
 from infrastructure.outbound.configuration.loading import (
     LoadedConfiguration,
-    from_stored,
+    configuration_from_stored,
     load,
 )
 from infrastructure.outbound.data_directory import DataDirectory
 from infrastructure.outbound.log.rebuilding import rebuild as rebuild_rows
-from infrastructure.rebuild_progress import OnProgress, silently
+from infrastructure.rebuild_progress import OnProgress, ignore_rebuild_progress
 from infrastructure.serve_options import ServeOptions
-from infrastructure.spawn_tried import SpawnTried
-from infrastructure.verify_order import OnVerified, VerifyOptions, VerifyReport
-from infrastructure.verify_order import silently as say_nothing
+from infrastructure.spawn_tried import ScriptTrialOptions
+from infrastructure.verify_order import OnVerifyProgress, VerifyOptions, VerifyReport
+from infrastructure.verify_order import ignore_verify_progress as say_nothing
 from infrastructure.verifying_logs import verify_log
 
 if TYPE_CHECKING:
-    from application.script_trial import Trial
+    from application.script_trial import TrialResult
 
 CONFIG_VARIABLE = "SPAWNLOG_CONFIG"
 
@@ -90,22 +90,22 @@ def serve(options: ServeOptions) -> int:
     # What only a server needs takes longer to load than many a command takes.
     import uvloop
 
-    from infrastructure.house import House
-    from infrastructure.serving import serve_house, warn_about
+    from infrastructure.house import ServerProcess
+    from infrastructure.serving import run_server, warn_about
 
     write_to_stderr()
-    loaded, settings, directory = _prepared(options)
+    loaded, settings, directory = _prepare_start(options)
     warn_about(loaded)
-    listening = bound_socket(settings)
+    listening = bind_socket(settings)
     try:
         database = open_database(_database_url(loaded, settings), directory.postgres)
     except BaseException:
         listening.close()
         raise
     try:
-        house = House(loaded, settings, directory, database)
+        house = ServerProcess(loaded, settings, directory, database)
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-            return runner.run(serve_house(house, listening, _path(options)))
+            return runner.run(run_server(house, listening, _config_path(options)))
     finally:
         listening.close()
         database.close()
@@ -113,13 +113,15 @@ def serve(options: ServeOptions) -> int:
 
 def migrate(options: ServeOptions) -> str:
     """Bring the database's schema up to date; gives a sentence about it."""
-    loaded, settings, directory = _prepared(options)
+    loaded, settings, directory = _prepare_start(options)
     return migrate_database(_database_url(loaded, settings), directory.postgres)
 
 
-def rebuild(options: ServeOptions, on_progress: OnProgress = silently) -> RebuildReport:
+def rebuild(
+    options: ServeOptions, on_progress: OnProgress = ignore_rebuild_progress
+) -> RebuildReport:
     """Make the rows of the projections anew from the events, while servers go on."""
-    loaded, settings, directory = _prepared(options)
+    loaded, settings, directory = _prepare_start(options)
     database = open_database(_database_url(loaded, settings), directory.postgres)
     try:
         rebuilt = asyncio.run(rebuild_rows(database.conninfo, on_progress=on_progress))
@@ -133,10 +135,10 @@ def rebuild(options: ServeOptions, on_progress: OnProgress = silently) -> Rebuil
 
 
 def verify(
-    options: ServeOptions, asked: VerifyOptions, on_progress: OnVerified = say_nothing
+    options: ServeOptions, asked: VerifyOptions, on_progress: OnVerifyProgress = say_nothing
 ) -> VerifyReport:
     """Look the log over, while servers go on."""
-    loaded, settings, directory = _prepared(options)
+    loaded, settings, directory = _prepare_start(options)
     database = open_database(_database_url(loaded, settings), directory.postgres)
     try:
         return verify_log(database.conninfo, directory.path, asked, on_progress)
@@ -163,7 +165,7 @@ def show_configuration(path: Path | None) -> ConfigurationShown:
     try:
         loaded = load(path)
         # Read back, as a server reads it, the configuration holds no secret at all.
-        configuration = from_stored(loaded.stored)
+        configuration = configuration_from_stored(loaded.stored)
     except ConfigurationError as error:
         raise UserError("\n".join(str(one) for one in error.problems)) from error
     return ConfigurationShown(
@@ -175,20 +177,20 @@ def show_configuration(path: Path | None) -> ConfigurationShown:
     )
 
 
-def try_scripts(options: ServeOptions, asked: SpawnTried) -> "Trial":
+def try_scripts(options: ServeOptions, asked: ScriptTrialOptions) -> "TrialResult":
     """Run an agent's context scripts as a spawn would, without one; no server is needed."""
     from infrastructure.script_trials import run_trial
 
-    loaded, _, folder = _read(options)
+    loaded, _, folder = _load_settings(options)
     return run_trial(loaded, asked, (folder or default_data_directory()) / "agents")
 
 
-def _prepared(options: ServeOptions) -> tuple[LoadedConfiguration, Settings, DataDirectory]:
-    loaded, settings, folder = _read(options)
+def _prepare_start(options: ServeOptions) -> tuple[LoadedConfiguration, Settings, DataDirectory]:
+    loaded, settings, folder = _load_settings(options)
     return loaded, settings, DataDirectory.open(folder)
 
 
-def _read(options: ServeOptions) -> tuple[LoadedConfiguration, Settings, Path | None]:
+def _load_settings(options: ServeOptions) -> tuple[LoadedConfiguration, Settings, Path | None]:
     """What holds, and the folder that it names."""
     flags: dict[str, object] = {
         "database_url": options.database_url,
@@ -198,7 +200,7 @@ def _read(options: ServeOptions) -> tuple[LoadedConfiguration, Settings, Path | 
         "no_auth": options.no_auth,
     }
     try:
-        loaded = load(_path(options))
+        loaded = load(_config_path(options))
         settings = effective_settings(loaded.configuration.spawnlog, os.environ, flags)
         folder = data_directory_of(loaded, settings)
     except ConfigurationError as error:
@@ -216,7 +218,7 @@ def data_directory_of(loaded: LoadedConfiguration, settings: Settings) -> Path |
     return loaded.path_of(loaded.resolve(given))
 
 
-def _path(options: ServeOptions) -> Path | None:
+def _config_path(options: ServeOptions) -> Path | None:
     if options.config is not None:
         return options.config
     named = os.environ.get(CONFIG_VARIABLE, "").strip()

@@ -8,7 +8,12 @@ from psycopg_pool import AsyncConnectionPool
 
 from infrastructure.database import Database
 from infrastructure.outbound.embedded_postgres.errors import EmbeddedPostgresError
-from infrastructure.outbound.log.connections import PATIENCE, PLANNING, Connection, open_connection
+from infrastructure.outbound.log.connections import (
+    KEEPALIVE,
+    PLANNING,
+    LogConnection,
+    open_connection,
+)
 
 READING_CONNECTIONS_MAX = 12
 # One for each kind of work that goes on by itself: none of them waits for another.
@@ -16,14 +21,14 @@ COORDINATION_CONNECTIONS_MAX = 8
 POOL_WAIT_SECONDS = 10.0
 
 
-async def still_there(connection: Connection) -> None:
+async def check_alive(connection: LogConnection) -> None:
     """Raises `OperationalError` when the server has hung up meanwhile. Looks at the socket alone,
     so that it costs no round trip: first there is a last word to be read, then the end."""
     for _ in range(2):
         connection.pgconn.consume_input()
 
 
-class Connecting:
+class DatabaseConnector:
     """Opens connections; an embedded server that is gone is started again on the way."""
 
     def __init__(self, database: Database) -> None:
@@ -36,7 +41,7 @@ class Connecting:
         password."""
         return self._database.conninfo
 
-    async def connect(self) -> Connection:
+    async def connect(self) -> LogConnection:
         """A connection of its own, for the writer or the tail."""
         try:
             return await open_connection(self._database.conninfo, application="server")
@@ -47,15 +52,15 @@ class Connecting:
                 raise psycopg.OperationalError(str(error)) from error
             return await open_connection(self._database.conninfo, application="server")
 
-    async def reading(self) -> AsyncConnectionPool[Connection]:
+    async def reading(self) -> AsyncConnectionPool[LogConnection]:
         """Connections for reading, open and ready."""
         return await self._pool("reads", least=2, most=READING_CONNECTIONS_MAX)
 
-    async def coordinating(self) -> AsyncConnectionPool[Connection]:
+    async def coordinating(self) -> AsyncConnectionPool[LogConnection]:
         """Connections for leases and claims, which no crowd of readers may keep waiting."""
         return await self._pool("coordination", least=1, most=COORDINATION_CONNECTIONS_MAX)
 
-    async def _set_up(self, connection: Connection) -> None:
+    async def _set_up(self, connection: LogConnection) -> None:
         """Limits, clock and planning. Not by `options`, which would replace those that stand in the
         URL, such as the schema."""
         self.on_connection()
@@ -65,8 +70,8 @@ class Connecting:
 
     async def _pool(
         self, purpose: str, *, least: int, most: int
-    ) -> AsyncConnectionPool[Connection]:
-        pool: AsyncConnectionPool[Connection] = AsyncConnectionPool(
+    ) -> AsyncConnectionPool[LogConnection]:
+        pool: AsyncConnectionPool[LogConnection] = AsyncConnectionPool(
             self._database.conninfo,
             min_size=least,
             max_size=most,
@@ -75,9 +80,9 @@ class Connecting:
             kwargs={
                 "autocommit": True,
                 "application_name": f"spawnlog {purpose}",
-                **PATIENCE,
+                **KEEPALIVE,
             },
-            check=still_there,
+            check=check_alive,
             open=False,
         )
         await pool.open(wait=True, timeout=POOL_WAIT_SECONDS)

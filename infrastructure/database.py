@@ -29,7 +29,7 @@ def open_database(url: str | None, embedded_home: Path) -> Database:
     """
     if url is not None:
         _must_be_ready(url)
-        return Database(url, _nothing, _nothing)
+        return Database(url, _do_nothing, _do_nothing)
     try:
         server = EmbeddedPostgres.start(embedded_home)
     except EmbeddedPostgresError as error:
@@ -82,5 +82,5 @@ def _reason(error: BaseException) -> str:
     return lines[0] if lines else type(error).__name__
 
 
-def _nothing() -> None:
+def _do_nothing() -> None:
     """An outside server is not ours to start or stop."""

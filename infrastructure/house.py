@@ -9,18 +9,18 @@ from contextlib import AsyncExitStack, closing
 from psycopg_pool import AsyncConnectionPool
 
 from application.access import Access
-from application.conducting import Conducting, Crew
+from application.conducting import Supervisor, Workers
 from application.envelope import Actor
 from application.holder import Holder
-from application.ports.interruption import Interruption
-from application.spawning import Spawning
-from application.stopping import Stopping
-from application.work import Work
+from application.ports.interruption import FaultPoint
+from application.spawning import SpawnService
+from application.stopping import StopService
+from application.work import UnitOfWork
 from domain.configuration.settings import Settings
-from infrastructure.connecting import Connecting
-from infrastructure.crew import Means, crew_of
+from infrastructure.connecting import DatabaseConnector
+from infrastructure.crew import WorkerDependencies, build_workers
 from infrastructure.database import Database
-from infrastructure.inbound.http.doors import Doors
+from infrastructure.inbound.http.doors import Services
 from infrastructure.outbound.attachments.attachment_files import WorkspaceAttachments
 from infrastructure.outbound.bootstrap_files import DiskBootstrapFiles
 from infrastructure.outbound.configuration.active import ActiveConfigurations
@@ -30,35 +30,35 @@ from infrastructure.outbound.credentials.agent_credentials import AgentCredentia
 from infrastructure.outbound.data_directory import DataDirectory
 from infrastructure.outbound.hooks.http_hooks import HttpHooks
 from infrastructure.outbound.identities import RandomIdentities
-from infrastructure.outbound.log.connections import Connection
+from infrastructure.outbound.log.connections import LogConnection
 from infrastructure.outbound.log.fail_point import FailPoint
 from infrastructure.outbound.log.identity import LogIdentity, identify
 from infrastructure.outbound.log.postgres_log import PostgresLog
 from infrastructure.outbound.log.rebuild_at_start import bring_rows_up_to_date
-from infrastructure.outbound.processes.gatehouse import Gatehouse
+from infrastructure.outbound.processes.gatehouse import ProcessLauncher
 from infrastructure.outbound.runtimes.command import CommandRuntimes
 from infrastructure.outbound.runtimes.scripted import ScriptedRuntimes
-from infrastructure.outbound.runtimes.served import ServedRuntimes
+from infrastructure.outbound.runtimes.served import RuntimesByType
 from infrastructure.outbound.scripts.script_secrets import ConfiguredSecrets
 from infrastructure.outbound.tables.contents import PostgresContents
 from infrastructure.outbound.tables.coordination import PostgresCoordination
 from infrastructure.outbound.tables.registry import PostgresRegistry
 from infrastructure.outbound.tables.staged_files import PostgresStagedFiles
 from infrastructure.outbound.tokens import (
-    ChildTokenSeal,
+    ChildTokenSigner,
     KnownTokens,
     admin_token,
 )
-from infrastructure.outbound.transcripts.rows_and_files import RowsAndFiles
+from infrastructure.outbound.transcripts.rows_and_files import StoredTranscripts
 from infrastructure.outbound.workspace_folders import LocalWorkspaceFolders
 from infrastructure.readiness import ReadinessCheck
-from infrastructure.script_house import running_scripts
+from infrastructure.script_house import build_script_runner
 from infrastructure.server_names import holder_name, hosts_of
 
 _log = logging.getLogger("spawnlog")
 
 
-class House:
+class ServerProcess:
     """One server process. `open` builds and starts, `close` ends; in between `doors` serve."""
 
     def __init__(
@@ -71,13 +71,13 @@ class House:
         self._loaded = loaded
         self.settings = settings
         self.directory = directory
-        self._connecting = Connecting(database)
+        self._connecting = DatabaseConnector(database)
         self._stack = AsyncExitStack()
         self.closing = False
         self.on_end: Callable[[], None] = lambda: None
         self._stopped: asyncio.Future[None] | None = None
 
-    async def open(self, url: str) -> Doors:
+    async def open(self, url: str) -> Services:
         """Start everything; `url` is where children and callers reach this server."""
         try:
             return await self._open(url)
@@ -85,12 +85,12 @@ class House:
             await self._stack.aclose()
             raise
 
-    async def _open(self, url: str) -> Doors:
+    async def _open(self, url: str) -> Services:
         identity = await self._identify()
         pool = await self._connecting.reading()
         self._stack.push_async_callback(pool.close)
         fail_point = FailPoint.of(os.environ)
-        self._interruption: Interruption = lambda at, what: fail_point.pass_by(at, (what,))
+        self._interruption: FaultPoint = lambda at, what: fail_point.pass_by(at, (what,))
         self.log = PostgresLog(
             self._connecting.connect,
             pool,
@@ -108,10 +108,10 @@ class House:
         self.configurations = ActiveConfigurations(
             self.log, contents, identities, self.directory.workspaces
         )
-        work = Work(self.log, registry, contents, identities, self.configurations)
+        work = UnitOfWork(self.log, registry, contents, identities, self.configurations)
         await self.configurations.activate(self._loaded, Actor(kind="system"))
-        seal = ChildTokenSeal(self.directory.child_token_key())
-        return await self._people(work, pool, seal, url)
+        seal = ChildTokenSigner(self.directory.child_token_key())
+        return await self._build_workers(work, pool, seal, url)
 
     def _end(self, why: str) -> None:
         """This process can do no more work here: what it holds is taken over once it is gone."""
@@ -119,28 +119,28 @@ class House:
             _log.error("this server stops: %s", why)
         self.on_end()
 
-    async def _people(
+    async def _build_workers(
         self,
-        work: Work,
-        pool: AsyncConnectionPool[Connection],
-        seal: ChildTokenSeal,
+        work: UnitOfWork,
+        pool: AsyncConnectionPool[LogConnection],
+        seal: ChildTokenSigner,
         url: str,
-    ) -> Doors:
-        gatehouse = Gatehouse(silence_seconds_max=self.settings.lease_seconds)
+    ) -> Services:
+        gatehouse = ProcessLauncher(silence_seconds_max=self.settings.lease_seconds)
         await gatehouse.start()
         self._stack.push_async_callback(gatehouse.close)
-        transcripts = RowsAndFiles(pool, self.directory.transcripts)
+        transcripts = StoredTranscripts(pool, self.directory.transcripts)
         coordinating = await self._connecting.coordinating()
         self._stack.push_async_callback(coordinating.close)
         holder, coordination = Holder(holder_name), PostgresCoordination(coordinating)
         hooks = HttpHooks(self.configurations)
         self._stack.push_async_callback(hooks.aclose)
-        crew = crew_of(
+        crew = build_workers(
             work,
-            Means(
+            WorkerDependencies(
                 coordination=coordination,
                 transcripts=transcripts,
-                scripts=running_scripts(gatehouse, self.configurations.file_of),
+                scripts=build_script_runner(gatehouse, self.configurations.file_of),
                 script_secrets=ConfiguredSecrets(self.configurations.file_of),
                 runtimes=self._runtimes(gatehouse),
                 tokens=seal,
@@ -157,24 +157,24 @@ class House:
             ),
         )
         self.executing = crew.executing
-        self.spawning = Spawning(work, crew.preparing, holder)
-        await self._conduct(crew, coordination, holder, gatehouse, url)
-        return self._doors(work, crew, transcripts, seal)
+        self.spawning = SpawnService(work, crew.preparing, holder)
+        await self._start_supervisor(crew, coordination, holder, gatehouse, url)
+        return self._build_services(work, crew, transcripts, seal)
 
-    def _runtimes(self, gatehouse: Gatehouse) -> ServedRuntimes:
+    def _runtimes(self, gatehouse: ProcessLauncher) -> RuntimesByType:
         commands = CommandRuntimes(gatehouse, server=os.environ, folder=str(self._loaded.folder))
         self._stack.enter_context(closing(commands))
-        return ServedRuntimes({"command": commands, "scripted": ScriptedRuntimes()})
+        return RuntimesByType({"command": commands, "scripted": ScriptedRuntimes()})
 
-    async def _conduct(
+    async def _start_supervisor(
         self,
-        crew: Crew,
+        crew: Workers,
         coordination: PostgresCoordination,
         holder: Holder,
-        gatehouse: Gatehouse,
+        gatehouse: ProcessLauncher,
         url: str,
     ) -> None:
-        self.conducting = Conducting(
+        self.conducting = Supervisor(
             crew,
             coordination,
             self.log.tail,
@@ -188,17 +188,21 @@ class House:
         self.conducting.start()
         self._stack.push_async_callback(self.conducting.close)
 
-    def _doors(
-        self, work: Work, crew: Crew, transcripts: RowsAndFiles, seal: ChildTokenSeal
-    ) -> Doors:
+    def _build_services(
+        self,
+        work: UnitOfWork,
+        crew: Workers,
+        transcripts: StoredTranscripts,
+        seal: ChildTokenSigner,
+    ) -> Services:
         self._stopped = asyncio.get_running_loop().create_future()
         admin = admin_token(self.directory.admin_token())
         known = KnownTokens(admin, ConfiguredTokens(self.configurations), seal, work.registry)
-        return Doors(
+        return Services(
             work=work,
             spawning=self.spawning,
             continuing=crew.continuing,
-            stopping=Stopping(work, crew.preparing),
+            stopping=StopService(work, crew.preparing),
             announcing=crew.announcing,
             transcripts=transcripts,
             tail=self.log.tail,
@@ -212,19 +216,21 @@ class House:
 
     async def drain(self) -> None:
         """Take no new work, let what is under way end, and end what does not."""
-        self._say_closing()
+        self._announce_closing()
         await self.conducting.stop_claiming()
         seconds = self.settings.drain_seconds
         ended = self.executing.drain(seconds, "server stopped")
-        await asyncio.gather(self.spawning.settle(seconds), self.conducting.settle(seconds), ended)
+        await asyncio.gather(
+            self.spawning.wait_idle(seconds), self.conducting.wait_idle(seconds), ended
+        )
         await self.conducting.finish_due()
 
     async def close(self) -> None:
         """End every part."""
-        self._say_closing()
+        self._announce_closing()
         await self._stack.aclose()
 
-    def _say_closing(self) -> None:
+    def _announce_closing(self) -> None:
         self.closing = True
         if self._stopped is not None and not self._stopped.done():
             self._stopped.set_result(None)

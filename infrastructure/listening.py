@@ -6,7 +6,7 @@ from domain.configuration.settings import Settings
 from infrastructure.failures import UserError
 
 
-def bound_socket(settings: Settings) -> socket.socket:
+def bind_socket(settings: Settings) -> socket.socket:
     """The socket to serve on, bound before anything else is started. Raises UserError."""
     try:
         return socket.create_server(

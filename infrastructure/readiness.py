@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 from application.ports.event_log import LogUnavailable
-from application.timely import timely
+from application.timely import with_timeout
 from infrastructure.inbound.http.doors import Readiness
 from infrastructure.outbound.log.format import UnknownFormat
 from infrastructure.outbound.log.postgres_log import PostgresLog
@@ -26,7 +26,7 @@ class ReadinessCheck:
         if self._log.tail.failure is not None:
             return Readiness(False, ("the log cannot be followed; see the server's log",))
         try:
-            head = await timely(self._log.known_head(), ANSWER_SECONDS_MAX)
+            head = await with_timeout(self._log.known_head(), ANSWER_SECONDS_MAX)
         except (TimeoutError, LogUnavailable):
             return Readiness(False, ("the database does not answer",))
         except UnknownFormat as newer:

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
-Step = Literal["events", "indexes", "comparison", "exchange"]
+RebuildStep = Literal["events", "indexes", "comparison", "exchange"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -12,7 +12,7 @@ class RebuildProgress:
     """`done` of `total` events folded, or indexes made; `began` is how many of them were done
     before this process began, by a rebuild that was killed."""
 
-    step: Step
+    step: RebuildStep
     done: int
     total: int
     began: int = 0
@@ -21,5 +21,5 @@ class RebuildProgress:
 OnProgress = Callable[[RebuildProgress], None]
 
 
-def silently(_: RebuildProgress) -> None:
+def ignore_rebuild_progress(_: RebuildProgress) -> None:
     """Nobody wants to know."""

@@ -4,9 +4,9 @@ import asyncio
 import os
 from pathlib import Path
 
-from application.context_gathering import ContextGathering
+from application.context_gathering import ContextGatherer
 from application.ports.configurations import PinnedConfiguration
-from application.script_trial import Trial, TrialAsked, try_scripts
+from application.script_trial import TrialRequest, TrialResult, try_scripts
 from domain.agent_id import is_valid_agent_id, normalise_agent_id
 from domain.configuration.configuration import Configuration
 from domain.session_key import InvalidSessionKey, agent_id_of
@@ -14,13 +14,13 @@ from infrastructure.failures import UserError
 from infrastructure.outbound.configuration.loading import LoadedConfiguration
 from infrastructure.outbound.credentials.agent_credentials import AgentCredentials
 from infrastructure.outbound.identities import RandomIdentities
-from infrastructure.outbound.processes.gatehouse import Gatehouse
+from infrastructure.outbound.processes.gatehouse import ProcessLauncher
 from infrastructure.outbound.scripts.script_secrets import ConfiguredSecrets
-from infrastructure.script_house import running_scripts
-from infrastructure.spawn_tried import SpawnTried
+from infrastructure.script_house import build_script_runner
+from infrastructure.spawn_tried import ScriptTrialOptions
 
 
-class _OneFile:
+class _SingleFile:
     """The file of every revision."""
 
     def __init__(self, loaded: LoadedConfiguration) -> None:
@@ -31,20 +31,20 @@ class _OneFile:
         return self._loaded
 
 
-def run_trial(loaded: LoadedConfiguration, tried: SpawnTried, agents: Path) -> Trial:
+def run_trial(loaded: LoadedConfiguration, tried: ScriptTrialOptions, agents: Path) -> TrialResult:
     """What the scripts of the file do; `agents` is where agents have their own folders. UserError
     for what no spawn can name."""
-    return asyncio.run(_tried(loaded, _asked(loaded.configuration, tried), agents))
+    return asyncio.run(_try_scripts(loaded, _trial_request(loaded.configuration, tried), agents))
 
 
-def _asked(configuration: Configuration, tried: SpawnTried) -> TrialAsked:
+def _trial_request(configuration: Configuration, tried: ScriptTrialOptions) -> TrialRequest:
     if not is_valid_agent_id(tried.agent):
         raise UserError("AGENT is no agent id: no spawn can name it")
     try:
         key = configuration.canonical_key(tried.requester)
     except InvalidSessionKey as error:
         raise UserError(f"--requester: {error.message}") from error
-    return TrialAsked(
+    return TrialRequest(
         agent_id=normalise_agent_id(tried.agent),
         task=tried.task,
         requester_agent_id=agent_id_of(key),
@@ -54,15 +54,17 @@ def _asked(configuration: Configuration, tried: SpawnTried) -> TrialAsked:
     )
 
 
-async def _tried(loaded: LoadedConfiguration, asked: TrialAsked, agents: Path) -> Trial:
-    file = _OneFile(loaded)
+async def _try_scripts(
+    loaded: LoadedConfiguration, asked: TrialRequest, agents: Path
+) -> TrialResult:
+    file = _SingleFile(loaded)
     pinned = PinnedConfiguration(0, loaded.configuration, loaded.stored)
-    gatehouse = Gatehouse()
+    gatehouse = ProcessLauncher()
     try:
-        scripts = running_scripts(gatehouse, file.file_of)
+        scripts = build_script_runner(gatehouse, file.file_of)
         credentials = AgentCredentials(file, agents)
         secrets = ConfiguredSecrets(file.file_of, os.environ)
-        gathering = ContextGathering(scripts, credentials, secrets)
+        gathering = ContextGatherer(scripts, credentials, secrets)
         return await try_scripts(asked, gathering, pinned, RandomIdentities())
     finally:
         await gatehouse.close()

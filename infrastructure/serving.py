@@ -13,15 +13,15 @@ from pathlib import Path
 import uvicorn
 
 from application.envelope import Actor
-from application.repeating import Repeating
+from application.repeating import PeriodicTask
 from domain.configuration.configuration import Configuration
 from domain.configuration.problems import ConfigurationError
 from domain.configuration.settings import Settings
 from domain.session_key import MAIN
-from infrastructure.garbage import look_for_garbage_seldom
-from infrastructure.house import House
+from infrastructure.garbage import tune_garbage_collector
+from infrastructure.house import ServerProcess
 from infrastructure.inbound.http.application import create_application
-from infrastructure.inbound.http.doors import Doors
+from infrastructure.inbound.http.doors import Services
 from infrastructure.inbound.http.droppable_connection import DroppableConnection
 from infrastructure.outbound.configuration.loading import LoadedConfiguration, load
 
@@ -34,7 +34,7 @@ START_SETTINGS = frozenset({"lease_seconds", "drain_seconds", "allowed_hosts"})
 _log = logging.getLogger("spawnlog")
 
 
-class _Server(uvicorn.Server):
+class _UvicornServer(uvicorn.Server):
     """Uvicorn that says when it accepts, and keeps its hands off the signals: they are ours."""
 
     def __init__(self, config: uvicorn.Config) -> None:
@@ -52,7 +52,7 @@ class _Server(uvicorn.Server):
         self.accepts.set()
 
 
-async def serve_house(house: House, listening: socket.socket, config: Path | None) -> int:
+async def run_server(house: ServerProcess, listening: socket.socket, config: Path | None) -> int:
     """Serve until SIGTERM or SIGINT; a second one ends at once. Gives the exit status."""
     url = url_of(listening)
     told_to_stop = asyncio.Event()
@@ -60,39 +60,41 @@ async def serve_house(house: House, listening: socket.socket, config: Path | Non
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, _stop, told_to_stop)
     house.on_end = told_to_stop.set
-    doors = await _opened(house, url, told_to_stop)
+    doors = await _open_unless_stopped(house, url, told_to_stop)
     if doors is None:
         return 0
     try:
         loop.add_signal_handler(signal.SIGHUP, _reload, house, config)
         if house.settings.no_auth:
             _log.warning("authentication is off: every program on this machine may do everything")
-        server = _Server(_uvicorn(create_application(doors)))
+        server = _UvicornServer(_uvicorn(create_application(doors)))
         serving = asyncio.create_task(server.serve(sockets=[listening]))
-        await _first(server.accepts, serving)
+        await _wait_for_first(server.accepts, serving)
         if serving.done():
             await serving
             return 2
         house.directory.replace_note(url, os.getpid())
-        noting = Repeating("note", partial(_note, house, url), NOTE_SECONDS)
+        noting = PeriodicTask("note", partial(_note_address, house, url), NOTE_SECONDS)
         noting.start()
-        look_for_garbage_seldom()
+        tune_garbage_collector()
         print(f"spawnlog ready on {url}", flush=True)
-        await _first(told_to_stop, serving)
+        await _wait_for_first(told_to_stop, serving)
         _log.info("stopping")
         await noting.close()
-        with _at_most(house.settings.drain_seconds + STOP_SECONDS_MAX):
+        with _end_after(house.settings.drain_seconds + STOP_SECONDS_MAX):
             await house.drain()
             server.should_exit = True
             await serving
     finally:
         house.directory.forget_server(os.getpid())
-        with _at_most(STOP_SECONDS_MAX):
+        with _end_after(STOP_SECONDS_MAX):
             await house.close()
     return 0
 
 
-async def _opened(house: House, url: str, told_to_stop: asyncio.Event) -> Doors | None:
+async def _open_unless_stopped(
+    house: ServerProcess, url: str, told_to_stop: asyncio.Event
+) -> Services | None:
     """The doors of the house, or None when it was told to stop before they were open: a start that
     makes rows anew may take its time."""
     opening = asyncio.create_task(house.open(url))
@@ -102,34 +104,34 @@ async def _opened(house: House, url: str, told_to_stop: asyncio.Event) -> Doors 
     if not opening.done():
         _log.info("stopping before the start is done")
         opening.cancel()
-        with contextlib.suppress(asyncio.CancelledError), _at_most(STOP_SECONDS_MAX):
+        with contextlib.suppress(asyncio.CancelledError), _end_after(STOP_SECONDS_MAX):
             await opening
         return None
     return await opening
 
 
 @contextlib.contextmanager
-def _at_most(seconds: float) -> Iterator[None]:
+def _end_after(seconds: float) -> Iterator[None]:
     """A database that does not answer must not keep a process that was told to stop: it ends
     where it is, its children with it, and the next start goes on from the record. Nothing is
     broken off for it: what waits for such a database does not let itself be broken off."""
-    timer = asyncio.get_running_loop().call_later(seconds, _end_as_it_is, seconds)
+    timer = asyncio.get_running_loop().call_later(seconds, _exit_at_once, seconds)
     try:
         yield
     finally:
         timer.cancel()
 
 
-def _end_as_it_is(seconds: float) -> None:
+def _exit_at_once(seconds: float) -> None:
     _log.error("stopping takes more than %d seconds: the process ends as it is", seconds)
     os._exit(1)
 
 
-async def _note(house: House, url: str) -> None:
+async def _note_address(house: ServerProcess, url: str) -> None:
     house.directory.note_server(url, os.getpid())
 
 
-async def _first(event: asyncio.Event, serving: asyncio.Task[None]) -> None:
+async def _wait_for_first(event: asyncio.Event, serving: asyncio.Task[None]) -> None:
     """Wait for the event, or until nothing serves any more."""
     waiting = asyncio.create_task(event.wait())
     await asyncio.wait({waiting, serving}, return_when=asyncio.FIRST_COMPLETED)
@@ -170,13 +172,13 @@ def _stop(told_to_stop: asyncio.Event) -> None:
 _reloads: set["asyncio.Task[None]"] = set()
 
 
-def _reload(house: House, config: Path | None) -> None:
+def _reload(house: ServerProcess, config: Path | None) -> None:
     task = asyncio.create_task(_reload_now(house, config))
     _reloads.add(task)
     task.add_done_callback(_reloads.discard)
 
 
-async def _reload_now(house: House, config: Path | None) -> None:
+async def _reload_now(house: ServerProcess, config: Path | None) -> None:
     """Read the configuration again; one with an error changes nothing."""
     before = house.configurations.current().configuration
     try:
@@ -188,18 +190,18 @@ async def _reload_now(house: House, config: Path | None) -> None:
         _log.exception("the configuration is not changed")
     else:
         try:
-            _tell_of(loaded, before, house.settings)
+            _log_reload(loaded, before, house.settings)
         except Exception:
             _log.exception("what the configuration changes cannot be told")
         _log.info("configuration revision %d is active", revision)
 
 
-def _tell_of(loaded: LoadedConfiguration, before: Configuration, settings: Settings) -> None:
+def _log_reload(loaded: LoadedConfiguration, before: Configuration, settings: Settings) -> None:
     warn_about(loaded)
-    changed = restart_needed(settings, loaded.configuration.spawnlog)
+    changed = settings_needing_restart(settings, loaded.configuration.spawnlog)
     if changed:
         _log.warning("a restart is needed for %s", ", ".join(changed))
-    moved = main_moved(before, loaded.configuration)
+    moved = main_key_warning(before, loaded.configuration)
     if moved is not None:
         _log.warning("%s", moved)
 
@@ -210,7 +212,7 @@ def warn_about(loaded: LoadedConfiguration) -> None:
         _log.warning("%s", warning)
 
 
-def main_moved(before: Configuration, after: Configuration) -> str | None:
+def main_key_warning(before: Configuration, after: Configuration) -> str | None:
     """What to tell when `main` stands for another session than it did; None when it does not.
 
     `session.mainKey`, `session.scope` and the default agent make the session that `main` is.
@@ -224,7 +226,7 @@ def main_moved(before: Configuration, after: Configuration) -> str | None:
     )
 
 
-def restart_needed(before: Settings, after: Settings) -> tuple[str, ...]:
+def settings_needing_restart(before: Settings, after: Settings) -> tuple[str, ...]:
     """The settings that a running server does not take over, as the file calls them."""
     given = after.model_fields_set & START_SETTINGS
     changed = [name for name in sorted(given) if getattr(before, name) != getattr(after, name)]

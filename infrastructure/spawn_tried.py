@@ -6,7 +6,7 @@ from domain.run.facts import Cleanup
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SpawnTried:
+class ScriptTrialOptions:
     """What a person says of it; `requester` is a session's key in any spelling."""
 
     agent: str

@@ -4,11 +4,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-OnVerified = Callable[[int, int, int], None]
+OnVerifyProgress = Callable[[int, int, int], None]
 """Told the position behind which it began, the one up to which all is right, and the last one."""
 
 
-def silently(_began: int, _position: int, _last: int) -> None:
+def ignore_verify_progress(_began: int, _position: int, _last: int) -> None:
     """Nobody wants to know."""
 
 

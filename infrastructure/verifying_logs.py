@@ -2,19 +2,19 @@
 
 from pathlib import Path
 
-from infrastructure.outbound.log.verifying.verification import VerifyOrder, verify
-from infrastructure.outbound.log.verifying.whole_tables import NotedHead
-from infrastructure.verify_order import OnVerified, VerifyOptions, VerifyReport
+from infrastructure.outbound.log.verifying.verification import VerifyOrder, run_verification
+from infrastructure.outbound.log.verifying.whole_tables import ExpectedHead
+from infrastructure.verify_order import OnVerifyProgress, VerifyOptions, VerifyReport
 
 STATE_FILE = "log-verify.json"
 
 
 def verify_log(
-    conninfo: str, data_directory: Path, options: VerifyOptions, on_progress: OnVerified
+    conninfo: str, data_directory: Path, options: VerifyOptions, on_progress: OnVerifyProgress
 ) -> VerifyReport:
     """Look over the log of this database."""
-    head = NotedHead(*options.head, "the head given") if options.head is not None else None
-    verification = verify(
+    head = ExpectedHead(*options.head, "the head given") if options.head is not None else None
+    verification = run_verification(
         conninfo,
         VerifyOrder(
             state_file=options.state_file or data_directory / STATE_FILE,

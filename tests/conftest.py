@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator, Iterator
 import pytest
 from hypothesis import HealthCheck, settings
 
-from infrastructure.outbound.log.connections import Connection, open_connection
+from infrastructure.outbound.log.connections import LogConnection, open_connection
 from tests.support.databases import Databases, serving_databases
 from tests.support.logged_family import LoggedFamily
 from tests.support.ordinary_user import Becoming, ordinary_user
@@ -56,7 +56,7 @@ def empty_database_url(databases: Databases) -> Iterator[str]:
 
 
 @pytest.fixture
-async def connection(database_url: str) -> AsyncIterator[Connection]:
+async def connection(database_url: str) -> AsyncIterator[LogConnection]:
     """A connection to the database, outside any transaction."""
     opened = await open_connection(database_url, application="test")
     async with opened:

@@ -4,9 +4,9 @@ from collections.abc import Callable
 from typing import Literal, Protocol
 from uuid import UUID
 
-from domain.attachments import JudgedFiles
+from domain.attachments import AcceptedFiles
 
-Removal = Literal["undone", "nothing_there", "left_in_place"]
+RemovalOutcome = Literal["undone", "nothing_there", "left_in_place"]
 """`left_in_place`: a link or a file is in the place of a folder above, and what is behind it is
 not ours."""
 
@@ -41,7 +41,7 @@ class AttachmentFiles(Protocol):
         self,
         root: str,
         run_id: UUID,
-        judged: JudgedFiles,
+        judged: AcceptedFiles,
         *,
         is_resumed: bool,
         timeout_seconds: float,
@@ -57,7 +57,7 @@ class AttachmentFiles(Protocol):
         """
         ...
 
-    async def remove(self, root: str, run_id: UUID, *, timeout_seconds: float) -> Removal:
+    async def remove(self, root: str, run_id: UUID, *, timeout_seconds: float) -> RemovalOutcome:
         """Remove the folder of the run with all that is in it by now. May be repeated. The folders
         above it, up to the root, go when nothing else is in them.
 

@@ -88,7 +88,7 @@ class Reservation:
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class StoredAnswer:
     """What the caller was told, kept for a repeat of its request: a kind that the door knows how
     to say, and what goes with it."""
 
@@ -102,7 +102,7 @@ class Reserved:
 
     fingerprint: bytes
     run_id: UUID | None
-    answer: Answer | None
+    answer: StoredAnswer | None
 
 
 class AlreadyReserved(Rejected):
@@ -133,8 +133,8 @@ class Decision(NamedTuple, Generic[T_co]):
     changes: Sequence[Change] = ()
     contents: Sequence[Content] = ()
     keys: Sequence[ContentKey] = ()
-    answer: Answer | None = None
-    run_answer: tuple[UUID, Answer] | None = None
+    answer: StoredAnswer | None = None
+    run_answer: tuple[UUID, StoredAnswer] | None = None
     reserve_run: UUID | None = None
     staged: Sequence[StagedFile] = ()
 

@@ -16,7 +16,7 @@ class HookAnswer:
     said: Mapping[str, object] | None = None
 
 
-class HookThrew(Exception):
+class HookFailure(Exception):
     """No answer that can be used. The text says why, without the address and without anything that
     was sent or received.
 
@@ -38,10 +38,10 @@ class HookThrew(Exception):
         self.has_no_room = has_no_room
 
 
-class Hooks(Protocol):
+class HookClient(Protocol):
     """The hooks of a configuration."""
 
     async def ask(self, pinned: PinnedConfiguration, call: HookCall) -> HookAnswer:
         """Send a request to a hook that is configured, and wait for the answer as long as the
-        configuration says. Raises `HookThrew`."""
+        configuration says. Raises `HookFailure`."""
         ...

@@ -4,5 +4,5 @@ log."""
 from collections.abc import Callable
 from typing import Literal
 
-Interruption = Callable[[Literal["before", "after"], str], None]
+FaultPoint = Callable[[Literal["before", "after"], str], None]
 """Called with the moment and the name of what is done, such as `step:attachments`."""

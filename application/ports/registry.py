@@ -61,12 +61,14 @@ class Registry(Protocol):
         """The runs of a child session but those that were refused, the newest first."""
         ...
 
-    async def runs_named(self, tree: str, labels: Sequence[str], *, limit: int) -> Sequence[Run]:
+    async def runs_by_label(self, tree: str, labels: Sequence[str], *, limit: int) -> Sequence[Run]:
         """The newest run of each session of a tree that has one of these labels and was not
         refused, the newest first."""
         ...
 
-    async def runs_called(self, requester: str, prefix: str, *, limit: int) -> Sequence[Run]:
+    async def runs_by_label_prefix(
+        self, requester: str, prefix: str, *, limit: int
+    ) -> Sequence[Run]:
         """The newest run of each session that a requester has spawned whose label begins like this,
         but those refused: first those with just this label, and the newest first."""
         ...
@@ -87,7 +89,7 @@ class Registry(Protocol):
         """A session by canonical key or by session id."""
         ...
 
-    def remembers(self, session_key: str) -> bool:
+    def has_seen_recently(self, session_key: str) -> bool:
         """Whether this process had to do with the session lately. Costs nothing and says nothing
         about the record: a session may be on it all the same."""
         ...

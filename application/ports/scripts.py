@@ -7,12 +7,12 @@ from typing import Protocol
 from application.ports.configurations import PinnedConfiguration
 from domain.configuration.context_scripts import ContextScript
 from domain.script_arguments import SpawnVariables
-from domain.script_replay import printed_text
+from domain.script_replay import decode_printed_text
 
 Mask = Callable[[str], str]
 """Gives a text without the secrets that are in it."""
 
-Called = tuple[str, str | tuple[str, ...]]
+ScriptCall = tuple[str, str | tuple[str, ...]]
 """A word, and what was called or what it was given: as it is, or item by item."""
 
 
@@ -41,12 +41,12 @@ class ScriptFinished:
     status_code: int | None = None
     error: str | None = None
     duration_ms: int = 0
-    called: tuple[Called, ...] = field(default=(), repr=False)
+    called: tuple[ScriptCall, ...] = field(default=(), repr=False)
 
     @property
     def output(self) -> str:
         """The text of it, trimmed, undecodable bytes replaced."""
-        return printed_text(self.raw)
+        return decode_printed_text(self.raw)
 
 
 class ScriptRunner(Protocol):

@@ -71,30 +71,30 @@ class Transcripts(Protocol):
         before. False when the claim `epoch` was replaced or the run is past its preparation."""
         ...
 
-    async def unfork(self, run_id: UUID) -> bool:
+    async def drop_fork(self, run_id: UUID) -> bool:
         """Remove the entries of a run that was refused; whether there were any."""
         ...
 
-    def beginning_of(self, session_id: UUID, agent_id: str) -> tuple[str, str]:
+    def fork_snapshot_place(self, session_id: UUID, agent_id: str) -> tuple[str, str]:
         """Where the file of what a child begins with is: a folder, and the path below it."""
         ...
 
-    async def write_beginning(
+    async def write_fork_snapshot(
         self, run_id: UUID, *, session_id: UUID, agent_id: str, count: int
     ) -> str:
         """Write the file of the first `count` entries, unless it is there; gives its path. Raises
         OSError."""
         ...
 
-    async def drop_beginning(self, session_id: UUID, agent_id: str) -> bool:
+    async def drop_fork_snapshot(self, session_id: UUID, agent_id: str) -> bool:
         """Remove that file; whether it was there. Raises OSError."""
         ...
 
-    async def put_away(self, path: str, stamp: str) -> str:
+    async def archive(self, path: str, stamp: str) -> str:
         """Rename a transcript to `<path>.deleted.<stamp>`; gives the new path. May be repeated:
         a transcript that was put away before keeps its name."""
         ...
 
-    async def bring_back(self, path: str) -> None:
+    async def restore(self, path: str) -> None:
         """Give the transcript at a path that `put_away` gave its name again, if it is there."""
         ...

@@ -9,11 +9,11 @@ from application.projections.run_rows import RunRow, run_row
 from application.projections.session_rows import SessionRow, session_row
 from domain.event_types import AnyEvent
 from domain.run.events import RunEvent
-from domain.run.evolve import evolved as evolved_run
+from domain.run.evolve import evolve_with_changes as evolved_run
 from domain.run.state import Run
 from domain.session.events import SessionEvent
 from domain.session.state import Session
-from domain.session.state import evolved as evolved_session
+from domain.session.state import evolve_with_changes as evolved_session
 from domain.stamp import Stamp
 from domain.stream import run_id_of, session_key_of
 
@@ -24,12 +24,12 @@ _RUN_EVENTS = frozenset(get_args(RunEvent))
 _SESSION_EVENTS = frozenset(get_args(SessionEvent))
 
 Row = TypeVar("Row")
-Key = TypeVar("Key")
-RunMade = TypeVar("RunMade")
-SessionMade = TypeVar("SessionMade")
+RowKey = TypeVar("RowKey")
+RunValue = TypeVar("RunValue")
+SessionValue = TypeVar("SessionValue")
 
 
-class Span(NamedTuple, Generic[Row]):
+class RowSpan(NamedTuple, Generic[Row]):
     """A row and the positions between which it was true: `from_position <= p < to_position`."""
 
     row: Row
@@ -38,31 +38,31 @@ class Span(NamedTuple, Generic[Row]):
 
 
 @dataclass(slots=True)
-class Changes(Generic[Key, Row]):
+class RowChanges(Generic[RowKey, Row]):
     """New rows of one projection, and for stored open rows the position at which they ended."""
 
-    closed: dict[Key, int] = field(default_factory=dict)
-    opened: list[Span[Row]] = field(default_factory=list)
-    _last: dict[Key, int] = field(default_factory=dict)
+    closed: dict[RowKey, int] = field(default_factory=dict)
+    opened: list[RowSpan[Row]] = field(default_factory=list)
+    _last: dict[RowKey, int] = field(default_factory=dict)
 
     @property
-    def keys(self) -> KeysView[Key]:
+    def keys(self) -> KeysView[RowKey]:
         """Of whom there are new rows."""
         return self._last.keys()
 
-    def put(self, key: Key, row: Row, position: int, *, first: bool) -> None:
+    def put(self, key: RowKey, row: Row, position: int, *, first: bool) -> None:
         """The row as it is from `position` on; the one before it ends there."""
         last = self._last.get(key)
         if last is not None:
             before = self.opened[last]
-            self.opened[last] = Span(before.row, before.from_position, position)
+            self.opened[last] = RowSpan(before.row, before.from_position, position)
         elif not first:
             self.closed[key] = position
         self._last[key] = len(self.opened)
-        self.opened.append(Span(row, position, FOREVER))
+        self.opened.append(RowSpan(row, position, FOREVER))
 
 
-class StreamFold(Generic[RunMade, SessionMade]):
+class StreamFold(Generic[RunValue, SessionValue]):
     """Carries the states of runs and sessions through events, and collects what is made of each
     state: a function is given the state, the one before it and the fields that differ."""
 
@@ -70,13 +70,13 @@ class StreamFold(Generic[RunMade, SessionMade]):
         self,
         runs: Iterable[Run],
         sessions: Iterable[Session],
-        of_run: Callable[[Run, Run | None, Mapping[str, object]], RunMade],
-        of_session: Callable[[Session, Session | None, Mapping[str, object]], SessionMade],
+        of_run: Callable[[Run, Run | None, Mapping[str, object]], RunValue],
+        of_session: Callable[[Session, Session | None, Mapping[str, object]], SessionValue],
     ) -> None:
         self.runs: dict[UUID, Run] = {run.run_id: run for run in runs}
         self.sessions: dict[str, Session] = {one.session_key: one for one in sessions}
-        self.run_rows: Changes[UUID, RunMade] = Changes()
-        self.session_rows: Changes[str, SessionMade] = Changes()
+        self.run_rows: RowChanges[UUID, RunValue] = RowChanges()
+        self.session_rows: RowChanges[str, SessionValue] = RowChanges()
         self._of_run = of_run
         self._of_session = of_session
 

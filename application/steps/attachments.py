@@ -8,12 +8,12 @@ from application.ports.attachment_files import (
     AttachmentsNotWritten,
 )
 from application.ports.contents import Contents
-from application.ports.interruption import Interruption
+from application.ports.interruption import FaultPoint
 from application.ports.staged_files import StagedFiles
-from application.steps.step_maker import Made, Place, StepRefused, UndoFailed
+from application.steps.step_maker import StepPlace, StepRefused, StepResult, UndoFailed
 from domain.admission import Refusal
-from domain.attachment_manifest import NotTheFiles, files_of, read_kept, relative_dir
-from domain.attachments import JudgedFiles, not_written
+from domain.attachment_manifest import FilesMismatch, parse_file_list, relative_dir, restore_files
+from domain.attachments import AcceptedFiles, write_failed_refusal
 from domain.run.facts import Plan
 from domain.run.state import Run
 from domain.run.steps import StepName, StepState, UndoOutcome
@@ -35,14 +35,14 @@ class AttachmentsStep:
         files: AttachmentFiles,
         staged: StagedFiles,
         contents: Contents,
-        interruption: Interruption,
+        interruption: FaultPoint,
     ) -> None:
         self._files = files
         self._staged = staged
         self._contents = contents
         self._interruption = interruption
 
-    async def place(self, run: Run, plan: Plan) -> Place | None:
+    async def place(self, run: Run, plan: Plan) -> StepPlace | None:
         """The folder of the run; the refusal that was judged when the files came."""
         asked = run.attachments
         if asked is None:
@@ -52,13 +52,13 @@ class AttachmentsStep:
             status = asked.refusal_status or "error"
             raise StepRefused(Refusal(rule="attachments", status=status, text=text or _GONE))
         if plan.workspace_dir is None:
-            raise _refused(_NO_WORKSPACE)
-        return Place(plan.workspace_dir, relative_dir(run.run_id))
+            raise _step_refusal(_NO_WORKSPACE)
+        return StepPlace(plan.workspace_dir, relative_dir(run.run_id))
 
-    async def make(self, run: Run, state: StepState, *, is_resumed: bool) -> Made:
+    async def make(self, run: Run, state: StepState, *, is_resumed: bool) -> StepResult:
         """Write the files that were judged, byte for byte."""
         assert state.root is not None
-        judged = await self._judged(run)
+        judged = await self._accepted_files(run)
         numbers = itertools.count(1)
         try:
             await self._files.write(
@@ -70,9 +70,9 @@ class AttachmentsStep:
                 during=lambda: self._interruption("after", f"attachment:{next(numbers)}"),
             )
         except AttachmentsNotWritten as failure:
-            raise _refused(failure.reason) from None
+            raise _step_refusal(failure.reason) from None
         assert run.attachments is not None
-        return Made(
+        return StepResult(
             outcome="written",
             manifest=run.attachments.manifest,
             file_count=judged.count,
@@ -89,18 +89,18 @@ class AttachmentsStep:
         except AttachmentsNotRemoved as failure:
             raise UndoFailed(f"the attachments cannot be removed: {failure.reason}") from None
 
-    async def _judged(self, run: Run) -> JudgedFiles:
+    async def _accepted_files(self, run: Run) -> AcceptedFiles:
         assert run.attachments is not None
         assert run.attachments.manifest is not None
         text = await self._contents.text(run.attachments.manifest)
         if text is None:
-            raise _refused(_GONE)
+            raise _step_refusal(_GONE)
         try:
-            return files_of(read_kept(text), await self._staged.read(run.run_id))
-        except NotTheFiles:
-            raise _refused(_GONE) from None
+            return restore_files(parse_file_list(text), await self._staged.read(run.run_id))
+        except FilesMismatch:
+            raise _step_refusal(_GONE) from None
 
 
-def _refused(reason: str) -> StepRefused:
-    refusal = not_written(reason)
+def _step_refusal(reason: str) -> StepRefused:
+    refusal = write_failed_refusal(reason)
     return StepRefused(Refusal(rule="attachments", status=refusal.status, text=refusal.text))

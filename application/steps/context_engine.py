@@ -2,14 +2,20 @@
 
 import os.path
 
-from application.ports.hooks import Hooks, HookThrew
-from application.rooms import NoRoom
-from application.steps.step_maker import Made, Place, StepRefused, UndoFailed
-from application.steps.thread_binding import SPARE_SECONDS, pinned_for_undoing
-from application.work import Work
+from application.ports.hooks import HookClient, HookFailure
+from application.rooms import BulkheadFull
+from application.steps.step_maker import StepPlace, StepRefused, StepResult, UndoFailed
+from application.steps.thread_binding import SPARE_SECONDS, pinned_for_undo
+from application.work import UnitOfWork
 from domain.admission import Refusal
 from domain.configuration.configuration import Configuration
-from domain.lifecycle_hooks import Conversations, engine_failed, prepared, preparing, rollback
+from domain.lifecycle_hooks import (
+    Conversations,
+    engine_failure,
+    preparation_call,
+    read_engine_answer,
+    rollback_call,
+)
 from domain.run.facts import Plan
 from domain.run.state import Run
 from domain.run.steps import StepName, StepState, UndoOutcome
@@ -26,46 +32,48 @@ class ContextEngineStep:
     name: StepName = "context_engine"
     limit_seconds = LIMIT_SECONDS
 
-    def __init__(self, work: Work, hooks: Hooks) -> None:
+    def __init__(self, work: UnitOfWork, hooks: HookClient) -> None:
         self._work = work
         self._hooks = hooks
 
-    async def place(self, run: Run, _: Plan) -> Place | None:
+    async def place(self, run: Run, _: Plan) -> StepPlace | None:
         """Nothing where no engine is configured."""
         pinned = await self._work.configurations.at(run.config_revision)
         hook = pinned.configuration.spawnlog.hooks.prepare_subagent_spawn
-        return Place(limit_seconds=hook.timeout_seconds + SPARE_SECONDS) if hook else None
+        return StepPlace(limit_seconds=hook.timeout_seconds + SPARE_SECONDS) if hook else None
 
-    async def make(self, run: Run, _: StepState, *, is_resumed: bool) -> Made:
+    async def make(self, run: Run, _: StepState, *, is_resumed: bool) -> StepResult:
         """Ask the engine; it tells a repeat by its key."""
         pinned = await self._work.configurations.at(run.config_revision)
-        call = preparing(run, await self._conversations(run, pinned.configuration))
+        call = preparation_call(run, await self._conversations(run, pinned.configuration))
         try:
             answer = await self._hooks.ask(pinned, call)
-        except HookThrew as threw:
+        except HookFailure as threw:
             is_nothing = not threw.was_asked and not is_resumed
-            raise StepRefused(engine_failed(str(threw)), is_nothing=is_nothing) from None
-        preparation = prepared(answer.said)
+            raise StepRefused(engine_failure(str(threw)), is_nothing=is_nothing) from None
+        preparation = read_engine_answer(answer.said)
         if isinstance(preparation, Refusal):
             raise StepRefused(preparation)
-        return Made(outcome="prepared", can_undo=preparation.can_undo, token=preparation.token)
+        return StepResult(
+            outcome="prepared", can_undo=preparation.can_undo, token=preparation.token
+        )
 
     async def undo(self, run: Run, state: StepState) -> UndoOutcome:
         """Ask for the rollback: if the engine wants that, or nobody knows what it has prepared."""
         if state.made is False or (state.made and not state.can_undo):
             return "nothing_there"
-        pinned = await pinned_for_undoing(self._work, run)
+        pinned = await pinned_for_undo(self._work, run)
         if pinned.configuration.spawnlog.hooks.prepare_subagent_spawn is None:
             return "no_hook"
         token = await self._work.contents.text(state.token) if state.token else None
         conversations = await self._conversations(run, pinned.configuration)
         try:
-            await self._hooks.ask(pinned, rollback(run, conversations, token))
-        except HookThrew as threw:
+            await self._hooks.ask(pinned, rollback_call(run, conversations, token))
+        except HookFailure as threw:
             if threw.status_code in _GONE:
                 return "nothing_there"
             if threw.has_no_room:
-                raise NoRoom(str(threw)) from None
+                raise BulkheadFull(str(threw)) from None
             raise UndoFailed(f"rollback: {threw}") from None
         return "undone"
 
@@ -73,7 +81,7 @@ class ContextEngineStep:
         parent = await self._work.registry.session(run.requester.session_key)
         return Conversations(
             parent_session_id=str(parent.session_id) if parent is not None else None,
-            child_session_file=_forked_file(run),
+            child_session_file=_fork_file(run),
             ttl_seconds=run_timeout_seconds(
                 run.options.run_timeout_seconds,
                 configuration.subagent_defaults.run_timeout_seconds,
@@ -81,7 +89,7 @@ class ContextEngineStep:
         )
 
 
-def _forked_file(run: Run) -> str | None:
+def _fork_file(run: Run) -> str | None:
     """The file with the conversation that the child begins with, if it begins with one."""
     step = run.step("context_fork")
     if run.context_mode != "fork" or step is None or step.root is None or step.relative is None:

@@ -15,7 +15,7 @@ is slow, and the time of a step counts from when it is on record."""
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class StepPlace:
     """Where something is about to be made: below a folder by its real path; None for a step that
     makes no files. `limit_seconds` is how long it may take where that is not the same for all."""
 
@@ -25,7 +25,7 @@ class Place:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Made:
+class StepResult:
     """What was made; `made` is False when it was there already. `origin` and `token` are texts
     that are kept: where the child's results go, and what is told when it is undone."""
 
@@ -60,11 +60,11 @@ class StepMaker(Protocol):
     name: StepName
     limit_seconds: float
 
-    async def place(self, run: Run, plan: Plan, /) -> Place | None:
+    async def place(self, run: Run, plan: Plan, /) -> StepPlace | None:
         """Where it will be made; None when there is nothing to make. Raises `StepRefused`."""
         ...
 
-    async def make(self, run: Run, state: StepState, /, *, is_resumed: bool) -> Made:
+    async def make(self, run: Run, state: StepState, /, *, is_resumed: bool) -> StepResult:
         """Make it at the place on record, within `limit_seconds`. `is_resumed` is whether it was
         begun before, so that something of it may be there. Raises `StepRefused`."""
         ...

@@ -2,24 +2,24 @@
 
 from application.ports.configurations import PinnedConfiguration, RevisionErased
 from application.ports.contents import Contents
-from application.ports.hooks import Hooks, HookThrew
-from application.rooms import NoRoom
-from application.steps.step_maker import Made, Place, StepRefused, UndoFailed
-from application.work import Work
+from application.ports.hooks import HookClient, HookFailure
+from application.rooms import BulkheadFull
+from application.steps.step_maker import StepPlace, StepRefused, StepResult, UndoFailed
+from application.work import UnitOfWork
 from domain.admission import Refusal
 from domain.configuration.problems import ConfigurationError
-from domain.lifecycle_hooks import spawn_failed, spawning
+from domain.lifecycle_hooks import spawn_failed_call, spawning_call
 from domain.run.facts import Plan
 from domain.run.state import Run
 from domain.run.steps import StepName, StepState, UndoOutcome
 from domain.thread_binding import (
     Origin,
-    binding_failed,
-    bound,
-    kept_origin,
-    merged_origin,
+    binding_failure,
+    merge_origins,
     origin_text,
-    thread_unavailable,
+    read_binding_answer,
+    read_origin,
+    unavailable_thread,
 )
 
 LIMIT_SECONDS = 61.0
@@ -33,11 +33,11 @@ class ThreadBindingStep:
     name: StepName = "thread_binding"
     limit_seconds = LIMIT_SECONDS
 
-    def __init__(self, work: Work, hooks: Hooks) -> None:
+    def __init__(self, work: UnitOfWork, hooks: HookClient) -> None:
         self._work = work
         self._hooks = hooks
 
-    async def place(self, run: Run, _: Plan) -> Place | None:
+    async def place(self, run: Run, _: Plan) -> StepPlace | None:
         """Nothing when no thread was asked for; a refusal where nobody binds one."""
         if not run.thread:
             return None
@@ -49,39 +49,39 @@ class ThreadBindingStep:
         )
         hook = configuration.spawnlog.hooks.subagent_spawning
         if hook is None or not policy.binds:
-            raise StepRefused(thread_unavailable(run.options.mode))
-        return Place(limit_seconds=hook.timeout_seconds + SPARE_SECONDS)
+            raise StepRefused(unavailable_thread(run.options.mode))
+        return StepPlace(limit_seconds=hook.timeout_seconds + SPARE_SECONDS)
 
-    async def make(self, run: Run, _: StepState, *, is_resumed: bool) -> Made:
+    async def make(self, run: Run, _: StepState, *, is_resumed: bool) -> StepResult:
         """Ask the hook; it tells a repeat by its key. Results go where the thread is."""
         pinned = await self._work.configurations.at(run.config_revision)
         requester = await requester_origin(run, self._work.contents)
         try:
-            answer = await self._hooks.ask(pinned, spawning(run, requester))
-        except HookThrew as threw:
+            answer = await self._hooks.ask(pinned, spawning_call(run, requester))
+        except HookFailure as threw:
             is_nothing = not threw.was_asked and not is_resumed
-            raise StepRefused(binding_failed(str(threw)), is_nothing=is_nothing) from None
-        thread = bound(answer.said, run.options.mode)
+            raise StepRefused(binding_failure(str(threw)), is_nothing=is_nothing) from None
+        thread = read_binding_answer(answer.said, run.options.mode)
         if isinstance(thread, Refusal):
             # Asked before it may have bound one, whatever it says to the repeat.
             raise StepRefused(thread, is_nothing=not is_resumed)
-        origin = origin_text(merged_origin(thread.origin, requester))
-        return Made(outcome="bound", can_undo=True, origin=origin)
+        origin = origin_text(merge_origins(thread.origin, requester))
+        return StepResult(outcome="bound", can_undo=True, origin=origin)
 
     async def undo(self, run: Run, state: StepState) -> UndoOutcome:
         """Tell that nothing came of the child, if anybody wants to know."""
         if state.made is False:
             return "nothing_there"
-        pinned = await pinned_for_undoing(self._work, run)
+        pinned = await pinned_for_undo(self._work, run)
         if pinned.configuration.spawnlog.hooks.subagent_ended is None:
             return "no_hook"
         try:
             await self._hooks.ask(
-                pinned, spawn_failed(run, await child_origin(run, self._work.contents))
+                pinned, spawn_failed_call(run, await child_origin(run, self._work.contents))
             )
-        except HookThrew as threw:
+        except HookFailure as threw:
             if threw.has_no_room:
-                raise NoRoom(str(threw)) from None
+                raise BulkheadFull(str(threw)) from None
             raise UndoFailed(f"subagentEnded: {threw}") from None
         return "undone"
 
@@ -89,17 +89,17 @@ class ThreadBindingStep:
 async def requester_origin(run: Run, contents: Contents) -> Origin:
     """Where the requester is, as it said; empty when it did not."""
     ref = run.requester.origin
-    return kept_origin(await contents.text(ref)) if ref is not None else {}
+    return read_origin(await contents.text(ref)) if ref is not None else {}
 
 
 async def child_origin(run: Run, contents: Contents) -> Origin:
     """Where the child's results go: its thread, else its requester's origin."""
     if run.delivery_origin is None:
         return await requester_origin(run, contents)
-    return kept_origin(await contents.text(run.delivery_origin))
+    return read_origin(await contents.text(run.delivery_origin))
 
 
-async def pinned_for_undoing(work: Work, run: Run) -> PinnedConfiguration:
+async def pinned_for_undo(work: UnitOfWork, run: Run) -> PinnedConfiguration:
     """The revision of the run. Raises `UndoFailed` when it cannot be read any more."""
     try:
         return await work.configurations.at(run.config_revision)

@@ -2,9 +2,9 @@
 
 import errno
 
-from application.child_workspace import unusable_workspace
+from application.child_workspace import unusable_workspace_text
 from application.ports.workspace_folders import WorkspaceFolders
-from application.steps.step_maker import Made, Place, StepRefused, UndoFailed
+from application.steps.step_maker import StepPlace, StepRefused, StepResult, UndoFailed
 from domain.admission import Refusal
 from domain.run.facts import Plan
 from domain.run.state import Run
@@ -23,29 +23,29 @@ class WorkspaceStep:
     def __init__(self, folders: WorkspaceFolders) -> None:
         self._folders = folders
 
-    async def place(self, run: Run, plan: Plan) -> Place | None:
+    async def place(self, run: Run, plan: Plan) -> StepPlace | None:
         """The part of the path that is missing. A folder that is inherited is there."""
         if plan.workspace_dir is None or plan.workspace_source != "agent":
             return None
         try:
             missing = await self._folders.missing(plan.workspace_dir)
         except OSError as error:
-            raise _refused(run, error) from None
+            raise _folder_refusal(run, error) from None
         if missing is not None and run.steps:
             # What was made later stood in it, and has gone with it.
-            raise _refused(run, FileNotFoundError(errno.ENOENT, "it has gone since"))
-        return Place(*missing) if missing is not None else None
+            raise _folder_refusal(run, FileNotFoundError(errno.ENOENT, "it has gone since"))
+        return StepPlace(*missing) if missing is not None else None
 
-    async def make(self, run: Run, state: StepState, *, is_resumed: bool) -> Made:
+    async def make(self, run: Run, state: StepState, *, is_resumed: bool) -> StepResult:
         """Make it, unless another run has made it meanwhile."""
         assert state.root is not None
         assert state.relative is not None
         try:
             made = await self._folders.make(state.root, state.relative)
         except OSError as error:
-            raise _refused(run, error) from None
+            raise _folder_refusal(run, error) from None
         # Who died in the middle may have made what is there now.
-        return Made(outcome="made", made=made or is_resumed)
+        return StepResult(outcome="made", made=made or is_resumed)
 
     async def undo(self, _: Run, state: StepState) -> UndoOutcome:
         """Remove it while it is empty."""
@@ -60,7 +60,7 @@ class WorkspaceStep:
             raise UndoFailed(f"the workspace cannot be removed: {reason}") from None
 
 
-def _refused(run: Run, error: OSError) -> StepRefused:
+def _folder_refusal(run: Run, error: OSError) -> StepRefused:
     assert run.agent_id is not None
-    text = unusable_workspace(error, run.agent_id)
+    text = unusable_workspace_text(error, run.agent_id)
     return StepRefused(Refusal(rule="workspace", status="error", text=text))

@@ -1,11 +1,11 @@
 """How those who spawned are told of an end."""
 
 from application.announcing import disposition_of, stats_of
-from application.keeping import Keeper
+from application.keeping import TextStore
 from benchmarks.history.requests import Child, commanded
 from benchmarks.history.society import Society
 from benchmarks.history.town import Life, Wait, ask
-from domain.announcement import ChildFinding, announce, status_of, stopped_note
+from domain.announcement import ChildFinding, announce, status_of, stop_note
 from domain.run.commands import AcknowledgeAnnouncement, AnnounceRun
 from domain.run.state import Run
 from domain.stream import run_stream
@@ -21,19 +21,19 @@ def announced(society: Society, child: Child, run: Run) -> Life[None]:
         yield Wait(None, stream)
     yield Wait(0.02)
     run = society.log.runs[run.run_id]
-    keeper = child.keeper(society)
+    keeper = child.text_store(society)
     command = _announcement(child, run, keeper)
     yield from ask(commanded(society, run, (command,), keeper))
 
 
-def _announcement(child: Child, run: Run, keeper: Keeper) -> AnnounceRun:
+def _announcement(child: Child, run: Run, keeper: TextStore) -> AnnounceRun:
     outcome = run.outcome or "unknown"
     disposition, reason = disposition_of(run)
     text = None
     if disposition == "inbox":
         notes = [child.error] if child.error else []
         if outcome == "stopped":
-            notes = [stopped_note(run.stop_requested_by or "somebody", child.stop_reason)]
+            notes = [stop_note(run.stop_requested_by or "somebody", child.stop_reason)]
         announcement = announce(
             outcome=outcome,
             result=child.result,
@@ -49,7 +49,7 @@ def _announcement(child: Child, run: Run, keeper: Keeper) -> AnnounceRun:
         disposition=disposition,
         reason=reason,
         status=status_of(outcome),
-        text=keeper.keep("announcement", text) if text else None,
+        text=keeper.store("announcement", text) if text else None,
         pending_descendants=0,
     )
 

@@ -4,7 +4,7 @@ from application.creating import LANE
 from benchmarks.history.requests import Asker, Child, commanded
 from benchmarks.history.society import Society
 from benchmarks.history.town import Life, Wait, ask
-from domain.dependencies import DependencyFailed, judge
+from domain.dependencies import DependencyFailed, evaluate_dependencies
 from domain.refusals import Rejected
 from domain.run.commands import RefuseSpawn, SettleDependencies
 from domain.run.state import Run
@@ -29,18 +29,18 @@ def awaited(society: Society, asker: Asker) -> Run | None:
 def waited(society: Society, child: Child, run: Run) -> Life[Run]:
     """Until what the run waits for is done, and it is queued, or over because that failed."""
     while (run := society.log.runs[run.run_id]).waits_for and run.stage == "session-created":
-        judged = judge(run, society.log.runs)
+        judged = evaluate_dependencies(run, society.log.runs)
         if judged.failed is None and judged.waits_for == run.waits_for:
             yield Wait(POLL_SECONDS, run_stream(judged.waits_for[0]))
             continue
-        keeper = child.keeper(society)
+        keeper = child.text_store(society)
         failed = judged.failed
         if failed is not None:
             child.error = f'it was not started: "{failed.name}", which it depends on, failed'
         settle = SettleDependencies(
             lane=LANE,
             culprit=failed.run_id if failed is not None else None,
-            error=keeper.keep("error", child.error or "") if failed is not None else None,
+            error=keeper.store("error", child.error or "") if failed is not None else None,
         )
         try:
             yield from ask(commanded(society, run, (settle,), keeper))
@@ -61,13 +61,13 @@ def waits_for_children(society: Society, run: Run) -> Life[None]:
 
 def refused_for(run: Run, failed: DependencyFailed, child: Child, society: Society) -> Life[Run]:
     """What it was to wait for failed while it was prepared."""
-    keeper = child.keeper(society)
+    keeper = child.text_store(society)
     refuse = RefuseSpawn(
         epoch=run.epoch,
         rule="dependency_failed",
         status="error",
         step="preparation",
-        text=keeper.keep("refusal", str(failed)),
+        text=keeper.store("refusal", str(failed)),
     )
     appended = yield from ask(commanded(society, run, (refuse,), keeper))
     return appended.runs[run.run_id]

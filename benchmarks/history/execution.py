@@ -9,7 +9,7 @@ from uuid import UUID
 import orjson
 
 from application.envelope import Actor
-from application.keeping import Keeper
+from application.keeping import TextStore
 from benchmarks.history.fates import STOPPED, Fate
 from benchmarks.history.preparation import LEASE_SECONDS
 from benchmarks.history.requests import TIMEOUT_SECONDS, Asker, Child, commanded
@@ -28,12 +28,12 @@ from domain.child_prompt import (
 from domain.prompt_part import Piece
 from domain.refusals import Rejected
 from domain.run.commands import ClaimRun, EndRun, StartRun
-from domain.run.facts import Outcome, PromptPart, TranscriptSeal, Usage
+from domain.run.facts import PromptPart, RunOutcome, TranscriptSeal, Usage
 from domain.run.state import Run
 from domain.shared_context_prompt import shared_pieces
 from domain.stream import run_stream, session_stream
 from domain.task_message import Contribution, task_pieces
-from domain.untrusted_result import frozen_result
+from domain.untrusted_result import freeze_result
 
 MEDIAN_SECONDS = 12.0
 SPREAD = 0.9
@@ -60,7 +60,7 @@ def claimed(society: Society, child: Child, run: Run) -> Life[Run]:
 def executed(society: Society, child: Child, run: Run, works: Life[None] | None) -> Life[Run]:
     """Start, work, end. `works` is what the child does beside its own work: spawning others."""
     yield Wait(0.01)
-    keeper = child.keeper(society)
+    keeper = child.text_store(society)
     try:
         command = _start(society, child, run, keeper)
         run = (yield from ask(commanded(society, run, (command,), keeper))).runs[run.run_id]
@@ -104,7 +104,7 @@ def _work(society: Society, run: Run, until: datetime) -> Life[None]:
         yield Wait(left, stream)
 
 
-def _start(society: Society, child: Child, run: Run, keeper: Keeper) -> StartRun:
+def _start(society: Society, child: Child, run: Run, keeper: TextStore) -> StartRun:
     keys, values = inherited(society, run, keeper)
     prompt = _prompt(child, run, shared_pieces(values, run.run_id))
     texts = {
@@ -115,8 +115,8 @@ def _start(society: Society, child: Child, run: Run, keeper: Keeper) -> StartRun
     return StartRun(
         epoch=run.epoch,
         runtime=run.plan.runtime,
-        system_prompt=keeper.keep("systemPrompt", prompt.system_prompt),
-        message=keeper.keep("message", prompt.message),
+        system_prompt=keeper.store("systemPrompt", prompt.system_prompt),
+        message=keeper.store("message", prompt.message),
         parts=tuple(
             PromptPart(
                 of=part.of,
@@ -153,7 +153,7 @@ def _prompt(child: Child, run: Run, shared: tuple[Piece, ...]) -> ComposedPrompt
 
 
 def _ended(society: Society, child: Child, run: Run) -> Life[Run]:
-    keeper = child.keeper(society)
+    keeper = child.text_store(society)
     command = _end(society, child, run, keeper)
     child.outcome = command.outcome
     try:
@@ -163,8 +163,8 @@ def _ended(society: Society, child: Child, run: Run) -> Life[Run]:
         return society.log.runs[run.run_id]
 
 
-def _end(society: Society, child: Child, run: Run, keeper: Keeper) -> EndRun:
-    outcome: Outcome = "success"
+def _end(society: Society, child: Child, run: Run, keeper: TextStore) -> EndRun:
+    outcome: RunOutcome = "success"
     reason = "played"
     exit_code: int | None = 0
     if run.stop_requested_by is not None:
@@ -179,7 +179,7 @@ def _end(society: Society, child: Child, run: Run, keeper: Keeper) -> EndRun:
         child.error = f"interrupted: the server that held this run is gone ({run.holder})"
     if outcome == "success":
         text = "NO_REPLY" if child.fate is Fate.SILENT else society.texts.text(2, 16)
-        child.result = frozen_result(text)
+        child.result = freeze_result(text)
     taken, given = society.random.randint(400, 9_000), society.random.randint(50, 2_000)
     usage = Usage(input_tokens=taken, output_tokens=given, total_tokens=taken + given)
     return EndRun(
@@ -187,8 +187,8 @@ def _end(society: Society, child: Child, run: Run, keeper: Keeper) -> EndRun:
         outcome=outcome,
         reason=reason,
         exit_code=exit_code,
-        result=keeper.keep("result", child.result) if child.result else None,
-        error=keeper.keep("error", child.error) if child.error else None,
+        result=keeper.store("result", child.result) if child.result else None,
+        error=keeper.store("error", child.error) if child.error else None,
         usage=usage if run.started_at is not None and reason != "interrupted" else None,
         transcript=_sealed(society, child, run) if run.started_at is not None else None,
     )

@@ -1,6 +1,6 @@
 """What a few runs' receivers are told outside the log, and how often that fails."""
 
-from application.keeping import Keeper
+from application.keeping import TextStore
 from benchmarks.history.fates import Fate
 from benchmarks.history.requests import Child, commanded
 from benchmarks.history.society import Society
@@ -37,16 +37,16 @@ def told(society: Society, child: Child, run: Run) -> Life[None]:
         left = (state.due_at - society.town.now).total_seconds()
         yield Wait(max(0.0, left) + TELLING_SECONDS)
         run = society.log.runs[run.run_id]
-        keeper = child.keeper(society)
+        keeper = child.text_store(society)
         command = _outcome(child, state, keeper)
         run = (yield from ask(commanded(society, run, (command,), keeper))).runs[run.run_id]
 
 
-def _outcome(child: Child, state: HookState, keeper: Keeper) -> RunCommand:
+def _outcome(child: Child, state: HookState, keeper: TextStore) -> RunCommand:
     attempt = state.attempts + 1
     if attempt > FAILURES.get(child.fate, {}).get(state.name, 0):
         return ConfirmHook(hook=state.name, status_code=204)
-    error = keeper.keep("hookError", _ERROR)
+    error = keeper.store("hookError", _ERROR)
     if attempt == ATTEMPTS_MAX:
         return ParkHook(hook=state.name, attempt=attempt, error=error)
     return NoteHookFailure(

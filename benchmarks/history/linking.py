@@ -7,13 +7,13 @@ only the last step is left to whoever knows the hash before.
 
 from collections.abc import Iterable
 
-from infrastructure.outbound.log.chain import linked
+from infrastructure.outbound.log.chain import link_hash
 
 
 def chain(previous: bytes, rests: Iterable[bytes]) -> list[bytes]:
     """The hashes of events one after the other."""
     hashes: list[bytes] = []
     for rest in rests:
-        previous = linked(previous, rest)
+        previous = link_hash(previous, rest)
         hashes.append(previous)
     return hashes

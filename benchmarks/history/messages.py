@@ -4,21 +4,21 @@ from uuid import UUID
 
 from application.creating import LANE
 from application.envelope import Actor, Provenance
-from application.fitting import Unfit
-from application.planning import planned_continuation
+from application.fitting import Ineligible
+from application.planning import plan_continuation
 from application.ports.event_log import Decision, Submission, World
 from benchmarks.history.fates import Fate
 from benchmarks.history.hooks import hooks_of
 from benchmarks.history.requests import Child
 from benchmarks.history.society import OPERATOR, Society
 from domain.continuation import (
-    Continued,
+    ContinuationDecision,
+    IneligiblePlan,
     Message,
-    UnfitPlan,
     continue_session,
     message_received,
 )
-from domain.run.births import born
+from domain.run.births import initial_run
 from domain.run.continuation_events import ContinuationPlanned
 from domain.run.facts import Ingredient
 from domain.run.lifecycle import OVER
@@ -30,7 +30,7 @@ from domain.stream import run_stream, session_stream
 
 def new_message(
     society: Society, first: Child, last: Run, fate: Fate
-) -> tuple[Child, Submission[Continued]]:
+) -> tuple[Child, Submission[ContinuationDecision]]:
     """A message to the session that `first` began and whose last run is `last`: the run it is to
     become, with this fate, and its submission."""
     child = Child(
@@ -47,24 +47,26 @@ def new_message(
     return child, _submission(society, first, child, last)
 
 
-def _submission(society: Society, first: Child, child: Child, last: Run) -> Submission[Continued]:
+def _submission(
+    society: Society, first: Child, child: Child, last: Run
+) -> Submission[ContinuationDecision]:
     assert last.child_session_key is not None
     pinned, actor = society.pinned, _sender(society, first)
     requester = society.log.sessions[last.requester.session_key]
-    kept = child.keeper(society)
+    kept = child.text_store(society)
     message = Message(
         run_id=child.run_id,
-        text=kept.keep("message", child.task),
+        text=kept.store("message", child.task),
         by=actor.name,
         config_revision=pinned.revision,
         max_children=pinned.configuration.subagent_defaults.max_children_per_agent,
     )
     planned = _planned(society, first, message, last, requester)
 
-    def decide(world: World) -> Decision[Continued]:
-        told = child.keeper(society)
+    def decide(world: World) -> Decision[ContinuationDecision]:
+        told = child.text_store(society)
         judged = continue_session(
-            world.sessions, world.runs, message, last, planned, LANE, told.keep
+            world.sessions, world.runs, message, last, planned, LANE, told.store
         )
         return Decision(judged, judged.changes, (*kept.kept, *told.kept))
 
@@ -90,13 +92,13 @@ def _submission(society: Society, first: Child, child: Child, last: Run) -> Subm
 
 def _planned(
     society: Society, first: Child, message: Message, last: Run, requester: Session
-) -> ContinuationPlanned | UnfitPlan:
+) -> ContinuationPlanned | IneligiblePlan:
     assert last.plan is not None
     received = message_received(message, last, requester)
-    run = born(received, Stamp(last.created_position, 1, last.created_at))
-    planned = planned_continuation(run, society.pinned, last.plan, None)
-    if isinstance(planned, Unfit):
-        return UnfitPlan(refusal=planned.refusal, facts=planned.facts)
+    run = initial_run(received, Stamp(last.created_position, 1, last.created_at))
+    planned = plan_continuation(run, society.pinned, last.plan, None)
+    if isinstance(planned, Ineligible):
+        return IneligiblePlan(refusal=planned.refusal, facts=planned.facts)
     defaults = society.pinned.configuration.subagent_defaults
     said = Ingredient(source="message", position="task", content=run.task)
     return ContinuationPlanned(

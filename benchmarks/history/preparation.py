@@ -2,16 +2,16 @@
 
 import orjson
 
-from application.context_receipts import judged
+from application.context_receipts import evaluated_candidates
 from application.creating import LANE
-from application.fitting import Unfit, fit
+from application.fitting import Ineligible, evaluate_agent
 from application.ingredients import (
-    brought_preamble,
     message_ingredients,
+    preamble_ingredients,
     refusal_announcement,
 )
-from application.keeping import Keeper
-from application.planning import plan_child
+from application.keeping import TextStore
+from application.planning import build_child_plan
 from benchmarks.history.awaiting import refused_for
 from benchmarks.history.fates import Fate
 from benchmarks.history.hooks import hooks_of
@@ -56,19 +56,19 @@ def prepared(society: Society, child: Child, run: Run) -> Life[Run]:
     if child.fate is Fate.STOPPED_UNPREPARED:
         yield Wait(1.0)
         run = society.log.runs[run.run_id]
-    keeper = child.keeper(society)
+    keeper = child.text_store(society)
     resolve, seconds = _scripts(society, child, run, keeper)
     yield Wait(seconds)
     if not resolve.receipts:
         return (yield from _finished(society, child, run, (), (resolve,), keeper))
     run = (yield from ask(commanded(society, run, (resolve,), keeper))).runs[run.run_id]
     yield Wait(0.01)
-    keeper = child.keeper(society)
+    keeper = child.text_store(society)
     return (yield from _finished(society, child, run, resolve.receipts, (), keeper))
 
 
 def _scripts(
-    society: Society, child: Child, run: Run, keeper: Keeper
+    society: Society, child: Child, run: Run, keeper: TextStore
 ) -> tuple[ResolveScripts, float]:
     requested = run.requested_agent_id
     assert requested is not None
@@ -89,14 +89,14 @@ def _scripts(
     command = ResolveScripts(
         epoch=run.epoch,
         receipts=tuple(receipts),
-        candidates=judged(choice),
+        candidates=evaluated_candidates(choice),
         override_to=choice.agent_id if choice.is_override else None,
     )
     return command, seconds
 
 
 def _executed(
-    society: Society, script: ContextScript, requested: str, took_ms: int, keeper: Keeper
+    society: Society, script: ContextScript, requested: str, took_ms: int, keeper: TextStore
 ) -> tuple[ScriptReading, ScriptReceipt]:
     failed = society.random.random() < FAILED_SCRIPTS_SHARE
     said: dict[str, str] = {"message": society.texts.text(1, 4)}
@@ -123,11 +123,11 @@ def _executed(
         duration_ms=took_ms,
         exit_code=1 if failed else 0,
         output_bytes=len(output),
-        output=keeper.keep("scriptOutput", output) if output else None,
+        output=keeper.store("scriptOutput", output) if output else None,
         output_encoding="utf-8" if output else None,
         output_hmac=keeper.hash(output.encode()) if output else None,
-        injected=keeper.keep("injected", reading.content) if reading.content else None,
-        error=keeper.keep("scriptError", reading.error) if reading.error else None,
+        injected=keeper.store("injected", reading.content) if reading.content else None,
+        error=keeper.store("scriptError", reading.error) if reading.error else None,
         candidate=reading.override,
     )
 
@@ -138,26 +138,26 @@ def _finished(
     run: Run,
     receipts: tuple[ScriptReceipt, ...],
     before: tuple[RunCommand, ...],
-    keeper: Keeper,
+    keeper: TextStore,
 ) -> Life[Run]:
     """Refused, or created and queued."""
     agent_id = run.agent_id
     assert agent_id is not None
     configuration = society.pinned.configuration
     argument = "extreme" if run.thinking_argument else None
-    fitted = fit(run, configuration, argument)
+    fitted = evaluate_agent(run, configuration, argument)
     commands: tuple[RunCommand, ...]
-    if isinstance(fitted, Unfit):
+    if isinstance(fitted, Ineligible):
         commands = (*before, _refusal(society, run, fitted, keeper))
     else:
-        planned = plan_child(run, configuration, fitted, _workspace(run, agent_id))
+        planned = build_child_plan(run, configuration, fitted, _workspace(run, agent_id))
         key = child_key(agent_id, str(society.ids.run_id()))
         society.log.hold([session_stream(key)])
         start = StartPreparation(
             epoch=run.epoch, child_session_key=key, agent_id=agent_id, resources=()
         )
         run, before = yield from stepped(society, child, run, (*before, start), agent_id)
-        child.begun = brought_preamble(run, child.preamble, configuration, keeper).ingredients
+        child.begun = preamble_ingredients(run, child.preamble, configuration, keeper).ingredients
         create = CreateSession(
             epoch=run.epoch,
             depth=run.depth,
@@ -180,7 +180,7 @@ def _finished(
         return (yield from refused_for(run, failed, child, society))
 
 
-def _refusal(society: Society, run: Run, unfit: Unfit, keeper: Keeper) -> RefuseSpawn:
+def _refusal(society: Society, run: Run, unfit: Ineligible, keeper: TextStore) -> RefuseSpawn:
     """A caller that has gone away finds the refusal in its inbox."""
     refusal = unfit.refusal
     told = society.random.random() < 0.5
@@ -190,9 +190,9 @@ def _refusal(society: Society, run: Run, unfit: Unfit, keeper: Keeper) -> Refuse
         rule=refusal.rule,
         status=refusal.status,
         step="preparation",
-        text=keeper.keep("refusal", refusal.text),
+        text=keeper.store("refusal", refusal.text),
         inputs={"agentId": run.agent_id, "requestedAgentId": run.requested_agent_id},
-        announcement=keeper.keep("announcement", text) if text else None,
+        announcement=keeper.store("announcement", text) if text else None,
         facts=unfit.facts,
     )
 

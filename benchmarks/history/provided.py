@@ -3,7 +3,7 @@
 import orjson
 
 from application.envelope import Provenance
-from application.keeping import Keeper
+from application.keeping import TextStore
 from application.ports.event_log import ContentKey, Decision, Submission, World
 from benchmarks.history.requests import Asker
 from benchmarks.history.sharing import written
@@ -29,11 +29,11 @@ def provided(society: Society, asker: Asker) -> Life[None]:
     tokens = round(sum(len(one.split()) for one in said) / WORDS_A_TOKEN)
 
     def decide(world: World) -> Decision[None]:
-        keeper = Keeper(known.session_id, key, society.ids.event_id)
+        keeper = TextStore(known.session_id, key, society.ids.event_id)
         command = ProvideTranscript(
             entries=len(said),
             tokens=tokens,
-            content=keeper.keep("transcript", text),
+            content=keeper.store("transcript", text),
             by=asker.actor.name,
         )
         session = world.sessions[asker.session_key]

@@ -7,21 +7,21 @@ from uuid import UUID
 
 from application.admitting import policy_of
 from application.envelope import SYSTEM, Actor, Provenance
-from application.keeping import Keeper
+from application.keeping import TextStore
 from application.ports.event_log import ContentKey, Decision, Submission, World
-from application.spawn_request import SpawnRequest, command_of
+from application.spawn_request import SpawnRequest, spawn_command
 from application.work import provenance_of
 from benchmarks.history.configuration import ALLOWED, MODEL
 from benchmarks.history.fates import STAYING, Fate
 from benchmarks.history.society import Society
 from domain.batch_decisions import decide_for_all
-from domain.family_decisions import Family, streams_of
+from domain.family_decisions import CascadeState, streams_of
 from domain.run.commands import RunCommand
-from domain.run.facts import Ingredient, Outcome, SpawnOptions
+from domain.run.facts import Ingredient, RunOutcome, SpawnOptions
 from domain.run.state import Run
 from domain.run.waiting_facts import Dependency
 from domain.spawn_command import RequestSpawn
-from domain.spawn_decision import SpawnAnswered, request_spawns
+from domain.spawn_decision import SpawnDecision, request_spawns
 from domain.stream import run_stream, session_stream
 
 TIMEOUT_SECONDS = 45
@@ -68,15 +68,15 @@ class Child:
     begun: tuple[Ingredient, ...] = ()
     pieces: list[tuple[str, str, str]] = field(default_factory=list)
     children: "list[Child]" = field(default_factory=list)
-    outcome: Outcome | None = None
+    outcome: RunOutcome | None = None
     result: str | None = None
     error: str | None = None
     stop_reason: str | None = None
     target: UUID | None = None
 
-    def keeper(self, society: Society) -> Keeper:
+    def text_store(self, society: Society) -> TextStore:
         """Collects texts of the child's session."""
-        return Keeper(self.session_id, self.key, society.ids.event_id)
+        return TextStore(self.session_id, self.key, society.ids.event_id)
 
 
 def new_spawn(
@@ -86,13 +86,13 @@ def new_spawn(
     *,
     agent_id: str | None = "",
     target: Run | None = None,
-) -> tuple[Child, Submission[SpawnAnswered]]:
+) -> tuple[Child, Submission[SpawnDecision]]:
     """A request with this fate, and its admission. With an empty `agent_id` it may be any. It
     waits for the `target`, when there is one."""
     pinned = society.pinned
     request = _request(society, asker, fate, agent_id)
     holder = society.any_holder()
-    command = command_of(request, asker.actor, pinned, society.ids, holder)
+    command = spawn_command(request, asker.actor, pinned, society.ids, holder)
     if target is not None:
         command = replace(command, **_waiting_for(asker, target))
     child = Child(
@@ -152,13 +152,13 @@ def _waiting_for(asker: Asker, target: Run) -> dict[str, Any]:
     return {"dependencies": (dependency,), "ancestors": above}
 
 
-def _admission(society: Society, child: Child, command: RequestSpawn) -> Submission[SpawnAnswered]:
+def _admission(society: Society, child: Child, command: RequestSpawn) -> Submission[SpawnDecision]:
     asker, pinned = child.asker, society.pinned
     policy = policy_of(pinned, command.requester_agent_id)
 
-    def decide(world: World) -> Decision[SpawnAnswered]:
-        keeper = child.keeper(society)
-        answered = request_spawns(world.sessions, world.runs, [(command, keeper.keep)], policy)
+    def decide(world: World) -> Decision[SpawnDecision]:
+        keeper = child.text_store(society)
+        answered = request_spawns(world.sessions, world.runs, [(command, keeper.store)], policy)
         key = ContentKey(child.session_id, child.key)
         return Decision(answered, answered.changes, keeper.kept, (key,))
 
@@ -182,14 +182,14 @@ def commanded(
     society: Society,
     run: Run,
     commands: Sequence[RunCommand],
-    keeper: Keeper | None = None,
+    keeper: TextStore | None = None,
     *,
     actor: Actor = SYSTEM,
 ) -> Submission[None]:
     """Commands to a run, decided in turn and recorded together with the texts they refer to."""
 
     def decide(world: World) -> Decision[None]:
-        family = Family(world.runs, world.sessions)
+        family = CascadeState(world.runs, world.sessions)
         changes = decide_for_all(family, [(run.run_id, commands)])
         return Decision(None, changes, keeper.kept if keeper and changes else ())
 

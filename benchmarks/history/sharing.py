@@ -1,6 +1,6 @@
 """What a few root sessions share with those that they spawn."""
 
-from application.keeping import Keeper
+from application.keeping import TextStore
 from benchmarks.history.society import Society
 from domain.json_text import compact_json
 from domain.run.state import Run
@@ -8,7 +8,7 @@ from domain.session.decide import decide
 from domain.session.events import SessionEvent
 from domain.session.sharing import ChangeSharedContext
 from domain.session.state import Session
-from domain.shared_context import effective
+from domain.shared_context import effective_shared_keys
 from domain.shared_context_prompt import SharedValue
 from domain.shared_facts import SharedChange, SharedKey
 
@@ -17,7 +17,7 @@ KEYS = ("goal", "audience", "deadline")
 
 
 def written(
-    society: Society, session: Session, keeper: Keeper, by: str
+    society: Society, session: Session, keeper: TextStore, by: str
 ) -> tuple[SessionEvent, ...]:
     """What the owner of a root session writes into its shared context; now and then nothing."""
     if society.random.random() >= SHARING_SHARE:
@@ -26,13 +26,13 @@ def written(
     values = {key: compact_json(society.texts.text(1, 2)) for key in keys}
     society.shared[session.session_key] = values
     changes = tuple(
-        SharedChange(key=key, value=keeper.keep("shared", text)) for key, text in values.items()
+        SharedChange(key=key, value=keeper.store("shared", text)) for key, text in values.items()
     )
     return decide(session, ChangeSharedContext(changes, cause="patch", by=by))
 
 
 def inherited(
-    society: Society, run: Run, keeper: Keeper
+    society: Society, run: Run, keeper: TextStore
 ) -> tuple[tuple[SharedKey, ...], tuple[SharedValue, ...]]:
     """What a run starts with, kept as texts of its own session, and as its prompt shows it."""
     values = society.shared.get(run.requester.session_key)
@@ -40,8 +40,8 @@ def inherited(
     if values is None or requester is None or run.child_session_key is None:
         return (), ()
     society.shared[run.child_session_key] = values
-    found = effective(requester)
+    found = effective_shared_keys(requester)
     return (
-        tuple(one.changed({"value": keeper.keep("shared", values[one.key])}) for one in found),
+        tuple(one.changed({"value": keeper.store("shared", values[one.key])}) for one in found),
         tuple(SharedValue(one.key, one.kind, values[one.key]) for one in found),
     )

@@ -15,8 +15,8 @@ from benchmarks.history.identities import SeededIdentities
 from domain.run.state import Run
 from domain.session.state import Session
 from domain.stream import CONFIG_STREAM, run_stream, session_stream
-from infrastructure.outbound.log.batch import Batch, Outcome
-from infrastructure.outbound.log.loaded import Loaded
+from infrastructure.outbound.log.batch import Batch, SubmissionOutcome
+from infrastructure.outbound.log.loaded import LoadedFacts
 from infrastructure.outbound.log.mapper import EventMapper
 
 
@@ -99,7 +99,9 @@ class SimulatedLog:
         self._by_stream: dict[str, Run | Session] = {}
         self.lanes: dict[int, Lane] = {}
 
-    def append(self, submissions: Sequence[Submission[Any]], now: datetime) -> list[Outcome]:
+    def append(
+        self, submissions: Sequence[Submission[Any]], now: datetime
+    ) -> list[SubmissionOutcome]:
         """Decide and record, as one commit; gives what came of each."""
         batch = Batch(self._loaded(submissions, now), self._mapper, self._ids.event_id)
         outcomes = [batch.decide(one) for one in submissions]
@@ -132,7 +134,7 @@ class SimulatedLog:
         """Write lines of a transcript."""
         self._sink.entries(entries)
 
-    def _loaded(self, submissions: Sequence[Submission[Any]], now: datetime) -> Loaded:
+    def _loaded(self, submissions: Sequence[Submission[Any]], now: datetime) -> LoadedFacts:
         named: dict[str, Run | Session | None] = {}
         lanes: dict[LaneQuery, LaneFacts] = {}
         for submission in submissions:
@@ -141,7 +143,7 @@ class SimulatedLog:
             if submission.lane is not None:
                 facts = lanes[submission.lane] = self._lane_facts(submission.lane)
                 named |= {run_stream(run.run_id): run for run in facts.next}
-        return Loaded(
+        return LoadedFacts(
             position=self.position,
             recorded_at=self._recorded_at,
             chain_hash=self._chain_hash,

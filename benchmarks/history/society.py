@@ -3,7 +3,7 @@
 from uuid import UUID
 
 from application.envelope import Actor, Provenance
-from application.keeping import Keeper
+from application.keeping import TextStore
 from application.ports.configurations import PinnedConfiguration
 from application.ports.event_log import ContentKey, Decision, Submission, World
 from benchmarks.history.configuration import revision
@@ -63,10 +63,10 @@ class Society:
         loaded, pinned = revision(number)
 
         def decide(_: World) -> Decision[None]:
-            keeper = Keeper(self._log_id, self._key, self.ids.event_id)
+            keeper = TextStore(self._log_id, self._key, self.ids.event_id)
             event = ConfigurationActivated(
                 revision=number,
-                content=keeper.keep("configuration", loaded.stored_text),
+                content=keeper.store("configuration", loaded.stored_text),
                 source="generated.json5",
                 activated_by=OPERATOR.name,
             )

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from application.keeping import Keeper
+from application.keeping import TextStore
 from benchmarks.history.fates import Fate
 from benchmarks.history.requests import Child, commanded
 from benchmarks.history.society import Society
@@ -35,7 +35,7 @@ def stepped(
         root="/workspaces",
         relative=folder,
     )
-    keeper = child.keeper(society)
+    keeper = child.text_store(society)
     run = (yield from ask(commanded(society, run, (*others, begun, workspace), keeper))).runs[
         run.run_id
     ]
@@ -58,7 +58,7 @@ def stepped(
     return run, (written,)
 
 
-def not_written(child: Child, run: Run, keeper: Keeper) -> RefuseSpawn | None:
+def not_written(child: Child, run: Run, keeper: TextStore) -> RefuseSpawn | None:
     """The refusal of a child whose files cannot be written."""
     if child.fate is not Fate.FILES_NOT_WRITTEN:
         return None
@@ -67,7 +67,7 @@ def not_written(child: Child, run: Run, keeper: Keeper) -> RefuseSpawn | None:
         rule="attachments",
         status="error",
         step="attachments",
-        text=keeper.keep("refusal", _NOT_WRITTEN),
+        text=keeper.store("refusal", _NOT_WRITTEN),
     )
 
 
@@ -77,10 +77,10 @@ def undone(society: Society, child: Child, run: Run) -> Life[None]:
         assert state.undo_at is not None
         yield Wait(max(0.05, (state.undo_at - society.town.now).total_seconds()))
         run = society.log.runs[run.run_id]
-        keeper = child.keeper(society)
+        keeper = child.text_store(society)
         command: RunCommand = ConfirmUndo(step=state.name, how="undone")
         if run.stage == "refused" and state.name == "attachments" and not state.undo_failures:
-            error = keeper.keep("undoError", _NOT_REMOVED)
+            error = keeper.store("undoError", _NOT_REMOVED)
             command = NoteUndoFailure(step=state.name, attempt=1, error=error)
         run = (yield from ask(commanded(society, run, (command,), keeper))).runs[run.run_id]
 

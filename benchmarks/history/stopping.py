@@ -24,7 +24,7 @@ def stop(
     run = society.log.runs.get(child.run_id)
     if run is None or run.stage in OVER:
         return
-    keeper = child.keeper(society)
+    keeper = child.text_store(society)
     by_requester = with_requester or by.session == run.requester.session_key
     text = f"the spawn was stopped by {by.name} before its session was created"
     child.stop_reason = child.stop_reason or reason
@@ -33,9 +33,9 @@ def stop(
     command = StopRun(
         by=by.name,
         by_requester=by_requester,
-        reason=keeper.keep("stopReason", reason) if reason else None,
-        text=keeper.keep("refusal", text),
-        announcement=keeper.keep("announcement", announcement) if announcement else None,
+        reason=keeper.store("stopReason", reason) if reason else None,
+        text=keeper.store("refusal", text),
+        announcement=keeper.store("announcement", announcement) if announcement else None,
     )
     try:
         yield from ask(commanded(society, run, (command,), keeper, actor=by))

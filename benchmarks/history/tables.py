@@ -5,7 +5,7 @@ from typing import Any, Generic, TypeVar
 from uuid import UUID
 
 from application.ports.event_log import Content, ContentKey
-from application.projections.fold import FOREVER, Changes, Span
+from application.projections.fold import FOREVER, RowChanges, RowSpan
 from application.projections.run_rows import RunRow
 from application.projections.session_rows import SessionRow
 from benchmarks.history.simulated_log import Entry
@@ -59,14 +59,14 @@ class OpenSpans(Generic[Key, Row]):
     """Holds the row of each key that is still true back, so that no row has to be ended later."""
 
     def __init__(self) -> None:
-        self._open: dict[Key, Span[Row]] = {}
+        self._open: dict[Key, RowSpan[Row]] = {}
 
-    def take(self, changes: "Changes[Key, Row]", keys: Iterable[Key]) -> list[Span[Row]]:
+    def take(self, changes: "RowChanges[Key, Row]", keys: Iterable[Key]) -> list[RowSpan[Row]]:
         """The rows that have ended; `keys` are those of the new rows."""
-        ended: list[Span[Row]] = []
+        ended: list[RowSpan[Row]] = []
         for key, position in changes.closed.items():
             before = self._open.pop(key)
-            ended.append(Span(before.row, before.from_position, position))
+            ended.append(RowSpan(before.row, before.from_position, position))
         for key, span in zip(keys, changes.opened, strict=True):
             if span.to_position == FOREVER:
                 self._open[key] = span
@@ -74,12 +74,12 @@ class OpenSpans(Generic[Key, Row]):
                 ended.append(span)
         return ended
 
-    def release(self, key: Key) -> list[Span[Row]]:
+    def release(self, key: Key) -> list[RowSpan[Row]]:
         """The row of a key that will not change any more."""
         span = self._open.pop(key, None)
         return [] if span is None else [span]
 
-    def all(self) -> list[Span[Row]]:
+    def all(self) -> list[RowSpan[Row]]:
         """Every row that is still true."""
         return list(self._open.values())
 
@@ -98,8 +98,8 @@ class GatheredRows:
         self._contents: list[Content] = []
         self._keys: list[ContentKey] = []
         self._entries: list[Entry] = []
-        self._run_spans: list[Span[RunRow]] = []
-        self._session_spans: list[Span[SessionRow]] = []
+        self._run_spans: list[RowSpan[RunRow]] = []
+        self._session_spans: list[RowSpan[SessionRow]] = []
 
     @property
     def events(self) -> Sequence[StoredRow]:

@@ -5,17 +5,17 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import AfterValidator, Field, field_validator, model_validator
 
 from domain.agent_id import is_valid_agent_id, normalise_agent_id
-from domain.configuration.context_scripts import SCRIPTS_MAX, resolved
+from domain.configuration.context_scripts import SCRIPTS_MAX, resolve_scripts
 from domain.configuration.models import ModelChoice, ModelEntry
 from domain.configuration.runtimes import Runtime
 from domain.configuration.sections import (
     Flag,
-    Name,
+    NameText,
     OwnSection,
     SharedSection,
     Text,
     Whole,
-    wrong,
+    section_error,
 )
 from domain.configuration.subagents import AgentSubagents, SubagentDefaults
 
@@ -30,7 +30,7 @@ def _agent_id(text: str) -> str:
             "an agent id is 1 to 64 letters, digits, underscores and hyphens, "
             "the first a letter or digit"
         )
-        raise wrong("agent_id", message)
+        raise section_error("agent_id", message)
     return normalise_agent_id(text)
 
 
@@ -46,8 +46,8 @@ class Agent(SharedSection):
     id: Annotated[Text, AfterValidator(_agent_id)]
     name: Text | None = None
     default: Flag = False
-    workspace: Name | None = None
-    agent_dir: Name | None = None
+    workspace: NameText | None = None
+    agent_dir: NameText | None = None
     bootstrap_max_chars: BootstrapChars | None = None
     bootstrap_total_max_chars: BootstrapTotalChars | None = None
     model: ModelChoice | None = None
@@ -61,7 +61,7 @@ class Agent(SharedSection):
 class AgentDefaults(SharedSection):
     """`agents.defaults`; `models` names the models by `provider/model` and gives their aliases."""
 
-    workspace: Name | None = None
+    workspace: NameText | None = None
     bootstrap_max_chars: BootstrapChars = 20_000
     bootstrap_total_max_chars: BootstrapTotalChars = 150_000
     model: ModelChoice | None = None
@@ -85,7 +85,7 @@ class Agents(OwnSection):
         for index, agent in enumerate(agents):
             if agent.id in seen:
                 message = f'there is another agent "{agent.id}"; ids differ in more than case'
-                raise wrong("agent_id", message, at=f"{index}/id")
+                raise section_error("agent_id", message, at=f"{index}/id")
             seen.add(agent.id)
         return agents
 
@@ -94,12 +94,12 @@ class Agents(OwnSection):
         defaults = self.defaults.subagents.context_scripts.run
         for index, agent in enumerate(self.list):
             own = agent.subagents.context_scripts
-            count = len(resolved(defaults, own.run, own.ignore))
+            count = len(resolve_scripts(defaults, own.run, own.ignore))
             if count > SCRIPTS_MAX:
                 message = (
                     f'{count} scripts would run for agent "{agent.id}", and at most {SCRIPTS_MAX}'
                     " may; ignore some of the defaults"
                 )
                 at = f"list/{index}/subagents/contextScripts"
-                raise wrong("context_scripts", message, at=at)
+                raise section_error("context_scripts", message, at=at)
         return self

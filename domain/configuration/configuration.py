@@ -9,7 +9,7 @@ from domain.admission import ConfiguredAt
 from domain.agent_id import DEFAULT_AGENT_ID, is_valid_agent_id, normalise_agent_id
 from domain.bootstrap_files import BootstrapLimits
 from domain.configuration.agents import Agent, AgentDefaults, Agents, SandboxMode
-from domain.configuration.context_scripts import ContextScript, resolved
+from domain.configuration.context_scripts import ContextScript, resolve_scripts
 from domain.configuration.models import Cost, ModelChoice, Models
 from domain.configuration.runtimes import (
     CommandRuntime,
@@ -18,14 +18,14 @@ from domain.configuration.runtimes import (
     ScriptedRuntime,
 )
 from domain.configuration.sections import SharedSection
-from domain.configuration.session import Session
+from domain.configuration.session import SessionSection
 from domain.configuration.settings import Settings
 from domain.configuration.subagents import SubagentDefaults
 from domain.configuration.thread_bindings import ThreadPolicy, thread_policy
 from domain.configuration.tools import Tools
 from domain.model_plan import ModelSetting, ModelSettings
 from domain.sandbox import is_sandboxed
-from domain.session_key import MAIN, SessionKey, canonical
+from domain.session_key import MAIN, SessionKey, canonical_session_key
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,7 @@ class Configuration(SharedSection):
     agents: Agents = Field(default_factory=Agents)
     tools: Tools = Field(default_factory=Tools)
     models: Models = Field(default_factory=Models)
-    session: Session = Field(default_factory=Session)
+    session: SessionSection = Field(default_factory=SessionSection)
     spawnlog: Settings = Field(default_factory=Settings)
 
     @classmethod
@@ -95,7 +95,7 @@ class Configuration(SharedSection):
     def canonical_key(self, spelling: str, default_agent_id: str | None = None) -> SessionKey:
         """The one form of a session's key; `main`, and a key that names no agent, are sessions of
         `default_agent_id`, by default the default agent. `InvalidSessionKey` for what is none."""
-        return canonical(
+        return canonical_session_key(
             spelling,
             main_key=self.session.main_key,
             scope=self.session.scope,
@@ -117,8 +117,10 @@ class Configuration(SharedSection):
             context_preamble_max_chars=(
                 defaults.context_preamble_max_chars if limit is None else limit
             ),
-            allow_agents_from=_from(allowed is not None, defaults.allow_agents is not None),
-            require_agent_id_from=_from(
+            allow_agents_from=_configured_at(
+                allowed is not None, defaults.allow_agents is not None
+            ),
+            require_agent_id_from=_configured_at(
                 required is not None, "require_agent_id" in defaults.model_fields_set
             ),
         )
@@ -183,7 +185,7 @@ class Configuration(SharedSection):
         silent."""
         agent = self.agent(requested_agent_id)
         own = agent.subagents.context_scripts if agent else None
-        scripts = resolved(
+        scripts = resolve_scripts(
             self.subagent_defaults.context_scripts.run,
             own.run if own else (),
             own.ignore if own else (),
@@ -250,5 +252,5 @@ def _name(choice: ModelChoice | None) -> str | None:
     return choice.name if choice else None
 
 
-def _from(agent_says: bool, defaults_say: bool) -> ConfiguredAt | None:
+def _configured_at(agent_says: bool, defaults_say: bool) -> ConfiguredAt | None:
     return "agent" if agent_says else "defaults" if defaults_say else None

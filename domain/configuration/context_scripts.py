@@ -9,7 +9,7 @@ from pydantic import AfterValidator, BeforeValidator, Field
 
 from domain.configuration.references import variables_in
 from domain.configuration.secret_names import is_secret_name
-from domain.configuration.sections import Name, Number, OwnSection, wrong
+from domain.configuration.sections import NameText, Number, OwnSection, section_error
 
 SpawnVariable = Literal[
     "targetAgentId",
@@ -40,25 +40,29 @@ def _usable_uri(uri: str) -> str:
     if scheme is None:
         return uri
     if not is_url(uri):
-        raise wrong("uri", f"{scheme.group(1)}:// is not served; use a file path or an HTTP(S) URL")
+        raise section_error(
+            "uri", f"{scheme.group(1)}:// is not served; use a file path or an HTTP(S) URL"
+        )
     try:
         parts = urlsplit(uri)
         host, port, password = parts.hostname, parts.port, parts.password
     except ValueError:
-        raise wrong("uri", "is not a valid URL") from None
+        raise section_error("uri", "is not a valid URL") from None
     if not host or port == 0:
-        raise wrong("uri", "is not a valid URL: it names no host or port")
+        raise section_error("uri", "is not a valid URL: it names no host or port")
     if password and not variables_in(password):
-        raise wrong("uri", "must not hold a password; write ${NAME} in its place")
+        raise section_error("uri", "must not hold a password; write ${NAME} in its place")
     for name, value in parse_qsl(parts.query):
         if is_secret_name(name) and not variables_in(value):
-            raise wrong("uri", "must not hold a secret in its query; write ${NAME} in its place")
+            raise section_error(
+                "uri", "must not hold a secret in its query; write ${NAME} in its place"
+            )
     return uri
 
 
 def _usable_method(method: str) -> str:
     if method.upper() not in QUERY_METHODS | BODY_METHODS:
-        raise wrong("method", "must be GET, DELETE or HEAD, or POST, PUT or PATCH")
+        raise section_error("method", "must be GET, DELETE or HEAD, or POST, PUT or PATCH")
     return method.upper()
 
 
@@ -66,27 +70,27 @@ def _log_level(value: object) -> object:
     # 1 equals True and 0 equals False, which a list of allowed values does not tell apart.
     if isinstance(value, bool) or value == "verbose":
         return value
-    raise wrong("log", 'must be false, true or "verbose"')
+    raise section_error("log", 'must be false, true or "verbose"')
 
 
-ScriptLog = Annotated[Literal[False, True, "verbose"], BeforeValidator(_log_level)]
+ScriptLogLevel = Annotated[Literal[False, True, "verbose"], BeforeValidator(_log_level)]
 
 
 class ContextScript(OwnSection):
     """One script. `uri` may hold `${NAME}`, replaced by the caller when it is used."""
 
-    id: Name
-    uri: Annotated[Name, AfterValidator(_usable_uri)]
+    id: NameText
+    uri: Annotated[NameText, AfterValidator(_usable_uri)]
     format: Literal["arguments", "json"] = "arguments"
-    method: Annotated[Name, AfterValidator(_usable_method)] = "GET"
+    method: Annotated[NameText, AfterValidator(_usable_method)] = "GET"
     priority: Number = 0
     position: Literal["prepend", "append"] = "append"
-    log: ScriptLog = False
+    log: ScriptLogLevel = False
     error_handling: Literal["continue", "stop"] = "continue"
-    return_key: Name | None = None
-    error_key: Name | None = None
-    agent_id_override_key: Name | None = None
-    arg_map: dict[Name, SpawnVariable] = Field(default_factory=dict)
+    return_key: NameText | None = None
+    error_key: NameText | None = None
+    agent_id_override_key: NameText | None = None
+    arg_map: dict[NameText, SpawnVariable] = Field(default_factory=dict)
     timeout_seconds: Annotated[Number, Field(gt=0, le=600)] = 10
 
     @property
@@ -108,10 +112,10 @@ class ContextScripts(OwnSection):
     """One agent's own scripts, and the ids of default scripts that it leaves out."""
 
     run: ScriptList = ()
-    ignore: tuple[Name, ...] = ()
+    ignore: tuple[NameText, ...] = ()
 
 
-def resolved(
+def resolve_scripts(
     defaults: Iterable[ContextScript], own: Iterable[ContextScript], ignore: Iterable[str]
 ) -> tuple[ContextScript, ...]:
     """The scripts that apply, in the order they run.

@@ -9,15 +9,15 @@ from domain.configuration.configuration import Configuration
 from domain.configuration.models import ModelChoice
 from domain.configuration.problems import pointer_of
 from domain.configuration.runtimes import SERVED_RUNTIMES
-from domain.configuration.wording import nearest
+from domain.configuration.wording import nearest_word
 from domain.session_key import GLOBAL, InvalidSessionKey
 from domain.thinking import LEVEL_LABELS, normalise_thinking
 
-Path = tuple[str | int, ...]
+ValuePath = tuple[str | int, ...]
 
-_DEFAULTS: Path = ("agents", "defaults", "subagents")
-_DEFAULT_MODE: Path = ("agents", "defaults", "sandbox", "mode")
-_DEFAULT_RUNTIME: Path = ("agents", "defaults", "runtime")
+_DEFAULTS: ValuePath = ("agents", "defaults", "subagents")
+_DEFAULT_MODE: ValuePath = ("agents", "defaults", "sandbox", "mode")
+_DEFAULT_RUNTIME: ValuePath = ("agents", "defaults", "runtime")
 _NO_RUNTIME = (
     "has {runtime}: a spawn that runs as it is refused; give it one of type "
     + " or ".join(SERVED_RUNTIMES)
@@ -30,7 +30,7 @@ _NO_SANDBOX = (
 
 
 @dataclass(frozen=True, slots=True)
-class Doubt:
+class ConfigurationWarning:
     """`pointer` is the JSON pointer of the value, `nearest` what was probably meant."""
 
     pointer: str
@@ -38,33 +38,33 @@ class Doubt:
     nearest: str | None = None
 
 
-def doubts(configuration: Configuration) -> Iterator[Doubt]:
+def configuration_warnings(configuration: Configuration) -> Iterator[ConfigurationWarning]:
     """Everything that is doubtful: patterns of tokens that fit no session, thinking levels that
     are none, agents that may be named and are not there, sandboxes that nothing provides, models
     that nobody comes to, agents that nothing executes."""
-    yield from _about_allowed_agents(configuration)
-    yield from _about_thinking(configuration)
-    yield from _about_sandboxes(configuration)
-    yield from _about_tokens(configuration)
-    yield from _about_aliases(configuration)
-    yield from _about_fallbacks(configuration)
-    yield from _about_runtimes(configuration)
+    yield from _check_allowed_agents(configuration)
+    yield from _check_thinking(configuration)
+    yield from _check_sandboxes(configuration)
+    yield from _check_tokens(configuration)
+    yield from _check_aliases(configuration)
+    yield from _check_fallbacks(configuration)
+    yield from _check_runtimes(configuration)
 
 
-def _at(path: Path, message: str, meant: str | None = None) -> Doubt:
-    return Doubt(pointer_of(path), message, meant)
+def _warning_at(path: ValuePath, message: str, meant: str | None = None) -> ConfigurationWarning:
+    return ConfigurationWarning(pointer_of(path), message, meant)
 
 
-def _about_allowed_agents(configuration: Configuration) -> Iterator[Doubt]:
-    yield from _about_names(configuration, configuration.subagent_defaults.allow_agents, _DEFAULTS)
+def _check_allowed_agents(configuration: Configuration) -> Iterator[ConfigurationWarning]:
+    yield from _check_names(configuration, configuration.subagent_defaults.allow_agents, _DEFAULTS)
     for index, agent in enumerate(configuration.agents.list):
         path = ("agents", "list", index, "subagents")
-        yield from _about_names(configuration, agent.subagents.allow_agents, path)
+        yield from _check_names(configuration, agent.subagents.allow_agents, path)
 
 
-def _about_names(
-    configuration: Configuration, names: Iterable[str] | None, path: Path
-) -> Iterator[Doubt]:
+def _check_names(
+    configuration: Configuration, names: Iterable[str] | None, path: ValuePath
+) -> Iterator[ConfigurationWarning]:
     known = configuration.agent_ids()
     for index, name in enumerate(names or ()):
         here = (*path, "allowAgents", index)
@@ -73,15 +73,17 @@ def _about_names(
         if text == ANY_AGENT:
             continue
         if not text:
-            yield _at(here, "is blank and counts for nothing")
+            yield _warning_at(here, "is blank and counts for nothing")
         elif not is_valid_agent_id(agent_id):
-            yield _at(here, "is no agent id: no spawn can name it", nearest(text, known))
+            yield _warning_at(
+                here, "is no agent id: no spawn can name it", nearest_word(text, known)
+            )
         elif configuration.agent(agent_id) is None and not _may_be_replaced(
             configuration, agent_id
         ):
             means = f'means "{agent_id}", which ' if agent_id != text.lower() else ""
             message = f"{means}is not configured: a spawn that names it is refused"
-            yield _at(here, message, nearest(agent_id, known))
+            yield _warning_at(here, message, nearest_word(agent_id, known))
 
 
 def _may_be_replaced(configuration: Configuration, agent_id: str) -> bool:
@@ -90,75 +92,77 @@ def _may_be_replaced(configuration: Configuration, agent_id: str) -> bool:
     return any(script.agent_id_override_key for script in scripts)
 
 
-def _about_thinking(configuration: Configuration) -> Iterator[Doubt]:
-    said: list[tuple[Path, str | None]] = [(_DEFAULTS, configuration.subagent_defaults.thinking)]
+def _check_thinking(configuration: Configuration) -> Iterator[ConfigurationWarning]:
+    said: list[tuple[ValuePath, str | None]] = [
+        (_DEFAULTS, configuration.subagent_defaults.thinking)
+    ]
     for index, agent in enumerate(configuration.agents.list):
         said.append((("agents", "list", index, "subagents"), agent.subagents.thinking))
     for path, raw in said:
         if raw and raw.strip() and normalise_thinking(raw) is None:
             message = f"is no level ({', '.join(LEVEL_LABELS)}): a spawn that uses it is refused"
-            yield _at((*path, "thinking"), message, nearest(raw, LEVEL_LABELS))
+            yield _warning_at((*path, "thinking"), message, nearest_word(raw, LEVEL_LABELS))
 
 
-def _agents(configuration: Configuration, unlisted: Path) -> list[tuple[Path, str]]:
+def _agents(configuration: Configuration, unlisted: ValuePath) -> list[tuple[ValuePath, str]]:
     """Every agent and where it stands. Without a list there is one all the same, and it is what
     the defaults say: then `unlisted`."""
-    agents: list[tuple[Path, str]] = [
+    agents: list[tuple[ValuePath, str]] = [
         (("agents", "list", index), agent.id)
         for index, agent in enumerate(configuration.agents.list)
     ]
     return agents or [(unlisted, configuration.default_agent_id)]
 
 
-def _about_runtimes(configuration: Configuration) -> Iterator[Doubt]:
+def _check_runtimes(configuration: Configuration) -> Iterator[ConfigurationWarning]:
     for path, agent_id in _agents(configuration, _DEFAULT_RUNTIME):
         runtime = configuration.runtime_for(agent_id)
         if runtime is None:
-            yield _at(path, _NO_RUNTIME.format(runtime="no runtime"))
+            yield _warning_at(path, _NO_RUNTIME.format(runtime="no runtime"))
         elif runtime.type not in SERVED_RUNTIMES:
             kind = f'a runtime of type "{runtime.type}", which is not served'
-            yield _at(path, _NO_RUNTIME.format(runtime=kind))
+            yield _warning_at(path, _NO_RUNTIME.format(runtime=kind))
 
 
-def _about_aliases(configuration: Configuration) -> Iterator[Doubt]:
+def _check_aliases(configuration: Configuration) -> Iterator[ConfigurationWarning]:
     stand_for = configuration.model_aliases()
     for name, entry in configuration.defaults.models.items():
         if entry.alias_word and stand_for[entry.alias_word] != name:
             message = f'is the alias of "{stand_for[entry.alias_word]}" already, and stands for'
             path = ("agents", "defaults", "models", name, "alias")
-            yield _at(path, f"{message} that alone")
+            yield _warning_at(path, f"{message} that alone")
 
 
-def _about_fallbacks(configuration: Configuration) -> Iterator[Doubt]:
-    defaults: Path = ("agents", "defaults")
-    chosen: list[tuple[Path, ModelChoice | None]] = [
+def _check_fallbacks(configuration: Configuration) -> Iterator[ConfigurationWarning]:
+    defaults: ValuePath = ("agents", "defaults")
+    chosen: list[tuple[ValuePath, ModelChoice | None]] = [
         (defaults, configuration.defaults.model),
         (_DEFAULTS, configuration.subagent_defaults.model),
     ]
     for index, agent in enumerate(configuration.agents.list):
-        own: Path = ("agents", "list", index)
+        own: ValuePath = ("agents", "list", index)
         chosen += [(own, agent.model), ((*own, "subagents"), agent.subagents.model)]
     for path, choice in chosen:
         if choice is not None and choice.fallbacks and choice.name is None:
-            yield _at((*path, "model", "fallbacks"), _NO_PRIMARY)
+            yield _warning_at((*path, "model", "fallbacks"), _NO_PRIMARY)
 
 
-def _about_sandboxes(configuration: Configuration) -> Iterator[Doubt]:
+def _check_sandboxes(configuration: Configuration) -> Iterator[ConfigurationWarning]:
     for path, agent_id in _agents(configuration, _DEFAULT_MODE):
         mode = configuration.sandbox_mode_for(agent_id)
         if mode != "off" and not configuration.provides_sandbox(agent_id):
-            yield _at(path, _NO_SANDBOX.format(mode=mode))
+            yield _warning_at(path, _NO_SANDBOX.format(mode=mode))
 
 
-def _about_tokens(configuration: Configuration) -> Iterator[Doubt]:
+def _check_tokens(configuration: Configuration) -> Iterator[ConfigurationWarning]:
     for index, token in enumerate(configuration.spawnlog.tokens):
         for place, pattern in enumerate(token.sessions):
-            message = _fits_nothing(configuration, pattern)
+            message = _why_no_session_matches(configuration, pattern)
             if message is not None:
-                yield _at(("spawnlog", "tokens", index, "sessions", place), message)
+                yield _warning_at(("spawnlog", "tokens", index, "sessions", place), message)
 
 
-def _fits_nothing(configuration: Configuration, pattern: str) -> str | None:
+def _why_no_session_matches(configuration: Configuration, pattern: str) -> str | None:
     """Why no session has a key that fits the pattern; None when one may."""
     if "*" not in pattern:
         try:

@@ -7,7 +7,7 @@ from pydantic import JsonValue
 from domain.admission import ANY_AGENT, allowed_agents
 from domain.configuration.agents import Agent
 from domain.configuration.configuration import Configuration
-from domain.configuration.places import BUILT_IN, DEFAULTS, NAMED_PLACES, Place, source_of
+from domain.configuration.places import BUILT_IN, DEFAULTS, NAMED_SOURCES, SectionSource, source_of
 from domain.model_plan import ModelPlan, plan_model
 from domain.run_timeout import run_timeout_seconds
 from domain.session.events import Role
@@ -93,8 +93,8 @@ class _Effective:
         own_folder = f"workspaces/{agent.id} in the data directory"
         rows.append(EffectiveValue("workspace", folder or own_folder, source))
         sandboxes = [
-            Place(agent.sandbox, f"{self._name}.sandbox"),
-            Place(configuration.defaults.sandbox, f"{DEFAULTS}.sandbox"),
+            SectionSource(agent.sandbox, f"{self._name}.sandbox"),
+            SectionSource(configuration.defaults.sandbox, f"{DEFAULTS}.sandbox"),
         ]
         mode = configuration.sandbox_mode_for(agent.id)
         rows.append(EffectiveValue("sandbox.mode", mode, source_of("mode", *sandboxes)))
@@ -128,7 +128,7 @@ class _Effective:
         return EffectiveValue("models", named, ", ".join(places) or BUILT_IN)
 
     def _source(self, source: str, field: str) -> str:
-        return f"{NAMED_PLACES[source].section.format(agent=self._name)}.{field}"
+        return f"{NAMED_SOURCES[source].section.format(agent=self._name)}.{field}"
 
     def _prices(self, plan: ModelPlan) -> EffectiveValue:
         cost = self._configuration.cost_of(plan.provider or "", plan.model or "")
@@ -209,13 +209,16 @@ class _Effective:
             rows.append(EffectiveValue(f"tools.{role}", value, source))
         return rows
 
-    def _both(self) -> list[Place]:
-        return [Place(self._agent, self._name), Place(self._configuration.defaults, DEFAULTS)]
-
-    def _both_subagents(self) -> list[Place]:
+    def _both(self) -> list[SectionSource]:
         return [
-            Place(self._agent.subagents, f"{self._name}.subagents"),
-            Place(self._configuration.subagent_defaults, f"{DEFAULTS}.subagents"),
+            SectionSource(self._agent, self._name),
+            SectionSource(self._configuration.defaults, DEFAULTS),
+        ]
+
+    def _both_subagents(self) -> list[SectionSource]:
+        return [
+            SectionSource(self._agent.subagents, f"{self._name}.subagents"),
+            SectionSource(self._configuration.subagent_defaults, f"{DEFAULTS}.subagents"),
         ]
 
 

@@ -8,7 +8,7 @@ from pydantic import AfterValidator, Field, field_validator
 
 from domain.configuration.problems import pointer_of
 from domain.configuration.references import SecretReference, SecretText, variables_in
-from domain.configuration.sections import Number, OwnSection, Text, Whole, wrong
+from domain.configuration.sections import Number, OwnSection, Text, Whole, section_error
 
 AnyHook = Literal[
     "prepareSubagentSpawn",
@@ -41,7 +41,7 @@ _SET_BY_SPAWNLOG = frozenset(
 )
 
 
-def url_complaint(url: str) -> str | None:
+def url_problem(url: str) -> str | None:
     """What is wrong with the address of a hook, in words that do not repeat it; None for a good
     one."""
     if not url.isascii() or not url.isprintable() or " " in url:
@@ -61,7 +61,7 @@ def url_complaint(url: str) -> str | None:
     return None
 
 
-def header_complaint(value: str) -> str | None:
+def header_problem(value: str) -> str | None:
     """What is wrong with the value of a header, in words that do not repeat it."""
     if len(value) > HEADER_VALUE_CHARACTERS_MAX:
         return f"must be at most {HEADER_VALUE_CHARACTERS_MAX} characters long"
@@ -74,11 +74,11 @@ def _url(url: str | SecretReference) -> str | SecretReference:
     # With a reference in it, it is looked at when it is used.
     if isinstance(url, SecretReference) or variables_in(url):
         return url
-    complaint = url_complaint(url)
+    complaint = url_problem(url)
     if complaint is not None:
-        raise wrong("url", complaint)
+        raise section_error("url", complaint)
     if len(url) > URL_CHARACTERS_MAX:
-        raise wrong("url", f"must be at most {URL_CHARACTERS_MAX} characters long")
+        raise section_error("url", f"must be at most {URL_CHARACTERS_MAX} characters long")
     return url
 
 
@@ -99,21 +99,21 @@ class Hook(OwnSection):
         for name, value in headers.items():
             at, plain = pointer_of([name]).removeprefix("/"), name.lower()
             if not _HEADER_NAME.fullmatch(name):
-                raise wrong("headers", "is not the name of a header", at=at)
+                raise section_error("headers", "is not the name of a header", at=at)
             if plain in _SET_BY_SPAWNLOG:
-                raise wrong("headers", "is set by spawnlog for each request", at=at)
+                raise section_error("headers", "is set by spawnlog for each request", at=at)
             if plain in seen:
-                raise wrong("headers", "stands here twice, in another case", at=at)
+                raise section_error("headers", "stands here twice, in another case", at=at)
             seen.add(plain)
             complaint = None
             if isinstance(value, str) and not variables_in(value):
-                complaint = header_complaint(value)
+                complaint = header_problem(value)
             if complaint is not None:
-                raise wrong("headers", complaint, at=at)
+                raise section_error("headers", complaint, at=at)
         return dict(headers)
 
 
-class Hooks(OwnSection):
+class HooksSection(OwnSection):
     """Each hook is asked or told when it is configured, and only then.
 
     `attempts_max` and `retry_seconds_max` are for those that are told something

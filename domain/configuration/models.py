@@ -4,7 +4,7 @@ from typing import Annotated, Any
 
 from pydantic import Field, model_validator
 
-from domain.configuration.sections import Name, Number, OwnSection, SharedSection, Text, Whole
+from domain.configuration.sections import NameText, Number, OwnSection, SharedSection, Text, Whole
 from domain.model_plan import FALLBACKS_MAX
 
 Price = Annotated[Number, Field(ge=0)]
@@ -59,10 +59,10 @@ class Cost(OwnSection):
     tiered_pricing: tuple[TieredPrice, ...] = ()
 
 
-class Model(SharedSection):
+class ProviderModel(SharedSection):
     """One model that a provider offers."""
 
-    id: Name
+    id: NameText
     name: Text | None = None
     cost: Cost | None = None
 
@@ -70,7 +70,7 @@ class Model(SharedSection):
 class Provider(SharedSection):
     """A provider of models."""
 
-    models: tuple[Model, ...] = ()
+    models: tuple[ProviderModel, ...] = ()
 
 
 class Models(SharedSection):

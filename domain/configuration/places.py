@@ -11,7 +11,7 @@ DEFAULTS = "agents.defaults"
 
 
 @dataclass(frozen=True, slots=True)
-class NamedPlace:
+class NamedSource:
     """A place that decides of a spawn, as people call it, and the model that it names.
 
     `section` is where it stands in a file, with `{agent}` for the section of the agent
@@ -23,24 +23,24 @@ class NamedPlace:
     section: str = ""
 
 
-NAMED_PLACES: Mapping[str, NamedPlace] = {
-    "argument": NamedPlace("the request", "the model argument"),
-    "agent_subagents": NamedPlace(
+NAMED_SOURCES: Mapping[str, NamedSource] = {
+    "argument": NamedSource("the request", "the model argument"),
+    "agent_subagents": NamedSource(
         "the agent's subagents", "the agent's subagents.model", "{agent}.subagents"
     ),
-    "defaults_subagents": NamedPlace(
+    "defaults_subagents": NamedSource(
         f"{DEFAULTS}.subagents", f"{DEFAULTS}.subagents.model", f"{DEFAULTS}.subagents"
     ),
-    "caller": NamedPlace("the caller", "the caller's active model"),
-    "agent": NamedPlace("the agent", "the agent's model", "{agent}"),
-    "defaults": NamedPlace(DEFAULTS, f"{DEFAULTS}.model", DEFAULTS),
-    "runtime": NamedPlace("the runtime", "the runtime"),
+    "caller": NamedSource("the caller", "the caller's active model"),
+    "agent": NamedSource("the agent", "the agent's model", "{agent}"),
+    "defaults": NamedSource(DEFAULTS, f"{DEFAULTS}.model", DEFAULTS),
+    "runtime": NamedSource("the runtime", "the runtime"),
 }
 """By the word that stands for the place in a record (`modelSource`, `takenFrom`)."""
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class SectionSource:
     """A section and how people write where it stands (`agents.list[2].subagents`)."""
 
     section: BaseModel
@@ -60,6 +60,6 @@ class Place:
         return type(self.section).model_fields[field].alias or field
 
 
-def source_of(field: str, *places: Place) -> str:
+def source_of(field: str, *places: SectionSource) -> str:
     """Where the first place that says something for a field says it, else `built-in`."""
     return next((place.at(field) for place in places if place.says(field)), BUILT_IN)

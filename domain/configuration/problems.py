@@ -7,7 +7,7 @@ _PART_CHARACTERS_MAX = 80
 
 
 @dataclass(frozen=True)
-class Problem:
+class ConfigurationProblem:
     """One mistake.
 
     `source` is what the reader would open or type: a file name, an environment variable, a flag.
@@ -29,7 +29,7 @@ class Problem:
             place += f":{self.line}"
             if self.column is not None:
                 place += f":{self.column}"
-        named = f"{place}: {dotted(self.pointer)}: " if self.pointer else f"{place}: "
+        named = f"{place}: {dotted_path(self.pointer)}: " if self.pointer else f"{place}: "
         hint = f'; did you mean "{self.nearest}"?' if self.nearest else ""
         return f"{named}{self.message}{hint}"
 
@@ -37,13 +37,15 @@ class Problem:
 class ConfigurationError(Exception):
     """A configuration that cannot be used; `problems` is never empty and in reading order."""
 
-    def __init__(self, problems: Iterable[Problem]) -> None:
+    def __init__(self, problems: Iterable[ConfigurationProblem]) -> None:
         self.problems = tuple(problems)
         if not self.problems:
             raise ValueError("a configuration error names at least one problem")
         super().__init__("\n".join(str(problem) for problem in self.problems))
 
-    def __reduce__(self) -> tuple[type["ConfigurationError"], tuple[tuple[Problem, ...]]]:
+    def __reduce__(
+        self,
+    ) -> tuple[type["ConfigurationError"], tuple[tuple[ConfigurationProblem, ...]]]:
         return type(self), (self.problems,)
 
 
@@ -61,7 +63,7 @@ def parts_of(pointer: str) -> tuple[str, ...]:
     return tuple(part.replace("~1", "/").replace("~0", "~") for part in pointer[1:].split("/"))
 
 
-def dotted(pointer: str) -> str:
+def dotted_path(pointer: str) -> str:
     """The pointer as people write it: `/agents/list/0/id` is `agents.list[0].id`."""
     written = ""
     for whole in parts_of(pointer):

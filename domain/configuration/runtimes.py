@@ -9,12 +9,12 @@ from domain.configuration.problems import pointer_of
 from domain.configuration.references import SecretText
 from domain.configuration.sections import (
     Flag,
-    Name,
+    NameText,
     OwnSection,
     SharedSection,
     Text,
     Whole,
-    wrong,
+    section_error,
 )
 from domain.model_plan import is_model_pattern
 
@@ -34,12 +34,14 @@ RESERVED_VARIABLES = frozenset(
 _VARIABLE_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 Milliseconds = Annotated[Whole, Field(ge=0, le=86_400_000)]
-Tokens = Annotated[Whole, Field(ge=0)]
+TokenCount = Annotated[Whole, Field(ge=0)]
 
 
 def _model_pattern(text: str) -> str:
     if not is_model_pattern(text):
-        raise wrong("model", 'must be a model\'s name, "provider/model", "provider/*" or "*"')
+        raise section_error(
+            "model", 'must be a model\'s name, "provider/model", "provider/*" or "*"'
+        )
     return text
 
 
@@ -60,7 +62,7 @@ class CommandRuntime(OwnSection):
     command: Annotated[tuple[Text, ...], Field(min_length=1)]
     input: Literal["stdin-json", "stdin-text", "argv"] = "stdin-json"
     output: Literal["text", "jsonl"] = "text"
-    cwd: Name | None = None
+    cwd: NameText | None = None
     env: dict[Text, SecretText] = Field(default_factory=dict, repr=False)
     models: ServedModels | None = None
     provides_sandbox: Flag = False
@@ -69,28 +71,28 @@ class CommandRuntime(OwnSection):
     @model_validator(mode="after")
     def _can_be_started(self) -> "CommandRuntime":
         if not self.command[0].strip():
-            raise wrong("command", "must name a program", at="command/0")
+            raise section_error("command", "must name a program", at="command/0")
         for index, argument in enumerate(self.command):
             if "\0" in argument:
-                raise wrong("command", "must not contain NUL", at=f"command/{index}")
+                raise section_error("command", "must not contain NUL", at=f"command/{index}")
         if self.input == "argv" and not any(PROMPT_PLACEHOLDER in part for part in self.command):
             message = f'must contain {PROMPT_PLACEHOLDER} where input is "argv"'
-            raise wrong("command", message, at="command")
+            raise section_error("command", message, at="command")
         for name, value in self.env.items():
             at = "env" + pointer_of([name])
             if not _VARIABLE_NAME.fullmatch(name):
-                raise wrong("env", "is not the name of an environment variable", at=at)
+                raise section_error("env", "is not the name of an environment variable", at=at)
             if name in RESERVED_VARIABLES:
-                raise wrong("env", "is set by spawnlog for each run", at=at)
+                raise section_error("env", "is set by spawnlog for each run", at=at)
             if isinstance(value, str) and "\0" in value:
-                raise wrong("env", "must not contain NUL", at=at)
+                raise section_error("env", "must not contain NUL", at=at)
         return self
 
 
 class ToolCall(OwnSection):
     """A tool call that is played back."""
 
-    name: Name
+    name: NameText
     input: Any = None
     output: Any = None
 
@@ -98,12 +100,12 @@ class ToolCall(OwnSection):
 class TokenUsage(OwnSection):
     """Token counts that are played back."""
 
-    input_tokens: Tokens = 0
-    output_tokens: Tokens = 0
+    input_tokens: TokenCount = 0
+    output_tokens: TokenCount = 0
     model: Text | None = None
 
 
-class Step(OwnSection):
+class ScriptedStep(OwnSection):
     """Wait `after_ms` milliseconds, then do the one thing named; none is a pause."""
 
     after_ms: Milliseconds = 0
@@ -112,9 +114,9 @@ class Step(OwnSection):
     usage: TokenUsage | None = None
 
     @model_validator(mode="after")
-    def _one_thing(self) -> "Step":
+    def _one_thing(self) -> "ScriptedStep":
         if sum(part is not None for part in (self.message, self.tool, self.usage)) > 1:
-            raise wrong("step", "must have only one of message, tool and usage")
+            raise section_error("step", "must have only one of message, tool and usage")
         return self
 
 
@@ -122,7 +124,7 @@ class ScriptedRuntime(OwnSection):
     """Plays back what is written here, which touches nothing; for demonstrations and tests."""
 
     type: Literal["scripted"]
-    steps: tuple[Step, ...] = ()
+    steps: tuple[ScriptedStep, ...] = ()
     result: Text | None = None
     outcome: Literal["success", "error", "timeout"] = "success"
     error: Text | None = None
@@ -132,7 +134,7 @@ class ScriptedRuntime(OwnSection):
     @model_validator(mode="after")
     def _error_needs_outcome(self) -> "ScriptedRuntime":
         if self.error is not None and self.outcome == "success":
-            raise wrong("error", 'needs outcome "error" or "timeout"', at="error")
+            raise section_error("error", 'needs outcome "error" or "timeout"', at="error")
         return self
 
 
@@ -140,7 +142,7 @@ class WorkerRuntime(OwnSection):
     """A process elsewhere that pulls runs over HTTP."""
 
     type: Literal["worker"]
-    queue: Name
+    queue: NameText
     models: ServedModels | None = None
 
 

@@ -6,7 +6,7 @@ from urllib.parse import urlsplit
 
 from domain.configuration.configuration import Configuration
 from domain.configuration.context_scripts import BODY_METHODS, ContextScript
-from domain.configuration.doubts import Doubt
+from domain.configuration.doubts import ConfigurationWarning
 from domain.configuration.problems import pointer_of
 from domain.configuration.references import variables_in
 
@@ -20,17 +20,17 @@ _PLAIN = (
 )
 
 
-def doubtful_scripts(configuration: Configuration) -> Iterator[Doubt]:
+def script_warnings(configuration: Configuration) -> Iterator[ConfigurationWarning]:
     """A format that counts for nothing, a configuration that is an argument or in a URL, plain
     http to another machine."""
     at = ("agents", "defaults", "subagents", "contextScripts", "run")
-    yield from _about(configuration.subagent_defaults.context_scripts.run, at)
+    yield from _check_scripts(configuration.subagent_defaults.context_scripts.run, at)
     for index, agent in enumerate(configuration.agents.list):
         own = ("agents", "list", index, "subagents", "contextScripts", "run")
-        yield from _about(agent.subagents.context_scripts.run, own)
+        yield from _check_scripts(agent.subagents.context_scripts.run, own)
 
 
-def is_open(url: str) -> bool:
+def is_unprotected(url: str) -> bool:
     """Whether what is sent to the URL leaves this machine without protection."""
     parts = urlsplit(url)
     host = (parts.hostname or "").lower()
@@ -42,22 +42,30 @@ def is_open(url: str) -> bool:
         return True
 
 
-def _about(scripts: Sequence[ContextScript], path: tuple[str | int, ...]) -> Iterator[Doubt]:
+def _check_scripts(
+    scripts: Sequence[ContextScript], path: tuple[str | int, ...]
+) -> Iterator[ConfigurationWarning]:
     for index, script in enumerate(scripts):
         here = (*path, index)
         has_body = script.is_remote and script.method in BODY_METHODS
         if has_body and script.format == "arguments" and "format" in script.model_fields_set:
-            yield Doubt(pointer_of((*here, "format")), _NO_EFFECT.format(method=script.method))
+            yield ConfigurationWarning(
+                pointer_of((*here, "format")), _NO_EFFECT.format(method=script.method)
+            )
         if "cfg" in script.arg_map.values():
-            yield from _about_size(script, has_body, (*here, "argMap"))
-        if script.is_remote and not variables_in(script.uri.split("/")[2]) and is_open(script.uri):
-            yield Doubt(pointer_of((*here, "uri")), _PLAIN)
+            yield from _check_size(script, has_body, (*here, "argMap"))
+        if (
+            script.is_remote
+            and not variables_in(script.uri.split("/")[2])
+            and is_unprotected(script.uri)
+        ):
+            yield ConfigurationWarning(pointer_of((*here, "uri")), _PLAIN)
 
 
-def _about_size(
+def _check_size(
     script: ContextScript, has_body: bool, here: tuple[str | int, ...]
-) -> Iterator[Doubt]:
+) -> Iterator[ConfigurationWarning]:
     if script.is_remote and not has_body:
-        yield Doubt(pointer_of(here), _LARGE.format(instead="method POST"))
+        yield ConfigurationWarning(pointer_of(here), _LARGE.format(instead="method POST"))
     if not script.is_remote and script.format == "arguments":
-        yield Doubt(pointer_of(here), _LARGE.format(instead='format "json"'))
+        yield ConfigurationWarning(pointer_of(here), _LARGE.format(instead='format "json"'))

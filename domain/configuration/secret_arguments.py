@@ -57,10 +57,10 @@ def _follows_secret_option(argument: str, before: object) -> bool:
 def _shows_secret(argument: str) -> bool:
     may_be_program = len(argument.split()) > 1
     text = _READ_BY_SHELL.sub("${READ}", argument) if may_be_program else argument
-    return any(_is_secret(name, value) for name, value in _named(text))
+    return any(_is_secret(name, value) for name, value in _named_values(text))
 
 
-def _named(text: str) -> Iterator[tuple[str, str]]:
+def _named_values(text: str) -> Iterator[tuple[str, str]]:
     for option in _OPTION.finditer(text):
         is_decision = "=" not in option[0] and _DECISION.match(option[1])
         if not is_decision and not option[2].startswith("-"):

@@ -22,15 +22,15 @@ _EVERYBODY = "git"
 def has_secret_url(text: str) -> bool:
     """Whether a URL anywhere in the text holds a user name, a password, or a query parameter
     named like a secret. What is wholly `${NAME}` is a reference and none."""
-    return any(_masked(word) != word for word in _WORD.findall(text))
+    return any(_mask_word(word) != word for word in _WORD.findall(text))
 
 
 def without_url_secrets(text: str) -> str:
     """The text with `[secret]` in the place of each user name, password and such parameter."""
-    return _WORD.sub(lambda match: _masked(match[0]), text)
+    return _WORD.sub(lambda match: _mask_word(match[0]), text)
 
 
-def _masked(word: str) -> str:
+def _mask_word(word: str) -> str:
     """The word without secrets. A URL may stand in the query of another one, where its signs are
     written `%40`: such a word is not taken apart."""
     masked = _as_written(word)

@@ -37,7 +37,7 @@ class SharedSection(BaseModel):
         return [(name, value) for name, value in super().__repr_args__() if name not in extra]
 
 
-def wrong(code: str, message: str, at: str | None = None) -> PydanticCustomError:
+def section_error(code: str, message: str, at: str | None = None) -> PydanticCustomError:
     """A mistake in a value; `at` points to the part of it that is meant (`1/id`)."""
     # The text goes in as context: a template would read the reader's braces as its own.
     context = {"text": message} if at is None else {"text": message, "at": at}
@@ -47,17 +47,17 @@ def wrong(code: str, message: str, at: str | None = None) -> PydanticCustomError
 def finite_number(value: object) -> int | float:
     """The value itself when it is a number; truth values are none."""
     if isinstance(value, bool) or not isinstance(value, int | float):
-        raise wrong("number", "must be a number")
+        raise section_error("number", "must be a number")
     if value != value or value in (float("inf"), float("-inf")):
-        raise wrong("number", "must be a finite number")
+        raise section_error("number", "must be a finite number")
     return value
 
 
-def _named(value: str) -> str:
+def _check_name(value: str) -> str:
     if not value.strip():
-        raise wrong("blank", "must not be blank")
+        raise section_error("blank", "must not be blank")
     if not value.isprintable():
-        raise wrong("unprintable", "must not contain control characters")
+        raise section_error("unprintable", "must not contain control characters")
     return value
 
 
@@ -65,4 +65,4 @@ Flag = Annotated[bool, Strict()]
 Whole = Annotated[int, Strict()]
 Number = Annotated[int | float, BeforeValidator(finite_number)]
 Text = Annotated[str, Strict()]
-Name = Annotated[str, Strict(), AfterValidator(_named), Field(max_length=4096)]
+NameText = Annotated[str, Strict(), AfterValidator(_check_name), Field(max_length=4096)]

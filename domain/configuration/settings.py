@@ -6,11 +6,11 @@ from typing import Annotated, Any
 
 from pydantic import BeforeValidator, Field, ValidationError, field_validator
 
-from domain.configuration.hooks import Hooks
-from domain.configuration.problems import ConfigurationError, Problem
-from domain.configuration.sections import Flag, Name, Number, OwnSection, Whole, wrong
+from domain.configuration.hooks import HooksSection
+from domain.configuration.problems import ConfigurationError, ConfigurationProblem
+from domain.configuration.sections import Flag, NameText, Number, OwnSection, Whole, section_error
 from domain.configuration.tokens import Token
-from domain.configuration.wording import worded
+from domain.configuration.wording import render_error
 
 VARIABLES: Mapping[str, str] = {
     "database_url": "SPAWNLOG_DATABASE_URL",
@@ -31,7 +31,7 @@ def _absent_when_referred_to(value: object) -> object:
 
 def _host(value: str) -> str:
     if any(sign in value for sign in " /@?#"):
-        raise wrong("host", "must be a host name or an address, without a scheme or a path")
+        raise section_error("host", "must be a host name or an address, without a scheme or a path")
     return value
 
 
@@ -45,11 +45,11 @@ class Settings(OwnSection):
     in which a request may name its requester's workspace, besides the agents' own.
     """
 
-    database_url: Annotated[Name | None, BeforeValidator(_absent_when_referred_to)] = Field(
+    database_url: Annotated[NameText | None, BeforeValidator(_absent_when_referred_to)] = Field(
         default=None, repr=False
     )
-    data_dir: Name | None = None
-    host: Annotated[Name, Field(max_length=253)] = "127.0.0.1"
+    data_dir: NameText | None = None
+    host: Annotated[NameText, Field(max_length=253)] = "127.0.0.1"
     port: Annotated[Whole, Field(ge=0, le=65_535)] = 8700
     no_auth: Flag = False
     lease_seconds: Annotated[Number, Field(ge=1, le=3600)] = 15
@@ -58,9 +58,9 @@ class Settings(OwnSection):
     script_timeout_seconds: Annotated[Number, Field(gt=0, le=600)] = 10
     scripts_total_seconds: Annotated[Number, Field(gt=0, le=3600)] = 30
     script_output_bytes_max: Annotated[Whole, Field(ge=1, le=16_777_216)] = 1_048_576
-    allowed_hosts: tuple[Annotated[Name, Field(max_length=253)], ...] = ()
-    workspace_roots: Annotated[tuple[Name, ...], Field(max_length=100)] = ()
-    hooks: Hooks = Field(default_factory=Hooks)
+    allowed_hosts: tuple[Annotated[NameText, Field(max_length=253)], ...] = ()
+    workspace_roots: Annotated[tuple[NameText, ...], Field(max_length=100)] = ()
+    hooks: HooksSection = Field(default_factory=HooksSection)
 
     @field_validator("host")
     @classmethod
@@ -73,7 +73,9 @@ class Settings(OwnSection):
         seen: set[str] = set()
         for index, token in enumerate(tokens):
             if token.id in seen:
-                raise wrong("token", f'there is another token "{token.id}"', at=f"{index}/id")
+                raise section_error(
+                    "token", f'there is another token "{token.id}"', at=f"{index}/id"
+                )
             seen.add(token.id)
         return tokens
 
@@ -111,7 +113,9 @@ def effective_settings(
         settings = Settings.model_validate(values)
     except ValidationError as failure:
         raise ConfigurationError(
-            Problem(worded(error)[0], source=sources.get(str(error["loc"][0]), "settings"))
+            ConfigurationProblem(
+                render_error(error)[0], source=sources.get(str(error["loc"][0]), "settings")
+            )
             for error in failure.errors(include_url=False)
         ) from None
     if settings.no_auth and not settings.is_loopback:
@@ -120,7 +124,7 @@ def effective_settings(
             f"not {settings.host}"
         )
         source = sources.get("no_auth") or sources.get("host") or "spawnlog.noAuth"
-        raise ConfigurationError([Problem(message, source=source)])
+        raise ConfigurationError([ConfigurationProblem(message, source=source)])
     return settings
 
 

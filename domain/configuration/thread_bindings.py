@@ -9,7 +9,7 @@ from pydantic import Field
 
 from domain.configuration.sections import Flag, Number, SharedSection
 
-ContextMode = Literal["isolated", "fork"]
+ThreadContextMode = Literal["isolated", "fork"]
 Hours = Annotated[Number, Field(ge=0)]
 
 _ACCOUNT_OF_NONE = "default"
@@ -21,7 +21,7 @@ class ThreadBindings(SharedSection):
 
     enabled: Flag = True
     spawn_sessions: Flag = True
-    default_spawn_context: ContextMode = "fork"
+    default_spawn_context: ThreadContextMode = "fork"
     idle_hours: Hours | None = None
     max_age_hours: Hours | None = None
 
@@ -33,7 +33,7 @@ class ThreadPolicy:
 
     enabled: bool = True
     spawn_sessions: bool = True
-    default_spawn_context: ContextMode = "fork"
+    default_spawn_context: ThreadContextMode = "fork"
 
     @property
     def binds(self) -> bool:

@@ -11,7 +11,7 @@ from domain.configuration.sections import (
     SharedSection,
     Text,
     finite_number,
-    wrong,
+    section_error,
 )
 
 _TWO_ALLOW_LISTS = (
@@ -24,7 +24,7 @@ def _rounded_down(value: object) -> int:
     return math.floor(finite_number(value))
 
 
-Limit = Annotated[int, BeforeValidator(_rounded_down), Field(ge=0, le=1_073_741_824)]
+SizeLimit = Annotated[int, BeforeValidator(_rounded_down), Field(ge=0, le=1_073_741_824)]
 
 
 class ConfiguredToolPolicy(OwnSection):
@@ -37,7 +37,7 @@ class ConfiguredToolPolicy(OwnSection):
     @model_validator(mode="after")
     def _one_kind_of_allow(self) -> "ConfiguredToolPolicy":
         if self.allow and self.also_allow:
-            raise wrong("also_allow", _TWO_ALLOW_LISTS, at="alsoAllow")
+            raise section_error("also_allow", _TWO_ALLOW_LISTS, at="alsoAllow")
         return self
 
 
@@ -51,9 +51,9 @@ class Attachments(OwnSection):
     """`tools.sessions_spawn.attachments`; the numbers are rounded down."""
 
     enabled: Flag = False
-    max_total_bytes: Limit = 5_242_880
-    max_files: Limit = 50
-    max_file_bytes: Limit = 1_048_576
+    max_total_bytes: SizeLimit = 5_242_880
+    max_files: SizeLimit = 50
+    max_file_bytes: SizeLimit = 1_048_576
     retain_on_session_keep: Flag = False
 
 

@@ -29,7 +29,7 @@ _BOUNDS = {
 }
 
 
-def worded(error: Mapping[str, Any]) -> tuple[str, str | None]:
+def render_error(error: Mapping[str, Any]) -> tuple[str, str | None]:
     """The message, and the allowed value that was probably meant. Never the value itself: it may
     be a secret."""
     kind, context = error["type"], error.get("ctx", {})
@@ -43,7 +43,7 @@ def worded(error: Mapping[str, Any]) -> tuple[str, str | None]:
         given = error.get("input")
         if kind == "union_tag_invalid":
             given = context.get("tag")
-        meant = nearest(given, allowed) if isinstance(given, str) else None
+        meant = nearest_word(given, allowed) if isinstance(given, str) else None
         listed = ", ".join(f'"{value}"' for value in allowed)
         return f"must be {'one of ' if len(allowed) > 1 else ''}{listed}", meant
     if kind in ("too_short", "too_long"):
@@ -61,7 +61,7 @@ def _allowed(error: Mapping[str, Any]) -> list[str]:
     return [word.strip().strip("'") for word in text.replace(" or ", ", ").split(",")]
 
 
-def nearest(word: str, known: Iterable[str], cutoff: float = 0.6) -> str | None:
+def nearest_word(word: str, known: Iterable[str], cutoff: float = 0.6) -> str | None:
     """The known word closest to this one, whatever its case and separators; None when far."""
     plain = {_plain(candidate): candidate for candidate in known}
     found = get_close_matches(_plain(word)[:200], plain, n=1, cutoff=cutoff)

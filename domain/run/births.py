@@ -8,18 +8,18 @@ from domain.run.state import Run
 from domain.stamp import Stamp
 
 
-def born(event: RunEvent, stamp: Stamp) -> Run:
+def initial_run(event: RunEvent, stamp: Stamp) -> Run:
     """The run as it is after its first event. `CorruptHistory` when no run begins with that."""
     match event:
         case SpawnRequested():
-            return _asked_for(event, stamp)
+            return _run_of_spawn(event, stamp)
         case MessageReceived():
-            return _sent_to(event, stamp)
+            return _run_of_message(event, stamp)
         case _:
             raise CorruptHistory(f"no run begins with {type(event).__name__}")
 
 
-def _asked_for(event: SpawnRequested, stamp: Stamp) -> Run:
+def _run_of_spawn(event: SpawnRequested, stamp: Stamp) -> Run:
     return Run(
         stage="requested",
         version=stamp.version,
@@ -52,7 +52,7 @@ def _asked_for(event: SpawnRequested, stamp: Stamp) -> Run:
     )
 
 
-def _sent_to(event: MessageReceived, stamp: Stamp) -> Run:
+def _run_of_message(event: MessageReceived, stamp: Stamp) -> Run:
     return Run(
         stage="requested",
         version=stamp.version,

@@ -8,10 +8,10 @@ from domain.content import ContentRef
 from domain.run.facts import (
     Candidate,
     Ingredient,
-    Outcome,
     Plan,
     PromptPart,
     RefusalStatus,
+    RunOutcome,
     ScriptReceipt,
     TranscriptSeal,
     Usage,
@@ -77,7 +77,7 @@ class CreateSession:
     direct_delivery: bool = False
     preamble: PreambleSizes | None = None
     shared: tuple[SharedChange, ...] = ()
-    met: tuple[tuple[UUID, Outcome], ...] = ()
+    met: tuple[tuple[UUID, RunOutcome], ...] = ()
     waits_for: tuple[UUID, ...] = ()
 
 
@@ -89,7 +89,7 @@ class SettleDependencies:
     lane: str
     culprit: UUID | None = None
     error: ContentRef | None = None
-    met: tuple[tuple[UUID, Outcome], ...] = ()
+    met: tuple[tuple[UUID, RunOutcome], ...] = ()
     waits_for: tuple[UUID, ...] = ()
     failed: UUID | None = None
 
@@ -155,7 +155,7 @@ class EndRun:
     """What came of the run, from its runtime. `lost_epoch` when somebody else ends it."""
 
     epoch: int
-    outcome: Outcome
+    outcome: RunOutcome
     reason: str
     exit_code: int | None = None
     signal: int | None = None

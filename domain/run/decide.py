@@ -29,31 +29,37 @@ from domain.run.events import (
     RunArchived,
     RunEvent,
 )
-from domain.run.execution import claim, end, start, stop
+from domain.run.execution import claim_run, end_run, start_run, stop_run
 from domain.run.holding import must_hold
 from domain.run.hook_commands import ConfirmHook, NoteHookFailure, ParkHook
 from domain.run.hook_decisions import decide_hook
 from domain.run.lifecycle import LIFECYCLE
-from domain.run.preparation import create, refuse, resume, scripts, settle
+from domain.run.preparation import (
+    create_session,
+    refuse_spawn,
+    resolve_scripts,
+    resume_preparation,
+    settle_dependencies,
+)
 from domain.run.state import Run
 from domain.run.step_commands import BeginStep, ConfirmUndo, NoteUndoFailure, TakeStep
-from domain.run.step_decisions import begin, confirm, note_failure, take
+from domain.run.step_decisions import begin_step, confirm_undo, note_undo_failure, take_step
 
 
 def decide(run: Run, command: RunCommand) -> tuple[RunEvent, ...]:
     """The events to record for `command`; raises `Rejected` when it does not fit the record."""
     events = _decide(run, command)
     if events and type(events[0]) not in LIFECYCLE[run.stage]:
-        raise WrongStage(_WANTED[type(command)], run.stage)
+        raise WrongStage(_EXPECTED_STAGES[type(command)], run.stage)
     return events
 
 
 def _decide(run: Run, command: RunCommand) -> tuple[RunEvent, ...]:
     match command:
         case ResumePreparation():
-            return resume(run, command)
+            return resume_preparation(run, command)
         case ResolveScripts():
-            return scripts(run, command)
+            return resolve_scripts(run, command)
         case StartPreparation():
             must_hold(run, command.epoch)
             return (
@@ -65,29 +71,29 @@ def _decide(run: Run, command: RunCommand) -> tuple[RunEvent, ...]:
                 ),
             )
         case BeginStep():
-            return begin(run, command)
+            return begin_step(run, command)
         case TakeStep():
-            return take(run, command)
+            return take_step(run, command)
         case ConfirmUndo():
-            return confirm(run, command)
+            return confirm_undo(run, command)
         case NoteUndoFailure():
-            return note_failure(run, command)
+            return note_undo_failure(run, command)
         case ConfirmHook() | NoteHookFailure() | ParkHook():
             return decide_hook(run, command)
         case CreateSession():
-            return create(run, command)
+            return create_session(run, command)
         case SettleDependencies():
-            return settle(run, command)
+            return settle_dependencies(run, command)
         case RefuseSpawn():
-            return refuse(run, command)
+            return refuse_spawn(run, command)
         case ClaimRun():
-            return claim(run, command)
+            return claim_run(run, command)
         case StartRun():
-            return start(run, command)
+            return start_run(run, command)
         case StopRun():
-            return stop(run, command)
+            return stop_run(run, command)
         case EndRun():
-            return end(run, command)
+            return end_run(run, command)
         case AnnounceRun():
             return _announce(run, command)
         case AcknowledgeAnnouncement():
@@ -128,7 +134,7 @@ def _acknowledge(run: Run, command: AcknowledgeAnnouncement) -> tuple[RunEvent, 
 def _archive(run: Run, command: ArchiveRun) -> tuple[RunEvent, ...]:
     if run.continued_by is not None and run.put_away_from is None:
         # It was due when somebody looked; a message was faster, and the session goes on.
-        raise WrongStage(_WANTED[ArchiveRun], f"continued by run {run.continued_by}")
+        raise WrongStage(_EXPECTED_STAGES[ArchiveRun], f"continued by run {run.continued_by}")
     return (
         RunArchived(
             reason=command.reason,
@@ -145,7 +151,7 @@ def _schedule(run: Run, command: ScheduleArchive) -> tuple[RunEvent, ...]:
     return (ArchiveScheduled(reason=command.reason),)
 
 
-_WANTED: dict[type[RunCommand], str] = cast(
+_EXPECTED_STAGES: dict[type[RunCommand], str] = cast(
     "dict[type[RunCommand], str]",
     {
         ResumePreparation: "resume the preparation",

@@ -10,9 +10,9 @@ from domain.run.facts import (
     Candidate,
     ContextMode,
     Ingredient,
-    Outcome,
     Plan,
     PromptPart,
+    RunOutcome,
     ScriptReceipt,
     TranscriptSeal,
     Usage,
@@ -140,7 +140,7 @@ class RunEnded(Event):
     `shared_context`, `erased`).
     """
 
-    outcome: Outcome
+    outcome: RunOutcome
     reason: str
     exit_code: int | None = None
     signal: int | None = None

@@ -6,7 +6,7 @@ from typing import assert_never
 
 from domain.refusals import CorruptHistory
 from domain.run.archive_due import archive_due
-from domain.run.births import born
+from domain.run.births import initial_run
 from domain.run.continuation_events import (
     ArchiveScheduled,
     ContinuationPlanned,
@@ -31,13 +31,13 @@ from domain.run.events import (
     StopRequested,
 )
 from domain.run.evolve_continuation import continuation_changes
-from domain.run.evolve_hooks import configured, hook_changes, hooks_due
+from domain.run.evolve_hooks import hook_changes, hooks_due, initial_hook_states
 from domain.run.evolve_steps import step_changes, undos_due
 from domain.run.evolve_waiting import waiting_changes
 from domain.run.hook_events import HookFailed, HookParked, HookTold
 from domain.run.lifecycle import next_stage
 from domain.run.request_events import SpawnRefused, SpawnRequested
-from domain.run.state import Inbox, Refusal, Run
+from domain.run.state import Inbox, RecordedRefusal, Run
 from domain.run.step_events import StepBegun, StepTaken, StepUndoFailed, StepUndone
 from domain.run.waiting_events import DependencyMet, RunWaits
 from domain.stamp import Stamp
@@ -45,15 +45,17 @@ from domain.stamp import Stamp
 
 def evolve(run: Run | None, event: RunEvent, stamp: Stamp) -> Run:
     """The run after `event`. `CorruptHistory` when the lifecycle has no such step."""
-    return evolved(run, event, stamp)[0]
+    return evolve_with_changes(run, event, stamp)[0]
 
 
-def evolved(run: Run | None, event: RunEvent, stamp: Stamp) -> tuple[Run, Mapping[str, object]]:
+def evolve_with_changes(
+    run: Run | None, event: RunEvent, stamp: Stamp
+) -> tuple[Run, Mapping[str, object]]:
     """The run after `event`, and the fields in which it differs from what it was before, with
     their values; none of a run that has just begun."""
     stage = next_stage(run.stage if run else "unborn", event)
     if run is None:
-        return born(event, stamp), {}
+        return initial_run(event, stamp), {}
     changes = _changes(run, event, stamp)
     if run.steps:
         changes.update(undos_due(run, event, stamp))
@@ -73,11 +75,11 @@ def _changes(run: Run, event: RunEvent, stamp: Stamp) -> dict[str, object]:
         case RunClaimed() | PreparationResumed():
             return {"holder": event.holder, "attempt": event.attempt, "epoch": stamp.version}
         case RunEnded():
-            return _ended(run, event, stamp)
+            return _end_changes(run, event, stamp)
         case RunAnnounced():
-            return _announced(run, event, stamp)
+            return _announcement_changes(run, event, stamp)
         case RunQueued():
-            return _queued(event, stamp)
+            return _queue_changes(event, stamp)
         case RunStarted():
             return {
                 "started_at": stamp.recorded_at,
@@ -91,11 +93,11 @@ def _changes(run: Run, event: RunEvent, stamp: Stamp) -> dict[str, object]:
         case PreparationStarted():
             return {"child_session_key": event.child_session_key}
         case SessionCreated():
-            return _prepared(event)
+            return _creation_changes(event)
         case AnnouncementAcknowledged():
-            return _acknowledged(run, stamp)
+            return _acknowledge_changes(run, stamp)
         case SpawnRefused():
-            return _refused(event, stamp)
+            return _refusal_changes(event, stamp)
         case MessageReceived() | ContinuationPlanned() | RunContinued() | ArchiveScheduled():
             return continuation_changes(run, event, stamp)
         case StopRequested():
@@ -118,7 +120,7 @@ def _changes(run: Run, event: RunEvent, stamp: Stamp) -> dict[str, object]:
             assert_never(event)
 
 
-def _acknowledged(run: Run, stamp: Stamp) -> dict[str, object]:
+def _acknowledge_changes(run: Run, stamp: Stamp) -> dict[str, object]:
     if run.inbox is None:
         raise CorruptHistory("an announcement was acknowledged that was never made")
     return {"inbox": run.inbox.changed({"acknowledged_at": stamp.recorded_at})}
@@ -130,7 +132,7 @@ def _effects_at(run: Run) -> datetime | None:
     return min((at for at in (*undos, *hooks) if at is not None), default=None)
 
 
-def _queued(event: RunQueued, stamp: Stamp) -> dict[str, object]:
+def _queue_changes(event: RunQueued, stamp: Stamp) -> dict[str, object]:
     return {
         "holder": None,
         "lane": event.lane,
@@ -139,7 +141,7 @@ def _queued(event: RunQueued, stamp: Stamp) -> dict[str, object]:
     }
 
 
-def _prepared(event: SessionCreated) -> dict[str, object]:
+def _creation_changes(event: SessionCreated) -> dict[str, object]:
     changes: dict[str, object] = {
         "child_session_key": event.child_session_key,
         "agent_id": event.agent_id,
@@ -151,7 +153,7 @@ def _prepared(event: SessionCreated) -> dict[str, object]:
         "delivery_origin": event.delivery_origin,
     }
     if event.hooks:
-        changes["hooks"] = configured(event.hooks)
+        changes["hooks"] = initial_hook_states(event.hooks)
     if event.preamble is not None:
         changes["preamble_sizes"] = event.preamble
     if event.direct_delivery:
@@ -159,7 +161,7 @@ def _prepared(event: SessionCreated) -> dict[str, object]:
     return changes
 
 
-def _ended(run: Run, event: RunEnded, stamp: Stamp) -> dict[str, object]:
+def _end_changes(run: Run, event: RunEnded, stamp: Stamp) -> dict[str, object]:
     changes: dict[str, object] = {
         "holder": None,
         "outcome": event.outcome,
@@ -185,7 +187,7 @@ def _runtime_ms(run: Run, stamp: Stamp) -> int | None:
     return (stamp.recorded_at - run.started_at) // timedelta(milliseconds=1)
 
 
-def _announced(run: Run, event: RunAnnounced, stamp: Stamp) -> dict[str, object]:
+def _announcement_changes(run: Run, event: RunAnnounced, stamp: Stamp) -> dict[str, object]:
     return {
         "announced_at": stamp.recorded_at,
         "archive_at": archive_due(run, stamp.recorded_at),
@@ -202,7 +204,7 @@ def _announced(run: Run, event: RunAnnounced, stamp: Stamp) -> dict[str, object]
     }
 
 
-def _refused(event: SpawnRefused, stamp: Stamp) -> dict[str, object]:
+def _refusal_changes(event: SpawnRefused, stamp: Stamp) -> dict[str, object]:
     inbox = None
     if event.announcement is not None:
         inbox = Inbox(
@@ -215,7 +217,7 @@ def _refused(event: SpawnRefused, stamp: Stamp) -> dict[str, object]:
         )
     return {
         "holder": None,
-        "refusal": Refusal(
+        "refusal": RecordedRefusal(
             rule=event.rule,
             status=event.status,
             step=event.step,

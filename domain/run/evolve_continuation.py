@@ -9,7 +9,7 @@ from domain.run.continuation_events import (
     MessageReceived,
     RunContinued,
 )
-from domain.run.evolve_hooks import configured, passed_on
+from domain.run.evolve_hooks import hand_over_hooks, initial_hook_states
 from domain.run.state import Run
 from domain.stamp import Stamp
 
@@ -20,16 +20,16 @@ def continuation_changes(run: Run, event: ContinuationEvent, stamp: Stamp) -> di
         case MessageReceived():
             return {}
         case ContinuationPlanned():
-            return _planned(event)
+            return _plan_changes(event)
         case RunContinued():
-            return _continued(run, event)
+            return _continuation_changes(run, event)
         case ArchiveScheduled():
-            return _scheduled(run, stamp)
+            return _schedule_changes(run, stamp)
         case _:
             assert_never(event)
 
 
-def _planned(event: ContinuationPlanned) -> dict[str, object]:
+def _plan_changes(event: ContinuationPlanned) -> dict[str, object]:
     changes: dict[str, object] = {
         "role": event.role,
         "control_scope": event.control_scope,
@@ -39,19 +39,19 @@ def _planned(event: ContinuationPlanned) -> dict[str, object]:
     if event.direct_delivery:
         changes["direct_delivery"] = True
     if event.hooks:
-        changes["hooks"] = configured(event.hooks)
+        changes["hooks"] = initial_hook_states(event.hooks)
     return changes
 
 
-def _continued(run: Run, event: RunContinued) -> dict[str, object]:
+def _continuation_changes(run: Run, event: RunContinued) -> dict[str, object]:
     """The last run of a session is put away first; its receivers are told of the session's end."""
     changes: dict[str, object] = {"continued_by": event.run_id, "archive_at": None}
     if run.hooks:
-        changes["hooks"] = passed_on(run.hooks)
+        changes["hooks"] = hand_over_hooks(run.hooks)
     return changes
 
 
-def _scheduled(run: Run, stamp: Stamp) -> dict[str, object]:
+def _schedule_changes(run: Run, stamp: Stamp) -> dict[str, object]:
     changes: dict[str, object] = {"put_away_from": stamp.recorded_at}
     if run.stage == "announced":
         changes["archive_at"] = stamp.recorded_at

@@ -10,15 +10,15 @@ from domain.run.hooks import HOOK_ORDER, HookState
 from domain.run.state import Run
 from domain.stamp import Stamp
 
-Hooks = tuple[HookState, ...]
+HookStates = tuple[HookState, ...]
 
 
-def configured(names: tuple[HookName, ...]) -> Hooks:
+def initial_hook_states(names: tuple[HookName, ...]) -> HookStates:
     """The hooks of a run whose child has just come to be, in their order."""
     return tuple(HookState(name=name) for name in HOOK_ORDER if name in names)
 
 
-def passed_on(hooks: Hooks) -> Hooks:
+def hand_over_hooks(hooks: HookStates) -> HookStates:
     """The hooks of a run that another one continues: what was not due yet falls to that one."""
     return tuple(
         one.changed({"phase": "passed_on"}) if one.phase == "waiting" else one for one in hooks
@@ -32,31 +32,31 @@ def hook_changes(run: Run, event: HookEvent, stamp: Stamp) -> dict[str, object]:
     match event:
         case HookTold():
             told = {"phase": "told", "attempts": event.attempt, "due_at": None}
-            return {"hooks": _with(run.hooks, event.hook, told)}
+            return {"hooks": _replace_hook_state(run.hooks, event.hook, told)}
         case HookParked():
             parked = {"phase": "parked", "attempts": event.attempts, "due_at": None}
-            return {"hooks": _with(run.hooks, event.hook, parked)}
+            return {"hooks": _replace_hook_state(run.hooks, event.hook, parked)}
         case HookFailed():
             again = stamp.recorded_at + timedelta(seconds=event.retry_after_seconds)
             failed = {"attempts": event.attempt, "due_at": again}
-            return {"hooks": _in_turn(_with(run.hooks, event.hook, failed))}
+            return {"hooks": _keep_order(_replace_hook_state(run.hooks, event.hook, failed))}
         case _:
             assert_never(event)
 
 
 def hooks_due(run: Run, event: RunEvent, stamp: Stamp) -> dict[str, object]:
     """What has to be told because of an event of a run with hooks; `run` is as it is after it."""
-    name = _called_by(run, event)
+    name = _hook_triggered_by(run, event)
     state = run.hook(name) if name is not None else None
     if name is None or state is None or state.phase != "waiting":
         return {}
     if name == "subagentEnded" and _binding_is_undone(run):
         return {}
     due = {"phase": "due", "due_at": stamp.recorded_at}
-    return {"hooks": _in_turn(_with(run.hooks, name, due))}
+    return {"hooks": _keep_order(_replace_hook_state(run.hooks, name, due))}
 
 
-def _called_by(run: Run, event: RunEvent) -> HookName | None:
+def _hook_triggered_by(run: Run, event: RunEvent) -> HookName | None:
     """Of an end is told at once when nobody is told of the result, or it was a stop; else once the
     result is announced, and of a session that lives on when it is put away."""
     expects = run.expects_completion
@@ -82,11 +82,13 @@ def _binding_is_undone(run: Run) -> bool:
     return step is not None and (step.undo_at is not None or step.phase == "undone")
 
 
-def _with(hooks: Hooks, name: HookName, changes: dict[str, object]) -> Hooks:
+def _replace_hook_state(
+    hooks: HookStates, name: HookName, changes: dict[str, object]
+) -> HookStates:
     return tuple(one.changed(changes) if one.name == name else one for one in hooks)
 
 
-def _in_turn(hooks: Hooks) -> Hooks:
+def _keep_order(hooks: HookStates) -> HookStates:
     """None is due before one in front of it that is still to be told."""
     in_turn: list[HookState] = []
     for one in hooks:

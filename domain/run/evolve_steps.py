@@ -17,14 +17,14 @@ from domain.run.step_events import StepBegun, StepEvent, StepTaken, StepUndoFail
 from domain.run.steps import STEP_ORDER, StepName, StepState
 from domain.stamp import Stamp
 
-Steps = tuple[StepState, ...]
+StepStates = tuple[StepState, ...]
 
 
 def step_changes(run: Run, event: StepEvent, stamp: Stamp) -> dict[str, object]:
     """What an event of a step changes. `CorruptHistory` when it was never begun."""
     match event:
         case StepBegun():
-            return {"steps": _begun(run, event, stamp)}
+            return {"steps": _begin_changes(run, event, stamp)}
         case StepTaken():
             taken: dict[str, object] = {
                 "phase": "taken",
@@ -36,15 +36,15 @@ def step_changes(run: Run, event: StepEvent, stamp: Stamp) -> dict[str, object]:
                 "fork": event.fork,
                 "token": event.token,
             }
-            changes: dict[str, object] = {"steps": _with(run, event.step, taken)}
+            changes: dict[str, object] = {"steps": _replace_step_state(run, event.step, taken)}
             if event.origin is not None:
                 changes["delivery_origin"] = event.origin
             return changes
         case StepUndone():
             undone: dict[str, object] = {"phase": "undone", "undo_at": None, "undone": event.how}
-            return {"steps": _with(run, event.step, undone)}
+            return {"steps": _replace_step_state(run, event.step, undone)}
         case StepUndoFailed():
-            return {"steps": _put_off(run, event, stamp)}
+            return {"steps": _postpone_undo(run, event, stamp)}
         case _:
             assert_never(event)
 
@@ -54,18 +54,18 @@ def undos_due(run: Run, event: RunEvent, stamp: Stamp) -> dict[str, object]:
     now = stamp.recorded_at
     match event:
         case SpawnRefused():
-            return _due(run, _when_refused(run, event, now), lambda _: True)
+            return _schedule_undos(run, _refusal_undo_time(run, event, now), lambda _: True)
         case RunEnded() if run.started_at is None or event.reason == "not_executable":
-            return _due(run, now, lambda step: _is_in_vain(run, event, step))
+            return _schedule_undos(run, now, lambda step: _is_in_vain(run, event, step))
         case RunAnnounced() if run.options.mode == "run":
-            return _due(run, now, lambda step: _is_cleared_away(run, step))
+            return _schedule_undos(run, now, lambda step: _is_cleared_away(run, step))
         case RunArchived() if run.options.mode == "session":
-            return _due(run, now, lambda step: _is_cleared_away(run, step))
+            return _schedule_undos(run, now, lambda step: _is_cleared_away(run, step))
         case _:
             return {}
 
 
-def _begun(run: Run, event: StepBegun, stamp: Stamp) -> Steps:
+def _begin_changes(run: Run, event: StepBegun, stamp: Stamp) -> StepStates:
     before = run.step(event.step)
     state = StepState(
         name=event.step,
@@ -81,10 +81,10 @@ def _begun(run: Run, event: StepBegun, stamp: Stamp) -> Steps:
     return tuple(sorted((*run.steps, state), key=lambda one: STEP_ORDER.index(one.name)))
 
 
-def _put_off(run: Run, event: StepUndoFailed, stamp: Stamp) -> Steps:
+def _postpone_undo(run: Run, event: StepUndoFailed, stamp: Stamp) -> StepStates:
     """Tried again later, and what was begun before it no sooner: it may stand on that."""
     again = stamp.recorded_at + timedelta(seconds=event.retry_after_seconds)
-    steps = _with(run, event.step, {"undo_at": again, "undo_failures": event.attempt})
+    steps = _replace_step_state(run, event.step, {"undo_at": again, "undo_failures": event.attempt})
     place = STEP_ORDER.index(event.step)
     return tuple(
         one.changed({"undo_at": max(one.undo_at, again)})
@@ -94,7 +94,7 @@ def _put_off(run: Run, event: StepUndoFailed, stamp: Stamp) -> Steps:
     )
 
 
-def _when_refused(run: Run, event: SpawnRefused, now: datetime) -> datetime:
+def _refusal_undo_time(run: Run, event: SpawnRefused, now: datetime) -> datetime:
     """At once, unless somebody may still be at work: who makes a step looks at its limit, but not
     at the log. The step that the refusal names is one whose maker has come back."""
     under_way = (one for one in run.steps if one.phase == "begun" and one.name != event.step)
@@ -115,7 +115,9 @@ def _is_cleared_away(run: Run, step: StepState) -> bool:
     return step.name == "attachments" and (run.cleanup == "delete" or not retain)
 
 
-def _due(run: Run, at: datetime, wanted: Callable[[StepState], bool]) -> dict[str, object]:
+def _schedule_undos(
+    run: Run, at: datetime, wanted: Callable[[StepState], bool]
+) -> dict[str, object]:
     """Not before what was made later and is to be undone still: it may stand on that."""
     steps: list[StepState] = []
     for one in reversed(run.steps):
@@ -125,7 +127,7 @@ def _due(run: Run, at: datetime, wanted: Callable[[StepState], bool]) -> dict[st
     return {"steps": tuple(steps)}
 
 
-def _with(run: Run, name: StepName, changes: dict[str, object]) -> Steps:
+def _replace_step_state(run: Run, name: StepName, changes: dict[str, object]) -> StepStates:
     if run.step(name) is None:
         raise CorruptHistory(f"step {name} was never begun")
     return tuple(one.changed(changes) if one.name == name else one for one in run.steps)

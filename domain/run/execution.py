@@ -21,7 +21,7 @@ from domain.run.request_events import SpawnRefused
 from domain.run.state import Run
 
 
-def claim(run: Run, command: ClaimRun) -> tuple[RunEvent, ...]:
+def claim_run(run: Run, command: ClaimRun) -> tuple[RunEvent, ...]:
     """Out of the lane, when there is room; or over from a claim that lost its holder."""
     if run.stage != "queued":
         raise WrongStage("claim the run", run.stage)
@@ -40,7 +40,7 @@ def claim(run: Run, command: ClaimRun) -> tuple[RunEvent, ...]:
     )
 
 
-def start(run: Run, command: StartRun) -> tuple[RunEvent, ...]:
+def start_run(run: Run, command: StartRun) -> tuple[RunEvent, ...]:
     """The child executes once this is recorded."""
     must_hold(run, command.epoch)
     if run.holder is None:
@@ -59,7 +59,7 @@ def start(run: Run, command: StartRun) -> tuple[RunEvent, ...]:
     )
 
 
-def stop(run: Run, command: StopRun) -> tuple[RunEvent, ...]:
+def stop_run(run: Run, command: StopRun) -> tuple[RunEvent, ...]:
     """At once while nothing executes; else the holder is told."""
     if run.stage in OVER:
         return ()
@@ -90,7 +90,7 @@ def stop(run: Run, command: StopRun) -> tuple[RunEvent, ...]:
     return (StopRequested(by=command.by, by_requester=command.by_requester, reason=command.reason),)
 
 
-def end(run: Run, command: EndRun) -> tuple[RunEvent, ...]:
+def end_run(run: Run, command: EndRun) -> tuple[RunEvent, ...]:
     """What came of the run."""
     must_hold(run, command.epoch)
     if run.holder is None:

@@ -6,7 +6,7 @@ from uuid import UUID
 from domain.content import ContentRef
 from domain.fact import Fact
 
-Outcome = Literal["success", "error", "timeout", "stopped", "unknown"]
+RunOutcome = Literal["success", "error", "timeout", "stopped", "unknown"]
 RefusalStatus = Literal["forbidden", "error"]
 Cleanup = Literal["delete", "keep"]
 ContextMode = Literal["isolated", "fork"]
@@ -56,7 +56,7 @@ class SpawnOptions(Fact):
     requester_sandboxed: bool = False
 
 
-class AttachmentsAsked(Fact):
+class AttachmentsRequest(Fact):
     """What a request attached, judged under the revision it was admitted under.
 
     `manifest` refers to the names, sizes and hashes of the files, `refusal` to the text of what

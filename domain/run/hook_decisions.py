@@ -14,26 +14,26 @@ def decide_hook(run: Run, command: HookCommand) -> tuple[HookEvent, ...]:
     """What is recorded of a hook that was told, or was not."""
     match command:
         case ConfirmHook():
-            return confirm(run, command)
+            return confirm_hook(run, command)
         case NoteHookFailure():
-            return note_failure(run, command)
+            return note_hook_failure(run, command)
         case ParkHook():
-            return park(run, command)
+            return park_hook(run, command)
         case _:
             assert_never(command)
 
 
-def confirm(run: Run, command: ConfirmHook) -> tuple[HookTold, ...]:
+def confirm_hook(run: Run, command: ConfirmHook) -> tuple[HookTold, ...]:
     """Once."""
-    state = _due(run, command.hook)
+    state = _find_due_hook(run, command.hook)
     if state is None:
         return ()
     return (HookTold(hook=state.name, attempt=state.attempts + 1, status_code=command.status_code),)
 
 
-def note_failure(run: Run, command: NoteHookFailure) -> tuple[HookFailed, ...]:
+def note_hook_failure(run: Run, command: NoteHookFailure) -> tuple[HookFailed, ...]:
     """Tried again after 1, 2, 4 … seconds, until it is told or parked."""
-    state = _due(run, command.hook)
+    state = _find_due_hook(run, command.hook)
     if state is None or command.attempt <= state.attempts:
         return ()
     return (
@@ -46,9 +46,9 @@ def note_failure(run: Run, command: NoteHookFailure) -> tuple[HookFailed, ...]:
     )
 
 
-def park(run: Run, command: ParkHook) -> tuple[HookParked, ...]:
+def park_hook(run: Run, command: ParkHook) -> tuple[HookParked, ...]:
     """For good. A failure that is on record parks nothing: somebody else noted it as one more."""
-    state = _due(run, command.hook)
+    state = _find_due_hook(run, command.hook)
     if state is None:
         return ()
     if command.error is None:
@@ -58,7 +58,7 @@ def park(run: Run, command: ParkHook) -> tuple[HookParked, ...]:
     return (HookParked(hook=state.name, attempts=state.attempts + 1, error=command.error),)
 
 
-def _due(run: Run, name: HookName) -> HookState | None:
+def _find_due_hook(run: Run, name: HookName) -> HookState | None:
     """The hook, if it is its turn; None when it is told or parked."""
     state = run.hook(name)
     if state is None:

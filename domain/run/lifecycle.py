@@ -35,7 +35,7 @@ from domain.run.request_events import SpawnRefused, SpawnRequested
 from domain.run.step_events import StepBegun, StepTaken, StepUndoFailed, StepUndone
 from domain.run.waiting_events import DependencyMet, RunWaits
 
-Stage = Literal[
+RunStage = Literal[
     "unborn",
     "requested",
     "scripts-resolved",
@@ -49,7 +49,7 @@ Stage = Literal[
     "refused",
 ]
 
-LIFECYCLE: dict[Stage, dict[type[RunEvent], Stage]] = {
+LIFECYCLE: dict[RunStage, dict[type[RunEvent], RunStage]] = {
     "unborn": {SpawnRequested: "requested", MessageReceived: "requested"},
     "requested": {
         PreparationResumed: "requested",
@@ -138,17 +138,17 @@ LIFECYCLE: dict[Stage, dict[type[RunEvent], Stage]] = {
     },
 }
 
-PREPARING: frozenset[Stage] = frozenset({"requested", "scripts-resolved", "overridden"})
+PREPARING: frozenset[RunStage] = frozenset({"requested", "scripts-resolved", "overridden"})
 """Stages at which a spawn may still be refused."""
 
-OVER: frozenset[Stage] = frozenset({"ended", "announced", "archived", "refused"})
+OVER: frozenset[RunStage] = frozenset({"ended", "announced", "archived", "refused"})
 """Stages at which nothing executes for the run any more."""
 
-SETTLED: frozenset[Stage] = frozenset({"announced", "archived", "refused"})
+SETTLED: frozenset[RunStage] = frozenset({"announced", "archived", "refused"})
 """Stages at which nobody above waits for the run any more."""
 
 
-def next_stage(stage: Stage, event: RunEvent) -> Stage:
+def next_stage(stage: RunStage, event: RunEvent) -> RunStage:
     """The stage after `event`; `CorruptHistory` when the table has no such cell."""
     try:
         return LIFECYCLE[stage][type(event)]

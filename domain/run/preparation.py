@@ -25,7 +25,7 @@ from domain.run.step_decisions import must_be_taken
 from domain.run.waiting_events import DependencyMet, RunWaits
 
 
-def resume(run: Run, command: ResumePreparation) -> tuple[RunEvent, ...]:
+def resume_preparation(run: Run, command: ResumePreparation) -> tuple[RunEvent, ...]:
     """Another holder goes on."""
     must_hold(run, command.lost_epoch)
     return (
@@ -33,7 +33,7 @@ def resume(run: Run, command: ResumePreparation) -> tuple[RunEvent, ...]:
     )
 
 
-def scripts(run: Run, command: ResolveScripts) -> tuple[RunEvent, ...]:
+def resolve_scripts(run: Run, command: ResolveScripts) -> tuple[RunEvent, ...]:
     """What the scripts did, and the override when another agent won."""
     must_hold(run, command.epoch)
     resolved = ScriptsResolved(receipts=command.receipts, candidates=command.candidates)
@@ -51,7 +51,7 @@ def scripts(run: Run, command: ResolveScripts) -> tuple[RunEvent, ...]:
     )
 
 
-def create(run: Run, command: CreateSession) -> tuple[RunEvent, ...]:
+def create_session(run: Run, command: CreateSession) -> tuple[RunEvent, ...]:
     """The child exists; with nothing to wait for it is queued at once."""
     must_hold(run, command.epoch)
     if run.child_session_key is None or run.agent_id is None:
@@ -77,12 +77,12 @@ def create(run: Run, command: CreateSession) -> tuple[RunEvent, ...]:
             direct_delivery=command.direct_delivery,
             preamble=command.preamble,
         ),
-        *_met(command),
-        *_queued_or_not(run, command),
+        *_met_events(command),
+        *_queue_if_met(run, command),
     )
 
 
-def settle(run: Run, command: SettleDependencies) -> tuple[RunEvent, ...]:
+def settle_dependencies(run: Run, command: SettleDependencies) -> tuple[RunEvent, ...]:
     """Nothing when nothing changed; the end of a run that waits for one that failed."""
     if run.stage != "session-created" or run.waits_for is None:
         return ()
@@ -90,22 +90,22 @@ def settle(run: Run, command: SettleDependencies) -> tuple[RunEvent, ...]:
         if command.failed != command.culprit:
             raise ReadAgain("another run that it waits for failed; read it and ask again")
         return (RunEnded(outcome="error", reason="dependency_failed", error=command.error),)
-    queued = () if command.waits_for else _queued_or_not(run, command)
-    return (*_met(command), *queued)
+    queued = () if command.waits_for else _queue_if_met(run, command)
+    return (*_met_events(command), *queued)
 
 
-def _met(command: CreateSession | SettleDependencies) -> tuple[RunEvent, ...]:
+def _met_events(command: CreateSession | SettleDependencies) -> tuple[RunEvent, ...]:
     return tuple(DependencyMet(run_id=one, outcome=outcome) for one, outcome in command.met)
 
 
-def _queued_or_not(run: Run, command: CreateSession | SettleDependencies) -> tuple[RunEvent, ...]:
+def _queue_if_met(run: Run, command: CreateSession | SettleDependencies) -> tuple[RunEvent, ...]:
     if command.waits_for:
         return (RunWaits(run_ids=command.waits_for),)
     depth = command.depth if isinstance(command, CreateSession) else run.depth
     return (RunQueued(lane=command.lane, lane_depth=depth),)
 
 
-def refuse(run: Run, command: RefuseSpawn) -> tuple[RunEvent, ...]:
+def refuse_spawn(run: Run, command: RefuseSpawn) -> tuple[RunEvent, ...]:
     """The spawn is not to be."""
     if command.epoch is not None:
         must_hold(run, command.epoch)

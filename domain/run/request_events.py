@@ -8,7 +8,7 @@ from domain.admission import AdmissionFacts
 from domain.content import ContentRef
 from domain.fact import Event
 from domain.run.facts import (
-    AttachmentsAsked,
+    AttachmentsRequest,
     ContextMode,
     RefusalStatus,
     Requester,
@@ -16,7 +16,7 @@ from domain.run.facts import (
 )
 from domain.run.plan_facts import PlanFacts
 from domain.run.waiting_facts import BatchFacts, Dependency
-from domain.shared_facts import SharedAsked
+from domain.shared_facts import SharedContextRequest
 
 
 class SpawnRequested(Event):
@@ -44,10 +44,10 @@ class SpawnRequested(Event):
     model_argument: ContentRef | None = None
     thinking_argument: ContentRef | None = None
     workspace_argument: ContentRef | None = None
-    attachments: AttachmentsAsked | None = None
+    attachments: AttachmentsRequest | None = None
     light_context: bool = False
     context_argument: ContextMode | None = None
-    shared: SharedAsked | None = None
+    shared: SharedContextRequest | None = None
     dependencies: tuple[Dependency, ...] = ()
     ancestors: tuple[UUID, ...] = ()
     batch: BatchFacts | None = None

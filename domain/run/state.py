@@ -9,26 +9,26 @@ from pydantic import Field
 from domain.content import ContentRef
 from domain.fact import Fact
 from domain.run.facts import (
-    AttachmentsAsked,
+    AttachmentsRequest,
     Cleanup,
     ContextMode,
     ForkFacts,
-    Outcome,
     Plan,
     Requester,
+    RunOutcome,
     SpawnOptions,
     TranscriptSeal,
     Usage,
 )
 from domain.run.hook_events import HookName
 from domain.run.hooks import HookState
-from domain.run.lifecycle import Stage
+from domain.run.lifecycle import RunStage
 from domain.run.plan_facts import PreambleSizes
 from domain.run.steps import StepName, StepState
 from domain.run.waiting_facts import BatchFacts, Dependency
 
 
-class Refusal(Fact):
+class RecordedRefusal(Fact):
     """Why a spawn was refused, for the registry."""
 
     rule: str
@@ -69,7 +69,7 @@ class Run(Fact):
     dependencies alone.
     """
 
-    stage: Stage = "unborn"
+    stage: RunStage = "unborn"
     version: int = 0
     last_event_id: UUID | None = None
     run_id: UUID
@@ -84,7 +84,7 @@ class Run(Fact):
     preamble: ContentRef | None = None
     model_argument: ContentRef | None = None
     thinking_argument: ContentRef | None = None
-    attachments: AttachmentsAsked | None = None
+    attachments: AttachmentsRequest | None = None
     light_context: bool = False
     context_argument: ContextMode | None = None
     thread: bool = False
@@ -109,7 +109,7 @@ class Run(Fact):
     stop_requested_by: str | None = None
     stop_by_requester: bool = False
     stop_reason: ContentRef | None = None
-    outcome: Outcome | None = None
+    outcome: RunOutcome | None = None
     end_reason: str | None = None
     ended_at: datetime | None = None
     runtime_ms: int | None = None
@@ -123,7 +123,7 @@ class Run(Fact):
     archive_at: datetime | None = None
     archived_at: datetime | None = None
     transcript_path: str | None = None
-    refusal: Refusal | None = None
+    refusal: RecordedRefusal | None = None
     delivery_origin: ContentRef | None = None
     steps: tuple[StepState, ...] = ()
     hooks: tuple[HookState, ...] = ()

@@ -10,7 +10,7 @@ from domain.run.steps import STEP_ORDER, StepName, StepState, step_key
 RETRY_SECONDS_MAX = 3600
 
 
-def begin(run: Run, command: BeginStep) -> tuple[StepBegun, ...]:
+def begin_step(run: Run, command: BeginStep) -> tuple[StepBegun, ...]:
     """In their order, one at a time. The same holder begins a step once; another one begins it
     once more, so that the record says until when somebody may be at it."""
     must_hold(run, command.epoch)
@@ -40,7 +40,7 @@ def begin(run: Run, command: BeginStep) -> tuple[StepBegun, ...]:
     )
 
 
-def take(run: Run, command: TakeStep) -> tuple[StepTaken, ...]:
+def take_step(run: Run, command: TakeStep) -> tuple[StepTaken, ...]:
     """Only what this holder has begun; once."""
     must_hold(run, command.epoch)
     state = run.step(command.step)
@@ -71,18 +71,18 @@ def must_be_taken(run: Run, wanted: str) -> None:
             raise WrongStage(wanted, f"at step {one.name}")
 
 
-def confirm(run: Run, command: ConfirmUndo) -> tuple[StepUndone, ...]:
+def confirm_undo(run: Run, command: ConfirmUndo) -> tuple[StepUndone, ...]:
     """In the reverse of their order; once."""
-    state = _begun(run, command.step)
+    state = _find_begun_step(run, command.step)
     if state.phase == "undone":
         return ()
     _must_be_next(run, state)
     return (StepUndone(step=state.name, how=command.how, attempts=state.undo_failures + 1),)
 
 
-def note_failure(run: Run, command: NoteUndoFailure) -> tuple[StepUndoFailed, ...]:
+def note_undo_failure(run: Run, command: NoteUndoFailure) -> tuple[StepUndoFailed, ...]:
     """Tried again after 1, 2, 4 … seconds, an hour at most, without end."""
-    state = _begun(run, command.step)
+    state = _find_begun_step(run, command.step)
     if state.phase == "undone" or command.attempt <= state.undo_failures:
         return ()
     _must_be_next(run, state)
@@ -102,7 +102,7 @@ def retry_after_seconds(failures: int, seconds_max: int = RETRY_SECONDS_MAX) -> 
     return min(1 << min(failures, 12), seconds_max)
 
 
-def _begun(run: Run, name: StepName) -> StepState:
+def _find_begun_step(run: Run, name: StepName) -> StepState:
     state = run.step(name)
     if state is None:
         raise WrongStage(f"undo step {name}", "one that never began it")

@@ -3,7 +3,7 @@
 from uuid import UUID
 
 from domain.fact import Event
-from domain.run.facts import Outcome
+from domain.run.facts import RunOutcome
 
 
 class RunWaits(Event):
@@ -16,7 +16,7 @@ class DependencyMet(Event):
     """A run that was waited for is over, with all below it, as it was required to be."""
 
     run_id: UUID
-    outcome: Outcome
+    outcome: RunOutcome
 
 
 WaitingEvent = RunWaits | DependencyMet

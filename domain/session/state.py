@@ -108,10 +108,10 @@ class Session(Fact):
 
 def evolve(session: Session | None, event: SessionEvent, stamp: Stamp) -> Session:
     """The session after `event`. `CorruptHistory` when its lifecycle has no such step."""
-    return evolved(session, event, stamp)[0]
+    return evolve_with_changes(session, event, stamp)[0]
 
 
-def evolved(
+def evolve_with_changes(
     session: Session | None, event: SessionEvent, stamp: Stamp
 ) -> tuple[Session, Mapping[str, object]]:
     """The session after `event`, and the fields in which it differs from what it was before, with
@@ -122,14 +122,14 @@ def evolved(
         raise CorruptHistory(f"{type(event).__name__} cannot follow stage {before}")
     if session is None:
         assert isinstance(event, SessionObserved)
-        return _observed(event, stamp), {}
+        return _observe(event, stamp), {}
     changes = _changes(session, event, stamp)
     changes["stage"] = stage
     changes["version"] = stamp.version
     return session.changed(changes), changes
 
 
-def _observed(event: SessionObserved, stamp: Stamp) -> Session:
+def _observe(event: SessionObserved, stamp: Stamp) -> Session:
     return Session(
         stage="open",
         version=stamp.version,
@@ -164,9 +164,9 @@ def _changes(session: Session, event: SessionEvent, stamp: Stamp) -> dict[str, o
                 changes["unsettled"] = (*session.unsettled, event.run_id)
             return changes
         case ChildReleased():
-            return {"counted": _without(session.counted, event.run_id)}
+            return {"counted": _remove_run(session.counted, event.run_id)}
         case ChildSettled():
-            return {"unsettled": _without(session.unsettled, event.run_id)}
+            return {"unsettled": _remove_run(session.unsettled, event.run_id)}
         case SessionClosed():
             return {"closed_at": stamp.recorded_at}
         case SessionObserved():
@@ -187,7 +187,7 @@ def _changes(session: Session, event: SessionEvent, stamp: Stamp) -> dict[str, o
                 "control_scope": event.control_scope,
             }
         case SharedContextChanged():
-            written = _written(session, event, stamp)
+            written = _apply_shared_change(session, event, stamp)
             return {"shared": written or None, "shared_position": stamp.position}
         case SharedContextInherited():
             return {"inherited": event.keys or None, "shared_position": stamp.position}
@@ -195,7 +195,9 @@ def _changes(session: Session, event: SessionEvent, stamp: Stamp) -> dict[str, o
             assert_never(event)
 
 
-def _written(session: Session, event: SharedContextChanged, stamp: Stamp) -> tuple[SharedKey, ...]:
+def _apply_shared_change(
+    session: Session, event: SharedContextChanged, stamp: Stamp
+) -> tuple[SharedKey, ...]:
     """Own keys after a change. What was written before keeps its place; what is taken away is only
     remembered when it hides something."""
     keys = {one.key: one for one in session.shared or ()}
@@ -215,5 +217,5 @@ def _written(session: Session, event: SharedContextChanged, stamp: Stamp) -> tup
     return tuple(keys.values())
 
 
-def _without(runs: tuple[UUID, ...], run_id: UUID) -> tuple[UUID, ...]:
+def _remove_run(runs: tuple[UUID, ...], run_id: UUID) -> tuple[UUID, ...]:
     return tuple(run for run in runs if run != run_id)

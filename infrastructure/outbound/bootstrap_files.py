@@ -35,7 +35,7 @@ def _has_any(folder: str) -> bool:
 def read_files(folder: str, chars_max: int) -> tuple[ReadFile, ...]:
     """The same, at once."""
     try:
-        with RootedFolder.passed(folder) as opened:
+        with RootedFolder.open_to_pass(folder) as opened:
             found = [_read(opened, name, chars_max) for name in BOOTSTRAP_NAMES]
     except FileNotFoundError:
         return ()

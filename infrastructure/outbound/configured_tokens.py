@@ -6,7 +6,7 @@ from domain.bounded_text import single_line
 from domain.configuration.configuration import Configuration
 from domain.configuration.problems import ConfigurationError
 from domain.configuration.tokens import Token
-from domain.session_key import InvalidSessionKey, folded
+from domain.session_key import InvalidSessionKey, fold_part
 from infrastructure.outbound.configuration.active import ActiveConfigurations
 from infrastructure.outbound.configuration.loading import LoadedConfiguration
 from infrastructure.outbound.tokens import KnownToken, digest_of
@@ -54,18 +54,18 @@ def _patterns(token: Token, configuration: Configuration) -> tuple[str, ...]:
     patterns: dict[str, None] = {}
     for written in token.sessions:
         try:
-            patterns[_canonical(written, configuration)] = None
+            patterns[_canonical_pattern(written, configuration)] = None
         except InvalidSessionKey as error:
             shown = single_line(written, characters_max=PATTERN_CHARACTERS_SHOWN_MAX)
             _log.warning('token %s: "%s" fits no session: %s', token.id, shown, error)
     return tuple(patterns)
 
 
-def _canonical(pattern: str, configuration: Configuration) -> str:
+def _canonical_pattern(pattern: str, configuration: Configuration) -> str:
     """A key in its one form; of a pattern with `*` what can be said without knowing the rest."""
     if "*" not in pattern:
         return configuration.canonical_key(pattern)
-    parts = [folded(part) for part in pattern.split(":")]
+    parts = [fold_part(part) for part in pattern.split(":")]
     found = ":".join(part for part in parts if part)
     if found == ANY_SESSION != pattern.strip():
         # Who may do everything is not to be found by leaving something out.

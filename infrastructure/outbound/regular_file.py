@@ -4,7 +4,7 @@ import errno
 import os
 import stat
 
-A_LINK = "it is a symbolic link"
+IS_A_LINK = "it is a symbolic link"
 NOT_REGULAR = "it is no regular file"
 
 # A pipe must not be waited for, and a terminal must not become ours.
@@ -23,7 +23,7 @@ def open_to_read(name: str, folder: int) -> int:
         file = os.open(name, _READ, dir_fd=folder)
     except OSError as error:
         if error.errno in (errno.ELOOP, errno.EMLINK):
-            raise NotAFile(errno.ELOOP, A_LINK) from None
+            raise NotAFile(errno.ELOOP, IS_A_LINK) from None
         raise
     try:
         _must_be_regular(os.fstat(file))
@@ -35,6 +35,6 @@ def open_to_read(name: str, folder: int) -> int:
 
 def _must_be_regular(found: os.stat_result) -> None:
     if stat.S_ISLNK(found.st_mode):
-        raise NotAFile(errno.ELOOP, A_LINK)
+        raise NotAFile(errno.ELOOP, IS_A_LINK)
     if not stat.S_ISREG(found.st_mode):
         raise NotAFile(errno.EINVAL, NOT_REGULAR)

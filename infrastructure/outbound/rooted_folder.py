@@ -28,10 +28,10 @@ class NotAFolder(OSError):
     """A link or a file is in the place of a folder."""
 
 
-Identity = tuple[int, int]
+FolderIdentity = tuple[int, int]
 """What a folder is, whatever it is called, for as long as it is held: its device and number."""
 
-State = tuple[int, int, int, int, int]
+FileState = tuple[int, int, int, int, int]
 """What a file is and was last changed. Its number alone would be that of another one, made after it
 was removed."""
 
@@ -41,38 +41,38 @@ class RootedFolder:
 
     def __init__(self, descriptor: int) -> None:
         self._descriptor = descriptor
-        self.identity: Identity = _identity(os.fstat(descriptor))
+        self.identity: FolderIdentity = _identity(os.fstat(descriptor))
 
     @classmethod
     @contextmanager
-    def opened(cls, path: str) -> Iterator[Self]:
+    def open_root(cls, path: str) -> Iterator[Self]:
         """The folder at an absolute path in which no component is a link or `..`; `NotAFolder` for
         any other path."""
-        with cls._held(_reached(path, _FOLDER)) as folder:
+        with cls._held(_open_path(path, _FOLDER)) as folder:
             yield folder
 
     @classmethod
     @contextmanager
-    def passed(cls, path: str) -> Iterator[Self]:
+    def open_to_pass(cls, path: str) -> Iterator[Self]:
         """The same for whoever may not list it; it can be neither listed nor made safe."""
-        with cls._held(_reached(path, _PASSED)) as folder:
+        with cls._held(_open_path(path, _PASSED)) as folder:
             yield folder
 
     @contextmanager
-    def entered(self, name: str) -> Iterator[Self]:
+    def enter(self, name: str) -> Iterator[Self]:
         """The folder of that name. `NotAFolder` when something else is called so."""
-        with self._held(_opened(_entry(name), _FOLDER, self._descriptor)) as folder:
+        with self._held(_open_entry(_entry(name), _FOLDER, self._descriptor)) as folder:
             yield folder
 
     @contextmanager
-    def entered_to_empty(self, name: str) -> Iterator[Self]:
+    def enter_to_empty(self, name: str) -> Iterator[Self]:
         """The folder of that name, opened to its owner first. Not one that is another disk."""
         state = self._stat(name)
         if state.st_dev != self.identity[0]:
             raise OSError(errno.EXDEV, os.strerror(errno.EXDEV))
         if stat.S_IMODE(state.st_mode) & FOLDER_MODE != FOLDER_MODE:
             self._open_to_owner(name)
-        with self.entered(name) as folder:
+        with self.enter(name) as folder:
             yield folder
 
     @contextmanager
@@ -81,7 +81,7 @@ class RootedFolder:
         taken."""
         os.mkdir(_entry(name), FOLDER_MODE, dir_fd=self._descriptor)
         try:
-            descriptor = self._just_made(name)
+            descriptor = self._make_private(name)
         except BaseException:
             with suppress(OSError):
                 self.remove_empty(name)
@@ -90,14 +90,14 @@ class RootedFolder:
             yield folder
 
     @contextmanager
-    def had(self, name: str) -> Iterator[Self]:
+    def enter_or_make(self, name: str) -> Iterator[Self]:
         """The folder of that name, made when there is none. `NotAFolder` when something else is
         called so."""
         if self.identity_of(name) is None:
             # Somebody else may be faster.
             with suppress(FileExistsError), self.made(name):
                 pass
-        with self.entered(name) as folder:
+        with self.enter(name) as folder:
             yield folder
 
     def begun(self, name: str) -> BinaryIO:
@@ -112,7 +112,7 @@ class RootedFolder:
                 self.unlink(name)
             raise
 
-    def written(self, name: str, content: bytes) -> State:
+    def write_new(self, name: str, content: bytes) -> FileState:
         """A new file, private as those that are begun, safe from a crash of the machine; whole or
         not at all."""
         file = self.begun(name)
@@ -146,14 +146,14 @@ class RootedFolder:
         """What is in it."""
         return os.listdir(self._descriptor)
 
-    def identity_of(self, name: str) -> Identity | None:
+    def identity_of(self, name: str) -> FolderIdentity | None:
         """That of an entry itself, a link's too; None when there is none."""
         try:
             return _identity(self._stat(name))
         except FileNotFoundError:
             return None
 
-    def state_of(self, name: str) -> State:
+    def state_of(self, name: str) -> FileState:
         """That of an entry itself, as `written` gave it if it is still that."""
         return _state(self._stat(name))
 
@@ -171,7 +171,7 @@ class RootedFolder:
 
     def move(self, name: str, target: "RootedFolder", called: str) -> None:
         """Move a folder into another one. It has to be writable for that itself."""
-        with self.entered_to_empty(name):
+        with self.enter_to_empty(name):
             pass
         self.rename(name, called, target)
 
@@ -187,10 +187,10 @@ class RootedFolder:
         finally:
             os.close(descriptor)
 
-    def _just_made(self, name: str) -> int:
+    def _make_private(self, name: str) -> int:
         if stat.S_IMODE(self._stat(name).st_mode) != FOLDER_MODE:
             self._open_to_owner(name)
-        descriptor = _opened(name, _FOLDER, self._descriptor)
+        descriptor = _open_entry(name, _FOLDER, self._descriptor)
         try:
             os.fchmod(descriptor, FOLDER_MODE)
         except BaseException:
@@ -218,21 +218,21 @@ def _entry(name: str) -> str:
     return name
 
 
-def _reached(path: str, flags: int) -> int:
+def _open_path(path: str, flags: int) -> int:
     components = PurePosixPath(path).parts
     if not components or components[0] != "/" or ".." in components or "\0" in path:
         raise NotAFolder(errno.ENOTDIR, os.strerror(errno.ENOTDIR))
     descriptor = os.open("/", _PASSED if len(components) > 1 else flags)
     for place, name in enumerate(components[1:], start=2):
         try:
-            inner = _opened(name, flags if place == len(components) else _PASSED, descriptor)
+            inner = _open_entry(name, flags if place == len(components) else _PASSED, descriptor)
         finally:
             os.close(descriptor)
         descriptor = inner
     return descriptor
 
 
-def _opened(name: str, flags: int, descriptor: int) -> int:
+def _open_entry(name: str, flags: int, descriptor: int) -> int:
     try:
         return os.open(name, flags, dir_fd=descriptor)
     except OSError as error:
@@ -241,9 +241,9 @@ def _opened(name: str, flags: int, descriptor: int) -> int:
         raise
 
 
-def _identity(state: os.stat_result) -> Identity:
+def _identity(state: os.stat_result) -> FolderIdentity:
     return state.st_dev, state.st_ino
 
 
-def _state(state: os.stat_result) -> State:
+def _state(state: os.stat_result) -> FileState:
     return state.st_dev, state.st_ino, state.st_mode, state.st_size, state.st_ctime_ns

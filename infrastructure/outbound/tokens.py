@@ -13,13 +13,13 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from uuid import UUID
 
-from application.access import ALL_SCOPES, Caller, Scope
+from application.access import ALL_SCOPES, AccessScope, Caller
 from application.envelope import Actor
 from application.ports.registry import Registry
 from domain.run.state import Run
 
 CHILD_PREFIX = "slc_"
-SEAL_BYTES = 24
+SIGNATURE_BYTES = 24
 _FORM = ">16sI"
 
 
@@ -29,7 +29,7 @@ class KnownToken:
 
     id: str
     digest: bytes
-    scopes: frozenset[Scope]
+    scopes: frozenset[AccessScope]
     patterns: tuple[str, ...]
 
 
@@ -43,7 +43,7 @@ def admin_token(token: str) -> KnownToken:
     return KnownToken("admin", digest_of(token), ALL_SCOPES, ("*",))
 
 
-class ChildTokenSeal:
+class ChildTokenSigner:
     """Implements `ChildTokens`, and reads them again."""
 
     def __init__(self, key: bytes) -> None:
@@ -70,7 +70,7 @@ class ChildTokenSeal:
         return UUID(bytes=run_bytes), epoch
 
     def _seal(self, body: bytes) -> bytes:
-        return hmac.digest(self._key, body, "sha256")[:SEAL_BYTES]
+        return hmac.digest(self._key, body, "sha256")[:SIGNATURE_BYTES]
 
 
 class KnownTokens:
@@ -80,7 +80,7 @@ class KnownTokens:
         self,
         admin: KnownToken,
         configured: Callable[[], Iterable[KnownToken]],
-        seal: ChildTokenSeal,
+        seal: ChildTokenSigner,
         registry: Registry,
     ) -> None:
         self._admin = admin
@@ -125,8 +125,8 @@ class KnownTokens:
         )
 
 
-def _child_scopes(run: Run) -> frozenset[Scope]:
-    own: frozenset[Scope] = frozenset({"read", "content"})
+def _child_scopes(run: Run) -> frozenset[AccessScope]:
+    own: frozenset[AccessScope] = frozenset({"read", "content"})
     if run.control_scope == "children":
         return own | {"spawn", "control"}
     return own

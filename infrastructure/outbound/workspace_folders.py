@@ -8,7 +8,7 @@ from typing import Literal
 
 from infrastructure.outbound.rooted_folder import NotAFolder, RootedFolder
 
-Removal = Literal["undone", "nothing_there", "left_in_place"]
+FolderRemoval = Literal["undone", "nothing_there", "left_in_place"]
 
 # Something is in it, or it is no folder any more.
 _NOT_OURS = (errno.ENOTEMPTY, errno.EEXIST, errno.EBUSY, errno.ENOTDIR)
@@ -32,7 +32,7 @@ class LocalWorkspaceFolders:
         """Make what is missing."""
         return await asyncio.to_thread(_make, root, relative)
 
-    async def remove_if_empty(self, root: str, relative: str) -> Removal:
+    async def remove_if_empty(self, root: str, relative: str) -> FolderRemoval:
         """Remove what was made, as far as it is empty."""
         return await asyncio.to_thread(_remove, root, relative)
 
@@ -56,41 +56,41 @@ def _missing(path: str) -> tuple[str, str] | None:
 
 
 def _make(root: str, relative: str) -> bool:
-    with RootedFolder.opened(root) as folder:
-        return _made_below(folder, relative.split("/"))
+    with RootedFolder.open_root(root) as folder:
+        return _make_below(folder, relative.split("/"))
 
 
-def _made_below(folder: RootedFolder, names: Sequence[str]) -> bool:
+def _make_below(folder: RootedFolder, names: Sequence[str]) -> bool:
     name, *further = names
     try:
         with folder.made(name) as inner:
             if further:
-                _made_below(inner, further)
+                _make_below(inner, further)
         folder.sync()
         return True
     except FileExistsError:
         # Another run of the agent was faster, or an earlier attempt of this one.
-        with folder.entered(name) as inner:
-            return _made_below(inner, further) if further else False
+        with folder.enter(name) as inner:
+            return _make_below(inner, further) if further else False
 
 
-def _remove(root: str, relative: str) -> Removal:
+def _remove(root: str, relative: str) -> FolderRemoval:
     try:
-        with RootedFolder.opened(root) as folder:
-            return _removed_below(folder, relative.split("/"))
+        with RootedFolder.open_root(root) as folder:
+            return _remove_below(folder, relative.split("/"))
     except FileNotFoundError:
         return "nothing_there"
     except NotAFolder:
         return "left_in_place"
 
 
-def _removed_below(folder: RootedFolder, names: Sequence[str]) -> Removal:
+def _remove_below(folder: RootedFolder, names: Sequence[str]) -> FolderRemoval:
     name, *further = names
-    below: Removal = "nothing_there"
+    below: FolderRemoval = "nothing_there"
     try:
         if further:
-            with folder.entered(name) as inner:
-                below = _removed_below(inner, further)
+            with folder.enter(name) as inner:
+                below = _remove_below(inner, further)
             if below == "left_in_place":
                 return below
         folder.remove_empty(name)

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from application.announcing import Announcing
+from application.announcing import Announcer
 from tests.support import run_commands as ask
 from tests.support.kept_family import KeptFamily
 from tests.support.running_log import RunningLog
@@ -34,7 +34,7 @@ async def test_a_finding_is_named_by_the_label_else_by_the_task(
     await ended(family, "talkative", task=f"{'x' * 60} {'y' * 8_000}")
     await family.end("top")
     work = await work_with_hooks(running, tmp_path)
-    await Announcing(work, ScriptedHooks()).announce(family.id("top"))
+    await Announcer(work, ScriptedHooks()).announce(family.id("top"))
     run = await work.run(family.id("top"))
     assert run.inbox is not None
     assert run.inbox.text is not None

@@ -5,13 +5,13 @@ from pathlib import Path
 
 import pytest
 
-from application.archiving import Archiving
-from application.work import Work
+from application.archiving import Archiver
+from application.work import UnitOfWork
 from domain.run.facts import SpawnOptions, TranscriptSeal
 from infrastructure.outbound.identities import RandomIdentities
 from infrastructure.outbound.tables.contents import PostgresContents
 from infrastructure.outbound.tables.registry import PostgresRegistry
-from infrastructure.outbound.transcripts.rows_and_files import RowsAndFiles
+from infrastructure.outbound.transcripts.rows_and_files import StoredTranscripts
 from tests.support import run_commands as ask
 from tests.support.logged_family import LoggedFamily
 from tests.support.logged_messages import send
@@ -22,7 +22,7 @@ from tests.support.storytelling import plan
 pytestmark = pytest.mark.slow
 
 
-class Overtaken(RowsAndFiles):
+class Overtaken(StoredTranscripts):
     """Somebody acts once the transcript has been put away, and before that is recorded."""
 
     def __init__(
@@ -31,8 +31,8 @@ class Overtaken(RowsAndFiles):
         super().__init__(running.pool, folder)
         self._meanwhile = meanwhile
 
-    async def put_away(self, path: str, stamp: str) -> str:
-        renamed = await super().put_away(path, stamp)
+    async def archive(self, path: str, stamp: str) -> str:
+        renamed = await super().archive(path, stamp)
         assert not Path(path).exists()
         await self._meanwhile()
         return renamed
@@ -50,12 +50,12 @@ async def announced(family: LoggedFamily, transcript: Path) -> None:
     await family.announce("child")
 
 
-def archiving(running: RunningLog, transcripts: RowsAndFiles, folder: Path) -> Archiving:
+def archiving(running: RunningLog, transcripts: StoredTranscripts, folder: Path) -> Archiver:
     configurations = PlacedConfigurations(folder)
     configurations.read({})
     registry, contents = PostgresRegistry(running.pool), PostgresContents(running.pool)
-    work = Work(running.log, registry, contents, RandomIdentities(), configurations)
-    return Archiving(work, transcripts)
+    work = UnitOfWork(running.log, registry, contents, RandomIdentities(), configurations)
+    return Archiver(work, transcripts)
 
 
 @pytest.mark.parametrize("message", [True, False])

@@ -5,12 +5,12 @@ from typing import Any
 
 import pytest
 
-from application.delivery_target import delivery_target
-from application.ports.hooks import HookThrew
+from application.delivery_target import ask_delivery_target
+from application.ports.hooks import HookFailure
 from application.steps.context_engine import ContextEngineStep
-from application.steps.step_maker import Made, Place, StepMaker, StepRefused, UndoFailed
+from application.steps.step_maker import StepMaker, StepPlace, StepRefused, StepResult, UndoFailed
 from application.steps.thread_binding import ThreadBindingStep
-from application.work import Work
+from application.work import UnitOfWork
 from domain.run.facts import SpawnOptions
 from domain.run.state import Run
 from domain.run.steps import StepState
@@ -20,9 +20,9 @@ from tests.support.running_log import RunningLog
 from tests.support.scripted_hooks import ScriptedHooks, work_with_hooks
 from tests.support.storytelling import START, plan
 
-ASKED = HookThrew("the hook did not answer in 10 s")
-UNASKED = HookThrew("the hook cannot be reached", was_asked=False)
-GONE = HookThrew("the hook answered HTTP 410", status_code=410)
+ASKED = HookFailure("the hook did not answer in 10 s")
+UNASKED = HookFailure("the hook cannot be reached", was_asked=False)
+GONE = HookFailure("the hook answered HTTP 410", status_code=410)
 READY = {"status": "ok", "threadBindingReady": True, "deliveryOrigin": {"to": "t"}}
 ORIGIN = '{"channel": "discord", "accountId": "a", "to": "c"}'
 ASKING = ("subagentSpawning", "prepareSubagentSpawn", "subagentEnded")
@@ -59,7 +59,7 @@ async def test_a_step_may_take_as_long_as_its_hook_and_a_little_more(
         ThreadBindingStep(work, ScriptedHooks()),
         ContextEngineStep(work, ScriptedHooks()),
     ):
-        assert await maker.place(run, plan()) == Place(None, None, 11.0)
+        assert await maker.place(run, plan()) == StepPlace(None, None, 11.0)
 
 
 async def test_nothing_is_asked_where_nobody_is_to_be_asked(
@@ -94,7 +94,7 @@ async def test_a_thread_is_where_the_hook_says_and_else_where_the_requester_is(
     maker = ThreadBindingStep(work, ScriptedHooks(READY))
     made = await maker.make(run, state(maker), is_resumed=False)
     origin = '{"channel":"discord","accountId":"a","to":"t"}'
-    assert made == Made(outcome="bound", can_undo=True, origin=origin)
+    assert made == StepResult(outcome="bound", can_undo=True, origin=origin)
 
 
 @pytest.mark.parametrize("kind", [ThreadBindingStep, ContextEngineStep])
@@ -106,7 +106,7 @@ async def test_only_a_hook_that_was_never_asked_has_surely_done_nothing(
     running: RunningLog,
     tmp_path: Path,
     kind: Any,
-    threw: HookThrew,
+    threw: HookFailure,
     is_resumed: bool,
     is_nothing: bool,
 ) -> None:
@@ -199,15 +199,15 @@ async def test_an_engine_is_told_of_the_limit_of_the_run(
     hooks = ScriptedHooks({"rollback": "seven"})
     maker = ContextEngineStep(work, hooks)
     made = await maker.make(run, state(maker), is_resumed=False)
-    assert made == Made(outcome="prepared", can_undo=True, token="seven")
+    assert made == StepResult(outcome="prepared", can_undo=True, token="seven")
     event = hooks.calls[0].event
     session = await work.registry.session(run.requester.session_key)
     assert session is not None
     assert (event["ttlMs"], event["parentSessionId"]) == (1000, str(session.session_id))
 
 
-async def target(work: Work, run: Run, hooks: ScriptedHooks) -> str | None:
-    return await delivery_target(work, hooks, run)
+async def target(work: UnitOfWork, run: Run, hooks: ScriptedHooks) -> str | None:
+    return await ask_delivery_target(work, hooks, run)
 
 
 async def test_where_a_result_goes_is_asked_of_a_session_that_is_nobodys_child(

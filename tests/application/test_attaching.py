@@ -5,9 +5,9 @@ import threading
 
 import pytest
 
-from application.attaching import attached
+from application.attaching import evaluate_attachments
 from application.spawn_request import SpawnRequest
-from domain.attachments import AttachmentAsked
+from domain.attachments import RequestedAttachment
 from domain.configuration.configuration import Configuration
 from domain.run.facts import SpawnOptions
 
@@ -28,7 +28,7 @@ def request_with(files: int) -> SpawnRequest:
         agent_id=None,
         thread=False,
         options=SpawnOptions(),
-        attachments=tuple(AttachmentAsked(f"{number}.txt", "x") for number in range(files)),
+        attachments=tuple(RequestedAttachment(f"{number}.txt", "x") for number in range(files)),
     )
 
 
@@ -51,7 +51,7 @@ async def test_what_is_refused_whatever_it_holds_takes_no_thread(
     others = [asyncio.create_task(asyncio.to_thread(go_on.wait, SECONDS)) for _ in range(THREADS)]
     try:
         judged = await asyncio.wait_for(
-            attached(request_with(3), configured(enabled=enabled)), SECONDS / 5
+            evaluate_attachments(request_with(3), configured(enabled=enabled)), SECONDS / 5
         )
     finally:
         go_on.set()

@@ -3,8 +3,8 @@
 from typing import Any
 from uuid import UUID, uuid4
 
-from application.ingredients import Brought, bootstrap_ingredients
-from application.keeping import Keeper, keyed_hash
+from application.ingredients import BroughtIngredients, bootstrap_ingredients
+from application.keeping import TextStore, keyed_hash
 from application.ports.bootstrap_files import ReadFile
 from domain.configuration.configuration import Configuration
 from tests.support.planned_children import asked
@@ -28,8 +28,8 @@ class Folder:
 
 async def brought(
     folder: Folder, *, at: str | None = "/w", limits: dict[str, Any] | None = None, **changes: Any
-) -> tuple[Brought, Keeper]:
-    keeper = Keeper(SESSION, KEY, uuid4)
+) -> tuple[BroughtIngredients, TextStore]:
+    keeper = TextStore(SESSION, KEY, uuid4)
     configured = Configuration.model_validate({"agents": {"defaults": limits or {}}})
     run = asked(**changes)
     return await bootstrap_ingredients(run, at, configured, folder, keeper), keeper
@@ -55,13 +55,13 @@ async def test_each_file_is_an_ingredient_whose_text_is_kept() -> None:
 async def test_a_light_context_has_none_and_nothing_is_looked_at() -> None:
     folder = Folder(*BOTH)
     made, keeper = await brought(folder, light_context=True)
-    assert (made, keeper.kept, folder.reads) == (Brought(), (), [])
+    assert (made, keeper.kept, folder.reads) == (BroughtIngredients(), (), [])
 
 
 async def test_a_child_without_a_workspace_has_none() -> None:
     folder = Folder(*BOTH)
     made, _ = await brought(folder, at=None)
-    assert (made, folder.reads) == (Brought(), [])
+    assert (made, folder.reads) == (BroughtIngredients(), [])
 
 
 async def test_the_limits_are_those_of_the_agent_that_will_run() -> None:
@@ -88,4 +88,4 @@ async def test_the_caller_is_told_of_a_file_that_cannot_be_used_and_the_other_st
 
 async def test_a_blank_file_is_no_ingredient() -> None:
     made, keeper = await brought(Folder(ReadFile(name="TOOLS.md", text=" \n")))
-    assert (made, keeper.kept) == (Brought(), ())
+    assert (made, keeper.kept) == (BroughtIngredients(), ())

@@ -68,7 +68,7 @@ class Worker:
             self.given[claim.run_id] = claim
             task = asyncio.create_task(self._work(claim.run_id))
             self.tasks[claim.run_id] = task
-            self.claims.keep(claim, task)
+            self.claims.renew_while(claim, task)
 
     async def _work(self, run_id: UUID) -> None:
         await self.done[run_id].wait()
@@ -124,7 +124,7 @@ async def test_what_is_done_or_failed_is_prolonged_no_more(
 async def test_it_is_prolonged_under_the_name_under_which_it_was_claimed(
     database: Database, worker: Worker
 ) -> None:
-    worker.holder.begin_anew()
+    worker.holder.replace_name()
     await worker.claims.prolong()
     await worker.claims.give_up(worker.given[A])
     assert database.asked == [[key(A), key(B)]]

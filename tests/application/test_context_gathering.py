@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from application.context_gathering import ContextGathering, Gathered
-from application.keeping import Keeper
+from application.context_gathering import ContextGatherer, GatheredContext
+from application.keeping import TextStore
 from application.ports.configurations import PinnedConfiguration
 from application.ports.scripts import ScriptFinished, ScriptRun, ScriptRunner
 from domain.configuration.context_scripts import SPAWN_VARIABLES
@@ -39,20 +39,20 @@ class Notes:
 
 async def gathered(
     runner: ScriptRunner, *scripts: dict[str, Any], **settings: Any
-) -> tuple[Gathered, dict[str, str]]:
+) -> tuple[GatheredContext, dict[str, str]]:
     """What was gathered, and the error of each script that has one."""
     run = [{"uri": "/s", "agentIdOverrideKey": "agent", **one} for one in scripts]
     listed = {"defaults": {"subagents": {"contextScripts": {"run": run}}}}
     agents = {**listed, "list": [{"id": "main"}, {"id": "other"}]}
     loaded = load_values({"agents": agents, "spawnlog": settings})
     pinned = PinnedConfiguration(1, loaded.configuration, loaded.stored)
-    keeper = Keeper(run_id(1), b"key", RandomIdentities().event_id)
-    told = await ContextGathering(runner).gather(run_of(requested()), "task", pinned, keeper)
+    keeper = TextStore(run_id(1), b"key", RandomIdentities().event_id)
+    told = await ContextGatherer(runner).gather(run_of(requested()), "task", pinned, keeper)
     texts = {one.ref.id: one.text for one in keeper.kept}
     return told, {one.id: texts[one.error.id] for one in told.receipts if one.error is not None}
 
 
-def outcomes(told: Gathered) -> dict[str, str]:
+def outcomes(told: GatheredContext) -> dict[str, str]:
     return {one.id: one.outcome for one in told.receipts}
 
 
@@ -123,11 +123,11 @@ async def test_a_script_is_told_the_spawn_and_the_configuration_without_its_secr
     env = {"A_TOKEN": "s3cret-of-the-file"}
     loaded = load_values({"agents": {**listed, "list": [{"id": "main"}]}, "env": env})
     pinned = PinnedConfiguration(1, loaded.configuration, loaded.stored)
-    keeper = Keeper(run_id(1), b"key", RandomIdentities().event_id)
+    keeper = TextStore(run_id(1), b"key", RandomIdentities().event_id)
     hears = Hears()
     options = SpawnOptions(cleanup="delete")
     run = run_of(requested(requested_agent_id="steward", label="a label", options=options))
-    await ContextGathering(hears).gather(run, "the task", pinned, keeper)
+    await ContextGatherer(hears).gather(run, "the task", pinned, keeper)
     cfg = hears.told.pop("cfg")
     assert hears.told == {
         "targetAgentId": "steward",

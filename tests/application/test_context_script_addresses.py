@@ -4,8 +4,8 @@ import logging
 
 import pytest
 
-from application.context_gathering import ContextGathering, Gathered
-from application.keeping import Keeper
+from application.context_gathering import ContextGatherer, GatheredContext
+from application.keeping import TextStore
 from application.ports.configurations import PinnedConfiguration
 from application.ports.scripts import ScriptFinished, ScriptRun
 from domain.configuration.configuration import Configuration
@@ -22,7 +22,7 @@ class Hook:
         return ScriptFinished(raw=b"context", status_code=200, duration_ms=1)
 
 
-async def gathered(*uris: str) -> Gathered:
+async def gathered(*uris: str) -> GatheredContext:
     """What comes of scripts that a revision kept before such addresses were refused."""
     run = [
         {"id": f"s{number}", "uri": uri, "log": "verbose", "errorHandling": "stop"}
@@ -30,8 +30,8 @@ async def gathered(*uris: str) -> Gathered:
     ]
     values = {"agents": {"defaults": {"subagents": {"contextScripts": {"run": run}}}}}
     pinned = PinnedConfiguration(1, Configuration.model_validate(values), values)
-    keeper = Keeper(run_id(1), b"key", RandomIdentities().event_id)
-    return await ContextGathering(Hook()).gather(run_of(requested()), "task", pinned, keeper)
+    keeper = TextStore(run_id(1), b"key", RandomIdentities().event_id)
+    return await ContextGatherer(Hook()).gather(run_of(requested()), "task", pinned, keeper)
 
 
 async def test_neither_receipt_nor_log_holds_what_is_secret_in_an_address(

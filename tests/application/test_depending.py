@@ -6,16 +6,16 @@ from uuid import UUID
 
 import pytest
 
-from application.depending import Awaited, Depending
+from application.depending import AwaitedRuns, DependencyWaits
 from application.envelope import RecordedEvent
-from application.run_names import bound
-from application.shared_starts import shared_start
-from application.work import Work
-from domain.dependencies import DependencyAsked
+from application.run_names import resolve_references
+from application.shared_starts import read_shared_start
+from application.work import UnitOfWork
+from domain.dependencies import DependencyRequest
 from domain.run.waiting_facts import Dependency
 from domain.shared_context_prompt import shared_pieces
-from domain.shared_facts import ReferenceAsked
-from domain.spawn_command import SharedGiven
+from domain.shared_facts import ReferenceRequest
+from domain.spawn_command import SharedContextInput
 from infrastructure.inbound.http.shared_bodies import run_body
 from tests.support import run_commands as ask
 from tests.support.logged_family import LoggedFamily
@@ -38,7 +38,7 @@ async def waiting(family: LoggedFamily, *names: str) -> None:
     await family.create("after")
 
 
-async def events_of(work: Work, run_id: UUID) -> list[str]:
+async def events_of(work: UnitOfWork, run_id: UUID) -> list[str]:
     return [one.envelope.type for one in await work.log.read(run_id=run_id, limit=99)][-3:]
 
 
@@ -48,13 +48,13 @@ async def test_many_that_look_at_once_record_one_end_of_waiting(
     work, family = await work_with_hooks(running, tmp_path), LoggedFamily(running.log)
     await waiting(family, "a", "b")
     after = family.id("after")
-    await Depending(work).settle(after)
+    await DependencyWaits(work).reevaluate(after)
     assert (await events_of(work, after))[-1] == "RunWaits"
     for name in ("a", "b"):
         await family.end(name)
-        await asyncio.gather(*(Depending(work).settle(after) for _ in range(5)))
+        await asyncio.gather(*(DependencyWaits(work).reevaluate(after) for _ in range(5)))
     assert await events_of(work, after) == ["DependencyMet", "DependencyMet", "RunQueued"]
-    await Depending(work).settle(after)
+    await DependencyWaits(work).reevaluate(after)
     assert await events_of(work, after) == ["DependencyMet", "DependencyMet", "RunQueued"]
 
 
@@ -65,7 +65,7 @@ async def test_the_text_names_the_first_of_those_that_failed(
     await waiting(family, "a", "b")
     for name in ("b", "a"):
         await family.end(name, outcome="timeout")
-    await asyncio.gather(*(Depending(work).settle(family.id("after")) for _ in range(3)))
+    await asyncio.gather(*(DependencyWaits(work).reevaluate(family.id("after")) for _ in range(3)))
     run = await work.run(family.id("after"))
     assert (run.outcome, run.end_reason, run.started_at) == ("error", "dependency_failed", None)
     assert run.error is not None
@@ -83,7 +83,7 @@ async def test_one_whose_texts_were_erased_ends_without_saying_why(
     await running.ask("DELETE FROM contents WHERE session_id = %s", session_id)
     await running.ask("DELETE FROM content_keys WHERE session_id = %s", session_id)
     await family.end("a", outcome="error")
-    await Depending(work).settle(family.id("after"))
+    await DependencyWaits(work).reevaluate(family.id("after"))
     run = await work.run(family.id("after"))
     assert (run.outcome, run.error) == ("error", None)
 
@@ -97,7 +97,7 @@ async def test_only_the_end_of_one_that_is_waited_for_is_heeded(
     for name in ("b", "a"):
         await family.end(name)
         await family.announce(name)
-    awaited = Awaited()
+    awaited = AwaitedRuns()
 
     def told(recorded: RecordedEvent) -> str:
         run_id = recorded.envelope.provenance.run_id
@@ -118,13 +118,13 @@ async def test_a_name_means_the_newest_run_of_a_session_and_none_above(
     await family.start("top")
     await family.spawn("other", label="same")
     asked = [
-        DependencyAsked("same", "dependsOn"),
-        DependencyAsked(str(family.id("other")), "dependsOn"),
+        DependencyRequest("same", "dependsOn"),
+        DependencyRequest(str(family.id("other")), "dependsOn"),
     ]
-    found = await bound(work, asked, family.key("top"), family.root, family.run("top"))
+    found = await resolve_references(work, asked, family.key("top"), family.root, family.run("top"))
     assert [one.run_id for one in found.dependencies] == [family.id("other")]
     assert found.ancestors == (family.id("top"),)
-    found = await bound(work, asked[:1], family.root, family.root, None)
+    found = await resolve_references(work, asked[:1], family.root, family.root, None)
     assert found.unbound is not None
     assert found.unbound.rule == "dependency_ambiguous"
 
@@ -137,8 +137,10 @@ async def test_all_runs_above_are_known_of_one_that_is_asked_for(
     names = ["top", "below", "lowest"]
     for name, by in zip(names, ["main", *names], strict=False):
         await family.begin(name, by)
-    asked = [DependencyAsked(str(family.id("top")), "dependsOn")]
-    found = await bound(work, asked, family.key("lowest"), family.root, family.run("lowest"))
+    asked = [DependencyRequest(str(family.id("top")), "dependsOn")]
+    found = await resolve_references(
+        work, asked, family.key("lowest"), family.root, family.run("lowest")
+    )
     assert found.ancestors == tuple(family.id(name) for name in reversed(names))
 
 
@@ -147,12 +149,12 @@ async def test_a_result_that_was_erased_is_told_as_that(
 ) -> None:
     work, family = await work_with_hooks(running, tmp_path), LoggedFamily(running.log)
     await family.live("a")
-    shared = SharedGiven(references=(ReferenceAsked(key="a", run_id=family.id("a")),))
+    shared = SharedContextInput(references=(ReferenceRequest(key="a", run_id=family.id("a")),))
     await family.spawn("after", dependencies=on(family, "a"), shared=shared)
     await family.create("after")
     await family.tell("after", ask.claim())
     run = await work.run(family.id("after"))
-    start = await shared_start(work, run, run, await work.keeper(run))
+    start = await read_shared_start(work, run, run, await work.text_store(run))
     (value,) = start.values
     target = await work.run(family.id("a"))
     assert (value.kind, value.text) == ("reference", None if target.result else "null")
@@ -165,18 +167,18 @@ async def test_a_result_that_is_erased_before_the_claim_is_on_record_as_gone(
     work, family = await work_with_hooks(running, tmp_path), LoggedFamily(running.log)
     await family.begin("a")
     run = await work.run(family.id("a"))
-    keeper = await work.keeper(run)
-    end = ask.end(run.epoch, result=keeper.keep("result", "a canary"))
+    keeper = await work.text_store(run)
+    end = ask.end(run.epoch, result=keeper.store("result", "a canary"))
     await work.record(run, (end,), keeper)
-    shared = SharedGiven(references=(ReferenceAsked(key="a", run_id=run.run_id),))
+    shared = SharedContextInput(references=(ReferenceRequest(key="a", run_id=run.run_id),))
     await family.spawn("after", dependencies=on(family, "a"), shared=shared)
     await family.create("after")
     for table in ("contents", "content_keys"):
         await running.ask(f"DELETE FROM {table} WHERE session_id = %s", run.session_id)
-    await Depending(work).settle(family.id("after"))
+    await DependencyWaits(work).reevaluate(family.id("after"))
     await family.tell("after", ask.claim())
     after = await work.run(family.id("after"))
-    start = await shared_start(work, after, after, await work.keeper(after))
+    start = await read_shared_start(work, after, after, await work.text_store(after))
     (key,) = start.keys
     assert (key.kind, key.run_id, key.value) == ("reference", run.run_id, None)
     assert [one.text for one in start.values] == [None]

@@ -12,7 +12,7 @@ from application.due_work import DueWork
 from application.holder import Holder
 from application.ports.coordination import ClaimKey, ClaimKind
 from application.ports.event_log import LogUnavailable
-from application.rooms import NoRoom
+from application.rooms import BulkheadFull
 from tests.support.held_commits import until
 
 SLOW, QUICK, LATER, BROKEN, LOST, CROWDED = (UUID(int=number) for number in range(1, 7))
@@ -64,7 +64,7 @@ class Desk:
         if run_id == BROKEN:
             raise ValueError("it cannot be done")
         if run_id == CROWDED:
-            raise NoRoom("too many wait already")
+            raise BulkheadFull("too many wait already")
         if run_id == LOST:
             self.due.remove(run_id)
             raise LogUnavailable("away")
@@ -92,7 +92,7 @@ async def test_what_becomes_due_later_does_not_wait_for_what_hangs(desk: Desk) -
     desk.work.start()
     await desk.comes_to(QUICK)
     desk.due.append(LATER)
-    desk.work.wake()
+    desk.work.notify()
     await desk.comes_to(QUICK, LATER)
     assert desk.claimed == {SLOW}
     desk.gate.set()
@@ -110,7 +110,7 @@ async def test_no_more_are_under_way_than_there_is_room_for(
     assert desk.most_at_once == 2
     assert max(desk.limits) == 2
     desk.gate.set()
-    await desk.work.work_off()
+    await desk.work.run_all_due()
     assert desk.done == [*many, SLOW]
 
 
@@ -119,7 +119,7 @@ async def test_all_that_is_due_is_waited_for_also_what_was_under_way(desk: Desk)
     desk.work.start()
     await until_claimed(desk, SLOW)
     desk.due.append(QUICK)
-    finishing = asyncio.create_task(desk.work.work_off())
+    finishing = asyncio.create_task(desk.work.run_all_due())
     await desk.comes_to(QUICK)
     assert not finishing.done()
     desk.gate.set()
@@ -140,7 +140,7 @@ async def test_what_failed_keeps_its_claim_and_holds_up_no_other(
 ) -> None:
     monkeypatch.setattr(due_work, "DUE_BATCH", 1)
     desk.due = [BROKEN, QUICK, LATER]
-    await desk.work.work_off()
+    await desk.work.run_all_due()
     assert desk.done == [QUICK, LATER]
     assert desk.claimed == {BROKEN}
     assert [one.getMessage() for one in caplog.records] == [f"announce of run {BROKEN} failed"]
@@ -149,10 +149,10 @@ async def test_what_failed_keeps_its_claim_and_holds_up_no_other(
 async def test_a_database_that_is_away_is_told_and_the_claim_given_up(desk: Desk) -> None:
     desk.due = [LOST, QUICK]
     with pytest.raises(LogUnavailable, match="away"):
-        await desk.work.work_off()
+        await desk.work.run_all_due()
     assert desk.done == [QUICK]
     assert desk.claimed == set()
-    await desk.work.work_off()
+    await desk.work.run_all_due()
 
 
 async def test_what_hangs_is_broken_off_at_the_end_and_keeps_its_claim(desk: Desk) -> None:
@@ -177,7 +177,7 @@ async def test_more_are_claimed_while_those_under_way_wait_for_rooms_of_their_ow
 
 async def test_what_finds_no_room_leaves_its_turn_to_those_behind_it(desk: Desk) -> None:
     desk.due = [CROWDED, QUICK]
-    await desk.work.work_off()
+    await desk.work.run_all_due()
     assert desk.done == [QUICK]
     assert desk.claimed == {CROWDED}
     await desk.claims.prolong()

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from application.batch_preparing import BatchPreparing
-from application.preparation import nobody
-from application.spawning import Spawned
+from application.batch_preparing import BatchPreparer
+from application.preparation import no_caller
+from application.spawning import SpawnResult
 from domain.run.commands import ResumePreparation
 from domain.run.state import Run
 from tests.support.held_commits import until
@@ -31,7 +31,7 @@ async def workshop(running: RunningLog, tmp_path: Path) -> Workshop:
     return made
 
 
-async def at_work(workshop: Workshop) -> tuple["asyncio.Task[Spawned]", list[Run]]:
+async def at_work(workshop: Workshop) -> tuple["asyncio.Task[SpawnResult]", list[Run]]:
     """A batch of which each is about to get its folder."""
     spawning = asyncio.create_task(workshop.spawn(batch=BATCH))
     begun = [await workshop.workspace.begun() for _ in BATCH]
@@ -79,7 +79,7 @@ async def test_a_batch_that_is_taken_over_then_ends_and_is_told_of_once(
 ) -> None:
     spawning, runs = await at_work(workshop)
     await workshop.erase(runs[1])
-    batches = BatchPreparing(workshop.work, workshop.preparing)
+    batches = BatchPreparer(workshop.work, workshop.preparing)
     first = await workshop.work.run(runs[0].run_id)
     resuming = asyncio.create_task(batches.resume(first, "another", "holder is gone"))
     # Folders are made to their end, also those of a batch that is refused by then.
@@ -104,7 +104,7 @@ async def test_a_single_spawn_that_is_taken_over_then_ends(workshop: Workshop) -
     now = await workshop.work.run(run.run_id)
     resume = ResumePreparation(holder="another", lost_epoch=now.epoch, reason="gone")
     appended = await workshop.work.record(now, (resume,))
-    prepared = await workshop.preparing.prepare(appended.runs[run.run_id], nobody)
+    prepared = await workshop.preparing.prepare(appended.runs[run.run_id], no_caller)
     assert prepared.run.stage == "refused"
     assert prepared.run.refusal is not None
     assert (prepared.run.refusal.rule, prepared.run.refusal.text) == ("erased", None)

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from application.explaining import explained
+from application.explaining import read_explanation
 from application.ports.configurations import PinnedConfiguration, RevisionErased
 from domain.configuration.configuration import Configuration
-from domain.configuration.problems import ConfigurationError, Problem
+from domain.configuration.problems import ConfigurationError, ConfigurationProblem
 from domain.event_types import AnyEvent
 from tests.support.explained_spawns import ADMITTED, plan_facts
 from tests.support.run_histories import created, resolved
@@ -50,7 +50,7 @@ class Told:
     [
         (None, [ROOT]),
         (RevisionErased("gone"), None),
-        (ConfigurationError([Problem("of a newer program", "kept revision")]), None),
+        (ConfigurationError([ConfigurationProblem("of a newer program", "kept revision")]), None),
     ],
 )
 async def test_lists_are_those_of_the_revision_of_the_run_or_are_not_told(
@@ -59,7 +59,7 @@ async def test_lists_are_those_of_the_revision_of_the_run_or_are_not_told(
     events = requested(), ADMITTED, resolved(), created(facts=plan_facts())
     run = run_of(events[0], events[2], events[3])
     work: Any = Told(events, failure)
-    told = await explained(work, run, until=9, full=False)
+    told = await read_explanation(work, run, until=9, full=False)
     (workspace,) = [one for one in told.decisions if one.rule == "workspace"]
     assert workspace.compared is not None
     assert workspace.compared["workspaceRoots"] == roots

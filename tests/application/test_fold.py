@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from application.projections.fold import FOREVER, Changes, Fold, Span
+from application.projections.fold import FOREVER, Fold, RowChanges, RowSpan
 from application.projections.run_rows import RunRow
 from application.projections.session_rows import SessionRow
 from domain.config_events import ConfigurationActivated
@@ -40,9 +40,9 @@ class Table(Generic[Key, Row]):
     """Stored rows: closes and appends what a batch changed, as a database would."""
 
     def __init__(self) -> None:
-        self.rows: list[tuple[Key, Span[Row]]] = []
+        self.rows: list[tuple[Key, RowSpan[Row]]] = []
 
-    def store(self, changes: Changes[Key, Row], key: Callable[[Row], Key]) -> None:
+    def store(self, changes: RowChanges[Key, Row], key: Callable[[Row], Key]) -> None:
         """Take the changes of a batch."""
         for closed, at in changes.closed.items():
             self._close(closed, at)
@@ -56,7 +56,7 @@ class Table(Generic[Key, Row]):
         ]
         assert len(is_open) == 1, f"{len(is_open)} rows of {key} are open"
         span = self.rows[is_open[0]][1]
-        self.rows[is_open[0]] = (key, Span(span.row, span.from_position, at))
+        self.rows[is_open[0]] = (key, RowSpan(span.row, span.from_position, at))
 
 
 class Tables:
@@ -160,5 +160,5 @@ def test_an_event_that_does_not_fit_leaves_states_and_rows_as_they_were() -> Non
     assert (fold.run_rows, fold.session_rows) == (same.run_rows, same.session_rows)
 
 
-def _true_at(changes: Changes[Key, Row], position: int) -> list[Row]:
+def _true_at(changes: RowChanges[Key, Row], position: int) -> list[Row]:
     return [one.row for one in changes.opened if one.from_position <= position < one.to_position]

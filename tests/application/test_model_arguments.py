@@ -6,7 +6,7 @@ import pytest
 
 from application.envelope import SYSTEM
 from application.ports.configurations import PinnedConfiguration
-from application.spawn_request import SpawnRequest, command_of
+from application.spawn_request import SpawnRequest, spawn_command
 from domain.configuration.configuration import Configuration
 from domain.run.facts import SpawnOptions
 from domain.spawn_command import RequestSpawn
@@ -30,7 +30,7 @@ def command_for(model: str | None) -> RequestSpawn:
         options=SpawnOptions(model=model),
     )
     pinned = PinnedConfiguration(1, configuration, {})
-    return command_of(request, SYSTEM, pinned, RandomIdentities(), "here")
+    return spawn_command(request, SYSTEM, pinned, RandomIdentities(), "here")
 
 
 @pytest.mark.parametrize(

@@ -6,8 +6,8 @@ from uuid import uuid4
 
 import pytest
 
-from application.context_gathering import ContextGathering
-from application.keeping import Keeper
+from application.context_gathering import ContextGatherer
+from application.keeping import TextStore
 from application.ports.configurations import PinnedConfiguration
 from application.ports.credentials import (
     NOTHING_FOUND,
@@ -82,11 +82,11 @@ async def test_the_best_that_has_its_credentials_is_taken(
     without: tuple[str, ...], taken: str | None, asked: list[str], verdicts: list[str]
 ) -> None:
     credentials = WithoutThoseOf(*without)
-    gathered = await ContextGathering(Proposing(), credentials).gather(
+    gathered = await ContextGatherer(Proposing(), credentials).gather(
         run_of(requested()),
         "task",
         pinned(best=3, second=2, ghost=1),
-        Keeper(uuid4(), bytes(32), uuid4),
+        TextStore(uuid4(), bytes(32), uuid4),
     )
     assert gathered.override_to == taken
     assert credentials.asked == asked

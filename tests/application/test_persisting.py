@@ -2,7 +2,7 @@
 
 import pytest
 
-from application.persisting import persistently
+from application.persisting import retry_while_unavailable
 from application.ports.event_log import LogUnavailable
 
 
@@ -21,13 +21,13 @@ class Away:
 
 async def test_an_answer_is_waited_for() -> None:
     away = Away(1)
-    assert await persistently(away.ask, given_up=lambda: False) == "here"
+    assert await retry_while_unavailable(away.ask, given_up=lambda: False) == "here"
 
 
 async def test_nobody_asks_on_who_has_given_up() -> None:
     away = Away(2)
     with pytest.raises(LogUnavailable):
-        await persistently(away.ask, given_up=lambda: True)
+        await retry_while_unavailable(away.ask, given_up=lambda: True)
     assert away.left == 1
 
 
@@ -36,4 +36,4 @@ async def test_another_failure_is_not_waited_out() -> None:
         raise ValueError("no")
 
     with pytest.raises(ValueError, match="no"):
-        await persistently(ask, given_up=lambda: False)
+        await retry_while_unavailable(ask, given_up=lambda: False)

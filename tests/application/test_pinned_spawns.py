@@ -9,10 +9,10 @@ from application.envelope import Actor
 from application.holder import Holder
 from application.ports.configurations import PinnedConfiguration
 from application.ports.event_log import LogUnavailable
-from application.preparing import Preparing
+from application.preparing import RunPreparer
 from application.spawn_request import SpawnRequest
-from application.spawning import Spawned, Spawning
-from application.work import Work
+from application.spawning import SpawnResult, SpawnService
+from application.work import UnitOfWork
 from domain.run.events import SessionCreated
 from domain.run.facts import SpawnOptions
 from domain.run.request_events import SpawnRefused, SpawnRequested
@@ -39,9 +39,9 @@ class Process:
             running.log, contents, identities, folder / "workspaces"
         )
         registry = PostgresRegistry(running.pool)
-        self.work = Work(running.log, registry, contents, identities, self.configurations)
+        self.work = UnitOfWork(running.log, registry, contents, identities, self.configurations)
         self.preparing = preparing_on(self.work, running.pool, folder)
-        self.spawning = Spawning(self.work, self.preparing, Holder(lambda: "server"))
+        self.spawning = SpawnService(self.work, self.preparing, Holder(lambda: "server"))
 
     async def activate(self, *, session: dict[str, str] | None = None, **subagents: Any) -> int:
         """Make this the active configuration; gives its revision."""
@@ -50,7 +50,7 @@ class Process:
         loaded = load_values(values, folder=self.folder)
         return await self.configurations.activate(loaded, OPERATOR)
 
-    async def spawn(self, pinned: PinnedConfiguration, **changes: Any) -> Spawned:
+    async def spawn(self, pinned: PinnedConfiguration, **changes: Any) -> SpawnResult:
         """A child of the root, by a request that was read under this revision."""
         plain: dict[str, Any] = {
             "requester_key": ROOT,
@@ -196,12 +196,12 @@ async def test_a_preparation_that_goes_on_elsewhere_reads_the_folder_from_the_re
 async def _left_behind(process: Process, workspace: str) -> Run:
     """A run whose request is on record and whose preparation was never begun."""
 
-    class Dying(Preparing):
+    class Dying(RunPreparer):
         async def prepare(self, *_: Any, **__: Any) -> Any:
             raise RuntimeError("the process dies")
 
     preparing = preparing_on(process.work, process.pool, process.folder, Dying)
-    process.spawning = Spawning(process.work, preparing, Holder(lambda: "server"))
+    process.spawning = SpawnService(process.work, preparing, Holder(lambda: "server"))
     with pytest.raises(RuntimeError, match="dies"):
         await process.spawn(process.configurations.current(), workspace_argument=workspace)
     (last,) = await process.work.log.read(limit=1, types=("SpawnRequested",))

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from application.fitting import Unfit
-from application.planning import Planned
+from application.fitting import Ineligible
+from application.planning import PlannedChild
 from application.ports.configurations import WorkspaceForbidden
 from domain.run.plan_facts import ModelVerdict, PlanFacts, WorkspaceFacts
 from tests.support.planned_children import (
@@ -54,7 +54,7 @@ def test_the_rules_speak_in_their_order(workspaces: Workspaces) -> None:
     assert rules == ["agent_unknown", "sandbox", "thinking", "runtime", "workspace"]
     assert len(workspaces.asked) == 1
     workspaces.unusable = None
-    assert isinstance(decided(workspaces, asked("worker"), configuration(agent)), Planned)
+    assert isinstance(decided(workspaces, asked("worker"), configuration(agent)), PlannedChild)
 
 
 def test_what_was_looked_at_is_recorded_as_far_as_it_came(workspaces: Workspaces) -> None:
@@ -83,10 +83,10 @@ def test_a_request_only_tightens_what_is_on_record(workspaces: Workspaces) -> No
     outside = configuration({"id": "main"})
     says = {"requester_sandboxed": True}
     assert isinstance(
-        decided(workspaces, asked(asks={"sandboxed": False}, options=says), outside), Unfit
+        decided(workspaces, asked(asks={"sandboxed": False}, options=says), outside), Ineligible
     )
-    assert isinstance(decided(workspaces, asked(asks={"sandboxed": True}), outside), Unfit)
-    assert isinstance(decided(workspaces, asked(asks={"sandboxed": False}), outside), Planned)
+    assert isinstance(decided(workspaces, asked(asks={"sandboxed": True}), outside), Ineligible)
+    assert isinstance(decided(workspaces, asked(asks={"sandboxed": False}), outside), PlannedChild)
 
 
 def test_without_a_record_the_mode_of_the_requesters_agent_counts(workspaces: Workspaces) -> None:
@@ -98,8 +98,8 @@ def test_without_a_record_the_mode_of_the_requesters_agent_counts(workspaces: Wo
     non_main = configuration(
         {"id": "main", "sandbox": {"mode": "non-main"}}, {"id": "helper"}, {"id": "other"}
     )
-    assert isinstance(decided(workspaces, asked("helper", peer), non_main), Unfit)
-    assert isinstance(decided(workspaces, asked("other"), non_main), Planned)
+    assert isinstance(decided(workspaces, asked("helper", peer), non_main), Ineligible)
+    assert isinstance(decided(workspaces, asked("other"), non_main), PlannedChild)
 
 
 @pytest.mark.parametrize("mode", ["all", "non-main"])

@@ -2,7 +2,7 @@
 
 import asyncio
 
-from application.repeating import Repeating
+from application.repeating import PeriodicTask
 from tests.support.held_commits import until
 
 
@@ -20,7 +20,7 @@ async def test_it_ends_although_a_cancellation_got_lost_in_its_work() -> None:
                 raise
             lost += 1
 
-    repeating = Repeating("test", work, 0.01)
+    repeating = PeriodicTask("test", work, 0.01)
     repeating.start()
 
     async def has_begun() -> bool:
@@ -37,4 +37,4 @@ async def test_closing_what_never_began_does_nothing() -> None:
     async def work() -> None:
         raise AssertionError
 
-    await Repeating("test", work, 0.01).close()
+    await PeriodicTask("test", work, 0.01).close()

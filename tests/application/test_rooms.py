@@ -5,7 +5,7 @@ from typing import get_args
 
 import pytest
 
-from application.rooms import ROOMS_MAX, NoRoom, Rooms, room_of_undo
+from application.rooms import COMPARTMENTS_MAX, Bulkhead, BulkheadFull, undo_compartment
 from domain.run.hook_events import HookName
 from domain.run.steps import STEP_ORDER
 from tests.support.held_commits import until
@@ -14,7 +14,7 @@ from tests.support.held_commits import until
 class Guests:
     """Stay until they are told to leave."""
 
-    def __init__(self, rooms: Rooms) -> None:
+    def __init__(self, rooms: Bulkhead) -> None:
         self.rooms = rooms
         self.inside: list[str] = []
         self.may_leave = asyncio.Event()
@@ -32,13 +32,13 @@ class Guests:
 
 
 async def test_a_room_that_is_full_keeps_nobody_out_of_another() -> None:
-    guests = Guests(Rooms(at_once_max=1, wanted_max=2))
+    guests = Guests(Bulkhead(at_once_max=1, wanted_max=2))
     async with asyncio.TaskGroup() as group:
         group.create_task(guests.visit("subagentEnded"))
         group.create_task(guests.visit("subagentEnded"))
         group.create_task(guests.visit("files"))
         await guests.are("subagentEnded", "files")
-        with pytest.raises(NoRoom, match="2 wait for subagentEnded"):
+        with pytest.raises(BulkheadFull, match="2 wait for subagentEnded"):
             await guests.visit("subagentEnded")
         guests.may_leave.set()
     assert guests.inside == ["subagentEnded", "files", "subagentEnded"]
@@ -46,7 +46,7 @@ async def test_a_room_that_is_full_keeps_nobody_out_of_another() -> None:
 
 
 async def test_who_gives_up_waiting_makes_room() -> None:
-    guests = Guests(Rooms(at_once_max=1, wanted_max=2))
+    guests = Guests(Bulkhead(at_once_max=1, wanted_max=2))
     inside, waiting = (asyncio.create_task(guests.visit("files")) for _ in range(2))
     await guests.are("files")
     waiting.cancel()
@@ -57,9 +57,9 @@ async def test_who_gives_up_waiting_makes_room() -> None:
 
 
 def test_there_are_as_many_rooms_as_are_counted_on() -> None:
-    rooms = {*get_args(HookName), *(room_of_undo(step) for step in STEP_ORDER)}
-    assert len(rooms) <= ROOMS_MAX
-    assert {step for step in STEP_ORDER if room_of_undo(step) == "files"} == {
+    rooms = {*get_args(HookName), *(undo_compartment(step) for step in STEP_ORDER)}
+    assert len(rooms) <= COMPARTMENTS_MAX
+    assert {step for step in STEP_ORDER if undo_compartment(step) == "files"} == {
         "context_fork",
         "workspace",
         "attachments",

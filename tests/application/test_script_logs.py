@@ -11,8 +11,8 @@ from urllib.parse import quote, quote_plus
 import httpx2
 import pytest
 
-from application.context_gathering import ContextGathering
-from application.keeping import Keeper
+from application.context_gathering import ContextGatherer
+from application.keeping import TextStore
 from application.ports.configurations import PinnedConfiguration
 from application.ports.scripts import Mask, ScriptFinished, ScriptRun
 from infrastructure.outbound.configuration.loading import LoadedConfiguration, load_values
@@ -59,8 +59,8 @@ async def lines(
     caplog.set_level(logging.DEBUG, "spawnlog.scripts")
     loaded = configured(*scripts)
     pinned = PinnedConfiguration(1, loaded.configuration, loaded.stored)
-    keeper = Keeper(run_id(1), b"key", RandomIdentities().event_id)
-    gathering = ContextGathering(Says(ended), secrets=secrets or Nothing())
+    keeper = TextStore(run_id(1), b"key", RandomIdentities().event_id)
+    gathering = ContextGatherer(Says(ended), secrets=secrets or Nothing())
     await gathering.gather(run_of(requested()), "task", pinned, keeper)
     return [one.getMessage() for one in caplog.records if one.name == "spawnlog.scripts"]
 

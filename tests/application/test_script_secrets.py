@@ -5,8 +5,8 @@ from uuid import UUID
 
 import pytest
 
-from application.context_gathering import ContextGathering, Gathered
-from application.keeping import Keeper
+from application.context_gathering import ContextGatherer, GatheredContext
+from application.keeping import TextStore
 from application.ports.configurations import PinnedConfiguration
 from application.ports.scripts import Mask, ScriptFinished, ScriptRun
 from domain.configuration.configuration import Configuration
@@ -37,19 +37,19 @@ class Known:
         return lambda text: text.replace(SECRET, "[redacted]")
 
 
-async def ended(finished: ScriptFinished, *agents: str) -> tuple[Gathered, dict[UUID, str]]:
+async def ended(finished: ScriptFinished, *agents: str) -> tuple[GatheredContext, dict[UUID, str]]:
     """What was gathered, and the texts that were kept."""
     script: dict[str, Any] = {"id": "s", "uri": "/s", "agentIdOverrideKey": "agent"}
     listed = {"defaults": {"subagents": {"contextScripts": {"run": [script]}}}}
     loaded = load_values({"agents": {**listed, "list": [{"id": id} for id in ("main", *agents)]}})
     pinned = PinnedConfiguration(1, loaded.configuration, loaded.stored)
-    keeper = Keeper(run_id(1), b"key", RandomIdentities().event_id)
-    gathering = ContextGathering(Ends(finished), secrets=Known())
+    keeper = TextStore(run_id(1), b"key", RandomIdentities().event_id)
+    gathering = ContextGatherer(Ends(finished), secrets=Known())
     told = await gathering.gather(run_of(requested()), "task", pinned, keeper)
     return told, {one.ref.id: one.text for one in keeper.kept}
 
 
-async def gathered(proposed: str, *agents: str) -> Gathered:
+async def gathered(proposed: str, *agents: str) -> GatheredContext:
     said = f'{{"agent": "{proposed}"}}'.encode()
     return (await ended(ScriptFinished(raw=said, exit_code=0), *agents))[0]
 

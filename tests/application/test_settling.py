@@ -2,14 +2,14 @@
 
 import asyncio
 
-from application.settling import settled
+from application.settling import wait_or_cancel
 
 
 async def test_what_ends_in_time_is_not_broken_off() -> None:
     gate = asyncio.Event()
     task = asyncio.create_task(gate.wait())
     asyncio.get_running_loop().call_soon(gate.set)
-    await settled([task], 5)
+    await wait_or_cancel([task], 5)
     assert task.result() is True
 
 
@@ -24,7 +24,7 @@ async def test_what_takes_longer_is_broken_off_and_has_ended_by_then() -> None:
             tidied.append("up")
 
     task = asyncio.create_task(endless())
-    await settled([task], 0.01)
+    await wait_or_cancel([task], 0.01)
     assert task.cancelled()
     assert tidied == ["up"]
 
@@ -34,9 +34,9 @@ async def test_a_failure_of_the_work_is_not_that_of_who_waits() -> None:
         raise ValueError("no")
 
     task = asyncio.create_task(failing())
-    await settled([task], 5)
+    await wait_or_cancel([task], 5)
     assert isinstance(task.exception(), ValueError)
 
 
 async def test_there_may_be_nothing_to_wait_for() -> None:
-    await settled([], 5)
+    await wait_or_cancel([], 5)

@@ -8,15 +8,15 @@ from uuid import UUID
 import pytest
 
 from application.envelope import Actor
-from application.patching_context import ContextPatch, PatchingContext, TooMuchShared
+from application.patching_context import ContextPatch, ContextPatcher, SharedContextTooLarge
 from application.ports.runtimes import CannotLaunch
-from application.shared_spawns import shared_by
-from application.shared_starts import NOTHING_SHARED, SharedStart, shared_start
-from application.work import ContentsErased, Work
+from application.shared_spawns import read_shared_spawn
+from application.shared_starts import NOTHING_SHARED, SharedStart, read_shared_start
+from application.work import ContentsErased, UnitOfWork
 from domain.family_sharing import CannotShare
 from domain.session.sharing import ContextMoved
-from domain.shared_context import effective
-from domain.spawn_command import SharedGiven
+from domain.shared_context import effective_shared_keys
+from domain.spawn_command import SharedContextInput
 from tests.support import run_commands as ask
 from tests.support.logged_family import LoggedFamily
 from tests.support.running_log import RunningLog
@@ -29,18 +29,18 @@ OWNER = Actor(kind="token", token="owner")
 
 
 async def patched(
-    work: Work, key: str = ROOT, expected: int | None = None, **values: object
+    work: UnitOfWork, key: str = ROOT, expected: int | None = None, **values: object
 ) -> dict[str, str]:
     """What the session shares after the patch, as it stands in the record."""
     patch = ContextPatch(session_key=key, display_key=key, values=values, expected=expected)
-    session = (await PatchingContext(work).patch(patch, OWNER)).session
-    keys = [(one.key, one.value) for one in effective(session)]
+    session = (await ContextPatcher(work).patch(patch, OWNER)).session
+    keys = [(one.key, one.value) for one in effective_shared_keys(session)]
     return {key: await work.contents.text(value) or "" for key, value in keys if value is not None}
 
 
-async def start_of(work: Work, family: LoggedFamily, name: str) -> SharedStart:
+async def start_of(work: UnitOfWork, family: LoggedFamily, name: str) -> SharedStart:
     run = await work.run(family.id(name))
-    return await shared_start(work, run, run, await work.keeper(run))
+    return await read_shared_start(work, run, run, await work.text_store(run))
 
 
 def texts(start: SharedStart) -> dict[str, str | None]:
@@ -91,8 +91,8 @@ async def test_what_was_erased_is_given_as_erased_and_takes_nothing_more(
     family = LoggedFamily(running.log)
     await family.queue("first")
     await patched(work, goal="win")
-    await family.spawn("sharing", shared=SharedGiven(values=(("more", "1"),)))
-    shared = await shared_by(work, family.run("sharing"))
+    await family.spawn("sharing", shared=SharedContextInput(values=(("more", "1"),)))
+    shared = await read_shared_spawn(work, family.run("sharing"))
     assert shared is not None
     assert [one.key for one in shared.changes] == ["more"]
     await erase(running, family.sessions[ROOT].session_id)
@@ -102,7 +102,7 @@ async def test_what_was_erased_is_given_as_erased_and_takes_nothing_more(
     assert start.whole() == {"goal": None}
     assert [one.value for one in start.keys] == [None]
     with pytest.raises(CannotShare, match="was erased"):
-        await shared_by(work, family.run("sharing"))
+        await read_shared_spawn(work, family.run("sharing"))
     with pytest.raises(ContentsErased):
         await patched(work, more=1)
 
@@ -116,8 +116,8 @@ async def test_a_childs_copy_outlives_what_its_parent_shared(
     await patched(work, goal="win")
     await family.tell("child", ask.claim())
     run = await work.run(family.id("child"))
-    keeper = await work.keeper(run)
-    start = await shared_start(work, run, run, keeper)
+    keeper = await work.text_store(run)
+    start = await read_shared_start(work, run, run, keeper)
     command = ask.start(
         run.epoch,
         shared_context_position=start.position,
@@ -127,7 +127,7 @@ async def test_a_childs_copy_outlives_what_its_parent_shared(
     await work.record(run, (command,), keeper)
     await erase(running, family.sessions[ROOT].session_id)
     own = await work.registry.session(run.child_session_key or "")
-    (kept,) = effective(own)
+    (kept,) = effective_shared_keys(own)
     assert kept.value is not None
     assert await work.contents.text(kept.value) == '"win"'
 
@@ -137,7 +137,7 @@ async def test_what_grew_too_large_before_the_claim_starts_nothing(
 ) -> None:
     work = await work_with_hooks(running, tmp_path)
     family = LoggedFamily(running.log)
-    own = SharedGiven(values=(("own", f'"{"x" * 40_000}"'),), scope="child")
+    own = SharedContextInput(values=(("own", f'"{"x" * 40_000}"'),), scope="child")
     for name in ("child", "other"):
         await family.spawn(name, shared=own)
         await family.create(name)
@@ -187,6 +187,6 @@ async def test_members_of_objects_are_merged_and_nothing_new_records_nothing(
     head = await running.log.head()
     assert await patched(work, plain={"x": 1}, never=None) == merged
     assert await running.log.head() == head
-    with pytest.raises(TooMuchShared, match="may have 65536"):
+    with pytest.raises(SharedContextTooLarge, match="may have 65536"):
         await patched(work, large="x" * 65_536)
     assert await patched(work, deep=None, plain=None) == {}

@@ -7,15 +7,15 @@ import pytest
 from application.envelope import SYSTEM, Actor
 from application.holder import Holder
 from application.spawn_request import SpawnRequest
-from application.spawning import Spawned, Spawning
-from application.work import Work
+from application.spawning import SpawnResult, SpawnService
+from application.work import UnitOfWork
 from domain.run.facts import SpawnOptions
 from domain.run.request_events import SpawnRequested
 from domain.session.state import Session
 from infrastructure.outbound.configuration.active import ActiveConfigurations
 from infrastructure.outbound.configuration.loading import load_values
 from infrastructure.outbound.identities import RandomIdentities
-from infrastructure.outbound.log.state_memory import Remembered
+from infrastructure.outbound.log.state_memory import StateCaches
 from infrastructure.outbound.tables.contents import PostgresContents
 from infrastructure.outbound.tables.registry import PostgresRegistry
 from tests.support.logged_family import LoggedFamily
@@ -31,7 +31,7 @@ class Counting(PostgresRegistry):
     """Counts how often it is asked for a session. One that has nothing to do with the log's own
     memory is that of a process which sees all sessions for the first time."""
 
-    def __init__(self, running: RunningLog, remembered: Remembered | None = None) -> None:
+    def __init__(self, running: RunningLog, remembered: StateCaches | None = None) -> None:
         super().__init__(running.pool, remembered)
         self.asked = 0
 
@@ -46,11 +46,11 @@ class Door:
     def __init__(self, running: RunningLog, registry: Counting, folder: Path) -> None:
         contents, identities = PostgresContents(running.pool), RandomIdentities()
         self.configurations = ActiveConfigurations(running.log, contents, identities, folder)
-        work = Work(running.log, registry, contents, identities, self.configurations)
+        work = UnitOfWork(running.log, registry, contents, identities, self.configurations)
         preparing = preparing_on(work, running.pool, folder)
-        self._spawning = Spawning(work, preparing, Holder(lambda: "holder"))
+        self._spawning = SpawnService(work, preparing, Holder(lambda: "holder"))
 
-    async def spawn(self, requester: str, agent_id: str = "main") -> Spawned:
+    async def spawn(self, requester: str, agent_id: str = "main") -> SpawnResult:
         """A spawn by a session whose key says that it is of that agent."""
         request = SpawnRequest(
             requester_key=requester,

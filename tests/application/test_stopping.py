@@ -4,8 +4,8 @@ from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 
 from application.envelope import Actor
-from application.stopping import Stopping
-from application.work import Work
+from application.stopping import StopService
+from application.work import UnitOfWork
 from domain.run.lifecycle import OVER
 from domain.run.state import Run
 from infrastructure.outbound.configuration.active import ActiveConfigurations
@@ -35,11 +35,11 @@ class Overtaken(PostgresRegistry):
         return below
 
 
-def stopping(running: RunningLog, registry: Overtaken, folder: Path) -> Stopping:
+def stopping(running: RunningLog, registry: Overtaken, folder: Path) -> StopService:
     contents, identities = PostgresContents(running.pool), RandomIdentities()
     configurations = ActiveConfigurations(running.log, contents, identities, folder)
-    work = Work(running.log, registry, contents, identities, configurations)
-    return Stopping(work, preparing_on(work, running.pool, folder))
+    work = UnitOfWork(running.log, registry, contents, identities, configurations)
+    return StopService(work, preparing_on(work, running.pool, folder))
 
 
 async def test_those_spawned_while_others_are_being_stopped_are_stopped_too(

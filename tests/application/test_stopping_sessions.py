@@ -9,8 +9,8 @@ from uuid_utils.compat import uuid7
 
 from application.envelope import Actor
 from application.ports.event_log import Decision, Submission, World
-from application.stopping import Stopping
-from application.work import Work, provenance_of
+from application.stopping import StopService
+from application.work import UnitOfWork, provenance_of
 from domain.continuation import Message, continue_session
 from domain.run.continuation_events import ContinuationPlanned
 from domain.run.facts import SpawnOptions
@@ -96,12 +96,12 @@ async def announced(family: LoggedFamily, name: str, options: SpawnOptions) -> R
     return family.run(name)
 
 
-def stopping(running: RunningLog, registry: PostgresRegistry, folder: Path) -> Stopping:
+def stopping(running: RunningLog, registry: PostgresRegistry, folder: Path) -> StopService:
     contents, identities = PostgresContents(running.pool), RandomIdentities()
     configurations = PlacedConfigurations(folder)
     configurations.read({})
-    work = Work(running.log, registry, contents, identities, configurations)
-    return Stopping(work, preparing_on(work, running.pool, folder))
+    work = UnitOfWork(running.log, registry, contents, identities, configurations)
+    return StopService(work, preparing_on(work, running.pool, folder))
 
 
 async def session_of(running: RunningLog, run: Run) -> Session:

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from application.ports.hooks import HookThrew
-from application.rooms import NoRoom, Rooms
-from application.telling_hooks import ERROR_BYTES_MAX, TellingHooks
-from application.work import Work
+from application.ports.hooks import HookFailure
+from application.rooms import Bulkhead, BulkheadFull
+from application.telling_hooks import ERROR_BYTES_MAX, HookNotifier
+from application.work import UnitOfWork
 from domain.run.hook_events import HookName, HookParked
 from domain.run.hooks import HOOK_ORDER
 from tests.support import run_commands as ask
@@ -19,7 +19,7 @@ from tests.support.running_log import RunningLog
 from tests.support.scripted_hooks import ScriptedHooks, work_with_hooks
 from tests.support.storytelling import ref
 
-FAILS = HookThrew("the hook answered HTTP 500", status_code=500)
+FAILS = HookFailure("the hook answered HTTP 500", status_code=500)
 ORIGIN = '{"channel": "discord", "to": "c", "groupId": "g"}'
 
 
@@ -33,9 +33,9 @@ class LongWinded(KeptFamily):
 class Story:
     """A child of which two hooks are told, and somebody who tells them."""
 
-    def __init__(self, family: KeptFamily, work: Work, hooks: ScriptedHooks) -> None:
+    def __init__(self, family: KeptFamily, work: UnitOfWork, hooks: ScriptedHooks) -> None:
         self.family, self.work, self.hooks = family, work, hooks
-        self.telling = TellingHooks(work, hooks, uninterrupted, Rooms())
+        self.telling = HookNotifier(work, hooks, uninterrupted, Bulkhead())
 
     async def queued(self, **request: Any) -> None:
         await self.family.spawn("a", **request)
@@ -113,10 +113,10 @@ async def test_a_hook_that_fails_too_often_is_parked_and_the_next_is_told(
 async def test_too_many_calls_of_our_own_are_no_attempt(
     running: RunningLog, tmp_path: Path
 ) -> None:
-    busy = HookThrew("too many calls are under way", was_asked=False, has_no_room=True)
+    busy = HookFailure("too many calls are under way", was_asked=False, has_no_room=True)
     a = await story(running, tmp_path, busy, FAILS, attemptsMax=2)
     await a.queued()
-    with pytest.raises(NoRoom, match="too many calls"):
+    with pytest.raises(BulkheadFull, match="too many calls"):
         await a.tell()
     assert (await a.phases())["subagentSpawned"] == ("due", 0)
     await a.tell()

@@ -4,14 +4,14 @@ import asyncio
 
 import pytest
 
-from application.timely import timely
+from application.timely import with_timeout
 
 
 async def test_an_answer_in_time_is_given() -> None:
     async def answer() -> int:
         return 42
 
-    assert await timely(answer(), 5) == 42
+    assert await with_timeout(answer(), 5) == 42
 
 
 async def test_a_failure_in_time_is_raised() -> None:
@@ -19,7 +19,7 @@ async def test_a_failure_in_time_is_raised() -> None:
         raise ValueError("no")
 
     with pytest.raises(ValueError, match="no"):
-        await timely(fail(), 5)
+        await with_timeout(fail(), 5)
 
 
 async def test_one_who_is_slow_to_be_broken_off_is_not_waited_for() -> None:
@@ -35,7 +35,7 @@ async def test_one_who_is_slow_to_be_broken_off_is_not_waited_for() -> None:
 
     async with asyncio.timeout(5):
         with pytest.raises(TimeoutError):
-            await timely(stubborn(), 0.01)
+            await with_timeout(stubborn(), 0.01)
         assert not over.is_set()
         gate.set()
         await over.wait()
@@ -52,7 +52,7 @@ async def test_when_the_asker_is_broken_off_so_is_the_question() -> None:
             await asyncio.sleep(0)
             tidied.set()
 
-    asker = asyncio.create_task(timely(endless(), 60))
+    asker = asyncio.create_task(with_timeout(endless(), 60))
     await began.wait()
     asker.cancel()
     with pytest.raises(asyncio.CancelledError):

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from application.steps.thread_binding import ThreadBindingStep
-from application.wished_context import context_wish
+from application.wished_context import read_context_request
 from domain.run.steps import StepState
 from tests.support import run_commands as ask
 from tests.support.kept_family import KeptFamily
@@ -43,5 +43,5 @@ async def test_a_channel_is_one_for_the_context_where_it_is_one_for_the_thread(
     requester = hooks.calls[0].event["requester"]
     assert isinstance(requester, dict)
     assert requester.get("channel") == read
-    wish = await context_wish(work, family.run("a"))
+    wish = await read_context_request(work, family.run("a"))
     assert wish.mode == ("fork" if read else "isolated")

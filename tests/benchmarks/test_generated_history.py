@@ -13,9 +13,9 @@ from benchmarks.generate import Generated, generate, main
 from domain.event_types import EVENT_TYPES
 from infrastructure.failures import UserError
 from infrastructure.outbound.log.chain import chain_hash
-from infrastructure.outbound.log.connections import Connection
+from infrastructure.outbound.log.connections import LogConnection
 from infrastructure.outbound.log.mapper import EventMapper
-from infrastructure.outbound.log.reading import COLUMNS, recorded
+from infrastructure.outbound.log.reading import COLUMNS, recorded_event
 from tests.support.databases import Databases
 from tests.support.running_log import running_on
 from tests.support.submissions import key, observe
@@ -123,7 +123,7 @@ async def test_its_chain_is_right(url: str) -> None:
         rows = await connection.execute(f"SELECT {COLUMNS} FROM events ORDER BY position")
         previous, mapper = b"", EventMapper()
         for row in await rows.fetchall():
-            envelope = recorded(row, mapper).envelope
+            envelope = recorded_event(row, mapper).envelope
             previous = chain_hash(previous, envelope, bytes(row[-1]))
             assert previous == envelope.chain_hash, envelope.position
         head = await (await connection.execute("SELECT chain_hash FROM log_head")).fetchone()
@@ -173,7 +173,7 @@ def test_the_same_seed_gives_the_same_events_whoever_makes_them(
 
 
 async def test_a_log_that_has_events_is_left_alone(
-    database_url: str, connection: Connection
+    database_url: str, connection: LogConnection
 ) -> None:
     async with running_on(database_url) as running:
         await observe(running.log, [1, 2])

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 import pytest
 
-from application.fitting import Unfit
+from application.fitting import Ineligible
 from domain.admission import Refusal
 from domain.session_key import child_key
 from domain.spawn_mode import effective_cleanup, effective_mode
@@ -22,7 +22,7 @@ def judged(given: Given) -> Answer:
     if spawn.refusal is not None:
         return _refused(spawn.refusal, launched=spawn.admitted)
     planned = spawn.planned()
-    if isinstance(planned, Unfit):
+    if isinstance(planned, Ineligible):
         return _refused(planned.refusal, launched=0)
     run = spawn.run
     assert run.agent_id is not None

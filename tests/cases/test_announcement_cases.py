@@ -8,7 +8,7 @@ import pytest
 from domain.announcement import ChildFinding, announce, child_findings
 from domain.run_stats import RunStats, duration_text, stats_line
 from domain.silent_token import is_silent, without_silent_tokens
-from domain.transcript_line import MessageEntry, ToolEntry, TranscriptEntry
+from domain.transcript_line import MessageEntry, ParsedEntry, ToolEntry
 from tests.support.case_comparison import hold
 from tests.support.case_families import accounts_told, announced_as, ended_after
 from tests.support.cases import Answer, Case, Given, Runner, cases_of
@@ -55,7 +55,7 @@ def read(given: Given) -> Answer:
     return {"output": result, "later": result}
 
 
-def _entries(line: str) -> list[TranscriptEntry]:
+def _entries(line: str) -> list[ParsedEntry]:
     if said := re.fullmatch(r"assistant '(.*)'", line):
         return [MessageEntry("assistant", said[1])]
     if gave := re.fullmatch(r"toolResult '(.*)'", line):

@@ -9,7 +9,7 @@ import pytest
 
 from application.child_facts import attachments_dir
 from application.steps.step_maker import StepRefused
-from domain.attachments import AttachmentAsked, AttachmentRefusal, judge
+from domain.attachments import AttachmentRefusal, RequestedAttachment, check_attachments
 from domain.configuration.tools import Attachments
 from domain.strict_base64 import decode_strict_base64
 from tests.support.case_comparison import hold
@@ -37,10 +37,10 @@ def judged(given: Given) -> Answer:
         return asyncio.run(failed_behind(given["lineage_patch_error"]))
     limits = given.get("config", {"enabled": given.get("enabled", False)})
     asked = [
-        AttachmentAsked(one["name"], one["content"], one.get("encoding"))
+        RequestedAttachment(one["name"], one["content"], one.get("encoding"))
         for one in given["attachments"]
     ]
-    verdict = judge(asked, Attachments.model_validate(limits))
+    verdict = check_attachments(asked, Attachments.model_validate(limits))
     if isinstance(verdict, AttachmentRefusal):
         return {"status": verdict.status, "error": verdict.text}
     return {"status": "accepted"}

@@ -7,15 +7,15 @@ from uuid import uuid4
 
 import pytest
 
-from application.context_gathering import ContextGathering
-from application.keeping import Keeper
+from application.context_gathering import ContextGatherer
+from application.keeping import TextStore
 from application.ports.configurations import PinnedConfiguration
 from application.ports.scripts import ScriptFinished, ScriptRun
 from domain.configuration.configuration import Configuration
 from domain.configuration.context_scripts import ContextScript
 from domain.script_output import ScriptReading, read_script_output
 from domain.task_message import Contribution, task_message
-from infrastructure.outbound.processes.collect import Finished
+from infrastructure.outbound.processes.collect import ProgramResult
 from infrastructure.outbound.processes.program import Exit
 from infrastructure.outbound.scripts.local_file import program_of
 from infrastructure.outbound.scripts.script_failure import failure_of, status_failure
@@ -53,7 +53,7 @@ def without_waiting(work: Coroutine[Any, Any, Result]) -> Result:
 
 def failure(*, timed_out: bool, code: int | None = None, stderr: str = "") -> str | None:
     """What is said of a script that ended like this."""
-    finished = Finished(
+    finished = ProgramResult(
         stdout=b"",
         stderr_tail=stderr.encode(),
         exit=Exit(error="killed", killed=True) if timed_out else Exit(code=code),
@@ -86,8 +86,8 @@ def of_failures(given: Given) -> Answer:
     error = failure(timed_out=False, code=given["exit"], stderr=given["stderr"])
     assert error is not None
     pinned = PinnedConfiguration(1, listing([{"id": "a"}]), {})
-    gathering = ContextGathering(FailingScripts(given["exit"], error))
-    keeper = Keeper(uuid4(), bytes(32), uuid4)
+    gathering = ContextGatherer(FailingScripts(given["exit"], error))
+    keeper = TextStore(uuid4(), bytes(32), uuid4)
     gathered = without_waiting(gathering.gather(run_of(*a_requested_run()), "t", pinned, keeper))
     told = {content.ref.id: content.text for content in keeper.kept}
     (receipt,) = gathered.receipts

@@ -32,7 +32,7 @@ def sent(given: Given) -> Answer:
     family.announce("target")
     judged = family.continued("<new>", "target")
     run_id = next(run for run, name in family.names.items() if name == "<new>")
-    body = answers.continued(family.run("target"), run_id, (), None).body
+    body = answers.continued_response(family.run("target"), run_id, (), None).body
     return {
         "status": "ok" if judged.refusal is None else judged.refusal.status,
         "runId": family.names[UUID(str(body["runId"]))],

@@ -8,7 +8,7 @@ from application.child_facts import attachments_dir
 from domain.refusals import Rejected
 from domain.run.facts import SpawnOptions
 from domain.run.state import Run
-from domain.session_key import canonical
+from domain.session_key import canonical_session_key
 from infrastructure.inbound.http.run_bodies import status_of
 from tests.support import run_commands as ask
 from tests.support.case_comparison import CHILD, hold
@@ -145,7 +145,7 @@ def persisted(given: Given) -> Answer:
     if "announce" in given:
         return _announced_in_turn(given["announce"])
     if "cleanupHandled" not in given["file"]:
-        return {name: canonical(key) for name, key in given["file"].items()}
+        return {name: canonical_session_key(key) for name, key in given["file"].items()}
     family = CaseFamily()
     family.begin("a")
     family.end("a")

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from application.steps.step_maker import Made, StepRefused
+from application.steps.step_maker import StepRefused, StepResult
 from domain.context_fork import fork_note
 from domain.run.state import Run
 from domain.spawn_notes import accepted_note
@@ -43,7 +43,7 @@ async def _made(outside: Beyond, run: Run) -> dict[str, Any]:
     state = run_of(
         requested(), resolved(), prepared(), step_begun("context_fork", root="/", relative="x")
     ).steps[0]
-    made: dict[str, Made] = {}
+    made: dict[str, StepResult] = {}
     try:
         wanted = [one for one in makers(outside) if await one.place(run, plan()) is not None]
         for one in wanted:

@@ -7,12 +7,12 @@ import pytest
 
 from application.announcing import disposition_of
 from domain.admission import Refusal
-from domain.lifecycle_hooks import told
+from domain.lifecycle_hooks import notification_call
 from domain.run.events import RunAnnounced, RunEnded
 from domain.run.facts import SpawnOptions
 from domain.run.hook_events import HookName, HookTold
 from domain.run.hooks import HookState
-from domain.thread_binding import bound
+from domain.thread_binding import read_binding_answer
 from tests.support import hooked_runs as hooks
 from tests.support import run_commands as ask
 from tests.support.case_comparison import hold
@@ -26,7 +26,7 @@ ENDED: HookName = "subagentEnded"
 
 def bound_to(given: Given) -> Answer:
     """What a child in session mode is refused with, by the answer of the hook."""
-    answer = bound(given["hook_result"], "session")
+    answer = read_binding_answer(given["hook_result"], "session")
     assert isinstance(answer, Refusal)
     return {"status": answer.status, "error": answer.text}
 
@@ -66,7 +66,7 @@ def killed(given: Given) -> Answer:
     disposition, why = disposition_of(run)
     family.tell("a", ask.announce(disposition=disposition, reason=why, text=None))
     error = texts[run.stop_reason] if run.stop_reason else None
-    event = told(run, ENDED, origin={}, error=error).event
+    event = notification_call(run, ENDED, origin={}, error=error).event
     assert _state(family).phase == "due"
     return {
         "updated": len([one for one in family.recorded if isinstance(one.event, RunEnded)]),

@@ -6,7 +6,13 @@ import pytest
 
 from domain.agent_id import is_valid_agent_id, normalise_agent_id
 from domain.capabilities import capabilities_at
-from domain.session_key import canonical, depth_of_shape, is_cron_key, parsed, shape_of
+from domain.session_key import (
+    canonical_session_key,
+    depth_of_shape,
+    is_cron_key,
+    parse_agent_key,
+    shape_of,
+)
 from tests.support.case_comparison import hold
 from tests.support.case_spawns import depth_in, resolved
 from tests.support.cases import Answer, Case, Given, Runner, cases_of
@@ -42,8 +48,8 @@ def scheduled(given: Given) -> Answer:
 
 def in_parts(given: Given) -> Answer:
     """The agent and the rest, which the canonical form keeps."""
-    parts = parsed(given["key"])
-    assert parts == parsed(canonical(given["key"]))
+    parts = parse_agent_key(given["key"])
+    assert parts == parse_agent_key(canonical_session_key(given["key"]))
     assert parts is not None
     return {"agentId": parts[0], "rest": parts[1]}
 

@@ -4,24 +4,24 @@ from collections.abc import Mapping
 
 import pytest
 
-from domain.announcement import shown_name
-from infrastructure.inbound.command_line.naming import Named, choose, parse
+from domain.announcement import display_name
+from infrastructure.inbound.command_line.naming import RunNames, choose_run, parse_run_name
 from tests.support.case_comparison import hold
 from tests.support.cases import Answer, Case, Given, Runner, cases_of
 
-NEWEST, OLDER = Named("newest"), Named("older")
+NEWEST, OLDER = RunNames("newest"), RunNames("older")
 
 
 def named(given: Given) -> Answer:
     """The run that a name means on the command line, and how a run is called among others."""
     if "label" in given:
         key = "agent:main:subagent:x"
-        return {"shown": shown_name(given["label"], given["task"], key)}
-    name = parse(given["token"])
+        return {"shown": display_name(given["label"], given["task"], key)}
+    name = parse_run_name(given["token"])
     if "runs" not in given:
-        return {"picks": choose(name, [NEWEST, OLDER]).run_id}
-    runs = [Named(run["runId"], run["label"]) for run in given["runs"]]
-    return {"runId": choose(name, runs).run_id}
+        return {"picks": choose_run(name, [NEWEST, OLDER]).run_id}
+    runs = [RunNames(run["runId"], run["label"]) for run in given["runs"]]
+    return {"runId": choose_run(name, runs).run_id}
 
 
 RUNNERS: Mapping[str, Runner] = {"targets": named}

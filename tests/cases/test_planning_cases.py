@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from application.fitting import Unfit
-from application.planning import Planned
+from application.fitting import Ineligible
+from application.planning import PlannedChild
 from domain.capabilities import capabilities_at
 from domain.model_plan import split_model_reference
 from domain.thinking import normalise_thinking
@@ -24,7 +24,7 @@ def with_a_model(given: Given) -> Answer:
         provider, model = split_model_reference(given["ref"])
         return {"provider": provider, "model": model}
     planned = CaseSpawn(given).planned()
-    assert isinstance(planned, Planned)
+    assert isinstance(planned, PlannedChild)
     plan = planned.plan
     entry = {
         "modelProvider": plan.model_provider,
@@ -41,7 +41,7 @@ def with_thinking(given: Given) -> Answer:
         return {"level": normalise_thinking(given["raw"])}
     spawn = CaseSpawn(given)
     planned = spawn.planned()
-    if isinstance(planned, Unfit):
+    if isinstance(planned, Ineligible):
         refusal = planned.refusal
         return {"status": refusal.status, "error": refusal.text, "gateway_calls": 0}
     level = planned.plan.thinking

@@ -5,7 +5,7 @@ from uuid import uuid4
 
 import pytest
 
-from domain.family_decisions import Family, UnknownRun, decide
+from domain.family_decisions import CascadeState, UnknownRun, decide
 from domain.refusals import LostClaim, WrongStage
 from domain.run.commands import ClaimRun
 from tests.support import run_commands as ask
@@ -43,7 +43,7 @@ class TakeOvers:
 
     def _tell(self, name: str | None, command: ClaimRun) -> None:
         if name is None:
-            decide(Family({}, {}), uuid4(), command)
+            decide(CascadeState({}, {}), uuid4(), command)
         else:
             self.family.tell(name, command)
 

@@ -5,7 +5,7 @@ from typing import Any, cast
 
 import pytest
 
-from application.fitting import Unfit
+from application.fitting import Ineligible
 from domain.run_timeout import run_timeout_seconds
 from tests.support.case_comparison import hold
 from tests.support.case_spawns import CaseSpawn
@@ -41,7 +41,7 @@ def timed(given: Given) -> Answer:
     if "args" not in given:
         return {"runTimeoutSeconds": run_timeout_seconds(given["arg"], given["config"])}
     planned = CaseSpawn(given).planned()
-    if isinstance(planned, Unfit):
+    if isinstance(planned, Ineligible):
         return {"status": planned.refusal.status}
     timeout = planned.plan.run_timeout_seconds
     return {"status": "accepted", "agent_call": {"timeout": timeout}}

@@ -18,7 +18,7 @@ from application.ports.registry import RunQuery, StatusRows
 from domain.run.commands import SettleDependencies
 from domain.run.state import Run
 from domain.run.waiting_facts import Dependency
-from domain.spawn_decision import SpawnAnswered
+from domain.spawn_decision import SpawnDecision
 from infrastructure.outbound.log import waiting_trees
 from infrastructure.outbound.tables.coordination import PostgresCoordination
 from infrastructure.outbound.tables.registry import PostgresRegistry
@@ -41,7 +41,7 @@ def on(family: LoggedFamily, *names: str) -> tuple[Dependency, ...]:
     return tuple(Dependency(run_id=family.id(name), name=name, via="dependsOn") for name in names)
 
 
-async def ask_for(family: LoggedFamily, name: str, by: str, target: str) -> Appended[SpawnAnswered]:
+async def ask_for(family: LoggedFamily, name: str, by: str, target: str) -> Appended[SpawnDecision]:
     """A run that begins from the root asks for a child that is to wait."""
     above = (family.id(by),)
     return await family.spawn(name, by, dependencies=on(family, target), ancestors=above)
@@ -225,17 +225,17 @@ async def test_runs_are_found_by_their_labels(running: RunningLog, family: Logge
     await family.tell("b", ask.refuse(family.run("b").epoch))
 
     async def named(*labels: str) -> list[str]:
-        return family.names(await registry.runs_named(family.root, labels, limit=9))
+        return family.names(await registry.runs_by_label(family.root, labels, limit=9))
 
     async def called(prefix: str) -> list[str]:
-        return family.names(await registry.runs_called(family.root, prefix, limit=9))
+        return family.names(await registry.runs_by_label_prefix(family.root, prefix, limit=9))
 
     assert await named("scout") == ["a"]
     assert await named("scouting", "scout", "x") == ["c", "a"]
-    assert list(await registry.runs_named("agent:main:other", ["scout"], limit=9)) == []
+    assert list(await registry.runs_by_label("agent:main:other", ["scout"], limit=9)) == []
     assert await called("scout") == ["a", "c"]
     assert await called("scouti") == ["c"]
     # However many begin so: the one with just this label is among those that are given.
-    first = await registry.runs_called(family.root, "scout", limit=1)
+    first = await registry.runs_by_label_prefix(family.root, "scout", limit=1)
     assert family.names(first) == ["a"]
     assert await called("%") == await called("Scout") == []

@@ -3,7 +3,7 @@
 import pytest
 from uuid_utils.compat import uuid7
 
-from application.keeping import Keeper, keyed_hash
+from application.keeping import TextStore, keyed_hash
 from application.ports.event_log import ContentKey, Decision
 from domain.content import ContentRef
 from infrastructure.outbound.tables.contents import PostgresContents
@@ -22,8 +22,8 @@ def contents(running: RunningLog) -> PostgresContents:
 
 async def kept(running: RunningLog, *texts: str) -> list[ContentRef]:
     """Texts that one append has kept."""
-    keeper = Keeper(SESSION, content_key_of(SESSION), uuid7)
-    refs = [keeper.keep("task", text) for text in texts]
+    keeper = TextStore(SESSION, content_key_of(SESSION), uuid7)
+    refs = [keeper.store("task", text) for text in texts]
     keys = (ContentKey(SESSION, content_key_of(SESSION)),)
     name = key(str(uuid7()))
     await running.log.submit(submission(lambda _: Decision(None, [seen(name)], keeper.kept, keys)))

@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from application.ports.event_log import Answer, Decision, Reservation, Submission
+from application.ports.event_log import Decision, Reservation, StoredAnswer, Submission
 from infrastructure.outbound.tables.coordination import PostgresCoordination
 from tests.support import run_commands as ask
 from tests.support.held_commits import until
@@ -119,11 +119,11 @@ async def test_the_runs_of_a_holder_are_told(
 async def test_answers_are_forgotten_when_they_are_old_and_complete(
     running: RunningLog, coordination: PostgresCoordination
 ) -> None:
-    def reserving(name: str, answer: Answer | None) -> Submission[None]:
+    def reserving(name: str, answer: StoredAnswer | None) -> Submission[None]:
         reservation = Reservation("admin", "POST", "/", name, b"")
         return submission(lambda _: Decision(None, answer=answer), reservation=reservation)
 
-    answered = Answer("accepted", {})
+    answered = StoredAnswer("accepted", {})
     await at_once(
         running.log,
         *(reserving(name, answered) for name in ("old", "fresh")),

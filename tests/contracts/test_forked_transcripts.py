@@ -11,7 +11,7 @@ import orjson
 import pytest
 
 from application.ports.runtimes import TranscriptEntry
-from infrastructure.outbound.transcripts.rows_and_files import RowsAndFiles
+from infrastructure.outbound.transcripts.rows_and_files import StoredTranscripts
 from tests.support import run_commands as ask
 from tests.support.held_commits import held_commits
 from tests.support.logged_family import LoggedFamily
@@ -21,21 +21,21 @@ KEY = b"k" * 32
 
 
 @pytest.fixture
-def transcripts(running: RunningLog, tmp_path: Path) -> RowsAndFiles:
-    return RowsAndFiles(running.pool, tmp_path / "transcripts")
+def transcripts(running: RunningLog, tmp_path: Path) -> StoredTranscripts:
+    return StoredTranscripts(running.pool, tmp_path / "transcripts")
 
 
 def said(*texts: str) -> list[TranscriptEntry]:
     return [TranscriptEntry("message", {"role": "user", "text": text}) for text in texts]
 
 
-async def texts(transcripts: RowsAndFiles, run_id: UUID) -> list[tuple[int, object]]:
+async def texts(transcripts: StoredTranscripts, run_id: UUID) -> list[tuple[int, object]]:
     rows = await transcripts.read(run_id, after=0, limit=99)
     return [(entry.sequence, entry.body.get("text")) for entry in rows]
 
 
 async def test_a_repeated_fork_takes_the_place_of_the_one_before(
-    transcripts: RowsAndFiles, family: LoggedFamily
+    transcripts: StoredTranscripts, family: LoggedFamily
 ) -> None:
     await family.furnish("scout")
     scout, epoch = family.id("scout"), family.run("scout").epoch
@@ -47,7 +47,7 @@ async def test_a_repeated_fork_takes_the_place_of_the_one_before(
 
 
 async def test_nothing_is_forked_outside_of_the_claim(
-    transcripts: RowsAndFiles, family: LoggedFamily
+    transcripts: StoredTranscripts, family: LoggedFamily
 ) -> None:
     await family.furnish("scout")
     scout, lost = family.id("scout"), family.run("scout").epoch
@@ -62,7 +62,7 @@ async def test_nothing_is_forked_outside_of_the_claim(
 
 
 async def test_nothing_is_forked_into_a_child_that_is_there(
-    transcripts: RowsAndFiles, family: LoggedFamily
+    transcripts: StoredTranscripts, family: LoggedFamily
 ) -> None:
     await family.queue("scout")
     scout, epoch = family.id("scout"), family.run("scout").epoch
@@ -74,7 +74,7 @@ async def test_nothing_is_forked_into_a_child_that_is_there(
 
 
 async def test_a_refusal_in_the_same_moment_keeps_a_fork_out(
-    running: RunningLog, transcripts: RowsAndFiles, family: LoggedFamily
+    running: RunningLog, transcripts: StoredTranscripts, family: LoggedFamily
 ) -> None:
     await family.furnish("scout")
     scout, epoch = family.id("scout"), family.run("scout").epoch
@@ -90,21 +90,21 @@ async def test_a_refusal_in_the_same_moment_keeps_a_fork_out(
 
 
 async def test_only_what_was_refused_is_unforked(
-    transcripts: RowsAndFiles, family: LoggedFamily
+    transcripts: StoredTranscripts, family: LoggedFamily
 ) -> None:
     await family.furnish("scout")
     scout, epoch = family.id("scout"), family.run("scout").epoch
     await transcripts.fork(scout, epoch, said("a"))
-    assert not await transcripts.unfork(scout)
+    assert not await transcripts.drop_fork(scout)
     assert await texts(transcripts, scout) == [(1, "a")]
     await family.tell("scout", ask.refuse(epoch))
-    assert await transcripts.unfork(scout)
-    assert not await transcripts.unfork(scout)
+    assert await transcripts.drop_fork(scout)
+    assert not await transcripts.drop_fork(scout)
     assert await texts(transcripts, scout) == []
 
 
 async def test_an_extent_ends_before_the_first_entry_that_came_too_late(
-    running: RunningLog, transcripts: RowsAndFiles, family: LoggedFamily
+    running: RunningLog, transcripts: StoredTranscripts, family: LoggedFamily
 ) -> None:
     await family.begin("scout")
     scout, epoch = family.id("scout"), family.run("scout").epoch
@@ -136,16 +136,16 @@ async def test_an_extent_ends_before_the_first_entry_that_came_too_late(
 
 
 async def test_the_file_of_a_beginning_is_private_whole_and_of_the_first_entries(
-    transcripts: RowsAndFiles, family: LoggedFamily, tmp_path: Path
+    transcripts: StoredTranscripts, family: LoggedFamily, tmp_path: Path
 ) -> None:
     await family.furnish("scout")
     scout, session = family.id("scout"), family.session_id("scout")
     await transcripts.fork(scout, family.run("scout").epoch, said("a", "b", "c"))
     path = Path(
-        await transcripts.write_beginning(scout, session_id=session, agent_id="main", count=2)
+        await transcripts.write_fork_snapshot(scout, session_id=session, agent_id="main", count=2)
     )
     assert path == tmp_path / "transcripts" / "main" / f"{session}.fork.jsonl"
-    assert path == Path(*transcripts.beginning_of(session, "main"))
+    assert path == Path(*transcripts.fork_snapshot_place(session, "main"))
     lines = [orjson.loads(line) for line in path.read_bytes().splitlines()]
     assert [(line["sequence"], line["kind"], line["text"]) for line in lines] == [
         (1, "message", "a"),
@@ -154,47 +154,47 @@ async def test_the_file_of_a_beginning_is_private_whole_and_of_the_first_entries
     assert path.stat().st_mode & 0o777 == 0o600
     assert path.parent.stat().st_mode & 0o777 == 0o700
     before = path.stat()
-    await transcripts.write_beginning(scout, session_id=session, agent_id="main", count=2)
+    await transcripts.write_fork_snapshot(scout, session_id=session, agent_id="main", count=2)
     assert path.stat().st_mtime_ns == before.st_mtime_ns, "it was there"
     assert [file.name for file in path.parent.iterdir()] == [path.name]
 
 
 async def test_a_link_in_the_place_of_the_file_is_replaced_and_not_followed(
-    transcripts: RowsAndFiles, family: LoggedFamily, tmp_path: Path
+    transcripts: StoredTranscripts, family: LoggedFamily, tmp_path: Path
 ) -> None:
     await family.furnish("scout")
     scout, session = family.id("scout"), family.session_id("scout")
     await transcripts.fork(scout, family.run("scout").epoch, said("a"))
-    path = Path(*transcripts.beginning_of(session, "main"))
+    path = Path(*transcripts.fork_snapshot_place(session, "main"))
     path.parent.mkdir(parents=True)
     precious = tmp_path / "precious"
     precious.write_text("mine")
     path.symlink_to(precious)
     path.with_name(f"{path.name}.{os.getpid()}.part").symlink_to(precious)
-    await transcripts.write_beginning(scout, session_id=session, agent_id="main", count=1)
+    await transcripts.write_fork_snapshot(scout, session_id=session, agent_id="main", count=1)
     assert precious.read_text() == "mine"
     assert not path.is_symlink()
     assert path.read_bytes().count(b"\n") == 1
 
 
 async def test_a_beginning_goes_with_what_was_left_of_an_attempt_to_write_it(
-    transcripts: RowsAndFiles, family: LoggedFamily
+    transcripts: StoredTranscripts, family: LoggedFamily
 ) -> None:
     await family.furnish("scout")
     scout, session = family.id("scout"), family.session_id("scout")
-    assert not await transcripts.drop_beginning(session, "main")
+    assert not await transcripts.drop_fork_snapshot(session, "main")
     await transcripts.fork(scout, family.run("scout").epoch, said("a"))
     place = {"session_id": session, "agent_id": "main"}
-    path = Path(await transcripts.write_beginning(scout, count=1, **place))  # type: ignore[arg-type]
+    path = Path(await transcripts.write_fork_snapshot(scout, count=1, **place))  # type: ignore[arg-type]
     path.with_name(f"{path.name}.1.part").write_text("half")
     (path.parent / f"{session}.jsonl").write_text("sealed")
-    assert await transcripts.drop_beginning(session, "main")
-    assert not await transcripts.drop_beginning(session, "main")
+    assert await transcripts.drop_fork_snapshot(session, "main")
+    assert not await transcripts.drop_fork_snapshot(session, "main")
     assert [file.name for file in path.parent.iterdir()] == [f"{session}.jsonl"]
 
 
 async def test_a_seal_covers_what_a_child_began_with(
-    transcripts: RowsAndFiles, family: LoggedFamily
+    transcripts: StoredTranscripts, family: LoggedFamily
 ) -> None:
     await family.furnish("scout")
     scout, epoch = family.id("scout"), family.run("scout").epoch

@@ -8,10 +8,10 @@ import pytest
 
 from application.ports.event_log import (
     AlreadyReserved,
-    Answer,
     Decision,
     Reservation,
     Reserved,
+    StoredAnswer,
     Submission,
 )
 from domain.refusals import Rejected
@@ -23,7 +23,7 @@ from tests.support.storytelling import run_id
 from tests.support.submissions import at_once, key, observing, seen, submission
 
 FIRST = Reservation("admin", "POST", "/v1/spawns", "order-1", b"the body")
-ACCEPTED = Answer("accepted", {"status": "accepted", "runs": [{"label": "ä\0"}], "n": None})
+ACCEPTED = StoredAnswer("accepted", {"status": "accepted", "runs": [{"label": "ä\0"}], "n": None})
 
 
 def asking(name: str = "one", **more: Any) -> Submission[str]:
@@ -95,7 +95,7 @@ async def test_a_request_under_way_has_no_answer_until_its_run_has(
 
 async def test_the_first_answer_stays(running: RunningLog, family: LoggedFamily) -> None:
     await family.spawn("scout", reservation=FIRST, answer=ACCEPTED)
-    await family.tell("scout", ask.refuse(1), spawn_answer=Answer("error", {"text": "late"}))
+    await family.tell("scout", ask.refuse(1), spawn_answer=StoredAnswer("error", {"text": "late"}))
     with pytest.raises(AlreadyReserved) as caught:
         await family.spawn("again", reservation=FIRST)
     assert caught.value.reserved.answer == ACCEPTED
@@ -155,14 +155,14 @@ async def test_a_run_may_be_reserved_and_completed_in_one_batch(running: Running
 async def test_the_first_answer_stays_when_another_comes_in_the_same_batch(
     running: RunningLog,
 ) -> None:
-    def completing(name: str, told: Answer) -> Submission[None]:
+    def completing(name: str, told: StoredAnswer) -> Submission[None]:
         return submission(
             lambda _: Decision(None, [seen(key(name))], run_answer=(run_id(7), told)),
             session_stream(key(name)),
         )
 
     await running.log.submit(asking(answer=None, reserve_run=run_id(7)))
-    late = Answer("error", {"text": "it was stopped"})
+    late = StoredAnswer("error", {"text": "it was stopped"})
     await at_once(running.log, completing("created", ACCEPTED), completing("stopped", late))
     assert await running.commits() == 2
     with pytest.raises(AlreadyReserved) as caught:

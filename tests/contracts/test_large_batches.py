@@ -5,7 +5,7 @@ from typing import Any
 
 from uuid_utils.compat import uuid7
 
-from application.keeping import Keeper
+from application.keeping import TextStore
 from application.ports.event_log import ContentKey, Decision, Submission
 from infrastructure.outbound.log.writer import BATCH_TEXT_BYTES_MAX
 from tests.support.logged_family import content_key_of
@@ -19,8 +19,8 @@ CALLERS = 5
 def with_text(number: int, text: str) -> Submission[Any]:
     """An event of a session of its own, and a text."""
     session = uuid7()
-    keeper = Keeper(session, content_key_of(session), uuid7)
-    keeper.keep("task", text)
+    keeper = TextStore(session, content_key_of(session), uuid7)
+    keeper.store("task", text)
     keys = (ContentKey(session, content_key_of(session)),)
     name = key(f"large-{number}")
     return submission(lambda _: Decision(number, [seen(name)], keeper.kept, keys))

@@ -7,11 +7,11 @@ from uuid import UUID
 
 import pytest
 
-from infrastructure.outbound.log.connections import PLANNING, Connection
+from infrastructure.outbound.log.connections import PLANNING, LogConnection
 from infrastructure.outbound.log.loading import STATES
 from infrastructure.outbound.log.storing import CLOSE_RUNS, CLOSE_SESSIONS
-from infrastructure.outbound.tables.lanes import WAITING
-from infrastructure.outbound.tables.registry import below
+from infrastructure.outbound.tables.lanes import WAITING_LANES
+from infrastructure.outbound.tables.registry import descendants_sql
 from infrastructure.outbound.tables.states import OPEN_RUNS, OPEN_SESSIONS, RUNS_AS_OF
 
 ROWS = 3_000
@@ -25,14 +25,14 @@ QUESTIONS: dict[str, tuple[str, Sequence[Any]]] = {
     "states of a batch": (STATES, [[RUN], [0], [0], 0, ["agent:main:s1"], [0], [0], 0]),
     "runs closed": (CLOSE_RUNS, [[RUN], [9]]),
     "sessions closed": (CLOSE_SESSIONS, [["agent:main:s1"], [9]]),
-    "waiting lanes": (WAITING, [1, 1]),
+    "waiting lanes": (WAITING_LANES, [1, 1]),
 }
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", QUESTIONS)
 async def test_a_look_up_costs_no_more_in_a_table_that_has_grown(
-    connection: Connection, name: str
+    connection: LogConnection, name: str
 ) -> None:
     sql, values = QUESTIONS[name]
     await connection.execute(PLANNING)
@@ -55,7 +55,7 @@ def _literal(value: Any) -> str:
     return str(value)
 
 
-async def _fill(connection: Connection) -> None:
+async def _fill(connection: LogConnection) -> None:
     """Many that wait in one lane behind one that is held, and as many sessions; not analysed."""
     await connection.execute(
         "INSERT INTO runs (run_id, version, created_position, created_at, from_position,"
@@ -78,7 +78,7 @@ async def _fill(connection: Connection) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("at", [None, ROWS])
 async def test_what_is_below_a_session_that_was_refused_very_often_is_found_by_its_key(
-    connection: Connection, at: int | None
+    connection: LogConnection, at: int | None
 ) -> None:
     """Most rows are of one session, so a walk through all of them seems as good as a look-up."""
     await connection.execute(PLANNING)
@@ -94,7 +94,7 @@ async def test_what_is_below_a_session_that_was_refused_very_often_is_found_by_i
     await connection.execute("ANALYZE runs")
     positions = [] if at is None else [at] * 4
     explained = await connection.execute(
-        f"EXPLAIN (ANALYZE) {below('stage', at)} SELECT count(*) FROM below",
+        f"EXPLAIN (ANALYZE) {descendants_sql('stage', at)} SELECT count(*) FROM below",
         ["agent:main:r", *positions],
     )
     plan = "\n".join(row[0] for row in await explained.fetchall())

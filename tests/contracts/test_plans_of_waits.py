@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from infrastructure.outbound.log.connections import PLANNING, Connection
+from infrastructure.outbound.log.connections import PLANNING, LogConnection
 from infrastructure.outbound.log.waiting_trees import ROWS_MAX, WAITING
 from infrastructure.outbound.tables.coordination import CLAIM_WAITS
 
@@ -28,7 +28,7 @@ _DONE = "UPDATE runs SET stage = 'announced', due_kind = NULL WHERE run_id = md5
 _CLAIM = {"holder": "server-1", "seconds": 60, "kind": "wait", "limit": 50}
 
 
-async def explained(connection: Connection, sql: str, values: Any) -> str:
+async def explained(connection: LogConnection, sql: str, values: Any) -> str:
     """The plan, with what came of it."""
     rows = await (await connection.execute(f"EXPLAIN (ANALYZE, BUFFERS) {sql}", values)).fetchall()
     return "\n".join(row[0] for row in rows)
@@ -37,7 +37,7 @@ async def explained(connection: Connection, sql: str, values: Any) -> str:
 @pytest.mark.slow
 @pytest.mark.parametrize("done", [0, 3])
 async def test_a_look_at_a_thousand_that_wait_goes_along_indexes(
-    connection: Connection, done: int
+    connection: LogConnection, done: int
 ) -> None:
     await connection.execute(PLANNING)
     await connection.execute(_FILL)
@@ -51,7 +51,9 @@ async def test_a_look_at_a_thousand_that_wait_goes_along_indexes(
 
 
 @pytest.mark.slow
-async def test_what_waits_in_a_tree_is_read_without_its_other_runs(connection: Connection) -> None:
+async def test_what_waits_in_a_tree_is_read_without_its_other_runs(
+    connection: LogConnection,
+) -> None:
     await connection.execute(PLANNING)
     await connection.execute(_FILL)
     plan = await explained(connection, WAITING.replace("%b", "%s"), [TREE, ROWS_MAX + 1])

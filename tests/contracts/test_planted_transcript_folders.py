@@ -11,7 +11,7 @@ from uuid import UUID
 import pytest
 
 from application.ports.runtimes import TranscriptEntry
-from infrastructure.outbound.transcripts.rows_and_files import RowsAndFiles
+from infrastructure.outbound.transcripts.rows_and_files import StoredTranscripts
 from tests.support import run_commands as ask
 from tests.support.folder_trees import tree_of
 from tests.support.logged_family import LoggedFamily
@@ -25,14 +25,14 @@ ROUNDS_MAX = 100 * ROUNDS
 
 Deed = Callable[[Ground], Awaitable[object]]
 DEEDS: dict[str, Deed] = {
-    "seal": Ground.seal, "begin": Ground.begin, "drop": Ground.drop, "put_away": Ground.put_away
+    "seal": Ground.seal, "begin": Ground.begin, "drop": Ground.drop, "put_away": Ground.archive
 }  # fmt: skip
 
 
 @pytest.fixture
 async def ground(running: RunningLog, family: LoggedFamily, tmp_path: Path) -> Ground:
     (tmp_path / "data").mkdir()
-    transcripts = RowsAndFiles(running.pool, tmp_path / "data" / "transcripts")
+    transcripts = StoredTranscripts(running.pool, tmp_path / "data" / "transcripts")
     await family.furnish("scout")
     entries = [TranscriptEntry("message", {"role": "user", "text": text}) for text in "ab"]
     assert await transcripts.fork(family.id("scout"), family.run("scout").epoch, entries)
@@ -88,10 +88,10 @@ async def test_a_data_directory_that_was_named_by_a_link_is_as_good_as_any(
     running: RunningLog, ground: Ground, tmp_path: Path
 ) -> None:
     (tmp_path / "link").symlink_to(tmp_path / "data")
-    ground.transcripts = RowsAndFiles(running.pool, tmp_path / "link" / "transcripts")
+    ground.transcripts = StoredTranscripts(running.pool, tmp_path / "link" / "transcripts")
     assert await ground.seal() == str(tmp_path / "link" / "transcripts" / "main" / ground.names[0])
     assert (ground.agent / ground.names[0]).read_bytes().count(b"\n") == 2
-    assert await ground.put_away() == str(
+    assert await ground.archive() == str(
         tmp_path / "link" / "transcripts" / "main" / f"{ground.names[0]}.deleted.{STAMP}"
     )
 
@@ -103,10 +103,10 @@ async def test_a_path_on_record_leads_to_the_transcripts_of_now_and_nowhere_else
     sealed = Path(await ground.seal())
     outer = tree_of(ground.outside)
     strange = str(ground.outside / "main" / sealed.name)
-    assert await ground.transcripts.put_away(strange, STAMP) == f"{sealed}.deleted.{STAMP}"
+    assert await ground.transcripts.archive(strange, STAMP) == f"{sealed}.deleted.{STAMP}"
     for path in (f"/main/../{sealed.name}", "/..", "..", "/", "", f"{ground.outside}/main/.."):
         with pytest.raises(OSError, match="no file of a transcript"):
-            await ground.transcripts.put_away(path, STAMP)
+            await ground.transcripts.archive(path, STAMP)
     assert tree_of(ground.outside) == outer
     assert [one.name for one in ground.agent.iterdir()] == [f"{sealed.name}.deleted.{STAMP}"]
 
@@ -123,12 +123,12 @@ async def test_links_in_the_place_of_files_are_replaced_or_renamed_themselves(
     await ground.begin()
     await ground.drop()
     await ground.seal()
-    await ground.put_away()
+    await ground.archive()
     assert tree_of(ground.outside) == outer
     left = {f"{ground.names[0]}.deleted.{STAMP}"}
     assert {one.name for one in ground.agent.iterdir()} == left
     place.symlink_to(ground.outside / "main" / ground.names[0])
-    await ground.transcripts.put_away(str(place), "later")
+    await ground.transcripts.archive(str(place), "later")
     assert tree_of(ground.outside) == outer
 
 

@@ -9,11 +9,11 @@ import pytest
 from uuid_utils.compat import uuid7
 
 from application.ports.event_log import (
-    Answer,
     Content,
     Decision,
     LogUnavailable,
     Reservation,
+    StoredAnswer,
     Submission,
 )
 from domain.content import ContentRef
@@ -39,7 +39,7 @@ def _content(text: str, *, size: int = 1, content_id: UUID | None = None) -> Con
     return Content(ref, run_id(1), "task", text)
 
 
-def _reserving(answer: Answer, name: str = "key") -> Submission[None]:
+def _reserving(answer: StoredAnswer, name: str = "key") -> Submission[None]:
     reservation = Reservation("admin", "POST", "/v1/spawns", name, b"body")
     return submission(
         lambda _: Decision(None, [seen(key("poisoned"))], answer=answer), reservation=reservation
@@ -52,14 +52,14 @@ POISONS: dict[str, Submission[Any]] = {
     "a NUL in a state": _run(holder="a\0b", config_revision=3),
     "a NUL in the key of a stream": observing("agent:main:a\0b"),
     "a NUL in a content": _beside(contents=[_content("a\0b")]),
-    "a NUL in an idempotency key": _reserving(Answer("accepted", {}), "a\0b"),
+    "a NUL in an idempotency key": _reserving(StoredAnswer("accepted", {}), "a\0b"),
     "a lone surrogate in a column": _run(label="a\ud800b"),
     "a lone surrogate in the key of a stream": observing("agent:main:a\ud800b"),
     "a lone surrogate in a content": _beside(contents=[_content("a\ud800b")]),
-    "a lone surrogate in an answer": _reserving(Answer("accepted", {"label": "a\ud800b"})),
+    "a lone surrogate in an answer": _reserving(StoredAnswer("accepted", {"label": "a\ud800b"})),
     "a key too long for an index": observing(key(token_hex(4_000))),
     "a number too great for its column": _beside(contents=[_content("x", size=2**40)]),
-    "an answer that is no JSON": _reserving(Answer("accepted", {"what": object()})),
+    "an answer that is no JSON": _reserving(StoredAnswer("accepted", {"what": object()})),
     "a content kept twice": _beside(contents=[_content("x", content_id=TWICE)] * 2),
 }
 

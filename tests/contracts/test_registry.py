@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from application.ports.registry import RunQuery, StatusRows
-from infrastructure.outbound.log.connections import Connection
+from infrastructure.outbound.log.connections import LogConnection
 from infrastructure.outbound.tables.registry import PostgresRegistry, page_of_runs
 from tests.support import run_commands as ask
 from tests.support.logged_family import LoggedFamily
@@ -200,7 +200,7 @@ PAGES = {
 
 
 @pytest.mark.slow
-async def test_a_page_goes_along_its_index_wherever_it_lies(connection: Connection) -> None:
+async def test_a_page_goes_along_its_index_wherever_it_lies(connection: LogConnection) -> None:
     await _fill(connection)
     for name, (query, at, behind, ascending) in PAGES.items():
         sql, values = page_of_runs(query, at, 51, behind, ascending=ascending)
@@ -215,7 +215,7 @@ async def test_a_page_goes_along_its_index_wherever_it_lies(connection: Connecti
 
 @pytest.mark.slow
 async def test_the_plan_that_serves_every_page_goes_along_an_index_too(
-    connection: Connection,
+    connection: LogConnection,
 ) -> None:
     """A connection that has asked the same often uses one plan for all values."""
     await _fill(connection)
@@ -235,7 +235,7 @@ async def test_the_plan_that_serves_every_page_goes_along_an_index_too(
         assert index in plan, plan
 
 
-async def _fill(connection: Connection) -> None:
+async def _fill(connection: LogConnection) -> None:
     """So many runs with so many versions each, interleaved as they would be in a busy log."""
     await connection.execute(
         "INSERT INTO runs (run_id, version, created_position, created_at, from_position,"

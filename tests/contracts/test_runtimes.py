@@ -11,10 +11,10 @@ import pytest
 from application.ports.runtimes import AgentRuntimes, CannotLaunch, RuntimeSession
 from domain.configuration.runtimes import Runtime, ScriptedRuntime, WorkerRuntime
 from domain.run.facts import Usage
-from infrastructure.outbound.processes.gatehouse import Gatehouse
+from infrastructure.outbound.processes.gatehouse import ProcessLauncher
 from infrastructure.outbound.runtimes.command import CommandRuntimes
 from infrastructure.outbound.runtimes.scripted import ScriptedRuntimes
-from infrastructure.outbound.runtimes.served import ServedRuntimes
+from infrastructure.outbound.runtimes.served import RuntimesByType
 from tests.support.launches import SERVER, all_of, command, launch, pairs, program
 
 HELLO = {"message": "hello"}
@@ -44,7 +44,7 @@ class ScriptedTheatre:
 class CommandTheatre:
     """Every play is a shell script that prints JSON lines."""
 
-    def __init__(self, gatehouse: Gatehouse, folder: Path) -> None:
+    def __init__(self, gatehouse: ProcessLauncher, folder: Path) -> None:
         self.runtimes: AgentRuntimes = CommandRuntimes(gatehouse, server=SERVER, folder=str(folder))
         self._folder = folder
         self._plays = 0
@@ -73,13 +73,13 @@ class CommandTheatre:
 
 
 @pytest.fixture(params=["command", "scripted", "served command", "served scripted"])
-def theatre(request: pytest.FixtureRequest, gatehouse: Gatehouse, tmp_path: Path) -> Theatre:
+def theatre(request: pytest.FixtureRequest, gatehouse: ProcessLauncher, tmp_path: Path) -> Theatre:
     name = request.param.split()[-1]
     stage: Theatre = (
         ScriptedTheatre() if name == "scripted" else CommandTheatre(gatehouse, tmp_path)
     )
     if request.param.startswith("served"):
-        stage.runtimes = ServedRuntimes({name: stage.runtimes})
+        stage.runtimes = RuntimesByType({name: stage.runtimes})
     return stage
 
 

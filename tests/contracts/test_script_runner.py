@@ -10,7 +10,7 @@ from typing import Any, Protocol
 import pytest
 
 from application.ports.scripts import ScriptFinished, ScriptRunner
-from infrastructure.outbound.processes.gatehouse import Gatehouse
+from infrastructure.outbound.processes.gatehouse import ProcessLauncher
 from infrastructure.outbound.scripts.http_scripts import HttpScripts
 from infrastructure.outbound.scripts.local_file import LocalFileScripts
 from tests.support.launches import SERVER, program
@@ -46,7 +46,7 @@ class Desk(Protocol):
 
 
 class LocalFileDesk:
-    def __init__(self, gatehouse: Gatehouse, folder: Path) -> None:
+    def __init__(self, gatehouse: ProcessLauncher, folder: Path) -> None:
         self.runner: ScriptRunner = LocalFileScripts(gatehouse, source_in(folder), server=SERVER)
         self._folder = folder
 
@@ -114,7 +114,7 @@ class HttpDesk:
 
 @pytest.fixture(params=["file", "url"])
 async def desk(
-    request: pytest.FixtureRequest, gatehouse: Gatehouse, tmp_path: Path
+    request: pytest.FixtureRequest, gatehouse: ProcessLauncher, tmp_path: Path
 ) -> AsyncIterator[Desk]:
     if request.param == "file":
         yield LocalFileDesk(gatehouse, tmp_path)

@@ -10,7 +10,7 @@ from application.access import ALL_SCOPES
 from application.envelope import Actor
 from infrastructure.outbound.tables.registry import PostgresRegistry
 from infrastructure.outbound.tokens import (
-    ChildTokenSeal,
+    ChildTokenSigner,
     KnownToken,
     KnownTokens,
     admin_token,
@@ -22,7 +22,7 @@ from tests.support.running_log import RunningLog
 from tests.support.storytelling import ROOT, run_id
 
 ADMIN = "sla_" + secrets.token_urlsafe(32)
-SEAL = ChildTokenSeal(b"a" * 32)
+SEAL = ChildTokenSigner(b"a" * 32)
 READER = KnownToken("reader", digest_of("r" * 32), frozenset({"read"}), ("agent:main:*",))
 MAIN = KnownToken("main", digest_of("m" * 32), frozenset({"spawn", "read"}), (ROOT,))
 
@@ -129,7 +129,7 @@ async def test_a_forged_token_is_nobodys(tokens: KnownTokens, family: LoggedFami
     await family.begin("scout")
     run, epoch = family.id("scout"), family.run("scout").epoch
     good = SEAL.mint(run, epoch)
-    other_key = ChildTokenSeal(b"b" * 32).mint(run, epoch)
+    other_key = ChildTokenSigner(b"b" * 32).mint(run, epoch)
     other_run = SEAL.mint(run_id(9), epoch)
     data = base64.urlsafe_b64decode(good.removeprefix("slc_"))
     spliced = base64.urlsafe_b64decode(other_run.removeprefix("slc_"))
@@ -170,7 +170,7 @@ async def test_garbage_is_nobodys_token(tokens: KnownTokens, garbage: str) -> No
 def test_a_token_tells_nothing_but_its_run_and_claim_to_who_has_the_key() -> None:
     token = SEAL.mint(UUID(int=7), 3)
     assert SEAL.read(token) == (UUID(int=7), 3)
-    assert ChildTokenSeal(b"b" * 32).read(token) is None
+    assert ChildTokenSigner(b"b" * 32).read(token) is None
     assert SEAL.mint(UUID(int=7), 4) != token
 
 

@@ -16,7 +16,7 @@ import pytest
 from application.ports.runtimes import EntryKind, TranscriptEntry
 from domain.refusals import LostClaim
 from infrastructure.outbound.transcripts import rows_and_files
-from infrastructure.outbound.transcripts.rows_and_files import RowsAndFiles
+from infrastructure.outbound.transcripts.rows_and_files import StoredTranscripts
 from tests.support import run_commands as ask
 from tests.support.held_commits import held_commits
 from tests.support.logged_family import LoggedFamily
@@ -26,8 +26,8 @@ KEY = b"k" * 32
 
 
 @pytest.fixture
-def transcripts(running: RunningLog, tmp_path: Path) -> RowsAndFiles:
-    return RowsAndFiles(running.pool, tmp_path / "transcripts")
+def transcripts(running: RunningLog, tmp_path: Path) -> StoredTranscripts:
+    return StoredTranscripts(running.pool, tmp_path / "transcripts")
 
 
 def said(*texts: str, kind: EntryKind = "message") -> list[TranscriptEntry]:
@@ -35,14 +35,14 @@ def said(*texts: str, kind: EntryKind = "message") -> list[TranscriptEntry]:
     return [TranscriptEntry(kind, {"role": "assistant", "text": text}) for text in texts]
 
 
-async def texts(transcripts: RowsAndFiles, run_id: UUID, **query: Any) -> list[object]:
+async def texts(transcripts: StoredTranscripts, run_id: UUID, **query: Any) -> list[object]:
     """What is kept of a run."""
     plain = {"after": 0, "limit": 99, **query}
     return [entry.body.get("text") for entry in await transcripts.read(run_id, **plain)]
 
 
 async def test_entries_are_kept_in_order_and_read_in_pages(
-    transcripts: RowsAndFiles, family: LoggedFamily
+    transcripts: StoredTranscripts, family: LoggedFamily
 ) -> None:
     await family.begin("scout")
     scout, epoch = family.id("scout"), family.run("scout").epoch
@@ -61,7 +61,7 @@ async def test_entries_are_kept_in_order_and_read_in_pages(
 
 
 async def test_a_repeated_write_changes_nothing_and_is_no_lost_claim(
-    transcripts: RowsAndFiles, family: LoggedFamily
+    transcripts: StoredTranscripts, family: LoggedFamily
 ) -> None:
     await family.begin("scout")
     scout, epoch = family.id("scout"), family.run("scout").epoch
@@ -72,7 +72,7 @@ async def test_a_repeated_write_changes_nothing_and_is_no_lost_claim(
 
 
 async def test_nothing_is_written_outside_of_the_claim(
-    transcripts: RowsAndFiles, family: LoggedFamily
+    transcripts: StoredTranscripts, family: LoggedFamily
 ) -> None:
     async def refused(epoch: int) -> bool:
         return not await transcripts.append(family.id("scout"), epoch, 1, said("late"))
@@ -96,7 +96,7 @@ async def test_nothing_is_written_outside_of_the_claim(
 
 
 async def test_a_wish_to_stop_in_the_same_moment_is_no_lost_claim(
-    running: RunningLog, transcripts: RowsAndFiles, family: LoggedFamily
+    running: RunningLog, transcripts: StoredTranscripts, family: LoggedFamily
 ) -> None:
     await family.begin("scout")
     async with held_commits(running.url) as commits:
@@ -113,7 +113,7 @@ async def test_a_wish_to_stop_in_the_same_moment_is_no_lost_claim(
 
 
 async def test_an_end_in_the_same_moment_is_the_end(
-    running: RunningLog, transcripts: RowsAndFiles, family: LoggedFamily
+    running: RunningLog, transcripts: StoredTranscripts, family: LoggedFamily
 ) -> None:
     await family.begin("scout")
     epoch = family.run("scout").epoch
@@ -146,7 +146,7 @@ ODD: dict[str, Mapping[str, object]] = {
 
 @pytest.mark.parametrize("name", ODD)
 async def test_odd_entries_are_kept_and_sealed(
-    running: RunningLog, transcripts: RowsAndFiles, family: LoggedFamily, name: str
+    running: RunningLog, transcripts: StoredTranscripts, family: LoggedFamily, name: str
 ) -> None:
     await family.begin("scout")
     scout, epoch = family.id("scout"), family.run("scout").epoch
@@ -165,7 +165,7 @@ async def test_odd_entries_are_kept_and_sealed(
 
 async def test_a_seal_is_the_hash_of_the_file(
     running: RunningLog,
-    transcripts: RowsAndFiles,
+    transcripts: StoredTranscripts,
     family: LoggedFamily,
     monkeypatch: pytest.MonkeyPatch,
     tmp_path: Path,
@@ -192,7 +192,7 @@ async def test_a_seal_is_the_hash_of_the_file(
 
 
 async def test_a_child_that_said_nothing_has_an_empty_transcript(
-    transcripts: RowsAndFiles, family: LoggedFamily
+    transcripts: StoredTranscripts, family: LoggedFamily
 ) -> None:
     await family.begin("scout")
     scout = family.id("scout")
@@ -203,7 +203,7 @@ async def test_a_child_that_said_nothing_has_an_empty_transcript(
 
 async def test_a_seal_that_fails_leaves_the_file_as_it_was(
     running: RunningLog,
-    transcripts: RowsAndFiles,
+    transcripts: StoredTranscripts,
     family: LoggedFamily,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -222,25 +222,25 @@ async def test_a_seal_that_fails_leaves_the_file_as_it_was(
 
 
 async def test_a_transcript_is_put_away_under_one_name(
-    transcripts: RowsAndFiles, family: LoggedFamily
+    transcripts: StoredTranscripts, family: LoggedFamily
 ) -> None:
     await family.begin("scout")
     scout = family.id("scout")
     sealed = await transcripts.seal(scout, session_id=scout, agent_id="main", key=KEY)
     path = Path(str(sealed.path))
-    away = await transcripts.put_away(str(path), "2026-03-01T12-00-00.000Z")
+    away = await transcripts.archive(str(path), "2026-03-01T12-00-00.000Z")
     assert away == f"{path}.deleted.2026-03-01T12-00-00.000Z"
-    assert await transcripts.put_away(str(path), "2026-03-01T13-00-00.000Z") == away
+    assert await transcripts.archive(str(path), "2026-03-01T13-00-00.000Z") == away
     assert [file.name for file in path.parent.iterdir()] == [Path(away).name]
     path.write_text("another one\n")
-    again = await transcripts.put_away(str(path), "2026-03-01T14-00-00.000Z")
+    again = await transcripts.archive(str(path), "2026-03-01T14-00-00.000Z")
     assert Path(again).read_text() == "another one\n"
     assert Path(away).exists()
     assert not path.exists()
 
 
 async def test_a_number_is_given_to_one_entry_only(
-    running: RunningLog, transcripts: RowsAndFiles, family: LoggedFamily
+    running: RunningLog, transcripts: StoredTranscripts, family: LoggedFamily
 ) -> None:
     await family.begin("scout")
     await transcripts.append(family.id("scout"), family.run("scout").epoch, 1, said("a"))

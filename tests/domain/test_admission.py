@@ -11,8 +11,8 @@ from domain.admission import (
     Refusal,
     active_children_refusal,
     admit,
-    agent_known,
     allowed_agents,
+    check_agent_known,
 )
 
 
@@ -182,12 +182,12 @@ def test_the_rules_are_judged_in_order() -> None:
 
 
 def test_the_agent_that_will_run_must_be_configured() -> None:
-    assert agent_known("main", {"main"}) == Permitted()
-    refusal = agent_known("steward", {"main"})
+    assert check_agent_known("main", {"main"}) == Permitted()
+    refusal = check_agent_known("steward", {"main"})
     assert isinstance(refusal, Refusal)
     assert (refusal.rule, refusal.status) == ("agent_unknown", "error")
     assert '"steward"' in refusal.text
-    overridden = agent_known("steward", {"main"}, requested_agent_id="reviewer")
+    overridden = check_agent_known("steward", {"main"}, requested_agent_id="reviewer")
     assert isinstance(overridden, Refusal)
     assert '"reviewer"' in overridden.text
 

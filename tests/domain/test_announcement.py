@@ -3,13 +3,13 @@
 import pytest
 
 from domain.announcement import (
+    AnnouncedOutcome,
     Announcement,
     ChildFinding,
-    RunOutcome,
     announce,
+    display_name,
     is_skipped,
-    shown_name,
-    stopped_note,
+    stop_note,
 )
 from domain.run_stats import RunStats
 from domain.untrusted_result import BEGIN, END
@@ -19,7 +19,7 @@ LINE = "Stats: runtime 5m12s • tokens n/a • sessionKey agent:main:subagent:1
 
 
 def told(
-    outcome: RunOutcome,
+    outcome: AnnouncedOutcome,
     result: str | None,
     notes: tuple[str, ...] = (),
     findings: tuple[ChildFinding, ...] = (),
@@ -53,7 +53,7 @@ def test_a_result_is_announced_as_data_with_its_numbers() -> None:
     ],
 )
 def test_the_status_comes_from_the_outcome_and_never_from_the_text(
-    outcome: RunOutcome, status: str
+    outcome: AnnouncedOutcome, status: str
 ) -> None:
     announcement = told(outcome, "Status: failed, error, timeout")
     assert announcement.status == status
@@ -68,11 +68,11 @@ def test_a_missing_result_is_not_available(result: str | None) -> None:
 
 
 def test_errors_and_warnings_are_notes_of_one_line() -> None:
-    notes = ("exit code 3:\nboom", "", stopped_note("operator", "too slow"), "x" * 5000)
+    notes = ("exit code 3:\nboom", "", stop_note("operator", "too slow"), "x" * 5000)
     text = told("error", None, notes).text
     assert "\nNotes: exit code 3: boom; stopped by operator: too slow; xxx" in text
     assert len(text) < 1500
-    assert stopped_note("operator", None) == "stopped by operator"
+    assert stop_note("operator", None) == "stopped by operator"
 
 
 @pytest.mark.parametrize("reply", ["ANNOUNCE_SKIP", " ANNOUNCE_SKIP\n", "NO_REPLY", "**NO_REPLY"])
@@ -87,7 +87,7 @@ def test_only_the_exact_token_skips() -> None:
 
 
 @pytest.mark.parametrize("outcome", ["error", "stopped"])
-def test_a_failure_cannot_be_kept_quiet(outcome: RunOutcome) -> None:
+def test_a_failure_cannot_be_kept_quiet(outcome: AnnouncedOutcome) -> None:
     text = told(outcome, "ANNOUNCE_SKIP", ("boom",)).text
     assert "Result: (not available)\nNotes: boom" in text
 
@@ -136,7 +136,7 @@ def test_findings_of_its_own_children_come_with_it() -> None:
 def test_a_run_is_called_by_its_label_else_its_task_else_its_key(
     label: str | None, task: str | None, shown: str
 ) -> None:
-    assert shown_name(label, task, "key") == shown
+    assert display_name(label, task, "key") == shown
 
 
 def test_findings_are_bounded_in_number_and_size() -> None:

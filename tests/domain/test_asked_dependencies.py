@@ -2,8 +2,8 @@
 
 import pytest
 
-from domain.asked_dependencies import folded
-from domain.dependency_rings import cycle
+from domain.asked_dependencies import merge_dependencies
+from domain.dependency_rings import find_cycle
 from domain.refusals import ReadAgain
 from domain.run.waiting_facts import Dependency, DependencyNeeds
 from tests.support.family_log import FamilyLog
@@ -75,7 +75,7 @@ def test_each_run_is_waited_for_once_and_as_strictly_as_anybody_asks() -> None:
     one = Dependency(run_id=run_id(1), name="x", via="dependsOn", require="ended")
     same = Dependency(run_id=run_id(1), name="x", via="chainAfter")
     other = Dependency(run_id=run_id(2), name="y", via="chainAfter", require="ended")
-    assert folded([one, same, other]) == (same, other)
+    assert merge_dependencies([one, same, other]) == (same, other)
 
 
 def test_a_run_that_was_not_read_is_not_judged() -> None:
@@ -95,8 +95,8 @@ def test_a_way_is_found_once_through_many_that_wait_for_each_other() -> None:
             log.spawn(name, dependencies=on(log, *before))
         before = names
     waiting = [one for one in log.fold.runs.values() if one.dependencies]
-    way = cycle([log.run("first").run_id], [log.run("7 a").run_id], waiting)
+    way = find_cycle([log.run("first").run_id], [log.run("7 a").run_id], waiting)
     assert way is not None
     assert [log.names[one] for one in way][::8] == ["7 a", "first"]
     assert len(way) == 9
-    assert cycle([run_id(999)], [log.run("7 a").run_id], waiting) is None
+    assert find_cycle([run_id(999)], [log.run("7 a").run_id], waiting) is None

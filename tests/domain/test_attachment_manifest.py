@@ -6,21 +6,21 @@ from uuid import UUID
 import pytest
 
 from domain.attachment_manifest import (
-    NotTheFiles,
+    FilesMismatch,
+    attachments_receipt,
     file_list,
-    files_of,
-    kept_text,
     manifest_text,
-    read_kept,
-    receipt,
+    parse_file_list,
     relative_dir,
-    short_receipt,
+    render_file_list,
+    restore_files,
+    short_attachments_receipt,
 )
-from domain.attachments import JudgedFiles, judged_file
+from domain.attachments import AcceptedFiles, accept_file
 
 RUN = UUID("6f0c1c1e-3d0e-4c52-9d4e-0f6a4d4b7c11")
 FOLDER = ".openclaw/attachments/6f0c1c1e-3d0e-4c52-9d4e-0f6a4d4b7c11"
-FILES = JudgedFiles((judged_file("é.txt", b"abc", "text/plain"), judged_file('"', b"")))
+FILES = AcceptedFiles((accept_file("é.txt", b"abc", "text/plain"), accept_file('"', b"")))
 ABC = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
 EMPTY = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
 
@@ -52,32 +52,32 @@ def test_the_manifest_is_json_of_two_spaces_and_a_line_end() -> None:
 
 
 def test_the_receipt_says_what_the_manifest_says() -> None:
-    told = receipt(FOLDER, file_list(FILES))
+    told = attachments_receipt(FOLDER, file_list(FILES))
     assert list(told) == ["count", "totalBytes", "files", "relDir"]
     assert told == json.loads(manifest_text(FOLDER, FILES.files))
-    short = short_receipt(FOLDER, FILES.count, FILES.total_bytes)
+    short = short_attachments_receipt(FOLDER, FILES.count, FILES.total_bytes)
     assert short == {"count": 2, "totalBytes": 3, "relDir": FOLDER}
 
 
 def test_the_list_is_kept_and_read_again_without_a_content() -> None:
-    text = kept_text(file_list(FILES))
+    text = render_file_list(file_list(FILES))
     assert json.loads(text) == {
         "files": [
             {"name": "é.txt", "bytes": 3, "sha256": ABC, "mimeType": "text/plain"},
             {"name": '"', "bytes": 0, "sha256": EMPTY},
         ]
     }
-    assert read_kept(text) == file_list(FILES)
-    assert files_of(read_kept(text), [b"abc", b""]) == FILES
+    assert parse_file_list(text) == file_list(FILES)
+    assert restore_files(parse_file_list(text), [b"abc", b""]) == FILES
 
 
 @pytest.mark.parametrize("bodies", [[], [b"abc"], [b"abd", b""], [b"", b"abc"], [b"abc", b"", b""]])
 def test_other_bytes_than_those_judged_are_not_the_files(bodies: list[bytes]) -> None:
-    with pytest.raises(NotTheFiles):
-        files_of(file_list(FILES), bodies)
+    with pytest.raises(FilesMismatch):
+        restore_files(file_list(FILES), bodies)
 
 
 @pytest.mark.parametrize("text", ["", "[]", '{"files": [{}]}', '{"files": [], "more": 1}'])
 def test_a_text_that_is_no_list_is_refused(text: str) -> None:
-    with pytest.raises(NotTheFiles, match="cannot be read"):
-        read_kept(text)
+    with pytest.raises(FilesMismatch, match="cannot be read"):
+        parse_file_list(text)

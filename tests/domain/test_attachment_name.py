@@ -6,8 +6,8 @@ from typing import Literal
 from hypothesis import given
 from hypothesis import strategies as st
 
-from domain.attachment_name import folded_name, is_file_name, trimmed_name
-from domain.attachments import AttachmentAsked, JudgedFiles, judge
+from domain.attachment_name import fold_name, is_file_name, trim_name
+from domain.attachments import AcceptedFiles, RequestedAttachment, check_attachments
 from domain.configuration.tools import Attachments
 from tests.support.hostile_attachments import are_one_to_a_file_system
 
@@ -24,8 +24,10 @@ FORMS: tuple[Literal["NFC", "NFD"], ...] = ("NFC", "NFD")
 def test_accepted_names_are_those_of_single_files_that_no_file_system_takes_for_one(
     names: list[str],
 ) -> None:
-    verdict = judge([AttachmentAsked(name, "") for name in names], Attachments(enabled=True))
-    if not isinstance(verdict, JudgedFiles):
+    verdict = check_attachments(
+        [RequestedAttachment(name, "") for name in names], Attachments(enabled=True)
+    )
+    if not isinstance(verdict, AcceptedFiles):
         return
     stored = [file.name for file in verdict.files]
     for name in stored:
@@ -44,17 +46,17 @@ def test_accepted_names_are_those_of_single_files_that_no_file_system_takes_for_
 def test_a_name_in_another_normal_form_is_folded_alike(
     name: str, form: Literal["NFC", "NFD"]
 ) -> None:
-    assert folded_name(unicodedata.normalize(form, name)) == folded_name(name)
+    assert fold_name(unicodedata.normalize(form, name)) == fold_name(name)
 
 
 @given(st.text(st.characters(codec="ascii"), max_size=8))
 def test_the_case_of_a_letter_makes_no_other_name(name: str) -> None:
-    assert folded_name(name.upper()) == folded_name(name.lower()) == folded_name(name)
+    assert fold_name(name.upper()) == fold_name(name.lower()) == fold_name(name)
 
 
 def test_white_space_is_trimmed_as_agents_trim_it() -> None:
-    assert trimmed_name("\ufeff \u2029a b\u3000\n") == "a b"
-    assert trimmed_name("\x1ca\x85") == "\x1ca\x85"  # which `str.strip` would make "a"
+    assert trim_name("\ufeff \u2029a b\u3000\n") == "a b"
+    assert trim_name("\x1ca\x85") == "\x1ca\x85"  # which `str.strip` would make "a"
 
 
 def test_a_name_may_fill_what_a_file_system_has_for_it() -> None:

@@ -9,38 +9,38 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from domain.attachments import (
-    AttachmentAsked,
+    AcceptedFiles,
     AttachmentRefusal,
-    JudgedFiles,
-    judge,
+    RequestedAttachment,
+    check_attachments,
     mount_path_hint,
-    not_written,
+    write_failed_refusal,
 )
-from domain.bounded_text import storable
+from domain.bounded_text import replace_unstorable
 from domain.configuration.tools import Attachments
 from tests.support.hostile_attachments import LIMITS, HostileRequest, hostile_requests
 
 ENABLED = Attachments(enabled=True)
 
 
-def file(name: str = "a", content: str = "x", encoding: str | None = None) -> AttachmentAsked:
-    return AttachmentAsked(name, content, encoding)
+def file(name: str = "a", content: str = "x", encoding: str | None = None) -> RequestedAttachment:
+    return RequestedAttachment(name, content, encoding)
 
 
-def refusal(asked: list[AttachmentAsked], limits: Attachments = ENABLED) -> tuple[str, str]:
-    verdict = judge(asked, limits)
+def refusal(asked: list[RequestedAttachment], limits: Attachments = ENABLED) -> tuple[str, str]:
+    verdict = check_attachments(asked, limits)
     assert isinstance(verdict, AttachmentRefusal)
     return verdict.status, verdict.text
 
 
-def accepted(asked: list[AttachmentAsked], limits: Attachments = ENABLED) -> JudgedFiles:
-    verdict = judge(asked, limits)
-    assert isinstance(verdict, JudgedFiles), verdict
+def accepted(asked: list[RequestedAttachment], limits: Attachments = ENABLED) -> AcceptedFiles:
+    verdict = check_attachments(asked, limits)
+    assert isinstance(verdict, AcceptedFiles), verdict
     return verdict
 
 
 def test_nothing_attached_is_nothing_to_judge() -> None:
-    assert judge((), Attachments()) == judge((), ENABLED) == JudgedFiles()
+    assert check_attachments((), Attachments()) == check_attachments((), ENABLED) == AcceptedFiles()
 
 
 def test_attachments_are_off_unless_they_are_enabled() -> None:
@@ -72,7 +72,7 @@ def test_the_limits_that_are_not_configured_are_the_documented_ones() -> None:
 
 @pytest.mark.parametrize("most", [0, 1, 2, 3, 4, 100])
 def test_each_limit_holds_at_the_last_one_and_not_one_later(most: int) -> None:
-    def count(number: int) -> list[AttachmentAsked]:
+    def count(number: int) -> list[RequestedAttachment]:
         return [file(str(at)) for at in range(number)]
 
     for number in (most - 1, most, most + 1):
@@ -150,13 +150,13 @@ def test_only_the_very_word_makes_base64() -> None:
 
 
 def test_a_judged_file_has_the_hash_of_its_content_and_a_type_that_can_be_shown() -> None:
-    asked = AttachmentAsked(" a.txt ", "\u00e9", mime_type=" text/plain ")
+    asked = RequestedAttachment(" a.txt ", "\u00e9", mime_type=" text/plain ")
     (judged,) = accepted([asked]).files
     assert (judged.name, judged.content) == ("a.txt", b"\xc3\xa9")
     assert judged.sha256 == hashlib.sha256(b"\xc3\xa9").hexdigest()
     assert judged.mime_type == "text/plain"
     for unfit in ("", "  ", "a\nb", "\u00e9", "x" * 256):
-        (judged,) = accepted([AttachmentAsked("a", "x", mime_type=unfit)]).files
+        (judged,) = accepted([RequestedAttachment("a", "x", mime_type=unfit)]).files
         assert judged.mime_type is None
 
 
@@ -167,15 +167,15 @@ def test_a_content_is_in_no_text_of_a_value() -> None:
 
 @pytest.mark.parametrize("request_", hostile_requests(), ids=str)
 def test_a_hostile_request_is_refused_or_made_harmless(request_: HostileRequest) -> None:
-    verdict = judge(request_.asked, LIMITS)
+    verdict = check_attachments(request_.asked, LIMITS)
     if request_.refusal is None:
-        assert isinstance(verdict, JudgedFiles), verdict
+        assert isinstance(verdict, AcceptedFiles), verdict
         assert tuple(one.name for one in verdict.files) == request_.names
     else:
         assert isinstance(verdict, AttachmentRefusal)
         assert verdict.status == "error"
         assert verdict.text.startswith(request_.refusal)
-        assert verdict.text.encode() == storable(verdict.text).encode()
+        assert verdict.text.encode() == replace_unstorable(verdict.text).encode()
         assert len(verdict.text.splitlines()) == 1
 
 
@@ -185,7 +185,7 @@ def test_the_hostile_requests_are_told_apart() -> None:
 
 
 def test_a_reason_for_not_writing_is_told_on_one_line() -> None:
-    assert not_written("Permission\n denied") == AttachmentRefusal(
+    assert write_failed_refusal("Permission\n denied") == AttachmentRefusal(
         "error", "attachments_materialization_failed (Permission  denied)"
     )
 
@@ -211,7 +211,7 @@ def test_what_is_accepted_is_within_every_limit(
 ) -> None:
     limits = Attachments(enabled=True, max_files=files, max_file_bytes=size, max_total_bytes=total)
     asked = [file(name, text, "base64" if coded else None) for name, text, coded in given_]
-    verdict = judge(asked, limits)
+    verdict = check_attachments(asked, limits)
     if isinstance(verdict, AttachmentRefusal):
         assert verdict.text
         return

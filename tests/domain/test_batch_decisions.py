@@ -2,8 +2,8 @@
 
 import pytest
 
-from domain.batch_decisions import PartOfBatch, must_be_prepared, refused_with
-from domain.family_decisions import Family
+from domain.batch_decisions import PartOfBatch, batch_refusal_text, must_be_prepared
+from domain.family_decisions import CascadeState
 from domain.refusals import LostClaim, ReadAgain, Rejected, WrongStage
 from domain.run.request_events import SpawnRefused, SpawnRequested
 from domain.shared_facts import SharedChange
@@ -161,10 +161,10 @@ def test_a_batch_that_was_decided_meanwhile_is_read_again() -> None:
     log = FamilyLog()
     asked_for(log)
     ids = [log.run(name).run_id for name in NAMES]
-    must_be_prepared(Family(log.fold.runs, log.fold.sessions), ids)
+    must_be_prepared(CascadeState(log.fold.runs, log.fold.sessions), ids)
     tell_all(log, {name: (ask.create(log.run(name).epoch),) for name in NAMES})
     with pytest.raises(ReadAgain):
-        must_be_prepared(Family(log.fold.runs, log.fold.sessions), ids)
+        must_be_prepared(CascadeState(log.fold.runs, log.fold.sessions), ids)
     with pytest.raises(WrongStage):
         tell_all(log, {name: (ask.refuse(None),) for name in NAMES})
 
@@ -173,7 +173,7 @@ def test_the_others_are_told_which_one_it_was() -> None:
     log = FamilyLog()
     asked_for(log)
     culprit = log.run("mast")
-    assert refused_with(culprit, "its model is unknown.") == (
+    assert batch_refusal_text(culprit, "its model is unknown.") == (
         f'Task 2 of 3 ("mast", run {culprit.run_id}) could not be prepared: its model is unknown.'
         " No task of this batch was started."
     )

@@ -1,15 +1,21 @@
 """How much of a workspace's files a prompt holds."""
 
-from domain.bootstrap_files import BootstrapFile, BootstrapLimits, FittedFiles, fitted, unread
+from domain.bootstrap_files import (
+    BootstrapFile,
+    BootstrapLimits,
+    BootstrapSelection,
+    select_bootstrap_files,
+    unreadable_warning,
+)
 
 
-def within(chars_max: int, total: int, *texts: str) -> FittedFiles:
+def within(chars_max: int, total: int, *texts: str) -> BootstrapSelection:
     named = zip(("AGENTS.md", "TOOLS.md"), texts, strict=False)
     files = [BootstrapFile(name, text) for name, text in named]
-    return fitted(files, BootstrapLimits(chars_max, total))
+    return select_bootstrap_files(files, BootstrapLimits(chars_max, total))
 
 
-def texts_of(made: FittedFiles) -> list[str]:
+def texts_of(made: BootstrapSelection) -> list[str]:
     return [file.text for file in made.files]
 
 
@@ -56,7 +62,7 @@ def test_a_blank_file_says_nothing_and_costs_nothing() -> None:
 
 
 def test_an_unusable_file_is_told_of_with_what_to_do() -> None:
-    assert unread("TOOLS.md", "it is not UTF-8") == (
+    assert unreadable_warning("TOOLS.md", "it is not UTF-8") == (
         "TOOLS.md of the child's workspace was left out: it is not UTF-8. Put a regular file of"
         " UTF-8 text in its place, or remove it."
     )

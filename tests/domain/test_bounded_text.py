@@ -6,19 +6,19 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from domain.bounded_text import single_line, storable, utf8_prefix, whole_characters
+from domain.bounded_text import replace_unstorable, single_line, utf8_prefix, whole_characters
 
 any_text = st.text(alphabet=st.characters(), max_size=200)
 
 
 def test_nul_and_lone_surrogates_are_replaced() -> None:
-    assert storable("a\x00b\ud800c") == "a\ufffdb\ufffdc"
+    assert replace_unstorable("a\x00b\ud800c") == "a\ufffdb\ufffdc"
 
 
 @settings(deadline=None)
 @given(any_text)
 def test_what_is_storable_has_a_utf8_form_without_nul(text: str) -> None:
-    assert b"\x00" not in storable(text).encode()
+    assert b"\x00" not in replace_unstorable(text).encode()
 
 
 def test_a_plain_line_stays_as_it_is() -> None:
@@ -95,5 +95,5 @@ def test_a_cut_splits_no_character_that_is_seen_as_one(text: str, limit: int, in
 @given(any_text, st.integers(-3, 300))
 def test_a_utf8_prefix_is_a_prefix_within_its_bytes(text: str, limit: int) -> None:
     prefix = utf8_prefix(text, limit)
-    assert storable(text).startswith(prefix)
+    assert replace_unstorable(text).startswith(prefix)
     assert len(prefix.encode()) <= max(0, limit)

@@ -3,8 +3,13 @@
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from domain.bootstrap_files import BOOTSTRAP_NAMES, BootstrapFile, BootstrapLimits, fitted
-from domain.bounded_text import storable
+from domain.bootstrap_files import (
+    BOOTSTRAP_NAMES,
+    BootstrapFile,
+    BootstrapLimits,
+    select_bootstrap_files,
+)
+from domain.bounded_text import replace_unstorable
 from domain.child_prompt import AttachmentsNote, ChildFacts, Surroundings, compose_prompt
 from domain.prompt_part import Piece
 from domain.task_message import Contribution, task_pieces
@@ -90,7 +95,7 @@ def test_the_part_of_a_file_is_its_heading_and_its_text(said: str) -> None:
     prompt = compose_prompt(CHILD, task_pieces("T"), surroundings)
     (part,) = [one for one in prompt.parts if one.source == "bootstrap:TOOLS.md"]
     held = prompt.system_prompt.encode()[part.start : part.end].decode()
-    assert held == storable("## TOOLS.md\n\n" + said.strip("\n"))
+    assert held == replace_unstorable("## TOOLS.md\n\n" + said.strip("\n"))
 
 
 @settings(deadline=None, max_examples=60)
@@ -98,7 +103,7 @@ def test_the_part_of_a_file_is_its_heading_and_its_text(said: str) -> None:
 def test_files_stay_within_their_limits_and_in_order(
     brought: list[BootstrapFile], chars_max: int, total: int
 ) -> None:
-    within = fitted(brought, BootstrapLimits(chars_max, total))
+    within = select_bootstrap_files(brought, BootstrapLimits(chars_max, total))
     said = [one for one in brought if one.text.strip()]
     kept = [one.text.partition("\n\n[truncated: ")[0] for one in within.files]
     assert [one.name for one in within.files] == [one.name for one in said][: len(within.files)]

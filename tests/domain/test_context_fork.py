@@ -5,21 +5,21 @@ import pytest
 from domain.context_fork import (
     NO_TRANSCRIPT_WARNING,
     OTHER_AGENT_WARNING,
-    ContextWish,
+    ContextRequest,
     ParentExtent,
-    beginning_rows,
+    fork_failed_refusal,
     fork_note,
     fork_warnings,
-    no_transcript,
-    not_forked,
-    not_prepared,
-    other_agent,
-    taken_entries,
-    wished_context,
+    forked_entries,
+    inherited_rows,
+    no_transcript_refusal,
+    other_agent_refusal,
+    resolve_context_request,
+    unreadable_transcript_refusal,
 )
 from domain.run.facts import ContextMode, ForkFacts
 
-FORK = ContextWish("fork", is_explicit=False)
+FORK = ContextRequest("fork", is_explicit=False)
 
 
 @pytest.mark.parametrize("argument", ["fork", "isolated"])
@@ -29,8 +29,8 @@ FORK = ContextWish("fork", is_explicit=False)
 def test_what_the_request_says_wins(
     argument: ContextMode, default: ContextMode, thread: bool, channel: str | None
 ) -> None:
-    wish = wished_context(argument, thread=thread, channel=channel, default=default)
-    assert wish == ContextWish(argument, is_explicit=True)
+    wish = resolve_context_request(argument, thread=thread, channel=channel, default=default)
+    assert wish == ContextRequest(argument, is_explicit=True)
 
 
 @pytest.mark.parametrize(
@@ -47,8 +47,8 @@ def test_what_the_request_says_wins(
 def test_the_default_counts_in_a_thread_of_a_channel(
     thread: bool, channel: str | None, default: ContextMode, mode: ContextMode
 ) -> None:
-    wish = wished_context(None, thread=thread, channel=channel, default=default)
-    assert wish == ContextWish(mode, is_explicit=False)
+    wish = resolve_context_request(None, thread=thread, channel=channel, default=default)
+    assert wish == ContextRequest(mode, is_explicit=False)
 
 
 @pytest.mark.parametrize(
@@ -78,20 +78,25 @@ def test_a_hundred_thousand_tokens_can_be_taken_over(tokens: int, fits: bool) ->
 
 
 def test_each_refusal_has_its_words() -> None:
-    assert other_agent().text == (
+    assert other_agent_refusal().text == (
         'context="fork" currently requires the same target agent as the requester; use '
         'context="isolated" for cross-agent spawns.'
     )
-    assert no_transcript().text == (
+    assert no_transcript_refusal().text == (
         'context="fork" requested but the requester session transcript is not available.'
     )
-    assert not_forked().text == (
+    assert fork_failed_refusal().text == (
         'context="fork" requested but OpenClaw could not fork the requester transcript.'
     )
-    assert not_prepared().text == (
+    assert unreadable_transcript_refusal().text == (
         'context="fork" requested but OpenClaw could not prepare forked context.'
     )
-    refusals = (other_agent(), no_transcript(), not_forked(), not_prepared())
+    refusals = (
+        other_agent_refusal(),
+        no_transcript_refusal(),
+        fork_failed_refusal(),
+        unreadable_transcript_refusal(),
+    )
     assert {(one.rule, one.status) for one in refusals} == {("context_fork", "error")}
 
 
@@ -100,9 +105,9 @@ def facts(mode: ContextMode, tokens: int | None = 7) -> ForkFacts:
 
 
 def test_a_fork_is_its_entries_and_one_that_says_where_they_are_from() -> None:
-    assert (beginning_rows(facts("fork")), taken_entries(facts("fork"))) == (3, 2)
-    assert (beginning_rows(facts("isolated")), taken_entries(facts("isolated"))) == (0, 0)
-    assert (beginning_rows(None), taken_entries(None)) == (0, 0)
+    assert (inherited_rows(facts("fork")), forked_entries(facts("fork"))) == (3, 2)
+    assert (inherited_rows(facts("isolated")), forked_entries(facts("isolated"))) == (0, 0)
+    assert (inherited_rows(None), forked_entries(None)) == (0, 0)
 
 
 def test_the_requester_is_told_of_too_much_and_of_nothing_else() -> None:
@@ -119,5 +124,5 @@ def test_a_fork_that_nobody_asked_for_and_that_cannot_be_is_a_warning() -> None:
     assert fork_warnings(FORK, missing, same_agent=True) == (NO_TRANSCRIPT_WARNING,)
     assert fork_warnings(FORK, facts("isolated", 100_001), same_agent=True) == ()
     assert fork_warnings(FORK, facts("fork"), same_agent=True) == ()
-    for explicit in (ContextWish("fork", True), ContextWish("isolated", True)):
+    for explicit in (ContextRequest("fork", True), ContextRequest("isolated", True)):
         assert fork_warnings(explicit, missing, same_agent=True) == ()

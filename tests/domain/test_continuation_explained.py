@@ -8,12 +8,12 @@ from domain.configuration.configuration import Configuration
 from domain.continuation_explained import CONTINUATION_RULES, explain_continuation
 from domain.event_types import AnyEvent
 from domain.plan_explained import PLAN_RULES
-from domain.rule_explained import RuleExplained
+from domain.rule_explained import RuleExplanation
 from domain.run.continuation_events import ContinuationPlanned, MessageReceived
 from domain.run.facts import Ingredient, SpawnOptions
 from domain.run.plan_facts import WorkspaceFacts
 from domain.session.events import ChildAdmitted
-from domain.spawn_record import Recorded
+from domain.spawn_record import EventAtRevision
 from tests.support.explained_spawns import REVISION, plan_facts
 from tests.support.run_histories import refused
 from tests.support.storytelling import CHILD, plan, ref, requester, run_id
@@ -57,12 +57,12 @@ def planned(**changes: Any) -> ContinuationPlanned:
 
 def told(
     *events: AnyEvent, configuration: Configuration | None = None
-) -> tuple[RuleExplained, ...]:
-    recorded = [Recorded(at, REVISION, event) for at, event in enumerate(events, start=10)]
+) -> tuple[RuleExplanation, ...]:
+    recorded = [EventAtRevision(at, REVISION, event) for at, event in enumerate(events, start=10)]
     return explain_continuation(recorded, configuration)
 
 
-def the(rule: str, *events: AnyEvent) -> RuleExplained:
+def the(rule: str, *events: AnyEvent) -> RuleExplanation:
     (found,) = [one for one in told(*events) if one.rule == rule]
     return found
 

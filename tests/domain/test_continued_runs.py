@@ -6,10 +6,10 @@ import pytest
 
 from application.announcing import disposition_of
 from domain.refusals import CorruptHistory, WrongStage
-from domain.run.births import born
+from domain.run.births import initial_run
 from domain.run.dedupe import dedupe_key
 from domain.run.events import RunEvent
-from domain.run.facts import AttachmentsAsked, SpawnOptions
+from domain.run.facts import AttachmentsRequest, SpawnOptions
 from domain.run.hook_events import HookName
 from domain.run.hooks import HOOK_ORDER
 from domain.run.state import Run
@@ -87,7 +87,7 @@ def test_a_message_is_the_beginning_of_a_run() -> None:
         opened_by=run_id(5),
         continues=run_id(6),
     )
-    run = born(event, stamp(12, 1))
+    run = initial_run(event, stamp(12, 1))
     assert (run.stage, run.version, run.created_position) == ("requested", 1, 12)
     assert (run.created_at, run.epoch, run.holder) == (stamp(12).recorded_at, 1, None)
     assert (run.run_id, run.session_id, run.child_session_key) == (run_id(2), run_id(1001), CHILD)
@@ -108,7 +108,7 @@ def test_a_message_is_the_beginning_of_a_run() -> None:
 @pytest.mark.parametrize("event", [past.created(), sent.planned(), sent.continued()])
 def test_no_run_begins_with_anything_else(event: RunEvent) -> None:
     with pytest.raises(CorruptHistory, match="no run begins with"):
-        born(event, stamp(1))
+        initial_run(event, stamp(1))
 
 
 def test_what_goes_on_with_an_isolated_session_is_isolated() -> None:
@@ -212,7 +212,7 @@ def test_what_was_attached_lies_there_until_the_first_run_is_put_away(
     mode: str, retain: bool, cleanup: str
 ) -> None:
     options = SpawnOptions.model_validate({"mode": mode, "cleanup": cleanup})
-    asked = AttachmentsAsked(count=1, total_bytes=3, retain=retain)
+    asked = AttachmentsRequest(count=1, total_bytes=3, retain=retain)
     events: past.History = (
         requested(options=options, attachments=asked),
         *past.a_run_with_steps()[1:],

@@ -10,9 +10,9 @@ from domain.credential_profiles import (
     FoundProfile,
     ProfileFile,
     SkippedProfile,
-    given,
-    merged,
-    variable_of,
+    default_variable,
+    merge_profiles,
+    select_profiles,
 )
 
 
@@ -38,39 +38,41 @@ def whose(found: tuple[FoundProfile, ...]) -> list[tuple[str, str]]:
     ],
 )
 def test_a_provider_has_a_variable(provider: str, variable: str) -> None:
-    assert variable_of(provider) == variable
+    assert default_variable(provider) == variable
 
 
 def test_the_main_agents_profiles_are_added_to_the_agents_own() -> None:
-    found = merged(file(profile("a")), file(profile("b"), profile("c")))
+    found = merge_profiles(file(profile("a")), file(profile("b"), profile("c")))
     assert whose(found) == [("a", "own"), ("b", "main"), ("c", "main")]
-    assert merged(NO_PROFILES, NO_PROFILES) == ()
+    assert merge_profiles(NO_PROFILES, NO_PROFILES) == ()
 
 
 def test_of_two_profiles_of_one_id_the_agents_own_counts() -> None:
-    found = merged(file(profile("a", "OWN_KEY")), file(profile("a", "MAIN_KEY")))
+    found = merge_profiles(file(profile("a", "OWN_KEY")), file(profile("a", "MAIN_KEY")))
     assert [(one.profile.env_name, one.is_own) for one in found] == [("OWN_KEY", True)]
 
 
 def test_an_own_profile_that_is_skipped_hides_the_main_agents() -> None:
-    assert merged(file(skipped=("a",)), file(profile("a"))) == ()
+    assert merge_profiles(file(skipped=("a",)), file(profile("a"))) == ()
 
 
 def test_for_one_variable_the_agents_own_comes_before_the_default_of_the_main_one() -> None:
-    found = merged(file(profile("openai:z")), file(profile("openai:default")))
-    assert whose(given(found, ())) == [("openai:z", "own")]
+    found = merge_profiles(file(profile("openai:z")), file(profile("openai:default")))
+    assert whose(select_profiles(found, ())) == [("openai:z", "own")]
 
 
 def test_for_one_variable_the_default_comes_before_the_alphabet() -> None:
-    found = merged(file(profile("openai:b"), profile("openai:default"), profile("a")), NO_PROFILES)
-    assert whose(given(found, ())) == [("openai:default", "own")]
-    found = merged(file(profile("openai:b"), profile("openai:a")), NO_PROFILES)
-    assert whose(given(found, ())) == [("openai:a", "own")]
+    found = merge_profiles(
+        file(profile("openai:b"), profile("openai:default"), profile("a")), NO_PROFILES
+    )
+    assert whose(select_profiles(found, ())) == [("openai:default", "own")]
+    found = merge_profiles(file(profile("openai:b"), profile("openai:a")), NO_PROFILES)
+    assert whose(select_profiles(found, ())) == [("openai:a", "own")]
 
 
 def test_what_the_runtime_sets_itself_is_not_given() -> None:
-    found = merged(file(profile("a", "A_KEY"), profile("b", "B_KEY")), NO_PROFILES)
-    assert whose(given(found, {"A_KEY": "reference"})) == [("b", "own")]
+    found = merge_profiles(file(profile("a", "A_KEY"), profile("b", "B_KEY")), NO_PROFILES)
+    assert whose(select_profiles(found, {"A_KEY": "reference"})) == [("b", "own")]
 
 
 IDS = st.sampled_from(["a", "b", "x:default", "y:default", "z"])
@@ -85,8 +87,8 @@ FILES = st.lists(
 def test_each_variable_is_given_once_and_by_the_agent_itself_where_it_can(
     own: ProfileFile, main: ProfileFile
 ) -> None:
-    found = merged(own, main)
-    chosen = given(found, ())
+    found = merge_profiles(own, main)
+    chosen = select_profiles(found, ())
     names = [one.profile.env_name for one in chosen]
     assert names == sorted({one.profile.env_name for one in found})
     for one in chosen:

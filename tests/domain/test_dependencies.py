@@ -2,7 +2,7 @@
 
 import pytest
 
-from domain.dependencies import DependencyFailed, verdict
+from domain.dependencies import DependencyFailed, dependency_verdict
 from domain.refusals import ReadAgain
 from domain.run.commands import SettleDependencies
 from domain.run.waiting_facts import Dependency, DependencyNeeds
@@ -114,5 +114,5 @@ def test_what_a_target_is_good_for(
     history: past.History, with_success: str, with_any_end: str
 ) -> None:
     target = run_of(*history)
-    assert verdict(dependency(), target) == with_success
-    assert verdict(dependency(require="ended"), target) == with_any_end
+    assert dependency_verdict(dependency(), target) == with_success
+    assert dependency_verdict(dependency(require="ended"), target) == with_any_end

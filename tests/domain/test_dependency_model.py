@@ -7,9 +7,9 @@ from random import Random
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from domain.dependencies import DependencyFailed, judge
+from domain.dependencies import DependencyFailed, evaluate_dependencies
 from domain.run.commands import SettleDependencies
-from domain.run.facts import Outcome
+from domain.run.facts import RunOutcome
 from domain.run.waiting_facts import Dependency
 from tests.support import run_commands as ask
 from tests.support.dependency_model import Model, Node, State, Wish
@@ -17,7 +17,7 @@ from tests.support.family_log import FamilyLog
 from tests.support.storytelling import ref
 
 RUNS_MAX = 24
-OUTCOMES: tuple[Outcome, ...] = ("success", "success", "success", "error", "timeout")
+OUTCOMES: tuple[RunOutcome, ...] = ("success", "success", "success", "error", "timeout")
 
 ACTS = 70
 WEIGHTS = {
@@ -94,7 +94,7 @@ class Tree:
             except DependencyFailed:
                 self.log.refuse(node.name)
         else:
-            failed = judge(run, self.log.fold.runs).failed
+            failed = evaluate_dependencies(run, self.log.fold.runs).failed
             culprit = failed.run_id if failed is not None else None
             error = ref("why") if failed is not None else None
             command = SettleDependencies(lane="subagent", culprit=culprit, error=error)
@@ -117,7 +117,7 @@ class Tree:
         self.log.tell(node.name, ask.start(self.log.run(node.name).epoch))
         node.state = "started"
 
-    def end(self, node: Node, outcome: Outcome) -> None:
+    def end(self, node: Node, outcome: RunOutcome) -> None:
         self.log.tell(node.name, ask.end(self.log.run(node.name).epoch, outcome=outcome))
         node.state, node.outcome = "ended", outcome
 

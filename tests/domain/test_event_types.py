@@ -19,7 +19,7 @@ from domain.fact import Event
 from domain.run.events import RunEvent
 from domain.run.facts import SpawnOptions
 from domain.session.events import SessionEvent
-from domain.upcasting import UPCASTS, brought_up
+from domain.upcasting import UPCASTS, upcast_event
 
 HISTORIES = Path(__file__).parent.parent / "histories"
 STORED = {
@@ -57,7 +57,7 @@ def test_every_type_and_version_has_a_golden_history_and_every_history_a_type() 
 @pytest.mark.parametrize("key", STORED, ids=lambda key: f"{key[0]}:{key[1]}")
 def test_what_was_stored_is_read_and_nothing_of_it_is_lost(key: tuple[str, int]) -> None:
     name, version = key
-    newest, stored = brought_up(name, version, json.loads(STORED[key].read_text()))
+    newest, stored = upcast_event(name, version, json.loads(STORED[key].read_text()))
     cls = EVENT_TYPES[name, newest]
     event = cls.model_validate_json(json.dumps(stored))
     _contains(json.loads(event.model_dump_json()), stored, name)
@@ -68,7 +68,7 @@ def test_what_was_stored_is_read_and_nothing_of_it_is_lost(key: tuple[str, int])
 def test_a_golden_history_leaves_no_field_empty(
     key: tuple[str, int],
 ) -> None:
-    newest, stored = brought_up(*key, json.loads(STORED[key].read_text()))
+    newest, stored = upcast_event(*key, json.loads(STORED[key].read_text()))
     fields = EVENT_TYPES[key[0], newest].model_fields
     required = {field.alias for field in fields.values() if field.is_required()}
     assert required <= set(stored)

@@ -11,7 +11,7 @@ from domain.event_types import EVENT_TYPES, AnyEvent
 from domain.plan_explained import PLAN_RULES
 from domain.run.facts import SpawnOptions
 from domain.spawn_record import NOT_RECORDED
-from domain.upcasting import brought_up
+from domain.upcasting import upcast_event
 from tests.support.explained_spawns import (
     ADMITTED,
     BEHIND_ADMISSION,
@@ -104,7 +104,7 @@ def test_a_stop_is_told_last_and_leaves_the_rest_unjudged() -> None:
 def golden(name: str, version: int, **changes: Any) -> AnyEvent:
     """An event as it was stored when that version was new."""
     stored = json.loads((HISTORIES / f"{name}.{version}.json").read_text("utf-8"))
-    newest, raised = brought_up(name, version, {**stored, **changes})
+    newest, raised = upcast_event(name, version, {**stored, **changes})
     event: AnyEvent = EVENT_TYPES[name, newest].model_validate_json(json.dumps(raised))  # type: ignore[assignment]
     return event
 

@@ -4,7 +4,7 @@ import contextlib
 
 import pytest
 
-from domain.family_decisions import Family, KeyTaken, UnknownRun, decide, streams_of
+from domain.family_decisions import CascadeState, KeyTaken, UnknownRun, decide, streams_of
 from domain.refusals import ReadAgain, Rejected, SessionIsClosed
 from domain.session.events import ChildReleased, ChildSettled
 from domain.stream import session_key_of, session_stream
@@ -164,5 +164,5 @@ def test_a_stop_that_was_begun_before_the_session_was_there_still_counts_those_b
     keys = {session_key_of(stream) for stream in named_too_early}
     known = {key: one for key, one in log.fold.sessions.items() if key in keys}
     with pytest.raises(ReadAgain):
-        log.record(decide(Family(log.fold.runs, known), log.run("scout").run_id, ask.stop()))
+        log.record(decide(CascadeState(log.fold.runs, known), log.run("scout").run_id, ask.stop()))
     assert log.counted("main") == ["scout"]

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from domain.run.lifecycle import LIFECYCLE, OVER, PREPARING, Stage, mermaid
+from domain.run.lifecycle import LIFECYCLE, OVER, PREPARING, RunStage, mermaid
 
 README = Path(__file__).parent.parent.parent / "README.md"
 BEFORE, AFTER = "<!-- lifecycle -->", "<!-- /lifecycle -->"
@@ -28,12 +28,12 @@ def test_every_cell_of_the_table_is_an_arrow() -> None:
 
 
 @pytest.mark.parametrize("stage", LIFECYCLE)
-def test_every_stage_is_reached_by_some_event(stage: Stage) -> None:
+def test_every_stage_is_reached_by_some_event(stage: RunStage) -> None:
     reached = {after for cells in LIFECYCLE.values() for after in cells.values()}
     assert (stage in reached) == (stage != "unborn")
 
 
 @pytest.mark.parametrize("stage", sorted(OVER))
-def test_what_is_over_stays_over(stage: Stage) -> None:
+def test_what_is_over_stays_over(stage: RunStage) -> None:
     assert set(LIFECYCLE[stage].values()) <= OVER
     assert stage not in PREPARING

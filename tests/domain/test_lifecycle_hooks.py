@@ -8,16 +8,16 @@ from domain.admission import Refusal
 from domain.lifecycle_hooks import (
     TOKEN_CHARACTERS_MAX,
     Conversations,
-    Prepared,
-    delivery_target,
-    prepared,
-    preparing,
-    rollback,
-    spawn_failed,
-    spawning,
-    told,
+    EngineAnswer,
+    delivery_target_call,
+    notification_call,
+    preparation_call,
+    read_engine_answer,
+    rollback_call,
+    spawn_failed_call,
+    spawning_call,
 )
-from domain.run.facts import Outcome, SpawnOptions
+from domain.run.facts import RunOutcome, SpawnOptions
 from domain.run.state import Run
 from tests.support import run_histories as past
 from tests.support.storytelling import CHILD, ROOT, requested, run_of
@@ -32,7 +32,7 @@ def child(*, label: str | None = "scout", **options: Any) -> Run:
     return run_of(birth, *past.a_prepared_run()[1:])
 
 
-def ended(outcome: Outcome, **options: Any) -> Run:
+def ended(outcome: RunOutcome, **options: Any) -> Run:
     """A run that was over at a second after the epoch of its story."""
     run = run_of(*past.a_claimed_run(), past.started(), past.ended(outcome=outcome))
     return run.changed({"options": SpawnOptions.model_validate(options)})
@@ -44,7 +44,7 @@ def ctx(run: Run) -> dict[str, str]:
 
 def test_a_thread_is_asked_for_with_where_the_requester_is() -> None:
     run = child()
-    call = spawning(run, ORIGIN)
+    call = spawning_call(run, ORIGIN)
     assert (call.hook, call.key) == ("subagentSpawning", f"{run.run_id}:thread_binding")
     assert call.body == {
         "hook": "subagentSpawning",
@@ -61,14 +61,14 @@ def test_a_thread_is_asked_for_with_where_the_requester_is() -> None:
 
 
 def test_what_is_not_known_is_left_out() -> None:
-    event = spawning(child(label=None), {}).event
+    event = spawning_call(child(label=None), {}).event
     assert "label" not in event
     assert event["requester"] == {}
 
 
 def test_a_thread_is_given_up_with_a_farewell() -> None:
     run = child()
-    call = spawn_failed(run, ORIGIN)
+    call = spawn_failed_call(run, ORIGIN)
     assert (call.hook, call.key) == ("subagentEnded", f"{run.run_id}:thread_binding:undo")
     assert call.event == {
         "targetSessionKey": CHILD,
@@ -88,7 +88,7 @@ def test_an_engine_is_told_how_long_a_child_may_take(seconds: int, ttl: dict[str
     conversations = Conversations(
         parent_session_id="p", child_session_file="/x.jsonl", ttl_seconds=seconds
     )
-    call = preparing(run, conversations)
+    call = preparation_call(run, conversations)
     assert (call.name, call.key) == ("prepareSubagentSpawn", f"{run.run_id}:context_engine")
     assert call.event == {
         "parentSessionKey": ROOT,
@@ -106,8 +106,8 @@ def test_an_engine_is_asked_to_roll_back_what_it_was_asked_for(
     token: str | None, more: dict[str, str]
 ) -> None:
     run, conversations = child(), Conversations(parent_session_id="p")
-    call = rollback(run, conversations, token)
-    assert call.event == {**preparing(run, conversations).event, **more}
+    call = rollback_call(run, conversations, token)
+    assert call.event == {**preparation_call(run, conversations).event, **more}
     assert (call.hook, call.name) == ("prepareSubagentSpawn", "rollbackSubagentSpawn")
     assert call.key == f"{run.run_id}:context_engine:undo"
 
@@ -115,23 +115,23 @@ def test_an_engine_is_asked_to_roll_back_what_it_was_asked_for(
 @pytest.mark.parametrize(
     ("answer", "expected"),
     [
-        (None, Prepared(can_undo=False)),
-        ({}, Prepared(can_undo=False)),
-        ({"rollback": False}, Prepared(can_undo=False)),
-        ({"rollback": ""}, Prepared(can_undo=False)),
-        ({"rollback": 1}, Prepared(can_undo=False)),
-        ({"rollback": True}, Prepared(can_undo=True)),
-        ({"rollback": "seven"}, Prepared(can_undo=True, token="seven")),
+        (None, EngineAnswer(can_undo=False)),
+        ({}, EngineAnswer(can_undo=False)),
+        ({"rollback": False}, EngineAnswer(can_undo=False)),
+        ({"rollback": ""}, EngineAnswer(can_undo=False)),
+        ({"rollback": 1}, EngineAnswer(can_undo=False)),
+        ({"rollback": True}, EngineAnswer(can_undo=True)),
+        ({"rollback": "seven"}, EngineAnswer(can_undo=True, token="seven")),
         (
             {"rollback": "x" * TOKEN_CHARACTERS_MAX},
-            Prepared(can_undo=True, token="x" * TOKEN_CHARACTERS_MAX),
+            EngineAnswer(can_undo=True, token="x" * TOKEN_CHARACTERS_MAX),
         ),
     ],
 )
 def test_an_engine_says_whether_it_wants_to_be_told(
-    answer: dict[str, Any] | None, expected: Prepared
+    answer: dict[str, Any] | None, expected: EngineAnswer
 ) -> None:
-    assert prepared(answer) == expected
+    assert read_engine_answer(answer) == expected
 
 
 @pytest.mark.parametrize(
@@ -143,15 +143,15 @@ def test_an_engine_says_whether_it_wants_to_be_told(
 )
 def test_a_token_that_cannot_be_kept_fails_the_step(token: str, why: str) -> None:
     refusal = Refusal(rule="context_engine", status="error", text=ENGINE + why)
-    assert prepared({"rollback": token}) == refusal
+    assert read_engine_answer({"rollback": token}) == refusal
 
 
 def test_a_beginning_is_told_with_where_the_requester_is() -> None:
     run = run_of(*past.a_created_run())
-    call = told(run, "subagentSpawned", origin=ORIGIN, error=None)
+    call = notification_call(run, "subagentSpawned", origin=ORIGIN, error=None)
     assert call.key == f"{run.run_id}:subagentSpawned"
     assert call.event == {
-        **spawning(run, ORIGIN).event,
+        **spawning_call(run, ORIGIN).event,
         "runId": str(run.run_id),
         "threadRequested": False,
     }
@@ -168,10 +168,10 @@ def test_a_beginning_is_told_with_where_the_requester_is() -> None:
     ],
 )
 def test_an_end_is_told_by_its_outcome(
-    outcome: Outcome, reason: str, label: dict[str, str]
+    outcome: RunOutcome, reason: str, label: dict[str, str]
 ) -> None:
     run = ended(outcome)
-    call = told(run, "subagentEnded", origin=ORIGIN, error="why")
+    call = notification_call(run, "subagentEnded", origin=ORIGIN, error="why")
     assert run.ended_at is not None
     assert call.key == f"{run.run_id}:subagentEnded"
     assert call.event == {
@@ -196,9 +196,9 @@ def test_an_end_is_told_by_its_outcome(
     ],
 )
 def test_a_session_that_lives_on_ends_when_it_is_put_away(
-    outcome: Outcome, reason: str, label: str
+    outcome: RunOutcome, reason: str, label: str
 ) -> None:
-    call = told(ended(outcome, mode="session"), "subagentEnded", origin={}, error=None)
+    call = notification_call(ended(outcome, mode="session"), "subagentEnded", origin={}, error=None)
     assert (call.event["reason"], call.event["outcome"]) == (reason, label)
     assert "accountId" not in call.event
     assert "error" not in call.event
@@ -207,7 +207,7 @@ def test_a_session_that_lives_on_ends_when_it_is_put_away(
 @pytest.mark.parametrize("origin", [ORIGIN, {}])
 def test_it_is_asked_where_a_result_goes(origin: dict[str, str]) -> None:
     run = ended("success")
-    call = delivery_target(run, origin)
+    call = delivery_target_call(run, origin)
     assert call.key == f"{run.run_id}:subagentDeliveryTarget"
     assert call.event == {
         "childSessionKey": CHILD,

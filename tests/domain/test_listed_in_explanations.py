@@ -5,7 +5,7 @@ from typing import Any
 from domain.configuration.configuration import Configuration
 from domain.content import ContentRef
 from domain.context_preamble import preamble_sizes
-from domain.rule_explained import RuleExplained
+from domain.rule_explained import RuleExplanation
 from domain.run.facts import Ingredient
 from domain.run.plan_facts import PreambleSizes, WorkspaceFacts
 from tests.support.explained_spawns import ADMITTED, of_the_plan, plan_facts, the
@@ -81,7 +81,9 @@ def test_tools_and_capabilities_are_those_of_the_role() -> None:
 
 
 def test_both_sizes_of_what_a_parent_told_its_child_are_explained() -> None:
-    def told(given: ContentRef | None, sizes: PreambleSizes | None, *, kept: bool) -> RuleExplained:
+    def told(
+        given: ContentRef | None, sizes: PreambleSizes | None, *, kept: bool
+    ) -> RuleExplanation:
         pieces = (ref("kept"),) if kept else ()
         ingredients = tuple(
             Ingredient(source="preamble", position="preamble", content=one) for one in pieces

@@ -6,8 +6,8 @@ from domain.model_plan import (
     ModelSettings,
     is_model_name,
     is_model_pattern,
-    named_model,
     plan_model,
+    storable_model_name,
 )
 
 
@@ -63,7 +63,7 @@ def test_of_what_is_asked_for_a_name_is_kept_or_what_an_alias_stands_for(
         "my own": "My Own",
         "broken one": "p/\x1b[31m",
     }
-    assert named_model(text, aliases) == named
+    assert storable_model_name(text, aliases) == named
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from domain.run.facts import Requester, SpawnOptions
 from domain.run.state import Run
 from domain.session.events import SessionObserved
 from domain.session.state import Session
-from domain.spawn_decision import SpawnAnswered, request_spawns
+from domain.spawn_decision import SpawnDecision, request_spawns
 from tests.support import run_histories as past
 from tests.support.family_log import keep, policy, spawn_request
 from tests.support.storytelling import CHILD, observed, observed_child, plan, run_of, session_of
@@ -17,7 +17,7 @@ from tests.support.storytelling import CHILD, observed, observed_child, plan, ru
 IN_A_BOX = SpawnOptions(requester_sandboxed=True)
 
 
-def judge(*sessions: Session, runs: tuple[Run, ...] = (), **request: Any) -> SpawnAnswered:
+def judge(*sessions: Session, runs: tuple[Run, ...] = (), **request: Any) -> SpawnDecision:
     """Judge a request of the root session, or of whom it names, as deep as it likes."""
     known = {session.session_key: session for session in sessions}
     under = policy(max_spawn_depth=5, allow_agents_from="agent", require_agent_id_from="defaults")
@@ -25,12 +25,12 @@ def judge(*sessions: Session, runs: tuple[Run, ...] = (), **request: Any) -> Spa
     return request_spawns(known, on_record, [(spawn_request(**request), keep)], under)
 
 
-def asked_by(answered: SpawnAnswered) -> Requester:
+def asked_by(answered: SpawnDecision) -> Requester:
     """The requester as it is recorded with the request."""
     return next(event.requester for _, event in answered.changes if hasattr(event, "requester"))
 
 
-def first_seen(answered: SpawnAnswered) -> SessionObserved:
+def first_seen(answered: SpawnDecision) -> SessionObserved:
     """What is recorded of a session that was not known."""
     event = answered.changes[0][1]
     assert isinstance(event, SessionObserved)

@@ -21,7 +21,7 @@ from domain.refusals import (
 from domain.run.commands import RunCommand
 from domain.run.events import RunEvent
 from domain.run.evolve import evolve
-from domain.run.lifecycle import LIFECYCLE, Stage
+from domain.run.lifecycle import LIFECYCLE, RunStage
 from domain.run.state import Run
 from tests.support import continued_runs as sent
 from tests.support import hooked_runs as hooked
@@ -167,7 +167,7 @@ def test_who_was_replaced_can_do_nothing_any_more(stage: str, command: str) -> N
 
 @pytest.mark.parametrize("event", EVENTS, ids=lambda event: type(event).__name__)
 @pytest.mark.parametrize("stage", LIFECYCLE)
-def test_at_this_stage_this_event_is_history_or_corrupt(stage: Stage, event: RunEvent) -> None:
+def test_at_this_stage_this_event_is_history_or_corrupt(stage: RunStage, event: RunEvent) -> None:
     run = None if stage == "unborn" else _run_at(stage)
     after = ALLOWED.get((stage, type(event).__name__))
     if after is None:
@@ -182,5 +182,5 @@ def test_the_events_of_the_grid_are_all_there_are() -> None:
     assert {name for _, name in ALLOWED} == set(NAMED)
 
 
-def _run_at(stage: Stage) -> Run:
+def _run_at(stage: RunStage) -> Run:
     return run_of(*HAVING_ALL.get(stage, HISTORIES.get(stage, ())))

@@ -17,7 +17,7 @@ from domain.run.events import (
     ScriptsResolved,
     SessionCreated,
 )
-from domain.run.facts import Candidate, Cleanup, Outcome, SpawnOptions, TranscriptSeal
+from domain.run.facts import Candidate, Cleanup, RunOutcome, SpawnOptions, TranscriptSeal
 from domain.run.request_events import SpawnRefused
 from domain.run.state import Run
 from tests.support import run_commands as ask
@@ -188,7 +188,7 @@ def test_a_run_is_archived_so_long_after_its_end_but_never_before_it_is_announce
 
 @pytest.mark.parametrize(("outcome", "is_archived"), [("stopped", True), ("success", False)])
 def test_a_session_that_lives_on_is_archived_only_when_stopped(
-    outcome: Outcome, is_archived: bool
+    outcome: RunOutcome, is_archived: bool
 ) -> None:
     run = _ended(SpawnOptions(mode="session"), outcome=outcome, archive_after_minutes=1)
     now = stamp(20).recorded_at
@@ -204,7 +204,7 @@ def test_the_archive_is_due_from_the_announcement_on_and_over_with_the_archiving
 
 
 def _ended(
-    options: SpawnOptions, *, archive_after_minutes: int, outcome: Outcome = "success"
+    options: SpawnOptions, *, archive_after_minutes: int, outcome: RunOutcome = "success"
 ) -> Run:
     return run_of(
         requested(options=options),

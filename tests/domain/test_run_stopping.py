@@ -5,7 +5,7 @@ import pytest
 from domain.refusals import StopWanted
 from domain.run.dedupe import dedupe_key
 from domain.run.events import RunEnded, StopRequested
-from domain.run.facts import Outcome
+from domain.run.facts import RunOutcome
 from domain.run.request_events import SpawnRefused
 from tests.support import run_commands as ask
 from tests.support import run_histories as past
@@ -60,7 +60,7 @@ def test_a_run_that_shall_stop_is_not_started_any_more() -> None:
     [("interrupted", "error", "stopped"), ("exit", "success", "success")],
 )
 def test_a_run_that_was_to_stop_ends_as_stopped_when_its_holder_is_lost(
-    reason: str, said: Outcome, recorded: Outcome
+    reason: str, said: RunOutcome, recorded: RunOutcome
 ) -> None:
     story = given(*past.a_started_run(), past.stop_requested())
     after = story.when(ask.end(CLAIMER, outcome=said, reason=reason)).then(RunEnded)

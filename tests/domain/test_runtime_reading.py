@@ -1,20 +1,20 @@
 """What a run's output comes down to."""
 
-from domain.runtime_reading import RuntimeReading, whole_output
+from domain.runtime_reading import RuntimeReading, read_plain_output
 from domain.transcript_line import (
     MessageEntry,
+    ParsedEntry,
     ProgressEntry,
     ResultEntry,
     TextEntry,
     ToolEntry,
-    TranscriptEntry,
     UsageEntry,
 )
 from tests.support.readings import read_entries
 
 
 def test_the_last_result_counts() -> None:
-    entries: list[TranscriptEntry] = [
+    entries: list[ParsedEntry] = [
         ResultEntry("first"),
         ResultEntry("last"),
         MessageEntry("assistant", "bye"),
@@ -23,7 +23,7 @@ def test_the_last_result_counts() -> None:
 
 
 def test_without_a_result_the_last_message_of_the_assistant_counts() -> None:
-    entries: list[TranscriptEntry] = [
+    entries: list[ParsedEntry] = [
         MessageEntry("assistant", "one"),
         MessageEntry("assistant", "two"),
         MessageEntry("user", "three"),
@@ -37,7 +37,7 @@ def test_without_a_result_the_last_message_of_the_assistant_counts() -> None:
 
 
 def test_a_message_that_says_nothing_takes_no_result_away() -> None:
-    said: list[TranscriptEntry] = [MessageEntry("assistant", "answer")]
+    said: list[ParsedEntry] = [MessageEntry("assistant", "answer")]
     for blank in ("", " \n"):
         reading = read_entries([*said, MessageEntry("assistant", blank)])
         assert (reading.result, reading.entries) == ("answer", 2)
@@ -60,6 +60,6 @@ def test_tokens_nobody_told_of_are_unknown() -> None:
 
 
 def test_of_plain_output_all_is_the_result() -> None:
-    assert whole_output("line 1\nline 2\n").result == "line 1\nline 2\n"
-    assert whole_output(" \n").result is None
-    assert (whole_output("x").entries, whole_output("").entries) == (1, 0)
+    assert read_plain_output("line 1\nline 2\n").result == "line 1\nline 2\n"
+    assert read_plain_output(" \n").result is None
+    assert (read_plain_output("x").entries, read_plain_output("").entries) == (1, 0)

@@ -4,12 +4,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from application.context_receipts import read_finished, receipt_of
-from application.keeping import Keeper
+from application.context_receipts import read_finished, script_receipt
+from application.keeping import TextStore
 from application.ports.scripts import ScriptFinished
 from domain.configuration.context_scripts import ContextScript
 from domain.json_text import compact_json
-from domain.script_replay import kept_output, printed_text
+from domain.script_replay import decode_printed_text, encode_output
 from tests.support.script_receipts import receipt
 from tests.support.script_replay import raw_output, reading_again
 from tests.support.storytelling import run_id
@@ -31,9 +31,9 @@ SCRIPT = ContextScript.model_validate(
 @given(OUTPUTS, st.sampled_from([0, 3]))
 def test_what_is_kept_is_read_as_it_was(raw: bytes, code: int) -> None:
     finished = ScriptFinished(raw=raw, exit_code=code, error="it failed" if code else None)
-    keeper = Keeper(run_id(1), b"key", lambda: run_id(2))
+    keeper = TextStore(run_id(1), b"key", lambda: run_id(2))
     reading = read_finished(SCRIPT, finished)
-    kept = receipt_of(SCRIPT, finished, reading, keeper)
+    kept = script_receipt(SCRIPT, finished, reading, keeper)
     texts = {one.ref.hmac: one.text for one in keeper.kept}
     assert kept.output_bytes == len(raw)
     if kept.output is None:
@@ -48,19 +48,19 @@ def test_what_is_kept_is_read_as_it_was(raw: bytes, code: int) -> None:
 
 @given(st.binary(max_size=40))
 def test_an_output_is_kept_as_text_or_in_base64(raw: bytes) -> None:
-    text, encoding = kept_output(raw)
+    text, encoding = encode_output(raw)
     assert "\0" not in text
     text.encode()
     assert raw_output(text, encoding) == raw
 
 
 def test_the_text_of_an_output_is_trimmed_and_storable() -> None:
-    assert printed_text(b"\n a\xff\0 \n") == "a\ufffd\ufffd"
+    assert decode_printed_text(b"\n a\xff\0 \n") == "a\ufffd\ufffd"
 
 
 def test_a_byte_order_mark_is_no_part_of_an_output() -> None:
-    assert printed_text(b"\xef\xbb\xbf \n## Identity\n") == "## Identity"
-    assert printed_text(b"\xef\xbb\xbf\n") == ""
+    assert decode_printed_text(b"\xef\xbb\xbf \n## Identity\n") == "## Identity"
+    assert decode_printed_text(b"\xef\xbb\xbf\n") == ""
 
 
 @pytest.mark.parametrize(
@@ -71,8 +71,8 @@ def test_a_byte_order_mark_is_no_part_of_an_output() -> None:
 def test_what_was_never_read_is_not_read_again(code: int | None, status: int | None) -> None:
     raw, error = b'{"error": "not the reason"}', "Script execution timed out after 10 seconds"
     finished = ScriptFinished(raw=raw, exit_code=code, status_code=status, error=error)
-    keeper = Keeper(run_id(1), b"key", lambda: run_id(2))
-    kept = receipt_of(SCRIPT, finished, read_finished(SCRIPT, finished), keeper)
+    keeper = TextStore(run_id(1), b"key", lambda: run_id(2))
+    kept = script_receipt(SCRIPT, finished, read_finished(SCRIPT, finished), keeper)
     assert reading_again(kept, SCRIPT, raw.decode(), error) is None
 
 

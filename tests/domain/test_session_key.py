@@ -8,11 +8,11 @@ from domain.session_key import (
     SESSION_KEY_BYTES_MAX,
     InvalidSessionKey,
     agent_id_of,
-    canonical,
+    canonical_session_key,
     child_key,
     depth_of_shape,
-    display,
     is_cron_key,
+    render_session_key,
 )
 
 UUID = "6f1f7c1e-3c5b-4f5e-9a7c-0d8f3a1b2c4d"
@@ -38,32 +38,34 @@ parts = st.lists(part, min_size=1, max_size=5)
     ],
 )
 def test_a_key_has_one_form(given_key: str, expected: str) -> None:
-    assert canonical(given_key) == expected
+    assert canonical_session_key(given_key) == expected
 
 
 def test_a_key_of_exactly_the_limit_is_a_key() -> None:
     key = "agent:main:" + "x" * 501
     assert len(key) == 512
-    assert canonical(f" {key} ") == key
+    assert canonical_session_key(f" {key} ") == key
     with pytest.raises(InvalidSessionKey):
-        canonical(key + "x")
+        canonical_session_key(key + "x")
 
 
 def test_letters_that_change_with_their_neighbours_still_give_one_form() -> None:
     for spelling in ("agent:main:ΑΣ:Β", "agent:main:ΑΣ::Β", "agent:main:ας:β", "agent:main:İ"):
-        assert canonical(canonical(spelling)) == canonical(spelling)
-    assert canonical("agent:main:ΑΣ:Β") == canonical("agent:main:ΑΣ::Β:")
+        assert canonical_session_key(canonical_session_key(spelling)) == canonical_session_key(
+            spelling
+        )
+    assert canonical_session_key("agent:main:ΑΣ:Β") == canonical_session_key("agent:main:ΑΣ::Β:")
 
 
 def test_the_main_key_and_main_are_one_session() -> None:
     for spelling in ("main", "Work", " work: "):
-        key = canonical(spelling, main_key="work", default_agent_id="Ops")
+        key = canonical_session_key(spelling, main_key="work", default_agent_id="Ops")
         assert key == "agent:ops:work"
 
 
 @pytest.mark.parametrize("spelling", ["main", "work", "global", "GLOBAL", ":global"])
 def test_under_global_scope_all_aliases_are_global(spelling: str) -> None:
-    assert canonical(spelling, main_key="work", scope="global") == "global"
+    assert canonical_session_key(spelling, main_key="work", scope="global") == "global"
 
 
 @pytest.mark.parametrize(
@@ -92,7 +94,7 @@ def test_under_global_scope_all_aliases_are_global(spelling: str) -> None:
 )
 def test_what_is_no_key_is_refused_with_a_reason(bad: str) -> None:
     with pytest.raises(InvalidSessionKey) as caught:
-        canonical(bad)
+        canonical_session_key(bad)
     assert "session key" in caught.value.message.lower()
 
 
@@ -101,7 +103,7 @@ def test_what_is_no_key_is_refused_with_a_reason(bad: str) -> None:
     [("agent:main:café", "agent:main:cafe\u0301"), ("ΟΔΟΣ", "οδοσ"), ("ΑΣ", "ας"), ("Å", "Å")],
 )
 def test_what_looks_the_same_is_the_same_key(one: str, other: str) -> None:
-    assert canonical(one) == canonical(other)
+    assert canonical_session_key(one) == canonical_session_key(other)
 
 
 @settings(deadline=None)
@@ -113,10 +115,10 @@ def test_what_looks_the_same_is_the_same_key(one: str, other: str) -> None:
 def test_canonicalising_twice_changes_nothing(text: str, main_key: str, scope: str) -> None:
     assert scope in ("per-sender", "global")
     try:
-        once = canonical(text, main_key=main_key, scope=scope)  # type: ignore[arg-type]
+        once = canonical_session_key(text, main_key=main_key, scope=scope)  # type: ignore[arg-type]
     except InvalidSessionKey:
         return
-    again = canonical(once, main_key=main_key, scope=scope)  # type: ignore[arg-type]
+    again = canonical_session_key(once, main_key=main_key, scope=scope)  # type: ignore[arg-type]
     assert again == once
     assert len(once.encode()) <= SESSION_KEY_BYTES_MAX
 
@@ -139,15 +141,15 @@ def test_every_spelling_of_a_key_gives_one_form(
     spelling = ends[0] + spelled(plain[0])
     for separator, text in zip(separators, plain[1:], strict=True):
         spelling += separator + spelled(text)
-    assert canonical(spelling + ends[1]) == canonical(":".join(plain))
+    assert canonical_session_key(spelling + ends[1]) == canonical_session_key(":".join(plain))
 
 
 def test_the_display_key_is_main_for_an_alias_and_else_as_given() -> None:
-    assert display(" Main ") == "main"
-    assert display("work", main_key="work") == "main"
-    assert display("global", scope="global") == "main"
-    assert display("global") == "global"
-    assert display(" AGENT:Main:X ") == "AGENT:Main:X"
+    assert render_session_key(" Main ") == "main"
+    assert render_session_key("work", main_key="work") == "main"
+    assert render_session_key("global", scope="global") == "main"
+    assert render_session_key("global") == "global"
+    assert render_session_key(" AGENT:Main:X ") == "AGENT:Main:X"
 
 
 @pytest.mark.parametrize(
@@ -187,7 +189,7 @@ def test_depth_is_read_off_the_shape(key: str, depth: int) -> None:
 def test_a_child_key_is_canonical() -> None:
     key = child_key("Research", UUID.upper())
     assert key == f"agent:research:subagent:{UUID}"
-    assert canonical(key) == key
+    assert canonical_session_key(key) == key
 
 
 @pytest.mark.parametrize(("agent_id", "uuid"), [("a b", UUID), ("main", "not-a-uuid"), ("", UUID)])
@@ -199,4 +201,4 @@ def test_a_child_key_is_made_of_nothing_else(agent_id: str, uuid: str) -> None:
 @pytest.mark.parametrize("key", ["agent:", " Agent : ", "agent::", "agent:x"])
 def test_a_key_that_begins_with_agent_names_an_agent_and_a_session(key: str) -> None:
     with pytest.raises(InvalidSessionKey):
-        canonical(key)
+        canonical_session_key(key)

@@ -16,12 +16,12 @@ from domain.session.state import Session
 from domain.shared_context import (
     SHARED_BYTES_MAX,
     SHARED_KEYS_MAX,
-    effective,
+    effective_shared_keys,
     is_key,
     limit_refusal,
-    size_of,
-    size_with,
-    started_with,
+    shared_size,
+    shared_size_with,
+    starting_shared_keys,
 )
 from domain.shared_facts import SharedChange, SharedKey
 from tests.support.storytelling import (
@@ -90,7 +90,7 @@ def test_a_context_is_what_was_inherited_last_with_what_was_written_above_it(
             commands.append(InheritSharedContext(run_id(1), ROOT, 7, keys))
     both = inherited | own
     expected = {key: value(found) for key, found in both.items() if found is not None}
-    assert shown(effective(sharing(*commands))) == expected
+    assert shown(effective_shared_keys(sharing(*commands))) == expected
 
 
 @given(st.lists(WRITTEN, max_size=4), WRITTEN)
@@ -99,9 +99,11 @@ def test_a_key_that_is_added_comes_last_and_others_keep_their_places(
     before: list[dict[str, int | None]], added: dict[str, int | None]
 ) -> None:
     commands = [ChangeSharedContext(changes(one), cause="patch") for one in before]
-    now = [one.key for one in effective(sharing(*commands))]
+    now = [one.key for one in effective_shared_keys(sharing(*commands))]
     kept = {key: found for key, found in added.items() if found is not None}
-    later = effective(sharing(*commands, ChangeSharedContext(changes(kept), cause="patch")))
+    later = effective_shared_keys(
+        sharing(*commands, ChangeSharedContext(changes(kept), cause="patch"))
+    )
     assert [one.key for one in later][: len(now)] == now
     assert [one.key for one in later][len(now) :] == [key for key in kept if key not in now]
 
@@ -110,10 +112,10 @@ def test_what_is_taken_away_hides_only_what_was_inherited() -> None:
     inherit = InheritSharedContext(run_id(1), ROOT, 7, (literal("a"), literal("b")))
     away = ChangeSharedContext(changes({"a": None, "never there": None}), cause="patch")
     session = sharing(inherit, away)
-    assert [one.key for one in effective(session)] == ["b"]
+    assert [one.key for one in effective_shared_keys(session)] == ["b"]
     assert [one.key for one in session.shared or ()] == ["a"]
     again = sharing(inherit, away, ChangeSharedContext(changes({"a": 2}), cause="patch"))
-    assert [one.key for one in effective(again)] == ["a", "b"], "it has its place back"
+    assert [one.key for one in effective_shared_keys(again)] == ["a", "b"], "it has its place back"
 
 
 def test_a_context_of_which_all_is_gone_leaves_nothing_behind() -> None:
@@ -130,7 +132,7 @@ def test_a_child_starts_with_its_familys_context_and_its_own_on_top() -> None:
     family = (literal("a", 1), literal("b", 1))
     own = (literal("b", 2, run_id=run_id(5)), literal("c", 2, run_id=run_id(5)))
     result = literal("d", 3, kind="reference", run_id=run_id(6))
-    keys = started_with(family, own, (result,))
+    keys = starting_shared_keys(family, own, (result,))
     assert [(one.key, one.value) for one in keys] == [
         ("a", value(1)),
         ("b", value(2)),
@@ -142,9 +144,9 @@ def test_a_child_starts_with_its_familys_context_and_its_own_on_top() -> None:
 def test_a_key_that_its_own_spawn_brought_the_family_is_told_as_that() -> None:
     entered = literal("a", 1, run_id=run_id(5), position=9)
     asked = literal("a", 1, run_id=run_id(5), position=3)
-    assert started_with((entered,), (asked,)) == (entered,)
+    assert starting_shared_keys((entered,), (asked,)) == (entered,)
     overwritten = literal("a", 2, run_id=run_id(6), position=10)
-    assert started_with((overwritten,), (asked,)) == (asked,)
+    assert starting_shared_keys((overwritten,), (asked,)) == (asked,)
 
 
 def test_a_patch_is_for_the_version_that_was_read() -> None:
@@ -170,12 +172,12 @@ def test_a_closed_session_is_patched_no_more_but_its_spawns_still_come() -> None
 def test_the_size_is_that_of_one_compact_json_object(values: dict[str, int]) -> None:
     texts = {key: json.dumps(found) for key, found in values.items()}
     whole = json.dumps(values, separators=(",", ":"), ensure_ascii=False)
-    size = size_of((key, len(text)) for key, text in texts.items())
+    size = shared_size((key, len(text)) for key, text in texts.items())
     assert (size.bytes, size.keys) == (len(whole.encode("utf-8", "surrogatepass")), len(values))
 
 
 def test_limits_are_those_of_what_is_there_with_what_is_added() -> None:
-    empty = size_of(()).bytes
+    empty = shared_size(()).bytes
     room = SHARED_BYTES_MAX - empty - len('"a":')
     assert limit_refusal((), [("a", room)], "family") is None
     refused = limit_refusal((), [("a", room + 1)], "family")
@@ -194,7 +196,7 @@ def test_limits_are_those_of_what_is_there_with_what_is_added() -> None:
 
 def test_references_have_no_part_in_the_size() -> None:
     result = literal("r", kind="reference", value=ref("x" * 90_000), run_id=run_id(4))
-    assert size_with((result,), [("a", 1)]) == size_of([("a", 1)])
+    assert shared_size_with((result,), [("a", 1)]) == shared_size([("a", 1)])
 
 
 def test_what_may_be_a_key() -> None:

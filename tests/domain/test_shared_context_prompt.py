@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from domain.json_text import compact_json
-from domain.prompt_part import put_together
+from domain.prompt_part import join_pieces
 from domain.shared_context_prompt import (
     HEADING,
     VALUES_CHARACTERS_MAX,
@@ -23,7 +23,7 @@ RUN = run_id(1)
 
 
 def written(*values: SharedValue, run: UUID = RUN) -> str:
-    return put_together("systemPrompt", shared_pieces(values, run)).text
+    return join_pieces("systemPrompt", shared_pieces(values, run)).text
 
 
 def literal(key: str, value: object) -> SharedValue:

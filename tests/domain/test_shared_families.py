@@ -4,14 +4,14 @@ import pytest
 
 from domain.family_sharing import CannotShare
 from domain.run.commands import CreateSession
-from domain.shared_context import REFERENCES_MAX, effective
-from domain.shared_facts import ReferenceAsked, SharedChange, SharedKey
-from domain.spawn_command import SharedGiven
+from domain.shared_context import REFERENCES_MAX, effective_shared_keys
+from domain.shared_facts import ReferenceRequest, SharedChange, SharedKey
+from domain.spawn_command import SharedContextInput
 from tests.support import run_commands as ask
 from tests.support.family_log import FamilyLog, child_key
 from tests.support.storytelling import ROOT, ref
 
-GOAL = SharedGiven(values=(("goal", '"win"'),))
+GOAL = SharedContextInput(values=(("goal", '"win"'),))
 LARGE = '"' + "x" * 40_000 + '"'
 
 
@@ -36,14 +36,14 @@ def test_the_keys_of_a_spawn_come_with_its_session() -> None:
     log = FamilyLog()
     log.spawn("a", shared=GOAL)
     prepare(log, "a")
-    assert effective(log.session("main")) == ()
+    assert effective_shared_keys(log.session("main")) == ()
     assert log.tell("a", creation(log, "a", SharedChange(key="goal", value=ref('"win"')))) == [
         "run a SessionCreated",
         "session main SharedContextChanged",
         "session a SessionObserved",
         "run a RunQueued",
     ]
-    (key,) = effective(log.session("main"))
+    (key,) = effective_shared_keys(log.session("main"))
     assert (key.key, key.run_id, key.session_key) == ("goal", log.run("a").run_id, ROOT)
     created = next(one for one in log.recorded if type(one.event).__name__ == "SessionCreated")
     assert key.position == created.stamp.position + 1
@@ -54,7 +54,7 @@ def test_of_two_that_were_prepared_at_once_the_one_that_does_not_fit_is_turned_d
     log = FamilyLog()
     large = SharedChange(key="a", value=ref(LARGE))
     for name, key in (("first", "a"), ("second", "b")):
-        log.spawn(name, shared=SharedGiven(values=((key, LARGE),)))
+        log.spawn(name, shared=SharedContextInput(values=((key, LARGE),)))
         prepare(log, name)
     log.tell("first", creation(log, "first", large))
     other = SharedChange(key="b", value=ref(LARGE))
@@ -67,7 +67,9 @@ def test_of_two_that_were_prepared_at_once_the_one_that_does_not_fit_is_turned_d
 def test_what_a_spawn_adds_is_compared_when_it_is_admitted() -> None:
     log = FamilyLog()
     log.spawn("first", shared=GOAL)
-    answered = log.answer("much", "main", shared=SharedGiven(values=(("k", f'"{"x" * 65_536}"'),)))
+    answered = log.answer(
+        "much", "main", shared=SharedContextInput(values=(("k", f'"{"x" * 65_536}"'),))
+    )
     assert answered.refusal is not None
     assert (answered.refusal.rule, answered.facts.shared_keys) == ("shared_context", 1)
     assert answered.facts.shared_bytes == answered.refusal.current
@@ -85,7 +87,7 @@ def test_a_run_starts_with_what_it_is_given_and_its_session_has_that_for_its_chi
         log.run("a").epoch, shared_context_position=9, shared_context=keys, inherits=True
     )
     assert log.tell("a", start) == ["run a RunStarted", "session a SharedContextInherited"]
-    assert effective(log.session("a")) == keys
+    assert effective_shared_keys(log.session("a")) == keys
     assert log.session("main").shared_position is None
 
 
@@ -106,8 +108,8 @@ def test_a_child_has_a_bounded_number_of_results_of_others_the_inherited_ones_in
     )
     target = log.run("a").run_id
 
-    def refers_to(key: str) -> SharedGiven:
-        return SharedGiven(references=(ReferenceAsked(key=key, run_id=target),))
+    def refers_to(key: str) -> SharedContextInput:
+        return SharedContextInput(references=(ReferenceRequest(key=key, run_id=target),))
 
     assert log.answer("same", "a", shared=refers_to("r0")).refusal is None
     refusal = log.answer("more", "a", shared=refers_to("more")).refusal

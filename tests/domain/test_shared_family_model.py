@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from domain.session.decide import decide
 from domain.session.sharing import ChangeSharedContext
 from domain.session.state import Session
-from domain.shared_context import effective, started_with
+from domain.shared_context import effective_shared_keys, starting_shared_keys
 from domain.shared_facts import SharedChange, SharedKey, SharedScope
-from domain.spawn_command import SharedGiven
+from domain.spawn_command import SharedContextInput
 from domain.stream import session_stream
 from tests.support import run_commands as ask
 from tests.support.family_log import FamilyLog, child_key
@@ -81,7 +81,7 @@ class Families:
     def spawn(self, by: str, values: dict[str, int], scope: SharedScope) -> None:
         name = f"child {len(self.children)}"
         texts = tuple((key, json.dumps(one)) for key, one in values.items())
-        shared = SharedGiven(values=texts, scope=scope) if values else None
+        shared = SharedContextInput(values=texts, scope=scope) if values else None
         self.log.spawn(name, by, shared=shared)
         run = self.log.run(name)
         key = child_key(run.run_id)
@@ -120,7 +120,7 @@ class Families:
             )
             for key, one in child.literals.items()
         )
-        keys = started_with(effective(child.then), own)
+        keys = starting_shared_keys(effective_shared_keys(child.then), own)
         assert _shown(keys) == {key: _value(one) for key, one in child.expected.items()}
         start = ask.start(
             run.epoch, shared_context_position=9, shared_context=keys, inherits=bool(keys)
@@ -154,5 +154,5 @@ def test_everybody_has_what_the_model_says(acts: list[tuple[Any, ...]]) -> None:
     for act in acts:
         families.act(*act)
         for name, context in families.contexts.items():
-            found = _shown(effective(families.log.session(name)))
+            found = _shown(effective_shared_keys(families.log.session(name)))
             assert found == {key: _value(one) for key, one in context.now().items()}, name

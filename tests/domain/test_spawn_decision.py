@@ -11,7 +11,7 @@ from domain.run.request_events import SpawnRefused, SpawnRequested
 from domain.run.state import Run
 from domain.session.events import ChildAdmitted, SessionClosed, SessionContinued, SessionObserved
 from domain.session.state import Session
-from domain.spawn_decision import SpawnAnswered, request_spawns
+from domain.spawn_decision import SpawnDecision, request_spawns
 from domain.stream import run_stream, session_stream
 from tests.support import run_histories as past
 from tests.support.family_log import keep, policy, spawn_request
@@ -42,24 +42,24 @@ def root_with(children: int) -> Session:
 
 def judge(
     *sessions: Session, runs: tuple[Run, ...] = (), under: Any = None, **request: Any
-) -> SpawnAnswered:
+) -> SpawnDecision:
     """Judge a request of the root session, or of whom the request names."""
     on_record: dict[UUID, Run] = {run.run_id: run for run in runs}
     known = {session.session_key: session for session in sessions}
     return request_spawns(known, on_record, [(spawn_request(**request), keep)], under or policy())
 
 
-def names(answered: SpawnAnswered) -> list[str]:
+def names(answered: SpawnDecision) -> list[str]:
     """What is recorded, by name, in order."""
     return [type(event).__name__ for _, event in answered.changes]
 
 
-def requested_in(answered: SpawnAnswered) -> SpawnRequested:
+def requested_in(answered: SpawnDecision) -> SpawnRequested:
     """The request as it is recorded."""
     return next(event for _, event in answered.changes if isinstance(event, SpawnRequested))
 
 
-def refused_in(answered: SpawnAnswered) -> SpawnRefused:
+def refused_in(answered: SpawnDecision) -> SpawnRefused:
     """The refusal as it is recorded."""
     return next(event for _, event in answered.changes if isinstance(event, SpawnRefused))
 

@@ -8,8 +8,8 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from application.fitting import Unfit
-from application.planning import Planned
+from application.fitting import Ineligible
+from application.planning import PlannedChild
 from domain.refusals import LostClaim, SessionIsClosed
 from domain.run.commands import RunCommand
 from domain.run.events import SessionCreated
@@ -150,7 +150,7 @@ class Spawns(RuleBasedStateMachine):
             self.model.refused[life.name] = told
         elif life.stage == "queued" and not life.is_held:
             self.model.outcomes[life.name] = "stopped"
-        self._tell(life, "stop", ask.stop(text=self.real.keep("refusal", told.text)))
+        self._tell(life, "stop", ask.stop(text=self.real.store("refusal", told.text)))
 
     def _crash(self, life: Life) -> None:
         """Whoever held the run is lost; another goes on, and what the first still says is in
@@ -173,11 +173,11 @@ class Spawns(RuleBasedStateMachine):
         found = self.real.planned(life.name)
         assert found.facts.model_dump(by_alias=False) == looked_at
         if isinstance(judged, Told):
-            assert isinstance(found, Unfit), found
+            assert isinstance(found, Ineligible), found
             assert told_of(found.refusal) == judged
             self._refuse(life, judged)
             return
-        assert isinstance(found, Planned), found
+        assert isinstance(found, PlannedChild), found
         self.model.create(life.name, self.real.create(life.name, found), judged)
         created = self.real.only(life.name, SessionCreated)
         assert (created.warnings, created.note) == (judged.warnings, self.model.note(life.name))

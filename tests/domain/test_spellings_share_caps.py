@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from domain.session_key import SessionScope, canonical
+from domain.session_key import SessionScope, canonical_session_key
 from tests.support.decided_spawns import DecidedSpawns
 from tests.support.key_spellings import spelled, spellings
 from tests.support.spawn_model import Asked
@@ -51,7 +51,10 @@ def test_all_spellings_of_a_key_share_one_cap(
         # Without an agent it is a key of the default agent.
         written |= spelled(*parts)
     requests = too_many(cap, more, written, data)
-    assert admitted(cap, requests, lambda key: canonical(key, default_agent_id=AGENTS[0])) == cap
+    assert (
+        admitted(cap, requests, lambda key: canonical_session_key(key, default_agent_id=AGENTS[0]))
+        == cap
+    )
 
 
 @settings(deadline=None, max_examples=80)
@@ -73,7 +76,9 @@ def test_so_do_all_names_of_a_main_session(
         written |= spelled("agent", AGENTS[0], *main_parts)
 
     def form(key: str) -> str:
-        return canonical(key, main_key=main_key, scope=scope, default_agent_id=AGENTS[0])
+        return canonical_session_key(
+            key, main_key=main_key, scope=scope, default_agent_id=AGENTS[0]
+        )
 
     assert admitted(cap, too_many(cap, more, written, data), form) == cap
 
@@ -82,6 +87,8 @@ def test_two_keys_have_two_caps() -> None:
     spawns = DecidedSpawns()
     spawns.configure({"agents": {"defaults": {"subagents": {"maxChildrenPerAgent": 1}}}})
     for name in ("one", "other"):
-        answers = [spawns.spawn(f"{name} {n}", canonical(n), Asked()) for n in spellings(name)]
+        answers = [
+            spawns.spawn(f"{name} {n}", canonical_session_key(n), Asked()) for n in spellings(name)
+        ]
         assert [answer.refusal is None for answer in answers] == [True, *[False] * 5]
     assert len(spawns.log.fold.sessions) == 2

@@ -8,7 +8,7 @@ import pytest
 from domain.refusals import CorruptHistory, LostClaim, NotYet, WrongStage
 from domain.run.events import RunQueued, SessionCreated
 from domain.run.evolve import evolve
-from domain.run.facts import AttachmentsAsked, SpawnOptions
+from domain.run.facts import AttachmentsRequest, SpawnOptions
 from domain.run.request_events import SpawnRefused
 from domain.run.step_decisions import RETRY_SECONDS_MAX, retry_after_seconds
 from domain.run.step_events import StepBegun, StepTaken, StepUndoFailed, StepUndone
@@ -35,7 +35,7 @@ def undos(*events: past.History) -> dict[StepName, datetime | None]:
 
 def kept(*, retain: bool, **options: object) -> past.History:
     """A run with steps, in its lane; whether its files stay, and what else was asked."""
-    asked = AttachmentsAsked(count=2, total_bytes=9, retain=retain, manifest=ref("manifest"))
+    asked = AttachmentsRequest(count=2, total_bytes=9, retain=retain, manifest=ref("manifest"))
     birth = requested(attachments=asked, options=SpawnOptions.model_validate(options))
     return (birth, *past.a_run_with_steps()[1:], past.created(), past.queued())
 

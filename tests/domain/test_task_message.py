@@ -3,7 +3,7 @@
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from domain.bounded_text import storable
+from domain.bounded_text import replace_unstorable
 from domain.task_message import Contribution, task_message
 
 texts = st.text(alphabet=st.characters(), max_size=20)
@@ -47,4 +47,4 @@ def test_the_parts_cover_every_byte_in_order(
         at = part.end
     assert at == len(encoded)
     tasks = [encoded[part.start : part.end] for part in message.parts if part.source == "task"]
-    assert tasks == ([storable(task).encode()] if task else [])
+    assert tasks == ([replace_unstorable(task).encode()] if task else [])

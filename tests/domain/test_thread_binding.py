@@ -10,16 +10,16 @@ from domain.admission import Refusal
 from domain.thread_binding import (
     ADDRESS_CHARACTERS_MAX,
     ERROR_CHARACTERS_MAX,
-    Bound,
-    Mode,
+    BoundThread,
     Origin,
-    binding_failed,
-    bound,
+    ThreadMode,
+    binding_failure,
     delivery_origin,
-    kept_origin,
-    merged_origin,
+    merge_origins,
     origin_text,
-    thread_unavailable,
+    read_binding_answer,
+    read_origin,
+    unavailable_thread,
 )
 
 SESSION_UNAVAILABLE = (
@@ -46,10 +46,10 @@ ORIGIN: Origin = {"channel": "discord", "accountId": "a", "to": "c", "threadId":
 @pytest.mark.parametrize(
     ("mode", "text"), [("session", SESSION_UNAVAILABLE), ("run", RUN_UNAVAILABLE)]
 )
-def test_who_cannot_bind_threads_says_so_by_the_mode(mode: Mode, text: str) -> None:
-    refusal = thread_unavailable(mode)
+def test_who_cannot_bind_threads_says_so_by_the_mode(mode: ThreadMode, text: str) -> None:
+    refusal = unavailable_thread(mode)
     assert (refusal.rule, refusal.status, refusal.text) == ("thread_binding", "error", text)
-    assert bound(None, mode) == refusal
+    assert read_binding_answer(None, mode) == refusal
 
 
 @pytest.mark.parametrize(
@@ -68,18 +68,20 @@ def test_who_cannot_bind_threads_says_so_by_the_mode(mode: Mode, text: str) -> N
     ],
 )
 def test_an_answer_that_binds_nothing_refuses_the_spawn(answer: dict[str, Any], text: str) -> None:
-    assert bound(answer, "run") == Refusal(rule="thread_binding", status="error", text=text)
+    assert read_binding_answer(answer, "run") == Refusal(
+        rule="thread_binding", status="error", text=text
+    )
 
 
 @pytest.mark.parametrize("ready", [True, 1, "yes", {}, []])
 def test_a_thread_is_bound_when_it_is_ready(ready: object) -> None:
     answer = {"status": "ok", "threadBindingReady": ready, "deliveryOrigin": ORIGIN, "more": 1}
-    assert bound(answer, "session") == Bound(ORIGIN)
-    assert bound(READY, "run") == Bound({})
+    assert read_binding_answer(answer, "session") == BoundThread(ORIGIN)
+    assert read_binding_answer(READY, "run") == BoundThread({})
 
 
 def test_what_was_thrown_is_told() -> None:
-    assert binding_failed("no answer").text == "Thread bind failed: no answer"
+    assert binding_failure("no answer").text == "Thread bind failed: no answer"
 
 
 @pytest.mark.parametrize(
@@ -116,7 +118,7 @@ def test_an_origin_has_the_addresses_that_can_be_used(value: object, origin: obj
 def test_one_origin_is_completed_by_another_of_the_same_channel(
     over: dict[str, Any], under: dict[str, Any], merged: dict[str, Any]
 ) -> None:
-    assert merged_origin(over, under) == merged
+    assert merge_origins(over, under) == merged
 
 
 @given(
@@ -127,10 +129,10 @@ def test_one_origin_is_completed_by_another_of_the_same_channel(
 )
 def test_an_origin_is_read_as_it_was_kept(value: dict[str, Any]) -> None:
     origin = delivery_origin(value)
-    assert kept_origin(origin_text(origin)) == origin
+    assert read_origin(origin_text(origin)) == origin
     assert delivery_origin(origin) == origin
 
 
 def test_a_text_that_is_no_origin_is_none() -> None:
-    assert kept_origin("no json") == kept_origin(None) == kept_origin("[]") == {}
+    assert read_origin("no json") == read_origin(None) == read_origin("[]") == {}
     assert origin_text({}) is None

@@ -9,11 +9,11 @@ from hypothesis import strategies as st
 from domain.transcript_line import (
     LINE_BYTES_MAX,
     MessageEntry,
+    ParsedEntry,
     ProgressEntry,
     ResultEntry,
     TextEntry,
     ToolEntry,
-    TranscriptEntry,
     UsageEntry,
     read_line,
 )
@@ -34,7 +34,7 @@ from domain.transcript_line import (
         ({"type": "result", "text": ""}, ResultEntry("")),
     ],
 )  # fmt: skip
-def test_the_known_shapes_are_read(line: object, entry: TranscriptEntry) -> None:
+def test_the_known_shapes_are_read(line: object, entry: ParsedEntry) -> None:
     assert read_line(json.dumps(line) + "\r\n") == entry
 
 

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from infrastructure.inbound.http.event_bodies import told_events
-from infrastructure.inbound.http.step_bodies import tell_undo_errors, undoing_body
+from infrastructure.inbound.http.event_bodies import event_bodies
+from infrastructure.inbound.http.step_bodies import add_undo_errors, pending_undo_body
 from tests.support.running_log import RunningLog
 from tests.support.step_workshop import Workshop
 
@@ -42,15 +42,15 @@ async def test_the_last_failure_is_told_with_the_run_and_each_with_its_event(
     for number, event in enumerate(failed, start=1):
         run = await work.registry.run(run_id, at=event.envelope.position)
         assert run is not None
-        bodies = undoing_body(run)
-        await tell_undo_errors(bodies, run, work.log, work.contents)
+        bodies = pending_undo_body(run)
+        await add_undo_errors(bodies, run, work.log, work.contents)
         assert [one["error"] for one in bodies if one["failures"]] == [
             f"the {number}. attempt fails"
         ]
-    assert undoing_body(await work.run(run_id)) == []
-    told = await told_events(events, work.contents)
+    assert pending_undo_body(await work.run(run_id)) == []
+    told = await event_bodies(events, work.contents)
     assert [one["texts"] for one in told if "texts" in one] == [
         {"error": "the 1. attempt fails"},
         {"error": "the 2. attempt fails"},
     ]
-    assert not [one for one in await told_events(events, None) if "texts" in one]
+    assert not [one for one in await event_bodies(events, None) if "texts" in one]

@@ -8,7 +8,7 @@ import pytest
 
 from application.ports.configurations import PinnedConfiguration
 from domain.configuration.configuration import Configuration
-from domain.configuration.session import Session
+from domain.configuration.session import SessionSection
 from domain.configuration.settings import Settings
 from infrastructure.outbound.configuration.loading import LoadedConfiguration
 from infrastructure.serving import _reload_now
@@ -35,7 +35,7 @@ class Active:
 def broken() -> Configuration:
     """A configuration under which `main` is no session, as no file can say it."""
     return Configuration().model_copy(
-        update={"session": Session.model_construct(main_key="x" * 600)}
+        update={"session": SessionSection.model_construct(main_key="x" * 600)}
     )
 
 

@@ -8,7 +8,7 @@ import pytest
 from domain.configuration.configuration import Configuration
 from domain.configuration.settings import Settings
 from infrastructure.outbound.configuration.loading import load_text
-from infrastructure.serving import main_moved, restart_needed, warn_about
+from infrastructure.serving import main_key_warning, settings_needing_restart, warn_about
 from tests.support.running_server import ROOT
 
 BEFORE = Settings(lease_seconds=15, drain_seconds=10)
@@ -16,12 +16,16 @@ BEFORE = Settings(lease_seconds=15, drain_seconds=10)
 
 def test_what_is_read_at_the_start_needs_a_restart_when_it_changes() -> None:
     after = Settings(lease_seconds=20, drain_seconds=5, allowed_hosts=("board.example",))
-    assert restart_needed(BEFORE, after) == ("allowedHosts", "drainSeconds", "leaseSeconds")
+    assert settings_needing_restart(BEFORE, after) == (
+        "allowedHosts",
+        "drainSeconds",
+        "leaseSeconds",
+    )
 
 
 def test_what_is_the_same_or_not_given_needs_none() -> None:
-    assert restart_needed(BEFORE, Settings(lease_seconds=15)) == ()
-    assert restart_needed(BEFORE, Settings()) == ()
+    assert settings_needing_restart(BEFORE, Settings(lease_seconds=15)) == ()
+    assert settings_needing_restart(BEFORE, Settings()) == ()
 
 
 @pytest.mark.parametrize(
@@ -33,14 +37,14 @@ def test_what_is_the_same_or_not_given_needs_none() -> None:
     ],
 )
 def test_it_is_told_when_main_is_another_session(changed: object, session: str) -> None:
-    text = main_moved(Configuration(), Configuration.model_validate(changed))
+    text = main_key_warning(Configuration(), Configuration.model_validate(changed))
     assert text is not None
     assert text.startswith(f"main was session agent:main:main and is {session} now, ")
 
 
 def test_nothing_is_told_when_main_is_the_same_session() -> None:
     same = {"agents": {"list": [{"id": "helper"}, {"id": "main", "default": True}]}}
-    assert main_moved(Configuration.builtin(), Configuration.model_validate(same)) is None
+    assert main_key_warning(Configuration.builtin(), Configuration.model_validate(same)) is None
 
 
 def test_what_a_file_can_hardly_mean_is_logged(caplog: pytest.LogCaptureFixture) -> None:
@@ -55,16 +59,16 @@ def test_what_a_file_can_hardly_mean_is_logged(caplog: pytest.LogCaptureFixture)
 
 def test_what_is_read_at_each_use_needs_none() -> None:
     after = Settings(script_timeout_seconds=3, scripts_total_seconds=4)
-    assert restart_needed(BEFORE, after) == ()
+    assert settings_needing_restart(BEFORE, after) == ()
 
 
 @pytest.mark.slow
 def test_an_end_that_takes_too_long_is_the_end_all_the_same() -> None:
     script = (
         "import asyncio\n"
-        "from infrastructure.serving import _at_most\n"
+        "from infrastructure.serving import _end_after\n"
         "async def end():\n"
-        "    with _at_most(0.05):\n"
+        "    with _end_after(0.05):\n"
         "        while True:\n"
         "            try:\n"
         "                await asyncio.Event().wait()\n"

@@ -6,7 +6,7 @@ from typing import Any, cast
 import pytest
 
 from application.ports.configurations import PinnedConfiguration
-from application.ports.hooks import HookAnswer, HookThrew
+from application.ports.hooks import HookAnswer, HookFailure
 from domain.lifecycle_hooks import HookCall
 from infrastructure.outbound.configuration.active import ActiveConfigurations
 from infrastructure.outbound.configuration.loading import LoadedConfiguration, load_values
@@ -44,8 +44,8 @@ class Asked:
         finally:
             await self.hooks.aclose()
 
-    async def threw(self) -> HookThrew:
-        with pytest.raises(HookThrew) as caught:
+    async def threw(self) -> HookFailure:
+        with pytest.raises(HookFailure) as caught:
             await self.ask()
         return caught.value
 

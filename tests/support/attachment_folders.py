@@ -6,13 +6,13 @@ from pathlib import Path
 from uuid import UUID
 
 from domain.attachment_manifest import manifest_text, relative_dir
-from domain.attachments import JudgedFiles, judged_file
+from domain.attachments import AcceptedFiles, accept_file
 from infrastructure.outbound.attachments.attachment_files import WorkspaceAttachments
 from tests.support.folder_trees import tree_of
 
 RUN = UUID("6f0c1c1e-3d0e-4c52-9d4e-0f6a4d4b7c11")
 OTHER_RUN = UUID("0d9f3f3e-54a7-4a0c-8a62-5f3f0a2b9d22")
-FILES = JudgedFiles((judged_file("a.txt", b"first"), judged_file("b c", b"\0\xff" * 5000)))
+FILES = AcceptedFiles((accept_file("a.txt", b"first"), accept_file("b c", b"\0\xff" * 5000)))
 SECONDS = 10.0
 
 
@@ -46,7 +46,7 @@ class Ground:
         """The files of the run by name."""
         return {path.name: path.read_bytes() for path in self.folder.iterdir()}
 
-    async def write(self, judged: JudgedFiles = FILES, *, is_resumed: bool = False) -> None:
+    async def write(self, judged: AcceptedFiles = FILES, *, is_resumed: bool = False) -> None:
         """Write the files of the run."""
         await self.files.write(
             self.root, RUN, judged, is_resumed=is_resumed, timeout_seconds=SECONDS
@@ -67,7 +67,7 @@ def ground_in(folder: Path) -> Ground:
     return Ground(workspace, outside, WorkspaceAttachments())
 
 
-def expected_contents(judged: JudgedFiles = FILES, run_id: UUID = RUN) -> dict[str, bytes]:
+def expected_contents(judged: AcceptedFiles = FILES, run_id: UUID = RUN) -> dict[str, bytes]:
     """What lies in the folder of a run whose files were written."""
     manifest = manifest_text(relative_dir(run_id), judged.files).encode()
     return {**{file.name: file.content for file in judged.files}, ".manifest.json": manifest}

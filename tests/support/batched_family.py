@@ -3,15 +3,15 @@
 from collections.abc import Mapping, Sequence
 
 from domain.batch_decisions import decide_for_all
-from domain.family_decisions import Family
+from domain.family_decisions import CascadeState
 from domain.run.commands import RunCommand
 from domain.run.waiting_facts import BatchFacts
-from domain.spawn_decision import SpawnAnswered, request_spawns
+from domain.spawn_decision import SpawnDecision, request_spawns
 from tests.support.family_log import FamilyLog, keep, spawn_request
 from tests.support.storytelling import run_id
 
 
-def ask_for_all(log: FamilyLog, names: Sequence[str], by: str = "main") -> SpawnAnswered:
+def ask_for_all(log: FamilyLog, names: Sequence[str], by: str = "main") -> SpawnDecision:
     """A session asks for as many runs, by these names; what comes of it is recorded."""
     numbers = [len(log.names) + 1 + index for index in range(len(names))]
     run_ids = tuple(run_id(number) for number in numbers)
@@ -45,7 +45,7 @@ def ask_for_all(log: FamilyLog, names: Sequence[str], by: str = "main") -> Spawn
 def tell_all(log: FamilyLog, asked: Mapping[str, Sequence[RunCommand]]) -> list[str]:
     """Ask something of several runs; it is decided in their order and recorded as one."""
     around = [log.around(name) for name in asked]
-    family = Family(
+    family = CascadeState(
         {key: run for one in around for key, run in one.runs.items()},
         {key: session for one in around for key, session in one.sessions.items()},
     )

@@ -7,16 +7,16 @@ from typing import Any, cast
 from uuid import UUID
 
 from application.access import Access, Caller
-from application.announcing import Announcing
+from application.announcing import Announcer
 from application.envelope import Actor
 from application.ports.configurations import Configurations, PinnedConfiguration
 from application.ports.contents import Contents
 from application.ports.event_log import Appended, EventLog, Submission, World
-from application.ports.hooks import Hooks
+from application.ports.hooks import HookClient
 from application.ports.registry import Registry
-from application.preparing import Preparing
-from application.stopping import Stopping
-from application.work import Work
+from application.preparing import RunPreparer
+from application.stopping import StopService
+from application.work import UnitOfWork
 from domain.configuration.configuration import Configuration
 from domain.content import ContentRef
 from domain.run.lifecycle import OVER
@@ -76,12 +76,12 @@ class House:
     def current(self) -> PinnedConfiguration:
         return PinnedConfiguration(1, Configuration(), {})
 
-    def is_told(self, run_id: UUID) -> bool:
+    def has_waiting_caller(self, run_id: UUID) -> bool:
         return True
 
     @property
-    def work(self) -> Work:
-        return Work(
+    def work(self) -> UnitOfWork:
+        return UnitOfWork(
             cast("EventLog", self),
             cast("Registry", self),
             cast("Contents", self),
@@ -93,14 +93,14 @@ class House:
 async def stop_run(family: CaseFamily, name: str) -> str:
     """Stop a run and all below it; what the answer is called."""
     house = House(family)
-    stopping = Stopping(house.work, cast("Preparing", house))
+    stopping = StopService(house.work, cast("RunPreparer", house))
     return (await stopping.stop(family.run(name), OPERATOR, None)).kind
 
 
 async def stop_session(family: CaseFamily, name: str) -> str:
     """Stop a session's own run and all below it; what the answer is called."""
     house = House(family)
-    stopping = Stopping(house.work, cast("Preparing", house))
+    stopping = StopService(house.work, cast("RunPreparer", house))
     return (await stopping.stop_session(family.session(name), OPERATOR, None)).kind
 
 
@@ -113,7 +113,7 @@ def stopped(family: CaseFamily) -> list[Run]:
 async def announced_text(family: CaseFamily, name: str) -> str:
     """What the requester of an ended run is told of it."""
     house = House(family)
-    await Announcing(house.work, cast("Hooks", house)).announce(family.run(name).run_id)
+    await Announcer(house.work, cast("HookClient", house)).announce(family.run(name).run_id)
     entry = family.run(name).inbox
     assert entry is not None
     assert entry.text is not None

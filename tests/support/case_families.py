@@ -6,13 +6,13 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from application.projections.run_rows import due
-from domain.continuation import Continued, Message, continue_session
+from domain.continuation import ContinuationDecision, Message, continue_session
 from domain.refusals import NotYet
 from domain.run.continuation_events import ContinuationPlanned
 from domain.run.dedupe import dedupe_key
 from domain.run.events import RunAnnounced
 from domain.run.evolve import evolve
-from domain.run.facts import Ingredient, Outcome
+from domain.run.facts import Ingredient, RunOutcome
 from domain.run.plan_facts import PlanFacts
 from domain.run.state import Run
 from domain.stamp import Stamp
@@ -22,7 +22,7 @@ from tests.support.family_log import FamilyLog, Recorded, keep
 from tests.support.storytelling import plan, ref, run_id, run_of
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-OUTCOMES: Mapping[str, Outcome] = {"ok": "success", "error": "error", "timeout": "timeout"}
+OUTCOMES: Mapping[str, RunOutcome] = {"ok": "success", "error": "error", "timeout": "timeout"}
 
 
 class CaseFamily(FamilyLog):
@@ -38,7 +38,7 @@ class CaseFamily(FamilyLog):
         self.tell(name, ask.claim())
         self.tell(name, ask.start(self.run(name).epoch))
 
-    def continued(self, name: str, last: str) -> Continued:
+    def continued(self, name: str, last: str) -> ContinuationDecision:
         """What becomes of a message to the session whose last run this is; nothing is recorded."""
         before = self.run(last)
         number = len(self.names) + 1

@@ -6,14 +6,14 @@ from typing import Any, cast
 from uuid import UUID
 
 from application.ports.configurations import PinnedConfiguration
-from application.ports.hooks import HookAnswer, HookThrew
+from application.ports.hooks import HookAnswer, HookFailure
 from application.ports.runtimes import TranscriptEntry
 from application.ports.transcripts import Transcripts
 from application.steps.context_engine import ContextEngineStep
 from application.steps.context_fork import ContextForkStep
 from application.steps.step_maker import StepMaker
 from application.steps.thread_binding import ThreadBindingStep
-from application.work import Work
+from application.work import UnitOfWork
 from domain.configuration.configuration import Configuration
 from domain.content import ContentRef
 from domain.lifecycle_hooks import HookCall
@@ -52,17 +52,17 @@ class Beyond:
         self.asked.append(call)
         return HookAnswer(200)
 
-    def beginning_of(self, session_id: UUID, agent_id: str) -> tuple[str, str]:
+    def fork_snapshot_place(self, session_id: UUID, agent_id: str) -> tuple[str, str]:
         return "/srv", f"{agent_id}/{session_id}"
 
-    async def drop_beginning(self, session_id: UUID, agent_id: str) -> bool:
+    async def drop_fork_snapshot(self, session_id: UUID, agent_id: str) -> bool:
         return False
 
     async def fork(self, run_id: UUID, epoch: int, entries: tuple[TranscriptEntry, ...]) -> bool:
         self.forked = entries
         return True
 
-    async def write_beginning(self, run_id: UUID, **_: Any) -> str:
+    async def write_fork_snapshot(self, run_id: UUID, **_: Any) -> str:
         return "/srv"
 
 
@@ -94,17 +94,17 @@ class Failing(Beyond):
         return self.requester
 
     async def ask(self, pinned: PinnedConfiguration, call: HookCall) -> HookAnswer:
-        raise HookThrew(self.text_said)
+        raise HookFailure(self.text_said)
 
 
 def context_engine(outside: Beyond) -> ContextEngineStep:
     """The last step alone."""
-    return ContextEngineStep(cast("Work", _Work(outside, outside, outside)), outside)
+    return ContextEngineStep(cast("UnitOfWork", _Work(outside, outside, outside)), outside)
 
 
 def makers(outside: Beyond) -> tuple[StepMaker, ...]:
     """Those that come before and behind the fork, in their order."""
-    work = cast("Work", _Work(outside, outside, outside))
+    work = cast("UnitOfWork", _Work(outside, outside, outside))
     return (
         ThreadBindingStep(work, outside),
         ContextForkStep(work, cast("Transcripts", outside)),

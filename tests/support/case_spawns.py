@@ -10,14 +10,14 @@ from uuid import UUID, uuid4
 
 from application.admitting import policy_of
 from application.envelope import Actor
-from application.fitting import Unfit, fit
-from application.planning import Planned, plan_child
+from application.fitting import Ineligible, evaluate_agent
+from application.planning import PlannedChild, build_child_plan
 from application.ports.configurations import PinnedConfiguration
-from application.spawn_request import SpawnRequest, command_of
+from application.spawn_request import SpawnRequest, spawn_command
 from domain.admission import Refusal
 from domain.configuration.configuration import Configuration
 from domain.content import ContentRef
-from domain.run.births import born
+from domain.run.births import initial_run
 from domain.run.facts import SpawnOptions
 from domain.run.plan_facts import WorkspaceFacts
 from domain.run.request_events import SpawnRequested
@@ -25,8 +25,8 @@ from domain.run.state import Run
 from domain.session.events import ChildAdmitted
 from domain.session.state import Session
 from domain.session_depth import KnownDepth, depth_of
-from domain.session_key import agent_id_of, canonical
-from domain.spawn_decision import SpawnAnswered, request_spawns
+from domain.session_key import agent_id_of, canonical_session_key
+from domain.spawn_decision import SpawnDecision, request_spawns
 from domain.spawn_mode import effective_cleanup, effective_mode
 from tests.support.cases import Given
 from tests.support.storytelling import observed, ref, run_id, session_of, stamp
@@ -80,7 +80,7 @@ class Texts:
     def __init__(self) -> None:
         self._texts: dict[UUID, str] = {}
 
-    def keep(self, _kind: str, text: str) -> ContentRef:
+    def store(self, _kind: str, text: str) -> ContentRef:
         """Keep one."""
         reference = ref(text)
         self._texts[reference.id] = text
@@ -98,38 +98,42 @@ class CaseSpawn:
         spawn = read_tool_arguments(given["args"])
         assert isinstance(spawn, ToolSpawn)
         store = given.get("store") or {}
-        self.key = canonical(resolved(given.get("requesterSessionKey") or "main", store))
+        self.key = canonical_session_key(
+            resolved(given.get("requesterSessionKey") or "main", store)
+        )
         agent_id = agent_id_of(self.key)
         self.configuration = configuration(given, agent_id, *asked_for(spawn))
         self.texts = Texts()
         pinned = PinnedConfiguration(1, self.configuration, {})
         request = _request(spawn, self.key, agent_id)
-        command = command_of(request, ADMIN, pinned, MintedIds(), "server-1")
+        command = spawn_command(request, ADMIN, pinned, MintedIds(), "server-1")
         known = _on_record(given, self.key, store)
         sessions: dict[str, Session] = {self.key: known} if known else {}
         policy = policy_of(pinned, agent_id)
-        self.answered: SpawnAnswered = request_spawns(
-            sessions, {}, [(command, self.texts.keep)], policy
+        self.answered: SpawnDecision = request_spawns(
+            sessions, {}, [(command, self.texts.store)], policy
         )
         self.requested = next(
             event for _, event in self.answered.changes if isinstance(event, SpawnRequested)
         )
-        self.run: Run = born(self.requested, stamp(1))
+        self.run: Run = initial_run(self.requested, stamp(1))
 
     @property
     def refusal(self) -> Refusal | None:
         """Why it was not permitted."""
         return self.answered.refusal
 
-    def planned(self) -> Planned | Unfit:
+    def planned(self) -> PlannedChild | Ineligible:
         """The plan of a child that was permitted, in a folder that is the agent's; or the rule
         that refuses it after all."""
         assert self.refusal is None
-        fitted = fit(self.run, self.configuration, self.texts.of(self.run.thinking_argument))
-        if isinstance(fitted, Unfit):
+        fitted = evaluate_agent(
+            self.run, self.configuration, self.texts.of(self.run.thinking_argument)
+        )
+        if isinstance(fitted, Ineligible):
             return fitted
         workspace = WorkspaceFacts(source="agent", recorded=None, chosen="/w")
-        return plan_child(self.run, self.configuration, fitted, workspace)
+        return build_child_plan(self.run, self.configuration, fitted, workspace)
 
     @property
     def admitted(self) -> int:

@@ -16,8 +16,8 @@ from domain.refusals import Rejected
 from domain.run.commands import RunCommand
 from domain.run.lifecycle import PREPARING
 from domain.run.state import Run
-from infrastructure.outbound.log.connections import Connection, borrowed
-from infrastructure.outbound.transcripts.rows_and_files import RowsAndFiles
+from infrastructure.outbound.log.connections import LogConnection, borrow_connection
+from infrastructure.outbound.transcripts.rows_and_files import StoredTranscripts
 from tests.support import run_commands as ask
 from tests.support.family_log import child_key
 from tests.support.logged_family import LoggedFamily
@@ -51,8 +51,8 @@ class ContestedRuns:
     def __init__(
         self,
         log: NotingLog,
-        pool: AsyncConnectionPool[Connection],
-        transcripts: RowsAndFiles,
+        pool: AsyncConnectionPool[LogConnection],
+        transcripts: StoredTranscripts,
         notebook: Notebook,
         *,
         name: str,
@@ -108,7 +108,7 @@ class ContestedRuns:
         await self._live(name)
 
     async def _living(self, stages: Sequence[str]) -> Run | None:
-        async with borrowed(self._pool) as connection:
+        async with borrow_connection(self._pool) as connection:
             cursor = await connection.execute(_LIVING, [list(stages)])
             row = await cursor.fetchone()
         return Run.model_validate_json(row[0]) if row else None
@@ -166,7 +166,7 @@ class ContestedRuns:
         self._notebook.note("ended", run=str(run.run_id), entries=await self._entries(run.run_id))
 
     async def _entries(self, run_id: UUID) -> int:
-        async with borrowed(self._pool) as connection:
+        async with borrow_connection(self._pool) as connection:
             row = await (await connection.execute(_ENTRIES, [run_id])).fetchone()
         assert row is not None
         return int(row[0])

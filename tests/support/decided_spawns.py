@@ -10,10 +10,10 @@ from uuid import UUID
 
 from application.admitting import policy_of
 from application.envelope import Actor
-from application.fitting import Unfit
-from application.planning import FreeText, Planned, planned_child
+from application.fitting import Ineligible
+from application.planning import PlannedChild, PlanTexts, plan_spawn
 from application.ports.configurations import PinnedConfiguration
-from application.spawn_request import SpawnRequest, command_of
+from application.spawn_request import SpawnRequest, spawn_command
 from domain.admission import Refusal
 from domain.content import ContentRef
 from domain.event_types import AnyEvent
@@ -22,7 +22,7 @@ from domain.run.facts import SpawnOptions
 from domain.run.request_events import SpawnRequested
 from domain.run.state import Run
 from domain.session_key import agent_id_of, child_key
-from domain.spawn_decision import SpawnAnswered, request_spawns
+from domain.spawn_decision import SpawnDecision, request_spawns
 from domain.spawn_mode import effective_cleanup, effective_mode
 from domain.spawn_notes import accepted_note
 from domain.stream import run_stream
@@ -72,7 +72,7 @@ class DecidedSpawns:
         """From now on this is the configuration, under a revision of its own."""
         self.configurations.read(values)
 
-    def keep(self, kind: str, text: str) -> ContentRef:
+    def store(self, kind: str, text: str) -> ContentRef:
         """Keep a text."""
         kept = ref(f"{kind}: {text}")
         self._texts[kept] = text
@@ -93,13 +93,13 @@ class DecidedSpawns:
         (event,) = [event for event in found if isinstance(event, kind)]
         return event
 
-    def spawn(self, name: str, key: str, asked: Asked) -> SpawnAnswered:
+    def spawn(self, name: str, key: str, asked: Asked) -> SpawnDecision:
         """A session asks for a child, under the present configuration."""
         pinned, fold = self.configurations.current(), self.log.fold
         request = self._request(key, asked)
-        command = command_of(request, Actor(kind="token"), pinned, self._ids, "server-1")
+        command = spawn_command(request, Actor(kind="token"), pinned, self._ids, "server-1")
         policy = policy_of(pinned, command.requester_agent_id)
-        answered = request_spawns(fold.sessions, fold.runs, [(command, self.keep)], policy)
+        answered = request_spawns(fold.sessions, fold.runs, [(command, self.store)], policy)
         self.log.names[command.run_id] = name
         self.log.record(answered.changes)
         return answered
@@ -117,7 +117,7 @@ class DecidedSpawns:
             self.log.fold,
             number,
             last,
-            self.keep,
+            self.store,
             max_children=pinned.configuration.subagent_defaults.max_children_per_agent,
             planned=planned_again(
                 plan=last.plan, role=session.role, control_scope=session.control_scope
@@ -127,21 +127,21 @@ class DecidedSpawns:
         self.log.record(judged.changes)
         return judged.refusal
 
-    def planned(self, name: str) -> Planned | Unfit:
+    def planned(self, name: str) -> PlannedChild | Ineligible:
         """The plan of a child, or the rule that speaks against it."""
         run = self.run(name)
         argument, folder = run.thinking_argument, self.only(name, SpawnRequested).workspace_argument
-        texts = FreeText(
+        texts = PlanTexts(
             thinking=self.text(argument) if argument else None,
             workspace=self.text(folder) if folder else None,
         )
-        planned = planned_child(run, self._pinned(run), self.configurations, texts)
-        if isinstance(planned, Planned) and planned.plan.workspace_source == "agent":
+        planned = plan_spawn(run, self._pinned(run), self.configurations, texts)
+        if isinstance(planned, PlannedChild) and planned.plan.workspace_source == "agent":
             # The step of the preparation that comes next.
             Path(str(planned.plan.workspace_dir)).mkdir(parents=True, exist_ok=True)
         return planned
 
-    def create(self, name: str, planned: Planned) -> str:
+    def create(self, name: str, planned: PlannedChild) -> str:
         """Open the child's session and queue its run; gives its key."""
         run = self.run(name)
         assert run.agent_id is not None
@@ -163,7 +163,7 @@ class DecidedSpawns:
 
     def refuse(self, name: str, rule: str, status: str, text: str) -> None:
         """The preparation fails."""
-        kept = self.keep("refusal", text)
+        kept = self.store("refusal", text)
         epoch = self.run(name).epoch
         self.tell(name, ask.refuse(epoch, rule=rule, status=status, text=kept))
 

@@ -6,7 +6,7 @@ from domain.configuration.configuration import Configuration
 from domain.event_types import AnyEvent
 from domain.explanation import explain
 from domain.plan_explained import PLAN_RULES
-from domain.rule_explained import RuleExplained
+from domain.rule_explained import RuleExplanation
 from domain.run.plan_facts import (
     CredentialFacts,
     ModelVerdict,
@@ -16,7 +16,7 @@ from domain.run.plan_facts import (
     WorkspaceFacts,
 )
 from domain.session.events import ChildAdmitted
-from domain.spawn_record import Recorded
+from domain.spawn_record import EventAtRevision
 from domain.steps_explained import STEP_RULES
 from tests.support.run_histories import created, refused, resolved
 from tests.support.storytelling import facts, plan, requested, run_id
@@ -65,13 +65,15 @@ def plan_facts(**changes: Any) -> PlanFacts:
 
 def told(
     *events: AnyEvent, configuration: Configuration | None = None
-) -> tuple[RuleExplained, ...]:
+) -> tuple[RuleExplanation, ...]:
     """The explanation of these events, at positions 10, 11, 12 …"""
-    recorded = [Recorded(at, REVISION, event) for at, event in enumerate(events, start=10)]
+    recorded = [EventAtRevision(at, REVISION, event) for at, event in enumerate(events, start=10)]
     return explain(recorded, configuration)
 
 
-def the(rule: str, *events: AnyEvent, configuration: Configuration | None = None) -> RuleExplained:
+def the(
+    rule: str, *events: AnyEvent, configuration: Configuration | None = None
+) -> RuleExplanation:
     """One rule out of the explanation of these events."""
     (found,) = [one for one in told(*events, configuration=configuration) if one.rule == rule]
     return found
@@ -81,7 +83,7 @@ def results(*events: AnyEvent) -> dict[str, str]:
     return {one.rule: one.result for one in told(*events)}
 
 
-def admission(rule: str, *, refuses: bool = False, **changes: Any) -> RuleExplained:
+def admission(rule: str, *, refuses: bool = False, **changes: Any) -> RuleExplanation:
     """A rule of admission over these facts."""
     request = requested(facts=facts(**changes))
     if refuses:
@@ -89,13 +91,13 @@ def admission(rule: str, *, refuses: bool = False, **changes: Any) -> RuleExplai
     return the(rule, request, ADMITTED)
 
 
-def of_the_plan(rule: str, **changes: Any) -> RuleExplained:
+def of_the_plan(rule: str, **changes: Any) -> RuleExplanation:
     """A rule of the plan of a child that exists."""
     event = created(plan=plan(**changes.pop("plan", {})), facts=plan_facts(**changes))
     return the(rule, requested(), ADMITTED, resolved(), event)
 
 
-def refused_by(rule: str, **changes: Any) -> RuleExplained:
+def refused_by(rule: str, **changes: Any) -> RuleExplanation:
     """A rule of the plan that refused, with the facts to which it came."""
     reached = [*PLAN_RULES][[*PLAN_RULES].index(rule) + 1 :]
     names = {"agent_unknown": "agent_configured", "model": "models"}

@@ -13,16 +13,16 @@ from application.projections.fold import Fold
 from domain import family_decisions
 from domain.batch_decisions import decide_for_all
 from domain.content import ContentRef
-from domain.continuation import Continued
+from domain.continuation import ContinuationDecision
 from domain.event_types import AnyEvent
-from domain.family_decisions import Family
+from domain.family_decisions import CascadeState
 from domain.refusals import Rejected
 from domain.run.commands import RunCommand
 from domain.run.facts import SpawnOptions
 from domain.run.state import Run
 from domain.session.state import Session
 from domain.spawn_command import RequestSpawn, SpawnPolicy
-from domain.spawn_decision import SpawnAnswered, request_spawns
+from domain.spawn_decision import SpawnDecision, request_spawns
 from domain.stamp import Stamp
 from domain.stream import run_id_of, session_key_of
 from infrastructure.outbound.log.waiting_trees import may_wait
@@ -123,7 +123,7 @@ class FamilyLog:
             told.append(f"{self._called(stream)} {type(event).__name__}")
         return told
 
-    def answer(self, name: str, by: str, **changes: Any) -> SpawnAnswered:
+    def answer(self, name: str, by: str, **changes: Any) -> SpawnDecision:
         """Judge a request, and record nothing yet."""
         number = len(self.names) + 1
         self.names[run_id(number)] = name
@@ -154,7 +154,9 @@ class FamilyLog:
         """A session asks for a child."""
         return self.record(self.answer(name, by, **changes).changes)
 
-    def judge(self, name: str, to: str, last: Run | None = None, **changes: Any) -> Continued:
+    def judge(
+        self, name: str, to: str, last: Run | None = None, **changes: Any
+    ) -> ContinuationDecision:
         """Judge a message to the session of a run, made from its newest one or from `last`, and
         record nothing yet."""
         number = len(self.names) + 1
@@ -170,12 +172,12 @@ class FamilyLog:
             self.names.popitem()
             raise
 
-    def around(self, name: str) -> Family:
+    def around(self, name: str) -> CascadeState:
         """What is on record in the streams that a decision about this run names."""
         streams = family_decisions.streams_of(self.run(name))
         runs = {run_id_of(stream) for stream in streams}
         keys = {session_key_of(stream) for stream in streams}
-        return Family(
+        return CascadeState(
             {run: state for run, state in self.fold.runs.items() if run in runs},
             {key: state for key, state in self.fold.sessions.items() if key in keys},
         )

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
-from infrastructure.outbound.log.connections import Connection, open_connection
+from infrastructure.outbound.log.connections import LogConnection, open_connection
 
 PIECE_BYTES = 65_536
 HEAD_BYTES = 5
@@ -133,7 +133,7 @@ class FaultyLine:
         """From now on the weather is what it was said to be."""
         self._relay.is_calm = False
 
-    async def connect(self) -> Connection:
+    async def connect(self) -> LogConnection:
         """What a log is given to connect by."""
         return await open_connection(self._relay.url, application="test")
 

@@ -4,10 +4,10 @@ import sys
 from collections.abc import Callable, Coroutine
 from typing import Any
 
-from infrastructure.outbound.processes.collect import Finished
-from infrastructure.outbound.processes.gatehouse import GatedProcess, Gatehouse, Program
+from infrastructure.outbound.processes.collect import ProgramResult
+from infrastructure.outbound.processes.gatehouse import GuardedProcess, ProcessLauncher, Program
 
-Runner = Callable[..., Coroutine[Any, Any, Finished]]
+Runner = Callable[..., Coroutine[Any, Any, ProgramResult]]
 
 # Defines `daemon()`: starts a process that has left its parent, group and session and ignores what
 # can be ignored, which prints its pid and keeps the pipes open for a minute. Returns when it has
@@ -38,14 +38,16 @@ def python(text: str, *arguments: str) -> tuple[str, ...]:
     return (sys.executable, "-I", "-S", "-c", text, *arguments)
 
 
-async def started(gatehouse: Gatehouse, *argv: str, stdin: bytes | None = None) -> GatedProcess:
+async def started(
+    gatehouse: ProcessLauncher, *argv: str, stdin: bytes | None = None
+) -> GuardedProcess:
     """A program that has its go."""
     process = await gatehouse.open(Program(argv, {"PATH": "/usr/bin:/bin"}, None, stdin))
     process.go()
     return process
 
 
-async def lines(process: GatedProcess, count: int) -> list[str]:
+async def lines(process: GuardedProcess, count: int) -> list[str]:
     """The first lines the program prints."""
     text = b""
     while text.count(b"\n") < count:

@@ -1,7 +1,7 @@
 """A history for each row of the grid of a run, and for each stage one with all there can be."""
 
 from domain.run.hooks import HOOK_ORDER
-from domain.run.lifecycle import Stage
+from domain.run.lifecycle import RunStage
 from tests.support import continued_runs as sent
 from tests.support import hooked_runs as hooked
 from tests.support import run_histories as past
@@ -70,7 +70,7 @@ HISTORIES: dict[str, past.History] = {
 
 WITH_ALL = (*past.a_run_with_steps(), past.created(hooks=HOOK_ORDER))
 ENDED_WITH_ALL = (*WITH_ALL, past.queued(), past.claimed(), past.started(), past.ended())
-HAVING_ALL: dict[Stage, past.History] = {
+HAVING_ALL: dict[RunStage, past.History] = {
     "scripts-resolved": HISTORIES["begun"],
     "overridden": HISTORIES["begun-overridden"],
     "session-created": WITH_ALL,

@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 
 import psycopg
 
-from infrastructure.outbound.log.connections import Connection, open_connection
+from infrastructure.outbound.log.connections import LogConnection, open_connection
 
 HELD_TABLES = ("events", "idempotency")
 _HOLD = "pg_advisory_lock(7, 7)"
@@ -30,7 +30,7 @@ async def until(condition: Callable[[], Awaitable[bool]], what: str, seconds: fl
 class HeldCommits:
     """Whoever commits to the log waits, all written and nothing visible, until `release`."""
 
-    def __init__(self, connection: Connection) -> None:
+    def __init__(self, connection: LogConnection) -> None:
         self._connection = connection
 
     async def waiting(self) -> list[int]:
@@ -102,12 +102,12 @@ class Lines:
     def __init__(self, url: str, *settings: str) -> None:
         self._url = url
         self._settings = settings
-        self._opened: dict[int, Connection] = {}
+        self._opened: dict[int, LogConnection] = {}
         self.good: int | None = None
         self.free = asyncio.Event()
         self.free.set()
 
-    async def connect(self) -> Connection:
+    async def connect(self) -> LogConnection:
         """What a log is given to connect by; it works as often as `good` says."""
         await self.free.wait()
         if self.good is not None:

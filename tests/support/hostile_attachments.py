@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from domain.attachments import AttachmentAsked
+from domain.attachments import RequestedAttachment
 from domain.configuration.tools import Attachments
 
 CONFIGURATION: Mapping[str, object] = {
@@ -35,7 +35,7 @@ class HostileRequest:
     `names`."""
 
     title: str
-    asked: tuple[AttachmentAsked, ...]
+    asked: tuple[RequestedAttachment, ...]
     refusal: str | None = None
     names: tuple[str, ...] = ()
 
@@ -117,16 +117,18 @@ def _pairs() -> Iterator[HostileRequest]:
     for title, (first, second) in same.items():
         yield HostileRequest(
             f"twice: {title}",
-            (AttachmentAsked(first, "1"), AttachmentAsked(second, "2")),
+            (RequestedAttachment(first, "1"), RequestedAttachment(second, "2")),
             refusal=DUPLICATE,
         )
     alike = ("a", "\u0430", "\uff41", "\u0251", "\u1d43")
     yield HostileRequest(
-        "letters that look alike", tuple(AttachmentAsked(name, name) for name in alike), names=alike
+        "letters that look alike",
+        tuple(RequestedAttachment(name, name) for name in alike),
+        names=alike,
     )
     yield HostileRequest(
         "a good file and one that leads out",
-        (AttachmentAsked("a", "1"), AttachmentAsked("../b", "2")),
+        (RequestedAttachment("a", "1"), RequestedAttachment("../b", "2")),
         refusal=INVALID,
     )
 
@@ -167,7 +169,7 @@ def _sizes() -> Iterator[HostileRequest]:
         )
     yield _one("two bytes a sign", "a", "\u00e9" * 513, refusal="attachments_file_bytes_exceeded")
     for count in (LIMITS.max_files - 1, LIMITS.max_files, LIMITS.max_files + 1):
-        files = tuple(AttachmentAsked(f"{number}.txt", "x") for number in range(count))
+        files = tuple(RequestedAttachment(f"{number}.txt", "x") for number in range(count))
         is_over = count > LIMITS.max_files
         yield HostileRequest(
             f"{count} files",
@@ -177,7 +179,7 @@ def _sizes() -> Iterator[HostileRequest]:
         )
     for total in (LIMITS.max_total_bytes - 1, LIMITS.max_total_bytes, LIMITS.max_total_bytes + 1):
         sizes = [1000, 1000, 1000, 1000, total - 4000]
-        files = tuple(AttachmentAsked(str(at), "x" * size) for at, size in enumerate(sizes))
+        files = tuple(RequestedAttachment(str(at), "x" * size) for at, size in enumerate(sizes))
         is_over = total > LIMITS.max_total_bytes
         yield HostileRequest(
             f"{total} bytes in all",
@@ -196,7 +198,7 @@ def _one(
     refusal: str | None = None,
     names: tuple[str, ...] = (),
 ) -> HostileRequest:
-    asked = AttachmentAsked(name, content, encoding)
+    asked = RequestedAttachment(name, content, encoding)
     return HostileRequest(title, (asked,), refusal, () if refusal else names)
 
 

@@ -3,10 +3,10 @@
 from uuid import UUID
 
 from application.projections.fold import Fold
-from domain.continuation import Continued, Message, UnfitPlan, continue_session
+from domain.continuation import ContinuationDecision, IneligiblePlan, Message, continue_session
 from domain.run.continuation_events import ContinuationPlanned
 from domain.run.state import Run
-from domain.spawn_command import Keep
+from domain.spawn_command import StoreText
 from tests.support.continued_runs import planned as planned_again
 
 LANE = "subagent"
@@ -16,11 +16,11 @@ def judged_message(
     fold: Fold,
     run_id: UUID,
     last: Run,
-    keep: Keep,
+    keep: StoreText,
     *,
     max_children: int,
-    planned: ContinuationPlanned | UnfitPlan | None = None,
-) -> Continued:
+    planned: ContinuationPlanned | IneligiblePlan | None = None,
+) -> ContinuationDecision:
     """A message made from `last`. It is judged from the streams that are asked for with it alone:
     that run, its session, the session that spawned it, and that session's own run."""
     assert last.child_session_key is not None

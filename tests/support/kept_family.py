@@ -8,19 +8,26 @@ from psycopg_pool import AsyncConnectionPool
 from uuid_utils.compat import uuid7
 
 from application.envelope import SYSTEM, Actor
-from application.keeping import Keeper
-from application.ports.event_log import Answer, Appended, Decision, EventLog, Submission, World
+from application.keeping import TextStore
+from application.ports.event_log import (
+    Appended,
+    Decision,
+    EventLog,
+    StoredAnswer,
+    Submission,
+    World,
+)
 from application.ports.runtimes import TranscriptEntry
 from application.work import provenance_of
 from domain.batch_decisions import decide_for_all
 from domain.content import ContentRef
-from domain.family_decisions import Family, streams_of
+from domain.family_decisions import CascadeState, streams_of
 from domain.run.commands import RunCommand
 from domain.run.facts import Ingredient, ScriptReceipt, TranscriptSeal
 from domain.run.state import Run
 from domain.shared_facts import SharedChange, SharedKey
-from infrastructure.outbound.log.connections import Connection
-from infrastructure.outbound.transcripts.rows_and_files import RowsAndFiles
+from infrastructure.outbound.log.connections import LogConnection
+from infrastructure.outbound.transcripts.rows_and_files import StoredTranscripts
 from tests.support.logged_family import LoggedFamily, content_key_of
 
 RECEIPT_TEXTS = ("output", "injected", "error")
@@ -33,10 +40,10 @@ class KeptFamily(LoggedFamily):
     """
 
     def __init__(
-        self, log: EventLog, pool: AsyncConnectionPool[Connection], folder: Path, **more: Any
+        self, log: EventLog, pool: AsyncConnectionPool[LogConnection], folder: Path, **more: Any
     ) -> None:
         super().__init__(log, **more)
-        self.transcripts = RowsAndFiles(pool, folder)
+        self.transcripts = StoredTranscripts(pool, folder)
 
     def text(self, kind: str, name: str) -> str:
         """The text of this kind that belongs to a run."""
@@ -47,11 +54,11 @@ class KeptFamily(LoggedFamily):
         name: str,
         *commands: RunCommand,
         actor: Actor = SYSTEM,
-        spawn_answer: Answer | None = None,
+        spawn_answer: StoredAnswer | None = None,
     ) -> Appended[None]:
         """Ask something of a run, with texts that are kept."""
         run = self.run(name)
-        keeper = Keeper(run.session_id, content_key_of(run.session_id), uuid7)
+        keeper = TextStore(run.session_id, content_key_of(run.session_id), uuid7)
         above = self._keeper_above(run)
         kept = tuple(
             _kept(command, keeper, lambda kind: self.text(kind, name), above)
@@ -59,7 +66,7 @@ class KeptFamily(LoggedFamily):
         )
 
         def decide(world: World) -> Decision[None]:
-            changes = decide_for_all(Family(world.runs, world.sessions), [(run.run_id, kept)])
+            changes = decide_for_all(CascadeState(world.runs, world.sessions), [(run.run_id, kept)])
             told = (run.run_id, spawn_answer) if spawn_answer else None
             return Decision(None, changes, (*keeper.kept, *above.kept), run_answer=told)
 
@@ -71,10 +78,10 @@ class KeptFamily(LoggedFamily):
         )
         return self.heard(await self.log.submit(submission))
 
-    def _keeper_above(self, run: Run) -> Keeper:
+    def _keeper_above(self, run: Run) -> TextStore:
         """Keeps what a spawn shares, which belongs to the session that it shares it in."""
         session_id = self.sessions[run.requester.session_key].session_id
-        return Keeper(session_id, content_key_of(session_id), uuid7)
+        return TextStore(session_id, content_key_of(session_id), uuid7)
 
     async def end(self, name: str, **changes: Any) -> None:
         """The runtime is done, and its transcript is sealed."""
@@ -101,25 +108,25 @@ class KeptFamily(LoggedFamily):
         )
 
 
-def _kept(command: Any, keeper: Keeper, text: Any, above: Keeper) -> Any:
+def _kept(command: Any, keeper: TextStore, text: Any, above: TextStore) -> Any:
     """The command with each reference in it made one to a text that is kept."""
     changes: dict[str, Any] = {}
     for field in fields(command):
         value = getattr(command, field.name)
         if isinstance(value, ContentRef):
-            changes[field.name] = keeper.keep(field.name, text(field.name))
+            changes[field.name] = keeper.store(field.name, text(field.name))
         elif isinstance(value, tuple):
             owner = above if field.name == "shared" else keeper
             changes[field.name] = tuple(_kept_piece(piece, owner, text) for piece in value)
     return replace(command, **changes)
 
 
-def _kept_piece(piece: Any, keeper: Keeper, text: Any) -> Any:
+def _kept_piece(piece: Any, keeper: TextStore, text: Any) -> Any:
     if isinstance(piece, Ingredient):
-        return piece.model_copy(update={"content": keeper.keep("ingredient", text("ingredient"))})
+        return piece.model_copy(update={"content": keeper.store("ingredient", text("ingredient"))})
     if isinstance(piece, ScriptReceipt):
         named = [name for name in RECEIPT_TEXTS if getattr(piece, name) is not None]
-        return piece.model_copy(update={name: keeper.keep(name, text(name)) for name in named})
+        return piece.model_copy(update={name: keeper.store(name, text(name)) for name in named})
     if isinstance(piece, SharedKey | SharedChange):
-        return piece.model_copy(update={"value": keeper.keep("shared", text("shared"))})
+        return piece.model_copy(update={"value": keeper.store("shared", text("shared"))})
     return piece

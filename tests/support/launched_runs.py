@@ -7,16 +7,16 @@ from pathlib import Path
 from typing import Any, cast
 from uuid import UUID, uuid4
 
-from application.keeping import Keeper
-from application.launching import Launching, Prepared
+from application.keeping import TextStore
+from application.launching import LaunchComposer, PreparedLaunch
 from application.ports.configurations import PinnedConfiguration
 from application.ports.transcripts import Transcripts
-from application.work import Work
+from application.work import UnitOfWork
 from domain.configuration.configuration import Configuration
 from domain.configuration.runtimes import Runtime
 from domain.content import ContentRef
 from domain.run.events import RunEvent, SessionCreated
-from domain.run.facts import AttachmentsAsked, Ingredient
+from domain.run.facts import AttachmentsRequest, Ingredient
 from infrastructure.outbound.workspace_folders import LocalWorkspaceFolders
 from tests.support.no_credentials import NoCredentials
 from tests.support.run_histories import (
@@ -32,7 +32,7 @@ from tests.support.storytelling import plan, ref, requested, run_id, run_of
 
 KEY = b"k" * 32
 RELATIVE = f".openclaw/attachments/{run_id(1)}"
-ATTACHED = AttachmentsAsked(
+ATTACHED = AttachmentsRequest(
     count=2, total_bytes=30, mount_path_hint="/mnt/x", manifest=ref("manifest")
 )
 
@@ -115,27 +115,27 @@ async def launched(
     works_in: Path | None = None,
     source: str = "agent",
     **asked: Any,
-) -> Prepared:
+) -> PreparedLaunch:
     place = {"workspace_dir": str(works_in), "workspace_source": source} if works_in else {}
     event = created(plan=plan(**place), ingredients=ingredients)
     run = run_of(requested(**asked), resolved(), prepared(), *steps, event, queued(), claimed())
     names = (*(one.source for one in ALL), "origin")
     record = Record(event, told or {}, erased, names)
-    work = cast("Work", WorkOfOne(record, record, record))
-    return await Launching(
+    work = cast("UnitOfWork", WorkOfOne(record, record, record))
+    return await LaunchComposer(
         work,
         record,
         LocalWorkspaceFolders(),
         NoCredentials(),
         cast("Transcripts", Beginnings()),
         "http://h",
-    ).prepare(run, Keeper(run.session_id, KEY, uuid4))
+    ).prepare(run, TextStore(run.session_id, KEY, uuid4))
 
 
 class Beginnings:
     """Writes nothing: the file is called by its session and how much is in it."""
 
-    async def write_beginning(
+    async def write_fork_snapshot(
         self, run: UUID, *, session_id: UUID, agent_id: str, count: int
     ) -> str:
         assert run == run_id(1)

@@ -11,7 +11,7 @@ from uuid import UUID
 
 from application.ports.runtimes import Launch, RuntimeEnd, RuntimeSession, TranscriptEntry
 from domain.configuration.runtimes import CommandRuntime, Runtime, ScriptedRuntime
-from infrastructure.outbound.processes.gatehouse import Gatehouse
+from infrastructure.outbound.processes.gatehouse import ProcessLauncher
 from tests.support.process_table import is_alive, open_descriptors, until_no_more_is_open
 
 SERVER = {
@@ -81,14 +81,14 @@ def pairs(entries: list[TranscriptEntry]) -> list[tuple[str, Mapping[str, object
 
 
 @asynccontextmanager
-async def careful_gatehouse() -> AsyncIterator[Gatehouse]:
+async def careful_gatehouse() -> AsyncIterator[ProcessLauncher]:
     """A gatehouse that leaves no process and no descriptor behind, or the test fails."""
     before = open_descriptors()
-    house = Gatehouse()
+    house = ProcessLauncher()
     try:
         yield house
     finally:
-        warm = house.warm_pid
+        warm = house.fork_server_pid
         await house.close()
     assert warm is None or not is_alive(warm)
     await until_no_more_is_open(before)

@@ -18,7 +18,7 @@ from typing import Any
 
 from application.ports.event_log import LogUnavailable
 from infrastructure.outbound.log import tail, writer
-from infrastructure.outbound.transcripts.rows_and_files import RowsAndFiles
+from infrastructure.outbound.transcripts.rows_and_files import StoredTranscripts
 from tests.support.contested_runs import ContestedRuns
 from tests.support.faulty_line import Weather, faulty_line
 from tests.support.followers import following
@@ -87,7 +87,7 @@ class WriterProcess:
         runs = ContestedRuns(
             self._log(name),
             self._running.pool,
-            RowsAndFiles(self._running.pool, Path("/nowhere")),
+            StoredTranscripts(self._running.pool, Path("/nowhere")),
             self._notebook,
             name=name,
             first=1 + RUNS_MAX * (self._order.number * len(BEGINS) + number),

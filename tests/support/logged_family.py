@@ -7,26 +7,26 @@ from uuid import UUID
 from uuid_utils.compat import uuid7
 
 from application.envelope import SYSTEM, Actor, Provenance
-from application.keeping import Keeper
+from application.keeping import TextStore
 from application.ports.event_log import (
-    Answer,
     Appended,
     ContentKey,
     Decision,
     EventLog,
     LaneQuery,
     Reservation,
+    StoredAnswer,
     Submission,
     TreeQuery,
     World,
 )
 from application.work import provenance_of
 from domain.batch_decisions import decide_for_all
-from domain.family_decisions import Family, streams_of
+from domain.family_decisions import CascadeState, streams_of
 from domain.run.commands import RunCommand
 from domain.run.state import Run
 from domain.session.state import Session
-from domain.spawn_decision import SpawnAnswered, request_spawns
+from domain.spawn_decision import SpawnDecision, request_spawns
 from domain.stream import run_stream, session_stream
 from tests.support import run_commands as ask
 from tests.support.family_log import child_key, policy, spawn_request
@@ -96,9 +96,9 @@ class LoggedFamily:
         actor: Actor = SYSTEM,
         traceparent: str | None = None,
         reservation: Reservation | None = None,
-        answer: Answer | None = None,
+        answer: StoredAnswer | None = None,
         **changes: Any,
-    ) -> Appended[SpawnAnswered]:
+    ) -> Appended[SpawnDecision]:
         """A session asks for a child; its contents are kept under a key of the child's own."""
         self.call(name)
         asker = self.key(by)
@@ -111,10 +111,10 @@ class LoggedFamily:
         )
         key = content_key_of(request.session_id)
 
-        def decide(world: World) -> Decision[SpawnAnswered]:
-            keeper = Keeper(request.session_id, key, uuid7)
+        def decide(world: World) -> Decision[SpawnDecision]:
+            keeper = TextStore(request.session_id, key, uuid7)
             answered = request_spawns(
-                world.sessions, world.runs, [(request, keeper.keep)], self.policy, world.tree
+                world.sessions, world.runs, [(request, keeper.store)], self.policy, world.tree
             )
             return Decision(
                 answered,
@@ -147,13 +147,15 @@ class LoggedFamily:
         name: str,
         *commands: RunCommand,
         actor: Actor = SYSTEM,
-        spawn_answer: Answer | None = None,
+        spawn_answer: StoredAnswer | None = None,
     ) -> Appended[None]:
         """Ask something of a run; several commands are decided in turn and recorded as one."""
         run = self.run(name)
 
         def decide(world: World) -> Decision[None]:
-            changes = decide_for_all(Family(world.runs, world.sessions), [(run.run_id, commands)])
+            changes = decide_for_all(
+                CascadeState(world.runs, world.sessions), [(run.run_id, commands)]
+            )
             told = (run.run_id, spawn_answer) if spawn_answer else None
             return Decision(None, changes, run_answer=told)
 

@@ -5,9 +5,9 @@ from typing import Any
 from uuid_utils.compat import uuid7
 
 from application.envelope import Provenance
-from application.keeping import Keeper
+from application.keeping import TextStore
 from application.ports.event_log import Appended, Decision, Submission, World
-from domain.continuation import Continued, Message, UnfitPlan, continue_session
+from domain.continuation import ContinuationDecision, IneligiblePlan, Message, continue_session
 from domain.run.continuation_events import ContinuationPlanned
 from domain.run.facts import Ingredient
 from domain.run.state import Run
@@ -29,9 +29,9 @@ async def send(
     name: str,
     to: str,
     *,
-    planned: ContinuationPlanned | UnfitPlan | None = None,
+    planned: ContinuationPlanned | IneligiblePlan | None = None,
     **changes: Any,
-) -> Appended[Continued]:
+) -> Appended[ContinuationDecision]:
     """Go on with the session of a run; the run that it becomes gets this name."""
     last = last_of(family, to)
     above = family.sessions[last.requester.session_key].run_id
@@ -39,14 +39,14 @@ async def send(
     key = content_key_of(last.session_id)
     assert last.child_session_key is not None
 
-    def decide(world: World) -> Decision[Continued]:
-        keeper = Keeper(last.session_id, key, uuid7)
+    def decide(world: World) -> Decision[ContinuationDecision]:
+        keeper = TextStore(last.session_id, key, uuid7)
         plain = {"by": "admin", "config_revision": 1, "max_children": family.policy.max_children}
-        text = keeper.keep("message", "and then?")
+        text = keeper.store("message", "and then?")
         message = Message(**{**plain, "run_id": number, "text": text, **changes})
         asked = Ingredient(source="message", position="task", content=text)
         plan = planned or planned_again(ingredients=(asked,))
-        told = continue_session(world.sessions, world.runs, message, last, plan, LANE, keeper.keep)
+        told = continue_session(world.sessions, world.runs, message, last, plan, LANE, keeper.store)
         return Decision(told, told.changes, keeper.kept)
 
     streams = (

@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from application.fitting import Unfit
-from application.planning import FreeText, Planned, planned_child
+from application.fitting import Ineligible
+from application.planning import PlannedChild, PlanTexts, plan_spawn
 from application.ports.configurations import PinnedConfiguration
 from application.ports.credentials import NOTHING_FOUND, FoundCredentials
 from domain.configuration.configuration import Configuration
@@ -80,10 +80,10 @@ def decided(
     configured: Configuration,
     credentials: FoundCredentials = NOTHING_FOUND,
     **texts: str,
-) -> Planned | Unfit:
+) -> PlannedChild | Ineligible:
     """What is planned, or what refuses. `texts` are those kept beside the log."""
     pinned = PinnedConfiguration(1, configured, {})
-    return planned_child(run, pinned, workspaces, FreeText(**texts), credentials)
+    return plan_spawn(run, pinned, workspaces, PlanTexts(**texts), credentials)
 
 
 def plan_of(
@@ -92,10 +92,10 @@ def plan_of(
     configured: Configuration,
     credentials: FoundCredentials = NOTHING_FOUND,
     **texts: str,
-) -> Planned:
+) -> PlannedChild:
     """The plan; nothing may speak against it."""
     made = decided(workspaces, run, configured, credentials, **texts)
-    assert isinstance(made, Planned), made
+    assert isinstance(made, PlannedChild), made
     return made
 
 
@@ -105,8 +105,8 @@ def unfit(
     configured: Configuration,
     credentials: FoundCredentials = NOTHING_FOUND,
     **texts: str,
-) -> Unfit:
+) -> Ineligible:
     """The refusal; something has to speak against it."""
     made = decided(workspaces, run, configured, credentials, **texts)
-    assert isinstance(made, Unfit), made
+    assert isinstance(made, Ineligible), made
     return made

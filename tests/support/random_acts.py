@@ -9,11 +9,11 @@ from uuid_utils.compat import uuid7
 
 from application.ports.event_log import (
     AlreadyReserved,
-    Answer,
     Content,
     Decision,
     LogUnavailable,
     Reservation,
+    StoredAnswer,
     Submission,
     World,
 )
@@ -98,16 +98,16 @@ class RandomActs:
         changes = [seen(one) for one in self._own(self._die.randint(0, 2))]
         name = f"{self._name}-{next(self._numbers)}"
         for turn in (1, 2):
-            answer = Answer("accepted", {"turn": turn})
+            answer = StoredAnswer("accepted", {"turn": turn})
 
-            def decide(_: World, answer: Answer = answer) -> Decision[Answer]:
+            def decide(_: World, answer: StoredAnswer = answer) -> Decision[StoredAnswer]:
                 return Decision(answer, changes, answer=answer)
 
             reservation = Reservation("tester", "POST", "/", name, b"the same body")
             try:
                 told = (await self._log.submit(submission(decide, reservation=reservation))).result
             except AlreadyReserved as reserved:
-                told = reserved.reserved.answer or Answer("none", {"turn": None})
+                told = reserved.reserved.answer or StoredAnswer("none", {"turn": None})
             except LogUnavailable:
                 continue
             self._notebook.note("answered", key=name, turn=told.body["turn"])

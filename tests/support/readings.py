@@ -4,9 +4,9 @@ from collections.abc import Iterable
 from functools import reduce
 
 from domain.runtime_reading import RuntimeReading
-from domain.transcript_line import TranscriptEntry
+from domain.transcript_line import ParsedEntry
 
 
-def read_entries(entries: Iterable[TranscriptEntry]) -> RuntimeReading:
+def read_entries(entries: Iterable[ParsedEntry]) -> RuntimeReading:
     """The reading of all entries, in order."""
     return reduce(RuntimeReading.after, entries, RuntimeReading())

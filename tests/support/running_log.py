@@ -10,7 +10,7 @@ from psycopg_pool import AsyncConnectionPool
 from uuid_utils.compat import uuid7
 
 from application.envelope import RecordedEvent
-from infrastructure.outbound.log.connections import Connect, Connection, open_connection
+from infrastructure.outbound.log.connections import Connect, LogConnection, open_connection
 from infrastructure.outbound.log.loading import LOCK_CLASS
 from infrastructure.outbound.log.postgres_log import PostgresLog
 from infrastructure.outbound.log.tail import LogTail
@@ -26,7 +26,7 @@ class RunningLog:
 
     url: str
     log: PostgresLog
-    pool: AsyncConnectionPool[Connection]
+    pool: AsyncConnectionPool[LogConnection]
 
     @property
     def tail(self) -> LogTail:
@@ -78,7 +78,7 @@ class RunningLog:
         return [row[0] for row in rows]
 
 
-async def identity_of(connection: Connection) -> tuple[UUID, str]:
+async def identity_of(connection: LogConnection) -> tuple[UUID, str]:
     """The log's id and its schema."""
     cursor = await connection.execute("SELECT log_id, current_schema() FROM log_head")
     row = await cursor.fetchone()
@@ -86,14 +86,14 @@ async def identity_of(connection: Connection) -> tuple[UUID, str]:
     return row[0], row[1]
 
 
-async def _configure(connection: Connection) -> None:
+async def _configure(connection: LogConnection) -> None:
     await connection.execute("SET timezone = 'UTC'; SET jit = off")
 
 
 @asynccontextmanager
-async def open_pool(url: str) -> AsyncIterator[AsyncConnectionPool[Connection]]:
+async def open_pool(url: str) -> AsyncIterator[AsyncConnectionPool[LogConnection]]:
     """Connections for reading, set up as a server sets them up."""
-    pool: AsyncConnectionPool[Connection] = AsyncConnectionPool(
+    pool: AsyncConnectionPool[LogConnection] = AsyncConnectionPool(
         url,
         min_size=1,
         max_size=POOL_CONNECTIONS_MAX,
@@ -113,7 +113,7 @@ async def open_pool(url: str) -> AsyncIterator[AsyncConnectionPool[Connection]]:
 async def running_on(url: str, *, connect: Connect | None = None) -> AsyncIterator[RunningLog]:
     """A log that writes and follows until the end of the block."""
 
-    async def plainly() -> Connection:
+    async def plainly() -> LogConnection:
         return await open_connection(url, application="test")
 
     async with open_pool(url) as pool:

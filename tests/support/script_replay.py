@@ -7,7 +7,7 @@ from dataclasses import replace
 from domain.configuration.context_scripts import ContextScript
 from domain.run.facts import OutputEncoding, ScriptReceipt
 from domain.script_output import ScriptReading, read_script_output
-from domain.script_replay import printed_text
+from domain.script_replay import decode_printed_text
 
 
 def raw_output(text: str, encoding: OutputEncoding | None) -> bytes:
@@ -33,7 +33,7 @@ def reading_again(
         return None
     reading = read_script_output(
         script_id=script.id,
-        text=printed_text(raw_output(output, receipt.output_encoding)),
+        text=decode_printed_text(raw_output(output, receipt.output_encoding)),
         return_key=script.return_key,
         error_key=script.error_key,
         agent_id_override_key=script.agent_id_override_key,

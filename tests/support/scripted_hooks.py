@@ -7,8 +7,8 @@ from typing import Any
 
 from application.envelope import SYSTEM
 from application.ports.configurations import PinnedConfiguration
-from application.ports.hooks import HookAnswer, HookThrew
-from application.work import Work
+from application.ports.hooks import HookAnswer, HookFailure
+from application.work import UnitOfWork
 from domain.lifecycle_hooks import HookCall
 from infrastructure.outbound.configuration.active import ActiveConfigurations
 from infrastructure.outbound.configuration.loading import load_values
@@ -25,7 +25,7 @@ class ScriptedHooks:
     """Implements `Hooks`. What is thrown or said next, the last of it again and again; without
     anything it says nothing."""
 
-    def __init__(self, *replies: Says | HookThrew) -> None:
+    def __init__(self, *replies: Says | HookFailure) -> None:
         self._replies = list(replies) or [None]
         self.calls: list[HookCall] = []
         self.may_answer = asyncio.Event()
@@ -36,14 +36,14 @@ class ScriptedHooks:
         self.calls.append(call)
         reply = self._replies.pop(0) if len(self._replies) > 1 else self._replies[0]
         await self.may_answer.wait()
-        if isinstance(reply, HookThrew):
+        if isinstance(reply, HookFailure):
             raise reply
         return HookAnswer(200, reply)
 
 
 async def work_with_hooks(
     running: RunningLog, folder: Path, *names: str, session: Any = None, **more: Any
-) -> Work:
+) -> UnitOfWork:
     """Work on a log whose first revision has these hooks."""
     contents, identities = PostgresContents(running.pool), RandomIdentities()
     configurations = ActiveConfigurations(running.log, contents, identities, folder)
@@ -54,4 +54,6 @@ async def work_with_hooks(
         "spawnlog": {"hooks": {**hooks, **more}},
     }
     assert await configurations.activate(load_values(values, folder=folder), SYSTEM) == 1
-    return Work(running.log, PostgresRegistry(running.pool), contents, identities, configurations)
+    return UnitOfWork(
+        running.log, PostgresRegistry(running.pool), contents, identities, configurations
+    )

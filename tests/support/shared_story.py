@@ -3,7 +3,7 @@
 from uuid_utils.compat import uuid7
 
 from application.envelope import Provenance
-from application.keeping import Keeper
+from application.keeping import TextStore
 from application.ports.event_log import Decision, Submission, World
 from domain.run.commands import SettleDependencies
 from domain.run.plan_facts import PreambleSizes
@@ -11,7 +11,7 @@ from domain.run.waiting_facts import Dependency
 from domain.session.decide import decide as decide_session
 from domain.session.sharing import ChangeSharedContext
 from domain.shared_facts import SharedChange, SharedKey
-from domain.spawn_command import SharedGiven
+from domain.spawn_command import SharedContextInput
 from domain.stream import session_stream
 from tests.support import run_commands as ask
 from tests.support.logged_family import LANE, LoggedFamily, content_key_of
@@ -44,7 +44,7 @@ async def tell_of_waiting(family: LoggedFamily, target: str) -> None:
 
 async def tell_of_sharing(family: LoggedFamily) -> None:
     """A spawn shares something with its family, the owner takes it away, and a child has it."""
-    await family.spawn("sharing", shared=SharedGiven(values=(("goal", '"win"'),)))
+    await family.spawn("sharing", shared=SharedContextInput(values=(("goal", '"win"'),)))
     change = SharedChange(key="goal", value=ref('"win"'))
     await family.create("sharing", shared=(change,))
     claimed = await family.tell("sharing", ask.claim())
@@ -71,10 +71,10 @@ async def _take_away(family: LoggedFamily, key: str) -> None:
     stream, content_key = session_stream(family.root), content_key_of(session.session_id)
 
     def decide(world: World) -> Decision[None]:
-        keeper = Keeper(session.session_id, content_key, uuid7)
+        keeper = TextStore(session.session_id, content_key, uuid7)
         changes = (
             SharedChange(key=key),
-            SharedChange(key="rule", value=keeper.keep("shared", '"be kind"')),
+            SharedChange(key="rule", value=keeper.store("shared", '"be kind"')),
         )
         command = ChangeSharedContext(changes, cause="patch", by=family.root)
         events = decide_session(world.sessions[family.root], command)

@@ -6,22 +6,22 @@ from typing import Any
 from uuid import UUID
 
 from application.claims import Claims
-from application.context_gathering import ContextGathering
+from application.context_gathering import ContextGatherer
 from application.due_work import DueWork
 from application.envelope import SYSTEM, Actor
 from application.holder import Holder
-from application.preparing import Preparing
-from application.rooms import Rooms
+from application.preparing import RunPreparer
+from application.rooms import Bulkhead
 from application.spawn_request import SpawnRequest
-from application.spawning import Spawned, Spawning
-from application.stepping import Stepping
+from application.spawning import SpawnResult, SpawnService
+from application.stepping import StepRunner
 from application.steps.attachments import AttachmentsStep
-from application.steps.step_maker import Made, Place, StepMaker, UndoFailed
+from application.steps.step_maker import StepMaker, StepPlace, StepResult, UndoFailed
 from application.steps.workspace import WorkspaceStep
-from application.stopping import Stopping
-from application.undoing import Undoing
-from application.work import Work
-from domain.attachments import AttachmentAsked
+from application.stopping import StopService
+from application.undoing import StepUndoer
+from application.work import UnitOfWork
+from domain.attachments import RequestedAttachment
 from domain.run.facts import Plan, SpawnOptions
 from domain.run.state import Run
 from domain.run.steps import StepState, UndoOutcome
@@ -30,7 +30,7 @@ from infrastructure.outbound.bootstrap_files import DiskBootstrapFiles
 from infrastructure.outbound.configuration.active import ActiveConfigurations
 from infrastructure.outbound.configuration.loading import load_values
 from infrastructure.outbound.identities import RandomIdentities
-from infrastructure.outbound.processes.gatehouse import Gatehouse
+from infrastructure.outbound.processes.gatehouse import ProcessLauncher
 from infrastructure.outbound.scripts.local_file import LocalFileScripts
 from infrastructure.outbound.tables.contents import PostgresContents
 from infrastructure.outbound.tables.coordination import PostgresCoordination
@@ -49,8 +49,8 @@ LOOK_SECONDS = 0.05
 CLAIM_SECONDS = 10.0
 BEGIN_SECONDS_MAX = 10.0
 FILES = (
-    AttachmentAsked(name="a.txt", content="first"),
-    AttachmentAsked(name="b.txt", content="second"),
+    RequestedAttachment(name="a.txt", content="first"),
+    RequestedAttachment(name="b.txt", content="second"),
 )
 _UNDONE = "SELECT count(*) FROM events WHERE type = 'StepUndone'"
 
@@ -76,13 +76,13 @@ class WaitingStep:
         """The next run for which it is to be made."""
         return await asyncio.wait_for(self._runs.get(), BEGIN_SECONDS_MAX)
 
-    async def place(self, run: Run, plan: Plan) -> Place | None:
+    async def place(self, run: Run, plan: Plan) -> StepPlace | None:
         """The real one; `placed` says how often."""
         place = await self._maker.place(run, plan)
         self.placed += 1
         return place
 
-    async def make(self, run: Run, state: StepState, *, is_resumed: bool) -> Made:
+    async def make(self, run: Run, state: StepState, *, is_resumed: bool) -> StepResult:
         """The real thing, once it may be."""
         self._runs.put_nowait(run)
         await self.may_go_on.wait()
@@ -114,20 +114,20 @@ class Workshop:
             running.log, contents, identities, folder / "workspaces"
         )
         registry = PostgresRegistry(running.pool)
-        self.work = Work(running.log, registry, contents, identities, self.configurations)
+        self.work = UnitOfWork(running.log, registry, contents, identities, self.configurations)
         self.staged = PostgresStagedFiles(running.pool)
         files = AttachmentsStep(WorkspaceAttachments(), self.staged, contents, uninterrupted)
         self.workspace = WaitingStep(WorkspaceStep(LocalWorkspaceFolders()), limit_seconds)
         self.attachments = WaitingStep(files, limit_seconds)
         makers = (self.workspace, self.attachments)
-        scripts = LocalFileScripts(Gatehouse(), source_in(folder), server={})
-        stepping = Stepping(self.work, makers, self.staged, uninterrupted)
-        self.preparing = Preparing(
-            self.work, ContextGathering(scripts), stepping, DiskBootstrapFiles(), NoCredentials()
+        scripts = LocalFileScripts(ProcessLauncher(), source_in(folder), server={})
+        stepping = StepRunner(self.work, makers, self.staged, uninterrupted)
+        self.preparing = RunPreparer(
+            self.work, ContextGatherer(scripts), stepping, DiskBootstrapFiles(), NoCredentials()
         )
-        self._spawning = Spawning(self.work, self.preparing, Holder(lambda: "workshop"))
-        self._stopping = Stopping(self.work, self.preparing)
-        self.undoing = Undoing(self.work, makers, uninterrupted, Rooms())
+        self._spawning = SpawnService(self.work, self.preparing, Holder(lambda: "workshop"))
+        self._stopping = StopService(self.work, self.preparing)
+        self.undoing = StepUndoer(self.work, makers, uninterrupted, Bulkhead())
 
     async def open(self) -> None:
         """Its configuration is active."""
@@ -144,7 +144,7 @@ class Workshop:
         }
         await self.configurations.activate(load_values(values, folder=self.folder), SYSTEM)
 
-    async def spawn(self, requester: str = ROOT, *, batch: tuple[str, ...] = ()) -> Spawned:
+    async def spawn(self, requester: str = ROOT, *, batch: tuple[str, ...] = ()) -> SpawnResult:
         """A child with two files, or one without any for each task of a batch."""
         request = SpawnRequest(
             requester_key=requester,

@@ -18,7 +18,7 @@ from uuid import UUID
 from application.envelope import Envelope
 from infrastructure.outbound.log.mapper import EventMapper, payload_object
 from infrastructure.outbound.log.postgres_log import channel_of
-from infrastructure.outbound.log.reading import COLUMNS, recorded
+from infrastructure.outbound.log.reading import COLUMNS, recorded_event
 from tests.support.embedded_servers import PROJECT
 from tests.support.log_follower import DEAF_CHANNEL, FollowerOrder
 from tests.support.log_writer import WriterOrder
@@ -200,7 +200,9 @@ class Storm:
             split = [line.split() for line in path.read_text("utf-8").splitlines()]
             record.seen[path.stem] = [(int(one[0]), one[1], one[2]) for one in split]
         mapper = EventMapper()
-        record.rows = [Row(recorded(row, mapper).envelope, bytes(row[-1])) for row in ask(_EVENTS)]
+        record.rows = [
+            Row(recorded_event(row, mapper).envelope, bytes(row[-1])) for row in ask(_EVENTS)
+        ]
         (record.head,) = ask("SELECT position, recorded_at, chain_hash FROM log_head")
         record.commits = ask("SELECT last_position, recorded_at FROM commits ORDER BY 1")
         for stream, *span in ask(_SPANS):

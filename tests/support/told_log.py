@@ -12,9 +12,9 @@ from infrastructure.outbound.log.reading import COLUMNS
 from infrastructure.outbound.log.verifying.verification import (
     Verification,
     VerifyOrder,
-    verify,
+    run_verification,
 )
-from infrastructure.outbound.log.verifying.whole_tables import NotedHead
+from infrastructure.outbound.log.verifying.whole_tables import ExpectedHead
 from tests.support.kept_family import KeptFamily
 from tests.support.running_log import RunningLog, running_on
 from tests.support.storytelling import ref
@@ -66,10 +66,10 @@ class ToldLog:
         """The last position."""
         return int(self.one("SELECT max(position) FROM events"))
 
-    def head(self) -> NotedHead:
+    def head(self) -> ExpectedHead:
         """The head as somebody would note it."""
         ((position, digest),) = self.ask("SELECT position, chain_hash FROM log_head")
-        return NotedHead(position, digest, "the head given")
+        return ExpectedHead(position, digest, "the head given")
 
     def move(self, first: int, by: int) -> None:
         """Give the events from `first` on other positions; the head stays the last one's."""
@@ -91,10 +91,10 @@ class ToldLog:
         )
 
     def verify(
-        self, *, head: NotedHead | None = None, resume: bool = False, **more: Any
+        self, *, head: ExpectedHead | None = None, resume: bool = False, **more: Any
     ) -> Verification:
         """What a verification says now."""
-        return verify(
+        return run_verification(
             self.url, VerifyOrder(state_file=self.state_file, head=head, resume=resume, **more)
         )
 

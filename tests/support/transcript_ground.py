@@ -3,7 +3,7 @@
 import os
 from pathlib import Path
 
-from infrastructure.outbound.transcripts.rows_and_files import RowsAndFiles
+from infrastructure.outbound.transcripts.rows_and_files import StoredTranscripts
 from tests.support.logged_family import LoggedFamily
 
 KEY = b"k" * 32
@@ -13,7 +13,7 @@ STAMP = "2026-03-01T12-00-00-000000Z"
 class Ground:
     """Transcripts of one run of the agent `main`, and a folder outside that nothing comes near."""
 
-    def __init__(self, transcripts: RowsAndFiles, folder: Path, family: LoggedFamily) -> None:
+    def __init__(self, transcripts: StoredTranscripts, folder: Path, family: LoggedFamily) -> None:
         self.transcripts = transcripts
         self.root, self.outside = folder / "data" / "transcripts", folder / "outside"
         self.run_id, self.session_id = family.id("scout"), family.session_id("scout")
@@ -41,14 +41,14 @@ class Ground:
 
     async def begin(self) -> str:
         """Write what the child begins with."""
-        return await self.transcripts.write_beginning(
+        return await self.transcripts.write_fork_snapshot(
             self.run_id, session_id=self.session_id, agent_id="main", count=2
         )
 
     async def drop(self) -> bool:
         """Remove that."""
-        return await self.transcripts.drop_beginning(self.session_id, "main")
+        return await self.transcripts.drop_fork_snapshot(self.session_id, "main")
 
-    async def put_away(self) -> str:
+    async def archive(self) -> str:
         """Rename the transcript."""
-        return await self.transcripts.put_away(str(self.agent / self.names[0]), STAMP)
+        return await self.transcripts.archive(str(self.agent / self.names[0]), STAMP)

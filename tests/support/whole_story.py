@@ -5,7 +5,7 @@ from typing import Any
 from uuid_utils.compat import uuid7
 
 from application.envelope import Provenance
-from application.keeping import Keeper
+from application.keeping import TextStore
 from application.ports.event_log import ContentKey, Decision, Submission, World
 from domain.config_events import ConfigurationActivated
 from domain.run.facts import Candidate, ForkFacts, SpawnOptions
@@ -29,11 +29,11 @@ async def activate(running: RunningLog, text: str = "{}") -> int:
     owner = running.log.log_id
 
     def decide(world: World) -> Decision[int]:
-        keeper = Keeper(owner, owner.bytes * 2, uuid7)
+        keeper = TextStore(owner, owner.bytes * 2, uuid7)
         revision = world.config_version + 1
         event = ConfigurationActivated(
             revision=revision,
-            content=keeper.keep("configuration", text),
+            content=keeper.store("configuration", text),
             source="built-in",
             activated_by="system",
         )
@@ -174,8 +174,8 @@ async def _provide_transcript(family: LoggedFamily, text: str) -> None:
     stream, key = session_stream(family.root), content_key_of(session.session_id)
 
     def decide(world: World) -> Decision[None]:
-        keeper = Keeper(session.session_id, key, uuid7)
-        command = ProvideTranscript(1, 9, keeper.keep("transcript", text), family.root)
+        keeper = TextStore(session.session_id, key, uuid7)
+        command = ProvideTranscript(1, 9, keeper.store("transcript", text), family.root)
         events = decide_session(world.sessions[family.root], command)
         changes = [(stream, event) for event in events]
         return Decision(None, changes, keeper.kept, (ContentKey(session.session_id, key),))

@@ -1,39 +1,39 @@
 """`spawnlog agent list`: the agents that a session may spawn."""
 
 from infrastructure.inbound.command_line.options import (
-    As,
     DataDir,
     Output,
-    Requester,
+    OutputOption,
+    RequesterOption,
     Url,
-    connected,
+    open_client,
 )
 from infrastructure.inbound.command_line.paging import Listing
-from infrastructure.inbound.command_line.rendering import note, print_listing, print_object
-from infrastructure.inbound.command_line.tables import Column, field
+from infrastructure.inbound.command_line.rendering import print_listing, print_note, print_object
+from infrastructure.inbound.command_line.tables import TableColumn, value_of
 
-_COLUMNS = (
-    Column("AGENT", field("id")),
-    Column("NAME", field("name"), elastic=True),
-    Column("CONFIGURED", lambda agent: "yes" if agent.get("configured") else "no"),
-    Column("MODEL", field("model")),
-    Column("RUNTIME", field("runtime")),
+_AGENT_COLUMNS = (
+    TableColumn("AGENT", value_of("id")),
+    TableColumn("NAME", value_of("name"), elastic=True),
+    TableColumn("CONFIGURED", lambda agent: "yes" if agent.get("configured") else "no"),
+    TableColumn("MODEL", value_of("model")),
+    TableColumn("RUNTIME", value_of("runtime")),
 )
 
 
 def list_agents(
-    requester: Requester = "main",
-    output: As = Output.TABLE,
+    requester: RequesterOption = "main",
+    output: OutputOption = Output.TABLE,
     url: Url = None,
     data_dir: DataDir = None,
 ) -> None:
     """Show the agents that a session may spawn."""
-    with connected(url, data_dir) as client:
+    with open_client(url, data_dir) as client:
         answer = client.get("/v1/agents", {"requester": requester})
     agents = Listing(answer.body.get("agents") or [], more=False)
     if output is Output.JSON:
         print_object(answer.body, output)
         return
-    print_listing(agents, _COLUMNS, output)
+    print_listing(agents, _AGENT_COLUMNS, output)
     if output is Output.TABLE and answer.body.get("allowAny"):
-        note("any other agent may be asked for as well")
+        print_note("any other agent may be asked for as well")

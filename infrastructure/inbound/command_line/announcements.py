@@ -6,26 +6,26 @@ from typing import Annotated
 import typer
 
 from infrastructure.inbound.command_line.options import (
-    As,
     DataDir,
-    Limit,
+    LimitOption,
     Output,
+    OutputOption,
     SessionName,
     Url,
-    connected,
+    open_client,
 )
 from infrastructure.inbound.command_line.paths import path_of
-from infrastructure.inbound.command_line.plain_text import one_line
+from infrastructure.inbound.command_line.plain_text import printable_line
 from infrastructure.inbound.command_line.rendering import print_listing, print_object
-from infrastructure.inbound.command_line.tables import Column, field
+from infrastructure.inbound.command_line.tables import TableColumn, value_of
 
 _COLUMNS = (
-    Column("POSITION", field("position"), right=True),
-    Column("ID", field("id")),
-    Column("LABEL", field("label"), elastic=True),
-    Column("STATUS", field("status"), coloured=True),
-    Column("STATE", field("state")),
-    Column("TEXT", field("text"), elastic=True),
+    TableColumn("POSITION", value_of("position"), right=True),
+    TableColumn("ID", value_of("id")),
+    TableColumn("LABEL", value_of("label"), elastic=True),
+    TableColumn("STATUS", value_of("status"), coloured=True),
+    TableColumn("STATE", value_of("state")),
+    TableColumn("TEXT", value_of("text"), elastic=True),
 )
 
 
@@ -34,13 +34,13 @@ def list_announcements(
     after: Annotated[
         int | None, typer.Option(min=0, metavar="POSITION", help="Only after this position.")
     ] = None,
-    limit: Limit = 50,
-    output: As = Output.TABLE,
+    limit: LimitOption = 50,
+    output: OutputOption = Output.TABLE,
     url: Url = None,
     data_dir: DataDir = None,
 ) -> None:
     """Show what a session was told about the children it asked for."""
-    with connected(url, data_dir) as client:
+    with open_client(url, data_dir) as client:
         path = path_of("sessions", session, "announcements")
         listing = client.items(path, {"after": after}, limit=limit)
     print_listing(listing, _COLUMNS, output)
@@ -49,13 +49,13 @@ def list_announcements(
 def acknowledge(
     session: SessionName,
     announcement: Annotated[str, typer.Argument(metavar="ID", help="Id of the announcement.")],
-    output: As = Output.TABLE,
+    output: OutputOption = Output.TABLE,
     url: Url = None,
     data_dir: DataDir = None,
 ) -> None:
     """Record that the session has taken an announcement."""
-    with connected(url, data_dir) as client:
+    with open_client(url, data_dir) as client:
         path = path_of("sessions", session, "announcements", announcement, "ack")
         answer = client.post(path, {}, idempotency_key=str(uuid.uuid4()))
     if not print_object(answer.body, output):
-        print(f"announcement {one_line(announcement)} is acknowledged")
+        print(f"announcement {printable_line(announcement)} is acknowledged")

@@ -15,9 +15,9 @@ from infrastructure.inbound.command_line.failures import (
 )
 from infrastructure.inbound.command_line.options import Output
 from infrastructure.inbound.command_line.paging import JsonObject
-from infrastructure.inbound.command_line.plain_text import one_line
-from infrastructure.inbound.command_line.rendering import note, print_block, print_object
-from infrastructure.inbound.command_line.times import duration
+from infrastructure.inbound.command_line.plain_text import printable_line
+from infrastructure.inbound.command_line.rendering import print_block, print_note, print_object
+from infrastructure.inbound.command_line.times import format_duration
 from infrastructure.inbound.command_line.waiting import wait_for_run
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 TEXT_CHARACTERS_MAX = 16 * 1024 * 1024
 IDEMPOTENCY_KEY_CHARACTERS_MAX = 255
 
-Key = Annotated[
+IdempotencyKeyOption = Annotated[
     str | None,
     typer.Option(metavar="KEY", help="The same key and request again gives the same run."),
 ]
@@ -35,7 +35,7 @@ WaitForResult = Annotated[
 ]
 
 
-def given_text(argument: str, what: str) -> str:
+def read_text_argument(argument: str, what: str) -> str:
     """The argument, or standard input for `-`. CommandFailed for one that is too long."""
     if argument != "-":
         return argument
@@ -72,15 +72,19 @@ def follow_run(client: "Client", accepted: JsonObject, output: Output) -> None:
     """Wait for the run's announcement and print its result. RunFailed when it did not end well,
     Refused when it came to nothing."""
     run_id = str(accepted.get("runId"))
-    note(f"run {one_line(run_id)} is accepted; waiting for its announcement")
+    print_note(f"run {printable_line(run_id)} is accepted; waiting for its announcement")
     run = wait_for_run(client, run_id, until="announced")
     if not print_object(run, output):
         print_block(str(run.get("resultText") or "(not available)"))
-    status = one_line(run.get("status"), 20)
+    status = printable_line(run.get("status"), 20)
     if run.get("stage") == "refused":
-        raise Refused(f"run {one_line(run_id)}: {one_line(run.get('error') or 'refused', 2000)}")
+        raise Refused(
+            f"run {printable_line(run_id)}: {printable_line(run.get('error') or 'refused', 2000)}"
+        )
     if run.get("outcome") != "success":
-        reason = one_line(run.get("error") or "", 2000)
-        raise RunFailed(f"run {one_line(run_id)} ended as {status}{': ' if reason else ''}{reason}")
-    took = duration(run.get("runtimeMs"))
-    note(f"run {one_line(run_id)} is {status}{f' after {took}' if took else ''}")
+        reason = printable_line(run.get("error") or "", 2000)
+        raise RunFailed(
+            f"run {printable_line(run_id)} ended as {status}{': ' if reason else ''}{reason}"
+        )
+    took = format_duration(run.get("runtimeMs"))
+    print_note(f"run {printable_line(run_id)} is {status}{f' after {took}' if took else ''}")

@@ -11,7 +11,7 @@ import typer
 
 from infrastructure.inbound.command_line.failures import CommandFailed
 from infrastructure.inbound.command_line.paging import JsonObject
-from infrastructure.inbound.command_line.plain_text import one_line
+from infrastructure.inbound.command_line.plain_text import printable_line
 
 ATTACHED_BYTES_MAX = 12 * 1024 * 1024
 """All files together as they are read."""
@@ -46,7 +46,7 @@ LightContext = Annotated[
 ]
 
 
-def attachments(paths: Sequence[Path]) -> list[JsonObject]:
+def read_attachments(paths: Sequence[Path]) -> list[JsonObject]:
     """The files as a request holds them: text when they are UTF-8, else base64.
 
     Raises CommandFailed for one that cannot be read or named, and when all are too large.
@@ -54,9 +54,9 @@ def attachments(paths: Sequence[Path]) -> list[JsonObject]:
     files: list[JsonObject] = []
     left = ATTACHED_BYTES_MAX
     for path in paths:
-        content = _content(path, left)
+        content = _read_content(path, left)
         left -= len(content)
-        files.append({"name": _name(path), **_encoded(content)})
+        files.append({"name": _name(path), **_encode_content(content)})
     size = len(json.dumps(files))
     if size > REQUEST_BYTES_MAX:
         raise CommandFailed(
@@ -66,7 +66,7 @@ def attachments(paths: Sequence[Path]) -> list[JsonObject]:
     return files
 
 
-def attached_text(receipt: object) -> str | None:
+def attachments_summary(receipt: object) -> str | None:
     """The receipt of an answer or a run in words; None when nothing was attached."""
     if not isinstance(receipt, dict):
         return None
@@ -76,7 +76,7 @@ def attached_text(receipt: object) -> str | None:
     return f"{count} file(s), {size} bytes, {state} {where}"
 
 
-def _content(path: Path, bytes_max: int) -> bytes:
+def _read_content(path: Path, bytes_max: int) -> bytes:
     content = bytearray()
     try:
         with open(path, "rb", buffering=0) as file:
@@ -86,11 +86,11 @@ def _content(path: Path, bytes_max: int) -> bytes:
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else None
         raise CommandFailed(
-            f"cannot attach {one_line(path)}: {reason or 'that is no path'}"
+            f"cannot attach {printable_line(path)}: {reason or 'that is no path'}"
         ) from None
     if len(content) > bytes_max:
         raise CommandFailed(
-            f"cannot attach {one_line(path)}: all attached files together may have "
+            f"cannot attach {printable_line(path)}: all attached files together may have "
             f"{ATTACHED_BYTES_MAX} bytes"
         )
     return bytes(content)
@@ -102,12 +102,13 @@ def _name(path: Path) -> str:
         name.encode()
     except UnicodeEncodeError:
         raise CommandFailed(
-            f"cannot attach {one_line(path)}: its name is not UTF-8; attach a copy with another"
+            f"cannot attach {printable_line(path)}: its name is not UTF-8; attach a "
+            "copy with another"
         ) from None
     return name
 
 
-def _encoded(content: bytes) -> JsonObject:
+def _encode_content(content: bytes) -> JsonObject:
     try:
         text = content.decode()
     except UnicodeDecodeError:

@@ -12,15 +12,15 @@ import httpx2
 from infrastructure.inbound.command_line.failures import (
     CommandFailed,
     Unreachable,
-    from_problem,
+    failure_from_problem,
 )
-from infrastructure.inbound.command_line.location import Server
+from infrastructure.inbound.command_line.location import ServerAddress
 from infrastructure.inbound.command_line.paging import (
     PAGE_ITEMS_MAX,
     JsonObject,
     Listing,
-    further,
     items_of,
+    next_page_parameters,
 )
 
 Parameters = Mapping[str, str | int | None]
@@ -34,7 +34,7 @@ SILENCE_SECONDS_MAX = 45.0
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class ServerResponse:
     """What the server said; `position` is the place in the log at which it is true."""
 
     body: JsonObject
@@ -56,7 +56,7 @@ class Client:
     answer that is none of success.
     """
 
-    def __init__(self, server: Server) -> None:
+    def __init__(self, server: ServerAddress) -> None:
         self.server = server
         headers = {"Accept": "application/json", "User-Agent": "spawnlog-command-line"}
         if server.token is not None:
@@ -87,13 +87,15 @@ class Client:
 
     def get(
         self, path: str, parameters: Parameters | None = None, *, wait_seconds: float = 0
-    ) -> Answer:
+    ) -> ServerResponse:
         """The answer to a read; the server may take `wait_seconds` longer than usual."""
         timeout = httpx2.Timeout(ANSWER_SECONDS + wait_seconds, connect=CONNECT_SECONDS)
-        request = self._http.build_request("GET", path, params=_given(parameters), timeout=timeout)
+        request = self._http.build_request(
+            "GET", path, params=_present_parameters(parameters), timeout=timeout
+        )
         return self._answer(request)
 
-    def post(self, path: str, body: JsonObject, *, idempotency_key: str) -> Answer:
+    def post(self, path: str, body: JsonObject, *, idempotency_key: str) -> ServerResponse:
         """The answer to a write. The key makes it safe to ask again when the answer was lost."""
         headers = {"Idempotency-Key": idempotency_key, "Content-Type": "application/json"}
         content = json.dumps(body).encode("ascii")
@@ -111,7 +113,7 @@ class Client:
             query["limit"] = min(page_items, limit - len(items))
             answer = self.get(path, query)
             items += items_of(answer.body)
-            following = further(answer.body, query.get("after"))
+            following = next_page_parameters(answer.body, query.get("after"))
             if following is None or len(items) >= limit:
                 next_after = answer.body.get("nextAfter")
                 return Listing(items[:limit], following is not None, answer.position, next_after)
@@ -125,31 +127,33 @@ class Client:
             headers["Last-Event-ID"] = last_id
         timeout = httpx2.Timeout(SILENCE_SECONDS_MAX, connect=CONNECT_SECONDS)
         request = self._http.build_request(
-            "GET", path, params=_given(parameters), headers=headers, timeout=timeout
+            "GET", path, params=_present_parameters(parameters), headers=headers, timeout=timeout
         )
-        with self._told_when_unreachable(), self._sent(request) as response:
+        with self._raise_if_unreachable(), self._send_request(request) as response:
             position = _number(response, "Spawnlog-Position")
             yield Stream(
                 None if position is None else str(position),
                 iter(httpx2.EventSource(response, EVENT_BYTES_MAX)),
             )
 
-    def _answer(self, request: httpx2.Request) -> Answer:
-        with self._told_when_unreachable(), self._sent(request) as response:
-            return Answer(_object(_content(response)), _number(response, "Spawnlog-Position"))
+    def _answer(self, request: httpx2.Request) -> ServerResponse:
+        with self._raise_if_unreachable(), self._send_request(request) as response:
+            return ServerResponse(
+                _object(_content(response)), _number(response, "Spawnlog-Position")
+            )
 
     @contextmanager
-    def _sent(self, request: httpx2.Request) -> Iterator[httpx2.Response]:
+    def _send_request(self, request: httpx2.Request) -> Iterator[httpx2.Response]:
         response = self._http.send(request, stream=True)
         try:
             if not response.is_success:
-                raise from_problem(response.status_code, _problem(response))
+                raise failure_from_problem(response.status_code, _problem(response))
             yield response
         finally:
             response.close()
 
     @contextmanager
-    def _told_when_unreachable(self) -> Iterator[None]:
+    def _raise_if_unreachable(self) -> Iterator[None]:
         try:
             yield
         except httpx2.SSEError as error:
@@ -166,13 +170,15 @@ class Client:
             raise Unreachable(f"the connection to {self.server.url} was lost: {reason}") from None
 
 
-def _given(parameters: Parameters | None) -> dict[str, str | int]:
+def _present_parameters(parameters: Parameters | None) -> dict[str, str | int]:
     return {
-        name: _sendable(value) for name, value in (parameters or {}).items() if value is not None
+        name: _without_lone_surrogates(value)
+        for name, value in (parameters or {}).items()
+        if value is not None
     }
 
 
-def _sendable(value: str | int) -> str | int:
+def _without_lone_surrogates(value: str | int) -> str | int:
     """Arguments that were no text to begin with hold halves of characters; no URL can."""
     return value if isinstance(value, int) else value.encode("utf-8", "replace").decode()
 

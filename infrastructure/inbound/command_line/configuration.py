@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from infrastructure.inbound.command_line.failures import CommandFailed, NotFound
-from infrastructure.inbound.command_line.options import As, Output
-from infrastructure.inbound.command_line.plain_text import block, one_line
+from infrastructure.inbound.command_line.options import Output, OutputOption
+from infrastructure.inbound.command_line.plain_text import printable_block, printable_line
 from infrastructure.inbound.command_line.rendering import (
-    note,
     print_json,
     print_json_line,
+    print_note,
     print_object,
     print_table,
 )
-from infrastructure.inbound.command_line.tables import Column, field
+from infrastructure.inbound.command_line.tables import TableColumn, value_of
 
 if TYPE_CHECKING:
     from infrastructure.composition import ConfigurationShown
@@ -34,7 +34,7 @@ File = Annotated[
 ]
 
 
-def check_configuration(file: File, output: As = Output.TABLE) -> None:
+def check_configuration(file: File, output: OutputOption = Output.TABLE) -> None:
     """Check a configuration file: its problems, what is doubtful in it, its agents, and the
     values kept as secrets."""
     from infrastructure.composition import check_configuration as check
@@ -47,15 +47,15 @@ def check_configuration(file: File, output: As = Output.TABLE) -> None:
         "secretPointers": list(report.secret_pointers),
     }
     if not print_object(lists, output) and not report.problems:
-        print(f"{one_line(file)} is right")
-        print(f"agents: {one_line(', '.join(report.agents), 2000) or 'none'}")
+        print(f"{printable_line(file)} is right")
+        print(f"agents: {printable_line(', '.join(report.agents), 2000) or 'none'}")
         for pointer in report.secret_pointers:
-            print(f"kept as a secret: {one_line(pointer)}")
+            print(f"kept as a secret: {printable_line(pointer)}")
         for warning in report.warnings:
-            note(f"warning: {one_line(warning, 1000)}")
+            print_note(f"warning: {printable_line(warning, 1000)}")
     if report.problems:
         lines = [f"{file} cannot be used:", *report.problems]
-        raise CommandFailed("\n  ".join(block(line) for line in lines))
+        raise CommandFailed("\n  ".join(printable_block(line) for line in lines))
 
 
 def show_configuration(
@@ -81,7 +81,7 @@ def show_configuration(
             show_default=False,
         ),
     ] = None,
-    output: As = Output.TABLE,
+    output: OutputOption = Output.TABLE,
 ) -> None:
     """Show what a configuration says, as JSON, with references in the place of secrets.
 
@@ -101,14 +101,14 @@ def show_configuration(
 
 
 def _show_agent(shown: "ConfigurationShown", agent_id: str, output: Output) -> None:
-    from domain.configuration.wording import nearest
+    from domain.configuration.wording import nearest_word
 
     values = shown.agent(agent_id)
     if values is None:
-        meant = nearest(agent_id, shown.agents)
+        meant = nearest_word(agent_id, shown.agents)
         hint = f'; did you mean "{meant}"?' if meant else "."
-        listed = one_line(", ".join(shown.agents), 2000)
-        raise NotFound(f'there is no agent "{one_line(agent_id)}"{hint} There are: {listed}')
+        listed = printable_line(", ".join(shown.agents), 2000)
+        raise NotFound(f'there is no agent "{printable_line(agent_id)}"{hint} There are: {listed}')
     rows: list[dict[str, Any]] = [
         {"key": value.key, "value": value.value, "from": value.source} for value in values
     ]
@@ -119,20 +119,20 @@ def _show_agent(shown: "ConfigurationShown", agent_id: str, output: Output) -> N
             print_json_line(row)
     else:
         columns = (
-            Column("KEY", field("key")),
-            Column("VALUE", lambda row: _in_words(row["value"]), elastic=True),
-            Column("FROM", field("from"), elastic=True),
+            TableColumn("KEY", value_of("key")),
+            TableColumn("VALUE", lambda row: _describe_value(row["value"]), elastic=True),
+            TableColumn("FROM", value_of("from"), elastic=True),
         )
         print_table(rows, columns)
 
 
-def _in_words(value: object) -> str:
+def _describe_value(value: object) -> str:
     """A value as a person reads it: names beside each other, everything else as JSON."""
     if isinstance(value, list):
-        return ", ".join(_in_words(item) for item in value) or "none"
+        return ", ".join(_describe_value(item) for item in value) or "none"
     if isinstance(value, dict):
-        return " ".join(f"{key}={_in_words(item)}" for key, item in value.items())
+        return " ".join(f"{key}={_describe_value(item)}" for key, item in value.items())
     if value is None:
         return "-"
     text = value if isinstance(value, str) else json.dumps(value)
-    return one_line(text, VALUE_CHARACTERS_MAX)
+    return printable_line(text, VALUE_CHARACTERS_MAX)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from infrastructure.inbound.command_line.failures import CommandFailed, RunFailed
-from infrastructure.inbound.command_line.rendering import note
+from infrastructure.inbound.command_line.rendering import print_note
 
 if TYPE_CHECKING:
     from infrastructure.inbound.command_line.client import Client
@@ -33,36 +33,36 @@ def demo(
     """
     from infrastructure.inbound.command_line.client import Client
     from infrastructure.inbound.command_line.demo_server import (
-        data_for,
-        ended_by_signals,
+        demo_data_directory,
+        end_on_signals,
         examples_directory,
-        served,
+        start_demo_server,
     )
-    from infrastructure.inbound.command_line.location import locate
+    from infrastructure.inbound.command_line.location import locate_server
 
     examples = examples_directory()
     config = examples / "spawnlog.json5"
-    with ended_by_signals(), data_for(data_dir) as directory:
-        note(f"starting a server for {config} (the first start makes its database)")
-        with served(config, directory) as url:
+    with end_on_signals(), demo_data_directory(data_dir) as directory:
+        print_note(f"starting a server for {config} (the first start makes its database)")
+        with start_demo_server(config, directory) as url:
             print(f"The server is ready on {url}.")
-            with Client(locate(url, directory, {})) as client:
-                unexpected = _tell(client, examples)
-    _look_further(config, data_dir)
+            with Client(locate_server(url, directory, {})) as client:
+                unexpected = _play_stories(client, examples)
+    _print_next_steps(config, data_dir)
     if unexpected:
         raise RunFailed("not as expected:\n" + "\n".join(unexpected))
     print("\nEverything was as it should be.")
 
 
-def _tell(client: "Client", examples: Path) -> list[str]:
+def _play_stories(client: "Client", examples: Path) -> list[str]:
     """Play the stories one after another; what was not as expected."""
-    from infrastructure.inbound.command_line.demo_stage import Stage
+    from infrastructure.inbound.command_line.demo_stage import DemoStage
     from infrastructure.inbound.command_line.demo_stories import STORIES
 
     unexpected: list[str] = []
     for number, story in enumerate(STORIES, 1):
         print(f"\n{number}. {story.title}\n  {story.about}", flush=True)
-        stage = Stage(client, requester=f"agent:main:demo-{number}")
+        stage = DemoStage(client, requester=f"agent:main:demo-{number}")
         try:
             story.play(stage, examples)
         except CommandFailed as failure:
@@ -72,7 +72,7 @@ def _tell(client: "Client", examples: Path) -> list[str]:
     return unexpected
 
 
-def _look_further(config: Path, data_dir: Path | None) -> None:
+def _print_next_steps(config: Path, data_dir: Path | None) -> None:
     command = _command()
     where = "" if data_dir is None else f" --data-dir {shlex.quote(str(data_dir))}"
     kept = "" if data_dir is None else f"The data of this demo is kept in {data_dir}.\n"

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import IO
 
 from infrastructure.inbound.command_line.failures import CommandFailed
-from infrastructure.inbound.command_line.plain_text import block
+from infrastructure.inbound.command_line.plain_text import printable_block
 
 READY = "spawnlog ready on "
 READY_SECONDS_MAX = 180.0
@@ -41,7 +41,7 @@ def examples_directory() -> Path:
 
 
 @contextlib.contextmanager
-def data_for(data_dir: Path | None) -> Iterator[Path]:
+def demo_data_directory(data_dir: Path | None) -> Iterator[Path]:
     """The data directory of the demo: the one given, which stays, or one that is removed."""
     if data_dir is not None:
         yield data_dir.expanduser().resolve()
@@ -54,21 +54,21 @@ def data_for(data_dir: Path | None) -> Iterator[Path]:
 
 
 @contextlib.contextmanager
-def served(config: Path, data_dir: Path) -> Iterator[str]:
+def start_demo_server(config: Path, data_dir: Path) -> Iterator[str]:
     """A server for the time of the block; gives its URL.
 
     Raises CommandFailed, with the end of what the server said, when it does not get ready, or
     does not stop with exit status 0.
     """
     with tempfile.TemporaryFile() as errors:
-        process = _started(config, data_dir, errors)
+        process = _start_process(config, data_dir, errors)
         said: queue.SimpleQueue[str] = queue.SimpleQueue()
-        reader = threading.Thread(target=_read, args=(process, said), daemon=True)
+        reader = threading.Thread(target=_drain_output, args=(process, said), daemon=True)
         reader.start()
         try:
             yield _url(process, said, errors)
         finally:
-            status = _stopped(process)
+            status = _stop_process(process)
             reader.join(timeout=5)
             if process.stdout is not None and not reader.is_alive():
                 process.stdout.close()
@@ -77,7 +77,7 @@ def served(config: Path, data_dir: Path) -> Iterator[str]:
 
 
 @contextlib.contextmanager
-def ended_by_signals() -> Iterator[None]:
+def end_on_signals() -> Iterator[None]:
     """Lets SIGTERM and SIGHUP end the block as an exception, so that it tidies up."""
 
     def end(number: int, _frame: object) -> None:
@@ -92,7 +92,7 @@ def ended_by_signals() -> Iterator[None]:
             signal.signal(number, handler)
 
 
-def _started(config: Path, data_dir: Path, errors: IO[bytes]) -> subprocess.Popen[str]:
+def _start_process(config: Path, data_dir: Path, errors: IO[bytes]) -> subprocess.Popen[str]:
     command = [sys.executable, "-m", _MODULE, "serve", "--config", str(config)]
     command += ["--host", "127.0.0.1", "--port", "0", "--data-dir", str(data_dir)]
     # The demo is the same on every machine: a database of somebody's environment is not for it.
@@ -113,7 +113,7 @@ def _started(config: Path, data_dir: Path, errors: IO[bytes]) -> subprocess.Pope
     )
 
 
-def _read(process: subprocess.Popen[str], said: "queue.SimpleQueue[str]") -> None:
+def _drain_output(process: subprocess.Popen[str], said: "queue.SimpleQueue[str]") -> None:
     """Take in the server's lines to the end, so that it never waits for a reader."""
     assert process.stdout is not None
     for line in process.stdout:
@@ -134,7 +134,7 @@ def _url(process: subprocess.Popen[str], said: "queue.SimpleQueue[str]", errors:
     raise CommandFailed(f"the server {reason}{_tail(errors)}")
 
 
-def _stopped(process: subprocess.Popen[str]) -> int:
+def _stop_process(process: subprocess.Popen[str]) -> int:
     process.terminate()
     try:
         return process.wait(STOP_SECONDS_MAX)
@@ -146,7 +146,7 @@ def _stopped(process: subprocess.Popen[str]) -> int:
 def _tail(errors: IO[bytes]) -> str:
     size = errors.seek(0, os.SEEK_END)
     errors.seek(max(0, size - TAIL_BYTES))
-    text = block(errors.read().decode("utf-8", "replace")).strip()
+    text = printable_block(errors.read().decode("utf-8", "replace")).strip()
     return f"; it said:\n{text}" if text else ""
 
 

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 from infrastructure.inbound.command_line.failures import CommandFailed, Refused
 from infrastructure.inbound.command_line.paging import JsonObject
 from infrastructure.inbound.command_line.paths import path_of
-from infrastructure.inbound.command_line.plain_text import block, one_line
+from infrastructure.inbound.command_line.plain_text import printable_block, printable_line
 from infrastructure.inbound.command_line.rendering import print_table
-from infrastructure.inbound.command_line.run_records import story_columns
-from infrastructure.inbound.command_line.runs import short
-from infrastructure.inbound.command_line.spawning import ask
-from infrastructure.inbound.command_line.stopping import stop
-from infrastructure.inbound.command_line.waiting import Until, is_over, wait_for_run
+from infrastructure.inbound.command_line.run_records import event_columns
+from infrastructure.inbound.command_line.runs import short_id
+from infrastructure.inbound.command_line.spawning import post_spawn
+from infrastructure.inbound.command_line.stopping import stop_and_wait
+from infrastructure.inbound.command_line.waiting import WaitUntil, has_reached, wait_for_run
 
 if TYPE_CHECKING:
     from infrastructure.inbound.command_line.client import Client
@@ -24,7 +24,7 @@ RESULT_LINES_MAX = 12
 
 
 @dataclass
-class Stage:
+class DemoStage:
     """One story's place: `requester` is the session that asks in it."""
 
     client: "Client"
@@ -33,31 +33,31 @@ class Stage:
 
     def spawn(self, task: str, agent: str, **options: object) -> str:
         """Ask for a child; the id of its run. CommandFailed when it is refused."""
-        return str(ask(self.client, self._body(task, agent, options)).get("runId"))
+        return str(post_spawn(self.client, self._body(task, agent, options)).get("runId"))
 
     def spawn_together(self, tasks: list[str], agent: str, **options: object) -> list[str]:
         """Ask for a child for each task, or none; the ids of their runs, in the tasks' order."""
         together = {**self._body("", agent, options), "task": tasks, "parallel": True}
-        return [str(run.get("runId")) for run in ask(self.client, together).get("runs", [])]
+        return [str(run.get("runId")) for run in post_spawn(self.client, together).get("runs", [])]
 
     def refused(self, task: str, agent: str) -> JsonObject:
         """Ask for a child that will be refused; the problem that says why."""
         try:
-            accepted = ask(self.client, self._body(task, agent, {}))
+            accepted = post_spawn(self.client, self._body(task, agent, {}))
         except Refused as refusal:
             return dict(refusal.problem or {})
         raise CommandFailed(f"run {accepted.get('runId')} was accepted, and should not have been")
 
-    def wait(self, run_id: str, until: Until = "announced") -> JsonObject:
+    def wait(self, run_id: str, until: WaitUntil = "announced") -> JsonObject:
         """The run at that point of its life. CommandFailed when it does not come to it."""
         run = wait_for_run(self.client, run_id, until=until, seconds_max=WAIT_SECONDS_MAX)
-        if not is_over(run, until):
+        if not has_reached(run, until):
             raise CommandFailed(f"run {run_id} is still {run.get('stage')}, not {until}")
         return run
 
     def stop(self, run_id: str, reason: str) -> None:
         """Stop a run."""
-        stop(self.client, run_id, reason)
+        stop_and_wait(self.client, run_id, reason)
 
     def events(self, run_id: str) -> list[str]:
         """Print the events of a run; their types, in order."""
@@ -65,15 +65,15 @@ class Stage:
         run = self.client.get(path_of("runs", run_id)).body
         label = run.get("label")
         print(
-            f"\n  run {short(run_id)}{f' ({one_line(label)})' if label else ''}: agent "
-            f"{one_line(run.get('agentId'))}, {one_line(run.get('status'))}"
+            f"\n  run {short_id(run_id)}{f' ({printable_line(label)})' if label else ''}: agent "
+            f"{printable_line(run.get('agentId'))}, {printable_line(run.get('status'))}"
         )
-        print_table(listing.items, story_columns(listing))
+        print_table(listing.items, event_columns(listing))
         return [str(event.get("type")) for event in listing.items]
 
     def show(self, heading: str, text: object) -> None:
         """Print what a run gave, its first lines."""
-        lines = block(str(text or "")).strip().split("\n")
+        lines = printable_block(str(text or "")).strip().split("\n")
         shown = lines[:RESULT_LINES_MAX]
         if len(lines) > len(shown):
             shown.append("…")
@@ -103,4 +103,4 @@ class Stage:
 
     def _differs(self, text: str) -> None:
         self.unexpected.append(text)
-        print(f"  NOT AS EXPECTED: {one_line(text, 1000)}")
+        print(f"  NOT AS EXPECTED: {printable_line(text, 1000)}")

@@ -7,8 +7,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from infrastructure.inbound.command_line.demo_stage import Stage
-from infrastructure.inbound.command_line.plain_text import one_line
+from infrastructure.inbound.command_line.demo_stage import DemoStage
+from infrastructure.inbound.command_line.plain_text import printable_line
 
 CHILDREN_MAX = 5
 """`maxChildrenPerAgent` of the examples."""
@@ -30,10 +30,10 @@ class Story:
 
     title: str
     about: str
-    play: Callable[[Stage, Path], None]
+    play: Callable[[DemoStage, Path], None]
 
 
-def _plain(stage: Stage, examples: Path) -> None:
+def _play_plain(stage: DemoStage, examples: Path) -> None:
     file = examples / "data" / "harbour.txt"
     content = file.read_bytes()
     run = stage.wait(
@@ -47,7 +47,7 @@ def _plain(stage: Stage, examples: Path) -> None:
     stage.expect_in("the result", run.get("resultText"), counted)
 
 
-def _alias(stage: Stage, examples: Path) -> None:
+def _play_alias(stage: DemoStage, examples: Path) -> None:
     parent = (examples / "identities" / "steward" / "parent").read_text("utf-8").strip()
     charter = (examples / "identities" / "steward" / "charter.md").read_text("utf-8").strip()
     run = stage.wait(stage.spawn("Say who you are", "steward"))
@@ -60,7 +60,7 @@ def _alias(stage: Stage, examples: Path) -> None:
     stage.expect_in("the result", run.get("resultText"), charter.splitlines()[0])
 
 
-def _fan_out(stage: Stage, _examples: Path) -> None:
+def _play_fan_out(stage: DemoStage, _examples: Path) -> None:
     tasks = {
         "counter": ("Count the words of data/tides.txt", "data/tides.txt:"),
         "searcher": ('Search for "low tide" in data', '"low tide"'),
@@ -75,7 +75,7 @@ def _fan_out(stage: Stage, _examples: Path) -> None:
         stage.expect_in(f"the result of {agent}", run.get("resultText"), tasks[agent][1])
 
 
-def _together(stage: Stage, _examples: Path) -> None:
+def _play_together(stage: DemoStage, _examples: Path) -> None:
     files = ("data/harbour.txt", "data/tides.txt")
     tasks = [f"Count the words of {file}" for file in files]
     goal = "which text is longer"
@@ -94,7 +94,7 @@ def _together(stage: Stage, _examples: Path) -> None:
     stage.expect_in("the result of the last", run.get("resultText"), goal)
 
 
-def _failing(stage: Stage, _examples: Path) -> None:
+def _play_failing(stage: DemoStage, _examples: Path) -> None:
     run = stage.wait(stage.spawn("Open the harbour", "failing"))
     stage.expect_events(stage.events(run["runId"]), "RunStarted", "RunEnded", "RunAnnounced")
     stage.show("error", run.get("error"))
@@ -102,13 +102,13 @@ def _failing(stage: Stage, _examples: Path) -> None:
     stage.expect_in("the error", run.get("error"), "the harbour is closed")
 
 
-def _timeout(stage: Stage, _examples: Path) -> None:
+def _play_timeout(stage: DemoStage, _examples: Path) -> None:
     run = stage.wait(stage.spawn("Sleep for 60 seconds", "sleeper", runTimeoutSeconds=1))
     stage.expect_events(stage.events(run["runId"]), "RunStarted", "RunEnded", "RunAnnounced")
     stage.expect("the outcome", run.get("outcome"), "timeout")
 
 
-def _stopped(stage: Stage, _examples: Path) -> None:
+def _play_stopped(stage: DemoStage, _examples: Path) -> None:
     run_id = stage.spawn("Sleep for 60 seconds", "sleeper")
     stage.wait(run_id, "started")
     stage.stop(run_id, "the demo has seen enough")
@@ -117,13 +117,13 @@ def _stopped(stage: Stage, _examples: Path) -> None:
     stage.expect("the outcome", run.get("outcome"), "stopped")
 
 
-def _cap(stage: Stage, _examples: Path) -> None:
+def _play_cap(stage: DemoStage, _examples: Path) -> None:
     sleeping = [stage.spawn("Sleep for 60 seconds", "sleeper") for _ in range(CHILDREN_MAX)]
     print(f"\n  {len(sleeping)} children sleep; the session asks for one more")
     problem = stage.refused("Sleep for 60 seconds", "sleeper")
     run_id = str(problem.get("runId"))
     stage.expect_events(stage.events(run_id), "SpawnRequested", "SpawnRefused")
-    stage.show("told", one_line(problem.get("detail"), 500))
+    stage.show("told", printable_line(problem.get("detail"), 500))
     stage.expect("the code", problem.get("code"), "spawn_forbidden")
     stage.expect("the rule", problem.get("rule"), "active_children")
     for sleeper in sleeping:
@@ -135,7 +135,7 @@ def _cap(stage: Stage, _examples: Path) -> None:
     stage.expect_events(stage.events(after["runId"]), *_WHOLE_LIFE)
 
 
-def _deleted(stage: Stage, _examples: Path) -> None:
+def _play_deleted(stage: DemoStage, _examples: Path) -> None:
     run_id = stage.spawn("Count the words of data/tides.txt", "counter", cleanup="delete")
     run = stage.wait(run_id, "archived")
     stage.expect_events(stage.events(run_id), *_WHOLE_LIFE, "RunArchived")
@@ -145,29 +145,41 @@ def _deleted(stage: Stage, _examples: Path) -> None:
 
 
 STORIES = (
-    Story("A plain run", "Asked for, prepared, queued, started, ended, announced.", _plain),
+    Story("A plain run", "Asked for, prepared, queued, started, ended, announced.", _play_plain),
     Story(
         "An alias",
         "No agent is called steward: a context script knows whose name it is and brings the "
         "charter, and the parent agent runs.",
-        _alias,
+        _play_alias,
     ),
-    Story("Three at once", "One session asks for three children; they run side by side.", _fan_out),
+    Story(
+        "Three at once",
+        "One session asks for three children; they run side by side.",
+        _play_fan_out,
+    ),
     Story(
         "Two together, and one that waits",
         "Two tasks of one request share a goal; a third run waits for both and is given what "
         "they found.",
-        _together,
+        _play_together,
     ),
-    Story("A run that fails", "The outcome comes from the exit status, not from words.", _failing),
     Story(
-        "A run that takes too long", "Its time is one second; then nothing of it is left.", _timeout
+        "A run that fails", "The outcome comes from the exit status, not from words.", _play_failing
     ),
-    Story("A run that is stopped", "Stopped by hand, with a reason on record.", _stopped),
+    Story(
+        "A run that takes too long",
+        "Its time is one second; then nothing of it is left.",
+        _play_timeout,
+    ),
+    Story("A run that is stopped", "Stopped by hand, with a reason on record.", _play_stopped),
     Story(
         "A refusal",
         "A session may have five active children; the sixth is refused, and that is recorded too.",
-        _cap,
+        _play_cap,
     ),
-    Story("Put away at once", 'With cleanup "delete" the session is archived when told.', _deleted),
+    Story(
+        "Put away at once",
+        'With cleanup "delete" the session is archived when told.',
+        _play_deleted,
+    ),
 )

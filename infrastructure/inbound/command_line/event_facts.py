@@ -7,62 +7,65 @@ type that is not known here shows its plain values.
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from infrastructure.inbound.command_line.event_reasons import reasons
+from infrastructure.inbound.command_line.event_reasons import failure_reasons
 from infrastructure.inbound.command_line.event_words import (
-    bytes_of,
-    files_of,
-    joined,
-    named,
-    size_of,
+    format_file_count,
+    format_named,
+    format_size,
+    format_text_bytes,
+    join_facts,
 )
-from infrastructure.inbound.command_line.plain_text import one_line
-from infrastructure.inbound.command_line.shared_event_facts import inherited, shared
-from infrastructure.inbound.command_line.times import duration
-from infrastructure.inbound.command_line.waiting_event_facts import asked_with, depends_on
+from infrastructure.inbound.command_line.plain_text import printable_line
+from infrastructure.inbound.command_line.shared_event_facts import format_inherited, format_shared
+from infrastructure.inbound.command_line.times import format_duration
+from infrastructure.inbound.command_line.waiting_event_facts import (
+    format_batch_place,
+    format_dependencies,
+)
 
 Payload = Mapping[str, Any]
 
 FACTS_CHARACTERS_MAX = 400
 
 
-def facts(event: Mapping[str, Any]) -> str:
+def event_facts(event: Mapping[str, Any]) -> str:
     """One line about an event as `/v1/events` gives it."""
     payload = event.get("payload")
     if not isinstance(payload, Mapping):
         return ""
     try:
-        text = _FACTS.get(str(event.get("type")), _plain)(payload)
+        text = _FACTS.get(str(event.get("type")), _format_plain)(payload)
     except (AttributeError, LookupError, TypeError, ValueError):
-        text = _plain(payload)
-    return one_line(text + reasons(event.get("texts")), FACTS_CHARACTERS_MAX)
+        text = _format_plain(payload)
+    return printable_line(text + failure_reasons(event.get("texts")), FACTS_CHARACTERS_MAX)
 
 
-def _requested(payload: Payload) -> str:
+def _format_requested(payload: Payload) -> str:
     requester = payload.get("requester") or {}
-    return joined(
-        named("agent", payload.get("requestedAgentId")),
-        named("label", payload.get("label")),
-        named("for", requester.get("sessionKey")),
-        files_of((payload.get("attachments") or {}).get("count")),
-        asked_with(payload),
-        depends_on(payload),
+    return join_facts(
+        format_named("agent", payload.get("requestedAgentId")),
+        format_named("label", payload.get("label")),
+        format_named("for", requester.get("sessionKey")),
+        format_file_count((payload.get("attachments") or {}).get("count")),
+        format_batch_place(payload),
+        format_dependencies(payload),
     )
 
 
-def _scripts(payload: Payload) -> str:
+def _format_scripts(payload: Payload) -> str:
     receipts = payload.get("receipts") or []
     if not receipts:
         return "no context script"
-    return joined(
+    return join_facts(
         *(
             " ".join(
                 part
                 for part in (
                     f"{receipt.get('id')} {receipt.get('outcome')}",
-                    named("HTTP", receipt.get("statusCode")),
-                    bytes_of(receipt.get("injected")),
-                    f"in {duration(receipt.get('durationMs'))}",
-                    named("proposes", receipt.get("candidate")),
+                    format_named("HTTP", receipt.get("statusCode")),
+                    format_text_bytes(receipt.get("injected")),
+                    f"in {format_duration(receipt.get('durationMs'))}",
+                    format_named("proposes", receipt.get("candidate")),
                 )
                 if part
             )
@@ -71,121 +74,130 @@ def _scripts(payload: Payload) -> str:
     )
 
 
-def _overridden(payload: Payload) -> str:
+def _format_overridden(payload: Payload) -> str:
     return f"{payload.get('fromAgentId')} → {payload.get('toAgentId')}"
 
 
-def _created(payload: Payload) -> str:
+def _format_created(payload: Payload) -> str:
     plan = payload.get("plan") or {}
     timeout = plan.get("runTimeoutSeconds")
-    return joined(
-        named("agent", payload.get("agentId")),
-        named("depth", payload.get("depth")),
+    return join_facts(
+        format_named("agent", payload.get("agentId")),
+        format_named("depth", payload.get("depth")),
         payload.get("role"),
-        named("model", _model(plan)),
+        format_named("model", _format_model(plan)),
         f"timeout {timeout}s" if timeout else "",
         "brings its result to its thread" if payload.get("directDelivery") else "",
     )
 
 
-def _message(payload: Payload) -> str:
+def _format_message(payload: Payload) -> str:
     requester = payload.get("requester") or {}
-    return joined(
-        named("continues run", payload.get("continues")),
-        named("agent", payload.get("agentId")),
-        named("label", payload.get("label")),
-        named("message", bytes_of(payload.get("message"))),
-        named("by", payload.get("by")),
-        named("for", requester.get("sessionKey")),
+    return join_facts(
+        format_named("continues run", payload.get("continues")),
+        format_named("agent", payload.get("agentId")),
+        format_named("label", payload.get("label")),
+        format_named("message", format_text_bytes(payload.get("message"))),
+        format_named("by", payload.get("by")),
+        format_named("for", requester.get("sessionKey")),
     )
 
 
-def _model(plan: Payload) -> str:
+def _format_model(plan: Payload) -> str:
     return "/".join(filter(None, (plan.get("modelProvider"), plan.get("model"))))
 
 
-def _configured(payload: Payload) -> str:
-    return joined(named("revision", payload.get("revision")), named("from", payload.get("source")))
+def _format_configured(payload: Payload) -> str:
+    return join_facts(
+        format_named("revision", payload.get("revision")),
+        format_named("from", payload.get("source")),
+    )
 
 
-def _claimed(payload: Payload) -> str:
+def _format_claimed(payload: Payload) -> str:
     """The count was taken before this run. A run taken over from a lost holder counts nobody."""
     if not payload.get("laneWidth"):
-        return joined(named("attempt", payload.get("attempt")), "taken over")
+        return join_facts(format_named("attempt", payload.get("attempt")), "taken over")
     running, width = int(payload["laneRunning"]) + 1, int(payload["laneWidth"])
-    return joined(named("attempt", payload.get("attempt")), f"lane {running}/{width}")
+    return join_facts(format_named("attempt", payload.get("attempt")), f"lane {running}/{width}")
 
 
-def _started(payload: Payload) -> str:
-    return joined(
-        named("runtime", payload.get("runtime")),
-        named("system prompt", bytes_of(payload.get("systemPrompt"))),
-        named("message", bytes_of(payload.get("message"))),
+def _format_started(payload: Payload) -> str:
+    return join_facts(
+        format_named("runtime", payload.get("runtime")),
+        format_named("system prompt", format_text_bytes(payload.get("systemPrompt"))),
+        format_named("message", format_text_bytes(payload.get("message"))),
     )
 
 
-def _ended(payload: Payload) -> str:
+def _format_ended(payload: Payload) -> str:
     usage = payload.get("usage") or {}
     tokens = usage.get("totalTokens")
-    return joined(
+    return join_facts(
         payload.get("outcome"),
         payload.get("reason") if payload.get("reason") != payload.get("outcome") else "",
-        named("exit", payload.get("exitCode")),
-        named("signal", payload.get("signal")),
-        duration(payload.get("runtimeMs")),
+        format_named("exit", payload.get("exitCode")),
+        format_named("signal", payload.get("signal")),
+        format_duration(payload.get("runtimeMs")),
         f"{tokens} tokens" if tokens else "",
-        named("stopped by", payload.get("stoppedBy")),
-        named("waits for descendants:", payload.get("pendingDescendants") or None),
+        format_named("stopped by", payload.get("stoppedBy")),
+        format_named("waits for descendants:", payload.get("pendingDescendants") or None),
     )
 
 
-def _announced(payload: Payload) -> str:
-    return joined(payload.get("disposition"), payload.get("status"), payload.get("reason"))
+def _format_announced(payload: Payload) -> str:
+    return join_facts(payload.get("disposition"), payload.get("status"), payload.get("reason"))
 
 
-def _refused(payload: Payload) -> str:
+def _format_refused(payload: Payload) -> str:
     inputs = payload.get("inputs") or {}
     compared = [f"{name} {value}" for name, value in inputs.items() if value is not None]
-    return joined(named("rule", payload.get("rule")), named("at", payload.get("step")), *compared)
+    return join_facts(
+        format_named("rule", payload.get("rule")),
+        format_named("at", payload.get("step")),
+        *compared,
+    )
 
 
-def _step_begun(payload: Payload) -> str:
-    return joined(payload.get("step"), named("in", payload.get("root")), payload.get("relative"))
+def _format_step_begun(payload: Payload) -> str:
+    return join_facts(
+        payload.get("step"), format_named("in", payload.get("root")), payload.get("relative")
+    )
 
 
-def _step_taken(payload: Payload) -> str:
-    return joined(
+def _format_step_taken(payload: Payload) -> str:
+    return join_facts(
         f"{payload.get('step')} {payload.get('outcome')}",
-        files_of(payload.get("fileCount")),
-        size_of(payload.get("totalBytes")),
+        format_file_count(payload.get("fileCount")),
+        format_size(payload.get("totalBytes")),
     )
 
 
-def _failed(payload: Payload) -> str:
-    again = duration(1000 * int(payload["retryAfterSeconds"]))
+def _format_failed(payload: Payload) -> str:
+    again = format_duration(1000 * int(payload["retryAfterSeconds"]))
     what = payload.get("step") or payload.get("hook")
-    return joined(what, f"attempt {payload.get('attempt')}", f"again in {again}")
+    return join_facts(what, f"attempt {payload.get('attempt')}", f"again in {again}")
 
 
-def _observed(payload: Payload) -> str:
-    return joined(
-        payload.get("sessionKey"), named("depth", payload.get("depth")), payload.get("role")
+def _format_observed(payload: Payload) -> str:
+    return join_facts(
+        payload.get("sessionKey"), format_named("depth", payload.get("depth")), payload.get("role")
     )
 
 
-def _admitted(payload: Payload) -> str:
+def _format_admitted(payload: Payload) -> str:
     """The count was taken before this child."""
     active = int(payload["activeChildren"]) + 1
-    return joined(f"run {payload.get('runId')}", f"children {active}/{payload['maxChildren']}")
+    return join_facts(f"run {payload.get('runId')}", f"children {active}/{payload['maxChildren']}")
 
 
-def _child(payload: Payload) -> str:
+def _format_child(payload: Payload) -> str:
     return f"run {payload.get('runId')}"
 
 
-def _plain(payload: Payload) -> str:
+def _format_plain(payload: Payload) -> str:
     values = ((name, value) for name, value in payload.items() if not _is_compound(value))
-    return joined(*(f"{name} {value}" for name, value in values if value not in (None, "")))
+    return join_facts(*(f"{name} {value}" for name, value in values if value not in (None, "")))
 
 
 def _is_compound(value: object) -> bool:
@@ -193,40 +205,40 @@ def _is_compound(value: object) -> bool:
 
 
 _FACTS: Mapping[str, Callable[[Payload], str]] = {
-    "SpawnRequested": _requested,
-    "ScriptsResolved": _scripts,
-    "AgentOverridden": _overridden,
+    "SpawnRequested": _format_requested,
+    "ScriptsResolved": _format_scripts,
+    "AgentOverridden": _format_overridden,
     "PreparationStarted": lambda payload: str(payload["childSessionKey"]),
-    "StepBegun": _step_begun,
-    "StepTaken": _step_taken,
+    "StepBegun": _format_step_begun,
+    "StepTaken": _format_step_taken,
     "StepUndone": lambda payload: f"{payload['step']} {payload['how']}",
-    "StepUndoFailed": _failed,
+    "StepUndoFailed": _format_failed,
     "HookTold": lambda payload: f"{payload['hook']}, attempt {payload['attempt']}",
-    "HookFailed": _failed,
+    "HookFailed": _format_failed,
     "HookParked": lambda payload: f"{payload['hook']}, {payload['attempts']} attempt(s)",
     "TranscriptProvided": lambda payload: f"{payload['entries']} entries",
-    "SessionCreated": _created,
-    "MessageReceived": _message,
-    "ContinuationPlanned": _created,
+    "SessionCreated": _format_created,
+    "MessageReceived": _format_message,
+    "ContinuationPlanned": _format_created,
     "RunContinued": lambda payload: f"by run {payload['runId']}",
     "ArchiveScheduled": lambda payload: str(payload["reason"]),
-    "SessionContinued": lambda payload: joined(_child(payload), payload.get("role")),
+    "SessionContinued": lambda payload: join_facts(_format_child(payload), payload.get("role")),
     "SessionClosed": lambda payload: str(payload["reason"]),
     "RunQueued": lambda payload: f"lane {payload['lane']}",
-    "RunClaimed": _claimed,
-    "RunStarted": _started,
-    "RunEnded": _ended,
-    "StopRequested": lambda payload: named("by", payload.get("by")),
-    "ConfigurationActivated": _configured,
-    "RunAnnounced": _announced,
-    "SpawnRefused": _refused,
-    "SessionObserved": _observed,
-    "ChildAdmitted": _admitted,
-    "ChildReleased": _child,
-    "ChildSettled": _child,
+    "RunClaimed": _format_claimed,
+    "RunStarted": _format_started,
+    "RunEnded": _format_ended,
+    "StopRequested": lambda payload: format_named("by", payload.get("by")),
+    "ConfigurationActivated": _format_configured,
+    "RunAnnounced": _format_announced,
+    "SpawnRefused": _format_refused,
+    "SessionObserved": _format_observed,
+    "ChildAdmitted": _format_admitted,
+    "ChildReleased": _format_child,
+    "ChildSettled": _format_child,
     "RunArchived": lambda payload: str(payload["reason"]),
     "RunWaits": lambda payload: f"for {', '.join(payload['runIds'])}",
-    "DependencyMet": lambda payload: joined(_child(payload), payload["outcome"]),
-    "SharedContextChanged": shared,
-    "SharedContextInherited": inherited,
+    "DependencyMet": lambda payload: join_facts(_format_child(payload), payload["outcome"]),
+    "SharedContextChanged": format_shared,
+    "SharedContextInherited": format_inherited,
 }

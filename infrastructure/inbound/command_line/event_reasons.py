@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 
-def reasons(texts: object) -> str:
+def failure_reasons(texts: object) -> str:
     """What follows the facts of the event: one reason, or one for each script; empty without."""
     if not isinstance(texts, Mapping):
         return ""

@@ -4,30 +4,30 @@ from typing import Annotated
 
 import typer
 
-from infrastructure.inbound.command_line.event_facts import facts
+from infrastructure.inbound.command_line.event_facts import event_facts
 from infrastructure.inbound.command_line.failures import CommandFailed
 from infrastructure.inbound.command_line.finding import find_run
 from infrastructure.inbound.command_line.options import (
-    As,
     DataDir,
-    Limit,
+    LimitOption,
     Output,
+    OutputOption,
     Url,
-    connected,
+    open_client,
 )
 from infrastructure.inbound.command_line.paging import JsonObject
-from infrastructure.inbound.command_line.plain_text import one_line
-from infrastructure.inbound.command_line.rendering import note, print_json_line, print_listing
-from infrastructure.inbound.command_line.runs import short
-from infrastructure.inbound.command_line.tables import Column, field
-from infrastructure.inbound.command_line.times import clock
+from infrastructure.inbound.command_line.plain_text import printable_line
+from infrastructure.inbound.command_line.rendering import print_json_line, print_listing, print_note
+from infrastructure.inbound.command_line.runs import short_id
+from infrastructure.inbound.command_line.tables import TableColumn, value_of
+from infrastructure.inbound.command_line.times import format_instant
 
 _COLUMNS = (
-    Column("POSITION", field("position"), right=True),
-    Column("TIME", lambda event: clock(event.get("recordedAt"))),
-    Column("RUN", lambda event: short(event.get("runId"))),
-    Column("EVENT", field("type")),
-    Column("FACTS", facts, elastic=True),
+    TableColumn("POSITION", value_of("position"), right=True),
+    TableColumn("TIME", lambda event: format_instant(event.get("recordedAt"))),
+    TableColumn("RUN", lambda event: short_id(event.get("runId"))),
+    TableColumn("EVENT", value_of("type")),
+    TableColumn("FACTS", event_facts, elastic=True),
 )
 
 
@@ -35,7 +35,7 @@ def list_events(
     after: Annotated[
         int | None, typer.Option(min=0, metavar="POSITION", help="Only after this position.")
     ] = None,
-    limit: Limit = 50,
+    limit: LimitOption = 50,
     event_type: Annotated[
         list[str] | None,
         typer.Option("--type", metavar="TYPE", help="Only such events; may be repeated."),
@@ -49,14 +49,14 @@ def list_events(
     follow: Annotated[
         bool, typer.Option("--follow", "-f", help="Show events as they happen, until Ctrl-C.")
     ] = False,
-    output: As = Output.TABLE,
+    output: OutputOption = Output.TABLE,
     url: Url = None,
     data_dir: DataDir = None,
 ) -> None:
     """Show the log in order, from its beginning; with --follow from now on."""
     if any("," in name for name in event_type or ()):
         raise CommandFailed("give one type with each --type")
-    with connected(url, data_dir) as client:
+    with open_client(url, data_dir) as client:
         parameters: dict[str, str | int | None] = {
             "after": after,
             "types": ",".join(event_type) if event_type else None,
@@ -67,11 +67,11 @@ def list_events(
             listing = client.items("/v1/events", parameters, limit=limit)
             print_listing(listing, _COLUMNS, output)
             return
-        from infrastructure.inbound.command_line.following import follow as followed
+        from infrastructure.inbound.command_line.following import follow_events as followed
 
         if output is not Output.JSONL and output is not Output.TABLE:
             raise CommandFailed("a stream has no end: follow it with --output jsonl or table")
-        note("following the log; Ctrl-C ends it")
+        print_note("following the log; Ctrl-C ends it")
         for event in followed(client, parameters):
             if output is Output.JSONL:
                 print_json_line(event)
@@ -82,6 +82,7 @@ def list_events(
 def _line(event: JsonObject) -> str:
     """An event on a line of its own: a stream has no table whose columns could be measured."""
     return (
-        f"{one_line(event.get('position')):>8}  {clock(event.get('recordedAt'))}  "
-        f"{short(event.get('runId')):8}  {one_line(event.get('type'), 40):24}  {facts(event)}"
+        f"{printable_line(event.get('position')):>8}  {format_instant(event.get('recordedAt'))}  "
+        f"{short_id(event.get('runId')):8}  {printable_line(event.get('type'), 40):24}  "
+        f"{event_facts(event)}"
     ).rstrip()

@@ -7,7 +7,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from infrastructure.inbound.command_line.plain_text import one_line
+from infrastructure.inbound.command_line.plain_text import printable_line
 
 ADVICE_FOR_TOKEN = (
     "give a token in SPAWNLOG_TOKEN, or name the data directory of the server with --data-dir"  # noqa: S105
@@ -57,7 +57,7 @@ class Unreachable(CommandFailed):
     exit_code = 5
 
 
-def from_problem(status: int, problem: Mapping[str, Any]) -> CommandFailed:
+def failure_from_problem(status: int, problem: Mapping[str, Any]) -> CommandFailed:
     """The failure for an answer with `status` and this problem document."""
     message = _message(status, problem)
     code = problem.get("code")
@@ -74,16 +74,16 @@ def from_problem(status: int, problem: Mapping[str, Any]) -> CommandFailed:
 
 def _message(status: int, problem: Mapping[str, Any]) -> str:
     text = problem.get("detail") or problem.get("title") or f"the server answered {status}"
-    pointed = _pointed(problem.get("errors"))
+    pointed = _format_errors(problem.get("errors"))
     parts = [str(text), *(line for line in pointed if line not in str(text))]
     if rule := problem.get("rule"):
         parts.append(f"rule: {rule}")
     if run_id := problem.get("runId"):
         parts.append(f"recorded as run {run_id}")
-    return "\n  ".join(one_line(part, characters_max=2000) for part in parts)
+    return "\n  ".join(printable_line(part, characters_max=2000) for part in parts)
 
 
-def _pointed(errors: object) -> list[str]:
+def _format_errors(errors: object) -> list[str]:
     if not isinstance(errors, Sequence) or isinstance(errors, str):
         return []
     lines = []

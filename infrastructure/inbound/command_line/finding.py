@@ -5,7 +5,12 @@ from typing import TYPE_CHECKING
 
 from domain.agent_id import is_valid_agent_id
 from infrastructure.inbound.command_line.failures import CommandFailed
-from infrastructure.inbound.command_line.naming import Name, Named, choose, parse
+from infrastructure.inbound.command_line.naming import (
+    ParsedRunName,
+    RunNames,
+    choose_run,
+    parse_run_name,
+)
 from infrastructure.inbound.command_line.paging import JsonObject
 
 if TYPE_CHECKING:
@@ -16,74 +21,74 @@ LABELLED_FIRST = 10
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class FoundRun:
     """A run that was found. `exact` as in `naming.Chosen`."""
 
     run_id: str
     exact: bool
 
 
-def find_run(client: "Client", text: str) -> Found:
+def find_run(client: "Client", text: str) -> FoundRun:
     """The run that a person calls `text`.
 
     Raises NotFound when there is none; CommandFailed when there are several, or when it is not
     among the newest 10 000 runs and there are more.
     """
-    name = parse(text)
+    name = parse_run_name(text)
     if name.kind == "id":
-        return Found(name.text, exact=True)
+        return FoundRun(name.text, exact=True)
     if name.kind == "place":
         runs = client.items("/v1/runs", {}, limit=name.place).items
-        return _found(name, runs)
-    labelled = _labelled(client, name)
-    if not _may_be_found_otherwise(name):
-        return _found(name, labelled)
-    listing = client.items("/v1/runs", _narrowed(name), limit=RUNS_SEARCHED_MAX)
+        return _choose_found(name, runs)
+    labelled = _find_by_label(client, name)
+    if not _may_be_id_prefix_or_key(name):
+        return _choose_found(name, labelled)
+    listing = client.items("/v1/runs", _agent_filter(name), limit=RUNS_SEARCHED_MAX)
     known = {item.get("runId") for item in labelled}
     others = [item for item in listing.items if item.get("runId") not in known]
     if listing.more and not labelled and not _is_child_key_in(name, others):
         raise CommandFailed(
             f"there are more than {RUNS_SEARCHED_MAX} runs to search: give the full id"
         )
-    return _found(name, labelled + others)
+    return _choose_found(name, labelled + others)
 
 
-def _labelled(client: "Client", name: Name) -> list[JsonObject]:
+def _find_by_label(client: "Client", name: ParsedRunName) -> list[JsonObject]:
     """Runs with that label: as many as it takes to see whether they are all of one child."""
     asked = {"label": name.text}
     found = client.items("/v1/runs", asked, limit=LABELLED_FIRST)
-    if found.more and _are_of_one_child(found.items):
+    if found.more and _items_are_of_one_child(found.items):
         found = client.items("/v1/runs", asked, limit=RUNS_SEARCHED_MAX)
-        if found.more and _are_of_one_child(found.items):
+        if found.more and _items_are_of_one_child(found.items):
             raise CommandFailed(
                 f"more than {RUNS_SEARCHED_MAX} runs have that label: give the full id"
             )
     return found.items
 
 
-def _are_of_one_child(items: list[JsonObject]) -> bool:
+def _items_are_of_one_child(items: list[JsonObject]) -> bool:
     return len({item.get("childSessionKey") for item in items}) == 1
 
 
-def _may_be_found_otherwise(name: Name) -> bool:
+def _may_be_id_prefix_or_key(name: ParsedRunName) -> bool:
     return name.may_be_prefix or ":" in name.text
 
 
-def _narrowed(name: Name) -> dict[str, str | int | None]:
+def _agent_filter(name: ParsedRunName) -> dict[str, str | int | None]:
     """A child key says which agent its runs are of."""
     parts = name.text.lower().split(":")
     is_child_key = len(parts) > 3 and parts[0] == "agent" and parts[2] == "subagent"
     return {"agentId": parts[1]} if is_child_key and is_valid_agent_id(parts[1]) else {}
 
 
-def _is_child_key_in(name: Name, items: list[JsonObject]) -> bool:
+def _is_child_key_in(name: ParsedRunName, items: list[JsonObject]) -> bool:
     return any(item.get("childSessionKey") == name.text.lower() for item in items)
 
 
-def _found(name: Name, items: list[JsonObject]) -> Found:
-    chosen = choose(name, [_named(item) for item in items])
-    return Found(chosen.run_id, chosen.exact)
+def _choose_found(name: ParsedRunName, items: list[JsonObject]) -> FoundRun:
+    chosen = choose_run(name, [_run_names_of(item) for item in items])
+    return FoundRun(chosen.run_id, chosen.exact)
 
 
-def _named(item: JsonObject) -> Named:
-    return Named(str(item.get("runId")), item.get("label"), item.get("childSessionKey"))
+def _run_names_of(item: JsonObject) -> RunNames:
+    return RunNames(str(item.get("runId")), item.get("label"), item.get("childSessionKey"))

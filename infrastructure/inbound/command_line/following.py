@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from infrastructure.inbound.command_line.client import Client, Parameters
 from infrastructure.inbound.command_line.failures import CommandFailed, Unreachable
 from infrastructure.inbound.command_line.paging import JsonObject
-from infrastructure.inbound.command_line.rendering import note
+from infrastructure.inbound.command_line.rendering import print_note
 
 ABSENT_SECONDS_MAX = 120.0
 """How long a server may be away before following ends."""
@@ -19,7 +19,7 @@ CHECKPOINT = "checkpoint"
 
 
 @dataclass(slots=True)
-class _Patience:
+class _RetryPauses:
     """How long to try on, since the first try that failed."""
 
     pause_seconds_min: float
@@ -40,7 +40,7 @@ class _Patience:
         return True
 
 
-def follow(
+def follow_events(
     client: Client, parameters: Parameters, *, pause_seconds: float = PAUSE_SECONDS_MIN
 ) -> Iterator[JsonObject]:
     """The events as they are recorded, each once and in order, without end.
@@ -52,7 +52,7 @@ def follow(
     """
     last_id: str | None = None
     connected = False
-    patience = _Patience(pause_seconds)
+    patience = _RetryPauses(pause_seconds)
     while True:
         opened = time.monotonic()
         try:
@@ -75,7 +75,7 @@ def follow(
             patience.renew()  # it was a connection, though a silent one
         if not connected or not patience.pause():
             raise failure
-        note(f"{failure.message}; trying again")
+        print_note(f"{failure.message}; trying again")
 
 
 def _event(data: str) -> JsonObject:

@@ -3,38 +3,40 @@
 from collections.abc import Iterator, Mapping
 
 from infrastructure.inbound.command_line.options import (
-    As,
     DataDir,
     Output,
+    OutputOption,
     Url,
-    connected,
+    open_client,
 )
 from infrastructure.inbound.command_line.paging import JsonObject, Listing
 from infrastructure.inbound.command_line.rendering import print_listing, print_table
-from infrastructure.inbound.command_line.runs import short
-from infrastructure.inbound.command_line.tables import Column, Item, field
+from infrastructure.inbound.command_line.runs import short_id
+from infrastructure.inbound.command_line.tables import Item, TableColumn, value_of
 
-_COLUMNS = (
-    Column("LANE", field("lane")),
-    Column("DEPTH", field("depth"), right=True),
-    Column("RUNNING", field("running"), right=True),
-    Column("PLACE", field("place"), right=True),
-    Column("STATE", field("state"), coloured=True),
-    Column("RUN", lambda row: short(row.get("runId"))),
-    Column("LABEL", field("label"), elastic=True),
-    Column("HOLDER", field("holder")),
-    Column("WAITS FOR", field("waitsFor"), elastic=True),
+_LANE_COLUMNS = (
+    TableColumn("LANE", value_of("lane")),
+    TableColumn("DEPTH", value_of("depth"), right=True),
+    TableColumn("RUNNING", value_of("running"), right=True),
+    TableColumn("PLACE", value_of("place"), right=True),
+    TableColumn("STATE", value_of("state"), coloured=True),
+    TableColumn("RUN", lambda row: short_id(row.get("runId"))),
+    TableColumn("LABEL", value_of("label"), elastic=True),
+    TableColumn("HOLDER", value_of("holder")),
+    TableColumn("WAITS FOR", value_of("waitsFor"), elastic=True),
 )
 
 
-def list_lanes(output: As = Output.TABLE, url: Url = None, data_dir: DataDir = None) -> None:
+def list_lanes(
+    output: OutputOption = Output.TABLE, url: Url = None, data_dir: DataDir = None
+) -> None:
     """Show each lane: its width, the runs that have a place, and those that wait for one."""
-    with connected(url, data_dir) as client:
+    with open_client(url, data_dir) as client:
         listing = client.items("/v1/lanes", {}, limit=10_000)
     if output is not Output.TABLE:
         print_listing(Listing(listing.items, more=False, position=listing.position), (), output)
         return
-    print_table([row for lane in listing.items for row in _rows(lane)], _COLUMNS)
+    print_table([row for lane in listing.items for row in _rows(lane)], _LANE_COLUMNS)
 
 
 def _rows(lane: JsonObject) -> Iterator[Item]:

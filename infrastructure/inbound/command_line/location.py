@@ -26,7 +26,7 @@ _FILE_BYTES_MAX = 65_536
 
 
 @dataclass(frozen=True, slots=True)
-class Server:
+class ServerAddress:
     """A server to speak to. `url` has no slash at its end; without a `token` none is sent."""
 
     url: str
@@ -44,22 +44,24 @@ class Server:
             return False
 
 
-def locate(url: str | None, data_dir: Path | None, variables: Mapping[str, str]) -> Server:
+def locate_server(
+    url: str | None, data_dir: Path | None, variables: Mapping[str, str]
+) -> ServerAddress:
     """The server for these flags (None: not given) and this environment.
 
     Raises CommandFailed when an address, a token or a file cannot be one.
     """
     directory = data_directory(data_dir, variables)
-    recorded = _recorded_url(directory / SERVER_FILE)
+    recorded = _read_recorded_url(directory / SERVER_FILE)
     given = url or variables.get("SPAWNLOG_URL", "").strip()
-    bare = Server(_checked_url(given or recorded or DEFAULT_URL))
+    bare = ServerAddress(_validate_url(given or recorded or DEFAULT_URL))
     if token := variables.get("SPAWNLOG_TOKEN", "").strip():
-        return Server(bare.url, _checked_token(token, "SPAWNLOG_TOKEN"))
+        return ServerAddress(bare.url, _validate_token(token, "SPAWNLOG_TOKEN"))
     if not (bare.url == recorded or bare.is_on_this_machine):
         return bare
     file = directory / ADMIN_TOKEN_FILE
-    text = _text_of(file).strip()
-    return Server(bare.url, _checked_token(text, str(file))) if text else bare
+    text = _read_small_file(file).strip()
+    return ServerAddress(bare.url, _validate_token(text, str(file))) if text else bare
 
 
 def data_directory(data_dir: Path | None, variables: Mapping[str, str]) -> Path:
@@ -71,19 +73,19 @@ def data_directory(data_dir: Path | None, variables: Mapping[str, str]) -> Path:
     return default_data_directory()
 
 
-def _recorded_url(file: Path) -> str | None:
-    text = _text_of(file)
+def _read_recorded_url(file: Path) -> str | None:
+    text = _read_small_file(file)
     if not text:
         return None
     try:
-        return _checked_url(str(json.loads(text)["url"]))
+        return _validate_url(str(json.loads(text)["url"]))
     except (ValueError, LookupError, TypeError):
         raise CommandFailed(
             f'{file} is not the note of a server ({{"url": …}}): give --url, or remove the file'
         ) from None
 
 
-def _text_of(file: Path) -> str:
+def _read_small_file(file: Path) -> str:
     """The text of a small file; empty when it is not there or is another user's."""
     try:
         with file.open("rb") as opened:
@@ -98,7 +100,7 @@ def _text_of(file: Path) -> str:
         raise CommandFailed(f"{file} is not text: remove it and start the server again") from None
 
 
-def _checked_url(text: str) -> str:
+def _validate_url(text: str) -> str:
     advice = "give an address such as http://127.0.0.1:8700, without user, path or query"
     try:
         parts = urlsplit(text)
@@ -115,7 +117,7 @@ def _checked_url(text: str) -> str:
     return text.removesuffix("/")
 
 
-def _checked_token(token: str, source: str) -> str:
+def _validate_token(token: str, source: str) -> str:
     if not token.isascii() or not token.isprintable() or " " in token:
         raise CommandFailed(f"{source} does not hold a token: it must be one word of ASCII signs")
     return token

@@ -2,13 +2,13 @@
 
 from infrastructure.inbound.command_line.failures import RunFailed
 from infrastructure.inbound.command_line.options import (
-    As,
     ConfigFile,
     DatabaseUrl,
     HomeDir,
     Output,
+    OutputOption,
 )
-from infrastructure.inbound.command_line.rebuild_display import shown_progress
+from infrastructure.inbound.command_line.rebuild_display import show_rebuild_progress
 from infrastructure.inbound.command_line.rendering import print_object
 from infrastructure.serve_options import ServeOptions
 
@@ -17,7 +17,7 @@ def rebuild_log(
     config: ConfigFile = None,
     database_url: DatabaseUrl = None,
     data_dir: HomeDir = None,
-    output: As = Output.TABLE,
+    output: OutputOption = Output.TABLE,
 ) -> None:
     """Make the read tables anew from the events. Exits with 1 when they were not the same.
 
@@ -26,7 +26,7 @@ def rebuild_log(
     from infrastructure.composition import rebuild
 
     options = ServeOptions(config=config, database_url=database_url, data_dir=data_dir)
-    with shown_progress() as on_progress:
+    with show_rebuild_progress() as on_progress:
         report = rebuild(options, on_progress)
     facts = {
         "events": report.events,

@@ -28,7 +28,7 @@ from infrastructure.inbound.command_line import (
     verifying,
 )
 from infrastructure.inbound.command_line.failures import CommandFailed
-from infrastructure.inbound.command_line.plain_text import block
+from infrastructure.inbound.command_line.plain_text import printable_block
 
 EPILOG = (
     "Exit status: 0 fine, 1 a difference or a run that failed, 2 usage or error, 3 refused, "
@@ -43,10 +43,10 @@ class _Commands(TyperGroup):
         try:
             return super().invoke(ctx)
         except CommandFailed as failure:
-            _tell(f"{failure.word}: {failure.message}")
+            _print_error(f"{failure.word}: {failure.message}")
             raise typer.Exit(failure.exit_code) from None
         except UserError as failure:
-            _tell(f"error: {failure}")
+            _print_error(f"error: {failure}")
             raise typer.Exit(CommandFailed.exit_code) from None
 
 
@@ -59,8 +59,8 @@ def main() -> None:
     app(prog_name="spawnlog")
 
 
-def _tell(text: str) -> None:
-    print(block(text), file=sys.stderr)
+def _print_error(text: str) -> None:
+    print(printable_block(text), file=sys.stderr)
 
 
 def _print_version(wanted: bool) -> None:

@@ -38,11 +38,11 @@ DataDir = Annotated[
         show_default=False,
     ),
 ]
-As = Annotated[
+OutputOption = Annotated[
     Output,
     typer.Option("--output", "-o", help="A table, one JSON document, or one JSON line per item."),
 ]
-Limit = Annotated[int, typer.Option("--limit", min=1, max=10_000, help="How many at most.")]
+LimitOption = Annotated[int, typer.Option("--limit", min=1, max=10_000, help="How many at most.")]
 RunName = Annotated[
     str,
     typer.Argument(
@@ -52,7 +52,7 @@ RunName = Annotated[
         show_default=False,
     ),
 ]
-At = Annotated[
+AsOfOption = Annotated[
     str | None,
     typer.Option(
         "--at",
@@ -64,7 +64,7 @@ At = Annotated[
 SessionName = Annotated[
     str, typer.Argument(metavar="SESSION", help="Session key or session id.", show_default=False)
 ]
-Requester = Annotated[
+RequesterOption = Annotated[
     str,
     typer.Option(
         "--requester",
@@ -103,10 +103,10 @@ HomeDir = Annotated[
 ]
 
 
-def connected(url: str | None, data_dir: Path | None) -> "Client":
+def open_client(url: str | None, data_dir: Path | None) -> "Client":
     """A client of the server that these flags and the environment name."""
     # Here and not above: `--help` needs no HTTP library.
     from infrastructure.inbound.command_line.client import Client
-    from infrastructure.inbound.command_line.location import locate
+    from infrastructure.inbound.command_line.location import locate_server
 
-    return Client(locate(url, data_dir, os.environ))
+    return Client(locate_server(url, data_dir, os.environ))

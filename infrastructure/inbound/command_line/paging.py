@@ -32,7 +32,7 @@ def items_of(body: JsonObject) -> list[JsonObject]:
     return items
 
 
-def further(body: JsonObject, after: int | str | None) -> dict[str, int | str] | None:
+def next_page_parameters(body: JsonObject, after: int | str | None) -> dict[str, int | str] | None:
     """The parameters of the page that follows this one; None when it was the last.
 
     `after` is what this page was asked for with.

@@ -5,12 +5,12 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from infrastructure.inbound.command_line.rendering import note
-from infrastructure.rebuild_progress import OnProgress, RebuildProgress, Step
+from infrastructure.inbound.command_line.rendering import print_note
+from infrastructure.rebuild_progress import OnProgress, RebuildProgress, RebuildStep
 
-TELL_SECONDS = 5.0
+REBUILD_LINE_SECONDS = 5.0
 
-_STEPS: dict[Step, str] = {
+_STEPS: dict[RebuildStep, str] = {
     "events": "folding events",
     "indexes": "making indexes",
     "comparison": "comparing rows",
@@ -19,17 +19,17 @@ _STEPS: dict[Step, str] = {
 
 
 @contextmanager
-def shown_progress() -> Iterator[OnProgress]:
+def show_rebuild_progress() -> Iterator[OnProgress]:
     """Shows what it is told until the end of the block."""
     if sys.stderr.isatty():
-        with _bar() as tell:
+        with _rebuild_bar() as tell:
             yield tell
     else:
-        yield _Lines()
+        yield _RebuildLines()
 
 
 @contextmanager
-def _bar() -> Iterator[OnProgress]:
+def _rebuild_bar() -> Iterator[OnProgress]:
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
@@ -41,7 +41,7 @@ def _bar() -> Iterator[OnProgress]:
     )
     with Progress(*columns, console=Console(file=sys.stderr), transient=True) as progress:
         task = progress.add_task("", total=None, count="")
-        rate = _Rate()
+        rate = _RebuildRate()
 
         def tell(told: RebuildProgress) -> None:
             progress.update(
@@ -55,24 +55,24 @@ def _bar() -> Iterator[OnProgress]:
         yield tell
 
 
-class _Lines:
+class _RebuildLines:
     """A line at each new step, and every few seconds in between."""
 
     def __init__(self) -> None:
-        self._step: Step | None = None
+        self._step: RebuildStep | None = None
         self._told = 0.0
-        self._rate = _Rate()
+        self._rate = _RebuildRate()
 
     def __call__(self, told: RebuildProgress) -> None:
         described = self._rate.described(told)
         now = time.monotonic()
-        if told.step == self._step and now - self._told < TELL_SECONDS:
+        if told.step == self._step and now - self._told < REBUILD_LINE_SECONDS:
             return
         self._step, self._told = told.step, now
-        note(f"{_STEPS[told.step]} {described}".rstrip())
+        print_note(f"{_STEPS[told.step]} {described}".rstrip())
 
 
-class _Rate:
+class _RebuildRate:
     """Counts from the first word it hears, so that what was done before does not flatter it."""
 
     def __init__(self) -> None:

@@ -6,11 +6,11 @@ from collections.abc import Mapping, Sequence
 
 from infrastructure.inbound.command_line.options import Output
 from infrastructure.inbound.command_line.paging import Listing
-from infrastructure.inbound.command_line.plain_text import block, one_line
-from infrastructure.inbound.command_line.tables import Column, Item, table_lines
+from infrastructure.inbound.command_line.plain_text import printable_block, printable_line
+from infrastructure.inbound.command_line.tables import Item, TableColumn, table_lines
 
 
-def print_listing(listing: Listing, columns: Sequence[Column], output: Output) -> None:
+def print_listing(listing: Listing, columns: Sequence[TableColumn], output: Output) -> None:
     """A list in the wanted form; for a person with a note when there is more of it."""
     if output is Output.JSON:
         print_json({"items": listing.items, "more": listing.more, "nextAfter": listing.next_after})
@@ -20,17 +20,17 @@ def print_listing(listing: Listing, columns: Sequence[Column], output: Output) -
     else:
         print_table(listing.items, columns)
         if listing.more and listing.next_after is not None:
-            note(f"there are more: go on with --after {one_line(listing.next_after)}")
+            print_note(f"there are more: go on with --after {printable_line(listing.next_after)}")
         elif listing.more:
-            note("there are more: raise --limit, or narrow the list")
+            print_note("there are more: raise --limit, or narrow the list")
 
 
-def print_table(items: Sequence[Item], columns: Sequence[Column]) -> None:
+def print_table(items: Sequence[Item], columns: Sequence[TableColumn]) -> None:
     """A table, cut to the width of a terminal and of full width elsewhere; a note when empty."""
     from rich.console import Console
 
     if not items:
-        note("nothing to show")
+        print_note("nothing to show")
         return
     console = Console(file=sys.stdout, markup=False, highlight=False, emoji=False)
     if not console.is_terminal:
@@ -44,7 +44,9 @@ def print_table(items: Sequence[Item], columns: Sequence[Column]) -> None:
 def print_fields(fields: Mapping[str, object]) -> None:
     """Names and values below each other; None and empty values are left out."""
     shown = {
-        name: one_line(value, 2000) for name, value in fields.items() if value not in (None, "")
+        name: printable_line(value, 2000)
+        for name, value in fields.items()
+        if value not in (None, "")
     }
     width = max(map(len, shown), default=0)
     for name, value in shown.items():
@@ -53,7 +55,7 @@ def print_fields(fields: Mapping[str, object]) -> None:
 
 def print_block(text: str) -> None:
     """A text over its lines, made safe."""
-    print(block(text).rstrip("\n"))
+    print(printable_block(text).rstrip("\n"))
 
 
 def print_json(value: object) -> None:
@@ -75,6 +77,6 @@ def print_object(value: Item, output: Output) -> bool:
     return output is not Output.TABLE
 
 
-def note(text: str) -> None:
+def print_note(text: str) -> None:
     """A remark for a person, beside the answer. The caller makes foreign text safe."""
     print(text, file=sys.stderr, flush=True)

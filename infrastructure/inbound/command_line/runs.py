@@ -4,17 +4,17 @@ from typing import Annotated
 
 import typer
 
-from infrastructure.inbound.command_line.attaching import attached_text
+from infrastructure.inbound.command_line.attaching import attachments_summary
 from infrastructure.inbound.command_line.finding import find_run
 from infrastructure.inbound.command_line.options import (
-    As,
-    At,
+    AsOfOption,
     DataDir,
-    Limit,
+    LimitOption,
     Output,
+    OutputOption,
     RunName,
     Url,
-    connected,
+    open_client,
 )
 from infrastructure.inbound.command_line.paging import JsonObject
 from infrastructure.inbound.command_line.paths import path_of
@@ -24,22 +24,22 @@ from infrastructure.inbound.command_line.rendering import (
     print_listing,
     print_object,
 )
-from infrastructure.inbound.command_line.tables import Column, Item, field
-from infrastructure.inbound.command_line.times import clock, duration
+from infrastructure.inbound.command_line.tables import Item, TableColumn, value_of
+from infrastructure.inbound.command_line.times import format_duration, format_instant
 
 SHORT_ID_CHARACTERS = 8
 
 _PLACE = "place"
-_CONTINUES = Column("CONTINUES", lambda run: short(run.get("continues")))
+_CONTINUES = TableColumn("CONTINUES", lambda run: short_id(run.get("continues")))
 _COLUMNS = (
-    Column("RUN", lambda run: short(run.get("runId"))),
-    Column("STATUS", field("status"), coloured=True),
-    Column("AGENT", field("agentId")),
-    Column("LABEL", field("label"), elastic=True),
-    Column("CREATED", lambda run: clock(run.get("createdAt"))[:19]),
-    Column("TOOK", lambda run: duration(run.get("runtimeMs")), right=True),
-    Column("REQUESTER", field("requesterSessionKey"), elastic=True),
-    Column("TASK", lambda run: run.get("taskPreview") or run.get("task"), elastic=True),
+    TableColumn("RUN", lambda run: short_id(run.get("runId"))),
+    TableColumn("STATUS", value_of("status"), coloured=True),
+    TableColumn("AGENT", value_of("agentId")),
+    TableColumn("LABEL", value_of("label"), elastic=True),
+    TableColumn("CREATED", lambda run: format_instant(run.get("createdAt"))[:19]),
+    TableColumn("TOOK", lambda run: format_duration(run.get("runtimeMs")), right=True),
+    TableColumn("REQUESTER", value_of("requesterSessionKey"), elastic=True),
+    TableColumn("TASK", lambda run: run.get("taskPreview") or run.get("task"), elastic=True),
 )
 _STAGES = (
     "requested, scripts-resolved, overridden, session-created, queued, started, ended, announced, "
@@ -71,9 +71,9 @@ def list_runs(
     until: Annotated[
         str | None, typer.Option(metavar="TIME", help="Made before this RFC 3339 time.")
     ] = None,
-    at: At = None,
-    limit: Limit = 50,
-    output: As = Output.TABLE,
+    at: AsOfOption = None,
+    limit: LimitOption = 50,
+    output: OutputOption = Output.TABLE,
     url: Url = None,
     data_dir: DataDir = None,
 ) -> None:
@@ -90,20 +90,20 @@ def list_runs(
         "until": until,
         "at": at,
     }
-    with connected(url, data_dir) as client:
+    with open_client(url, data_dir) as client:
         listing = client.items("/v1/runs", filters, limit=limit)
     # A place in a list of some runs, or of the past, would name another run of today's.
     has_places = output is Output.TABLE and not any(filters.values())
     print_listing(listing, _columns_of(listing.items, has_places=has_places), output)
 
 
-def _columns_of(runs: list[JsonObject], *, has_places: bool) -> tuple[Column, ...]:
+def _columns_of(runs: list[JsonObject], *, has_places: bool) -> tuple[TableColumn, ...]:
     """Those that a list of these runs needs; with `has_places` each is given its place."""
-    columns: tuple[Column, ...] = _COLUMNS
+    columns: tuple[TableColumn, ...] = _COLUMNS
     if has_places:
         for place, run in enumerate(runs, 1):
             run[_PLACE] = f"#{place}"
-        columns = (Column("", field(_PLACE), right=True), *columns)
+        columns = (TableColumn("", value_of(_PLACE), right=True), *columns)
     if any(run.get("continues") for run in runs):
         columns = (*columns[:-2], _CONTINUES, *columns[-2:])
     return columns
@@ -111,13 +111,13 @@ def _columns_of(runs: list[JsonObject], *, has_places: bool) -> tuple[Column, ..
 
 def get_run(
     name: RunName,
-    at: At = None,
-    output: As = Output.TABLE,
+    at: AsOfOption = None,
+    output: OutputOption = Output.TABLE,
     url: Url = None,
     data_dir: DataDir = None,
 ) -> None:
     """Show one run, as it is or as it was."""
-    with connected(url, data_dir) as client:
+    with open_client(url, data_dir) as client:
         found = find_run(client, name)
         run = client.get(path_of("runs", found.run_id), {"at": at}).body
     if not print_object(run, output):
@@ -144,14 +144,14 @@ def print_run(run: JsonObject) -> None:
             "mode": run.get("mode"),
             "cleanup": run.get("cleanup"),
             "workspace": run.get("workspaceDir"),
-            "attached": attached_text(run.get("attachments")),
-            "created": clock(run.get("createdAt")),
-            "started": clock(run.get("startedAt")),
-            "ended": clock(run.get("endedAt")),
-            "announced": clock(run.get("announcedAt")),
+            "attached": attachments_summary(run.get("attachments")),
+            "created": format_instant(run.get("createdAt")),
+            "started": format_instant(run.get("startedAt")),
+            "ended": format_instant(run.get("endedAt")),
+            "announced": format_instant(run.get("announcedAt")),
             "announcement": _announcement(run),
-            "archived": clock(run.get("archivedAt")),
-            "took": duration(run.get("runtimeMs")),
+            "archived": format_instant(run.get("archivedAt")),
+            "took": format_duration(run.get("runtimeMs")),
             "tokens": _tokens(run),
             "cost": f"${run['estimatedCostUsd']}" if run.get("estimatedCostUsd") else None,
             "transcript": run.get("transcriptPath"),
@@ -161,9 +161,9 @@ def print_run(run: JsonObject) -> None:
     for warning in run.get("warnings") or ():
         print_fields({"warning": warning})
     for one in run.get("dependsOn") or ():
-        print_fields({"depends on": _dependency(one)})
+        print_fields({"depends on": _format_dependency(one)})
     for step in run.get("undoing") or ():
-        print_fields({"to undo": _undoing(step)})
+        print_fields({"to undo": _format_undo(step)})
     for heading, text in (
         ("task", run.get("task") or run.get("taskPreview")),
         ("result", run.get("resultText")),
@@ -174,22 +174,22 @@ def print_run(run: JsonObject) -> None:
             print_block(str(text))
 
 
-def _undoing(step: Item) -> str:
+def _format_undo(step: Item) -> str:
     where = " of ".join(str(step[key]) for key in ("relative", "root") if step.get(key))
     failures = f"failed {step['failures']} time(s)" if step.get("failures") else None
-    again = f"next attempt {clock(step.get('nextAttemptAt'))}"
+    again = f"next attempt {format_instant(step.get('nextAttemptAt'))}"
     told = ", ".join(filter(None, (str(step.get("step")), where, failures, again)))
     return f"{told}: {step['error']}" if step.get("error") else told
 
 
-def _dependency(one: Item) -> str:
+def _format_dependency(one: Item) -> str:
     name, run_id = one.get("name"), one.get("runId")
     named = f"{name} (run {run_id})" if name != run_id else f"run {run_id}"
     any_end = "however it ends" if one.get("require") == "ended" else None
     return ", ".join(filter(None, (named, any_end, one.get("state"))))
 
 
-def short(run_id: object) -> str:
+def short_id(run_id: object) -> str:
     """The beginning of a run id, enough to name the run."""
     return str(run_id or "")[:SHORT_ID_CHARACTERS]
 

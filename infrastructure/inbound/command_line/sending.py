@@ -5,27 +5,27 @@ from typing import Annotated
 import typer
 
 from infrastructure.inbound.command_line.asking import (
-    Key,
+    IdempotencyKeyOption,
     WaitForResult,
     follow_run,
-    given_text,
     post_once,
+    read_text_argument,
 )
 from infrastructure.inbound.command_line.failures import Refused
 from infrastructure.inbound.command_line.finding import find_run
 from infrastructure.inbound.command_line.options import (
-    As,
     DataDir,
     Output,
+    OutputOption,
     RunName,
     Url,
-    connected,
+    open_client,
 )
 from infrastructure.inbound.command_line.paging import JsonObject
 from infrastructure.inbound.command_line.paths import path_of
 from infrastructure.inbound.command_line.rendering import print_fields, print_object
 
-_LOST = "the message may have been taken or not"
+_UNKNOWN_OUTCOME = "the message may have been taken or not"
 
 
 def send_message(
@@ -34,19 +34,19 @@ def send_message(
         str, typer.Argument(metavar="MESSAGE", help="What to say; - reads it from standard input.")
     ],
     wait: WaitForResult = False,
-    idempotency_key: Key = None,
-    output: As = Output.TABLE,
+    idempotency_key: IdempotencyKeyOption = None,
+    output: OutputOption = Output.TABLE,
     url: Url = None,
     data_dir: DataDir = None,
 ) -> None:
     """Go on with the session of a run; its last run must be announced. A refusal exits with 3, a
     run that failed under --wait with 1."""
-    body: JsonObject = {"message": given_text(message, "message")}
-    with connected(url, data_dir) as client:
+    body: JsonObject = {"message": read_text_argument(message, "message")}
+    with open_client(url, data_dir) as client:
         found = find_run(client, name)
         path = path_of("runs", found.run_id, "messages")
         try:
-            accepted = post_once(client, path, body, idempotency_key, _LOST)
+            accepted = post_once(client, path, body, idempotency_key, _UNKNOWN_OUTCOME)
         except Refused as refusal:
             if refusal.problem is not None:
                 print_object(refusal.problem, output)

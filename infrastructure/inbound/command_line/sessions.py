@@ -1,48 +1,48 @@
 """`spawnlog session get`."""
 
 from infrastructure.inbound.command_line.options import (
-    As,
-    At,
+    AsOfOption,
     DataDir,
     Output,
+    OutputOption,
     SessionName,
     Url,
-    connected,
+    open_client,
 )
 from infrastructure.inbound.command_line.paths import path_of
 from infrastructure.inbound.command_line.rendering import (
-    note,
     print_fields,
+    print_note,
     print_object,
     print_table,
 )
-from infrastructure.inbound.command_line.runs import short
-from infrastructure.inbound.command_line.tables import Column, field
-from infrastructure.inbound.command_line.times import clock
+from infrastructure.inbound.command_line.runs import short_id
+from infrastructure.inbound.command_line.tables import TableColumn, value_of
+from infrastructure.inbound.command_line.times import format_instant
 
 _RUNS_SHOWN_MAX = 20
 _OWN_COLUMNS = (
-    Column("RUN", lambda run: short(run.get("runId"))),
-    Column("STAGE", field("stage")),
-    Column("CONTINUES", lambda run: short(run.get("continues"))),
+    TableColumn("RUN", lambda run: short_id(run.get("runId"))),
+    TableColumn("STAGE", value_of("stage")),
+    TableColumn("CONTINUES", lambda run: short_id(run.get("continues"))),
 )
 _RUN_COLUMNS = (
-    Column("RUN", lambda run: short(run.get("runId"))),
-    Column("STAGE", field("stage")),
-    Column("AGENT", field("agentId")),
-    Column("LABEL", field("label"), elastic=True),
+    TableColumn("RUN", lambda run: short_id(run.get("runId"))),
+    TableColumn("STAGE", value_of("stage")),
+    TableColumn("AGENT", value_of("agentId")),
+    TableColumn("LABEL", value_of("label"), elastic=True),
 )
 
 
 def get_session(
     session: SessionName,
-    at: At = None,
-    output: As = Output.TABLE,
+    at: AsOfOption = None,
+    output: OutputOption = Output.TABLE,
     url: Url = None,
     data_dir: DataDir = None,
 ) -> None:
     """Show a session: its depth and role, its own runs, and its children."""
-    with connected(url, data_dir) as client:
+    with open_client(url, data_dir) as client:
         found = client.get(path_of("sessions", session), {"at": at}).body
     if print_object(found, output):
         return
@@ -59,18 +59,18 @@ def get_session(
             "spawned by": found.get("spawnedBy"),
             "children": None if active is None else f"{active} active, at most {most}",
             "pending": found.get("pendingDescendants"),
-            "created": clock(found.get("createdAt")),
+            "created": format_instant(found.get("createdAt")),
         }
     )
     _print_runs("own runs", found.get("ownRuns"), _OWN_COLUMNS, "`spawnlog run list`")
     _print_runs("spawned", found.get("runs"), _RUN_COLUMNS, "`spawnlog run list --requester`")
 
 
-def _print_runs(heading: str, runs: object, columns: tuple[Column, ...], further: str) -> None:
+def _print_runs(heading: str, runs: object, columns: tuple[TableColumn, ...], further: str) -> None:
     if not isinstance(runs, list) or not runs:
         return
     print(f"\n{heading}:")
     shown = [run if isinstance(run, dict) else {"runId": run} for run in runs]
     print_table(shown[:_RUNS_SHOWN_MAX], columns)
     if len(runs) > _RUNS_SHOWN_MAX:
-        note(f"there are more: see {further}")
+        print_note(f"there are more: see {further}")

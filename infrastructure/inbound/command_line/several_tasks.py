@@ -5,13 +5,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from infrastructure.inbound.command_line.asking import follow_run, given_text
+from infrastructure.inbound.command_line.asking import follow_run, read_text_argument
 from infrastructure.inbound.command_line.failures import CommandFailed, Refused, RunFailed
 from infrastructure.inbound.command_line.options import Output
 from infrastructure.inbound.command_line.paging import JsonObject
-from infrastructure.inbound.command_line.plain_text import one_line
-from infrastructure.inbound.command_line.rendering import note, print_fields, print_table
-from infrastructure.inbound.command_line.tables import Column, field
+from infrastructure.inbound.command_line.plain_text import printable_line
+from infrastructure.inbound.command_line.rendering import print_fields, print_note, print_table
+from infrastructure.inbound.command_line.tables import TableColumn, value_of
 
 if TYPE_CHECKING:
     from infrastructure.inbound.command_line.client import Client
@@ -25,13 +25,13 @@ Parallel = Annotated[
 ]
 
 _COLUMNS = (
-    Column("RUN", field("runId")),
-    Column("LABEL", field("label"), elastic=True),
-    Column("CHILD", field("childSessionKey"), elastic=True),
+    TableColumn("RUN", value_of("runId")),
+    TableColumn("LABEL", value_of("label"), elastic=True),
+    TableColumn("CHILD", value_of("childSessionKey"), elastic=True),
 )
 
 
-def tasks_given(task: str | None, tasks: Sequence[str], *, parallel: bool) -> JsonObject:
+def task_members(task: str | None, tasks: Sequence[str], *, parallel: bool) -> JsonObject:
     """What is to be done, as the members of a request. CommandFailed when that is not clear."""
     given = [*([] if task is None else [task]), *tasks]
     if not given:
@@ -39,10 +39,10 @@ def tasks_given(task: str | None, tasks: Sequence[str], *, parallel: bool) -> Js
     if not parallel:
         if tasks:
             raise CommandFailed("--task is for several tasks: add --parallel, or give TASK alone")
-        return {"task": given_text(given[0], "task")}
+        return {"task": read_text_argument(given[0], "task")}
     if given.count("-") > 1:
         raise CommandFailed("only one task can be read from standard input")
-    return {"task": [given_text(one, "task") for one in given], "parallel": True}
+    return {"task": [read_text_argument(one, "task") for one in given], "parallel": True}
 
 
 def print_batch(accepted: JsonObject) -> None:
@@ -65,6 +65,6 @@ def follow_batch(client: "Client", accepted: JsonObject, output: Output) -> None
         except (RunFailed, Refused) as failure:
             failures.append(failure)
     for further in failures[1:]:
-        note(f"{further.word}: {one_line(further, 2000)}")
+        print_note(f"{further.word}: {printable_line(further, 2000)}")
     if failures:
         raise failures[0]

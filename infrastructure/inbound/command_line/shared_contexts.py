@@ -5,13 +5,13 @@ from collections.abc import Mapping
 from typing import Any
 
 from infrastructure.inbound.command_line.options import (
-    As,
-    At,
+    AsOfOption,
     DataDir,
     Output,
+    OutputOption,
     SessionName,
     Url,
-    connected,
+    open_client,
 )
 from infrastructure.inbound.command_line.paths import path_of
 from infrastructure.inbound.command_line.rendering import (
@@ -19,9 +19,9 @@ from infrastructure.inbound.command_line.rendering import (
     print_object,
     print_table,
 )
-from infrastructure.inbound.command_line.runs import short
-from infrastructure.inbound.command_line.tables import Column, field
-from infrastructure.inbound.command_line.times import clock
+from infrastructure.inbound.command_line.runs import short_id
+from infrastructure.inbound.command_line.tables import TableColumn, value_of
+from infrastructure.inbound.command_line.times import format_instant
 
 _SHOWN_MAX = 20
 
@@ -29,39 +29,39 @@ _SHOWN_MAX = 20
 def _writer(source: Mapping[str, Any]) -> str | None:
     """Who patched it, or the run whose spawn brought it."""
     run_id = source.get("runId")
-    return source.get("by") or (f"run {short(run_id)}" if run_id else None)
+    return source.get("by") or (f"run {short_id(run_id)}" if run_id else None)
 
 
-_KEYS = (
-    Column("KEY", field("key")),
-    Column("VALUE", field("value"), elastic=True),
-    Column("WRITTEN BY", field("writer")),
-    Column("POSITION", field("position"), right=True),
+_KEY_COLUMNS = (
+    TableColumn("KEY", value_of("key")),
+    TableColumn("VALUE", value_of("value"), elastic=True),
+    TableColumn("WRITTEN BY", value_of("writer")),
+    TableColumn("POSITION", value_of("position"), right=True),
 )
-_HISTORY = (
-    Column("POSITION", field("position"), right=True),
-    Column("TIME", lambda change: clock(change.get("recordedAt"))),
-    Column("CAUSE", field("cause")),
-    Column("WRITTEN BY", _writer),
-    Column("KEYS", lambda change: ", ".join(map(str, change.get("keys") or ())), elastic=True),
+_HISTORY_COLUMNS = (
+    TableColumn("POSITION", value_of("position"), right=True),
+    TableColumn("TIME", lambda change: format_instant(change.get("recordedAt"))),
+    TableColumn("CAUSE", value_of("cause")),
+    TableColumn("WRITTEN BY", _writer),
+    TableColumn("KEYS", lambda change: ", ".join(map(str, change.get("keys") or ())), elastic=True),
 )
-_STARTED = (
-    Column("RUN", lambda start: short(start.get("runId"))),
-    Column("VERSION", field("version"), right=True),
-    Column("POSITION", field("position"), right=True),
-    Column("LABEL", field("label"), elastic=True),
+_STARTED_COLUMNS = (
+    TableColumn("RUN", lambda start: short_id(start.get("runId"))),
+    TableColumn("VERSION", value_of("version"), right=True),
+    TableColumn("POSITION", value_of("position"), right=True),
+    TableColumn("LABEL", value_of("label"), elastic=True),
 )
 
 
 def get_context(
     session: SessionName,
-    at: At = None,
-    output: As = Output.TABLE,
+    at: AsOfOption = None,
+    output: OutputOption = Output.TABLE,
     url: Url = None,
     data_dir: DataDir = None,
 ) -> None:
     """Show what a session shares with its children: the values, who wrote them, who has which."""
-    with connected(url, data_dir) as client:
+    with open_client(url, data_dir) as client:
         found = client.get(path_of("sessions", session, "shared-context"), {"at": at}).body
     if print_object(found, output):
         return
@@ -73,7 +73,7 @@ def get_context(
         }
     )
     sources = _mapping(found.get("sources"))
-    _print(
+    _print_section(
         "shared",
         [
             {
@@ -84,14 +84,14 @@ def get_context(
             }
             for key, value in _mapping(found.get("values")).items()
         ],
-        _KEYS,
+        _KEY_COLUMNS,
     )
-    _print("written, the last", found.get("history"), _HISTORY, _SHOWN_MAX)
-    _print("started with, the last", found.get("startedWith"), _STARTED, _SHOWN_MAX)
+    _print_section("written, the last", found.get("history"), _HISTORY_COLUMNS, _SHOWN_MAX)
+    _print_section("started with, the last", found.get("startedWith"), _STARTED_COLUMNS, _SHOWN_MAX)
 
 
-def _print(
-    heading: str, items: object, columns: tuple[Column, ...], most: int | None = None
+def _print_section(
+    heading: str, items: object, columns: tuple[TableColumn, ...], most: int | None = None
 ) -> None:
     if not isinstance(items, list) or not items:
         return

@@ -9,14 +9,14 @@ import typer
 
 from infrastructure.inbound.command_line.failures import CommandFailed
 from infrastructure.inbound.command_line.paging import JsonObject
-from infrastructure.inbound.command_line.plain_text import one_line
+from infrastructure.inbound.command_line.plain_text import printable_line
 
 FILE_BYTES_MAX = 1024 * 1024
 """A server takes 64 KiB of JSON; blanks of a file do not count there."""
 FILE_SIGN = "@"
 
 
-class Scope(StrEnum):
+class ShareScope(StrEnum):
     """Who is given what a spawn shares."""
 
     FAMILY = "family"
@@ -33,13 +33,13 @@ Shared = Annotated[
         show_default=False,
     ),
 ]
-SharedScope = Annotated[
-    Scope | None,
+SharedScopeOption = Annotated[
+    ShareScope | None,
     typer.Option("--shared-scope", help="For all children of the session, or for this one alone."),
 ]
 
 
-def shared_context(given: Sequence[str]) -> JsonObject:
+def parse_shared_context(given: Sequence[str]) -> JsonObject:
     """The keys of all that was given, in their order. Raises CommandFailed for what is no JSON
     object."""
     shared: JsonObject = {}
@@ -53,7 +53,7 @@ def _source(given: str) -> tuple[str, str]:
     if not given.startswith(FILE_SIGN):
         return given, "--shared"
     path = given.removeprefix(FILE_SIGN)
-    name = f"the file {one_line(path)} of --shared"
+    name = f"the file {printable_line(path)} of --shared"
     try:
         with open(path, "rb") as file:
             content = file.read(FILE_BYTES_MAX + 1)

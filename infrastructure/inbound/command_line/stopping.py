@@ -9,19 +9,19 @@ import typer
 from infrastructure.inbound.command_line.failures import CommandFailed
 from infrastructure.inbound.command_line.finding import find_run
 from infrastructure.inbound.command_line.options import (
-    As,
     DataDir,
     Output,
+    OutputOption,
     RunName,
     SessionName,
     Url,
-    connected,
+    open_client,
 )
 from infrastructure.inbound.command_line.paging import JsonObject
 from infrastructure.inbound.command_line.paths import path_of
-from infrastructure.inbound.command_line.plain_text import one_line
-from infrastructure.inbound.command_line.rendering import note, print_object
-from infrastructure.inbound.command_line.waiting import is_over, wait_for_run
+from infrastructure.inbound.command_line.plain_text import printable_line
+from infrastructure.inbound.command_line.rendering import print_note, print_object
+from infrastructure.inbound.command_line.waiting import has_reached, wait_for_run
 
 if TYPE_CHECKING:
     from infrastructure.inbound.command_line.client import Client
@@ -29,33 +29,35 @@ if TYPE_CHECKING:
 STOP_SECONDS_MAX = 30.0
 
 
-Reason = Annotated[str | None, typer.Option(metavar="TEXT", help="Recorded with the stop.")]
-Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask when the name is not exact.")]
+ReasonOption = Annotated[str | None, typer.Option(metavar="TEXT", help="Recorded with the stop.")]
+AssumeYes = Annotated[
+    bool, typer.Option("--yes", "-y", help="Do not ask when the name is not exact.")
+]
 
 
 def stop_run(
     name: RunName,
-    reason: Reason = None,
-    yes: Yes = False,
-    output: As = Output.TABLE,
+    reason: ReasonOption = None,
+    yes: AssumeYes = False,
+    output: OutputOption = Output.TABLE,
     url: Url = None,
     data_dir: DataDir = None,
 ) -> None:
     """Stop a run and everything it has spawned."""
-    with connected(url, data_dir) as client:
+    with open_client(url, data_dir) as client:
         found = find_run(client, name)
         if not (found.exact or yes):
-            _ask(client.get(path_of("runs", found.run_id)).body)
-        run = stop(client, found.run_id, reason)
+            _confirm_run(client.get(path_of("runs", found.run_id)).body)
+        run = stop_and_wait(client, found.run_id, reason)
     if print_object(run, output):
         return
-    if is_over(run, "ended"):
+    if has_reached(run, "ended"):
         print(f"run {found.run_id} is {run.get('status')}")
     else:
         print(f"run {found.run_id} is told to stop, and still {run.get('status')}")
 
 
-def stop(client: "Client", run_id: str, reason: str | None = None) -> JsonObject:
+def stop_and_wait(client: "Client", run_id: str, reason: str | None = None) -> JsonObject:
     """Stop a run; the run as it is then, over unless that takes more than 30 seconds."""
     path = path_of("runs", run_id, "stop")
     client.post(path, _body(reason), idempotency_key=str(uuid.uuid4()))
@@ -64,31 +66,33 @@ def stop(client: "Client", run_id: str, reason: str | None = None) -> JsonObject
 
 def stop_session(
     session: SessionName,
-    reason: Reason = None,
-    yes: Yes = False,
-    output: As = Output.TABLE,
+    reason: ReasonOption = None,
+    yes: AssumeYes = False,
+    output: OutputOption = Output.TABLE,
     url: Url = None,
     data_dir: DataDir = None,
 ) -> None:
     """Stop a session's own run and everything below it. A child that stays open is closed: it
     takes no more messages."""
-    with connected(url, data_dir) as client:
+    with open_client(url, data_dir) as client:
         found = client.get(path_of("sessions", session)).body
         key = str(found.get("sessionKey") or session)
         if session not in (key, found.get("sessionId")) and not yes:
-            _ask_for_session(found)
+            _confirm_session(found)
         path = path_of("sessions", key, "stop")
         stopped = client.post(path, _body(reason), idempotency_key=str(uuid.uuid4())).body
-        run = _own_run_over(client, stopped)
+        run = _wait_for_own_run(client, stopped)
     if print_object(stopped, output):
         return
     closed = " is closed" if stopped.get("closed") else ""
-    print(f"session {one_line(key)}{closed or ': all that it has spawned is told to stop'}")
+    print(f"session {printable_line(key)}{closed or ': all that it has spawned is told to stop'}")
     if run is not None:
-        print(f"run {one_line(stopped.get('runId'))} is {one_line(run.get('status'), 20)}")
+        print(
+            f"run {printable_line(stopped.get('runId'))} is {printable_line(run.get('status'), 20)}"
+        )
 
 
-def _own_run_over(client: "Client", stopped: JsonObject) -> JsonObject | None:
+def _wait_for_own_run(client: "Client", stopped: JsonObject) -> JsonObject | None:
     """The session's own run once it is over, or as it is after 30 seconds; None when it has none,
     or was over before."""
     if stopped.get("runId") is None or stopped.get("wasOver"):
@@ -100,22 +104,22 @@ def _body(reason: str | None) -> JsonObject:
     return {} if reason is None else {"reason": reason}
 
 
-def _ask(run: JsonObject) -> None:
+def _confirm_run(run: JsonObject) -> None:
     """Let a person confirm the run. CommandFailed when they do not, or nobody is there."""
-    told = one_line(run.get("label") or run.get("task") or run.get("taskPreview") or "", 60)
-    line = f"{run.get('runId')} ({one_line(run.get('status'), 20)}) {told}"
+    told = printable_line(run.get("label") or run.get("task") or run.get("taskPreview") or "", 60)
+    line = f"{run.get('runId')} ({printable_line(run.get('status'), 20)}) {told}"
     _confirm(line, "its full id", "Stop this run and everything it has spawned?")
 
 
-def _ask_for_session(session: JsonObject) -> None:
-    key, stage = one_line(session.get("sessionKey")), one_line(session.get("stage"), 20)
-    line = f"{key} ({stage}), with {one_line(session.get('pendingDescendants'), 20)} below it"
+def _confirm_session(session: JsonObject) -> None:
+    key, stage = printable_line(session.get("sessionKey")), printable_line(session.get("stage"), 20)
+    line = f"{key} ({stage}), with {printable_line(session.get('pendingDescendants'), 20)} below it"
     _confirm(line, "its whole key", "Stop this session and everything it has spawned?")
 
 
 def _confirm(line: str, exact: str, question: str) -> None:
     if not sys.stdin.isatty():
         raise CommandFailed(f"the name means {line}\nrepeat with {exact}, or with --yes")
-    note(line)
+    print_note(line)
     if not typer.confirm(question, err=True):
         raise CommandFailed("nothing was stopped")

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from infrastructure.inbound.command_line.plain_text import ELLIPSIS, one_line
+from infrastructure.inbound.command_line.plain_text import ELLIPSIS, printable_line
 
 if TYPE_CHECKING:
     from rich.text import Text
@@ -31,7 +31,7 @@ _STYLES = {
 
 
 @dataclass(frozen=True, slots=True)
-class Column:
+class TableColumn:
     """A column. `shown` makes the cell's text from an item; None shows as nothing.
 
     `coloured` colours words such as `failed`, `right` is for numbers, and an `elastic` column
@@ -45,13 +45,13 @@ class Column:
     elastic: bool = False
 
 
-def field(name: str) -> Callable[[Item], object]:
+def value_of(name: str) -> Callable[[Item], object]:
     """A column's text: the item's value of that name."""
     return lambda item: item.get(name)
 
 
 def table_lines(
-    items: Sequence[Item], columns: Sequence[Column], cells_max: int | None
+    items: Sequence[Item], columns: Sequence[TableColumn], cells_max: int | None
 ) -> "Iterator[Text]":
     """The lines of a table, its header first. `cells_max` is the width of the terminal in cells
     (a wide letter takes two), None for one without an end."""
@@ -63,13 +63,13 @@ def table_lines(
         for index, column in enumerate(columns)
     ]
     if cells_max is not None:
-        widths = _fitted(widths, columns, cells_max)
+        widths = _fit_widths(widths, columns, cells_max)
     yield _line([column.header for column in columns], columns, widths, header=True)
     for row in rows:
         yield _line(row, columns, widths, header=False)
 
 
-def _fitted(widths: list[int], columns: Sequence[Column], cells_max: int) -> list[int]:
+def _fit_widths(widths: list[int], columns: Sequence[TableColumn], cells_max: int) -> list[int]:
     """Widths that fit, as far as elastic columns can give way; the last gives first."""
     fitted = list(widths)
     excess = sum(widths) + len(GAP) * (len(widths) - 1) - cells_max
@@ -82,14 +82,14 @@ def _fitted(widths: list[int], columns: Sequence[Column], cells_max: int) -> lis
 
 
 def _line(
-    texts: Sequence[str], columns: Sequence[Column], widths: Sequence[int], *, header: bool
+    texts: Sequence[str], columns: Sequence[TableColumn], widths: Sequence[int], *, header: bool
 ) -> "Text":
     from rich.text import Text
 
     line = Text()
     for index, (text, column, width) in enumerate(zip(texts, columns, widths, strict=True)):
         style = "bold" if header else _STYLES.get(text, "") if column.coloured else ""
-        shown = _cut(text, width)
+        shown = _truncate(text, width)
         padding = " " * (width - Text(shown).cell_len)
         line.append(GAP if index else "")
         line.append(padding if column.right else "")
@@ -99,7 +99,7 @@ def _line(
     return line
 
 
-def _cut(text: str, width: int) -> str:
+def _truncate(text: str, width: int) -> str:
     from rich.cells import cell_len, set_cell_size
 
     if cell_len(text) <= width:
@@ -107,6 +107,6 @@ def _cut(text: str, width: int) -> str:
     return set_cell_size(text, width - 1).rstrip() + ELLIPSIS
 
 
-def _cell(column: Column, item: Item) -> str:
+def _cell(column: TableColumn, item: Item) -> str:
     value = column.shown(item)
-    return "" if value is None else one_line(value)
+    return "" if value is None else printable_line(value)

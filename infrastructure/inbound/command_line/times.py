@@ -3,7 +3,7 @@
 from datetime import UTC, datetime
 
 
-def moment(text: object) -> datetime | None:
+def parse_instant(text: object) -> datetime | None:
     """The instant of an RFC 3339 text; None for anything else."""
     if not isinstance(text, str):
         return None
@@ -14,23 +14,23 @@ def moment(text: object) -> datetime | None:
     return instant.astimezone(UTC) if instant.tzinfo else instant.replace(tzinfo=UTC)
 
 
-def clock(text: object) -> str:
+def format_instant(text: object) -> str:
     """`2026-03-01 09:30:00.125`, in UTC; a text that is no instant stays as it is."""
-    instant = moment(text)
+    instant = parse_instant(text)
     if instant is None:
         return "" if text is None else str(text)
     return f"{instant:%Y-%m-%d %H:%M:%S}.{instant.microsecond // 1000:03}"
 
 
-def since(start: object, end: object) -> str:
+def format_offset(start: object, end: object) -> str:
     """How long after `start` was `end`: `+1.250s`; nothing when one of them is unknown."""
-    first, last = moment(start), moment(end)
+    first, last = parse_instant(start), parse_instant(end)
     if first is None or last is None:
         return ""
     return f"{(last - first).total_seconds():+.3f}s"
 
 
-def duration(milliseconds: object) -> str:
+def format_duration(milliseconds: object) -> str:
     """`340ms`, `1.2s`, `5m12s`, `2h05m`; nothing for what is no number."""
     if not isinstance(milliseconds, int | float) or isinstance(milliseconds, bool):
         return ""

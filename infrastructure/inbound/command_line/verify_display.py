@@ -5,24 +5,24 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from infrastructure.inbound.command_line.rendering import note
-from infrastructure.verify_order import OnVerified
+from infrastructure.inbound.command_line.rendering import print_note
+from infrastructure.verify_order import OnVerifyProgress
 
-TELL_SECONDS = 5.0
+VERIFY_LINE_SECONDS = 5.0
 
 
 @contextmanager
-def shown_progress() -> Iterator[OnVerified]:
+def show_verify_progress() -> Iterator[OnVerifyProgress]:
     """Shows what it is told until the end of the block."""
     if sys.stderr.isatty():
-        with _bar() as tell:
+        with _verify_bar() as tell:
             yield tell
     else:
-        yield _Lines()
+        yield _VerifyLines()
 
 
 @contextmanager
-def _bar() -> Iterator[OnVerified]:
+def _verify_bar() -> Iterator[OnVerifyProgress]:
     from rich.console import Console
     from rich.progress import (
         BarColumn,
@@ -41,7 +41,7 @@ def _bar() -> Iterator[OnVerified]:
     )
     with Progress(*columns, console=Console(file=sys.stderr), transient=True) as progress:
         task = progress.add_task("looking at head and rows", total=None, rate="")
-        rate = _Rate()
+        rate = _VerifyRate()
 
         def tell(began: int, position: int, last: int) -> None:
             progress.update(
@@ -55,21 +55,21 @@ def _bar() -> Iterator[OnVerified]:
         yield tell
 
 
-class _Lines:
+class _VerifyLines:
     """A line every few seconds; a short verification says nothing."""
 
     def __init__(self) -> None:
         self._told = time.monotonic()
-        self._rate = _Rate()
+        self._rate = _VerifyRate()
 
     def __call__(self, began: int, position: int, last: int) -> None:
         described = self._rate.described(began, position)
-        if time.monotonic() - self._told >= TELL_SECONDS:
+        if time.monotonic() - self._told >= VERIFY_LINE_SECONDS:
             self._told = time.monotonic()
-            note(f"verified to position {position:,} of {last:,} {described}".rstrip())
+            print_note(f"verified to position {position:,} of {last:,} {described}".rstrip())
 
 
-class _Rate:
+class _VerifyRate:
     """Events a second since the first word, so that what was done before does not flatter it."""
 
     def __init__(self) -> None:

@@ -7,20 +7,20 @@ import typer
 
 from infrastructure.inbound.command_line.failures import CommandFailed, RunFailed
 from infrastructure.inbound.command_line.options import (
-    As,
     ConfigFile,
     DatabaseUrl,
     HomeDir,
     Output,
+    OutputOption,
 )
 from infrastructure.inbound.command_line.rendering import print_object
-from infrastructure.inbound.command_line.verify_display import shown_progress
+from infrastructure.inbound.command_line.verify_display import show_verify_progress
 from infrastructure.serve_options import ServeOptions
 from infrastructure.verify_order import VerifyOptions, VerifyReport
 
 HASH_BYTES = 32
 
-NotedHead = Annotated[
+NotedHeadOption = Annotated[
     str | None,
     typer.Option(
         "--head",
@@ -42,45 +42,45 @@ StateFile = Annotated[
         show_default=False,
     ),
 ]
-AsJson = Annotated[bool, typer.Option("--json", help="The same as --output json.")]
+JsonOption = Annotated[bool, typer.Option("--json", help="The same as --output json.")]
 
 
 def verify_log(
-    head: NotedHead = None,
+    head: NotedHeadOption = None,
     resume: Resume = False,
     state: StateFile = None,
     config: ConfigFile = None,
     database_url: DatabaseUrl = None,
     data_dir: HomeDir = None,
-    output: As = Output.TABLE,
-    as_json: AsJson = False,
+    output: OutputOption = Output.TABLE,
+    as_json: JsonOption = False,
 ) -> None:
     """Compare the log with its chain of hashes, and texts and read tables with the log.
 
     Exits with 1 at the first difference and names its position. Servers go on meanwhile.
     """
     asked = VerifyOptions(
-        head=_noted(head) if head is not None else None, resume=resume, state_file=state
+        head=_parse_noted_head(head) if head is not None else None, resume=resume, state_file=state
     )
     options = ServeOptions(config=config, database_url=database_url, data_dir=data_dir)
-    report = _verified(options, asked)
-    if not print_object(_facts(report), Output.JSON if as_json else output):
-        _print(report)
+    report = _run_verification(options, asked)
+    if not print_object(_report_json(report), Output.JSON if as_json else output):
+        _print_report(report)
     if report.difference is not None:
         raise RunFailed(report.difference)
 
 
-def _verified(options: ServeOptions, asked: VerifyOptions) -> VerifyReport:
+def _run_verification(options: ServeOptions, asked: VerifyOptions) -> VerifyReport:
     from infrastructure.composition import verify
 
     try:
-        with shown_progress() as on_progress:
+        with show_verify_progress() as on_progress:
             return verify(options, asked, on_progress)
     except KeyboardInterrupt:
         raise CommandFailed("interrupted before the end; go on with --resume") from None
 
 
-def _noted(text: str) -> tuple[int, bytes]:
+def _parse_noted_head(text: str) -> tuple[int, bytes]:
     position, _, digest = text.strip().partition(":")
     try:
         chain_hash = bytes.fromhex(digest)
@@ -94,7 +94,7 @@ def _noted(text: str) -> tuple[int, bytes]:
     return int(position), chain_hash
 
 
-def _facts(report: VerifyReport) -> dict[str, object]:
+def _report_json(report: VerifyReport) -> dict[str, object]:
     different = report.difference is not None
     return {
         "ok": not different,
@@ -117,7 +117,7 @@ def _facts(report: VerifyReport) -> dict[str, object]:
     }
 
 
-def _print(report: VerifyReport) -> None:
+def _print_report(report: VerifyReport) -> None:
     since = f" behind position {report.began}" if report.began else ""
     rate = report.events / report.seconds if report.seconds > 0 else 0.0
     print(

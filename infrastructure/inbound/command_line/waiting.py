@@ -11,13 +11,13 @@ from infrastructure.inbound.command_line.tables import Item
 if TYPE_CHECKING:
     from infrastructure.inbound.command_line.client import Client
 
-Until = Literal["started", "ended", "announced", "archived"]
+WaitUntil = Literal["started", "ended", "announced", "archived"]
 
 POLL_SECONDS = 30.0
 ABSENT_SECONDS_MAX = 60.0
 """How long a server may be away, as in a restart, before the wait is given up."""
 
-_REACHED: dict[Until, frozenset[str]] = {
+_REACHED: dict[WaitUntil, frozenset[str]] = {
     "started": frozenset({"started", "ended", "announced", "archived", "refused"}),
     "ended": frozenset({"ended", "announced", "archived", "refused"}),
     "announced": frozenset({"announced", "archived", "refused"}),
@@ -25,13 +25,13 @@ _REACHED: dict[Until, frozenset[str]] = {
 }
 
 
-def is_over(run: Item, until: Until) -> bool:
+def has_reached(run: Item, until: WaitUntil) -> bool:
     """Whether the run has come that far, or never will because it was refused."""
     return run.get("stage") in _REACHED[until]
 
 
 def wait_for_run(
-    client: "Client", run_id: str, *, until: Until, seconds_max: float | None = None
+    client: "Client", run_id: str, *, until: WaitUntil, seconds_max: float | None = None
 ) -> JsonObject:
     """The run once it has come to `until`, or as it is after `seconds_max` (None: no end).
 
@@ -56,7 +56,7 @@ def wait_for_run(
             time.sleep(pause_seconds)
             pause_seconds = min(pause_seconds * 2, 5)
             continue
-        if is_over(run, until) or (end is not None and time.monotonic() >= end):
+        if has_reached(run, until) or (end is not None and time.monotonic() >= end):
             return run
         asked = time.monotonic() - seen
         seen, pause_seconds = time.monotonic(), 0.25

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 
-def asked_with(payload: Mapping[str, Any]) -> str:
+def format_batch_place(payload: Mapping[str, Any]) -> str:
     """The place of a run in its batch."""
     batch = payload.get("batch")
     if not isinstance(batch, Mapping):
@@ -12,7 +12,7 @@ def asked_with(payload: Mapping[str, Any]) -> str:
     return f"task {int(batch['index']) + 1}/{len(batch['runIds'])} of batch {batch['batchId']}"
 
 
-def depends_on(payload: Mapping[str, Any]) -> str:
+def format_dependencies(payload: Mapping[str, Any]) -> str:
     """The runs that it is to wait for, by the names it was asked for with."""
     names = [str(one["name"]) for one in payload.get("dependencies") or ()]
     return f"after {' and '.join(names)}" if names else ""

@@ -11,17 +11,17 @@ from application.ports.registry import LaneState
 from domain.run.state import Run
 from domain.session_key import agent_id_of
 from infrastructure.inbound.http import examples
-from infrastructure.inbound.http.described import problems, success
-from infrastructure.inbound.http.doors import Doors
-from infrastructure.inbound.http.moments import At, as_of
-from infrastructure.inbound.http.paging import LIMIT_MAX, Limit
-from infrastructure.inbound.http.problems import Problem
+from infrastructure.inbound.http.described import problem_responses, success_response
+from infrastructure.inbound.http.doors import Services
+from infrastructure.inbound.http.moments import AsOfParameter, resolve_as_of
+from infrastructure.inbound.http.paging import LIMIT_MAX, LimitParameter
+from infrastructure.inbound.http.problems import HttpProblem
 from infrastructure.inbound.http.requests import (
     ByCaller,
-    InDoors,
-    answer,
-    must,
-    resolved_key,
+    InjectedServices,
+    json_response,
+    require_scope,
+    resolve_session_key,
 )
 
 router = APIRouter(tags=["agents"])
@@ -37,12 +37,12 @@ router = APIRouter(tags=["agents"])
         " that the token covers."
     ),
     responses={
-        **success(examples.AGENTS),
-        **problems("not_found"),
+        **success_response(examples.AGENTS),
+        **problem_responses("not_found"),
     },
 )
 async def list_agents(
-    doors: InDoors,
+    doors: InjectedServices,
     caller: ByCaller,
     requester: Annotated[
         str,
@@ -55,10 +55,10 @@ async def list_agents(
     ] = "main",
 ) -> Response:
     """The agents."""
-    must(caller, "read")
-    key = await resolved_key(doors, caller, requester, pointer="/query/requester")
+    require_scope(caller, "read")
+    key = await resolve_session_key(doors, caller, requester, pointer="/query/requester")
     if not await doors.access.covers_session(caller, key):
-        raise Problem(
+        raise HttpProblem(
             "not_found", "there is no such session for this token; give one of its own as requester"
         )
     session = await doors.work.registry.session(key)
@@ -71,7 +71,7 @@ async def list_agents(
         "allowAny": listing.allow_any,
         "agents": [asdict(agent) for agent in listing.agents],
     }
-    return answer(doors, body, (await as_of(doors, None)).position)
+    return json_response(doors, body, (await resolve_as_of(doors, None)).position)
 
 
 @router.get(
@@ -83,17 +83,20 @@ async def list_agents(
         " depth, so that a parent that waits never starves its child."
     ),
     responses={
-        **success(examples.LANES),
-        **problems("not_served_yet"),
+        **success_response(examples.LANES),
+        **problem_responses("not_served_yet"),
     },
 )
 async def list_lanes(
-    doors: InDoors, caller: ByCaller, limit: Limit = LIMIT_MAX, at: At = None
+    doors: InjectedServices,
+    caller: ByCaller,
+    limit: LimitParameter = LIMIT_MAX,
+    at: AsOfParameter = None,
 ) -> Response:
     """The lanes that have somebody in them. There is one a depth, so one page holds them all."""
-    must(caller, "read")
+    require_scope(caller, "read")
     if at is not None:
-        raise Problem(
+        raise HttpProblem(
             "not_served_yet",
             "this release shows lanes as they are now; leave at out",
             errors=({"pointer": "/query/at", "detail": "not served yet"},),
@@ -102,10 +105,10 @@ async def list_lanes(
     width = configuration.subagent_defaults.max_concurrent
     position, lanes = await doors.work.registry.lanes()
     body = {"items": [await _lane(doors, caller, lane, width) for lane in lanes[:limit]]}
-    return answer(doors, body, position)
+    return json_response(doors, body, position)
 
 
-async def _lane(doors: Doors, caller: Caller, lane: LaneState, width: int) -> dict[str, Any]:
+async def _lane(doors: Services, caller: Caller, lane: LaneState, width: int) -> dict[str, Any]:
     full = len(lane.running) >= width
     running = [
         {
@@ -131,7 +134,7 @@ async def _lane(doors: Doors, caller: Caller, lane: LaneState, width: int) -> di
     }
 
 
-async def _member(doors: Doors, caller: Caller, run: Run) -> dict[str, Any]:
+async def _member(doors: Services, caller: Caller, run: Run) -> dict[str, Any]:
     """Which run it is; a run that the caller may not see only takes its place."""
     if not await doors.access.covers_run(caller, run):
         return {"runId": None, "label": None}

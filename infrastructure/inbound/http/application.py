@@ -30,12 +30,12 @@ from infrastructure.inbound.http import (
     spawns,
     transcripts,
 )
-from infrastructure.inbound.http.direct import Direct
-from infrastructure.inbound.http.doors import Doors
-from infrastructure.inbound.http.guarding import Guard
-from infrastructure.inbound.http.marking import Marks
+from infrastructure.inbound.http.direct import DirectRoute
+from infrastructure.inbound.http.doors import Services
+from infrastructure.inbound.http.guarding import RequestGuard
+from infrastructure.inbound.http.marking import PositionHeaders
 from infrastructure.inbound.http.openapi import describe
-from infrastructure.inbound.http.problems import Problem, answer_problem, problem_response
+from infrastructure.inbound.http.problems import HttpProblem, answer_problem, problem_response
 
 ROUTERS = (
     spawns.router,
@@ -54,7 +54,7 @@ ROUTERS = (
 )
 
 
-def create_application(doors: Doors) -> FastAPI:
+def create_application(doors: Services) -> FastAPI:
     """The application, ready to serve."""
     handlers = _handlers()
     application = FastAPI(
@@ -71,13 +71,17 @@ def create_application(doors: Doors) -> FastAPI:
         application.include_router(router)
     # The last one added is the outermost: the guard stands before everything.
     application.add_middleware(
-        Direct, method="POST", path=spawns.PATH, endpoint=spawns.take, handlers=handlers
+        DirectRoute,
+        method="POST",
+        path=spawns.PATH,
+        endpoint=spawns.spawn_directly,
+        handlers=handlers,
     )
     log = doors.work.log
     application.add_middleware(
-        Guard,
+        RequestGuard,
         hosts=doors.hosts,
-        marks=Marks(str(log.log_id), log.head, lambda: doors.tail.position),
+        marks=PositionHeaders(str(log.log_id), log.head, lambda: doors.tail.position),
     )
     application.openapi = lambda: describe(application, ROUTERS)  # type: ignore[method-assign]
     return application
@@ -85,53 +89,53 @@ def create_application(doors: Doors) -> FastAPI:
 
 def _handlers() -> dict[int | type[Exception], Any]:
     return {
-        Problem: answer_problem,
-        LogUnavailable: _unavailable,
-        UserError: _unavailable,
-        ContentsErased: _erased,
-        Rejected: _rejected,
-        RequestValidationError: _invalid,
-        HTTPException: _plain,
-        ClientDisconnect: _gone,
+        HttpProblem: answer_problem,
+        LogUnavailable: _handle_unavailable,
+        UserError: _handle_unavailable,
+        ContentsErased: _handle_erased,
+        Rejected: _handle_rejected,
+        RequestValidationError: _handle_invalid,
+        HTTPException: _handle_http_exception,
+        ClientDisconnect: _handle_disconnect,
     }
 
 
-async def _unavailable(request: Request, error: Exception) -> Response:
-    return problem_response(Problem("unavailable", str(error)), request.scope)
+async def _handle_unavailable(request: Request, error: Exception) -> Response:
+    return problem_response(HttpProblem("unavailable", str(error)), request.scope)
 
 
-async def _erased(request: Request, error: Exception) -> Response:
-    return problem_response(Problem("erased", str(error)), request.scope)
+async def _handle_erased(request: Request, error: Exception) -> Response:
+    return problem_response(HttpProblem("erased", str(error)), request.scope)
 
 
-async def _rejected(request: Request, error: Exception) -> Response:
+async def _handle_rejected(request: Request, error: Exception) -> Response:
     # Somebody else decided in between; the record says what.
-    return problem_response(Problem("session_closed", str(error)), request.scope)
+    return problem_response(HttpProblem("session_closed", str(error)), request.scope)
 
 
-async def _invalid(request: Request, error: Exception) -> Response:
+async def _handle_invalid(request: Request, error: Exception) -> Response:
     assert isinstance(error, RequestValidationError)
     errors = [
         {"pointer": "".join(f"/{part}" for part in one["loc"]), "detail": one["msg"]}
         for one in error.errors()[:20]
     ]
     detail = f"{errors[0]['pointer']}: {errors[0]['detail']}"
-    return problem_response(Problem("invalid_request", detail, errors=errors), request.scope)
+    return problem_response(HttpProblem("invalid_request", detail, errors=errors), request.scope)
 
 
-async def _gone(request: Request, _: Exception) -> Response:
+async def _handle_disconnect(request: Request, _: Exception) -> Response:
     # It left in the middle of its body, so nobody reads this.
-    return problem_response(Problem("malformed_json", "the body is incomplete"), request.scope)
+    return problem_response(HttpProblem("malformed_json", "the body is incomplete"), request.scope)
 
 
-async def _plain(request: Request, error: Exception) -> Response:
+async def _handle_http_exception(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
     code = "method_not_allowed" if error.status_code == 405 else "not_found"
     text = "there is nothing here; see /openapi.json for what there is"
     headers = dict(error.headers or {})
     if "Allow" in headers:
         headers["Allow"] = _allowed(request.scope, headers["Allow"])
-    return problem_response(Problem(code, text, headers=headers), request.scope)
+    return problem_response(HttpProblem(code, text, headers=headers), request.scope)
 
 
 def _allowed(scope: Scope, of_one_route: str) -> str:

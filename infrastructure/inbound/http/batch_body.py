@@ -4,15 +4,15 @@ from typing import Annotated, Any
 
 from pydantic import Field, WithJsonSchema
 
-from infrastructure.inbound.http.problems import Problem
-from infrastructure.inbound.http.requests import wrong_at
+from infrastructure.inbound.http.problems import HttpProblem
+from infrastructure.inbound.http.requests import invalid_value
 
 TASKS_MAX = 50
 TASK_BYTES_MAX = 8 * 1024 * 1024
 LABEL_CHARS_MAX = 200
 
 
-Task = Annotated[
+TaskField = Annotated[
     Any,
     WithJsonSchema(
         {"anyOf": [{"type": "string"}, {"items": {"type": "string"}, "type": "array"}]},
@@ -26,35 +26,35 @@ def tasks_of(task: object, *, parallel: bool, label: str | None, attached: int) 
     be used."""
     if isinstance(task, str):
         if parallel:
-            raise wrong_at("/parallel", "needs a list of tasks")
+            raise invalid_value("/parallel", "needs a list of tasks")
         _must_be_tasks({"/task": task})
         return ()
     if not isinstance(task, list):
-        raise wrong_at("/task", "must be a text, or a list of texts")
+        raise invalid_value("/task", "must be a text, or a list of texts")
     if not parallel:
-        raise wrong_at("/task", "a list of tasks needs parallel: true")
+        raise invalid_value("/task", "a list of tasks needs parallel: true")
     if not task:
-        raise wrong_at("/task", "has no task")
+        raise invalid_value("/task", "has no task")
     if len(task) > TASKS_MAX:
-        raise wrong_at("/task", f"has {len(task)} tasks and may have {TASKS_MAX}")
+        raise invalid_value("/task", f"has {len(task)} tasks and may have {TASKS_MAX}")
     for number, one in enumerate(task):
         if not isinstance(one, str):
-            raise wrong_at(f"/task/{number}", "must be a text")
+            raise invalid_value(f"/task/{number}", "must be a text")
     _must_be_tasks({f"/task/{number}": one for number, one in enumerate(task)})
     last = f"{label}-{len(task)}" if label else ""
     if len(last) > LABEL_CHARS_MAX:
-        raise wrong_at(
+        raise invalid_value(
             "/label", f"has {len(last)} characters with its number, and may have {LABEL_CHARS_MAX}"
         )
     if attached and len(task) > 1:
-        raise wrong_at("/attachments", "are for one task; spawn them one by one")
+        raise invalid_value("/attachments", "are for one task; spawn them one by one")
     return tuple(task)
 
 
 def _must_be_tasks(tasks: dict[str, str]) -> None:
     for pointer, task in tasks.items():
         if not task.strip():
-            raise wrong_at(pointer, "task required")
+            raise invalid_value(pointer, "task required")
     if sum(len(task.encode()) for task in tasks.values()) > TASK_BYTES_MAX:
         who = "a task" if len(tasks) == 1 else "all tasks together"
-        raise Problem("too_large", f"{who} may have {TASK_BYTES_MAX} bytes at most")
+        raise HttpProblem("too_large", f"{who} may have {TASK_BYTES_MAX} bytes at most")

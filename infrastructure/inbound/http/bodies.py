@@ -10,9 +10,9 @@ from fastapi import Request
 from pydantic import BaseModel, ConfigDict, ValidationError
 from pydantic.alias_generators import to_camel
 
-from infrastructure.inbound.http.problems import Problem
+from infrastructure.inbound.http.problems import HttpProblem
 
-Model = TypeVar("Model", bound=BaseModel)
+BodyModel = TypeVar("BodyModel", bound=BaseModel)
 
 JSON = "application/json"
 DEPTH_MAX = 100
@@ -37,51 +37,51 @@ class Body(BaseModel):
 
 async def read_body(
     request: Request,
-    model: type[Model],
+    model: type[BodyModel],
     *,
     values_max: int = VALUES_MAX,
     media_types: Sequence[str] = (JSON,),
-) -> tuple[Model, bytes]:
+) -> tuple[BodyModel, bytes]:
     """The body in its shape, and its bytes. An empty body is an empty object. One that may have
     many values is read aside, so that others are served meanwhile."""
     raw = await request.body()
     if raw:
         _must_be_json(request, media_types)
     if values_max > VALUES_MAX:
-        return await asyncio.to_thread(_shaped, raw, model, values_max), raw
-    return _shaped(raw, model, values_max), raw
+        return await asyncio.to_thread(_validate_shape, raw, model, values_max), raw
+    return _validate_shape(raw, model, values_max), raw
 
 
-def _shaped(raw: bytes, model: type[Model], values_max: int) -> Model:
-    values = _parsed(raw, values_max) if raw else {}
+def _validate_shape(raw: bytes, model: type[BodyModel], values_max: int) -> BodyModel:
+    values = _parse_json(raw, values_max) if raw else {}
     if not isinstance(values, dict):
-        raise Problem("invalid_request", "the body must be a JSON object")
+        raise HttpProblem("invalid_request", "the body must be a JSON object")
     try:
         return model.model_validate(values)
     except ValidationError as failure:
-        raise invalid(failure) from None
+        raise validation_problem(failure) from None
 
 
 def _must_be_json(request: Request, media_types: Sequence[str]) -> None:
     media_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if media_type not in media_types:
-        raise Problem("not_json", f"send the body with Content-Type: {media_types[0]}")
+        raise HttpProblem("not_json", f"send the body with Content-Type: {media_types[0]}")
 
 
-def _parsed(raw: bytes, values_max: int) -> Any:
+def _parse_json(raw: bytes, values_max: int) -> Any:
     if _has_too_many_values(raw, values_max):
-        raise Problem("malformed_json", f"the body has more than {values_max} values")
+        raise HttpProblem("malformed_json", f"the body has more than {values_max} values")
     try:
         values = orjson.loads(raw)
     except orjson.JSONDecodeError as error:
-        raise Problem(
-            "malformed_json", f"the body is not JSON in UTF-8: {_short(str(error))}"
+        raise HttpProblem(
+            "malformed_json", f"the body is not JSON in UTF-8: {_shorten(str(error))}"
         ) from None
     for pointer, text, depth in _walk(values, "", 1):
         if depth > DEPTH_MAX:
-            raise Problem("malformed_json", f"the body is nested deeper than {DEPTH_MAX}")
+            raise HttpProblem("malformed_json", f"the body is nested deeper than {DEPTH_MAX}")
         if "\0" in text:
-            raise Problem(
+            raise HttpProblem(
                 "malformed_json",
                 "texts must not contain NUL",
                 errors=({"pointer": pointer, "detail": "contains NUL"},),
@@ -107,7 +107,7 @@ def _walk(value: Any, pointer: str, depth: int) -> Iterator[tuple[str, str, int]
         if depth <= DEPTH_MAX:
             for key, item in value.items():
                 yield pointer, key, depth
-                yield from _walk(item, f"{pointer}/{_escaped(key)}", depth + 1)
+                yield from _walk(item, f"{pointer}/{_escape_pointer(key)}", depth + 1)
     elif isinstance(value, list):
         yield pointer, "", depth
         if depth <= DEPTH_MAX:
@@ -115,28 +115,28 @@ def _walk(value: Any, pointer: str, depth: int) -> Iterator[tuple[str, str, int]
                 yield from _walk(item, f"{pointer}/{index}", depth + 1)
 
 
-def _escaped(key: str) -> str:
+def _escape_pointer(key: str) -> str:
     return key.replace("~", "~0").replace("/", "~1")[:100]
 
 
-def invalid(failure: ValidationError) -> Problem:
+def validation_problem(failure: ValidationError) -> HttpProblem:
     """Every fault of a body, with where it is."""
     errors = [
         {
-            "pointer": "".join(f"/{_escaped(str(part))}" for part in error["loc"]),
-            "detail": _worded(error["type"], error["msg"]),
+            "pointer": "".join(f"/{_escape_pointer(str(part))}" for part in error["loc"]),
+            "detail": _error_text(error["type"], error["msg"]),
         }
         for error in failure.errors(include_url=False, include_input=False)[:ERRORS_SHOWN_MAX]
     ]
     first = errors[0]
-    return Problem(
+    return HttpProblem(
         "invalid_request",
         f"{first['pointer'] or 'the body'}: {first['detail']}",
         errors=errors,
     )
 
 
-def _worded(kind: str, message: str) -> str:
+def _error_text(kind: str, message: str) -> str:
     if kind == "extra_forbidden":
         return "unknown key"
     if kind == "missing":
@@ -144,5 +144,5 @@ def _worded(kind: str, message: str) -> str:
     return message.removeprefix("Value error, ")
 
 
-def _short(text: str) -> str:
+def _shorten(text: str) -> str:
     return text if len(text) <= 200 else text[:200] + "…"

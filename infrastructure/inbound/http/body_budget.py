@@ -10,7 +10,7 @@ WAIT_SECONDS_MAX = 5.0
 WAITING_MAX = 1_000
 
 
-class BudgetSpent(Exception):
+class BudgetExhausted(Exception):
     """There was no room in time."""
 
 
@@ -41,12 +41,13 @@ class BodyBudget:
         return len(self._waiting)
 
     async def take(self, size_bytes: int) -> None:
-        """Room for a body, to be given back. Raises `BudgetSpent` when there is none in time."""
+        """Room for a body, to be given back. Raises `BudgetExhausted` when there is none in
+        time."""
         if not self._waiting and size_bytes <= self._free_bytes:
             self._free_bytes -= size_bytes
             return
         if len(self._waiting) >= self._waiting_max:
-            raise BudgetSpent
+            raise BudgetExhausted
         had = asyncio.get_running_loop().create_future()
         self._waiting.append((size_bytes, had))
         try:
@@ -55,13 +56,13 @@ class BodyBudget:
         except BaseException as error:
             self._leave(size_bytes, had)
             if isinstance(error, TimeoutError):
-                raise BudgetSpent from None
+                raise BudgetExhausted from None
             raise
 
     def give_back(self, size_bytes: int) -> None:
         """What was taken is free."""
         self._free_bytes += size_bytes
-        self._let_in()
+        self._grant_next()
 
     def _leave(self, size_bytes: int, had: asyncio.Future[None]) -> None:
         if had.done() and not had.cancelled():
@@ -69,9 +70,9 @@ class BodyBudget:
             self.give_back(size_bytes)
             return
         self._waiting = deque(one for one in self._waiting if one[1] is not had)
-        self._let_in()
+        self._grant_next()
 
-    def _let_in(self) -> None:
+    def _grant_next(self) -> None:
         while self._waiting:
             size_bytes, had = self._waiting[0]
             if not had.done():

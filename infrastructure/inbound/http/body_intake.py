@@ -14,9 +14,9 @@ from starlette.types import Message, Receive, Send
 from infrastructure.inbound.http.body_budget import (
     SMALL_BODY_BYTES_MAX,
     BodyBudget,
-    BudgetSpent,
+    BudgetExhausted,
 )
-from infrastructure.inbound.http.problems import Problem
+from infrastructure.inbound.http.problems import HttpProblem
 
 BODY_BYTES_MAX = 16 * 1024 * 1024
 DISCARDED_BYTES_MAX = 64 * 1024 * 1024
@@ -73,10 +73,10 @@ class BodyIntake:
             needed = BODY_BYTES_MAX
         try:
             await self._budget.take(needed - self._had_bytes)
-        except BudgetSpent:
+        except BudgetExhausted:
             self._discards = has_more
             headers = {"Connection": "close"} if has_more else {}
-            raise Problem("unavailable", _FULL, headers=headers) from None
+            raise HttpProblem("unavailable", _FULL, headers=headers) from None
         self._had_bytes = needed
 
     async def answer(self, message: Message, send: Send) -> None:
@@ -102,8 +102,8 @@ class BodyIntake:
         except TimeoutError:
             return
 
-    def _too_large(self) -> Problem:
-        return Problem(
+    def _too_large(self) -> HttpProblem:
+        return HttpProblem(
             "too_large",
             f"a request body may have {BODY_BYTES_MAX} bytes at most; send less",
             headers={"Connection": "close"},

@@ -5,26 +5,26 @@ from typing import Annotated
 from fastapi import APIRouter, Request, Response
 from pydantic import Field
 
-from application.ports.event_log import AlreadyReserved, Answer
+from application.ports.event_log import AlreadyReserved, StoredAnswer
 from infrastructure.inbound.http import examples
 from infrastructure.inbound.http.bodies import Body, read_body
 from infrastructure.inbound.http.described import (
     BODY_PROBLEMS,
     KEY_PROBLEMS,
-    problems,
-    success,
-    takes,
+    problem_responses,
+    request_body_schema,
+    success_response,
 )
-from infrastructure.inbound.http.doors import Doors
-from infrastructure.inbound.http.moments import as_of
-from infrastructure.inbound.http.problems import Problem
-from infrastructure.inbound.http.replays import first_answer_again
+from infrastructure.inbound.http.doors import Services
+from infrastructure.inbound.http.moments import resolve_as_of
+from infrastructure.inbound.http.problems import HttpProblem
+from infrastructure.inbound.http.replays import replay_answer
 from infrastructure.inbound.http.requests import (
     ByCaller,
-    InDoors,
+    InjectedServices,
     RunInPath,
-    answer,
-    must,
+    json_response,
+    require_scope,
     reservation_of,
     visible_run,
 )
@@ -48,28 +48,30 @@ class StopBody(Body):
         " Stopping one that is over changes nothing."
     ),
     responses={
-        **success(examples.STOPPED),
-        **problems("not_found", *BODY_PROBLEMS, *KEY_PROBLEMS),
+        **success_response(examples.STOPPED),
+        **problem_responses("not_found", *BODY_PROBLEMS, *KEY_PROBLEMS),
     },
-    openapi_extra=takes(StopBody, {"reason": "no longer needed"}),
+    openapi_extra=request_body_schema(StopBody, {"reason": "no longer needed"}),
 )
 async def stop_run(
-    request: Request, doors: InDoors, caller: ByCaller, runId: RunInPath
+    request: Request, doors: InjectedServices, caller: ByCaller, runId: RunInPath
 ) -> Response:
     """Stop."""
-    must(caller, "control")
+    require_scope(caller, "control")
     body, raw = await read_body(request, StopBody)
-    run = await visible_run(doors, caller, runId, await as_of(doors, None))
+    run = await visible_run(doors, caller, runId, await resolve_as_of(doors, None))
     if not await doors.access.covers_run(caller, run) or caller.run_id == run.run_id:
-        raise Problem("not_permitted", "this token may stop the descendants of its session only")
+        raise HttpProblem(
+            "not_permitted", "this token may stop the descendants of its session only"
+        )
     reservation = reservation_of(request, caller, raw)
     try:
         told = await doors.stopping.stop(run, caller.actor, body.reason, reservation)
     except AlreadyReserved as reserved:
         assert reservation is not None
-        return await first_answer_again(reserved, reservation, lambda one, _: _response(doors, one))
+        return await replay_answer(reserved, reservation, lambda one, _: _response(doors, one))
     return await _response(doors, told)
 
 
-async def _response(doors: Doors, told: Answer) -> Response:
-    return answer(doors, told.body, await doors.work.log.head())
+async def _response(doors: Services, told: StoredAnswer) -> Response:
+    return json_response(doors, told.body, await doors.work.log.head())

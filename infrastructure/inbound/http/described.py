@@ -14,7 +14,7 @@ from infrastructure.inbound.http.problems import (
 
 BODY_PROBLEMS = ("malformed_json", "not_json", "too_large")
 KEY_PROBLEMS = ("idempotency_in_flight", "idempotency_key_reused")
-_EVERYWHERE = (
+_COMMON_PROBLEMS = (
     "invalid_request",
     "foreign_host",
     "foreign_origin",
@@ -23,7 +23,7 @@ _EVERYWHERE = (
     "unavailable",
     "internal",
 )
-_WITH_TOKEN = ("unauthorized", "not_permitted")
+_TOKEN_PROBLEMS = ("unauthorized", "not_permitted")
 
 _DETAILS: Mapping[str, str] = {
     "unauthorized": "send a token as Authorization: Bearer …",
@@ -70,10 +70,10 @@ _DETAILS: Mapping[str, str] = {
 }
 
 
-def problems(*codes: str, needs_token: bool = True) -> dict[int | str, dict[str, Any]]:
+def problem_responses(*codes: str, needs_token: bool = True) -> dict[int | str, dict[str, Any]]:
     """The `responses` of an endpoint for these problems and those that every one may have."""
     responses: dict[int | str, dict[str, Any]] = {}
-    for code in (*codes, *(_WITH_TOKEN if needs_token else ()), *_EVERYWHERE):
+    for code in (*codes, *(_TOKEN_PROBLEMS if needs_token else ()), *_COMMON_PROBLEMS):
         status, title = TITLES[code]
         entry = responses.setdefault(status, _problem_response(title))
         entry["content"][MEDIA_TYPE]["examples"][code] = {"value": _example(code, status, title)}
@@ -88,7 +88,9 @@ def _problem_response(title: str) -> dict[str, Any]:
     }
 
 
-def takes(model: type[BaseModel], example: object, *, required: bool = False) -> dict[str, Any]:
+def request_body_schema(
+    model: type[BaseModel], example: object, *, required: bool = False
+) -> dict[str, Any]:
     """The `openapi_extra` of an endpoint with a body of this shape."""
     schema = {"$ref": f"#/components/schemas/{model.__name__}"}
     content = {"application/json": {"schema": schema, "example": example}}
@@ -109,7 +111,9 @@ def _example(code: str, status: int, title: str) -> dict[str, Any]:
     }
 
 
-def success(example: object, *, status: int = 200, description: str = "Done") -> dict[Any, Any]:
+def success_response(
+    example: object, *, status: int = 200, description: str = "Done"
+) -> dict[Any, Any]:
     """The `responses` entry of a success with its example."""
     return {
         status: {

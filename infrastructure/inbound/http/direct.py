@@ -15,7 +15,7 @@ Endpoint = Callable[[Request], Awaitable[Response]]
 Handlers = Mapping[int | type[Exception], Callable[[Request, Exception], Awaitable[Response]]]
 
 
-class Direct:
+class DirectRoute:
     """Calls `endpoint` for requests of that method and path that have no parameters; its errors
     are answered by the application's own handlers, and what they do not know is raised."""
 
@@ -36,7 +36,7 @@ class Direct:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer the request, or pass it on."""
-        if not self._is_meant(scope):
+        if not self._matches(scope):
             await self._app(scope, receive, send)
             return
         request = Request(scope, receive)
@@ -52,7 +52,7 @@ class Direct:
             response = await handler(request, error)
         await response(scope, receive, send)
 
-    def _is_meant(self, scope: Scope) -> bool:
+    def _matches(self, scope: Scope) -> bool:
         return (
             scope["type"] == "http"
             and scope["path"] == self._path

@@ -4,14 +4,14 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
-from application.access import Access, Tokens
-from application.announcing import Announcing
-from application.continuing import Continuing
+from application.access import Access, TokenVerifier
+from application.announcing import Announcer
+from application.continuing import SessionContinuation
 from application.ports.event_log import Tail
 from application.ports.transcripts import Transcripts
-from application.spawning import Spawning
-from application.stopping import Stopping
-from application.work import Work
+from application.spawning import SpawnService
+from application.stopping import StopService
+from application.work import UnitOfWork
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,20 +23,20 @@ class Readiness:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Doors:
+class Services:
     """Put together by the composition root. `tokens` is None when authentication is off;
     `hosts` are the names by which this server may be addressed, `closing` says whether it stops and
     `stopped` is done then."""
 
-    work: Work
-    spawning: Spawning
-    continuing: Continuing
-    stopping: Stopping
-    announcing: Announcing
+    work: UnitOfWork
+    spawning: SpawnService
+    continuing: SessionContinuation
+    stopping: StopService
+    announcing: Announcer
     transcripts: Transcripts
     tail: Tail
     access: Access
-    tokens: Tokens | None
+    tokens: TokenVerifier | None
     hosts: frozenset[str]
     readiness: Callable[[], Awaitable[Readiness]]
     closing: Callable[[], bool]

@@ -29,19 +29,19 @@ class DroppableConnection(HttpToolsProtocol):
         return lambda: not self.transport.is_closing()
 
 
-def drop_of(scope: MutableMapping[str, Any]) -> Callable[[], None] | None:
+def connection_dropper(scope: MutableMapping[str, Any]) -> Callable[[], None] | None:
     """What drops the connection of a request; None when its server offers nothing like it."""
     drop: Callable[[], None] | None = scope.get("extensions", {}).get(EXTENSION, {}).get("drop")
     return drop
 
 
-def presence_of(scope: MutableMapping[str, Any]) -> Callable[[], bool]:
+def presence_check(scope: MutableMapping[str, Any]) -> Callable[[], bool]:
     """What tells whether the caller of a request still listens; asked for when its body was read.
     Where the server offers nothing like it, the caller is believed to be there."""
     watch = scope.get("extensions", {}).get(EXTENSION, {}).get("watch")
-    is_there: Callable[[], bool] = watch() if watch is not None else _believed
+    is_there: Callable[[], bool] = watch() if watch is not None else _assume_present
     return is_there
 
 
-def _believed() -> bool:
+def _assume_present() -> bool:
     return True

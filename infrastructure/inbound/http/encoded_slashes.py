@@ -9,11 +9,11 @@ from urllib.parse import unquote
 
 from starlette.types import Scope
 
-STAND_IN = "\x1f"
+SLASH_PLACEHOLDER = "\x1f"
 _ENCODED = re.compile(rb"%2f", re.IGNORECASE)
 
 
-def kept_apart(scope: Scope) -> str:
+def protect_encoded_slashes(scope: Scope) -> str:
     """The decoded path of a request, its encoded slashes replaced by the stand-in."""
     raw_path: bytes = scope["raw_path"]
     if not _ENCODED.search(raw_path):
@@ -21,6 +21,6 @@ def kept_apart(scope: Scope) -> str:
     return unquote(_ENCODED.sub(b"%1F", raw_path).decode("ascii", "replace"))
 
 
-def restored(part: str) -> str:
+def restore_slashes(part: str) -> str:
     """A part of a path with its slashes again."""
-    return part.replace(STAND_IN, "/")
+    return part.replace(SLASH_PLACEHOLDER, "/")

@@ -41,7 +41,7 @@ def event_body(recorded: RecordedEvent) -> dict[str, Any]:
     }
 
 
-async def told_events(
+async def event_bodies(
     events: Sequence[RecordedEvent], contents: Contents | None
 ) -> list[dict[str, Any]]:
     """The bodies; with `contents`, for who may read texts, `texts.error` says why something could

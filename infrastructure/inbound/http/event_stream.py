@@ -12,7 +12,7 @@ from starlette.types import Receive, Scope, Send
 
 from application.envelope import RecordedEvent
 from application.ports.event_log import Tail
-from infrastructure.inbound.http.droppable_connection import drop_of
+from infrastructure.inbound.http.droppable_connection import connection_dropper
 from infrastructure.inbound.http.event_bodies import event_body
 
 MEDIA_TYPE = "text/event-stream"
@@ -22,7 +22,7 @@ _log = logging.getLogger("spawnlog.http")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Pace:
+class StreamLimits:
     """How a stream deals with time and with slowness. A reader is too slow when its buffer is full
     and it takes nothing off for `stuck_seconds`."""
 
@@ -83,13 +83,13 @@ class EventStream(StreamingResponse):
         closing: Callable[[], bool],
         *,
         headers: Mapping[str, str],
-        pace: Pace | None = None,
+        pace: StreamLimits | None = None,
     ) -> None:
         self._frames = frames
         self._tail = tail
         self._after = after
         self._closing = closing
-        self._pace = pace or Pace()
+        self._pace = pace or StreamLimits()
         self._buffer: asyncio.Queue[RecordedEvent | None] = asyncio.Queue(
             self._pace.buffer_events_max
         )
@@ -102,7 +102,7 @@ class EventStream(StreamingResponse):
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Fill, send and listen for the reader's leaving, until one of them is over."""
         tasks = [
-            asyncio.create_task(self._fill(drop_of(scope))),
+            asyncio.create_task(self._fill(connection_dropper(scope))),
             asyncio.create_task(self.stream_response(send)),
             asyncio.create_task(self.listen_for_disconnect(receive)),
         ]

@@ -9,24 +9,24 @@ from pydantic import Field
 from application.access import Caller
 from domain.event_types import EVENT_TYPES
 from infrastructure.inbound.http import examples
-from infrastructure.inbound.http.described import problems, success
-from infrastructure.inbound.http.doors import Doors
+from infrastructure.inbound.http.described import problem_responses, success_response
+from infrastructure.inbound.http.doors import Services
 from infrastructure.inbound.http.event_bodies import event_body
 from infrastructure.inbound.http.event_pages import EventFilter, page_of_events
 from infrastructure.inbound.http.event_stream import MEDIA_TYPE as STREAM
 from infrastructure.inbound.http.event_stream import EventStream, Frames
-from infrastructure.inbound.http.moments import as_of
-from infrastructure.inbound.http.paging import LIMIT_DEFAULT, POSITION_MAX, Limit
-from infrastructure.inbound.http.problems import Problem
+from infrastructure.inbound.http.moments import resolve_as_of
+from infrastructure.inbound.http.paging import LIMIT_DEFAULT, POSITION_MAX, LimitParameter
+from infrastructure.inbound.http.problems import HttpProblem
 from infrastructure.inbound.http.requests import (
     RUN_ID_SCHEMA,
     ByCaller,
-    InDoors,
-    answer,
-    must,
-    own_run,
+    InjectedServices,
+    json_response,
     position_headers,
-    resolved_key,
+    readable_run,
+    require_scope,
+    resolve_session_key,
 )
 
 router = APIRouter(tags=["log"])
@@ -37,7 +37,7 @@ _LAST_EVENT_ID = re.compile("[0-9]{1,18}")
 
 
 def _page_or_stream() -> dict[Any, Any]:
-    responses = success(examples.EVENTS)
+    responses = success_response(examples.EVENTS)
     schema = {"type": "string"}
     responses[200]["content"][STREAM] = {"schema": schema, "example": examples.FRAME}
     return responses
@@ -57,18 +57,18 @@ def _page_or_stream() -> dict[Any, Any]:
     ),
     responses={
         **_page_or_stream(),
-        **problems("not_found", "foreign_cursor"),
+        **problem_responses("not_found", "foreign_cursor"),
     },
 )
 async def list_events(
     request: Request,
-    doors: InDoors,
+    doors: InjectedServices,
     caller: ByCaller,
     after: Annotated[
         int | None,
         Query(ge=0, le=POSITION_MAX, description="Behind this position; streams default to now."),
     ] = None,
-    limit: Limit = LIMIT_DEFAULT,
+    limit: LimitParameter = LIMIT_DEFAULT,
     types: Annotated[
         tuple[Annotated[str, Field(max_length=2000, json_schema_extra=TYPE_SCHEMA)], ...],
         Query(description="Of any of these types: one each time, or names by commas."),
@@ -88,41 +88,45 @@ async def list_events(
     ] = None,
 ) -> Response:
     """The log."""
-    must(caller, "read")
+    require_scope(caller, "read")
     wanted = await _filter(doors, caller, types, runId, tree)
     if STREAM in request.headers.get("accept", ""):
         return await _stream(request, doors, wanted, after)
-    head = (await as_of(doors, None)).position
+    head = (await resolve_as_of(doors, None)).position
     page = await page_of_events(doors.work.log, wanted, after=after or 0, limit=limit, head=head)
     items = [event_body(recorded) for recorded in page.events]
     body = {"items": items, "nextAfter": page.position, "head": head}
-    return answer(doors, body, head)
+    return json_response(doors, body, head)
 
 
 async def _filter(
-    doors: Doors, caller: Caller, types: tuple[str, ...], run_id: str | None, tree: str | None
+    doors: Services, caller: Caller, types: tuple[str, ...], run_id: str | None, tree: str | None
 ) -> EventFilter:
     names = tuple(name.strip() for name in ",".join(types).split(",") if name.strip())
     unknown = [name for name in names if name not in TYPES]
     if unknown:
-        raise Problem(
+        raise HttpProblem(
             "invalid_request",
             f"there is no event type {unknown[0]}; there are {', '.join(sorted(TYPES))}",
         )
-    run = await own_run(doors, caller, run_id, await as_of(doors, None)) if run_id else None
+    run = (
+        await readable_run(doors, caller, run_id, await resolve_as_of(doors, None))
+        if run_id
+        else None
+    )
     if run is None and caller.run_id is not None:
-        raise Problem("not_permitted", "a child's token reads events of one run: give runId")
+        raise HttpProblem("not_permitted", "a child's token reads events of one run: give runId")
     if tree:
-        tree = await resolved_key(doors, caller, tree, pointer="/query/tree")
+        tree = await resolve_session_key(doors, caller, tree, pointer="/query/tree")
     return EventFilter(names, run.run_id if run else None, tree or None, caller)
 
 
 async def _stream(
-    request: Request, doors: Doors, wanted: EventFilter, after: int | None
+    request: Request, doors: Services, wanted: EventFilter, after: int | None
 ) -> EventStream:
     if doors.closing():
-        raise Problem("unavailable", "the service is stopping; resume in a moment")
-    head = (await as_of(doors, None)).position
+        raise HttpProblem("unavailable", "the service is stopping; resume in a moment")
+    head = (await resolve_as_of(doors, None)).position
     start = _resume(request.headers.get("last-event-id"), after, head)
     return EventStream(
         Frames(wanted.takes, after=start, filtered=not wanted.takes_everything),
@@ -137,11 +141,11 @@ def _resume(last_event_id: str | None, after: int | None, head: int) -> int:
     if last_event_id is None:
         return min(after, head) if after is not None else head
     if not _LAST_EVENT_ID.fullmatch(last_event_id):
-        raise Problem(
+        raise HttpProblem(
             "invalid_request", "Last-Event-ID must be a position of this log; leave it out"
         )
     if int(last_event_id) > head:
-        raise Problem(
+        raise HttpProblem(
             "foreign_cursor", f"this log ends at {head}: that position is of another; begin again"
         )
     return int(last_event_id)

@@ -9,7 +9,7 @@ _REVISION = 3
 _REQUESTED, _RESOLVED, _WRITTEN, _CREATED = 1204, 1206, 1209, 1210
 
 
-def _passed(
+def _passed_rule(
     step: str, rule: str, position: int, text: str, compared: dict[str, Any]
 ) -> dict[str, Any]:
     return {
@@ -24,11 +24,11 @@ def _passed(
 
 
 def _admission(rule: str, text: str, **compared: Any) -> dict[str, Any]:
-    return _passed("admission", rule, _REQUESTED, text, compared)
+    return _passed_rule("admission", rule, _REQUESTED, text, compared)
 
 
 def _preparation(rule: str, text: str, **compared: Any) -> dict[str, Any]:
-    return _passed("preparation", rule, _CREATED, text, compared)
+    return _passed_rule("preparation", rule, _CREATED, text, compared)
 
 
 _ADMISSION = [
@@ -66,7 +66,7 @@ _ADMISSION = [
     ),
 ]
 _SCRIPTS = [
-    _passed(
+    _passed_rule(
         "scripts",
         "context_scripts",
         _RESOLVED,
@@ -81,7 +81,7 @@ _SCRIPTS = [
             "candidate": "counter",
         },
     ),
-    _passed(
+    _passed_rule(
         "override",
         "override",
         _RESOLVED,
@@ -164,14 +164,14 @@ _PREPARATION = [
         workspaceRoots=["/srv/harbour"],
         made=False,
     ),
-    _passed(
+    _passed_rule(
         "thread_binding",
         "thread_binding",
         _CREATED,
         "no thread is asked for",
         {"thread": False, "asked": False, "bound": False},
     ),
-    _passed(
+    _passed_rule(
         "context_fork",
         "context_fork",
         _CREATED,
@@ -186,7 +186,7 @@ _PREPARATION = [
             "mode": "isolated",
         },
     ),
-    _passed(
+    _passed_rule(
         "preparation",
         "attachments",
         _WRITTEN,
@@ -200,7 +200,7 @@ _PREPARATION = [
             "written": True,
         },
     ),
-    _passed(
+    _passed_rule(
         "context_engine",
         "context_engine",
         _CREATED,

@@ -5,12 +5,19 @@ from typing import Any
 from fastapi import APIRouter, Response
 
 from application.answers import SpawnRefusal
-from application.explaining import RunExplained, explained
+from application.explaining import RunExplanation, read_explanation
 from domain.run.state import Run
 from infrastructure.inbound.http import explanation_examples as examples
-from infrastructure.inbound.http.described import problems, success
-from infrastructure.inbound.http.moments import At, as_of
-from infrastructure.inbound.http.requests import ByCaller, InDoors, RunInPath, answer, must, own_run
+from infrastructure.inbound.http.described import problem_responses, success_response
+from infrastructure.inbound.http.moments import AsOfParameter, resolve_as_of
+from infrastructure.inbound.http.requests import (
+    ByCaller,
+    InjectedServices,
+    RunInPath,
+    json_response,
+    readable_run,
+    require_scope,
+)
 
 router = APIRouter(tags=["runs"])
 
@@ -34,33 +41,35 @@ router = APIRouter(tags=["runs"])
         " judged again."
     ),
     responses={
-        **success(examples.EXPLANATION),
-        **problems("not_found"),
+        **success_response(examples.EXPLANATION),
+        **problem_responses("not_found"),
     },
 )
 async def explain_run(
-    doors: InDoors, caller: ByCaller, runId: RunInPath, at: At = None
+    doors: InjectedServices, caller: ByCaller, runId: RunInPath, at: AsOfParameter = None
 ) -> Response:
     """The decisions about one run, as far as they were made then."""
-    must(caller, "read")
-    moment = await as_of(doors, at)
-    run = await own_run(doors, caller, runId, moment)
-    told = await explained(doors.work, run, until=moment.position, full=caller.may("content"))
-    return answer(doors, _body(run, told), moment.position)
+    require_scope(caller, "read")
+    moment = await resolve_as_of(doors, at)
+    run = await readable_run(doors, caller, runId, moment)
+    told = await read_explanation(
+        doors.work, run, until=moment.position, full=caller.may("content")
+    )
+    return json_response(doors, _body(run, told), moment.position)
 
 
-def _body(run: Run, told: RunExplained) -> dict[str, Any]:
+def _body(run: Run, told: RunExplanation) -> dict[str, Any]:
     return {
         "runId": run.run_id,
         "stage": run.stage,
         "configRevision": run.config_revision,
         "given": told.given,
         "decisions": [one.model_dump(mode="json") for one in told.decisions],
-        "refused": _refused(run, told.refusal),
+        "refused": _refusal_body(run, told.refusal),
     }
 
 
-def _refused(run: Run, refusal: SpawnRefusal | None) -> dict[str, Any] | None:
+def _refusal_body(run: Run, refusal: SpawnRefusal | None) -> dict[str, Any] | None:
     if run.refusal is None or refusal is None:
         return None
     return {

@@ -9,9 +9,9 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from infrastructure.inbound.http.body_budget import BodyBudget
 from infrastructure.inbound.http.body_intake import BodyIntake
-from infrastructure.inbound.http.encoded_slashes import kept_apart
-from infrastructure.inbound.http.marking import Marks
-from infrastructure.inbound.http.problems import Problem, problem_response
+from infrastructure.inbound.http.encoded_slashes import protect_encoded_slashes
+from infrastructure.inbound.http.marking import PositionHeaders
+from infrastructure.inbound.http.problems import HttpProblem, problem_response
 
 TARGET_BYTES_MAX = 16 * 1024
 HEADERS_BYTES_MAX = 64 * 1024
@@ -35,14 +35,18 @@ def host_of(authority: str) -> str:
         return ""
 
 
-class Guard:
+class RequestGuard:
     """Refuses what comes under a foreign name (a page in a browser that was lured here), bodies
     over the limit, declared or not, and texts that cannot be kept. Answers what failed inside.
     Every answer is marked with its log and a position.
     """
 
     def __init__(
-        self, app: ASGIApp, hosts: Iterable[str], marks: Marks, budget: BodyBudget | None = None
+        self,
+        app: ASGIApp,
+        hosts: Iterable[str],
+        marks: PositionHeaders,
+        budget: BodyBudget | None = None,
     ) -> None:
         self._app = app
         self._hosts = frozenset(host.lower() for host in hosts)
@@ -54,7 +58,7 @@ class Guard:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        scope = {**scope, "path": kept_apart(scope)}
+        scope = {**scope, "path": protect_encoded_slashes(scope)}
         intake = BodyIntake(receive, self._budget)
         started = False
 
@@ -62,38 +66,42 @@ class Guard:
             nonlocal started
             if message["type"] == "http.response.start":
                 started = True
-                headers = await self._marks.added_to(message["status"], message.get("headers", ()))
+                headers = await self._marks.with_position(
+                    message["status"], message.get("headers", ())
+                )
                 message["headers"] = [*headers, *SECURITY_HEADERS]
             await intake.answer(message, send)
 
         try:
-            self._must_be_in_order(scope, intake)
+            self._check_request(scope, intake)
             await self._app(scope, intake.receive, marked)
-        except Problem as problem:
+        except HttpProblem as problem:
             await problem_response(problem, scope)(scope, receive, marked)
         except Exception as error:
             # Said once, and answered, so that the connection lives on for what comes next.
-            _log.error("%s %s failed", scope["method"], _logged(scope), exc_info=error)
+            _log.error("%s %s failed", scope["method"], _path_for_log(scope), exc_info=error)
             if not started:
-                await problem_response(_internal(), scope)(scope, receive, marked)
+                await problem_response(_internal_problem(), scope)(scope, receive, marked)
         finally:
             intake.release()
 
-    def _must_be_in_order(self, scope: Scope, intake: BodyIntake) -> None:
+    def _check_request(self, scope: Scope, intake: BodyIntake) -> None:
         headers = [(name.lower(), value.decode("latin-1")) for name, value in scope["headers"]]
         hosts = [value for name, value in headers if name == b"host"]
         if len(hosts) != 1 or host_of(hosts[0]) not in self._hosts:
-            raise Problem(
+            raise HttpProblem(
                 "foreign_host",
                 "this server is not addressed by that name; use its own address or list the name"
                 " in spawnlog.allowedHosts",
             )
         for name, value in headers:
             if name == b"origin" and host_of(authority_of(value)) not in self._hosts:
-                raise Problem("foreign_origin", "requests from pages of other sites are refused")
+                raise HttpProblem(
+                    "foreign_origin", "requests from pages of other sites are refused"
+                )
             if name == b"content-length":
                 intake.declare(value)
-        _must_be_usable(scope)
+        _require_usable_path(scope)
 
 
 def authority_of(origin: str) -> str:
@@ -104,21 +112,21 @@ def authority_of(origin: str) -> str:
         return ""
 
 
-def _must_be_usable(scope: Scope) -> None:
+def _require_usable_path(scope: Scope) -> None:
     query = scope["query_string"]
     if len(scope["raw_path"]) + len(query) > TARGET_BYTES_MAX:
-        raise Problem("target_too_long", f"a URL may have {TARGET_BYTES_MAX} bytes at most")
+        raise HttpProblem("target_too_long", f"a URL may have {TARGET_BYTES_MAX} bytes at most")
     if sum(len(name) + len(value) for name, value in scope["headers"]) > HEADERS_BYTES_MAX:
-        raise Problem(
+        raise HttpProblem(
             "headers_too_large", f"all headers may have {HEADERS_BYTES_MAX} bytes at most"
         )
     if _CONTROL.search(scope["raw_path"]) or b"%00" in query:
-        raise Problem("invalid_request", "a URL must not contain NUL or control characters")
+        raise HttpProblem("invalid_request", "a URL must not contain NUL or control characters")
 
 
-def _logged(scope: Scope) -> str:
+def _path_for_log(scope: Scope) -> str:
     return str(scope["raw_path"][:200].decode("latin-1"))
 
 
-def _internal() -> Problem:
-    return Problem("internal", "an internal error; the server's log has the details")
+def _internal_problem() -> HttpProblem:
+    return HttpProblem("internal", "an internal error; the server's log has the details")

@@ -3,11 +3,11 @@
 import orjson
 from fastapi import APIRouter, Response
 
-from application.timely import timely
+from application.timely import with_timeout
 from infrastructure.inbound.http import examples
-from infrastructure.inbound.http.described import problems, success
-from infrastructure.inbound.http.problems import Problem
-from infrastructure.inbound.http.requests import InDoors, answer
+from infrastructure.inbound.http.described import problem_responses, success_response
+from infrastructure.inbound.http.problems import HttpProblem
+from infrastructure.inbound.http.requests import InjectedServices, json_response
 
 router = APIRouter(tags=["health"])
 
@@ -20,7 +20,7 @@ ANSWER_SECONDS = 2.0
     operation_id="getHealth",
     summary="Alive",
     description="The process answers.",
-    responses={**success(examples.HEALTH), **problems(needs_token=False)},
+    responses={**success_response(examples.HEALTH), **problem_responses(needs_token=False)},
     openapi_extra={"security": []},
 )
 async def healthz() -> Response:
@@ -33,17 +33,17 @@ async def healthz() -> Response:
     operation_id="getReadiness",
     summary="Ready",
     description="The database answers, its schema and format are known, the tail is not behind.",
-    responses={**success(examples.READINESS), **problems(needs_token=False)},
+    responses={**success_response(examples.READINESS), **problem_responses(needs_token=False)},
     openapi_extra={"security": []},
 )
-async def readyz(doors: InDoors) -> Response:
+async def readyz(doors: InjectedServices) -> Response:
     """Ready."""
     readiness = await doors.readiness()
     if not readiness.ready:
-        raise Problem("unavailable", "; ".join(readiness.reasons))
+        raise HttpProblem("unavailable", "; ".join(readiness.reasons))
     try:
-        head = await timely(doors.work.log.head(), ANSWER_SECONDS)
+        head = await with_timeout(doors.work.log.head(), ANSWER_SECONDS)
     except TimeoutError:
-        raise Problem("unavailable", "the database does not answer in time") from None
+        raise HttpProblem("unavailable", "the database does not answer in time") from None
     body = {"status": "ready", "head": head, "tail": doors.tail.position}
-    return answer(doors, body, head)
+    return json_response(doors, body, head)

@@ -7,7 +7,7 @@ from uuid import UUID
 from application.ports.contents import Contents
 from domain.content import ContentRef
 from domain.run.state import Run
-from domain.thread_binding import kept_origin
+from domain.thread_binding import read_origin
 from infrastructure.inbound.http.run_bodies import announcement_state
 
 
@@ -20,13 +20,13 @@ async def inbox_items(
     texts = await (contents.texts(refs) if with_text else contents.previews(refs))
     origins: Mapping[UUID, str] = {}
     if with_text:
-        known = {ref.id: ref for ref in map(_origin_of, runs) if ref is not None}
+        known = {ref.id: ref for ref in map(_inbox_target_of, runs) if ref is not None}
         origins = await contents.texts(known.values()) if known else {}
     return [_item(run, texts, origins) for run in runs]
 
 
 def _item(run: Run, texts: Mapping[UUID, str], origins: Mapping[UUID, str]) -> dict[str, Any]:
-    inbox, ref = run.inbox, _origin_of(run)
+    inbox, ref = run.inbox, _inbox_target_of(run)
     assert inbox is not None
     return {
         "id": run.run_id,
@@ -38,13 +38,13 @@ def _item(run: Run, texts: Mapping[UUID, str], origins: Mapping[UUID, str]) -> d
         "status": inbox.status,
         "state": announcement_state(run)["state"],
         "text": texts.get(inbox.text.id) if inbox.text else None,
-        "origin": (kept_origin(origins.get(ref.id)) or None) if ref is not None else None,
+        "origin": (read_origin(origins.get(ref.id)) or None) if ref is not None else None,
         "dedupeKey": inbox.dedupe_key,
         "acknowledgedAt": inbox.acknowledged_at,
     }
 
 
-def _origin_of(run: Run) -> ContentRef | None:
+def _inbox_target_of(run: Run) -> ContentRef | None:
     """Where it is to go from the inbox: by the word of a hook, else to the child's thread, else to
     where the requester is. What a sub-agent has asked for goes nowhere from there."""
     if run.requester.depth > 0:

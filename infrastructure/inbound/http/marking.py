@@ -6,10 +6,10 @@ from http import HTTPStatus
 from typing import Any
 
 from application.ports.event_log import LogUnavailable
-from application.timely import timely
+from application.timely import with_timeout
 
-LOG = b"spawnlog-log"
-POSITION = b"spawnlog-position"
+LOG_HEADER = b"spawnlog-log"
+POSITION_HEADER = b"spawnlog-position"
 HEAD_SECONDS_MAX = 0.25
 """How long the log is asked: an answer that is ready must not wait for a database that is away."""
 
@@ -18,7 +18,7 @@ _log = logging.getLogger("spawnlog.http")
 Headers = list[tuple[bytes, bytes]]
 
 
-class Marks:
+class PositionHeaders:
     """Marks what does not say by itself how far it goes, because it neither read nor decided.
 
     `head` asks the log, `seen` is what this process has followed of it. Another server may have
@@ -35,22 +35,22 @@ class Marks:
         self._seen = seen
         self._known = 0
 
-    async def added_to(self, status: int, headers: Iterable[tuple[bytes, bytes]]) -> Headers:
+    async def with_position(self, status: int, headers: Iterable[tuple[bytes, bytes]]) -> Headers:
         """The headers of an answer with what they lack. Their names are in lower case."""
         marked = list(headers)
         given = dict(marked)
-        if LOG not in given:
-            marked.append((LOG, self._log))
-        if POSITION in given:
-            self._known = max(self._known, int(given[POSITION]))
-        elif await self._has_asked() or status == HTTPStatus.SERVICE_UNAVAILABLE:
-            marked.append((POSITION, str(self._known).encode()))
+        if LOG_HEADER not in given:
+            marked.append((LOG_HEADER, self._log))
+        if POSITION_HEADER in given:
+            self._known = max(self._known, int(given[POSITION_HEADER]))
+        elif await self._refresh_position() or status == HTTPStatus.SERVICE_UNAVAILABLE:
+            marked.append((POSITION_HEADER, str(self._known).encode()))
         return marked
 
-    async def _has_asked(self) -> bool:
+    async def _refresh_position(self) -> bool:
         self._known = max(self._known, self._seen())
         try:
-            head = await timely(self._head(), HEAD_SECONDS_MAX)
+            head = await with_timeout(self._head(), HEAD_SECONDS_MAX)
         except (LogUnavailable, TimeoutError):
             return False
         except Exception as error:

@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 from fastapi import APIRouter, Request, Response
 from pydantic import Field, field_validator
 
-from application.ports.event_log import AlreadyReserved, Answer
+from application.ports.event_log import AlreadyReserved, StoredAnswer
 from domain.continuation import NoSession, RunIsActive
 from domain.refusals import SessionIsClosed
 from infrastructure.inbound.http import examples
@@ -14,21 +14,21 @@ from infrastructure.inbound.http.bodies import Body, read_body
 from infrastructure.inbound.http.described import (
     BODY_PROBLEMS,
     KEY_PROBLEMS,
-    problems,
-    success,
-    takes,
+    problem_responses,
+    request_body_schema,
+    success_response,
 )
-from infrastructure.inbound.http.doors import Doors
-from infrastructure.inbound.http.moments import as_of
-from infrastructure.inbound.http.problems import Problem
+from infrastructure.inbound.http.doors import Services
+from infrastructure.inbound.http.moments import resolve_as_of
+from infrastructure.inbound.http.problems import HttpProblem
 from infrastructure.inbound.http.refusals import refusal_response
-from infrastructure.inbound.http.replays import first_answer_again
+from infrastructure.inbound.http.replays import replay_answer
 from infrastructure.inbound.http.requests import (
     ByCaller,
-    InDoors,
+    InjectedServices,
     RunInPath,
-    answer,
-    must,
+    json_response,
+    require_scope,
     reservation_of,
     traceparent_of,
     visible_run,
@@ -67,8 +67,8 @@ class MessageBody(Body):
     ),
     status_code=201,
     responses={
-        **success(examples.CONTINUED, status=201, description="Accepted and durable"),
-        **problems(
+        **success_response(examples.CONTINUED, status=201, description="Accepted and durable"),
+        **problem_responses(
             "not_found",
             "run_active",
             "session_closed",
@@ -81,20 +81,24 @@ class MessageBody(Body):
             *KEY_PROBLEMS,
         ),
     },
-    openapi_extra=takes(MessageBody, {"message": "And the second chapter?"}, required=True),
+    openapi_extra=request_body_schema(
+        MessageBody, {"message": "And the second chapter?"}, required=True
+    ),
 )
 async def send_message(
-    request: Request, doors: InDoors, caller: ByCaller, runId: RunInPath
+    request: Request, doors: InjectedServices, caller: ByCaller, runId: RunInPath
 ) -> Response:
     """Take a message."""
-    must(caller, "control")
+    require_scope(caller, "control")
     if doors.closing():
-        raise Problem("unavailable", "the service is stopping; ask again in a moment")
+        raise HttpProblem("unavailable", "the service is stopping; ask again in a moment")
     body, raw = await read_body(request, MessageBody)
-    _must_be_served(body)
-    run = await visible_run(doors, caller, runId, await as_of(doors, None))
+    _require_served_mode(body)
+    run = await visible_run(doors, caller, runId, await resolve_as_of(doors, None))
     if not await doors.access.covers_run(caller, run) or caller.run_id == run.run_id:
-        raise Problem("not_permitted", "this token may send to the descendants of its session only")
+        raise HttpProblem(
+            "not_permitted", "this token may send to the descendants of its session only"
+        )
     reservation = reservation_of(request, caller, raw)
     try:
         sent = await doors.continuing.send(
@@ -102,35 +106,37 @@ async def send_message(
         )
     except AlreadyReserved as reserved:
         assert reservation is not None
-        return await first_answer_again(
-            reserved, reservation, lambda one, _: _told_before(doors, request, one)
+        return await replay_answer(
+            reserved, reservation, lambda one, _: _repeated_response(doors, request, one)
         )
     except RunIsActive as active:
-        raise Problem("run_active", str(active), headers={"Retry-After": "1"}) from None
+        raise HttpProblem("run_active", str(active), headers={"Retry-After": "1"}) from None
     except NoSession as none:
-        raise Problem("no_session", str(none)) from None
+        raise HttpProblem("no_session", str(none)) from None
     except SessionIsClosed as closed:
-        raise Problem("session_closed", str(closed)) from None
-    return _response(doors, request, sent.answer, sent.position)
+        raise HttpProblem("session_closed", str(closed)) from None
+    return _message_response(doors, request, sent.answer, sent.position)
 
 
-def _must_be_served(body: MessageBody) -> None:
+def _require_served_mode(body: MessageBody) -> None:
     if body.mode == "steer":
-        raise Problem(
+        raise HttpProblem(
             "not_served_yet",
             "this release does not serve /mode steer; wait for the run, or stop it and spawn again",
             errors=[{"pointer": "/mode", "detail": "not served yet"}],
         )
     if len(body.message.encode()) > TASK_BYTES_MAX:
-        raise Problem("too_large", f"a message may have {TASK_BYTES_MAX} bytes at most")
+        raise HttpProblem("too_large", f"a message may have {TASK_BYTES_MAX} bytes at most")
 
 
-async def _told_before(doors: Doors, request: Request, told: Answer) -> Response:
-    return _response(doors, request, told, await doors.work.log.head())
+async def _repeated_response(doors: Services, request: Request, told: StoredAnswer) -> Response:
+    return _message_response(doors, request, told, await doors.work.log.head())
 
 
-def _response(doors: Doors, request: Request, told: Answer, position: int) -> Response:
+def _message_response(
+    doors: Services, request: Request, told: StoredAnswer, position: int
+) -> Response:
     if told.kind != "continued":
         return refusal_response(doors, request, told, position)
     headers = {"Location": f"/v1/runs/{told.body['runId']}"}
-    return answer(doors, told.body, position, status=201, headers=headers)
+    return json_response(doors, told.body, position, status=201, headers=headers)

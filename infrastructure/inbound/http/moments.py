@@ -7,8 +7,8 @@ from typing import Annotated
 
 from fastapi import Query
 
-from infrastructure.inbound.http.doors import Doors
-from infrastructure.inbound.http.problems import Problem
+from infrastructure.inbound.http.doors import Services
+from infrastructure.inbound.http.problems import HttpProblem
 
 FUTURE_SECONDS_MAX = 5
 _POSITION = re.compile(r"pos:([0-9]{1,18})")
@@ -18,7 +18,7 @@ _INSTANT = re.compile(
     re.IGNORECASE,
 )
 
-At = Annotated[
+AsOfParameter = Annotated[
     str | None,
     Query(
         max_length=64,
@@ -36,7 +36,7 @@ class AsOf:
     now: bool
 
 
-async def as_of(doors: Doors, at: str | None) -> AsOf:
+async def resolve_as_of(doors: Services, at: str | None) -> AsOf:
     """The position that `at` means. 422 for what is no position, or lies ahead."""
     head = await doors.work.log.head()
     if at is None:
@@ -45,12 +45,14 @@ async def as_of(doors: Doors, at: str | None) -> AsOf:
     if match is not None:
         position = int(match.group(1))
         if position > head:
-            raise Problem("invalid_request", f"the log ends at pos:{head}; ask for that or less")
+            raise HttpProblem(
+                "invalid_request", f"the log ends at pos:{head}; ask for that or less"
+            )
         return AsOf(position, now=position == head)
     instant = instant_of(at, "at")
     ahead = instant - datetime.now(UTC)
     if ahead > timedelta(seconds=FUTURE_SECONDS_MAX):
-        raise Problem("invalid_request", "that instant lies ahead; ask for the past or for now")
+        raise HttpProblem("invalid_request", "that instant lies ahead; ask for the past or for now")
     if ahead > timedelta(0):
         return AsOf(head, now=True)
     return AsOf(min(await doors.work.registry.position_at(instant), head), now=False)
@@ -64,4 +66,4 @@ def instant_of(text: str, name: str) -> datetime:
         return datetime.fromisoformat(text.upper()).astimezone(UTC)
     except (ValueError, OverflowError):
         forms = "pos:N or an RFC 3339 instant" if name == "at" else "an RFC 3339 instant"
-        raise Problem("invalid_request", f"{name} must be {forms} with an offset") from None
+        raise HttpProblem("invalid_request", f"{name} must be {forms} with an offset") from None

@@ -10,13 +10,13 @@ from uuid import UUID
 import orjson
 from fastapi import Query
 
-from infrastructure.inbound.http.problems import Problem
+from infrastructure.inbound.http.problems import HttpProblem
 
 LIMIT_MAX = 500
 LIMIT_DEFAULT = 50
 POSITION_MAX = 2**62
 
-Limit = Annotated[int, Query(ge=1, le=LIMIT_MAX, description="How many items at most.")]
+LimitParameter = Annotated[int, Query(ge=1, le=LIMIT_MAX, description="How many items at most.")]
 After = Annotated[
     int,
     Query(
@@ -38,29 +38,29 @@ def fingerprint(*question: object) -> str:
     return hashlib.sha256(repr(question).encode()).hexdigest()[:16]
 
 
-def written(cursor: Cursor, log_id: UUID, question: str) -> str:
+def encode_cursor(cursor: Cursor, log_id: UUID, question: str) -> str:
     """The cursor as callers hold it."""
     parts = [str(log_id), question, cursor.at, cursor.behind]
     return base64.urlsafe_b64encode(orjson.dumps(parts)).decode().rstrip("=")
 
 
-def read(text: str, log_id: UUID, question: str, head: int) -> Cursor:
+def decode_cursor(text: str, log_id: UUID, question: str, head: int) -> Cursor:
     """The cursor again. 410 for one of another log, 422 for what is none of this question."""
     try:
         padded = text.encode("ascii") + b"=" * (-len(text) % 4)
         log, asked, at, behind = orjson.loads(base64.b64decode(padded, b"-_", validate=True))
     except (UnicodeEncodeError, binascii.Error, ValueError, TypeError):
-        raise _no_cursor() from None
+        raise _invalid_cursor() from None
     if not isinstance(log, str):
-        raise _no_cursor()
+        raise _invalid_cursor()
     if log != str(log_id):
-        raise Problem("foreign_cursor", "this cursor is of another log; begin again without it")
+        raise HttpProblem("foreign_cursor", "this cursor is of another log; begin again without it")
     if asked != question:
-        raise Problem(
+        raise HttpProblem(
             "invalid_request", "this cursor belongs to another question; begin again without it"
         )
     if not _is_position(at, head) or not _is_position(behind, head):
-        raise _no_cursor()
+        raise _invalid_cursor()
     return Cursor(at, behind)
 
 
@@ -68,5 +68,5 @@ def _is_position(value: object, head: int) -> bool:
     return type(value) is int and 0 <= value <= head
 
 
-def _no_cursor() -> Problem:
-    return Problem("invalid_request", "this is no cursor; begin again without it")
+def _invalid_cursor() -> HttpProblem:
+    return HttpProblem("invalid_request", "this is no cursor; begin again without it")

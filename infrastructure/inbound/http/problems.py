@@ -45,7 +45,7 @@ TITLES: Mapping[str, tuple[int, str]] = {
 RETRYABLE = frozenset({"idempotency_in_flight", "run_active", "unavailable"})
 
 
-class Problem(Exception):
+class HttpProblem(Exception):
     """Answers a request with a problem. `more` are members beside the standard ones."""
 
     def __init__(
@@ -82,7 +82,7 @@ class Problem(Exception):
         return body
 
 
-def problem_response(problem: Problem, scope: Scope) -> Response:
+def problem_response(problem: HttpProblem, scope: Scope) -> Response:
     """The problem on the wire, as an answer to the request of `scope`."""
     headers = dict(problem.headers)
     body = problem.body(scope["raw_path"].decode("latin-1"))
@@ -102,5 +102,5 @@ def problem_response(problem: Problem, scope: Scope) -> Response:
 
 async def answer_problem(request: Request, problem: Exception) -> Response:
     """For the application's table of exception handlers."""
-    assert isinstance(problem, Problem)
+    assert isinstance(problem, HttpProblem)
     return problem_response(problem, request.scope)

@@ -2,17 +2,19 @@
 
 from fastapi import Request, Response
 
-from application.ports.event_log import Answer
-from infrastructure.inbound.http.doors import Doors
-from infrastructure.inbound.http.problems import Problem, problem_response
+from application.ports.event_log import StoredAnswer
+from infrastructure.inbound.http.doors import Services
+from infrastructure.inbound.http.problems import HttpProblem, problem_response
 from infrastructure.inbound.http.requests import position_headers
 
 
-def refusal_response(doors: Doors, request: Request, told: Answer, position: int) -> Response:
+def refusal_response(
+    doors: Services, request: Request, told: StoredAnswer, position: int
+) -> Response:
     """The problem of a refused spawn, or of a message that was refused."""
     code = "spawn_forbidden" if told.kind == "forbidden" else "spawn_error"
     text, task = str(told.body["text"]), told.body.get("task")
-    problem = Problem(
+    problem = HttpProblem(
         code,
         text,
         errors=[] if task is None else [{"pointer": f"/task/{task}", "detail": text}],

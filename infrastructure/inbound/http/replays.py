@@ -4,25 +4,25 @@ from collections.abc import Awaitable, Callable
 
 from fastapi import Response
 
-from application.ports.event_log import AlreadyReserved, Answer, Reservation
-from infrastructure.inbound.http.problems import Problem
+from application.ports.event_log import AlreadyReserved, Reservation, StoredAnswer
+from infrastructure.inbound.http.problems import HttpProblem
 
-Render = Callable[[Answer, bool], Awaitable[Response]]
+Render = Callable[[StoredAnswer, bool], Awaitable[Response]]
 """Turns an answer into a response; True when it is a repeat."""
 
 
-async def first_answer_again(
+async def replay_answer(
     reserved: AlreadyReserved, reservation: Reservation, render: Render
 ) -> Response:
     """The answer on record, for the same request; 422 for another one, 409 while none is there."""
     found = reserved.reserved
     if found.fingerprint != reservation.fingerprint:
-        raise Problem(
+        raise HttpProblem(
             "idempotency_key_reused",
             "this Idempotency-Key was used for another request; use a new one",
         )
     if found.answer is None:
-        raise Problem(
+        raise HttpProblem(
             "idempotency_in_flight",
             "a request with this Idempotency-Key is under way; ask again in a moment",
             runId=str(found.run_id) if found.run_id else None,

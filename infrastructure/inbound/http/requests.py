@@ -9,16 +9,16 @@ import orjson
 from fastapi import Depends, Path, Request, Response
 from pydantic import AfterValidator
 
-from application.access import ALL_SCOPES, Caller, Scope
+from application.access import ALL_SCOPES, AccessScope, Caller
 from application.envelope import Actor
 from application.ports.event_log import Reservation
 from domain.configuration.configuration import Configuration
 from domain.run.state import Run
 from domain.session_key import InvalidSessionKey
-from infrastructure.inbound.http.doors import Doors
-from infrastructure.inbound.http.encoded_slashes import restored
+from infrastructure.inbound.http.doors import Services
+from infrastructure.inbound.http.encoded_slashes import restore_slashes
 from infrastructure.inbound.http.moments import AsOf
-from infrastructure.inbound.http.problems import Problem
+from infrastructure.inbound.http.problems import HttpProblem
 
 IDEMPOTENCY_KEY_CHARS_MAX = 255
 SESSION_KEY_CHARS_MAX = 512
@@ -28,27 +28,27 @@ _NO_CURRENT = "current stands for the session of a token that acts for one; give
 _UUID = re.compile(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 _TRACEPARENT = re.compile(r"00-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}")
 
-ANYBODY = Caller(actor=Actor(kind="anybody"), scopes=ALL_SCOPES, patterns=("*",))
+ANONYMOUS_CALLER = Caller(actor=Actor(kind="anybody"), scopes=ALL_SCOPES, patterns=("*",))
 """Who asks when authentication is switched off."""
 
 
-def doors_of(request: Request) -> Doors:
+def services_of(request: Request) -> Services:
     """What the endpoints work with."""
-    doors: Doors = request.app.state.doors
+    doors: Services = request.app.state.doors
     return doors
 
 
 async def caller_of(request: Request) -> Caller:
     """Who asks; 401 without a good token."""
-    doors = doors_of(request)
+    doors = services_of(request)
     if doors.tokens is None:
-        return ANYBODY
+        return ANONYMOUS_CALLER
     scheme, _, token = request.headers.get("authorization", "").partition(" ")
     if scheme.lower() != "bearer" or not token.strip():
-        raise Problem("unauthorized", "send a token as Authorization: Bearer …")
+        raise HttpProblem("unauthorized", "send a token as Authorization: Bearer …")
     caller = await doors.tokens.caller_of(token.strip())
     if caller is None:
-        raise Problem("unauthorized", "this token is unknown, or its run is over")
+        raise HttpProblem("unauthorized", "this token is unknown, or its run is over")
     return caller
 
 
@@ -59,7 +59,7 @@ async def caller_with_known_parameters(request: Request) -> Caller:
     declared = {one.alias: one for one in request.scope["route"].dependant.query_params}
     for name in request.query_params:
         if name not in declared:
-            raise Problem(
+            raise HttpProblem(
                 "invalid_request",
                 f"there is no parameter {name[:100]} here; there is"
                 f" {', '.join(declared) or 'none'}",
@@ -67,16 +67,16 @@ async def caller_with_known_parameters(request: Request) -> Caller:
             )
         is_repeated = len(request.query_params.getlist(name)) > 1
         if is_repeated and get_origin(declared[name].field_info.annotation) is not tuple:
-            raise wrong_at(f"/query/{name}", "may be given once only")
+            raise invalid_value(f"/query/{name}", "may be given once only")
     return caller
 
 
-async def _in_doors(request: Request) -> Doors:
+async def _request_services(request: Request) -> Services:
     """Not a plain function: one would be called in a thread of its own for every request."""
-    return doors_of(request)
+    return services_of(request)
 
 
-InDoors = Annotated[Doors, Depends(_in_doors)]
+InjectedServices = Annotated[Services, Depends(_request_services)]
 ByCaller = Annotated[Caller, Depends(caller_with_known_parameters)]
 RUN_ID_SCHEMA: dict[str, Any] = {"format": "uuid", "minLength": 36, "maxLength": 36}
 """What `run_id_of` takes: told and not declared, for another text is the id of no run, and 404."""
@@ -97,35 +97,37 @@ KeyInPath = Annotated[
             " token acts for. A slash in it goes as `%2F`."
         ),
     ),
-    AfterValidator(restored),
+    AfterValidator(restore_slashes),
 ]
 
 
-def must(caller: Caller, scope: Scope) -> None:
+def require_scope(caller: Caller, scope: AccessScope) -> None:
     """403 unless the caller has the scope."""
     if not caller.may(scope):
-        raise Problem("not_permitted", f'this token lacks the scope "{scope}"')
+        raise HttpProblem("not_permitted", f'this token lacks the scope "{scope}"')
 
 
-def must_act_for(caller: Caller, session_key: str) -> None:
+def require_session_access(caller: Caller, session_key: str) -> None:
     """403 unless the caller may act for the session."""
     if not caller.acts_for(session_key):
-        raise Problem(
+        raise HttpProblem(
             "not_permitted", "this token does not act for that session; use the session's own"
         )
 
 
-async def resolved_key(
-    doors: Doors, caller: Caller, spelling: str, *, pointer: str = "/path/key"
+async def resolve_session_key(
+    doors: Services, caller: Caller, spelling: str, *, pointer: str = "/path/key"
 ) -> str:
     """The canonical key of the session that is meant: by its id, as `current`, or by any spelling
     of its key. 422 with `pointer` for what means none."""
     configuration = doors.work.configurations.current().configuration
-    named = await named_session(doors, caller, spelling, pointer)
+    named = await resolve_session_reference(doors, caller, spelling, pointer)
     return named or canonical_key(spelling, configuration, pointer)
 
 
-async def named_session(doors: Doors, caller: Caller, spelling: str, pointer: str) -> str | None:
+async def resolve_session_reference(
+    doors: Services, caller: Caller, spelling: str, pointer: str
+) -> str | None:
     """The key of the session that `current` or a session id stands for; None for anything else,
     which is the spelling of a key. Only what looks like an id is looked up."""
     parts = [part for part in map(str.strip, spelling.split(":")) if part]
@@ -134,7 +136,7 @@ async def named_session(doors: Doors, caller: Caller, spelling: str, pointer: st
     word = parts[0].lower()
     if word == CURRENT:
         if caller.only_session is None:
-            raise wrong_at(pointer, _NO_CURRENT)
+            raise invalid_value(pointer, _NO_CURRENT)
         return caller.only_session
     if not _UUID.fullmatch(word):
         return None
@@ -147,25 +149,25 @@ def canonical_key(spelling: str, configuration: Configuration, pointer: str) -> 
     try:
         return configuration.canonical_key(spelling)
     except InvalidSessionKey as error:
-        raise wrong_at(pointer, str(error)) from None
+        raise invalid_value(pointer, str(error)) from None
 
 
-def wrong_at(pointer: str, detail: str) -> Problem:
+def invalid_value(pointer: str, detail: str) -> HttpProblem:
     """422 for one value of a request."""
-    return Problem(
+    return HttpProblem(
         "invalid_request",
         f"{pointer}: {detail}",
         errors=({"pointer": pointer, "detail": detail},),
     )
 
 
-def must_act_for_agent(caller: Caller, agent_id: str, configuration: Configuration) -> None:
+def require_agent_access(caller: Caller, agent_id: str, configuration: Configuration) -> None:
     """403 unless the caller may act for the agent's main session: whose agent a session is decides
     what it may spawn, so it is not to be had for the asking."""
     # Not `main`: under scope `global` that is one session of all agents, and tells of none.
     own = configuration.canonical_key(f"agent:{agent_id}:{configuration.session.main_key}")
     if not caller.acts_for(own):
-        raise Problem(
+        raise HttpProblem(
             "not_permitted",
             f'this token does not act for agent "{agent_id}"; leave agentIdOverride out',
         )
@@ -174,11 +176,11 @@ def must_act_for_agent(caller: Caller, agent_id: str, configuration: Configurati
 def run_id_of(text: str) -> UUID:
     """A run's id out of a path; 404 for what is none."""
     if not _UUID.fullmatch(text):
-        raise Problem("not_found", "there is no such run")
+        raise HttpProblem("not_found", "there is no such run")
     return UUID(text)
 
 
-async def visible_run(doors: Doors, caller: Caller, text: str, at: AsOf) -> Run:
+async def visible_run(doors: Services, caller: Caller, text: str, at: AsOf) -> Run:
     """A run that the caller may see; 404 when there is none, or none for this caller."""
     run_id = run_id_of(text)
     run = await doors.work.registry.run(run_id, at=at.position)
@@ -186,11 +188,11 @@ async def visible_run(doors: Doors, caller: Caller, text: str, at: AsOf) -> Run:
         await doors.access.covers_run(caller, run) or await doors.access.is_sibling(caller, run)
     ):
         headers = position_headers(doors, at.position)
-        raise Problem("not_found", "there is no such run", headers=headers, runId=str(run_id))
+        raise HttpProblem("not_found", "there is no such run", headers=headers, runId=str(run_id))
     return run
 
 
-async def own_run(doors: Doors, caller: Caller, text: str, at: AsOf) -> Run:
+async def readable_run(doors: Services, caller: Caller, text: str, at: AsOf) -> Run:
     """A run whose contents the caller may see: not a sibling's. A child that goes on sees what it
     did before."""
     run = await visible_run(doors, caller, text, at)
@@ -198,12 +200,12 @@ async def own_run(doors: Doors, caller: Caller, text: str, at: AsOf) -> Run:
     if not went_on and not await doors.access.covers_run(caller, run):
         headers = position_headers(doors, at.position)
         detail = "a sibling's texts are not shown to this token"
-        raise Problem("not_permitted", detail, headers=headers)
+        raise HttpProblem("not_permitted", detail, headers=headers)
     return run
 
 
-def answer(
-    doors: Doors,
+def json_response(
+    doors: Services,
     body: Any,
     position: int,
     *,
@@ -219,7 +221,7 @@ def answer(
     )
 
 
-def position_headers(doors: Doors, position: int) -> dict[str, str]:
+def position_headers(doors: Services, position: int) -> dict[str, str]:
     """The headers that every answer carries."""
     return {
         "Spawnlog-Log": str(doors.work.log.log_id),
@@ -233,7 +235,7 @@ def reservation_of(request: Request, caller: Caller, raw: bytes) -> Reservation 
     if key is None:
         return None
     if not key or len(key) > IDEMPOTENCY_KEY_CHARS_MAX or not key.isprintable():
-        raise Problem(
+        raise HttpProblem(
             "invalid_request",
             f"Idempotency-Key must have 1 to {IDEMPOTENCY_KEY_CHARS_MAX} printable characters",
         )

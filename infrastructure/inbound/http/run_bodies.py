@@ -13,8 +13,12 @@ from application.ports.registry import StatusRows
 from domain.content import ContentRef
 from domain.run.lifecycle import PREPARING
 from domain.run.state import Run
-from infrastructure.inbound.http.step_bodies import attachment_list, attachments_body, undoing_body
-from infrastructure.inbound.http.waiting_body import is_waiting, waiting_bodies
+from infrastructure.inbound.http.step_bodies import (
+    attachment_list,
+    attachments_body,
+    pending_undo_body,
+)
+from infrastructure.inbound.http.waiting_body import dependency_bodies, is_waiting
 
 _BY_OUTCOME = {
     "success": "done",
@@ -91,7 +95,7 @@ def _body(run: Run, texts: Mapping[UUID, str], *, full: bool) -> dict[str, Any]:
         "role": run.role,
         **_plan(run),
         "attachments": attachments_body(run, texts),
-        "undoing": undoing_body(run),
+        "undoing": pending_undo_body(run),
         **_life(run),
         "error": _error(run, texts),
         "rule": run.refusal.rule if run.refusal else None,
@@ -99,7 +103,7 @@ def _body(run: Run, texts: Mapping[UUID, str], *, full: bool) -> dict[str, Any]:
         "estimatedCostUsd": estimated_cost_usd(run),
         "transcriptPath": run.transcript_path,
         "announcement": announcement_state(run),
-        "dependsOn": waiting_bodies(run),
+        "dependsOn": dependency_bodies(run),
         "configRevision": run.config_revision,
         "version": run.version,
     }

@@ -12,15 +12,15 @@ from infrastructure.inbound.http.run_bodies import ROWS_BY_STATUS
 TEXT_CHARS_MAX = 2048
 CURSOR_CHARS_MAX = 1024
 
-Stage = Literal[
+StageFilter = Literal[
     "requested", "scripts-resolved", "overridden", "session-created", "queued", "started",
     "ended", "announced", "archived", "refused",
 ]  # fmt: skip
-Status = Literal[
+StatusFilter = Literal[
     "preparing", "waiting", "queued", "running", "done", "failed", "timeout", "stopped",
     "unknown", "refused",
 ]  # fmt: skip
-Outcome = Literal["success", "error", "timeout", "stopped", "unknown"]
+OutcomeFilter = Literal["success", "error", "timeout", "stopped", "unknown"]
 
 ByRequester = Annotated[
     str | None,
@@ -45,26 +45,27 @@ ByLabel = Annotated[
     Query(alias="label", description="With exactly this label, or any of several."),
 ]
 ByStage = Annotated[
-    tuple[Stage, ...], Query(alias="stage", description="At this stage, or any of several.")
+    tuple[StageFilter, ...], Query(alias="stage", description="At this stage, or any of several.")
 ]
 ByStatus = Annotated[
-    tuple[Status, ...], Query(alias="status", description="With this status, or any of several.")
+    tuple[StatusFilter, ...],
+    Query(alias="status", description="With this status, or any of several."),
 ]
 ByOutcome = Annotated[
-    tuple[Outcome, ...],
+    tuple[OutcomeFilter, ...],
     Query(alias="outcome", description="Ended like this, or like any of several."),
 ]
-Since = Annotated[
+CreatedSince = Annotated[
     str | None, Query(max_length=64, description="Created at this RFC 3339 instant or later.")
 ]
-Until = Annotated[
+CreatedBefore = Annotated[
     str | None, Query(max_length=64, description="Created before this RFC 3339 instant.")
 ]
 ByCursor = Annotated[
     str | None,
     Query(max_length=CURSOR_CHARS_MAX, description="`nextCursor` of the page before this one."),
 ]
-Order = Annotated[Literal["asc", "desc"], Query(description="By creation.")]
+SortOrder = Annotated[Literal["asc", "desc"], Query(description="By creation.")]
 
 
 def run_query(

@@ -34,7 +34,7 @@ async def visible_runs(
 
     Who may see few of many runs gets a short or empty page, and goes on where it ends.
     """
-    query = await _narrowed(registry, caller, query)
+    query = await _narrow_to_tree(registry, caller, query)
     found: list[Run] = []
     known: dict[str, bool] = {}
     behind = place.behind if place.behind >= 0 else None
@@ -57,7 +57,7 @@ async def visible_runs(
     return RunPage(found, behind)
 
 
-async def _narrowed(registry: Registry, caller: Caller, query: RunQuery) -> RunQuery:
+async def _narrow_to_tree(registry: Registry, caller: Caller, query: RunQuery) -> RunQuery:
     """Who acts for one session sees runs of one tree alone: the others need not be looked at."""
     if caller.only_session is None or query.tree is not None:
         return query

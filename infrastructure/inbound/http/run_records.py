@@ -10,19 +10,19 @@ from application.envelope import RecordedEvent
 from domain.run.events import RunStarted
 from domain.stream import run_stream
 from infrastructure.inbound.http import examples
-from infrastructure.inbound.http.described import problems, success
-from infrastructure.inbound.http.doors import Doors
-from infrastructure.inbound.http.event_bodies import told_events
-from infrastructure.inbound.http.moments import as_of
-from infrastructure.inbound.http.paging import LIMIT_DEFAULT, LIMIT_MAX, After, Limit
-from infrastructure.inbound.http.problems import Problem
+from infrastructure.inbound.http.described import problem_responses, success_response
+from infrastructure.inbound.http.doors import Services
+from infrastructure.inbound.http.event_bodies import event_bodies
+from infrastructure.inbound.http.moments import resolve_as_of
+from infrastructure.inbound.http.paging import LIMIT_DEFAULT, LIMIT_MAX, After, LimitParameter
+from infrastructure.inbound.http.problems import HttpProblem
 from infrastructure.inbound.http.requests import (
     ByCaller,
-    InDoors,
+    InjectedServices,
     RunInPath,
-    answer,
-    must,
-    own_run,
+    json_response,
+    readable_run,
+    require_scope,
     visible_run,
 )
 
@@ -42,26 +42,30 @@ SPOKEN_KINDS = ("session", "message", "progress", "result", "text")
         " token with the scope `content`."
     ),
     responses={
-        **success(examples.RUN_EVENTS),
-        **problems("not_found"),
+        **success_response(examples.RUN_EVENTS),
+        **problem_responses("not_found"),
     },
 )
 async def list_run_events(
-    doors: InDoors, caller: ByCaller, runId: RunInPath, after: After = 0, limit: Limit = LIMIT_MAX
+    doors: InjectedServices,
+    caller: ByCaller,
+    runId: RunInPath,
+    after: After = 0,
+    limit: LimitParameter = LIMIT_MAX,
 ) -> Response:
     """A page of the events of one run's own stream."""
-    must(caller, "read")
-    now = await as_of(doors, None)
+    require_scope(caller, "read")
+    now = await resolve_as_of(doors, None)
     run = await visible_run(doors, caller, runId, now)
     events = await _events_of(doors, run.run_id, after=after, until=now.position, wanted=limit + 1)
     full = caller.may("content") and await doors.access.covers_run(caller, run)
-    items = await told_events(events[:limit], doors.work.contents if full else None)
+    items = await event_bodies(events[:limit], doors.work.contents if full else None)
     following = items[-1]["position"] if len(events) > limit else None
-    return answer(doors, {"items": items, "nextAfter": following}, now.position)
+    return json_response(doors, {"items": items, "nextAfter": following}, now.position)
 
 
 async def _events_of(
-    doors: Doors, run_id: UUID, *, after: int, until: int, wanted: int
+    doors: Services, run_id: UUID, *, after: int, until: int, wanted: int
 ) -> list[RecordedEvent]:
     """Events of the run's own stream: what is about it may stand in other streams too."""
     found: list[RecordedEvent] = []
@@ -83,21 +87,21 @@ async def _events_of(
         " offsets within its text, and the SHA-256 of its bytes."
     ),
     responses={
-        **success(examples.PROMPT),
-        **problems("not_found", "not_started", "erased"),
+        **success_response(examples.PROMPT),
+        **problem_responses("not_found", "not_started", "erased"),
     },
 )
-async def get_run_prompt(doors: InDoors, caller: ByCaller, runId: RunInPath) -> Response:
+async def get_run_prompt(doors: InjectedServices, caller: ByCaller, runId: RunInPath) -> Response:
     """The prompt."""
-    must(caller, "content")
-    now = await as_of(doors, None)
-    run = await own_run(doors, caller, runId, now)
+    require_scope(caller, "content")
+    now = await resolve_as_of(doors, None)
+    run = await readable_run(doors, caller, runId, now)
     if run.system_prompt is None or run.message is None:
-        raise Problem("not_started", "the run has not started, so it has no prompt yet")
+        raise HttpProblem("not_started", "the run has not started, so it has no prompt yet")
     texts = await doors.work.contents.texts((run.system_prompt, run.message))
     system_prompt, message = texts.get(run.system_prompt.id), texts.get(run.message.id)
     if system_prompt is None or message is None:
-        raise Problem("erased", "the prompt of this run was erased")
+        raise HttpProblem("erased", "the prompt of this run was erased")
     events = await doors.work.log.read(limit=1, run_id=run.run_id, types=("RunStarted",))
     started = events[0].event
     assert isinstance(started, RunStarted)
@@ -113,7 +117,7 @@ async def get_run_prompt(doors: InDoors, caller: ByCaller, runId: RunInPath) -> 
         for part in started.parts
     ]
     body = {"systemPrompt": system_prompt, "message": message, "parts": parts}
-    return answer(doors, body, now.position)
+    return json_response(doors, body, now.position)
 
 
 @router.get(
@@ -126,22 +130,22 @@ async def get_run_prompt(doors: InDoors, caller: ByCaller, runId: RunInPath) -> 
         " as its `entries`, are those of the requester's session that the child began with."
     ),
     responses={
-        **success(examples.TRANSCRIPT),
-        **problems("not_found"),
+        **success_response(examples.TRANSCRIPT),
+        **problem_responses("not_found"),
     },
 )
 async def get_run_transcript(
-    doors: InDoors,
+    doors: InjectedServices,
     caller: ByCaller,
     runId: RunInPath,
     after: After = 0,
-    limit: Limit = LIMIT_DEFAULT,
+    limit: LimitParameter = LIMIT_DEFAULT,
     tools: Annotated[bool, Query(description="With tool calls and token counts.")] = False,
 ) -> Response:
     """A page of the transcript."""
-    must(caller, "content")
-    now = await as_of(doors, None)
-    run = await own_run(doors, caller, runId, now)
+    require_scope(caller, "content")
+    now = await resolve_as_of(doors, None)
+    run = await readable_run(doors, caller, runId, now)
     entries = await doors.transcripts.read(
         run.run_id, after=after, limit=limit + 1, kinds=None if tools else SPOKEN_KINDS
     )
@@ -159,4 +163,4 @@ async def get_run_transcript(
     ]
     more = len(entries) > limit
     body = {"items": items, "nextAfter": items[-1]["sequence"] if more else None}
-    return answer(doors, body, now.position)
+    return json_response(doors, body, now.position)

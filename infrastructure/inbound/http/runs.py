@@ -6,28 +6,28 @@ from fastapi import APIRouter, Query, Request, Response
 
 from infrastructure.inbound.http import examples, paging
 from infrastructure.inbound.http import run_filters as asking
-from infrastructure.inbound.http.described import problems, success
-from infrastructure.inbound.http.moments import At, as_of
-from infrastructure.inbound.http.problems import Problem
+from infrastructure.inbound.http.described import problem_responses, success_response
+from infrastructure.inbound.http.moments import AsOfParameter, resolve_as_of
+from infrastructure.inbound.http.problems import HttpProblem
 from infrastructure.inbound.http.requests import (
     ByCaller,
-    InDoors,
+    InjectedServices,
     RunInPath,
-    answer,
-    must,
+    json_response,
     position_headers,
-    resolved_key,
+    require_scope,
+    resolve_session_key,
     visible_run,
 )
 from infrastructure.inbound.http.run_bodies import run_bodies
 from infrastructure.inbound.http.run_pages import visible_runs
-from infrastructure.inbound.http.step_bodies import tell_undo_errors
+from infrastructure.inbound.http.step_bodies import add_undo_errors
 from infrastructure.inbound.http.waiting import Wait, wait_seconds, wait_until
 
 router = APIRouter(tags=["runs"])
 
 VERSION_MAX = 2**31 - 1
-Until = Annotated[
+WaitUntilParameter = Annotated[
     Literal["started", "ended", "announced", "archived"] | None,
     Query(description="What to wait for; `ended` when left out. A refusal ends every wait."),
 ]
@@ -48,12 +48,12 @@ Version = Annotated[
         " is over when `nextCursor` is null, and not before."
     ),
     responses={
-        **success(examples.RUNS),
-        **problems("foreign_cursor"),
+        **success_response(examples.RUNS),
+        **problem_responses("foreign_cursor"),
     },
 )
 async def list_runs(
-    doors: InDoors,
+    doors: InjectedServices,
     caller: ByCaller,
     requester: asking.ByRequester = None,
     tree: asking.ByTree = None,
@@ -62,28 +62,28 @@ async def list_runs(
     stages: asking.ByStage = (),
     statuses: asking.ByStatus = (),
     outcomes: asking.ByOutcome = (),
-    since: asking.Since = None,
-    until: asking.Until = None,
-    at: At = None,
-    limit: paging.Limit = paging.LIMIT_DEFAULT,
+    since: asking.CreatedSince = None,
+    until: asking.CreatedBefore = None,
+    at: AsOfParameter = None,
+    limit: paging.LimitParameter = paging.LIMIT_DEFAULT,
     cursor: asking.ByCursor = None,
-    order: asking.Order = "desc",
+    order: asking.SortOrder = "desc",
 ) -> Response:
     """A page of the registry."""
-    must(caller, "read")
+    require_scope(caller, "read")
     if requester:
-        requester = await resolved_key(doors, caller, requester, pointer="/query/requester")
+        requester = await resolve_session_key(doors, caller, requester, pointer="/query/requester")
     if tree:
-        tree = await resolved_key(doors, caller, tree, pointer="/query/tree")
+        tree = await resolve_session_key(doors, caller, tree, pointer="/query/tree")
     query = asking.run_query(
         requester, tree, agent_ids, labels, stages, statuses, outcomes, since, until
     )
     question = paging.fingerprint(query, order, caller.patterns, at)
     if cursor is None:
-        place = paging.Cursor((await as_of(doors, at)).position, -1)
+        place = paging.Cursor((await resolve_as_of(doors, at)).position, -1)
     else:
-        head = (await as_of(doors, None)).position
-        place = paging.read(cursor, doors.work.log.log_id, question, head)
+        head = (await resolve_as_of(doors, None)).position
+        place = paging.decode_cursor(cursor, doors.work.log.log_id, question, head)
     page = await visible_runs(
         doors.work.registry,
         doors.access,
@@ -97,10 +97,10 @@ async def list_runs(
     body = {
         "items": await run_bodies(page.runs, doors.work.contents, full=False),
         "nextCursor": (
-            paging.written(following, doors.work.log.log_id, question) if following else None
+            paging.encode_cursor(following, doors.work.log.log_id, question) if following else None
         ),
     }
-    return answer(doors, body, place.at)
+    return json_response(doors, body, place.at)
 
 
 @router.get(
@@ -113,50 +113,54 @@ async def list_runs(
         " the time is over."
     ),
     responses={
-        **success(examples.RUN),
-        **problems("not_found"),
+        **success_response(examples.RUN),
+        **problem_responses("not_found"),
     },
 )
 async def get_run(
     request: Request,
-    doors: InDoors,
+    doors: InjectedServices,
     caller: ByCaller,
     runId: RunInPath,
-    at: At = None,
+    at: AsOfParameter = None,
     version: Version = None,
     wait: Wait = None,
-    until: Until = None,
+    until: WaitUntilParameter = None,
 ) -> Response:
     """One run."""
-    must(caller, "read")
+    require_scope(caller, "read")
     seconds = wait_seconds(wait)
     if sum(one is not None for one in (wait, at, version)) > 1:
-        raise Problem("invalid_request", "wait, at and version speak of different times: use one")
+        raise HttpProblem(
+            "invalid_request", "wait, at and version speak of different times: use one"
+        )
     if until is not None and wait is None:
-        raise Problem("invalid_request", "until says what to wait for: give wait too, as in 30s")
-    moment = await as_of(doors, at)
+        raise HttpProblem(
+            "invalid_request", "until says what to wait for: give wait too, as in 30s"
+        )
+    moment = await resolve_as_of(doors, at)
     run = await visible_run(doors, caller, runId, moment)
     if seconds:
         await wait_until(doors, run, until or "ended", seconds)
-        moment = await as_of(doors, None)
+        moment = await resolve_as_of(doors, None)
         run = await visible_run(doors, caller, runId, moment)
     if version is not None:
         earlier = await doors.work.registry.run_at_version(run.run_id, version)
         if earlier is None:
             detail = f"the run has {run.version} events; ask for one of them"
             headers = position_headers(doors, moment.position)
-            raise Problem("not_found", detail, headers=headers)
+            raise HttpProblem("not_found", detail, headers=headers)
         run = earlier
     full = caller.may("content") and await doors.access.covers_run(caller, run)
     bodies = await run_bodies((run,), doors.work.contents, full=full)
     if full:
-        await tell_undo_errors(bodies[0]["undoing"], run, doors.work.log, doors.work.contents)
+        await add_undo_errors(bodies[0]["undoing"], run, doors.work.log, doors.work.contents)
     etag = f'"{run.version}"'
     headers = {"ETag": etag}
     if _is_known(request, etag):
         headers |= position_headers(doors, moment.position)
         return Response(status_code=304, headers=headers)
-    return answer(doors, bodies[0], moment.position, headers=headers)
+    return json_response(doors, bodies[0], moment.position, headers=headers)
 
 
 def _is_known(request: Request, etag: str) -> bool:

@@ -2,28 +2,28 @@
 
 from fastapi import APIRouter, Request, Response
 
-from application.ports.event_log import AlreadyReserved, Answer
+from application.ports.event_log import AlreadyReserved, StoredAnswer
 from infrastructure.inbound.http import session_examples
 from infrastructure.inbound.http.bodies import read_body
 from infrastructure.inbound.http.controls import StopBody
 from infrastructure.inbound.http.described import (
     BODY_PROBLEMS,
     KEY_PROBLEMS,
-    problems,
-    success,
-    takes,
+    problem_responses,
+    request_body_schema,
+    success_response,
 )
-from infrastructure.inbound.http.doors import Doors
-from infrastructure.inbound.http.problems import Problem
-from infrastructure.inbound.http.replays import first_answer_again
+from infrastructure.inbound.http.doors import Services
+from infrastructure.inbound.http.problems import HttpProblem
+from infrastructure.inbound.http.replays import replay_answer
 from infrastructure.inbound.http.requests import (
     ByCaller,
-    InDoors,
+    InjectedServices,
     KeyInPath,
-    answer,
-    must,
+    json_response,
+    require_scope,
     reservation_of,
-    resolved_key,
+    resolve_session_key,
 )
 
 router = APIRouter(tags=["control"])
@@ -39,31 +39,33 @@ router = APIRouter(tags=["control"])
         " put away with all its runs once the last one is announced. Repeating it changes nothing."
     ),
     responses={
-        **success(session_examples.STOPPED),
-        **problems("not_found", *BODY_PROBLEMS, *KEY_PROBLEMS),
+        **success_response(session_examples.STOPPED),
+        **problem_responses("not_found", *BODY_PROBLEMS, *KEY_PROBLEMS),
     },
-    openapi_extra=takes(StopBody, {"reason": "no longer needed"}),
+    openapi_extra=request_body_schema(StopBody, {"reason": "no longer needed"}),
 )
 async def stop_session(
-    request: Request, doors: InDoors, caller: ByCaller, key: KeyInPath
+    request: Request, doors: InjectedServices, caller: ByCaller, key: KeyInPath
 ) -> Response:
     """Stop."""
-    must(caller, "control")
+    require_scope(caller, "control")
     body, raw = await read_body(request, StopBody)
-    session_key = await resolved_key(doors, caller, key)
+    session_key = await resolve_session_key(doors, caller, key)
     session = await doors.work.registry.session(session_key)
     if session is None or not await doors.access.covers_session(caller, session_key):
-        raise Problem("not_found", "there is no such session on record")
+        raise HttpProblem("not_found", "there is no such session on record")
     if caller.run_id is not None and caller.run_id == session.run_id:
-        raise Problem("not_permitted", "this token may stop the descendants of its session only")
+        raise HttpProblem(
+            "not_permitted", "this token may stop the descendants of its session only"
+        )
     reservation = reservation_of(request, caller, raw)
     try:
         told = await doors.stopping.stop_session(session, caller.actor, body.reason, reservation)
     except AlreadyReserved as reserved:
         assert reservation is not None
-        return await first_answer_again(reserved, reservation, lambda one, _: _response(doors, one))
+        return await replay_answer(reserved, reservation, lambda one, _: _response(doors, one))
     return await _response(doors, told)
 
 
-async def _response(doors: Doors, told: Answer) -> Response:
-    return answer(doors, told.body, await doors.work.log.head())
+async def _response(doors: Services, told: StoredAnswer) -> Response:
+    return json_response(doors, told.body, await doors.work.log.head())

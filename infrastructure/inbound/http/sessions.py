@@ -6,7 +6,7 @@ from typing import Any
 from fastapi import APIRouter, Request, Response
 
 from application.access import Caller
-from application.ports.event_log import AlreadyReserved, Answer
+from application.ports.event_log import AlreadyReserved, StoredAnswer
 from application.ports.registry import RunQuery
 from domain.refusals import Rejected
 from domain.session.state import Session
@@ -15,30 +15,30 @@ from infrastructure.inbound.http.bodies import Body, read_body
 from infrastructure.inbound.http.described import (
     BODY_PROBLEMS,
     KEY_PROBLEMS,
-    problems,
-    success,
-    takes,
+    problem_responses,
+    request_body_schema,
+    success_response,
 )
-from infrastructure.inbound.http.doors import Doors
+from infrastructure.inbound.http.doors import Services
 from infrastructure.inbound.http.inbox_items import inbox_items
-from infrastructure.inbound.http.moments import AsOf, At, as_of
-from infrastructure.inbound.http.paging import LIMIT_DEFAULT, After, Limit
-from infrastructure.inbound.http.problems import Problem
-from infrastructure.inbound.http.replays import first_answer_again
+from infrastructure.inbound.http.moments import AsOf, AsOfParameter, resolve_as_of
+from infrastructure.inbound.http.paging import LIMIT_DEFAULT, After, LimitParameter
+from infrastructure.inbound.http.problems import HttpProblem
+from infrastructure.inbound.http.replays import replay_answer
 from infrastructure.inbound.http.requests import (
     AnnouncementInPath,
     ByCaller,
-    InDoors,
+    InjectedServices,
     KeyInPath,
-    answer,
-    must,
-    must_act_for,
+    json_response,
     position_headers,
+    require_scope,
+    require_session_access,
     reservation_of,
-    resolved_key,
+    resolve_session_key,
     run_id_of,
 )
-from infrastructure.inbound.http.waiting import Wait, has_grown, wait_seconds
+from infrastructure.inbound.http.waiting import Wait, wait_for_growth, wait_seconds
 
 ANNOUNCING = ("RunAnnounced", "SpawnRefused")
 """The events that may put something into an inbox."""
@@ -60,14 +60,16 @@ OWN_RUNS_SHOWN_MAX = 50
         " `ownRuns` those of a child itself, the newest first."
     ),
     responses={
-        **success(session_examples.SESSION),
-        **problems("not_found"),
+        **success_response(session_examples.SESSION),
+        **problem_responses("not_found"),
     },
 )
-async def get_session(doors: InDoors, caller: ByCaller, key: KeyInPath, at: At = None) -> Response:
+async def get_session(
+    doors: InjectedServices, caller: ByCaller, key: KeyInPath, at: AsOfParameter = None
+) -> Response:
     """One session."""
-    must(caller, "read")
-    moment = await as_of(doors, at)
+    require_scope(caller, "read")
+    moment = await resolve_as_of(doors, at)
     session = await _session(doors, caller, key, moment)
     position = moment.position
     registry = doors.work.registry
@@ -107,10 +109,10 @@ async def get_session(doors: InDoors, caller: ByCaller, key: KeyInPath, at: At =
         "ownRuns": await _own_runs(doors, session, moment),
         "version": session.version,
     }
-    return answer(doors, body, position)
+    return json_response(doors, body, position)
 
 
-async def _own_runs(doors: Doors, session: Session, moment: AsOf) -> list[dict[str, Any]]:
+async def _own_runs(doors: Services, session: Session, moment: AsOf) -> list[dict[str, Any]]:
     """The runs of a child itself, the newest first: from the one that was the newest then, each
     leads to the one before it."""
     then: list[dict[str, Any]] = []
@@ -124,12 +126,12 @@ async def _own_runs(doors: Doors, session: Session, moment: AsOf) -> list[dict[s
     return then
 
 
-async def _session(doors: Doors, caller: Caller, key: str, moment: AsOf) -> Session:
-    session_key = await resolved_key(doors, caller, key)
+async def _session(doors: Services, caller: Caller, key: str, moment: AsOf) -> Session:
+    session_key = await resolve_session_key(doors, caller, key)
     session = await doors.work.registry.session(session_key, at=moment.position)
     if session is None or not await doors.access.covers_session(caller, session.session_key):
         headers = position_headers(doors, moment.position)
-        raise Problem("not_found", "there is no such session on record", headers=headers)
+        raise HttpProblem("not_found", "there is no such session on record", headers=headers)
     return session
 
 
@@ -142,33 +144,33 @@ async def _session(doors: Doors, caller: Caller, key: str, moment: AsOf) -> Sess
         " the first one. `origin` is where the result is to be sent from here, if anybody said."
     ),
     responses={
-        **success(examples.ANNOUNCEMENTS),
-        **problems(),
+        **success_response(examples.ANNOUNCEMENTS),
+        **problem_responses(),
     },
 )
 async def list_announcements(
-    doors: InDoors,
+    doors: InjectedServices,
     caller: ByCaller,
     key: KeyInPath,
     after: After = 0,
-    limit: Limit = LIMIT_DEFAULT,
+    limit: LimitParameter = LIMIT_DEFAULT,
     wait: Wait = None,
 ) -> Response:
     """A page of an inbox."""
-    must(caller, "read")
-    session_key = await resolved_key(doors, caller, key)
-    must_act_for(caller, session_key)
+    require_scope(caller, "read")
+    session_key = await resolve_session_key(doors, caller, key)
+    require_session_access(caller, session_key)
     deadline = time.monotonic() + wait_seconds(wait)
     while True:
         seen = doors.tail.position
         position, runs = await doors.work.registry.inbox(session_key, after=after, limit=limit + 1)
-        if runs or not await has_grown(
+        if runs or not await wait_for_growth(
             doors, None, after=seen, deadline=deadline, types=ANNOUNCING
         ):
             break
     items = await inbox_items(doors.work.contents, runs[:limit], with_text=caller.may("content"))
     following = items[-1]["position"] if len(runs) > limit else None
-    return answer(doors, {"items": items, "nextAfter": following}, position)
+    return json_response(doors, {"items": items, "nextAfter": following}, position)
 
 
 class AckBody(Body):
@@ -181,35 +183,39 @@ class AckBody(Body):
     summary="Take an announcement",
     description="Repeating it changes nothing.",
     responses={
-        **success(examples.ACKNOWLEDGED),
-        **problems("not_found", "no_announcement", *BODY_PROBLEMS, *KEY_PROBLEMS),
+        **success_response(examples.ACKNOWLEDGED),
+        **problem_responses("not_found", "no_announcement", *BODY_PROBLEMS, *KEY_PROBLEMS),
     },
-    openapi_extra=takes(AckBody, {}),
+    openapi_extra=request_body_schema(AckBody, {}),
 )
 async def acknowledge(
-    request: Request, doors: InDoors, caller: ByCaller, key: KeyInPath, id: AnnouncementInPath
+    request: Request,
+    doors: InjectedServices,
+    caller: ByCaller,
+    key: KeyInPath,
+    id: AnnouncementInPath,
 ) -> Response:
     """Acknowledge."""
-    session_key = await resolved_key(doors, caller, key)
-    must_act_for(caller, session_key)
+    session_key = await resolve_session_key(doors, caller, key)
+    require_session_access(caller, session_key)
     if caller.run_id is None:
-        must(caller, "control")
+        require_scope(caller, "control")
     _, raw = await read_body(request, AckBody)
     run = await doors.work.registry.run(run_id_of(id))
     if run is None or run.requester.session_key != session_key:
-        raise Problem("not_found", "there is no such announcement in this inbox")
+        raise HttpProblem("not_found", "there is no such announcement in this inbox")
     reservation = reservation_of(request, caller, raw)
     try:
         told = await doors.announcing.acknowledge(run, caller.actor, reservation)
     except AlreadyReserved as reserved:
         assert reservation is not None
-        return await first_answer_again(
-            reserved, reservation, lambda one, _: _acknowledged(doors, one)
+        return await replay_answer(
+            reserved, reservation, lambda one, _: _acknowledge_response(doors, one)
         )
     except Rejected as rejected:
-        raise Problem("no_announcement", str(rejected)) from None
-    return await _acknowledged(doors, told)
+        raise HttpProblem("no_announcement", str(rejected)) from None
+    return await _acknowledge_response(doors, told)
 
 
-async def _acknowledged(doors: Doors, told: Answer) -> Response:
-    return answer(doors, told.body, await doors.work.log.head())
+async def _acknowledge_response(doors: Services, told: StoredAnswer) -> Response:
+    return json_response(doors, told.body, await doors.work.log.head())

@@ -10,11 +10,11 @@ import orjson
 
 from application.ports.contents import Contents
 from application.ports.registry import RunQuery
-from application.work import Work
+from application.work import UnitOfWork
 from domain.run.events import RunStarted
 from domain.session.events import SharedContextChanged, SharedContextInherited
 from domain.session.state import Session
-from domain.shared_context import effective
+from domain.shared_context import effective_shared_keys
 from domain.shared_facts import SharedKey
 from domain.stream import session_stream
 
@@ -33,7 +33,7 @@ class Lineage:
     started: deque[dict[str, Any]] = field(default_factory=lambda: deque(maxlen=STARTED_MAX))
 
 
-async def lineage(work: Work, session: Session, position: int) -> Lineage:
+async def lineage(work: UnitOfWork, session: Session, position: int) -> Lineage:
     """What is recorded of it up to a position."""
     told = Lineage()
     if session.shared_position is None:
@@ -96,7 +96,7 @@ async def run_body(contents: Contents, run_id: UUID, started: RunStarted) -> dic
         "runId": run_id,
         "position": started.shared_context_position,
         "values": _values(keys, texts),
-        "erased": _erased(keys, texts),
+        "erased": _erased_keys(keys, texts),
         "sources": {one.key: _source(one) for one in keys},
     }
 
@@ -105,24 +105,28 @@ def session_body(
     session: Session, texts: Mapping[UUID, str], told: Lineage, position: int
 ) -> dict[str, Any]:
     """What a session shares, and how it came to that."""
-    keys = effective(session)
+    keys = effective_shared_keys(session)
     return {
-        **written_body(session, position),
+        **sizes_body(session, position),
         "values": _values(keys, texts),
-        "erased": _erased(keys, texts),
+        "erased": _erased_keys(keys, texts),
         "sources": {one.key: _source(one) for one in keys},
         "history": list(told.history),
         "startedWith": list(told.started),
     }
 
 
-def written_body(session: Session, position: int) -> dict[str, Any]:
+def sizes_body(session: Session, position: int) -> dict[str, Any]:
     """How much a session shares under which key, without what it is."""
     return {
         "sessionKey": session.session_key,
         "version": session.shared_position or 0,
         "position": position,
-        "sizes": {one.key: one.value.bytes for one in effective(session) if one.value is not None},
+        "sizes": {
+            one.key: one.value.bytes
+            for one in effective_shared_keys(session)
+            if one.value is not None
+        },
     }
 
 
@@ -132,7 +136,7 @@ def _values(keys: Iterable[SharedKey], texts: Mapping[UUID, str]) -> dict[str, A
     return {key: orjson.Fragment(text) if text else None for key, text in found.items()}
 
 
-def _erased(keys: Iterable[SharedKey], texts: Mapping[UUID, str]) -> list[str]:
+def _erased_keys(keys: Iterable[SharedKey], texts: Mapping[UUID, str]) -> list[str]:
     """The keys whose values are null because they were erased: before the run, or since."""
     return [one.key for one in keys if one.value is None or one.value.id not in texts]
 

@@ -6,34 +6,44 @@ from fastapi import APIRouter, Request, Response
 from pydantic import BaseModel, ConfigDict
 
 from application.access import Caller
-from application.patching_context import ContextPatch, Patched, PatchingContext, TooMuchShared
+from application.patching_context import (
+    ContextPatch,
+    ContextPatcher,
+    PatchResult,
+    SharedContextTooLarge,
+)
 from application.work import ContentsErased
 from domain.refusals import SessionIsClosed
 from domain.run.events import RunStarted
 from domain.session.sharing import ContextMoved
 from domain.session.state import Session
-from domain.shared_context import KEY_RULE, effective, is_key
+from domain.shared_context import KEY_RULE, effective_shared_keys, is_key
 from infrastructure.inbound.http import shared_examples
 from infrastructure.inbound.http.bodies import JSON, read_body
-from infrastructure.inbound.http.described import BODY_PROBLEMS, problems, success, takes
-from infrastructure.inbound.http.doors import Doors
-from infrastructure.inbound.http.moments import At, as_of
-from infrastructure.inbound.http.problems import Problem
+from infrastructure.inbound.http.described import (
+    BODY_PROBLEMS,
+    problem_responses,
+    request_body_schema,
+    success_response,
+)
+from infrastructure.inbound.http.doors import Services
+from infrastructure.inbound.http.moments import AsOfParameter, resolve_as_of
+from infrastructure.inbound.http.problems import HttpProblem
 from infrastructure.inbound.http.requests import (
     ByCaller,
-    InDoors,
+    InjectedServices,
     KeyInPath,
     RunInPath,
-    answer,
-    must,
-    own_run,
+    invalid_value,
+    json_response,
     position_headers,
-    resolved_key,
-    wrong_at,
+    readable_run,
+    require_scope,
+    resolve_session_key,
 )
-from infrastructure.inbound.http.shared_bodies import lineage, run_body, session_body, written_body
+from infrastructure.inbound.http.shared_bodies import lineage, run_body, session_body, sizes_body
 from infrastructure.inbound.http.shared_body import literals, pointer_of
-from infrastructure.inbound.http.written_sessions import written_session
+from infrastructure.inbound.http.written_sessions import resolve_target_session
 
 router = APIRouter(tags=["shared context"])
 
@@ -69,21 +79,21 @@ class SharedContextPatch(BaseModel):
         " `erased` has the keys whose values are gone."
     ),
     responses={
-        **success(shared_examples.RUN_CONTEXT),
-        **problems("not_found", "not_started"),
+        **success_response(shared_examples.RUN_CONTEXT),
+        **problem_responses("not_found", "not_started"),
     },
 )
-async def get_run_context(doors: InDoors, caller: ByCaller, runId: RunInPath) -> Response:
+async def get_run_context(doors: InjectedServices, caller: ByCaller, runId: RunInPath) -> Response:
     """The context of a run."""
-    must(caller, "content")
-    now = await as_of(doors, None)
-    run = await own_run(doors, caller, runId, now)
+    require_scope(caller, "content")
+    now = await resolve_as_of(doors, None)
+    run = await readable_run(doors, caller, runId, now)
     recorded = await doors.work.log.first("RunStarted", run.run_id)
     if recorded is None:
-        raise Problem("not_started", "the run has not started, so it was given nothing yet")
+        raise HttpProblem("not_started", "the run has not started, so it was given nothing yet")
     assert isinstance(recorded.event, RunStarted)
     body = await run_body(doors.work.contents, run.run_id, recorded.event)
-    return answer(doors, body, now.position)
+    return json_response(doors, body, now.position)
 
 
 @router.get(
@@ -97,22 +107,22 @@ async def get_run_context(doors: InDoors, caller: ByCaller, runId: RunInPath) ->
         " which version (the 500 newest). The `ETag` is the version, 0 while nothing was shared."
     ),
     responses={
-        **success(shared_examples.SESSION_CONTEXT),
-        **problems("not_found"),
+        **success_response(shared_examples.SESSION_CONTEXT),
+        **problem_responses("not_found"),
     },
 )
 async def get_session_context(
-    doors: InDoors, caller: ByCaller, key: KeyInPath, at: At = None
+    doors: InjectedServices, caller: ByCaller, key: KeyInPath, at: AsOfParameter = None
 ) -> Response:
     """The context of a session."""
-    must(caller, "content")
-    moment = await as_of(doors, at)
-    session_key = await resolved_key(doors, caller, key)
+    require_scope(caller, "content")
+    moment = await resolve_as_of(doors, at)
+    session_key = await resolve_session_key(doors, caller, key)
     session = await doors.work.registry.session(session_key, at=moment.position)
     if session is None or not await doors.access.covers_session(caller, session_key):
         headers = position_headers(doors, moment.position)
-        raise Problem("not_found", "there is no such session on record", headers=headers)
-    return await _told(doors, session, moment.position)
+        raise HttpProblem("not_found", "there is no such session on record", headers=headers)
+    return await _context_response(doors, session, moment.position)
 
 
 @router.patch(
@@ -126,59 +136,61 @@ async def get_session_context(
         " answered with `sessionKey`, `version`, `position` and `sizes` alone."
     ),
     responses={
-        **success(shared_examples.SESSION_CONTEXT),
-        **problems("not_found", "session_closed", "precondition_failed", "erased", *BODY_PROBLEMS),
+        **success_response(shared_examples.SESSION_CONTEXT),
+        **problem_responses(
+            "not_found", "session_closed", "precondition_failed", "erased", *BODY_PROBLEMS
+        ),
     },
     openapi_extra={
-        **takes(SharedContextPatch, shared_examples.PATCH, required=True),
+        **request_body_schema(SharedContextPatch, shared_examples.PATCH, required=True),
         "parameters": [IF_MATCH_PARAMETER],
     },
 )
 async def patch_session_context(
-    request: Request, doors: InDoors, caller: ByCaller, key: KeyInPath
+    request: Request, doors: InjectedServices, caller: ByCaller, key: KeyInPath
 ) -> Response:
     """Patch the context of a session."""
-    must(caller, "spawn")
-    session = await written_session(doors, caller, key)
+    require_scope(caller, "spawn")
+    session = await resolve_target_session(doors, caller, key)
     body, _ = await read_body(request, SharedContextPatch, media_types=MEDIA_TYPES)
     patch = ContextPatch(
         session_key=session.session_key,
         display_key=session.display_key,
         values=_values(body),
-        expected=_expected(request),
+        expected=_expected_version(request),
     )
-    patched = await _patched(doors, caller, patch)
+    patched = await _apply_patch(doors, caller, patch)
     if patched.session is None:
-        raise Problem("not_found", "there is no such session on record, and nothing to record")
+        raise HttpProblem("not_found", "there is no such session on record, and nothing to record")
     if not caller.may("content"):
-        return _written(doors, patched.session, patched.position)
-    return await _told(doors, patched.session, patched.position)
+        return _sizes_response(doors, patched.session, patched.position)
+    return await _context_response(doors, patched.session, patched.position)
 
 
-async def _patched(doors: Doors, caller: Caller, patch: ContextPatch) -> Patched:
+async def _apply_patch(doors: Services, caller: Caller, patch: ContextPatch) -> PatchResult:
     try:
-        return await PatchingContext(doors.work).patch(patch, caller.actor)
+        return await ContextPatcher(doors.work).patch(patch, caller.actor)
     except ContextMoved as moved:
-        raise Problem("precondition_failed", str(moved), current=moved.current) from None
-    except TooMuchShared as much:
-        raise Problem("invalid_request", str(much)) from None
+        raise HttpProblem("precondition_failed", str(moved), current=moved.current) from None
+    except SharedContextTooLarge as much:
+        raise HttpProblem("invalid_request", str(much)) from None
     except SessionIsClosed as closed:
-        raise Problem("session_closed", str(closed)) from None
+        raise HttpProblem("session_closed", str(closed)) from None
     except ContentsErased as erased:
-        raise Problem("erased", str(erased)) from None
+        raise HttpProblem("erased", str(erased)) from None
 
 
-async def _told(doors: Doors, session: Session, position: int) -> Response:
-    keys = effective(session)
+async def _context_response(doors: Services, session: Session, position: int) -> Response:
+    keys = effective_shared_keys(session)
     texts = await doors.work.contents.texts([one.value for one in keys if one.value is not None])
     told = await lineage(doors.work, session, position)
     body = session_body(session, texts, told, position)
-    return answer(doors, body, position, headers=_etag(session))
+    return json_response(doors, body, position, headers=_etag(session))
 
 
-def _written(doors: Doors, session: Session, position: int) -> Response:
+def _sizes_response(doors: Services, session: Session, position: int) -> Response:
     """For those who may write what they may not read."""
-    return answer(doors, written_body(session, position), position, headers=_etag(session))
+    return json_response(doors, sizes_body(session, position), position, headers=_etag(session))
 
 
 def _etag(session: Session) -> dict[str, str]:
@@ -190,17 +202,17 @@ def _values(body: SharedContextPatch) -> dict[str, object]:
     values = dict(body.model_extra or {})
     for key in values:
         if not is_key(key):
-            raise wrong_at(pointer_of(key, ""), KEY_RULE)
+            raise invalid_value(pointer_of(key, ""), KEY_RULE)
     literals({key: value for key, value in values.items() if value is not None}, "")
     return values
 
 
-def _expected(request: Request) -> int | None:
+def _expected_version(request: Request) -> int | None:
     """The version that the patch was made for; None for any."""
     given = request.headers.get("if-match", "").strip()
     if given == "*":
         return None
     version = _VERSION.fullmatch(given)
     if version is None:
-        raise wrong_at(IF_MATCH, 'must be the ETag that was read, such as "52", or *')
+        raise invalid_value(IF_MATCH, 'must be the ETag that was read, such as "52", or *')
     return int(version[1])

@@ -10,21 +10,25 @@ from application.spawn_request import SpawnRequest
 from domain.agent_id import is_valid_agent_id, normalise_agent_id
 from domain.configuration.configuration import Configuration
 from domain.run.facts import SpawnOptions
-from domain.session_key import agent_id_of, display
+from domain.session_key import agent_id_of, render_session_key
 from domain.spawn_mode import effective_cleanup, effective_mode
-from infrastructure.inbound.http.batch_body import LABEL_CHARS_MAX, Task, tasks_of
+from infrastructure.inbound.http.batch_body import LABEL_CHARS_MAX, TaskField, tasks_of
 from infrastructure.inbound.http.bodies import Body
-from infrastructure.inbound.http.requests import canonical_key, wrong_at
-from infrastructure.inbound.http.shared_body import references_of, shared_given
+from infrastructure.inbound.http.requests import canonical_key, invalid_value
+from infrastructure.inbound.http.shared_body import parse_shared_values, references_of
 from infrastructure.inbound.http.spawn_parts import (
     ATTACHMENTS_MAX,
     AttachAsBody,
     AttachmentBody,
-    Name,
+    NameField,
     RequesterBody,
-    attached,
+    attachment_requests,
 )
-from infrastructure.inbound.http.waiting_body import ChainAfter, DependsOn, awaited
+from infrastructure.inbound.http.waiting_body import (
+    ChainAfterField,
+    DependsOnField,
+    dependency_requests,
+)
 
 REQUESTER_KEY = "/requester/sessionKey"
 
@@ -33,11 +37,11 @@ class SpawnBody(Body):
     """`POST /v1/spawns`."""
 
     requester: RequesterBody
-    task: Task
+    task: TaskField
     label: Annotated[str, Field(max_length=LABEL_CHARS_MAX)] | None = None
     agent_id: Annotated[str, Field(max_length=4096)] | None = None
-    model: Name | None = None
-    thinking: Name | None = None
+    model: NameField | None = None
+    thinking: NameField | None = None
     run_timeout_seconds: Annotated[
         float | None,
         Field(description="Rounded down to whole seconds; 0, or less, is without limit."),
@@ -106,8 +110,8 @@ class SpawnBody(Body):
             )
         ),
     ] = False
-    depends_on: DependsOn = Field(default_factory=list)
-    chain_after: ChainAfter = None
+    depends_on: DependsOnField = Field(default_factory=list)
+    chain_after: ChainAfterField = None
 
     @field_validator("label")
     @classmethod
@@ -144,17 +148,21 @@ def spawn_request(
     attached_files = len(body.attachments)
     batch = tasks_of(body.task, parallel=body.parallel, label=label, attached=attached_files)
     if body.attach_as.mount_path is not None and not body.attachments:
-        raise wrong_at("/attachAs/mountPath", "is for attachments: attach a file or leave it out")
+        raise invalid_value(
+            "/attachAs/mountPath", "is for attachments: attach a file or leave it out"
+        )
     session = configuration.session
     spelling = requester_key or body.requester.session_key
     key = requester_key or canonical_key(spelling, configuration, REQUESTER_KEY)
     override = (body.requester.agent_id_override or "").strip()
     if override and not is_valid_agent_id(override):
-        raise wrong_at("/requester/agentIdOverride", "must match [a-z0-9][a-z0-9_-]{0,63}")
+        raise invalid_value("/requester/agentIdOverride", "must match [a-z0-9][a-z0-9_-]{0,63}")
     requester_agent_id = normalise_agent_id(override) if override else agent_id_of(key)
     return SpawnRequest(
         requester_key=key,
-        requester_display_key=display(spelling, main_key=session.main_key, scope=session.scope),
+        requester_display_key=render_session_key(
+            spelling, main_key=session.main_key, scope=session.scope
+        ),
         requester_agent_id=requester_agent_id,
         asserts_agent=requester_agent_id != agent_id_of(key),
         origin=_origin(body.requester),
@@ -164,13 +172,15 @@ def spawn_request(
         agent_id=(body.agent_id or "").strip() or None,
         thread=body.thread,
         workspace_argument=body.requester.workspace_dir,
-        attachments=attached(body.attachments),
+        attachments=attachment_requests(body.attachments),
         mount_path=body.attach_as.mount_path,
         light_context=body.light_context,
         context_argument=body.context,
-        shared=shared_given(body.shared_context, body.shared_context_scope),
+        shared=parse_shared_values(body.shared_context, body.shared_context_scope),
         batch=batch,
-        dependencies=awaited(body.depends_on, body.chain_after, references_of(body.shared_context)),
+        dependencies=dependency_requests(
+            body.depends_on, body.chain_after, references_of(body.shared_context)
+        ),
         options=_options(body),
     )
 

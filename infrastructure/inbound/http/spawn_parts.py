@@ -6,7 +6,7 @@ from pydantic import Field, field_validator
 
 from domain.attachments import (
     MOUNT_PATH_CHARACTERS_MAX,
-    AttachmentAsked,
+    RequestedAttachment,
     mount_path_hint,
 )
 from domain.model_plan import is_model_name
@@ -16,7 +16,7 @@ NAME_CHARS_MAX = 256
 ADDRESS_CHARS_MAX = 1024
 ATTACHMENTS_MAX = 1_000
 
-Name = Annotated[str, Field(max_length=NAME_CHARS_MAX)]
+NameField = Annotated[str, Field(max_length=NAME_CHARS_MAX)]
 Address = Annotated[str, Field(max_length=ADDRESS_CHARS_MAX)]
 
 
@@ -42,7 +42,7 @@ class RequesterBody(Body):
     group_channel: Address | None = None
     group_space: Address | None = None
     member_role_ids: Annotated[list[Address], Field(max_length=200)] = Field(default_factory=list)
-    agent_id_override: Name | None = None
+    agent_id_override: NameField | None = None
     workspace_dir: Annotated[
         str | None,
         Field(
@@ -57,7 +57,7 @@ class RequesterBody(Body):
     sandboxed: Annotated[
         bool, Field(description="That it is in a sandbox, also when the record does not say so.")
     ] = False
-    active_model: Name | None = None
+    active_model: NameField | None = None
     active_thinking: Annotated[str, Field(pattern=r"^[A-Za-z_ -]{1,32}$")] | None = None
 
     @field_validator("active_model")
@@ -105,10 +105,10 @@ class AttachAsBody(Body):
         return hint
 
 
-def attached(files: list[AttachmentBody]) -> tuple[AttachmentAsked, ...]:
+def attachment_requests(files: list[AttachmentBody]) -> tuple[RequestedAttachment, ...]:
     """The files in the words of the domain."""
     return tuple(
-        AttachmentAsked(
+        RequestedAttachment(
             name=one.name, content=one.content, encoding=one.encoding, mime_type=one.mime_type
         )
         for one in files

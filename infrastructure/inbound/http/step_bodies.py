@@ -6,7 +6,13 @@ from uuid import UUID
 
 from application.ports.contents import Contents
 from application.ports.event_log import EventLog
-from domain.attachment_manifest import NotTheFiles, read_kept, receipt, relative_dir, short_receipt
+from domain.attachment_manifest import (
+    FilesMismatch,
+    attachments_receipt,
+    parse_file_list,
+    relative_dir,
+    short_attachments_receipt,
+)
 from domain.content import ContentRef
 from domain.run.state import Run
 from domain.run.step_events import StepUndoFailed
@@ -29,13 +35,13 @@ def attachments_body(run: Run, texts: Mapping[UUID, str]) -> dict[str, Any] | No
         return None
     where, state = relative_dir(run.run_id), {"state": _state(step)}
     try:
-        listed = read_kept(texts[step.manifest.id])
-    except (KeyError, NotTheFiles):
-        return short_receipt(where, step.file_count or 0, step.total_bytes or 0) | state
-    return receipt(where, listed) | state
+        listed = parse_file_list(texts[step.manifest.id])
+    except (KeyError, FilesMismatch):
+        return short_attachments_receipt(where, step.file_count or 0, step.total_bytes or 0) | state
+    return attachments_receipt(where, listed) | state
 
 
-def undoing_body(run: Run) -> list[dict[str, Any]]:
+def pending_undo_body(run: Run) -> list[dict[str, Any]]:
     """The steps that are to be undone and are not yet: where that is, how often it failed, and when
     it is tried again. `error` is told by `tell_undo_errors`."""
     return [
@@ -52,7 +58,7 @@ def undoing_body(run: Run) -> list[dict[str, Any]]:
     ]
 
 
-async def tell_undo_errors(
+async def add_undo_errors(
     bodies: Sequence[dict[str, Any]], run: Run, log: EventLog, contents: Contents
 ) -> None:
     """Put into bodies of `undoing_body` why the last attempt failed."""

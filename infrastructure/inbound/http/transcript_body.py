@@ -14,7 +14,7 @@ VALUES_MAX = 100_000
 """How many values a body may have: ten for each entry."""
 
 Kind = Literal["message", "tool", "usage", "progress", "result", "text"]
-Tokens = Annotated[int, Field(ge=0, le=TOKENS_MAX)]
+TokensField = Annotated[int, Field(ge=0, le=TOKENS_MAX)]
 
 # Of each kind: what it must have, and what else it may have.
 _MEMBERS: dict[Kind, tuple[tuple[str, ...], tuple[str, ...]]] = {
@@ -37,8 +37,8 @@ class EntryBody(Body):
     name: Annotated[str, Field(min_length=1, max_length=NAME_CHARACTERS_MAX)] | None = None
     input: Any = None
     output: Any = None
-    input_tokens: Tokens | None = None
-    output_tokens: Tokens | None = None
+    input_tokens: TokensField | None = None
+    output_tokens: TokensField | None = None
     model: Annotated[str, Field(max_length=NAME_CHARACTERS_MAX)] | None = None
 
     @model_validator(mode="after")
@@ -79,16 +79,16 @@ class TranscriptBody(Body):
         Field(max_length=ENTRIES_MAX, description="The whole conversation, the oldest first."),
     ]
     total_tokens: Annotated[
-        Tokens | None, Field(description="How many tokens it is, when that is known.")
+        TokensField | None, Field(description="How many tokens it is, when that is known.")
     ] = None
 
 
-def told_entries(body: TranscriptBody) -> tuple[ProvidedEntry, ...]:
+def provided_entries(body: TranscriptBody) -> tuple[ProvidedEntry, ...]:
     """The entries as a runtime's would be kept: what is no string becomes compact JSON."""
-    return tuple(map(_told, body.entries))
+    return tuple(map(_provided_entry, body.entries))
 
 
-def _told(entry: EntryBody) -> ProvidedEntry:
+def _provided_entry(entry: EntryBody) -> ProvidedEntry:
     must, may = _MEMBERS[entry.kind]
     given = entry.members()
     members = {name: given[name] for name in (*must, *may)}

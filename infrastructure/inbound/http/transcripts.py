@@ -2,12 +2,12 @@
 
 from fastapi import APIRouter, Request, Response
 
-from application.ports.event_log import AlreadyReserved, Answer
+from application.ports.event_log import AlreadyReserved, StoredAnswer
 from application.providing_transcripts import (
     EntryTooLarge,
-    ProvidingTranscripts,
-    ToldTranscript,
-    TooMuchTold,
+    SubmittedTranscript,
+    TranscriptIntake,
+    TranscriptTooLarge,
 )
 from domain.refusals import SessionIsClosed
 from domain.session.decide import TranscriptIsKeptHere
@@ -16,24 +16,24 @@ from infrastructure.inbound.http.bodies import read_body
 from infrastructure.inbound.http.described import (
     BODY_PROBLEMS,
     KEY_PROBLEMS,
-    problems,
-    success,
-    takes,
+    problem_responses,
+    request_body_schema,
+    success_response,
 )
-from infrastructure.inbound.http.doors import Doors
-from infrastructure.inbound.http.problems import Problem
-from infrastructure.inbound.http.replays import first_answer_again
+from infrastructure.inbound.http.doors import Services
+from infrastructure.inbound.http.problems import HttpProblem
+from infrastructure.inbound.http.replays import replay_answer
 from infrastructure.inbound.http.requests import (
     ByCaller,
-    InDoors,
+    InjectedServices,
     KeyInPath,
-    answer,
-    must,
+    invalid_value,
+    json_response,
+    require_scope,
     reservation_of,
-    wrong_at,
 )
-from infrastructure.inbound.http.transcript_body import VALUES_MAX, TranscriptBody, told_entries
-from infrastructure.inbound.http.written_sessions import written_session
+from infrastructure.inbound.http.transcript_body import VALUES_MAX, TranscriptBody, provided_entries
+from infrastructure.inbound.http.written_sessions import resolve_target_session
 
 router = APIRouter(tags=["sessions"])
 
@@ -50,8 +50,8 @@ router = APIRouter(tags=["sessions"])
         " is more. A session that was spawned here is told by nobody: its transcript is its run's."
     ),
     responses={
-        **success(examples.TRANSCRIPT_PROVIDED),
-        **problems(
+        **success_response(examples.TRANSCRIPT_PROVIDED),
+        **problem_responses(
             "session_closed",
             "transcript_is_kept_here",
             "too_much_told",
@@ -60,43 +60,43 @@ router = APIRouter(tags=["sessions"])
             *KEY_PROBLEMS,
         ),
     },
-    openapi_extra=takes(TranscriptBody, examples.PROVIDED_TRANSCRIPT, required=True),
+    openapi_extra=request_body_schema(TranscriptBody, examples.PROVIDED_TRANSCRIPT, required=True),
 )
 async def provide_transcript(
-    request: Request, doors: InDoors, caller: ByCaller, key: KeyInPath
+    request: Request, doors: InjectedServices, caller: ByCaller, key: KeyInPath
 ) -> Response:
     """Keep a transcript."""
-    must(caller, "spawn")
-    session = await written_session(doors, caller, key)
+    require_scope(caller, "spawn")
+    session = await resolve_target_session(doors, caller, key)
     body, raw = await read_body(request, TranscriptBody, values_max=VALUES_MAX)
-    told = ToldTranscript(
+    told = SubmittedTranscript(
         session_key=session.session_key,
         display_key=session.display_key,
-        entries=told_entries(body),
+        entries=provided_entries(body),
         total_tokens=body.total_tokens,
     )
     reservation = reservation_of(request, caller, raw)
     try:
-        provided = await ProvidingTranscripts(doors.work).provide(told, caller.actor, reservation)
+        provided = await TranscriptIntake(doors.work).provide(told, caller.actor, reservation)
     except AlreadyReserved as reserved:
         assert reservation is not None
-        return await first_answer_again(
-            reserved, reservation, lambda one, _: _told_before(doors, one)
+        return await replay_answer(
+            reserved, reservation, lambda one, _: _repeated_response(doors, one)
         )
     except EntryTooLarge as large:
-        raise wrong_at(f"/entries/{large.index}", str(large)) from None
+        raise invalid_value(f"/entries/{large.index}", str(large)) from None
     except TranscriptIsKeptHere as kept:
-        raise Problem("transcript_is_kept_here", str(kept)) from None
-    except TooMuchTold as much:
-        raise Problem("too_much_told", str(much)) from None
+        raise HttpProblem("transcript_is_kept_here", str(kept)) from None
+    except TranscriptTooLarge as much:
+        raise HttpProblem("too_much_told", str(much)) from None
     except SessionIsClosed as closed:
-        raise Problem("session_closed", str(closed)) from None
+        raise HttpProblem("session_closed", str(closed)) from None
     return _response(doors, provided.answer, provided.position)
 
 
-async def _told_before(doors: Doors, told: Answer) -> Response:
+async def _repeated_response(doors: Services, told: StoredAnswer) -> Response:
     return _response(doors, told, await doors.work.log.head())
 
 
-def _response(doors: Doors, told: Answer, position: int) -> Response:
-    return answer(doors, {**told.body, "position": position}, position)
+def _response(doors: Services, told: StoredAnswer, position: int) -> Response:
+    return json_response(doors, {**told.body, "position": position}, position)

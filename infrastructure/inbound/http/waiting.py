@@ -10,8 +10,8 @@ from uuid import UUID
 from fastapi import Query
 
 from domain.run.state import Run
-from infrastructure.inbound.http.doors import Doors
-from infrastructure.inbound.http.problems import Problem
+from infrastructure.inbound.http.doors import Services
+from infrastructure.inbound.http.problems import HttpProblem
 
 WAIT_SECONDS_MAX = 60.0
 _WAIT = re.compile(r"([0-9]{1,6}(?:\.[0-9]{1,3})?)(ms|s|m)")
@@ -48,11 +48,11 @@ def wait_seconds(text: str | None) -> float:
         return 0.0
     match = _WAIT.fullmatch(text)
     if match is None:
-        raise Problem("invalid_request", "wait must be a time such as 30s, 500ms or 1m")
+        raise HttpProblem("invalid_request", "wait must be a time such as 30s, 500ms or 1m")
     return min(float(match.group(1)) * _SECONDS[match.group(2)], WAIT_SECONDS_MAX)
 
 
-async def wait_until(doors: Doors, run: Run, until: str, seconds: float) -> None:
+async def wait_until(doors: Services, run: Run, until: str, seconds: float) -> None:
     """Return when the run has reached a stage, the time is over, or the service stops."""
     deadline = time.monotonic() + seconds
     while True:
@@ -61,12 +61,14 @@ async def wait_until(doors: Doors, run: Run, until: str, seconds: float) -> None
         if now.stage in REACHED[until]:
             return
         types = REACHING[until]
-        if not await has_grown(doors, run.run_id, after=position, deadline=deadline, types=types):
+        if not await wait_for_growth(
+            doors, run.run_id, after=position, deadline=deadline, types=types
+        ):
             return
 
 
-async def has_grown(
-    doors: Doors,
+async def wait_for_growth(
+    doors: Services,
     run_id: UUID | None,
     *,
     after: int,

@@ -6,11 +6,11 @@ from typing import Annotated, Any
 from pydantic import Field, WithJsonSchema
 
 from domain.asked_dependencies import DEPENDENCIES_MAX
-from domain.dependencies import DependencyAsked
+from domain.dependencies import DependencyRequest
 from domain.run.lifecycle import PREPARING
 from domain.run.state import Run
 from domain.run.waiting_facts import DependencyNeeds, DependencyVia
-from infrastructure.inbound.http.requests import wrong_at
+from infrastructure.inbound.http.requests import invalid_value
 
 NAME_CHARACTERS_MAX = 200
 _NEEDS: Mapping[object, DependencyNeeds] = {"success": "success", "ended": "ended"}
@@ -31,9 +31,9 @@ _SCHEMA: dict[str, Any] = {
     ]
 }
 
-Awaited = Annotated[Any, WithJsonSchema(_SCHEMA)]
-DependsOn = Annotated[
-    list[Awaited],
+DependencyField = Annotated[Any, WithJsonSchema(_SCHEMA)]
+DependsOnField = Annotated[
+    list[DependencyField],
     Field(
         max_length=DEPENDENCIES_MAX,
         description=(
@@ -43,49 +43,50 @@ DependsOn = Annotated[
         ),
     ),
 ]
-ChainAfter = Annotated[
+ChainAfterField = Annotated[
     Any,
     WithJsonSchema({"anyOf": [*_SCHEMA["anyOf"], {"type": "null"}]}),
     Field(description="One run more to wait for, as in `dependsOn`."),
 ]
 
 
-def awaited(
-    depends_on: Sequence[object], chain_after: object, references: Sequence[DependencyAsked]
-) -> tuple[DependencyAsked, ...]:
+def dependency_requests(
+    depends_on: Sequence[object], chain_after: object, references: Sequence[DependencyRequest]
+) -> tuple[DependencyRequest, ...]:
     """The runs that are to be waited for, by name, with those whose results are referred to. 422
     for what names none, and for too many."""
     asked = [
-        _asked(one, "dependsOn", f"/dependsOn/{index}") for index, one in enumerate(depends_on)
+        _dependency_request(one, "dependsOn", f"/dependsOn/{index}")
+        for index, one in enumerate(depends_on)
     ]
     if chain_after is not None:
-        asked.append(_asked(chain_after, "chainAfter", "/chainAfter"))
+        asked.append(_dependency_request(chain_after, "chainAfter", "/chainAfter"))
     asked += references
     if len(asked) > DEPENDENCIES_MAX:
         text = f"names {len(asked)} runs to wait for with those before it, and may name"
         pointer = "/sharedContext" if references else f"/{asked[-1].via}"
-        raise wrong_at(pointer, f"{text} {DEPENDENCIES_MAX}")
+        raise invalid_value(pointer, f"{text} {DEPENDENCIES_MAX}")
     return tuple(asked)
 
 
-def _asked(value: object, via: DependencyVia, pointer: str) -> DependencyAsked:
+def _dependency_request(value: object, via: DependencyVia, pointer: str) -> DependencyRequest:
     if isinstance(value, str):
-        return DependencyAsked(_name(value, pointer), via)
+        return DependencyRequest(_name(value, pointer), via)
     if not isinstance(value, dict) or "run" not in value or value.keys() - {"run", "require"}:
-        raise wrong_at(pointer, _SHAPE)
+        raise invalid_value(pointer, _SHAPE)
     name = value["run"]
     require = value.get("require", "success")
     if not isinstance(name, str):
-        raise wrong_at(f"{pointer}/run", _NAME_RULE)
+        raise invalid_value(f"{pointer}/run", _NAME_RULE)
     if not isinstance(require, str) or require not in _NEEDS:
-        raise wrong_at(f"{pointer}/require", 'must be "success" or "ended"')
-    return DependencyAsked(_name(name, f"{pointer}/run"), via, _NEEDS[require])
+        raise invalid_value(f"{pointer}/require", 'must be "success" or "ended"')
+    return DependencyRequest(_name(name, f"{pointer}/run"), via, _NEEDS[require])
 
 
 def _name(given: str, pointer: str) -> str:
     name = given.strip()
     if not 0 < len(name) <= NAME_CHARACTERS_MAX or not name.isprintable():
-        raise wrong_at(pointer, _NAME_RULE)
+        raise invalid_value(pointer, _NAME_RULE)
     return name
 
 
@@ -94,14 +95,16 @@ def is_waiting(run: Run) -> bool:
     return run.stage == "session-created" and run.waits_for is not None
 
 
-def waiting_bodies(run: Run) -> list[dict[str, Any]]:
+def dependency_bodies(run: Run) -> list[dict[str, Any]]:
     """What the run depends on. `state`: `waiting`, `met`, or `unmet` when it was over itself before
     that one was done as it was required to be."""
     # Within the append that creates the session it is not recorded yet what is waited for.
     is_undecided = run.stage == "session-created" and run.holder is not None
     is_open = run.stage in PREPARING or is_undecided or is_waiting(run)
     never_waited = run.stage in PREPARING or is_undecided or run.stage == "refused"
-    unmet = {one.run_id for one in run.dependencies or ()} if never_waited else {*_waits_for(run)}
+    unmet = (
+        {one.run_id for one in run.dependencies or ()} if never_waited else {*_dependencies_of(run)}
+    )
     states = {True: "waiting" if is_open else "unmet", False: "met"}
     return [
         {
@@ -115,5 +118,5 @@ def waiting_bodies(run: Run) -> list[dict[str, Any]]:
     ]
 
 
-def _waits_for(run: Run) -> Sequence[object]:
+def _dependencies_of(run: Run) -> Sequence[object]:
     return run.waits_for or ()

@@ -3,27 +3,31 @@
 from typing import NamedTuple
 
 from application.access import Caller
-from domain.session_key import display
-from infrastructure.inbound.http.doors import Doors
-from infrastructure.inbound.http.requests import canonical_key, must_act_for, named_session
+from domain.session_key import render_session_key
+from infrastructure.inbound.http.doors import Services
+from infrastructure.inbound.http.requests import (
+    canonical_key,
+    require_session_access,
+    resolve_session_reference,
+)
 
-KEY = "/path/key"
+KEY_POINTER = "/path/key"
 
 
-class WrittenSession(NamedTuple):
+class TargetSession(NamedTuple):
     """Its canonical key, and how it is shown to people."""
 
     session_key: str
     display_key: str
 
 
-async def written_session(doors: Doors, caller: Caller, spelling: str) -> WrittenSession:
+async def resolve_target_session(doors: Services, caller: Caller, spelling: str) -> TargetSession:
     """The session that a path names in any spelling; 422 for what names none, 403 unless the caller
     acts for it."""
-    named = await named_session(doors, caller, spelling, KEY)
+    named = await resolve_session_reference(doors, caller, spelling, KEY_POINTER)
     configuration = doors.work.configurations.current().configuration
-    session_key = named or canonical_key(spelling, configuration, KEY)
-    must_act_for(caller, session_key)
+    session_key = named or canonical_key(spelling, configuration, KEY_POINTER)
+    require_session_access(caller, session_key)
     naming = configuration.session
-    shown = display(named or spelling, main_key=naming.main_key, scope=naming.scope)
-    return WrittenSession(session_key, shown)
+    shown = render_session_key(named or spelling, main_key=naming.main_key, scope=naming.scope)
+    return TargetSession(session_key, shown)

@@ -10,11 +10,11 @@ from typing import TypeVar
 T = TypeVar("T")
 
 
-class Spent(Exception):
+class DeadlineExceeded(Exception):
     """The time is over, or nobody waits for the work any more."""
 
 
-class Allowance:
+class Deadline:
     """Seconds from now on, and a word that may come earlier."""
 
     def __init__(self, seconds: float) -> None:
@@ -27,20 +27,22 @@ class Allowance:
         self._withdrawn.set()
 
     def go_on(self) -> None:
-        """Nothing while there is time; else raises `Spent`, whose text says why."""
+        """Nothing while there is time; else raises `DeadlineExceeded`, whose text says why."""
         if self._withdrawn.is_set():
-            raise Spent("it was interrupted")
+            raise DeadlineExceeded("it was interrupted")
         if time.monotonic() >= self._end:
-            raise Spent(f"it took longer than {self._seconds:g} seconds")
+            raise DeadlineExceeded(f"it took longer than {self._seconds:g} seconds")
 
 
-async def in_thread(work: Callable[[Allowance], T], threads: Executor, *, seconds: float) -> T:
+async def run_with_deadline(
+    work: Callable[[Deadline], T], threads: Executor, *, seconds: float
+) -> T:
     """The result of work that asks its allowance before each step.
 
     The seconds count from now on, so one of the threads should be free. When this call is
     cancelled, it ends after the work has, or after as many seconds again.
     """
-    allowance = Allowance(seconds)
+    allowance = Deadline(seconds)
     task = asyncio.ensure_future(
         asyncio.get_running_loop().run_in_executor(threads, work, allowance)
     )

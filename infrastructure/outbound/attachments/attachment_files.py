@@ -9,18 +9,18 @@ from uuid import UUID
 from application.ports.attachment_files import (
     AttachmentsNotRemoved,
     AttachmentsNotWritten,
-    Removal,
+    RemovalOutcome,
 )
 from domain.attachment_manifest import FOLDERS, manifest_text, relative_dir
 from domain.attachment_name import MANIFEST_NAME
-from domain.attachments import JudgedFiles
-from infrastructure.outbound.attachments.allowance import Allowance, Spent
-from infrastructure.outbound.attachments.clearing import removed
-from infrastructure.outbound.attachments.own_threads import OwnThreads
+from domain.attachments import AcceptedFiles
+from infrastructure.outbound.attachments.allowance import Deadline, DeadlineExceeded
+from infrastructure.outbound.attachments.clearing import remove_entry
+from infrastructure.outbound.attachments.own_threads import AttachmentThreads
 from infrastructure.outbound.rooted_folder import (
+    FileState,
     NotAFolder,
     RootedFolder,
-    State,
 )
 
 OPENCLAW, ATTACHMENTS = FOLDERS
@@ -40,7 +40,7 @@ class WorkspaceAttachments:
     so that whoever is about to write finds one free."""
 
     def __init__(self) -> None:
-        self._threads = OwnThreads()
+        self._threads = AttachmentThreads()
 
     def close(self) -> None:
         """Nothing is written or removed afterwards."""
@@ -50,7 +50,7 @@ class WorkspaceAttachments:
         self,
         root: str,
         run_id: UUID,
-        judged: JudgedFiles,
+        judged: AcceptedFiles,
         *,
         is_resumed: bool,
         timeout_seconds: float,
@@ -58,26 +58,26 @@ class WorkspaceAttachments:
     ) -> None:
         """Write all files and the manifest; all or nothing."""
 
-        def work(allowance: Allowance) -> None:
-            writing = _Writing(root, run_id, judged, allowance, during or _nothing)
+        def work(allowance: Deadline) -> None:
+            writing = _WriteAttempt(root, run_id, judged, allowance, during or _do_nothing)
             writing.carry_out(is_resumed=is_resumed)
 
         try:
             await self._threads.write(work, seconds=timeout_seconds)
-        except Spent as spent:
+        except DeadlineExceeded as spent:
             raise AttachmentsNotWritten(str(spent)) from None
         except OSError as error:
             raise AttachmentsNotWritten(_reason(error)) from error
 
-    async def remove(self, root: str, run_id: UUID, *, timeout_seconds: float) -> Removal:
+    async def remove(self, root: str, run_id: UUID, *, timeout_seconds: float) -> RemovalOutcome:
         """Remove the folder of the run, and those above it that are empty then."""
 
-        def work(allowance: Allowance) -> Removal:
+        def work(allowance: Deadline) -> RemovalOutcome:
             return _remove(root, str(run_id), allowance)
 
         try:
             return await self._threads.remove(work, seconds=timeout_seconds)
-        except Spent as spent:
+        except DeadlineExceeded as spent:
             raise AttachmentsNotRemoved(str(spent)) from None
         except OSError as error:
             raise AttachmentsNotRemoved(_reason(error)) from error
@@ -87,15 +87,15 @@ _Above = tuple[RootedFolder, RootedFolder, RootedFolder]
 """The folder of all runs, the one around it, the workspace."""
 
 
-class _Writing:
+class _WriteAttempt:
     """One attempt."""
 
     def __init__(
         self,
         root: str,
         run_id: UUID,
-        judged: JudgedFiles,
-        allowance: Allowance,
+        judged: AcceptedFiles,
+        allowance: Deadline,
         during: Callable[[], None],
     ) -> None:
         self._root = root
@@ -104,11 +104,11 @@ class _Writing:
         self._judged = judged
         self._allowance = allowance
         self._during = during
-        self._made: dict[str, State] = {}
+        self._made: dict[str, FileState] = {}
 
     def carry_out(self, *, is_resumed: bool) -> None:
         with ExitStack() as held:
-            above, folder = self._begun(held, is_resumed=is_resumed)
+            above, folder = self._open_file(held, is_resumed=is_resumed)
             try:
                 self._fill(folder)
                 for changed in (folder, *above):
@@ -116,19 +116,19 @@ class _Writing:
                 self._must_be_in_place(folder)
                 self._allowance.go_on()
             except BaseException:
-                self._unmake(above[0], folder)
+                self._undo(above[0], folder)
                 raise
 
-    def _begun(self, held: ExitStack, *, is_resumed: bool) -> tuple[_Above, RootedFolder]:
+    def _open_file(self, held: ExitStack, *, is_resumed: bool) -> tuple[_Above, RootedFolder]:
         """The folders above and the new one of this run. Another run that removes its own may take
         those that are empty away in between, so nothing slow is done there."""
         for attempt in range(1, ATTEMPTS_MAX + 1):
             self._allowance.go_on()
             with ExitStack() as opened:
                 try:
-                    above = opened.enter_context(_had_folders(self._root))
+                    above = opened.enter_context(_ensure_folders(self._root))
                     if is_resumed:
-                        removed(above[0], self._name, self._allowance.go_on)
+                        remove_entry(above[0], self._name, self._allowance.go_on)
                     folder = opened.enter_context(above[0].made(self._name))
                 except FileNotFoundError:
                     if attempt == ATTEMPTS_MAX:
@@ -142,22 +142,22 @@ class _Writing:
         try:
             for file in self._judged.files:
                 self._allowance.go_on()
-                self._made[file.name] = folder.written(file.name, file.content)
+                self._made[file.name] = folder.write_new(file.name, file.content)
                 self._during()
             self._allowance.go_on()
-            self._made[MANIFEST_NAME] = folder.written(MANIFEST_NAME, self._manifest)
+            self._made[MANIFEST_NAME] = folder.write_new(MANIFEST_NAME, self._manifest)
         except FileExistsError:
-            raise _Changed from None
+            raise _FolderChanged from None
 
     def _must_be_in_place(self, folder: RootedFolder) -> None:
         """What was written is found where it will be said to be, and nothing else is there."""
         found = [folder.state_of(name) for name in folder.names()]
-        with _folders(self._root) as attachments:
+        with _open_runs_folder(self._root) as attachments:
             in_place = attachments.identity_of(self._name) == folder.identity
         if not in_place or Counter(found) != Counter(self._made.values()):
-            raise _Changed
+            raise _FolderChanged
 
-    def _unmake(self, attachments: RootedFolder, folder: RootedFolder) -> None:
+    def _undo(self, attachments: RootedFolder, folder: RootedFolder) -> None:
         """What was made, wherever somebody moved the folder. What somebody put beside it stays, and
         so do the folders around that: the record has the step undone once more."""
         for name in self._made:
@@ -165,71 +165,74 @@ class _Writing:
                 folder.unlink(name)
         with suppress(OSError):
             attachments.remove_empty(self._name)
-            _tidy(self._root)
+            _remove_empty_parents(self._root)
 
 
-class _Changed(OSError):
+class _FolderChanged(OSError):
     """Somebody else was at work in the folder."""
 
     def __init__(self) -> None:
         super().__init__(errno.EEXIST, _REPLACED)
 
 
-def _remove(root: str, name: str, allowance: Allowance) -> Removal:
+def _remove(root: str, name: str, allowance: Deadline) -> RemovalOutcome:
     for attempt in range(1, ATTEMPTS_MAX + 1):
         allowance.go_on()
         with ExitStack() as opened:
             try:
-                attachments = opened.enter_context(_folders(root))
+                attachments = opened.enter_context(_open_runs_folder(root))
             except FileNotFoundError:
-                _tidy(root)
+                _remove_empty_parents(root)
                 return "nothing_there"
             except NotAFolder:
                 return "left_in_place"
             try:
-                was_there = removed(attachments, name, allowance.go_on)
+                was_there = remove_entry(attachments, name, allowance.go_on)
             except OSError as error:
                 # Another server may be at the same folder, or a writer that was given up.
                 if error.errno in _CONTESTED and attempt < ATTEMPTS_MAX:
                     continue
                 raise
             attachments.sync()
-        _tidy(root)
+        _remove_empty_parents(root)
         return "undone" if was_there else "nothing_there"
     raise AssertionError("the last attempt raises or returns")
 
 
 @contextmanager
-def _folders(root: str) -> Iterator[RootedFolder]:
+def _open_runs_folder(root: str) -> Iterator[RootedFolder]:
     """The folder of the folders of all runs."""
     with (
-        RootedFolder.opened(root) as workspace,
-        workspace.entered(OPENCLAW) as openclaw,
-        openclaw.entered(ATTACHMENTS) as attachments,
+        RootedFolder.open_root(root) as workspace,
+        workspace.enter(OPENCLAW) as openclaw,
+        openclaw.enter(ATTACHMENTS) as attachments,
     ):
         yield attachments
 
 
 @contextmanager
-def _had_folders(root: str) -> Iterator[_Above]:
+def _ensure_folders(root: str) -> Iterator[_Above]:
     """The same, made where it is missing, with those above it."""
-    with RootedFolder.opened(root) as workspace:
-        with _had(workspace, OPENCLAW) as openclaw, _had(openclaw, ATTACHMENTS) as attachments:
+    with RootedFolder.open_root(root) as workspace:
+        with (
+            _ensure_folder(workspace, OPENCLAW) as openclaw,
+            _ensure_folder(openclaw, ATTACHMENTS) as attachments,
+        ):
             yield attachments, openclaw, workspace
 
 
 @contextmanager
-def _had(parent: RootedFolder, name: str) -> Iterator[RootedFolder]:
+def _ensure_folder(parent: RootedFolder, name: str) -> Iterator[RootedFolder]:
     with suppress(FileExistsError), parent.made(name):
         pass
-    with parent.entered(name) as folder:
+    with parent.enter(name) as folder:
         yield folder
 
 
-def _tidy(root: str) -> None:
+def _remove_empty_parents(root: str) -> None:
     """Remove the folders above that are empty by now."""
-    with suppress(OSError), RootedFolder.opened(root) as workspace:
-        with suppress(OSError), workspace.entered(OPENCLAW) as openclaw:
+    with suppress(OSError), RootedFolder.open_root(root) as workspace:
+        with suppress(OSError), workspace.enter(OPENCLAW) as openclaw:
             openclaw.remove_empty(ATTACHMENTS)
             openclaw.sync()
         workspace.remove_empty(OPENCLAW)
@@ -244,5 +247,5 @@ def _reason(error: OSError) -> str:
     return error.strerror or type(error).__name__
 
 
-def _nothing() -> None:
+def _do_nothing() -> None:
     pass

@@ -10,7 +10,7 @@ _TAKEN = (errno.EEXIST, errno.ENOTEMPTY, errno.ENOTDIR)
 _NAMES_TRIED_MAX = 1_000
 
 
-def removed(parent: RootedFolder, name: str, go_on: Callable[[], None]) -> bool:
+def remove_entry(parent: RootedFolder, name: str, go_on: Callable[[], None]) -> bool:
     """Remove the entry with all that is in it; False when there is none. A link is removed itself.
 
     `go_on` is called before each entry and raises to stop; what was removed by then stays so.
@@ -20,13 +20,13 @@ def removed(parent: RootedFolder, name: str, go_on: Callable[[], None]) -> bool:
     if not parent.is_folder(name):
         parent.unlink(name)
         return True
-    with parent.entered_to_empty(name) as folder:
-        _empty(folder, go_on)
+    with parent.enter_to_empty(name) as folder:
+        _remove_contents(folder, go_on)
     parent.remove_empty(name)
     return True
 
 
-def _empty(folder: RootedFolder, go_on: Callable[[], None]) -> None:
+def _remove_contents(folder: RootedFolder, go_on: Callable[[], None]) -> None:
     """Remove all that is in a folder.
 
     What is in the folders in it is moved up before they are removed, level by level. So neither
@@ -39,7 +39,7 @@ def _empty(folder: RootedFolder, go_on: Callable[[], None]) -> None:
             if not folder.is_folder(name):
                 folder.unlink(name)
                 continue
-            with folder.entered_to_empty(name) as inner:
+            with folder.enter_to_empty(name) as inner:
                 number = _move_up(inner, folder, number, go_on)
             folder.remove_empty(name)
 
@@ -51,13 +51,13 @@ def _move_up(
     for name in inner.names():
         go_on()
         if inner.is_folder(name):
-            number = _moved(inner, name, folder, number)
+            number = _move_entry(inner, name, folder, number)
         else:
             inner.unlink(name)
     return number
 
 
-def _moved(inner: RootedFolder, name: str, folder: RootedFolder, number: int) -> int:
+def _move_entry(inner: RootedFolder, name: str, folder: RootedFolder, number: int) -> int:
     for tried in range(number + 1, number + _NAMES_TRIED_MAX):
         try:
             inner.move(name, folder, str(tried))

@@ -6,14 +6,14 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
 from application.steps.step_maker import STEPS_AT_ONCE_MAX
-from infrastructure.outbound.attachments.allowance import Allowance, in_thread
+from infrastructure.outbound.attachments.allowance import Deadline, run_with_deadline
 
 REMOVALS_AT_ONCE_MAX = 4
 
 T = TypeVar("T")
 
 
-class OwnThreads:
+class AttachmentThreads:
     """There are none before they are needed."""
 
     def __init__(self) -> None:
@@ -21,14 +21,14 @@ class OwnThreads:
         self._removers = ThreadPoolExecutor(REMOVALS_AT_ONCE_MAX, "attachments-remove")
         self._removals = asyncio.Semaphore(REMOVALS_AT_ONCE_MAX)
 
-    async def write(self, work: Callable[[Allowance], T], *, seconds: float) -> T:
+    async def write(self, work: Callable[[Deadline], T], *, seconds: float) -> T:
         """Its time counts from now on, and a thread is free: no more is begun at once."""
-        return await in_thread(work, self._writers, seconds=seconds)
+        return await run_with_deadline(work, self._writers, seconds=seconds)
 
-    async def remove(self, work: Callable[[Allowance], T], *, seconds: float) -> T:
+    async def remove(self, work: Callable[[Deadline], T], *, seconds: float) -> T:
         """Many may be due at once. The time of each counts from when it has a thread."""
         async with self._removals:
-            return await in_thread(work, self._removers, seconds=seconds)
+            return await run_with_deadline(work, self._removers, seconds=seconds)
 
     def close(self) -> None:
         """End the threads; those at work end when that is done."""

@@ -9,7 +9,7 @@ from uuid import UUID
 import orjson
 
 from application.envelope import Actor, Provenance
-from application.keeping import Keeper, keyed_hash
+from application.keeping import TextStore, keyed_hash
 from application.ports.configurations import PinnedConfiguration, RevisionErased, SecretMissing
 from application.ports.contents import Contents
 from application.ports.credentials import Credential
@@ -23,13 +23,16 @@ from domain.configuration.runtimes import CommandRuntime, Runtime
 from domain.configuration.secret_names import is_secret_name
 from domain.refusals import Rejected
 from domain.stream import CONFIG_STREAM
-from infrastructure.outbound.configuration.loading import LoadedConfiguration, from_stored
-from infrastructure.outbound.configuration.secrets import shows_itself
+from infrastructure.outbound.configuration.loading import (
+    LoadedConfiguration,
+    configuration_from_stored,
+)
+from infrastructure.outbound.configuration.secrets import is_evident_secret
 from infrastructure.outbound.configuration.workspaces import (
-    below_recorded,
-    below_roots,
-    own,
-    still,
+    resolve_below_recorded,
+    resolve_below_roots,
+    resolve_own_workspace,
+    verify_recorded_workspace,
 )
 
 _log = logging.getLogger("spawnlog.configuration")
@@ -43,7 +46,7 @@ class WorkspaceUnusable(OSError):
     """The folder that an agent was given cannot be told."""
 
 
-class _Overtaken(Rejected):
+class _ActivatedMeanwhile(Rejected):
     """Another process activated a configuration in between."""
 
 
@@ -87,7 +90,7 @@ class ActiveConfigurations:
             try:
                 revision = await self._append(loaded, text, key, last, actor)
                 break
-            except _Overtaken:
+            except _ActivatedMeanwhile:
                 continue
             finally:
                 self._appending = None
@@ -139,7 +142,7 @@ class ActiveConfigurations:
                     f"the value of {name} cannot be had: {error}; put it into the environment of"
                     " every server and write ${NAME}"
                 ) from error
-            is_credential = _is_credential(name, value) or shows_itself(text)
+            is_credential = _is_credential(name, value) or is_evident_secret(text)
             resolved[name] = Credential(text) if is_credential else text
         return resolved
 
@@ -159,12 +162,12 @@ class ActiveConfigurations:
         """The folder that a child of this agent works in, with every link resolved; its own need
         not be there."""
         if requested is not None and recorded is not None:
-            return below_recorded(requested, recorded)
+            return resolve_below_recorded(requested, recorded)
         if requested is not None:
-            return below_roots(requested, self._roots(pinned, agent_id))
+            return resolve_below_roots(requested, self._roots(pinned, agent_id))
         if recorded is not None:
-            return still(recorded)
-        return own(self._own_workspace(pinned, agent_id))
+            return verify_recorded_workspace(recorded)
+        return resolve_own_workspace(self._own_workspace(pinned, agent_id))
 
     def _own_workspace(self, pinned: PinnedConfiguration, agent_id: str) -> Path:
         given = pinned.configuration.workspace_for(agent_id)
@@ -172,8 +175,8 @@ class ActiveConfigurations:
 
     def _roots(self, pinned: PinnedConfiguration, agent_id: str) -> list[Path]:
         configured = pinned.configuration.spawnlog.workspace_roots
-        own = self._own_workspace(pinned, agent_id)
-        return [own, *(self._folder_of(root) for root in configured)]
+        resolve_own_workspace = self._own_workspace(pinned, agent_id)
+        return [resolve_own_workspace, *(self._folder_of(root) for root in configured)]
 
     def _folder_of(self, given: str) -> Path:
         try:
@@ -195,11 +198,11 @@ class ActiveConfigurations:
 
         def decide(world: World) -> Decision[int]:
             if world.config_version != revision - 1:
-                raise _Overtaken("another configuration was activated")
-            keeper = Keeper(log_id, key, new_id)
+                raise _ActivatedMeanwhile("another configuration was activated")
+            keeper = TextStore(log_id, key, new_id)
             event = ConfigurationActivated(
                 revision=revision,
-                content=keeper.keep("configuration", text),
+                content=keeper.store("configuration", text),
                 source=loaded.path.name if loaded.path else "built-in",
                 activated_by=actor.name,
             )
@@ -237,7 +240,7 @@ class ActiveConfigurations:
         if text is None:
             raise RevisionErased(f"the text of configuration revision {revision} was erased")
         stored = orjson.loads(text)
-        configuration: Configuration = from_stored(stored)
+        configuration: Configuration = configuration_from_stored(stored)
         return PinnedConfiguration(revision, configuration, stored)
 
 

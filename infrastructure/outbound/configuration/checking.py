@@ -8,10 +8,15 @@ from typing import Any
 from pydantic import ValidationError
 
 from domain.configuration.configuration import Configuration
-from domain.configuration.problems import ConfigurationError, Problem, parts_of, pointer_of
+from domain.configuration.problems import (
+    ConfigurationError,
+    ConfigurationProblem,
+    parts_of,
+    pointer_of,
+)
 from domain.configuration.runtimes import RUNTIME_TYPES
 from domain.configuration.secret_urls import has_secret_url
-from domain.configuration.wording import worded
+from domain.configuration.wording import render_error
 from infrastructure.outbound.configuration.json5_text import Document
 from infrastructure.outbound.configuration.literal_texts import literal_texts
 from infrastructure.outbound.configuration.unknown_keys import unknown_keys
@@ -25,7 +30,7 @@ _IN_A_KEY = (
 
 
 @dataclass(frozen=True)
-class Origin:
+class ConfigurationSource:
     """Where values came from: how problems name it, and the text if there is one."""
 
     source: str
@@ -33,14 +38,14 @@ class Origin:
 
     def problem(
         self, pointer: str, message: str, nearest: str | None = None, *, at_key: bool = False
-    ) -> Problem:
+    ) -> ConfigurationProblem:
         """A problem at a value, or at the key it belongs to."""
         line = column = None
         if self.document is not None:
             place = self._place(pointer)
             offset = place.key if at_key else place.value
             line, column = self.document.line_and_column(offset)
-        return Problem(message, self.source, pointer, line, column, nearest)
+        return ConfigurationProblem(message, self.source, pointer, line, column, nearest)
 
     def _place(self, pointer: str) -> Any:
         assert self.document is not None
@@ -50,7 +55,7 @@ class Origin:
         return self.document.places[pointer]
 
 
-def check(values: Any, origin: Origin, *, references_allowed: bool) -> None:
+def check(values: Any, origin: ConfigurationSource, *, references_allowed: bool) -> None:
     """Raises ConfigurationError with all that is wrong (at most 50 problems).
 
     `references_allowed`: whether `{"$secret": …}` may stand in it, as in a kept revision.
@@ -58,17 +63,19 @@ def check(values: Any, origin: Origin, *, references_allowed: bool) -> None:
     problems = list(_problems(values, origin, references_allowed))
     if not problems:
         return
-    first: dict[str, Problem] = {}
+    first: dict[str, ConfigurationProblem] = {}
     for problem in problems:
         first.setdefault(problem.pointer, problem)
     ordered = sorted(first.values(), key=lambda each: (each.line or 0, each.column or 0))
     if len(ordered) > PROBLEMS_MAX:
-        more = Problem("there are more problems than are listed here", origin.source)
+        more = ConfigurationProblem("there are more problems than are listed here", origin.source)
         ordered = [*ordered[:PROBLEMS_MAX], more]
     raise ConfigurationError(ordered)
 
 
-def _problems(values: Any, origin: Origin, references_allowed: bool) -> Iterator[Problem]:
+def _problems(
+    values: Any, origin: ConfigurationSource, references_allowed: bool
+) -> Iterator[ConfigurationProblem]:
     if not isinstance(values, dict):
         yield origin.problem("", "must be an object: { … }")
         return
@@ -92,7 +99,7 @@ def _problems(values: Any, origin: Origin, references_allowed: bool) -> Iterator
     except ValidationError as failure:
         errors = (error for error in failure.errors(include_url=False) if _is_news(error))
         for error in islice(errors, PROBLEMS_MAX + 1):
-            text, meant = worded(error)
+            text, meant = render_error(error)
             yield origin.problem(pointer_in(values, error), text, meant)
 
 

@@ -4,22 +4,22 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from domain.configuration.configuration import Configuration
-from domain.configuration.doubts import Doubt
+from domain.configuration.doubts import ConfigurationWarning
 from domain.configuration.problems import ConfigurationError, pointer_of
 from infrastructure.outbound.credentials.auth_profiles import (
     FILE_NAME,
     ProfilesUnreadable,
-    complaints,
+    profile_warnings,
     read_profiles,
 )
 
-_UNTOLD = "cannot be told, and spawns of this agent are refused for it: {why}"
+_UNRESOLVED = "cannot be told, and spawns of this agent are refused for it: {why}"
 _UNUSABLE = "{file} {why}; spawns of this agent are refused for it"
 
 
-def doubtful_credentials(
+def credential_warnings(
     configuration: Configuration, place: Callable[[str], Path]
-) -> Iterator[Doubt]:
+) -> Iterator[ConfigurationWarning]:
     """What is doubtful about the `agentDir` of each agent here and now; `place` tells the folder
     that one means, or raises ConfigurationError. Of a file only ids of profiles are shown."""
     for index, agent in enumerate(configuration.agents.list):
@@ -29,9 +29,9 @@ def doubtful_credentials(
         try:
             read = read_profiles(place(agent.agent_dir))
         except ConfigurationError as error:
-            yield Doubt(pointer, _UNTOLD.format(why=error))
+            yield ConfigurationWarning(pointer, _UNRESOLVED.format(why=error))
         except ProfilesUnreadable as error:
-            yield Doubt(pointer, _UNUSABLE.format(file=FILE_NAME, why=error))
+            yield ConfigurationWarning(pointer, _UNUSABLE.format(file=FILE_NAME, why=error))
         else:
-            for complaint in complaints(read):
-                yield Doubt(pointer, f"{FILE_NAME} {complaint}")
+            for complaint in profile_warnings(read):
+                yield ConfigurationWarning(pointer, f"{FILE_NAME} {complaint}")

@@ -28,15 +28,15 @@ def read_string(text: str, start: int) -> tuple[str, int]:
             at = plain.end()
         sign = text[at : at + 1]
         if sign == quote:
-            return _whole_characters("".join(parts), start), at + 1
+            return _join_surrogates("".join(parts), start), at + 1
         if sign != "\\":
             # The end of the text or of the line: the quote that opened is the likely mistake.
             raise StringError(f"the string is not closed by {quote} on its line", start)
-        piece, at = _escaped(text, at)
+        piece, at = _read_escape(text, at)
         parts.append(piece)
 
 
-def _escaped(text: str, at: int) -> tuple[str, int]:
+def _read_escape(text: str, at: int) -> tuple[str, int]:
     sign = text[at + 1 : at + 2]
     if sign in _ESCAPES:
         return _ESCAPES[sign], at + 2
@@ -55,7 +55,7 @@ def _escaped(text: str, at: int) -> tuple[str, int]:
     return sign, at + 2
 
 
-def _whole_characters(text: str, start: int) -> str:
+def _join_surrogates(text: str, start: int) -> str:
     """Joins surrogate pairs written as two escapes; refuses halves, and NUL."""
     if "\0" in text:
         raise StringError("the string contains NUL", start)
@@ -69,7 +69,7 @@ def _whole_characters(text: str, start: int) -> str:
     return text
 
 
-def decoded_identifier(word: str) -> str | None:
+def decode_identifier(word: str) -> str | None:
     """The key that an unquoted word stands for, or None when it must be quoted."""
     name = _UNICODE_ESCAPE.sub(lambda match: chr(int(match.group(1), 16)), word)
     # Two signs that scripts allow in names and Python does not.

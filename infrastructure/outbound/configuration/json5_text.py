@@ -11,7 +11,7 @@ from typing import Any, NoReturn
 
 from infrastructure.outbound.configuration.json5_strings import (
     StringError,
-    decoded_identifier,
+    decode_identifier,
     read_string,
 )
 
@@ -42,7 +42,7 @@ class Json5Error(Exception):
 
 
 @dataclass(frozen=True)
-class Place:
+class ValueOffsets:
     """Character offsets of a value and of its key (the same where it has none)."""
 
     value: int
@@ -54,7 +54,7 @@ class Document:
     """Values and, by JSON pointer, where they stand. `repeated` are keys that stand twice."""
 
     values: Any
-    places: dict[str, Place]
+    places: dict[str, ValueOffsets]
     repeated: tuple[tuple[str, int], ...]
     text: str = field(repr=False)
 
@@ -77,7 +77,7 @@ class _Reader:
     def __init__(self, text: str) -> None:
         self.text = text
         self.at = 0
-        self.places: dict[str, Place] = {}
+        self.places: dict[str, ValueOffsets] = {}
         self.repeated: list[tuple[str, int]] = []
 
     def whole(self) -> Any:
@@ -91,7 +91,7 @@ class _Reader:
         return value
 
     def _value(self, pointer: str, key_at: int, depth: int) -> Any:
-        self.places[pointer] = Place(self.at, key_at)
+        self.places[pointer] = ValueOffsets(self.at, key_at)
         sign = self.text[self.at : self.at + 1]
         if sign in ("{", "["):
             if depth == NESTING_MAX:
@@ -110,7 +110,7 @@ class _Reader:
             key = self._key(pointer)
             self._skip_blank()
             if self.text[self.at : self.at + 1] != ":":
-                self._fail(f"expected : after the key {_shown(key)}")
+                self._fail(f"expected : after the key {_printable_key(key)}")
             self.at += 1
             self._skip_blank()
             inner = f"{pointer}/{key.replace('~', '~0').replace('/', '~1')}"
@@ -149,7 +149,7 @@ class _Reader:
         if self.text[self.at] in "\"'":
             return self._string(pointer)
         word = _WORD.match(self.text, self.at)
-        name = decoded_identifier(word.group()) if word else None
+        name = decode_identifier(word.group()) if word else None
         if word is None or name is None:
             self._fail("expected a key; a key that is not a plain word stands in quotes")
         self.at = word.end()
@@ -204,6 +204,6 @@ class _Reader:
         raise Json5Error(message, self.at if offset is None else offset, pointer)
 
 
-def _shown(key: str) -> str:
+def _printable_key(key: str) -> str:
     short = key if len(key) <= 40 else key[:40] + "…"
     return f'"{short}"' if short.isprintable() else ascii(short)

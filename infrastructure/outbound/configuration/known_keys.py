@@ -5,17 +5,17 @@ from pydantic.fields import FieldInfo
 
 from domain.configuration.agents import Agent, AgentDefaults, Sandbox
 from domain.configuration.runtimes import CommandRuntime, ModelRuntime
-from domain.configuration.session import Session
+from domain.configuration.session import SessionSection
 from domain.configuration.subagents import AgentSubagents, SubagentDefaults
-from domain.configuration.wording import nearest
+from domain.configuration.wording import nearest_word
 
 # A stranger's key is only called a misspelling when it is this close to one of ours.
 _MISSPELT_MIN = 0.8
 
 # Keys of OpenClaw that resemble one of ours and are none.
-_THEIRS: dict[type[BaseModel], frozenset[str]] = {
+_FOREIGN_KEYS: dict[type[BaseModel], frozenset[str]] = {
     Agent: frozenset({"models"}),
-    Session: frozenset({"dmScope"}),
+    SessionSection: frozenset({"dmScope"}),
     ModelRuntime: frozenset({"model"}),
 }
 
@@ -47,10 +47,10 @@ def complaint_about(key: str, section: type[BaseModel]) -> tuple[str, str | None
     if section is AgentSubagents and key in keys_of(SubagentDefaults):
         return _OF_ALL_AGENTS, None
     if not is_open(section):
-        return "unknown key", nearest(key, keys_of(section))
-    if key in _THEIRS.get(section, ()):
+        return "unknown key", nearest_word(key, keys_of(section))
+    if key in _FOREIGN_KEYS.get(section, ()):
         return None
-    meant = nearest(key, keys_of(section), _MISSPELT_MIN)
+    meant = nearest_word(key, keys_of(section), _MISSPELT_MIN)
     return None if meant is None else ("unknown key", meant)
 
 

@@ -12,8 +12,8 @@ from typing import Any
 from domain.configuration.problems import pointer_of
 from domain.configuration.references import variables_in
 
-Path = tuple[str | int, ...]
-Complaint = tuple[str, str]
+LiteralPath = tuple[str | int, ...]
+LiteralProblem = tuple[str, str]
 """Pointer and message."""
 
 _IN_COMMAND = "is not replaced in a command; put it into env, where it is, and read it there"
@@ -22,22 +22,22 @@ _NAMELESS = "must not be blank; write the name of a tool, group:… or *"
 _IN_NAME = "is not replaced here; write the name itself, or give it by SPAWNLOG_HOST or --host"
 
 
-def literal_texts(values: dict[str, Any]) -> Iterator[Complaint]:
+def literal_texts(values: dict[str, Any]) -> Iterator[LiteralProblem]:
     """Every text with `${NAME}` where nothing replaces it, and every tool without a name.
 
     An argument of a command with a blank in it may be a program for a shell, which has braces of
     its own: it stays as it is.
     """
     agents = _mapping(values.get("agents"))
-    yield from _in_runtime(_mapping(agents.get("defaults")), ("agents", "defaults"))
+    yield from _check_runtime(_mapping(agents.get("defaults")), ("agents", "defaults"))
     for index, agent in enumerate(_sequence(agents.get("list"))):
-        yield from _in_runtime(_mapping(agent), ("agents", "list", index))
+        yield from _check_runtime(_mapping(agent), ("agents", "list", index))
     settings = _mapping(values.get("spawnlog"))
     yield from _complaint(settings.get("host"), ("spawnlog", "host"), _IN_NAME)
     yield from _nameless_tools(values)
 
 
-def _in_runtime(agent: dict[str, Any], path: Path) -> Iterator[Complaint]:
+def _check_runtime(agent: dict[str, Any], path: LiteralPath) -> Iterator[LiteralProblem]:
     runtime = _mapping(agent.get("runtime"))
     if runtime.get("type") != "command":
         return
@@ -49,7 +49,7 @@ def _in_runtime(agent: dict[str, Any], path: Path) -> Iterator[Complaint]:
             yield from _complaint(argument, (*here, "command", index), _IN_COMMAND)
 
 
-def _nameless_tools(values: dict[str, Any]) -> Iterator[Complaint]:
+def _nameless_tools(values: dict[str, Any]) -> Iterator[LiteralProblem]:
     """A list of blank names alone would count as empty, and an empty one restricts nothing."""
     path = ("tools", "subagents", "tools")
     policy = values
@@ -61,7 +61,7 @@ def _nameless_tools(values: dict[str, Any]) -> Iterator[Complaint]:
                 yield pointer_of((*path, key, index)), _NAMELESS
 
 
-def _complaint(text: object, path: Path, message: str) -> Iterator[Complaint]:
+def _complaint(text: object, path: LiteralPath, message: str) -> Iterator[LiteralProblem]:
     names = variables_in(text) if isinstance(text, str) else ()
     if names:
         yield pointer_of(path), f"${{{names[0]}}} {message}"

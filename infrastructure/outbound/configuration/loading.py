@@ -10,24 +10,27 @@ from typing import Any
 from pydantic import ValidationError
 
 from domain.configuration.configuration import Configuration
-from domain.configuration.doubts import doubts
-from domain.configuration.problems import ConfigurationError, Problem
+from domain.configuration.doubts import configuration_warnings
+from domain.configuration.problems import ConfigurationError, ConfigurationProblem
 from domain.configuration.references import SecretReference
-from domain.configuration.script_doubts import doubtful_scripts
+from domain.configuration.script_doubts import script_warnings
 from domain.configuration.tokens import TokenSource
-from domain.configuration.wording import worded
+from domain.configuration.wording import render_error
 from domain.json_text import compact_json
-from infrastructure.outbound.configuration.checking import Origin, check, pointer_in
-from infrastructure.outbound.configuration.credential_doubts import doubtful_credentials
-from infrastructure.outbound.configuration.hook_doubts import doubtful_hooks
+from infrastructure.outbound.configuration.checking import ConfigurationSource, check, pointer_in
+from infrastructure.outbound.configuration.credential_doubts import credential_warnings
+from infrastructure.outbound.configuration.hook_doubts import hook_warnings
 from infrastructure.outbound.configuration.json5_file import read_file, read_text
-from infrastructure.outbound.configuration.root_doubts import doubtful_roots, doubtful_workspaces
+from infrastructure.outbound.configuration.root_doubts import (
+    agent_workspace_warnings,
+    workspace_root_warnings,
+)
 from infrastructure.outbound.configuration.secrets import (
-    misplaced,
-    redacted,
+    expand_environment,
+    misplaced_secret_text,
+    redact,
     secret_at,
     secret_in_file,
-    with_environment,
 )
 
 WARNINGS_MAX = 50
@@ -49,7 +52,7 @@ class LoadedConfiguration:
     secret_pointers: tuple[str, ...]
     folder: Path
     _values: Any = field(repr=False, compare=False)
-    warnings: tuple[Problem, ...] = ()
+    warnings: tuple[ConfigurationProblem, ...] = ()
 
     @property
     def stored_text(self) -> str:
@@ -63,7 +66,7 @@ class LoadedConfiguration:
         """The text that is meant: a reference looked up in the file, each `${NAME}` replaced from
         the environment. Call it at the moment of use and keep nothing. ConfigurationError."""
         text = self.resolve_secret(value.pointer) if isinstance(value, SecretReference) else value
-        return with_environment(text, variables)
+        return expand_environment(text, variables)
 
     def resolve_secret(self, pointer: str) -> str:
         """The text at a pointer of the file, as it stands there. ConfigurationError."""
@@ -72,9 +75,9 @@ class LoadedConfiguration:
     def resolve_token(self, source: TokenSource, variables: Mapping[str, str] | None = None) -> str:
         """The text of a token, from wherever the file says it is. ConfigurationError."""
         if source.variable is not None:
-            return with_environment("${" + source.variable + "}", variables)
+            return expand_environment("${" + source.variable + "}", variables)
         if source.file is not None:
-            return secret_in_file(self.path_of(with_environment(source.file, variables)))
+            return secret_in_file(self.path_of(expand_environment(source.file, variables)))
         assert source.secret is not None
         return self.resolve(source.secret, variables)
 
@@ -88,12 +91,14 @@ class LoadedConfiguration:
         `folder` itself."""
         if not written.strip():
             message = "a path is blank: a variable that it refers to holds nothing"
-            raise ConfigurationError([Problem(message, str(self.path or "configuration"))])
+            raise ConfigurationError(
+                [ConfigurationProblem(message, str(self.path or "configuration"))]
+            )
         try:
             return self.folder / Path(written).expanduser()
         except RuntimeError:
             message = "names a home folder that this machine does not know"
-            raise ConfigurationError([Problem(message, source=written)]) from None
+            raise ConfigurationError([ConfigurationProblem(message, source=written)]) from None
 
 
 def load(path: Path | None) -> LoadedConfiguration:
@@ -103,9 +108,9 @@ def load(path: Path | None) -> LoadedConfiguration:
         stored = builtin.model_dump(mode="json", by_alias=True, exclude_unset=True)
         return LoadedConfiguration(builtin, stored, None, (), Path.cwd(), stored)
     document = read_file(path)
-    origin = Origin(str(path), document)
+    origin = ConfigurationSource(str(path), document)
     check(document.values, origin, references_allowed=False)
-    return _loaded(document.values, origin, path, path.absolute().parent)
+    return _build_loaded(document.values, origin, path, path.absolute().parent)
 
 
 def load_text(
@@ -116,9 +121,9 @@ def load_text(
     `references_allowed`: the text may have been made from a kept revision.
     """
     document = read_text(text, source)
-    origin = Origin(source, document)
+    origin = ConfigurationSource(source, document)
     check(document.values, origin, references_allowed=references_allowed)
-    return _loaded(document.values, origin, None, folder or Path.cwd())
+    return _build_loaded(document.values, origin, None, folder or Path.cwd())
 
 
 def load_values(
@@ -129,34 +134,36 @@ def load_values(
     try:
         document = read_text(json.dumps(values, ensure_ascii=False), source)
     except RecursionError:
-        raise ConfigurationError([Problem("is nested too deep", source)]) from None
+        raise ConfigurationError([ConfigurationProblem("is nested too deep", source)]) from None
     except ValueError:
-        raise ConfigurationError([Problem("holds a number too large to keep", source)]) from None
+        raise ConfigurationError(
+            [ConfigurationProblem("holds a number too large to keep", source)]
+        ) from None
     except ConfigurationError as failure:
         raise ConfigurationError(
             replace(problem, line=None, column=None) for problem in failure.problems
         ) from None
-    origin = Origin(source)
+    origin = ConfigurationSource(source)
     check(document.values, origin, references_allowed=True)
-    return _loaded(document.values, origin, None, folder or Path.cwd())
+    return _build_loaded(document.values, origin, None, folder or Path.cwd())
 
 
-def from_stored(values: Mapping[str, Any]) -> Configuration:
+def configuration_from_stored(values: Mapping[str, Any]) -> Configuration:
     """The configuration of a kept revision; ConfigurationError when this program cannot read it,
     as when a newer one wrote it."""
     try:
         return Configuration.model_validate(dict(values))
     except ValidationError as failure:
         raise ConfigurationError(
-            Problem(worded(error)[0], "kept revision", pointer_in(values, error))
+            ConfigurationProblem(render_error(error)[0], "kept revision", pointer_in(values, error))
             for error in failure.errors(include_url=False)
         ) from None
 
 
-def _loaded(
-    values: dict[str, Any], origin: Origin, path: Path | None, folder: Path
+def _build_loaded(
+    values: dict[str, Any], origin: ConfigurationSource, path: Path | None, folder: Path
 ) -> LoadedConfiguration:
-    stored, pointers = redacted(values)
+    stored, pointers = redact(values)
     usable = stored
     if "databaseUrl" in values.get("spawnlog", {}):
         address = {"databaseUrl": values["spawnlog"]["databaseUrl"]}
@@ -167,16 +174,16 @@ def _loaded(
         # The values were in order: what is not in order now is a secret in a place for none.
         places = (pointer_in(usable, error) for error in failure.errors(include_url=False))
         raise ConfigurationError(
-            origin.problem(place, misplaced(place)) for place in places
+            origin.problem(place, misplaced_secret_text(place)) for place in places
         ) from None
     loaded = LoadedConfiguration(configuration, stored, path, pointers, folder, values)
     doubtful = chain(
-        doubts(configuration),
-        doubtful_scripts(configuration),
-        doubtful_workspaces(configuration, loaded.place),
-        doubtful_roots(configuration.spawnlog.workspace_roots, loaded.place),
-        doubtful_credentials(configuration, loaded.place),
-        doubtful_hooks(configuration.spawnlog.hooks, loaded.resolve),
+        configuration_warnings(configuration),
+        script_warnings(configuration),
+        agent_workspace_warnings(configuration, loaded.place),
+        workspace_root_warnings(configuration.spawnlog.workspace_roots, loaded.place),
+        credential_warnings(configuration, loaded.place),
+        hook_warnings(configuration.spawnlog.hooks, loaded.resolve),
     )
     warnings = tuple(
         origin.problem(doubt.pointer, doubt.message, doubt.nearest)

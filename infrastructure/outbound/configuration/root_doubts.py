@@ -5,18 +5,20 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from domain.configuration.configuration import Configuration
-from domain.configuration.doubts import Doubt
+from domain.configuration.doubts import ConfigurationWarning
 from domain.configuration.problems import ConfigurationError, pointer_of
 
-_EVERYTHING = (
+_ROOT_IS_WHOLE_MACHINE = (
     "is the whole machine: a request may name any folder as its requester's workspace; write the "
     "folders that are meant"
 )
-_UNTOLD = "cannot be told, and requests that name a workspace are refused for it: {why}"
-_NOWHERE = "cannot be told, and a spawn that would work there is refused: {why}"
+_ROOT_UNRESOLVED = "cannot be told, and requests that name a workspace are refused for it: {why}"
+_WORKSPACE_UNRESOLVED = "cannot be told, and a spawn that would work there is refused: {why}"
 
 
-def doubtful_roots(roots: Sequence[str], place: Callable[[str], Path]) -> Iterator[Doubt]:
+def workspace_root_warnings(
+    roots: Sequence[str], place: Callable[[str], Path]
+) -> Iterator[ConfigurationWarning]:
     """What is doubtful about `spawnlog.workspaceRoots` here and now; `place` tells the folder that
     a root means, or raises ConfigurationError."""
     for index, root in enumerate(roots):
@@ -24,29 +26,33 @@ def doubtful_roots(roots: Sequence[str], place: Callable[[str], Path]) -> Iterat
         try:
             folder = os.path.realpath(place(root))
         except (ConfigurationError, ValueError) as error:
-            yield Doubt(pointer, _UNTOLD.format(why=error))
+            yield ConfigurationWarning(pointer, _ROOT_UNRESOLVED.format(why=error))
             continue
         if folder == os.path.realpath(os.sep):
-            yield Doubt(pointer, _EVERYTHING)
+            yield ConfigurationWarning(pointer, _ROOT_IS_WHOLE_MACHINE)
 
 
-def doubtful_workspaces(
+def agent_workspace_warnings(
     configuration: Configuration, place: Callable[[str], Path]
-) -> Iterator[Doubt]:
+) -> Iterator[ConfigurationWarning]:
     """The workspaces of agents that cannot be told here and now, each where it stands."""
     default = configuration.agent(configuration.default_agent_id)
     shared = configuration.defaults.workspace
     # That of the defaults is for the default agent alone, where it has none of its own.
     if shared is not None and (default is None or default.workspace is None):
-        yield from _untold(pointer_of(("agents", "defaults", "workspace")), shared, place)
+        yield from _unresolved_warnings(
+            pointer_of(("agents", "defaults", "workspace")), shared, place
+        )
     for index, agent in enumerate(configuration.agents.list):
         if agent.workspace is not None:
             pointer = pointer_of(("agents", "list", index, "workspace"))
-            yield from _untold(pointer, agent.workspace, place)
+            yield from _unresolved_warnings(pointer, agent.workspace, place)
 
 
-def _untold(pointer: str, workspace: str, place: Callable[[str], Path]) -> Iterator[Doubt]:
+def _unresolved_warnings(
+    pointer: str, workspace: str, place: Callable[[str], Path]
+) -> Iterator[ConfigurationWarning]:
     try:
         place(workspace)
     except ConfigurationError as error:
-        yield Doubt(pointer, _NOWHERE.format(why=error))
+        yield ConfigurationWarning(pointer, _WORKSPACE_UNRESOLVED.format(why=error))

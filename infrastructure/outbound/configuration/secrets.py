@@ -7,7 +7,12 @@ from pathlib import Path
 from typing import Any
 
 from domain.configuration.context_scripts import SPAWN_VARIABLES
-from domain.configuration.problems import ConfigurationError, Problem, parts_of, pointer_of
+from domain.configuration.problems import (
+    ConfigurationError,
+    ConfigurationProblem,
+    parts_of,
+    pointer_of,
+)
 from domain.configuration.references import variable_named_by, variables_in, with_variables
 from domain.configuration.secret_arguments import secret_arguments
 from domain.configuration.secret_names import is_count_name, is_secret_mapping, is_secret_name
@@ -24,7 +29,7 @@ _REFERENCE_SHAPES = (frozenset({"file"}), frozenset({"source", "provider", "id"}
 _PRIVATE_KEY = re.compile(r"-----BEGIN [A-Z ]*PRIVATE KEY-----")
 
 
-def redacted(values: Any) -> tuple[Any, tuple[str, ...]]:
+def redact(values: Any) -> tuple[Any, tuple[str, ...]]:
     """A copy in which each secret is `{"$secret": pointer}`, and the pointers in order.
 
     Secret is each text and number under a name such as `apiKey` or `token` and below `env` and
@@ -34,19 +39,19 @@ def redacted(values: Any) -> tuple[Any, tuple[str, ...]]:
     `${NAME}` is a reference already and stays.
     """
     pointers: list[str] = []
-    return _redacted(values, "", False, pointers), tuple(pointers)
+    return _redact_value(values, "", False, pointers), tuple(pointers)
 
 
-def _redacted(value: Any, pointer: str, is_secret: bool, pointers: list[str]) -> Any:
+def _redact_value(value: Any, pointer: str, is_secret: bool, pointers: list[str]) -> Any:
     if isinstance(value, list):
         arguments = secret_arguments(value)
         return [
-            _redacted(item, f"{pointer}/{index}", is_secret or index in arguments, pointers)
+            _redact_value(item, f"{pointer}/{index}", is_secret or index in arguments, pointers)
             for index, item in enumerate(value)
         ]
     if not isinstance(value, dict):
         is_address = _ADDRESS_OF_HOOK.fullmatch(pointer) is not None and "?" in str(value)
-        if not _is_kept_apart(value, is_secret or is_address):
+        if not _is_secret_value(value, is_secret or is_address):
             return value
         pointers.append(pointer)
         return {_REFERENCE: pointer}
@@ -59,16 +64,16 @@ def _redacted(value: Any, pointer: str, is_secret: bool, pointers: list[str]) ->
         if is_plain or (pointer.endswith("/argMap") and item in SPAWN_VARIABLES):
             kept[key] = item
         else:
-            announced = is_secret or _announces(key, inner, pointer)
-            kept[key] = _redacted(item, inner, announced, pointers)
+            announced = is_secret or _names_a_secret(key, inner, pointer)
+            kept[key] = _redact_value(item, inner, announced, pointers)
     return kept
 
 
-def _is_kept_apart(value: Any, is_secret: bool) -> bool:
+def _is_secret_value(value: Any, is_secret: bool) -> bool:
     if isinstance(value, str):
         if not value or variable_named_by(value) is not None:
             return False
-        return is_secret or shows_itself(value)
+        return is_secret or is_evident_secret(value)
     return is_secret and _is_number(value)
 
 
@@ -76,18 +81,18 @@ def _is_number(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
-def _announces(key: str, pointer: str, parent: str) -> bool:
+def _names_a_secret(key: str, pointer: str, parent: str) -> bool:
     if parent in _NAMES_BELOW or pointer in _NO_SECRETS:
         return False
     return is_secret_name(key) or is_secret_mapping(key)
 
 
-def shows_itself(text: str) -> bool:
+def is_evident_secret(text: str) -> bool:
     """Whether a text is a secret whatever it is called: a private key, or a URL with one in it."""
     return _PRIVATE_KEY.search(text) is not None or has_secret_url(text)
 
 
-def misplaced(pointer: str) -> str:
+def misplaced_secret_text(pointer: str) -> str:
     """What to say of a secret in a section of ours that has no place for one."""
     *above, last = ("", *parts_of(pointer))
     if above[-1] == "command":
@@ -122,17 +127,17 @@ def secret_at(values: Any, pointer: str, source: str) -> str:
         "no text stands here, and the active revision needs one; this process was started with "
         "another file than the one that was activated"
     )
-    raise ConfigurationError([Problem(message, source, pointer)])
+    raise ConfigurationError([ConfigurationProblem(message, source, pointer)])
 
 
-def with_environment(text: str, variables: Mapping[str, str] | None = None) -> str:
+def expand_environment(text: str, variables: Mapping[str, str] | None = None) -> str:
     """The text with each `${NAME}` replaced; ConfigurationError names what is not set."""
     known = os.environ if variables is None else variables
     names = variables_in(text)
     missing = [name for name in dict.fromkeys(names) if name not in known]
     if missing:
         raise ConfigurationError(
-            Problem("is not set, and the configuration refers to it", source=name)
+            ConfigurationProblem("is not set, and the configuration refers to it", source=name)
             for name in missing
         )
     return with_variables(text, {name: known[name] for name in names})
@@ -144,17 +149,21 @@ def secret_in_file(path: Path) -> str:
     try:
         if not path.is_file():
             message = "is not a file, and a secret is to be read from it"
-            raise ConfigurationError([Problem(message, source)])
+            raise ConfigurationError([ConfigurationProblem(message, source)])
         with path.open("rb") as file:
             content = file.read(SECRET_FILE_BYTES_MAX + 1)
         text = content.decode("utf-8").strip()
     except OSError as failure:
-        raise ConfigurationError([Problem(f"cannot be read: {failure.strerror}", source)]) from None
+        raise ConfigurationError(
+            [ConfigurationProblem(f"cannot be read: {failure.strerror}", source)]
+        ) from None
     except UnicodeDecodeError:
-        raise ConfigurationError([Problem("is not UTF-8", source)]) from None
+        raise ConfigurationError([ConfigurationProblem("is not UTF-8", source)]) from None
     if len(content) > SECRET_FILE_BYTES_MAX:
         message = f"is larger than {SECRET_FILE_BYTES_MAX // 1024} KiB"
-        raise ConfigurationError([Problem(message, source)])
+        raise ConfigurationError([ConfigurationProblem(message, source)])
     if not text or not text.isprintable():
-        raise ConfigurationError([Problem("must hold one line with the secret", source)])
+        raise ConfigurationError(
+            [ConfigurationProblem("must hold one line with the secret", source)]
+        )
     return text

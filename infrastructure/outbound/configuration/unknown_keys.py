@@ -12,26 +12,26 @@ from domain.configuration.configuration import Configuration
 from domain.configuration.problems import pointer_of
 from infrastructure.outbound.configuration.known_keys import complaint_about, keys_of
 
-Path = tuple[str | int, ...]
-Complaint = tuple[str, str, str | None]
+KeyPath = tuple[str | int, ...]
+UnknownKey = tuple[str, str, str | None]
 """Pointer, message, nearest key."""
 
 _INCLUDE = "$include"
 
 
-def unknown_keys(values: Any) -> Iterator[Complaint]:
+def unknown_keys(values: Any) -> Iterator[UnknownKey]:
     """Every key that is a mistake: unknown where only spawnlog reads, misspelt elsewhere."""
-    yield from _in_section(values, Configuration, ())
+    yield from _check_section(values, Configuration, ())
 
 
-def _in_section(values: Any, section: type[BaseModel], path: Path) -> Iterator[Complaint]:
+def _check_section(values: Any, section: type[BaseModel], path: KeyPath) -> Iterator[UnknownKey]:
     if not isinstance(values, dict):
         return
     known = keys_of(section)
     for key, value in values.items():
         here = (*path, key)
         if key in known:
-            yield from _in_value(value, known[key].annotation, here)
+            yield from _check_value(value, known[key].annotation, here)
         elif key == _INCLUDE:
             message = "is not supported; put the content of the other file here"
             yield pointer_of(here), message, None
@@ -41,25 +41,25 @@ def _in_section(values: Any, section: type[BaseModel], path: Path) -> Iterator[C
             yield pointer_of(here), *complaint
 
 
-def _in_value(value: Any, annotation: Any, path: Path) -> Iterator[Complaint]:
+def _check_value(value: Any, annotation: Any, path: KeyPath) -> Iterator[UnknownKey]:
     origin, inner = get_origin(annotation), get_args(annotation)
     if origin is Annotated:
-        yield from _in_value(value, inner[0], path)
+        yield from _check_value(value, inner[0], path)
     elif origin in (Union, UnionType):
         if chosen := _alternative(value, inner):
-            yield from _in_value(value, chosen, path)
+            yield from _check_value(value, chosen, path)
     elif origin is tuple and isinstance(value, list):
         for index, item in enumerate(value):
-            yield from _in_value(item, inner[0], (*path, index))
+            yield from _check_value(item, inner[0], (*path, index))
     elif origin is dict and isinstance(value, dict):
         for key, item in value.items():
             if key == _INCLUDE:
                 message = "is not supported; put the content of the other file here"
                 yield pointer_of((*path, key)), message, None
             else:
-                yield from _in_value(item, inner[1], (*path, key))
+                yield from _check_value(item, inner[1], (*path, key))
     elif isinstance(annotation, type) and issubclass(annotation, BaseModel):
-        yield from _in_section(value, annotation, path)
+        yield from _check_section(value, annotation, path)
 
 
 def _alternative(value: Any, alternatives: tuple[Any, ...]) -> Any | None:

@@ -21,7 +21,7 @@ _NOT_IN_THE_RECORDED = (
 )
 
 
-def own(folder: Path) -> str:
+def resolve_own_workspace(folder: Path) -> str:
     """An agent's own folder with every link resolved, whether it is there or not. OSError when no
     folder can be there: something else is in its place, or a link that leads nowhere."""
     there, missing = folder, list[str]()
@@ -30,29 +30,31 @@ def own(folder: Path) -> str:
         there = there.parent
     if ".." in missing:
         raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT))
-    root = _existing(os.path.realpath(there, strict=True))
+    root = _resolve_existing(os.path.realpath(there, strict=True))
     return os.path.join(root, *reversed(missing))
 
 
-def still(recorded: str) -> str:
+def verify_recorded_workspace(recorded: str) -> str:
     """The folder on record. It was recorded with every link resolved, so one that leads elsewhere
     by now was put there later, maybe by whoever works in it: that is refused."""
     if os.path.realpath(recorded) != recorded:
         raise WorkspaceForbidden(_REPLACED)
-    return _existing(recorded)
+    return _resolve_existing(recorded)
 
 
-def below_recorded(requested: str, recorded: str) -> str:
+def resolve_below_recorded(requested: str, recorded: str) -> str:
     """The folder that a request names, once it is known to be in the one on record."""
-    return _below(requested, [Path(still(recorded))], _NOT_IN_THE_RECORDED)
+    return _resolve_below(
+        requested, [Path(verify_recorded_workspace(recorded))], _NOT_IN_THE_RECORDED
+    )
 
 
-def below_roots(requested: str, roots: Iterable[Path]) -> str:
+def resolve_below_roots(requested: str, roots: Iterable[Path]) -> str:
     """The folder that a request names, once it is known to be below one of these."""
-    return _below(requested, roots, _BELOW_NO_ROOT)
+    return _resolve_below(requested, roots, _BELOW_NO_ROOT)
 
 
-def _below(requested: str, roots: Iterable[Path], refused: str) -> str:
+def _resolve_below(requested: str, roots: Iterable[Path], refused: str) -> str:
     """The folder with every link resolved, which is what was compared. Whether it exists is looked
     at last: who may not have it learns nothing of it."""
     if not os.path.isabs(requested) or "\0" in requested:
@@ -60,10 +62,10 @@ def _below(requested: str, roots: Iterable[Path], refused: str) -> str:
     folder = Path(os.path.realpath(requested))
     if not any(folder.is_relative_to(os.path.realpath(root)) for root in roots):
         raise WorkspaceForbidden(refused)
-    return _existing(str(folder))
+    return _resolve_existing(str(folder))
 
 
-def _existing(path: str) -> str:
+def _resolve_existing(path: str) -> str:
     """A folder that has to be there. OSError when it is not, or is no folder."""
     if not Path(path).is_dir():
         os.stat(path)

@@ -17,20 +17,20 @@ from application.ports.credentials import (
 )
 from domain.configuration.problems import ConfigurationError
 from domain.configuration.runtimes import CommandRuntime
-from domain.credential_profiles import FoundProfile, ProfileFile, given, merged
+from domain.credential_profiles import FoundProfile, ProfileFile, merge_profiles, select_profiles
 from infrastructure.outbound.configuration.loading import LoadedConfiguration
 from infrastructure.outbound.credentials.auth_profiles import (
     FILE_NAME,
+    LoadedProfiles,
     ProfilesUnreadable,
-    ReadProfiles,
-    complaints,
     identity_of,
+    profile_warnings,
     read_profiles,
 )
-from infrastructure.outbound.credentials.profile_values import ProfileUnresolved, resolved
+from infrastructure.outbound.credentials.profile_values import ProfileUnresolved, resolve_profile
 from infrastructure.outbound.credentials.runtime_variables import unset_variables
 
-KEPT_FILES_MAX = 1_000
+CACHED_FILES_MAX = 1_000
 
 _log = logging.getLogger("spawnlog.credentials")
 
@@ -69,7 +69,7 @@ class AgentCredentials:
         self._configurations = configurations
         self._agents = agents
         self._now = now
-        self._kept: dict[Path, ReadProfiles] = {}
+        self._kept: dict[Path, LoadedProfiles] = {}
 
     async def found(self, pinned: PinnedConfiguration, agent_id: str) -> FoundCredentials:
         """What there is now, and what of it cannot be resolved."""
@@ -102,12 +102,12 @@ class AgentCredentials:
             own, main = self._files(folders, agent_id, pinned, self._said)
         except _FileMissing as failure:
             return FoundCredentials(missing=(*missing, failure.missing))
-        found = merged(own.file, main.file)
-        chosen = given(found, runtime.env)
+        found = merge_profiles(own.file, main.file)
+        chosen = select_profiles(found, runtime.env)
         for one in chosen:
             try:
                 # What stands in the file itself is not looked at before it is used.
-                resolved(one.profile, folders.of(one), None, now=self._now())
+                resolve_profile(one.profile, folders.of(one), None, now=self._now())
             except ProfileUnresolved as failure:
                 missing.append(failure.missing)
         return FoundCredentials(
@@ -127,10 +127,10 @@ class AgentCredentials:
             folders = self._folders(pinned, loaded, agent_id)
             own, main = self._files(folders, agent_id, pinned, read_profiles)
             values: dict[str, Credential] = {}
-            for one in given(merged(own.file, main.file), runtime.env):
+            for one in select_profiles(merge_profiles(own.file, main.file), runtime.env):
                 read = own if one.is_own else main
                 standing = read.values.get(one.profile.id, "")
-                values[one.profile.env_name] = resolved(
+                values[one.profile.env_name] = resolve_profile(
                     one.profile, folders.of(one), standing, now=self._now()
                 )
         except (_FileMissing, ProfileUnresolved) as failure:
@@ -146,15 +146,15 @@ class AgentCredentials:
         folders: _Folders,
         agent_id: str,
         pinned: PinnedConfiguration,
-        read: Callable[[Path], ReadProfiles],
-    ) -> tuple[ReadProfiles, ReadProfiles]:
+        read: Callable[[Path], LoadedProfiles],
+    ) -> tuple[LoadedProfiles, LoadedProfiles]:
         """The file of the agent and that of the main one. Raises `_FileMissing`."""
         try:
             own = read(folders.own)
         except ProfilesUnreadable as failure:
             raise _FileMissing(agent_id, failure) from None
         if folders.main is None:
-            return own, ReadProfiles(ProfileFile())
+            return own, LoadedProfiles(ProfileFile())
         try:
             return own, read(folders.main)
         except ProfilesUnreadable as failure:
@@ -181,17 +181,17 @@ class AgentCredentials:
             text = f"cannot be found: its agentDir: {problem.source} {problem.message}"
             raise _FileMissing(agent_id, ProfilesUnreadable(text)) from None
 
-    def _said(self, folder: Path) -> ReadProfiles:
+    def _said(self, folder: Path) -> LoadedProfiles:
         """What a file says without its values, read again when it has changed."""
         identity = identity_of(folder)
         kept = self._kept.get(folder)
         if kept is not None and identity is not None and kept.identity == identity:
             return kept
         read = replace(read_profiles(folder), values={})
-        if len(self._kept) >= KEPT_FILES_MAX:
+        if len(self._kept) >= CACHED_FILES_MAX:
             self._kept.clear()
         self._kept[folder] = read
-        for complaint in complaints(read):
+        for complaint in profile_warnings(read):
             _log.warning("%s %s", folder / FILE_NAME, complaint)
         return read
 

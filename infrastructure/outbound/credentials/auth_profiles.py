@@ -11,8 +11,8 @@ from domain.credential_profiles import NO_PROFILES, ProfileFile
 from infrastructure.outbound.configuration.json5_text import Document, Json5Error, read_json5
 from infrastructure.outbound.credentials.profile_reading import (
     ID_CHARACTERS_MAX,
-    NotProfiles,
-    profiles_in,
+    InvalidProfiles,
+    parse_profiles,
 )
 
 FILE_NAME = "auth-profiles.json"
@@ -21,7 +21,7 @@ FILE_BYTES_MAX = 512 * 1024
 _FLAGS = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_NOCTTY
 _OTHERS = 0o077
 
-Identity = tuple[int, int, int, int, int]
+FileIdentity = tuple[int, int, int, int, int]
 
 
 class ProfilesUnreadable(Exception):
@@ -29,17 +29,17 @@ class ProfilesUnreadable(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class ReadProfiles:
+class LoadedProfiles:
     """What a file says. `values` are those that stand in it, by id of the profile: they are for
     use at once and are kept nowhere. `mode` are the permissions of the file."""
 
     file: ProfileFile
     mode: int = 0o600
-    identity: Identity | None = None
+    identity: FileIdentity | None = None
     values: Mapping[str, str] = field(default_factory=dict, repr=False)
 
 
-def read_profiles(folder: Path) -> ReadProfiles:
+def read_profiles(folder: Path) -> LoadedProfiles:
     """The file of this folder; none is without profiles. It is read only when it is a regular file
     of the folder: a link in its place is followed as long as it stays in there.
 
@@ -53,7 +53,7 @@ def read_profiles(folder: Path) -> ReadProfiles:
         raise ProfilesUnreadable("cannot be read: its path is no valid one") from None
 
 
-def identity_of(folder: Path) -> Identity | None:
+def identity_of(folder: Path) -> FileIdentity | None:
     """By this a file is known again that has not changed; None when it cannot be looked at."""
     try:
         return _identity(os.stat(folder / FILE_NAME))
@@ -61,30 +61,30 @@ def identity_of(folder: Path) -> Identity | None:
         return None
 
 
-def complaints(read: ReadProfiles) -> Iterator[str]:
+def profile_warnings(read: LoadedProfiles) -> Iterator[str]:
     """What is doubtful about a file that can be read, in words that follow its name."""
     if read.mode & _OTHERS:
         mode = f"{read.mode:04o}"
         yield f"may be read or written by other users (mode {mode}); chmod 600 closes it to them"
     for skipped in read.file.skipped:
-        yield f"{_named(skipped.id)} is not used: {skipped.why}"
+        yield f"{_describe_profile(skipped.id)} is not used: {skipped.why}"
     for profile in read.file.profiles:
         if profile.unusable is not None:
-            yield f"{_named(profile.id)} cannot be used: it {profile.unusable}"
+            yield f"{_describe_profile(profile.id)} cannot be used: it {profile.unusable}"
 
 
-def _named(profile_id: str | None) -> str:
+def _describe_profile(profile_id: str | None) -> str:
     if profile_id is None:
         return "has a profile that"
     return f'has profile "{single_line(profile_id, characters_max=ID_CHARACTERS_MAX)}", which'
 
 
-def _read(folder: Path) -> ReadProfiles:
+def _read(folder: Path) -> LoadedProfiles:
     path = folder / FILE_NAME
     try:
         os.lstat(path)
     except FileNotFoundError:
-        return ReadProfiles(NO_PROFILES)
+        return LoadedProfiles(NO_PROFILES)
     inside = os.path.realpath(folder, strict=True)
     target = os.path.realpath(path, strict=True)
     if not Path(target).is_relative_to(inside):
@@ -98,10 +98,10 @@ def _read(folder: Path) -> ReadProfiles:
         content = file.read(FILE_BYTES_MAX + 1)
     document = _document(content)
     try:
-        profiles, values = profiles_in(document.values)
-    except NotProfiles as failure:
+        profiles, values = parse_profiles(document.values)
+    except InvalidProfiles as failure:
         raise ProfilesUnreadable(str(failure)) from None
-    return ReadProfiles(profiles, stat.S_IMODE(found.st_mode), _identity(found), values)
+    return LoadedProfiles(profiles, stat.S_IMODE(found.st_mode), _identity(found), values)
 
 
 def _must_be_regular(found: os.stat_result) -> None:
@@ -130,7 +130,7 @@ def _document(content: bytes) -> Document:
     return document
 
 
-def _identity(found: os.stat_result) -> Identity:
+def _identity(found: os.stat_result) -> FileIdentity:
     # The time of the last change of any kind: it tells of new permissions too.
     times = found.st_mtime_ns, found.st_ctime_ns
     return (found.st_dev, found.st_ino, found.st_size, *times)

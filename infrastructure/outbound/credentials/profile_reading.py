@@ -15,9 +15,9 @@ from domain.credential_profiles import (
     ProfileFile,
     SkippedProfile,
     decides_program,
-    variable_of,
+    default_variable,
 )
-from infrastructure.outbound.credentials.value_limits import fault_of
+from infrastructure.outbound.credentials.value_limits import value_fault
 
 PROFILES_MAX = 200
 ID_CHARACTERS_MAX = 128
@@ -25,7 +25,7 @@ PATH_CHARACTERS_MAX = 4096
 
 _VARIABLE_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,127}")
 _FIELDS = {"api_key": ("keyRef", "key"), "token": ("tokenRef", "token")}
-_OURS = "SPAWNLOG_"
+_RESERVED_PREFIX = "SPAWNLOG_"
 _OAUTH = (
     "is of type oauth, and nothing refreshes its token here; add a profile of type api_key or token"
 )
@@ -39,17 +39,17 @@ _DECIDES_PROGRAM = (
 )
 
 
-class NotProfiles(Exception):
+class InvalidProfiles(Exception):
     """The whole of it is not what it should be; the text follows the name of the file."""
 
 
-def profiles_in(values: Any) -> tuple[ProfileFile, dict[str, str]]:
-    """The profiles, and the values that stand in them by id. Raises `NotProfiles`."""
+def parse_profiles(values: Any) -> tuple[ProfileFile, dict[str, str]]:
+    """The profiles, and the values that stand in them by id. Raises `InvalidProfiles`."""
     listed = values.get("profiles") if isinstance(values, dict) else None
     if not isinstance(listed, dict):
-        raise NotProfiles('must be an object with "profiles", an object of them by id')
+        raise InvalidProfiles('must be an object with "profiles", an object of them by id')
     if len(listed) > PROFILES_MAX:
-        raise NotProfiles(f"has more than {PROFILES_MAX} profiles")
+        raise InvalidProfiles(f"has more than {PROFILES_MAX} profiles")
     profiles: list[AuthProfile] = []
     skipped: list[SkippedProfile] = []
     standing: dict[str, str] = {}
@@ -84,8 +84,8 @@ def _profile(profile_id: str, entry: Any) -> AuthProfile | str:
     name = _env_name(entry)
     if name is None:
         return "its provider and env name no environment variable; write one into env"
-    if name.startswith(_OURS) or name in RESERVED_VARIABLES:
-        return f"its env begins with {_OURS}, which is set by spawnlog for each run"
+    if name.startswith(_RESERVED_PREFIX) or name in RESERVED_VARIABLES:
+        return f"its env begins with {_RESERVED_PREFIX}, which is set by spawnlog for each run"
     value = _value(entry)
     if value is None or value == "":
         return f"it has no {_FIELDS[kind][-1]}"
@@ -100,7 +100,7 @@ def _profile(profile_id: str, entry: Any) -> AuthProfile | str:
 def _env_name(entry: Mapping[str, Any]) -> str | None:
     provider, env = entry.get("provider"), entry.get("env")
     if env is None and isinstance(provider, str) and provider.strip():
-        env = variable_of(provider)
+        env = default_variable(provider)
     return env if isinstance(env, str) and _VARIABLE_NAME.fullmatch(env) else None
 
 
@@ -119,7 +119,7 @@ def _with_value(profile: AuthProfile, value: Any) -> AuthProfile:
             variables=names,
             # Text around a reference stands here too.
             stands_here=variable_named_by(value) is None,
-            unusable=fault_of(standing, is_whole=not names),
+            unusable=value_fault(standing, is_whole=not names),
         )
     if isinstance(value, dict):
         if set(value) == {"file"} and _is_path(value["file"]):

@@ -8,9 +8,9 @@ from application.ports.credentials import Credential, MissingCredential
 from domain.configuration.problems import ConfigurationError
 from domain.configuration.references import variables_in, with_variables
 from domain.credential_profiles import AuthProfile
-from domain.rule_explained import quoted
+from domain.rule_explained import quote_name
 from infrastructure.outbound.configuration.secrets import secret_in_file
-from infrastructure.outbound.credentials.value_limits import fault_of
+from infrastructure.outbound.credentials.value_limits import value_fault
 
 
 class ProfileUnresolved(Exception):
@@ -21,7 +21,7 @@ class ProfileUnresolved(Exception):
         self.missing = missing
 
 
-def resolved(
+def resolve_profile(
     profile: AuthProfile,
     folder: Path,
     standing: str | None,
@@ -34,48 +34,50 @@ def resolved(
     Raises `ProfileUnresolved`. May block.
     """
     if profile.unusable is not None:
-        raise _unresolved(profile, profile.unusable)
+        raise _unresolved_error(profile, profile.unusable)
     if profile.expires_at_ms is not None and profile.expires_at_ms <= now * 1000:
-        raise _unresolved(profile, "has expired")
+        raise _unresolved_error(profile, "has expired")
     named = _values_of(profile, profile.variables)
     if profile.file is not None:
-        return _checked(profile, _in_file(profile, profile.file, folder))
+        return _validate_value(profile, _read_from_file(profile, profile.file, folder))
     if not profile.stands_here:
-        return _checked(profile, "".join(named.values()))
+        return _validate_value(profile, "".join(named.values()))
     if standing is None:
         return Credential()
-    return _checked(profile, with_variables(standing, named))
+    return _validate_value(profile, with_variables(standing, named))
 
 
 def _values_of(profile: AuthProfile, names: tuple[str, ...]) -> dict[str, str]:
     for name in names:
         if not os.environ.get(name, "").strip():
-            text = f"{name} of profile {quoted(profile.id)} is not set"
+            text = f"{name} of profile {quote_name(profile.id)} is not set"
             raise ProfileUnresolved(MissingCredential(name, text, is_unset=True))
     return {name: os.environ[name] for name in names}
 
 
-def _in_file(profile: AuthProfile, written: str, folder: Path) -> str:
+def _read_from_file(profile: AuthProfile, written: str, folder: Path) -> str:
     named = _values_of(profile, variables_in(written))
     try:
         path = folder / Path(with_variables(written, named)).expanduser()
         if not path.exists():
-            raise _unresolved(profile, "is in a file that is not there")
+            raise _unresolved_error(profile, "is in a file that is not there")
         return secret_in_file(path)
     except ConfigurationError as failure:
         # The path is left out: it may tell whoever spawns what is on this machine.
         why = failure.problems[0].message
-        raise _unresolved(profile, f"is in a file that cannot be used: it {why}") from None
+        raise _unresolved_error(profile, f"is in a file that cannot be used: it {why}") from None
     except (OSError, RuntimeError, ValueError):
-        raise _unresolved(profile, "is in a file that cannot be reached") from None
+        raise _unresolved_error(profile, "is in a file that cannot be reached") from None
 
 
-def _checked(profile: AuthProfile, text: str) -> Credential:
-    fault = fault_of(text)
+def _validate_value(profile: AuthProfile, text: str) -> Credential:
+    fault = value_fault(text)
     if fault is not None:
-        raise _unresolved(profile, fault)
+        raise _unresolved_error(profile, fault)
     return Credential(text)
 
 
-def _unresolved(profile: AuthProfile, why: str) -> ProfileUnresolved:
-    return ProfileUnresolved(MissingCredential(profile.id, f"profile {quoted(profile.id)} {why}"))
+def _unresolved_error(profile: AuthProfile, why: str) -> ProfileUnresolved:
+    return ProfileUnresolved(
+        MissingCredential(profile.id, f"profile {quote_name(profile.id)} {why}")
+    )

@@ -1,7 +1,7 @@
 """What the environment of a runtime refers to and cannot be had."""
 
 from application.ports.credentials import MissingCredential
-from domain.configuration.problems import ConfigurationError, Problem
+from domain.configuration.problems import ConfigurationError, ConfigurationProblem
 from domain.configuration.runtimes import CommandRuntime
 from infrastructure.outbound.configuration.loading import LoadedConfiguration
 
@@ -16,11 +16,11 @@ def unset_variables(
         try:
             loaded.resolve(value)
         except ConfigurationError as failure:
-            missing += [_missing(name, problem) for problem in failure.problems]
+            missing += [_missing_variable(name, problem) for problem in failure.problems]
     return missing
 
 
-def _missing(name: str, problem: Problem) -> MissingCredential:
+def _missing_variable(name: str, problem: ConfigurationProblem) -> MissingCredential:
     if problem.pointer:
         text = f"{name} of its runtime stands in another file than the one this server has read"
         return MissingCredential(name, text)

@@ -4,7 +4,7 @@ VALUE_BYTES_MAX = 32 * 1024
 VALUE_LINES_MAX = 200
 
 
-def fault_of(text: str, *, is_whole: bool = True) -> str | None:
+def value_fault(text: str, *, is_whole: bool = True) -> str | None:
     """Why a text can be no value, in words that follow the name of its profile; None when it can.
     A part of one, which other parts are put into, may be blank."""
     try:

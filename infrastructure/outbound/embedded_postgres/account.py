@@ -29,7 +29,7 @@ class Account:
     switch: bool
 
 
-def choose(data: Path) -> Account:
+def choose_account(data: Path) -> Account:
     """The account for the server of `data`, which need not exist yet.
 
     Raises EmbeddedPostgresError when no account may run it.

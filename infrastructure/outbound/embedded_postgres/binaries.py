@@ -29,7 +29,7 @@ class Programs:
         return int(re.split(r"\D", self.version)[0])
 
 
-def installed() -> list[Path]:
+def installed_directories() -> list[Path]:
     """The program directories of the installed wheel, looked for without importing it.
 
     Raises EmbeddedPostgresError where there is none.
@@ -50,7 +50,7 @@ def installed() -> list[Path]:
     return found
 
 
-def choose(directories: list[Path], data_major: int | None) -> Programs:
+def choose_programs(directories: list[Path], data_major: int | None) -> Programs:
     """The programs of the data's major version, else the newest.
 
     Raises EmbeddedPostgresError when a directory has no programs that run here, or when none is

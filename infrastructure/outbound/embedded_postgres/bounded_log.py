@@ -20,9 +20,9 @@ class BoundedLog:
         self._bytes_max = bytes_max
         self._lock = threading.Lock()
 
-    def follow(self, stream: IO[bytes]) -> "Followed":
+    def follow(self, stream: IO[bytes]) -> "FollowedOutput":
         """Append the lines of `stream` until it ends, in a thread of its own."""
-        return Followed(self, stream)
+        return FollowedOutput(self, stream)
 
     def write(self, line: bytes) -> None:
         """Append one line. A log that cannot be written must not stop the server."""
@@ -37,7 +37,7 @@ class BoundedLog:
                 self._path.replace(self._path.with_name(self._path.name + ".1"))
 
 
-class Followed:
+class FollowedOutput:
     """The output of one program on its way into the log."""
 
     def __init__(self, log: BoundedLog, stream: IO[bytes]) -> None:

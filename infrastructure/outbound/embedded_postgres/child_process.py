@@ -13,16 +13,16 @@ from infrastructure.outbound.embedded_postgres.account import Account, cannot_sw
 _PR_SET_PDEATHSIG = 1
 _PR_SET_CHILD_SUBREAPER = 36
 _POLL_SECONDS = 0.01
-_ENVIRONMENT_KEPT = ("PATH", "LD_LIBRARY_PATH", "LD_PRELOAD", "DYLD_LIBRARY_PATH")
+_INHERITED_VARIABLES = ("PATH", "LD_LIBRARY_PATH", "LD_PRELOAD", "DYLD_LIBRARY_PATH")
 
 
-def environment() -> dict[str, str]:
+def server_environment() -> dict[str, str]:
     """The little of our environment that a server needs; none of the caller's secrets."""
-    kept = {name: os.environ[name] for name in _ENVIRONMENT_KEPT if name in os.environ}
+    kept = {name: os.environ[name] for name in _INHERITED_VARIABLES if name in os.environ}
     return {"PATH": os.defpath, **kept, "LC_ALL": "C"}
 
 
-def start(
+def start_program(
     command: list[str], account: Account, descriptors: tuple[int, ...], on_orphaned: signal.Signals
 ) -> subprocess.Popen[bytes]:
     """Start a program as `account`; its whole output is one pipe.
@@ -37,7 +37,7 @@ def start(
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             cwd="/",
-            env=environment(),
+            env=server_environment(),
             pass_fds=descriptors,
             user=account.uid if account.switch else None,
             group=account.gid if account.switch else None,

@@ -32,7 +32,7 @@ _BUILTIN_LOCALES_SINCE = 17
 
 
 @dataclass(frozen=True)
-class View:
+class DirectoryView:
     """How the server's processes are told about a directory, and the descriptors they need."""
 
     path: str
@@ -40,19 +40,19 @@ class View:
 
 
 @contextlib.contextmanager
-def seen_by_server(directory: Path, by_path: bool) -> Iterator[View]:
+def open_directory_view(directory: Path, by_path: bool) -> Iterator[DirectoryView]:
     """The directory by its path, or by an open descriptor when the account cannot reach it."""
     if by_path:
-        yield View(str(directory), ())
+        yield DirectoryView(str(directory), ())
         return
     descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
-        yield View(f"/proc/self/fd/{descriptor}", (descriptor,))
+        yield DirectoryView(f"/proc/self/fd/{descriptor}", (descriptor,))
     finally:
         os.close(descriptor)
 
 
-def can_be_seen_by_descriptor() -> bool:
+def can_pass_descriptor() -> bool:
     """Whether directories can be given to the server by descriptor."""
     return sys.platform == "linux" and Path("/proc/self/fd").is_dir()
 
@@ -73,7 +73,7 @@ def major_version(data: Path) -> int | None:
         ) from error
 
 
-def create(
+def create_data_directory(
     home: Home, programs: Programs, account: Account, by_path: bool, lock: int, log: BoundedLog
 ) -> None:
     """Make the data directory: complete and on disk under its name, or not at all.
@@ -87,9 +87,9 @@ def create(
     try:
         if account.switch:
             os.chown(directory, account.uid, account.gid)
-        with seen_by_server(directory, by_path) as view:
+        with open_directory_view(directory, by_path) as view:
             command = [str(programs.directory / "initdb"), "-D", view.path, *_options(programs)]
-            program = child_process.start(
+            program = child_process.start_program(
                 command, account, (*view.descriptors, lock), signal.SIGTERM
             )
             assert program.stdout is not None

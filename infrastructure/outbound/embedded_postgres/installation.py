@@ -42,29 +42,31 @@ class Installation:
                 _SHARED_PLACE.rmdir()
 
 
-def prepare(home: Home, directories: list[Path], lock: int, log: BoundedLog) -> Installation:
+def prepare_installation(
+    home: Home, directories: list[Path], lock: int, log: BoundedLog
+) -> Installation:
     """Choose the account and the programs, and make what is missing, the data included.
 
     `lock` is the descriptor of the server lock, which whatever is started keeps. Raises
     EmbeddedPostgresError or OSError.
     """
-    account = accounts.choose(home.data)
+    account = accounts.choose_account(home.data)
     data_major = data_directory.major_version(home.data)
-    programs = binaries.choose(directories, data_major)
+    programs = binaries.choose_programs(directories, data_major)
     if account.switch and home.root.stat().st_uid == os.geteuid():
         home.root.chmod(0o711)
     by_path = accounts.may_enter(account, home.root)
-    if not by_path and not data_directory.can_be_seen_by_descriptor():
+    if not by_path and not data_directory.can_pass_descriptor():
         raise EmbeddedPostgresError(
             f"PostgreSQL does not run as root, and the user that runs it instead cannot enter "
             f"{home.root}: choose a directory that everybody can enter with --data-dir, or run as "
             "an ordinary user"
         )
-    programs = _runnable(programs, account, home, by_path)
+    programs = _runnable_programs(programs, account, home, by_path)
     installed = Installation(home, account, programs, by_path)
     try:
         if data_major is None:
-            data_directory.create(home, programs, account, by_path, lock, log)
+            data_directory.create_data_directory(home, programs, account, by_path, lock, log)
         _make_socket_directory(home.sockets, account)
     except BaseException:
         installed.remove_what_lies_outside()
@@ -72,7 +74,7 @@ def prepare(home: Home, directories: list[Path], lock: int, log: BoundedLog) -> 
     return installed
 
 
-def _runnable(programs: Programs, account: Account, home: Home, by_path: bool) -> Programs:
+def _runnable_programs(programs: Programs, account: Account, home: Home, by_path: bool) -> Programs:
     """The programs, or a copy of them where the account cannot execute them."""
     if accounts.may_run(account, programs.directory / "initdb"):
         return programs

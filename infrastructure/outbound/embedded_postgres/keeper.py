@@ -22,7 +22,7 @@ from infrastructure.outbound.embedded_postgres.errors import (
     from_output,
 )
 from infrastructure.outbound.embedded_postgres.installation import Installation
-from infrastructure.outbound.embedded_postgres.launch import Order
+from infrastructure.outbound.embedded_postgres.launch import SupervisorArguments
 from infrastructure.outbound.embedded_postgres.layout import PORT, Home
 from infrastructure.outbound.embedded_postgres.locks import FileLock
 
@@ -68,14 +68,14 @@ def main(order_text: str) -> None:
     # A shell that starts a program in the background has it ignore this signal, and so would every
     # program that it starts: a server that has just begun would not be stopped by it.
     signal.signal(signal.SIGINT, signal.SIG_DFL)
-    order = Order.read(order_text)
+    order = SupervisorArguments.read(order_text)
     home = Home(order.home)
     log = BoundedLog(home.log)
     reason = ""
     try:
         os.set_inheritable(order.lock, False)
         child_process.adopt_orphans()
-        Keeper(home, order, log).run()
+        PostgresSupervisor(home, order, log).run()
     except EmbeddedPostgresError as error:
         reason = str(error)
     except OSError as error:
@@ -92,10 +92,10 @@ def main(order_text: str) -> None:
     os._exit(1 if reason else 0)
 
 
-class Keeper:
+class PostgresSupervisor:
     """Starts the server, starts it again when it dies, stops it when nobody uses it."""
 
-    def __init__(self, home: Home, order: Order, log: BoundedLog) -> None:
+    def __init__(self, home: Home, order: SupervisorArguments, log: BoundedLog) -> None:
         self._home = home
         self._order = order
         self._log = log
@@ -106,14 +106,16 @@ class Keeper:
 
     def run(self) -> None:
         """Keep the server until it was stopped; raises when it cannot run."""
-        installed = installation.prepare(
+        installed = installation.prepare_installation(
             self._home, self._order.directories, self._order.lock, self._log
         )
         threading.Thread(target=self._stop_when_unused, daemon=True).start()
         try:
             with (
-                data_directory.seen_by_server(self._home.data, installed.by_path) as data,
-                data_directory.seen_by_server(self._home.sockets, installed.by_path) as sockets,
+                data_directory.open_directory_view(self._home.data, installed.by_path) as data,
+                data_directory.open_directory_view(
+                    self._home.sockets, installed.by_path
+                ) as sockets,
             ):
                 self._keep(installed, data, sockets)
         finally:
@@ -122,8 +124,8 @@ class Keeper:
     def _keep(
         self,
         installed: Installation,
-        data: data_directory.View,
-        sockets: data_directory.View,
+        data: data_directory.DirectoryView,
+        sockets: data_directory.DirectoryView,
     ) -> None:
         failures = 0
         ran_before = False
@@ -156,12 +158,12 @@ class Keeper:
     def _start(
         self,
         installed: Installation,
-        data: data_directory.View,
-        sockets: data_directory.View,
+        data: data_directory.DirectoryView,
+        sockets: data_directory.DirectoryView,
     ) -> subprocess.Popen[bytes]:
         settings = {**_SETTINGS, "unix_socket_directories": sockets.path}
         arguments = [part for item in settings.items() for part in ("-c", "=".join(item))]
-        self._server = child_process.start(
+        self._server = child_process.start_program(
             [str(installed.programs.directory / "postgres"), "-D", data.path, *arguments],
             installed.account,
             (*data.descriptors, *sockets.descriptors, self._order.lock),

@@ -20,7 +20,7 @@ _REPORT_BYTES_MAX = 10_000
 
 
 @dataclass(frozen=True)
-class Order:
+class SupervisorArguments:
     """What a keeper is told: the home, where to find programs, and the server lock it inherits."""
 
     home: Path
@@ -37,16 +37,16 @@ class Order:
         return [sys.executable, "-I", "-S", "-c", _BOOT, str(_PROJECT), json.dumps(text)]
 
     @classmethod
-    def read(cls, text: str) -> "Order":
+    def read(cls, text: str) -> "SupervisorArguments":
         """The order in the last argument of the command line."""
         told = json.loads(text)
         return cls(Path(told["home"]), [Path(each) for each in told["directories"]], told["lock"])
 
 
-class Launched:
+class SupervisorProcess:
     """A keeper that was started, and the pipe on which it says why it ended."""
 
-    def __init__(self, order: Order, timeout_seconds: float) -> None:
+    def __init__(self, order: SupervisorArguments, timeout_seconds: float) -> None:
         self._report = b""
         reader, writer = os.pipe()
         try:
@@ -59,7 +59,7 @@ class Launched:
                     stdout=writer,
                     stderr=writer,
                     cwd="/",
-                    env=child_process.environment(),
+                    env=child_process.server_environment(),
                     pass_fds=(order.lock,),
                     start_new_session=True,
                     timeout=timeout_seconds,

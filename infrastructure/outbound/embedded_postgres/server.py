@@ -12,7 +12,7 @@ from psycopg import sql
 
 from infrastructure.outbound.embedded_postgres import binaries as programs
 from infrastructure.outbound.embedded_postgres.errors import EmbeddedPostgresError, from_os_error
-from infrastructure.outbound.embedded_postgres.launch import Launched, Order
+from infrastructure.outbound.embedded_postgres.launch import SupervisorArguments, SupervisorProcess
 from infrastructure.outbound.embedded_postgres.layout import DATABASE, Home
 from infrastructure.outbound.embedded_postgres.locks import FileLock
 
@@ -54,7 +54,9 @@ class EmbeddedPostgres:
             raise EmbeddedPostgresError(
                 "there is no embedded PostgreSQL on Windows: use another server with --database-url"
             )
-        directories = programs.installed() if binaries is None else [binaries.absolute()]
+        directories = (
+            programs.installed_directories() if binaries is None else [binaries.absolute()]
+        )
         started = cls(Home.at(home), directories, timeout_seconds)
         started.ensure_running()
         return started
@@ -122,7 +124,7 @@ class EmbeddedPostgres:
             raise
 
     def _bring_up(self, deadline: float) -> None:
-        launched: Launched | None = None
+        launched: SupervisorProcess | None = None
         launches = 0
         pause = _POLL_SECONDS
         try:
@@ -147,14 +149,14 @@ class EmbeddedPostgres:
             if launched is not None:
                 launched.close()
 
-    def _launch(self, deadline: float) -> Launched | None:
+    def _launch(self, deadline: float) -> SupervisorProcess | None:
         """Start a keeper; None while the lock says that one is at work or a server still ends."""
         lock = FileLock(self._home.server_lock)
         try:
             if not lock.try_exclusive():
                 return None
-            return Launched(
-                Order(self._home.root, self._directories, lock.fileno()),
+            return SupervisorProcess(
+                SupervisorArguments(self._home.root, self._directories, lock.fileno()),
                 timeout_seconds=max(1.0, deadline - time.monotonic()),
             )
         finally:

@@ -14,7 +14,7 @@ from application.envelope import WRITER_VERSION, Envelope, Provenance
 from infrastructure.outbound.eventsourcing_log.streams import TYPE_VERSION
 from infrastructure.outbound.identities import RandomIdentities
 from infrastructure.outbound.log.chain import chain_hash
-from infrastructure.outbound.log.format import UnknownFormat, must_know
+from infrastructure.outbound.log.format import UnknownFormat, require_known_format
 from infrastructure.outbound.log.loading import HEAD, LOCK
 from infrastructure.outbound.log.storing import (
     INSERT_EVENTS,
@@ -31,7 +31,7 @@ VERSIONS = (
 )
 RECORDED = "SELECT position FROM events WHERE stream = %b AND version = %b AND command_id = %b"
 
-Connection = psycopg.Connection[DictRow]
+AppendConnection = psycopg.Connection[DictRow]
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +44,7 @@ class Addition:
 
 
 @dataclass(frozen=True, slots=True)
-class Head:
+class LogHead:
     """The end of the log, read under the lock."""
 
     position: int
@@ -54,13 +54,13 @@ class Head:
 
 
 def append(
-    connection: Connection,
+    connection: AppendConnection,
     addition: Addition,
     *,
     channel: str,
     lock_timeout_seconds: int,
     is_repeat: bool,
-    beside: Callable[[Connection], None],
+    beside: Callable[[AppendConnection], None],
 ) -> list[int]:
     """Append all events or none; gives their positions. `beside` writes in the same transaction.
 
@@ -77,13 +77,13 @@ def append(
         # Not in the pipeline, after which PostgreSQL counts no idle time: a process that is frozen
         # with the lock in its hands would stop all others.
         versions = _versions(connection, addition)
-        if is_repeat and (recorded := _recorded(connection, addition)):
+        if is_repeat and (recorded := _recorded_positions(connection, addition)):
             connection.rollback()
             return recorded
         head = _head(asked.fetchone())
         _must_continue(addition, versions)
         beside(connection)
-        envelopes = enveloped(addition, head)
+        envelopes = build_envelopes(addition, head)
         with connection.pipeline():
             _store(connection, addition, envelopes)
             connection.execute("SELECT pg_notify(%s, %s)", [channel, str(envelopes[-1].position)])
@@ -98,7 +98,7 @@ def append(
     return [envelope.position for envelope in envelopes]
 
 
-def enveloped(addition: Addition, head: Head) -> list[Envelope]:
+def build_envelopes(addition: Addition, head: LogHead) -> list[Envelope]:
     """What stands around the events behind that head, chain included."""
     new_id = RandomIdentities().event_id
     recorded_at = max(head.recorded_at, head.now)
@@ -128,22 +128,22 @@ def enveloped(addition: Addition, head: Head) -> list[Envelope]:
     return envelopes
 
 
-def _head(row: Sequence[Any] | None) -> Head:
+def _head(row: Sequence[Any] | None) -> LogHead:
     assert row is not None, "the log has no head"
     try:
-        must_know(row[3])
+        require_known_format(row[3])
     except UnknownFormat as error:
         raise NotSupportedError(str(error)) from error
-    return Head(row[0], row[1], bytes(row[2]), row[4])
+    return LogHead(row[0], row[1], bytes(row[2]), row[4])
 
 
-def _versions(connection: Connection, addition: Addition) -> dict[str, int]:
+def _versions(connection: AppendConnection, addition: Addition) -> dict[str, int]:
     cursor = connection.cursor(row_factory=tuple_row)
     rows = cursor.execute(VERSIONS, [list(set(addition.streams))]).fetchall()
     return {stream: version for stream, version in rows if version is not None}
 
 
-def _recorded(connection: Connection, addition: Addition) -> list[int]:
+def _recorded_positions(connection: AppendConnection, addition: Addition) -> list[int]:
     """The positions of this very append, if it is in the log."""
     first = [addition.streams[0], addition.events[0].originator_version, addition.command_id]
     row = connection.cursor(row_factory=tuple_row).execute(RECORDED, first).fetchone()
@@ -163,7 +163,7 @@ def _must_continue(addition: Addition, versions: dict[str, int]) -> None:
         last[stream] = version
 
 
-def _store(connection: Connection, addition: Addition, envelopes: Sequence[Envelope]) -> None:
+def _store(connection: AppendConnection, addition: Addition, envelopes: Sequence[Envelope]) -> None:
     last = envelopes[-1]
     states = [event.state for event in addition.events]
     connection.execute(INSERT_EVENTS, event_arrays(envelopes, states))

@@ -33,7 +33,7 @@ _one_at_a_time = threading.Lock()
 
 
 @dataclass(frozen=True, slots=True)
-class _Found:
+class _SchemaState:
     """What is in the schema; `owner` is None for spawnlog's own log."""
 
     has_schema: bool
@@ -49,9 +49,9 @@ def prepare_log(datastore: LogDatastore, application: str, *, may_create: bool) 
     """
 
     def prepare(connection: Connection) -> None:
-        found = _look(connection, datastore.schema)
+        found = _inspect_schema(connection, datastore.schema)
         if found.has_log:
-            _must_belong(found, datastore.schema, application)
+            _require_owner(found, datastore.schema, application)
         if found.has_log and revision_of(connection) == newest_revision():
             return
         if not may_create:
@@ -75,27 +75,27 @@ def prepare_schema(datastore: LogDatastore, *, may_create: bool) -> None:
     """
 
     def prepare(connection: Connection) -> None:
-        found = _look(connection, datastore.schema)
+        found = _inspect_schema(connection, datastore.schema)
         if found.has_log and found.owner is None:
-            raise _not_ours(datastore.schema)
+            raise _foreign_log_error(datastore.schema)
         if may_create:
             _create_schema(connection, found, datastore.schema)
 
     _within_transaction(datastore, prepare)
 
 
-def _look(connection: Connection, schema: str) -> _Found:
+def _inspect_schema(connection: Connection, schema: str) -> _SchemaState:
     has_schema = connection.scalar(
         text("SELECT EXISTS (SELECT FROM pg_namespace WHERE nspname = :name)"), {"name": schema}
     )
     has_log = connection.scalar(text("SELECT to_regclass('log_head') IS NOT NULL"))
     owner = connection.scalar(text(OWNER)) if has_log else None
-    return _Found(bool(has_schema), bool(has_log), owner)
+    return _SchemaState(bool(has_schema), bool(has_log), owner)
 
 
-def _must_belong(found: _Found, schema: str, application: str) -> None:
+def _require_owner(found: _SchemaState, schema: str, application: str) -> None:
     if found.owner is None:
-        raise _not_ours(schema)
+        raise _foreign_log_error(schema)
     if found.owner != application:
         raise NotSupportedError(
             f"schema {schema} holds the log of application '{found.owner}'; name one of its own"
@@ -104,14 +104,14 @@ def _must_belong(found: _Found, schema: str, application: str) -> None:
         )
 
 
-def _not_ours(schema: str) -> NotSupportedError:
+def _foreign_log_error(schema: str) -> NotSupportedError:
     return NotSupportedError(
         f"schema {schema} holds spawnlog's own log, where no application may write; name another"
         " one with POSTGRES_SCHEMA"
     )
 
 
-def _create_schema(connection: Connection, found: _Found, schema: str) -> None:
+def _create_schema(connection: Connection, found: _SchemaState, schema: str) -> None:
     # Not IF NOT EXISTS, which asks for the right to create even where nothing is to be created.
     if not found.has_schema:
         statement = SQL("CREATE SCHEMA {}").format(Identifier(schema))

@@ -10,11 +10,11 @@ from psycopg.rows import DictRow, tuple_row
 
 from infrastructure.outbound.eventsourcing_log.streams import EVENT, NOTIFICATION, Streams
 
-Connection = psycopg.Connection[DictRow]
+ReaderConnection = psycopg.Connection[DictRow]
 
 
 def read_events(
-    connection: Connection,
+    connection: ReaderConnection,
     streams: Streams,
     originator_id: UUID | str,
     *,
@@ -40,7 +40,7 @@ def read_events(
 
 
 def read_notifications(
-    connection: Connection,
+    connection: ReaderConnection,
     streams: Streams,
     *,
     start: int | None,
@@ -66,11 +66,11 @@ def read_notifications(
     return [streams.notification(row) for row in _rows(connection, query, values)]
 
 
-def head_of(connection: Connection) -> int:
+def head_of(connection: ReaderConnection) -> int:
     """The last position; 0 for an empty log."""
     return int(_rows(connection, "SELECT position FROM log_head", [])[0][0])
 
 
-def _rows(connection: Connection, query: str, values: Sequence[Any]) -> list[Any]:
+def _rows(connection: ReaderConnection, query: str, values: Sequence[Any]) -> list[Any]:
     cursor = connection.cursor(row_factory=tuple_row)
     return cursor.execute(query, values, binary=True).fetchall()

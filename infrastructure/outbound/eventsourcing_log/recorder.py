@@ -36,7 +36,7 @@ ATTEMPTS_MAX = 10
 ATTEMPT_PAUSE_SECONDS = 0.2
 APPEND_EVENTS_MAX = 50_000
 
-Connection = psycopg.Connection[DictRow]
+RecorderConnection = psycopg.Connection[DictRow]
 T = TypeVar("T")
 
 
@@ -62,9 +62,9 @@ class LogApplicationRecorder(PostgresRecorder, ApplicationRecorder):
         the database stays away or others hold the log for longer than POSTGRES_LOCK_TIMEOUT.
         """
         if not stored_events:
-            return self._again_and_again(lambda _: self._insert_alone(**kwargs))
+            return self._with_retries(lambda _: self._insert_alone(**kwargs))
         addition = self._addition(stored_events)
-        return self._again_and_again(lambda attempt: self._insert(addition, attempt, **kwargs))
+        return self._with_retries(lambda attempt: self._insert(addition, attempt, **kwargs))
 
     def select_events(
         self,
@@ -114,7 +114,7 @@ class LogApplicationRecorder(PostgresRecorder, ApplicationRecorder):
         """Every event behind `gt`, and then those to come."""
         return LogSubscription(self, self._store, gt=gt, topics=topics)
 
-    def insert_beside(self, connection: Connection, **kwargs: Any) -> None:  # noqa: ARG002
+    def insert_beside(self, connection: RecorderConnection, **kwargs: Any) -> None:  # noqa: ARG002
         """Write what came with the events (`app.save(…, name=value)`), in their transaction.
 
         A subclass named by APPLICATION_RECORDER_TOPIC may know more; this one knows nothing.
@@ -149,14 +149,14 @@ class LogApplicationRecorder(PostgresRecorder, ApplicationRecorder):
         streams = [self._streams.stream_of(event.originator_id) for event in stored_events]
         return Addition(streams, stored_events, RandomIdentities().event_id())
 
-    def _read(self, ask: Callable[[Connection], T]) -> T:
+    def _read(self, ask: Callable[[RecorderConnection], T]) -> T:
         def attempted(_: int) -> T:
             with self._store.get_connection() as connection:
                 return ask(connection)
 
-        return self._again_and_again(attempted)
+        return self._with_retries(attempted)
 
-    def _again_and_again(self, attempted: Callable[[int], T]) -> T:
+    def _with_retries(self, attempted: Callable[[int], T]) -> T:
         attempt = 0
         while True:
             try:
@@ -175,7 +175,7 @@ class LogProcessRecorder(PostgresTrackingRecorder, LogApplicationRecorder, Proce
     Tracking is in a table of the library's own making beside the log.
     """
 
-    def insert_beside(self, connection: Connection, **kwargs: Any) -> None:
+    def insert_beside(self, connection: RecorderConnection, **kwargs: Any) -> None:
         """Note `tracking`, if it is given. `IntegrityError` when it was noted before."""
         tracking: Tracking | None = kwargs.pop("tracking", None)
         if tracking is not None:

@@ -10,8 +10,8 @@ from importlib.metadata import version
 import httpx2
 
 from application.ports.configurations import PinnedConfiguration
-from application.ports.hooks import HookAnswer, HookThrew
-from domain.configuration.hooks import HOOKS, AnyHook, Hook, header_complaint, url_complaint
+from application.ports.hooks import HookAnswer, HookFailure
+from domain.configuration.hooks import HOOKS, AnyHook, Hook, header_problem, url_problem
 from domain.configuration.problems import ConfigurationError
 from domain.configuration.references import SecretReference
 from domain.json_text import compact_json
@@ -22,10 +22,10 @@ from infrastructure.outbound.hooks.hook_answers import answer_of
 CONNECT_SECONDS = 5.0
 CALLS_AT_ONCE_MAX = 100
 """Of one hook: those of a hook that hangs are in the way of no other hook."""
-ROOM_SECONDS = 0.5
+SLOT_WAIT_SECONDS = 0.5
 """How long a call waits until fewer are under way: less than a step has beside its hook's limit."""
 
-Resolve = Callable[[str | SecretReference], str]
+ResolveSecret = Callable[[str | SecretReference], str]
 
 
 class HttpHooks:
@@ -36,7 +36,7 @@ class HttpHooks:
         configurations: ActiveConfigurations,
         *,
         calls_at_once_max: int = CALLS_AT_ONCE_MAX,
-        room_seconds: float = ROOM_SECONDS,
+        room_seconds: float = SLOT_WAIT_SECONDS,
     ) -> None:
         self._configurations = configurations
         self._rooms = {name: asyncio.Semaphore(calls_at_once_max) for name in HOOKS}
@@ -48,9 +48,9 @@ class HttpHooks:
         """Ask, once. Nothing of the request or of the answer is in an error."""
         hook = pinned.configuration.spawnlog.hooks.named(call.hook)
         if hook is None:
-            raise HookThrew("the hook is not configured", was_asked=False)
+            raise HookFailure("the hook is not configured", was_asked=False)
         request = self._request(hook, call, self._configurations.file_of(pinned).resolve)
-        async with self._room(call.hook):
+        async with self._slot(call.hook):
             return await self._asked(request, float(hook.timeout_seconds))
 
     async def aclose(self) -> None:
@@ -60,7 +60,7 @@ class HttpHooks:
             await client.aclose()
 
     @asynccontextmanager
-    async def _room(self, name: AnyHook) -> AsyncIterator[None]:
+    async def _slot(self, name: AnyHook) -> AsyncIterator[None]:
         """Waiting for it is no time of the hook, which has not been asked yet."""
         room = self._rooms[name]
         try:
@@ -68,7 +68,7 @@ class HttpHooks:
                 await room.acquire()
         except TimeoutError:
             text = "the hook was not asked: too many calls of it are under way"
-            raise HookThrew(text, was_asked=False, has_no_room=True) from None
+            raise HookFailure(text, was_asked=False, has_no_room=True) from None
         try:
             yield
         finally:
@@ -79,28 +79,28 @@ class HttpHooks:
             async with asyncio.timeout(seconds):
                 return await self._answer(request)
         except TimeoutError:
-            raise HookThrew(f"the hook did not answer in {seconds:g} s") from None
+            raise HookFailure(f"the hook did not answer in {seconds:g} s") from None
         except httpx2.ConnectTimeout:
             text = f"the hook cannot be reached in {CONNECT_SECONDS:g} s"
-            raise HookThrew(text, was_asked=False) from None
+            raise HookFailure(text, was_asked=False) from None
         except httpx2.ConnectError as error:
-            raise HookThrew(_unreached(error), was_asked=False) from None
+            raise HookFailure(_unreachable_reason(error), was_asked=False) from None
         except httpx2.RequestError:
-            raise HookThrew("the hook broke the connection off") from None
+            raise HookFailure("the hook broke the connection off") from None
 
-    def _request(self, hook: Hook, call: HookCall, resolve: Resolve) -> httpx2.Request:
+    def _request(self, hook: Hook, call: HookCall, resolve: ResolveSecret) -> httpx2.Request:
         try:
             url = resolve(hook.url)
             headers = {name: resolve(value) for name, value in hook.headers.items()}
         except ConfigurationError as error:
             text = f"the hook cannot be asked: {error}"
-            raise HookThrew(text, was_asked=False) from None
-        complaint = url_complaint(url)
+            raise HookFailure(text, was_asked=False) from None
+        complaint = url_problem(url)
         if complaint is not None:
-            raise HookThrew(f"the hook cannot be asked: its url {complaint}", was_asked=False)
-        if any(header_complaint(value) is not None for value in headers.values()):
+            raise HookFailure(f"the hook cannot be asked: its url {complaint}", was_asked=False)
+        if any(header_problem(value) is not None for value in headers.values()):
             text = "the hook cannot be asked: a header of it holds what no header can"
-            raise HookThrew(text, was_asked=False)
+            raise HookFailure(text, was_asked=False)
         # A header is one header in whatever case, and those that stand behind win.
         sent = httpx2.Headers({"Accept": "application/json"})
         sent.update(headers)
@@ -117,7 +117,7 @@ class HttpHooks:
             return self._opened().build_request("POST", url, headers=sent, content=body)
         except httpx2.InvalidURL:
             text = "the hook cannot be asked: its url must be a URL"
-            raise HookThrew(text, was_asked=False) from None
+            raise HookFailure(text, was_asked=False) from None
 
     async def _answer(self, request: httpx2.Request) -> HookAnswer:
         response = await self._opened().send(request, stream=True)
@@ -145,7 +145,7 @@ class HttpHooks:
         return self._client
 
 
-def _unreached(error: BaseException) -> str:
+def _unreachable_reason(error: BaseException) -> str:
     """Why there is no connection: a certificate that is not trusted is worth a word."""
     cause: BaseException | None = error
     while cause is not None:

@@ -28,11 +28,11 @@ from domain.run.events import DescendantsSettled, RunClaimed
 from domain.run.state import Run
 from domain.session.state import Session
 from domain.stream import CONFIG_STREAM, run_id_of, session_key_of
-from infrastructure.outbound.log.chain import encoded, linked
-from infrastructure.outbound.log.lane_overlay import lane_now
-from infrastructure.outbound.log.loaded import IdempotencyWrites, Loaded, reservation_key
+from infrastructure.outbound.log.chain import encode_event, link_hash
+from infrastructure.outbound.log.lane_overlay import overlay_lane
+from infrastructure.outbound.log.loaded import IdempotencyWrites, LoadedFacts, reservation_key
 from infrastructure.outbound.log.mapper import EventMapper
-from infrastructure.outbound.log.state_memory import Remembered
+from infrastructure.outbound.log.state_memory import StateCaches
 from infrastructure.outbound.log.waiting_trees import may_wait
 
 
@@ -47,7 +47,7 @@ class StoredRow(NamedTuple):
 
 
 @dataclass(slots=True)
-class Outcome:
+class SubmissionOutcome:
     """What came of one submission: its answer, or the error it raised."""
 
     appended: Appended[Any] | None = None
@@ -57,7 +57,9 @@ class Outcome:
 class Batch:
     """Decides submissions in order, carrying the state each leaves for the next."""
 
-    def __init__(self, loaded: Loaded, mapper: EventMapper, new_id: Callable[[], UUID]) -> None:
+    def __init__(
+        self, loaded: LoadedFacts, mapper: EventMapper, new_id: Callable[[], UUID]
+    ) -> None:
         self._loaded = loaded
         self._mapper = mapper
         self._new_id = new_id
@@ -87,16 +89,16 @@ class Batch:
         """The events to write, as whoever follows the log is told of them."""
         return tuple(RecordedEvent(row.envelope, row.event) for row in self.events)
 
-    def remember(self, remembered: Remembered) -> None:
+    def remember(self, remembered: StateCaches) -> None:
         """The batch is committed: its states are those of the record now."""
         # Of several rows of one key the last one has the newest version, and is the one kept.
         for run_span in self.fold.run_rows.opened:
             row = run_span.row
-            remembered.runs.keep(row.run_id, row.state, run_span.from_position)
+            remembered.runs.store(row.run_id, row.state, run_span.from_position)
         for span in self.fold.session_rows.opened:
-            remembered.sessions.keep(span.row.session_key, span.row.state, span.from_position)
+            remembered.sessions.store(span.row.session_key, span.row.state, span.from_position)
 
-    def decide(self, submission: Submission[Any]) -> Outcome:
+    def decide(self, submission: Submission[Any]) -> SubmissionOutcome:
         """Decide one submission and take its changes in.
 
         A rejection or a failing decision leaves everything as it was. `CorruptHistory` is raised,
@@ -113,7 +115,7 @@ class Batch:
         except CorruptHistory:
             raise
         except Exception as error:
-            return Outcome(error=error)
+            return SubmissionOutcome(error=error)
         self._record(submission, decision)
         self.contents.extend(decision.contents)
         self.text_bytes += sum(one.ref.bytes for one in decision.contents)
@@ -122,7 +124,7 @@ class Batch:
         self.text_bytes += sum(len(one.body) for one in decision.staged)
         self._note_idempotency(submission, decision)
         changed = (stream for stream, _ in decision.changes)
-        return Outcome(self._appended(decision.result, {*submission.streams, *changed}))
+        return SubmissionOutcome(self._appended(decision.result, {*submission.streams, *changed}))
 
     def _appended(self, result: Any, streams: Iterable[str]) -> Appended[Any]:
         """The states as they are now: a later submission of the batch may change them again."""
@@ -154,7 +156,7 @@ class Batch:
         return tuple(run for run in self.fold.runs.values() if may_wait(run, query.root))
 
     def _lane(self, query: LaneQuery) -> LaneFacts:
-        return lane_now(
+        return overlay_lane(
             query,
             self._loaded.lanes[query],
             self._runs_before,
@@ -184,8 +186,8 @@ class Batch:
                 append_last=last,
                 chain_hash=b"",
             )
-            hashed = encoded(envelope, state)
-            digest = linked(self.chain_hash, hashed)
+            hashed = encode_event(envelope, state)
+            digest = link_hash(self.chain_hash, hashed)
             self.fold.apply(stream, event, envelope.stamp)
             run_id = run_id_of(stream)
             if run_id is not None:

@@ -80,7 +80,7 @@ column of texts that are encoded already is `utf-8`."""
 
 
 @dataclass(frozen=True, slots=True)
-class Column:
+class BinaryColumn:
     """The values of one column, ready to be sent as an array. Its type stands in the statement."""
 
     data: bytes
@@ -92,19 +92,19 @@ class ColumnDumper(Dumper):
     format = Format.BINARY
     oid = 0
 
-    def dump(self, obj: Column) -> bytes:
+    def dump(self, obj: BinaryColumn) -> bytes:
         """The bytes as they are."""
         return obj.data
 
 
-def column(kind: str, values: Sequence[Any]) -> Column:
+def encode_column(kind: str, values: Sequence[Any]) -> BinaryColumn:
     """The values as an array of a type."""
     number, _ = _TYPES[kind]
     written = encoded(kind, values)
     if not written:
-        return Column(_ARRAY(0, 0, number, 0, 0)[:12])
+        return BinaryColumn(_ARRAY(0, 0, number, 0, 0)[:12])
     has_null = _NULL in written
-    return Column(_ARRAY(1, has_null, number, len(written), 1) + b"".join(written))
+    return BinaryColumn(_ARRAY(1, has_null, number, len(written), 1) + b"".join(written))
 
 
 def encoded(kind: str, values: Sequence[Any]) -> list[bytes]:

@@ -6,11 +6,11 @@ from contextlib import AbstractAsyncContextManager
 from typing import Any
 
 from infrastructure.outbound.log import next_tables, part_fold
-from infrastructure.outbound.log.connections import Connection
-from infrastructure.outbound.log.paged_fold import Part
+from infrastructure.outbound.log.connections import LogConnection
+from infrastructure.outbound.log.paged_fold import StreamPart
 from infrastructure.outbound.log.part_fold import PartFold
 from infrastructure.outbound.log.part_worker import fold_in_process
-from infrastructure.outbound.log.row_comparison import differing
+from infrastructure.outbound.log.row_comparison import count_differing_rows
 from infrastructure.rebuild_progress import OnProgress, RebuildProgress
 
 PARTS = 2
@@ -19,28 +19,32 @@ PROCESSES_FROM_EVENTS = 20_000
 """Fewer are folded here, before a process would have started."""
 ROUNDS_MAX = 20
 
-Connected = Callable[[], AbstractAsyncContextManager[Connection]]
+ConnectionFactory = Callable[[], AbstractAsyncContextManager[LogConnection]]
 
 
-async def head_of(connection: Connection) -> int:
+async def head_of(connection: LogConnection) -> int:
     """The last position of the log."""
     row = await (await connection.execute("SELECT position FROM log_head")).fetchone()
     assert row is not None
     return int(row[0])
 
 
-class Building:
+class TableBuild:
     """The work before the exchange. `connected` gives further connections, `conninfo` is what
     processes connect by."""
 
     def __init__(
-        self, connected: Connected, working: Connection, conninfo: str, on_progress: OnProgress
+        self,
+        connected: ConnectionFactory,
+        working: LogConnection,
+        conninfo: str,
+        on_progress: OnProgress,
     ) -> None:
         self._connected = connected
         self._working = working
         self._conninfo = conninfo
         self._on_progress = on_progress
-        self._positions: dict[Part, int] = {}
+        self._positions: dict[StreamPart, int] = {}
         self._began = 0
         self.shape = ""
         self.folds: list[PartFold] = []
@@ -66,7 +70,7 @@ class Building:
 
     async def _fold_up_to(self, head: int) -> None:
         if head - min(self._positions.values()) >= PROCESSES_FROM_EVENTS:
-            await _all_of(
+            await _run_all(
                 self._fold_beside(part, position, head)
                 for part, position in self._positions.items()
             )
@@ -78,7 +82,7 @@ class Building:
             async for page in fold.pages(head):
                 self._moved(part, page.upto, head)
 
-    async def _fold_beside(self, part: Part, position: int, until: int) -> None:
+    async def _fold_beside(self, part: StreamPart, position: int, until: int) -> None:
         await fold_in_process(
             self._conninfo,
             part,
@@ -88,7 +92,7 @@ class Building:
             on_position=lambda upto: self._moved(part, upto, until),
         )
 
-    def _moved(self, part: Part, upto: int, head: int) -> None:
+    def _moved(self, part: StreamPart, upto: int, head: int) -> None:
         self._positions[part] = upto
         self._tell(head)
 
@@ -105,7 +109,7 @@ class Building:
         waiting = list(reversed(indexes))
         made = 0
 
-        async def make_on(connection: Connection) -> None:
+        async def make_on(connection: LogConnection) -> None:
             nonlocal made
             while waiting:
                 self._on_progress(RebuildProgress("indexes", made, len(indexes)))
@@ -113,9 +117,9 @@ class Building:
                 made += 1
 
         async with self._connected() as second:
-            await _all_of(make_on(one) for one in (self._working, second))
+            await _run_all(make_on(one) for one in (self._working, second))
 
-    async def look_over(self, at: int, *, compare: bool) -> int | None:
+    async def compare_rows(self, at: int, *, compare: bool) -> int | None:
         """How many live rows are not what the events say as of position `at`, if that is asked;
         meanwhile the planner is told what the new tables hold."""
         found: int | None = None
@@ -123,14 +127,14 @@ class Building:
         async def look() -> None:
             nonlocal found
             if compare:
-                found = await differing(self._working, at)
+                found = await count_differing_rows(self._working, at)
 
         async with self._connected() as second:
-            await _all_of((look(), next_tables.analyze(second)))
+            await _run_all((look(), next_tables.analyze(second)))
         return found
 
 
-async def _all_of(works: Iterable[Coroutine[Any, Any, None]]) -> None:
+async def _run_all(works: Iterable[Coroutine[Any, Any, None]]) -> None:
     """Do all of it at once; the first failure ends the rest and is the one that is told."""
     try:
         async with asyncio.TaskGroup() as group:

@@ -14,7 +14,7 @@ from uuid import UUID
 from application.envelope import Envelope
 
 CHAIN_FORMAT = 1
-INSTANTS_KEPT = 1_024
+CACHED_INSTANTS_MAX = 1_024
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _FORMAT = struct.pack(">H", CHAIN_FORMAT)
 _ABSENT = b"\xff\xff\xff\xff"
@@ -39,7 +39,7 @@ def _uuid(value: UUID | None) -> bytes:
     return _ABSENT if value is None else b"\0\0\0\x10" + value.bytes
 
 
-@lru_cache(maxsize=INSTANTS_KEPT)
+@lru_cache(maxsize=CACHED_INSTANTS_MAX)
 def _instant(value: datetime) -> bytes:
     # All events of an append share theirs.
     return _NUMBER(8, microseconds(value))
@@ -47,10 +47,10 @@ def _instant(value: datetime) -> bytes:
 
 def chain_hash(previous: bytes, envelope: Envelope, state: bytes) -> bytes:
     """The hash of an event; `envelope.chain_hash` itself is not read."""
-    return linked(previous, encoded(envelope, state))
+    return link_hash(previous, encode_event(envelope, state))
 
 
-def encoded(envelope: Envelope, state: bytes) -> bytes:
+def encode_event(envelope: Envelope, state: bytes) -> bytes:
     """Everything that an event's hash covers beside the hash before it."""
     source = envelope.provenance
     return b"".join(
@@ -80,7 +80,7 @@ def encoded(envelope: Envelope, state: bytes) -> bytes:
     )
 
 
-def linked(previous: bytes, encoded: bytes | bytearray) -> bytes:
+def link_hash(previous: bytes, encoded: bytes | bytearray) -> bytes:
     """The hash of an event whose fields, position to state, are encoded already."""
     digest = hashlib.sha256(_FORMAT + _LENGTH(len(previous)) + previous)
     digest.update(encoded)

@@ -1,12 +1,12 @@
 """What became of a batch whose commit was never confirmed."""
 
 from infrastructure.outbound.log.batch import Batch
-from infrastructure.outbound.log.connections import Connection
+from infrastructure.outbound.log.connections import LogConnection
 from infrastructure.outbound.log.loaded import reservation_key
 from infrastructure.outbound.log.loading import BEGIN
 
 
-async def is_recorded(connection: Connection, batch: Batch) -> bool:
+async def is_recorded(connection: LogConnection, batch: Batch) -> bool:
     """Whether this very batch is in the log after all, by what no other can have written.
 
     Asked under the lock: the transaction of a lost connection may still be committing.
@@ -17,7 +17,7 @@ async def is_recorded(connection: Connection, batch: Batch) -> bool:
     return found
 
 
-async def _is_stored(connection: Connection, batch: Batch) -> bool:
+async def _is_stored(connection: LogConnection, batch: Batch) -> bool:
     if batch.events:
         query = "SELECT 1 FROM events WHERE position = %s AND chain_hash = %s"
         values = [batch.position, batch.chain_hash]

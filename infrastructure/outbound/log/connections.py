@@ -9,16 +9,16 @@ from psycopg.rows import TupleRow
 from psycopg_pool import AsyncConnectionPool, PoolTimeout
 
 from application.ports.event_log import LogUnavailable
-from infrastructure.outbound.log.binary_format import Column, ColumnDumper
+from infrastructure.outbound.log.binary_format import BinaryColumn, ColumnDumper
 
-Connection = psycopg.AsyncConnection[TupleRow]
-Connect = Callable[[], Awaitable[Connection]]
+LogConnection = psycopg.AsyncConnection[TupleRow]
+Connect = Callable[[], Awaitable[LogConnection]]
 
 CONNECT_TIMEOUT_SECONDS = 10
 LOCK_TIMEOUT_MS = 10_000
 STATEMENT_TIMEOUT_MS = 30_000
 IDLE_IN_TRANSACTION_TIMEOUT_MS = 5_000
-PATIENCE: dict[str, Any] = {
+KEEPALIVE: dict[str, Any] = {
     "keepalives_idle": 5,
     "keepalives_interval": 2,
     "keepalives_count": 3,
@@ -31,7 +31,9 @@ PLANNING = "SET enable_seqscan = off; SET enable_hashjoin = off; SET enable_merg
 
 
 @contextlib.asynccontextmanager
-async def borrowed(pool: AsyncConnectionPool[Connection]) -> AsyncIterator[Connection]:
+async def borrow_connection(
+    pool: AsyncConnectionPool[LogConnection],
+) -> AsyncIterator[LogConnection]:
     """A pooled connection; when the database is away, `LogUnavailable` says so."""
     try:
         async with pool.connection() as connection:
@@ -40,17 +42,17 @@ async def borrowed(pool: AsyncConnectionPool[Connection]) -> AsyncIterator[Conne
         raise LogUnavailable("the database is away; ask again in a moment") from error
 
 
-async def open_connection(conninfo: str, *, application: str, **settings: Any) -> Connection:
+async def open_connection(conninfo: str, *, application: str, **settings: Any) -> LogConnection:
     """A connection outside any transaction, with limits on what it may wait for."""
     connection = await psycopg.AsyncConnection.connect(
         conninfo,
         autocommit=True,
         connect_timeout=CONNECT_TIMEOUT_SECONDS,
         application_name=f"spawnlog {application}",
-        **PATIENCE,
+        **KEEPALIVE,
         **settings,
     )
-    connection.adapters.register_dumper(Column, ColumnDumper)
+    connection.adapters.register_dumper(BinaryColumn, ColumnDumper)
     try:
         await connection.execute(
             f"SET lock_timeout = {LOCK_TIMEOUT_MS};"

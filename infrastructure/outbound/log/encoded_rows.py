@@ -19,11 +19,11 @@ from domain.run.state import Run
 from domain.session.state import Session
 from infrastructure.outbound.log.storing import RUN_COLUMNS, SESSION_COLUMNS
 
-VALUES_KEPT = 1_024
-ROWS_KEPT = 4_096
+CACHED_VALUES_MAX = 1_024
+CACHED_ROWS_MAX = 4_096
 """So many runs, or sessions, are remembered with the row that was encoded last."""
 
-State = TypeVar("State", Run, Session)
+AggregateState = TypeVar("AggregateState", Run, Session)
 
 _NULL = b"\xff\xff\xff\xff"
 _EPOCH = datetime(2000, 1, 1, tzinfo=UTC)
@@ -32,13 +32,13 @@ _INT = struct.Struct(">ii").pack
 _LONG = struct.Struct(">iq").pack
 
 
-class _Last(NamedTuple, Generic[State]):
-    state: State
+class _LastRow(NamedTuple, Generic[AggregateState]):
+    state: AggregateState
     finding: tuple[Any, ...]
     cells: list[bytes]
 
 
-class RowEncoder(Generic[State]):
+class RowEncoder(Generic[AggregateState]):
     """Encodes the rows of one projection: `columns` in their order, the state last, each as a
     four-byte length and its bytes.
 
@@ -49,18 +49,20 @@ class RowEncoder(Generic[State]):
         self,
         columns: Mapping[str, str],
         finding: type[NamedTuple],
-        finding_of: Callable[[State], tuple[Any, ...]],
+        finding_of: Callable[[AggregateState], tuple[Any, ...]],
     ) -> None:
         *names, _ = columns
         cells = {name: (place, _ENCODE[columns[name]]) for place, name in enumerate(names)}
         self._found = [cells.pop(name) for name in finding._fields]
         self._given = cells
-        self._finding_of: Callable[[State], tuple[Any, ...]] = finding_of
+        self._finding_of: Callable[[AggregateState], tuple[Any, ...]] = finding_of
         self._nothing = (None,) * len(self._found), [_NULL] * len(names)
         # By the position at which the run or session was created, in the order of use.
-        self._last: dict[int, _Last[State]] = {}
+        self._last: dict[int, _LastRow[AggregateState]] = {}
 
-    def encode(self, state: State, before: State | None, changes: Mapping[str, Any]) -> bytes:
+    def encode(
+        self, state: AggregateState, before: AggregateState | None, changes: Mapping[str, Any]
+    ) -> bytes:
         """The row of a state, which is `before` but for the fields of `changes`."""
         last = self._last.pop(state.created_position, None)
         if last is not None and last.state is before:
@@ -79,7 +81,7 @@ class RowEncoder(Generic[State]):
         if finding != found:
             for (place, encode), value in zip(self._found, finding, strict=True):
                 cells[place] = _NULL if value is None else encode(value)
-        self._last[state.created_position] = _Last(state, finding, cells)
+        self._last[state.created_position] = _LastRow(state, finding, cells)
         # What `model_dump_json` asks, which makes a string of it.
         text = state.__pydantic_serializer__.to_json(state, exclude_none=True)
         return b"%b%b%b" % (b"".join(cells), _LENGTH(len(text)), text)
@@ -91,7 +93,7 @@ class RowEncoder(Generic[State]):
 
     def forget(self) -> None:
         """Remember no more than those that were used last."""
-        for key in list(islice(self._last, max(0, len(self._last) - ROWS_KEPT))):
+        for key in list(islice(self._last, max(0, len(self._last) - CACHED_ROWS_MAX))):
             del self._last[key]
 
 
@@ -105,7 +107,7 @@ def session_encoder() -> RowEncoder[Session]:
     return RowEncoder(SESSION_COLUMNS, SessionFinding, session_finding)
 
 
-@lru_cache(maxsize=VALUES_KEPT)
+@lru_cache(maxsize=CACHED_VALUES_MAX)
 def _text(value: str) -> bytes:
     data = value.encode()
     return _LENGTH(len(data)) + data
@@ -115,7 +117,7 @@ def _uuid(value: UUID) -> bytes:
     return b"\0\0\0\x10" + value.bytes
 
 
-@lru_cache(maxsize=VALUES_KEPT)
+@lru_cache(maxsize=CACHED_VALUES_MAX)
 def _int(value: int) -> bytes:
     return _INT(4, value)
 
@@ -124,7 +126,7 @@ def _long(value: int) -> bytes:
     return _LONG(8, value)
 
 
-@lru_cache(maxsize=VALUES_KEPT)
+@lru_cache(maxsize=CACHED_VALUES_MAX)
 def _instant(value: datetime) -> bytes:
     since = value - _EPOCH
     return _LONG(8, (since.days * 86_400 + since.seconds) * 1_000_000 + since.microseconds)

@@ -20,7 +20,7 @@ from domain.run.step_events import StepBegun, StepTaken, StepUndoFailed, StepUnd
 VARIABLE = "SPAWNLOG_FAIL_POINT"
 ORDER_CHARS_MAX = 200
 
-Moment = Literal["before", "after"]
+FailPhase = Literal["before", "after"]
 
 
 class FailPoint:
@@ -35,7 +35,7 @@ class FailPoint:
         named = environment.get(VARIABLE)
         return cls(Path(named) if named else None)
 
-    def pass_by(self, moment: Moment, names: Iterable[str]) -> None:
+    def pass_by(self, moment: FailPhase, names: Iterable[str]) -> None:
         """Die here when that is ordered for this moment of something of one of these names."""
         if self._file is None:
             return

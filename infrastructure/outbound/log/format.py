@@ -2,14 +2,14 @@
 
 from domain.event_types import LOG_FORMAT
 from infrastructure.failures import UserError
-from infrastructure.outbound.log.connections import Connection
+from infrastructure.outbound.log.connections import LogConnection
 
 
 class UnknownFormat(UserError):
     """The log is of a format that this program does not know: it may neither append nor fold."""
 
 
-async def format_of(connection: Connection) -> int:
+async def format_of(connection: LogConnection) -> int:
     """The format of the log that a connection is to."""
     row = await (await connection.execute("SELECT format FROM log_head")).fetchone()
     if row is None:
@@ -17,7 +17,7 @@ async def format_of(connection: Connection) -> int:
     return int(row[0])
 
 
-def must_know(found: int) -> None:
+def require_known_format(found: int) -> None:
     """Raises `UnknownFormat` for a log that a newer release has written."""
     if found > LOG_FORMAT:
         raise UnknownFormat(

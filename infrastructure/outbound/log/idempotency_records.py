@@ -4,7 +4,7 @@ from datetime import datetime
 
 import orjson
 
-from infrastructure.outbound.log.connections import Connection
+from infrastructure.outbound.log.connections import LogConnection
 from infrastructure.outbound.log.loaded import IdempotencyWrites
 
 INSERT_IDEMPOTENCY = (
@@ -19,7 +19,7 @@ ANSWER_IDEMPOTENCY = (
 
 
 async def store_idempotency(
-    connection: Connection, writes: IdempotencyWrites, recorded_at: datetime
+    connection: LogConnection, writes: IdempotencyWrites, recorded_at: datetime
 ) -> None:
     """Reserve keys, and fill in the answers that are known now."""
     for reservation, run_id, answer in writes.inserts:

@@ -4,10 +4,10 @@ from dataclasses import dataclass
 from uuid import UUID
 
 from infrastructure.failures import UserError
-from infrastructure.outbound.log.connections import Connection
-from infrastructure.outbound.log.format import format_of, must_know
-from infrastructure.outbound.log.ownership import must_be_own
-from infrastructure.outbound.log.projection_versions import must_not_be_newer
+from infrastructure.outbound.log.connections import LogConnection
+from infrastructure.outbound.log.format import format_of, require_known_format
+from infrastructure.outbound.log.ownership import require_own_log
+from infrastructure.outbound.log.projection_versions import require_not_newer
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,15 +18,15 @@ class LogIdentity:
     schema: str
 
 
-async def identify(connection: Connection, storage_home: str) -> LogIdentity:
+async def identify(connection: LogConnection, storage_home: str) -> LogIdentity:
     """Look whose log it is. `storage_home` is the id of the data directory: a log's transcripts
     are in one directory, so all its servers share it.
 
     `UserError` when the log is of a newer format, of an application of the eventsourcing library,
     of another data directory, or when a newer release has made its projections.
     """
-    must_know(await format_of(connection))
-    await must_be_own(connection)
+    require_known_format(await format_of(connection))
+    await require_own_log(connection)
     await connection.execute(
         "UPDATE log_head SET storage_home = %s WHERE storage_home IS NULL", [storage_home]
     )
@@ -39,5 +39,5 @@ async def identify(connection: Connection, storage_home: str) -> LogIdentity:
             "this log belongs to another data directory, where its transcripts are; start with"
             " that one (--data-dir)"
         )
-    await must_not_be_newer(connection)
+    await require_not_newer(connection)
     return LogIdentity(row[0], row[1])

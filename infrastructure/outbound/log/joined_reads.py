@@ -12,8 +12,8 @@ from typing import Any, Generic, TypeVar
 from psycopg_pool import AsyncConnectionPool
 
 from application.ports.event_log import LogUnavailable
-from application.timely import timely
-from infrastructure.outbound.log.connections import Connection, borrowed
+from application.timely import with_timeout
+from infrastructure.outbound.log.connections import LogConnection, borrow_connection
 
 QUESTIONS_MAX = 2
 """How many questions of a kind are under way at once, not counting those that take long: a slow one
@@ -25,17 +25,17 @@ KEYS_MAX = 200
 K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
 
-Ask = Callable[[Connection, Sequence[K]], Awaitable[Mapping[K, V]]]
+ReadMany = Callable[[LogConnection, Sequence[K]], Awaitable[Mapping[K, V]]]
 """Answers for keys; a key that is absent from the answer has none."""
 
 
-class JoinedReads(Generic[K, V]):
+class CoalescedReads(Generic[K, V]):
     """Look-ups by key of one kind."""
 
     def __init__(
         self,
-        pool: AsyncConnectionPool[Connection],
-        ask: Ask[K, V],
+        pool: AsyncConnectionPool[LogConnection],
+        ask: ReadMany[K, V],
         *,
         keys_max: int = KEYS_MAX,
     ) -> None:
@@ -50,11 +50,11 @@ class JoinedReads(Generic[K, V]):
     async def get(self, key: K) -> V | None:
         """The answer for one key. Raises `LogUnavailable` when the database is away, or says
         nothing for `ANSWER_SECONDS_MAX`."""
-        return await self._want(key)
+        return await self._enqueue(key)
 
     async def get_all(self, keys: Iterable[K]) -> dict[K, V]:
         """The answers there are for several keys."""
-        wanted = {key: self._want(key) for key in keys}
+        wanted = {key: self._enqueue(key) for key in keys}
         try:
             answers = {key: await future for key, future in wanted.items()}
         finally:
@@ -65,7 +65,7 @@ class JoinedReads(Generic[K, V]):
                 future.cancel()
         return {key: answer for key, answer in answers.items() if answer is not None}
 
-    def _want(self, key: K) -> "asyncio.Future[V | None]":
+    def _enqueue(self, key: K) -> "asyncio.Future[V | None]":
         # A future for each who asks: one who goes away takes nothing from the others.
         future: asyncio.Future[V | None] = asyncio.get_running_loop().create_future()
         self._wanted.setdefault(key, []).append(future)
@@ -104,7 +104,7 @@ class JoinedReads(Generic[K, V]):
 
     async def _answer(self, taken: Mapping[K, "list[asyncio.Future[V | None]]"]) -> None:
         try:
-            answers = await timely(self._asked(list(taken)), ANSWER_SECONDS_MAX)
+            answers = await with_timeout(self._asked(list(taken)), ANSWER_SECONDS_MAX)
         except LogUnavailable as error:
             _fail(taken.values(), error)
         except TimeoutError:
@@ -125,7 +125,7 @@ class JoinedReads(Generic[K, V]):
                         future.set_result(answer)
 
     async def _asked(self, keys: Sequence[K]) -> Mapping[K, V]:
-        async with borrowed(self._pool) as connection:
+        async with borrow_connection(self._pool) as connection:
             return await self._ask(connection, keys)
 
 

@@ -8,7 +8,7 @@ from application.projections.run_rows import run_row
 from domain.run.state import Run
 
 
-def lane_now(
+def overlay_lane(
     query: LaneQuery, read: LaneFacts, before: Mapping[UUID, Run], changed: Mapping[UUID, Run]
 ) -> LaneFacts:
     """What was read of the lane, with the runs that have changed since; `before` is how they were

@@ -5,11 +5,11 @@ from datetime import datetime
 from uuid import UUID
 
 from application.ports.event_log import (
-    Answer,
     LaneFacts,
     LaneQuery,
     Reservation,
     Reserved,
+    StoredAnswer,
     TreeQuery,
 )
 from domain.run.state import Run
@@ -19,7 +19,7 @@ ReservationKey = tuple[str, str, str, str]
 
 
 @dataclass(frozen=True, slots=True)
-class Loaded:
+class LoadedFacts:
     """What the first round trip brought, all of it read under the lock. `crowded` are the trees of
     which there is more than was read."""
 
@@ -44,5 +44,7 @@ def reservation_key(reservation: Reservation) -> ReservationKey:
 class IdempotencyWrites:
     """Records to insert (with their answer, if already known) and answers to fill in, by run."""
 
-    inserts: list[tuple[Reservation, UUID | None, Answer | None]] = field(default_factory=list)
-    answers: dict[UUID, Answer] = field(default_factory=dict)
+    inserts: list[tuple[Reservation, UUID | None, StoredAnswer | None]] = field(
+        default_factory=list
+    )
+    answers: dict[UUID, StoredAnswer] = field(default_factory=dict)

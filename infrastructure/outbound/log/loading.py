@@ -6,24 +6,23 @@ from uuid import UUID
 
 from psycopg import AsyncCursor
 
-from application.ports.event_log import Answer as StoredAnswer
-from application.ports.event_log import LaneFacts, LaneQuery, Reserved, Submission
+from application.ports.event_log import LaneFacts, LaneQuery, Reserved, StoredAnswer, Submission
 from application.projections.fold import FOREVER
 from domain.run.state import Run
 from domain.session.state import Session
 from domain.stream import run_id_of, session_key_of
 from infrastructure.outbound.log import waiting_trees
-from infrastructure.outbound.log.connections import Connection
-from infrastructure.outbound.log.format import must_know
-from infrastructure.outbound.log.loaded import Loaded, ReservationKey, reservation_key
+from infrastructure.outbound.log.connections import LogConnection
+from infrastructure.outbound.log.format import require_known_format
+from infrastructure.outbound.log.loaded import LoadedFacts, ReservationKey, reservation_key
 from infrastructure.outbound.log.mapper import payload_object
-from infrastructure.outbound.log.projection_versions import NOTED, must_be_ours
+from infrastructure.outbound.log.projection_versions import NOTED_VERSIONS, require_known_rows
 from infrastructure.outbound.log.state_memory import (
-    Remembered,
-    StateMemory,
-    Stored,
+    StateCache,
+    StateCaches,
+    StoredState,
     marks_of,
-    stored,
+    stored_state_columns,
 )
 
 LOCK_CLASS = 0x53504C47
@@ -44,16 +43,17 @@ BEGIN = f"BEGIN ISOLATION LEVEL READ COMMITTED; {LOCK}"
 _NEWEST = "ORDER BY from_position DESC LIMIT 1"
 # A state that is remembered at the version on record is not sent again.
 STATES = (
-    f"SELECT head.*, {NOTED}, 'runs'::regclass::oid::bigint, 'sessions'::regclass::oid::bigint,"
+    f"SELECT head.*, {NOTED_VERSIONS}, 'runs'::regclass::oid::bigint, "
+    "'sessions'::regclass::oid::bigint,"
     " states.* FROM"
     f" ({HEAD}) AS head (position, recorded_at, chain_hash, format, now, config_version)"
     " LEFT JOIN (SELECT t.run_id, NULL AS session_key, one.* FROM"
     " unnest(%b::uuid[], %b::int[], %b::bigint[]) AS t (run_id, known, since)"
-    f" CROSS JOIN LATERAL (SELECT {stored('runs')} FROM runs"
+    f" CROSS JOIN LATERAL (SELECT {stored_state_columns('runs')} FROM runs"
     f" WHERE runs.run_id = t.run_id AND to_position = {FOREVER} {_NEWEST}) AS one"
     " UNION ALL SELECT NULL, t.session_key, one.* FROM"
     " unnest(%b::text[], %b::int[], %b::bigint[]) AS t (session_key, known, since)"
-    f" CROSS JOIN LATERAL (SELECT {stored('sessions')} FROM sessions"
+    f" CROSS JOIN LATERAL (SELECT {stored_state_columns('sessions')} FROM sessions"
     f" WHERE sessions.session_key = t.session_key AND to_position = {FOREVER} {_NEWEST}) AS one"
     ") AS states ON true"
 )
@@ -74,8 +74,8 @@ LANE_NEXT = (
 
 
 async def load(
-    connection: Connection, submissions: Sequence[Submission[Any]], remembered: Remembered
-) -> Loaded:
+    connection: LogConnection, submissions: Sequence[Submission[Any]], remembered: StateCaches
+) -> LoadedFacts:
     """Begin the transaction, take the lock and read. The transaction is left open."""
     run_ids, session_keys = _streams(submissions)
     keys = {reservation_key(one.reservation) for one in submissions if one.reservation}
@@ -85,22 +85,22 @@ async def load(
     await connection.execute(BEGIN, prepare=False)
     reserved: AsyncCursor[Any] | None = None
     lanes: dict[LaneQuery, tuple[AsyncCursor[Any], AsyncCursor[Any]]] = {}
-    trees: waiting_trees.Cursors = {}
+    trees: waiting_trees.TreeCursors = {}
     if keys or lane_queries or tree_queries:
         async with connection.pipeline():
             if keys:
                 reserved = await connection.execute(RESERVED, _columns(keys))
-            lanes = {query: await _ask_lane(connection, query) for query in lane_queries}
-            trees = await waiting_trees.ask(connection, tree_queries)
+            lanes = {query: await _query_lane(connection, query) for query in lane_queries}
+            trees = await waiting_trees.query_waiting_runs(connection, tree_queries)
     # Not in the pipeline: a psycopg pipeline ends with a Flush, after which PostgreSQL counts no
     # idle time, and a process that is frozen with the lock in its hands would stop all others.
     head, runs, sessions = await _states(connection, run_ids, session_keys, remembered)
     lane_facts = {
         query: await _lane_facts(*cursors, remembered.runs) for query, cursors in lanes.items()
     }
-    waiting, crowded = await waiting_trees.found(trees, remembered)
+    waiting, crowded = await waiting_trees.read_waiting_runs(trees, remembered)
     beside = (*(run for facts in lane_facts.values() for run in facts.next), *waiting)
-    return Loaded(
+    return LoadedFacts(
         position=head[0],
         recorded_at=head[1],
         chain_hash=head[2],
@@ -115,10 +115,10 @@ async def load(
 
 
 async def _states(
-    connection: Connection,
+    connection: LogConnection,
     run_ids: list[UUID],
     session_keys: list[str],
-    remembered: Remembered,
+    remembered: StateCaches,
 ) -> tuple[Sequence[Any], dict[UUID, Run], list[Session]]:
     """The head, and the states of the streams that are on record."""
     known_runs = remembered.runs.known(run_ids)
@@ -132,14 +132,14 @@ async def _states(
     )
     rows = await cursor.fetchall()
     head = rows[0]
-    must_know(head[3])
-    must_be_ours(head[6])
+    require_known_format(head[3])
+    require_known_rows(head[6])
     remembered.runs.of(head[7])
     remembered.sessions.of(head[8])
     runs: dict[UUID, Run] = {}
     sessions: list[Session] = []
     for row in rows:
-        run_id, key, found = row[9], row[10], Stored(*row[11:])
+        run_id, key, found = row[9], row[10], StoredState(*row[11:])
         if run_id is not None:
             runs[run_id] = remembered.runs.found(run_id, found, known_runs, Run.model_validate_json)
         elif key is not None:
@@ -167,8 +167,8 @@ def _streams(submissions: Sequence[Submission[Any]]) -> tuple[list[UUID], list[s
     return list(runs), list(sessions)
 
 
-async def _ask_lane(
-    connection: Connection, query: LaneQuery
+async def _query_lane(
+    connection: LogConnection, query: LaneQuery
 ) -> tuple[AsyncCursor[Any], AsyncCursor[Any]]:
     return (
         await connection.execute(LANE_RUNNING, [query.lane, query.depth]),
@@ -177,7 +177,7 @@ async def _ask_lane(
 
 
 async def _lane_facts(
-    running: AsyncCursor[Any], following: AsyncCursor[Any], memory: StateMemory[UUID, Run]
+    running: AsyncCursor[Any], following: AsyncCursor[Any], memory: StateCache[UUID, Run]
 ) -> LaneFacts:
     count = await running.fetchone()
     assert count is not None

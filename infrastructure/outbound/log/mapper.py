@@ -13,7 +13,7 @@ from eventsourcing.persistence import Cipher, Compressor, JSONTranscoder, Mapper
 from domain.event_types import EVENT_TYPES, TYPE_OF, AnyEvent
 from domain.fact import Event
 from domain.refusals import CorruptHistory
-from domain.upcasting import UPCASTS, Upcasts, brought_up
+from domain.upcasting import UPCASTS, Upcasts, upcast_event
 
 
 class EventMapper(Mapper[str]):
@@ -59,7 +59,7 @@ class EventMapper(Mapper[str]):
         try:
             payload = self.payload(stored.state)
             if (name, version) in self._upcasts:
-                version, raw = brought_up(name, version, payload_object(payload), self._upcasts)
+                version, raw = upcast_event(name, version, payload_object(payload), self._upcasts)
                 payload = orjson.dumps(raw)
             cls = self._event_types.get((name, version))
             event = cls.model_validate_json(payload) if cls is not None else None

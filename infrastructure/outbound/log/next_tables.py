@@ -11,8 +11,8 @@ from psycopg import sql
 
 from application.envelope import WRITER_VERSION
 from application.projections.fold import FOREVER
-from infrastructure.outbound.log.connections import Connection
-from infrastructure.outbound.log.paged_fold import Part
+from infrastructure.outbound.log.connections import LogConnection
+from infrastructure.outbound.log.paged_fold import StreamPart
 from infrastructure.outbound.log.projection_versions import VERSIONS, note_versions
 
 KEYS = {"runs": "run_id", "sessions": "session_key"}
@@ -40,7 +40,7 @@ class Index:
     constraint: str | None
 
 
-async def shape(connection: Connection) -> str:
+async def shape(connection: LogConnection) -> str:
     """What the tables that are being built depend on: release, versions, columns, indexes. A
     rebuild that was begun for another shape cannot go on."""
     cursor = await connection.execute(
@@ -55,7 +55,7 @@ async def shape(connection: Connection) -> str:
     return "; ".join([WRITER_VERSION, str(VERSIONS), row[0], *indexes])
 
 
-async def positions(connection: Connection, wanted: str) -> dict[Part, int] | None:
+async def positions(connection: LogConnection, wanted: str) -> dict[StreamPart, int] | None:
     """How far each part of an unfinished rebuild of this shape is; None when there is none."""
     found = await connection.execute("SELECT to_regclass('rebuilding') IS NOT NULL")
     if (await found.fetchone()) != (True,):
@@ -68,10 +68,10 @@ async def positions(connection: Connection, wanted: str) -> dict[Part, int] | No
     rows = await cursor.fetchall()
     if not all(row[2] for row in rows):
         return None
-    return {Part(row[0], len(rows)): row[1] for row in rows} or None
+    return {StreamPart(row[0], len(rows)): row[1] for row in rows} or None
 
 
-async def create(connection: Connection, wanted: str, parts: int) -> dict[Part, int]:
+async def create(connection: LogConnection, wanted: str, parts: int) -> dict[StreamPart, int]:
     """Begin anew, whatever was there of an earlier rebuild."""
     async with connection.transaction():
         await drop(connection)
@@ -89,15 +89,15 @@ async def create(connection: Connection, wanted: str, parts: int) -> dict[Part, 
             "INSERT INTO rebuilding SELECT part, 0, %s FROM generate_series(0, %s) AS part",
             [wanted, parts - 1],
         )
-    return {Part(number, parts): 0 for number in range(parts)}
+    return {StreamPart(number, parts): 0 for number in range(parts)}
 
 
-async def drop(connection: Connection) -> None:
+async def drop(connection: LogConnection) -> None:
     """Give up what was built."""
     await connection.execute("DROP TABLE IF EXISTS runs_next, sessions_next, rebuilding")
 
 
-async def _create_like(connection: Connection, table: str) -> None:
+async def _create_like(connection: LogConnection, table: str) -> None:
     options = [sql.SQL("{}=off").format(sql.Identifier(_QUIET))]
     options += [
         sql.SQL("{}={}").format(sql.Identifier(name), sql.Literal(value))
@@ -131,7 +131,7 @@ async def _create_like(connection: Connection, table: str) -> None:
         await connection.execute(row[0])
 
 
-async def _options(connection: Connection, table: str) -> dict[str, str]:
+async def _options(connection: LogConnection, table: str) -> dict[str, str]:
     cursor = await connection.execute(
         "SELECT option_name, option_value FROM pg_class, pg_options_to_table(reloptions)"
         " WHERE oid = %s::regclass",
@@ -140,7 +140,7 @@ async def _options(connection: Connection, table: str) -> dict[str, str]:
     return {row[0]: row[1] for row in await cursor.fetchall()}
 
 
-async def indexes_of(connection: Connection) -> list[Index]:
+async def indexes_of(connection: LogConnection) -> list[Index]:
     """The indexes of the live tables."""
     cursor = await connection.execute(
         "SELECT i.relname, pg_get_indexdef(i.oid), x.indisunique, c.contype::text,"
@@ -163,7 +163,7 @@ async def indexes_of(connection: Connection) -> list[Index]:
     ]
 
 
-async def build(connection: Connection, index: Index) -> None:
+async def build(connection: LogConnection, index: Index) -> None:
     """Make an index of the table that is being built, unless it is there already."""
     unique = "UNIQUE " if index.is_unique else ""
     await connection.execute(
@@ -171,12 +171,12 @@ async def build(connection: Connection, index: Index) -> None:
     )
 
 
-async def analyze(connection: Connection) -> None:
+async def analyze(connection: LogConnection) -> None:
     """Let the planner know what the new tables hold before anybody asks them anything."""
     await connection.execute("ANALYZE runs_next, sessions_next")
 
 
-async def exchange(connection: Connection, indexes: list[Index]) -> None:
+async def exchange(connection: LogConnection, indexes: list[Index]) -> None:
     """The new tables take the place and the names of the live ones, which are dropped. Inside a
     transaction that holds the append lock and both live tables."""
     for table in KEYS:

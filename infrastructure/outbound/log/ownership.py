@@ -1,13 +1,13 @@
 """Whose log it is: spawnlog's own, or that of an application of the eventsourcing library."""
 
 from infrastructure.failures import UserError
-from infrastructure.outbound.log.connections import Connection
+from infrastructure.outbound.log.connections import LogConnection
 
 OWNER = "SELECT to_jsonb(log_head) ->> 'application' FROM log_head"
 """The application's name, or NULL. It may also be asked in a schema that is older than marks."""
 
 
-async def must_be_own(connection: Connection) -> None:
+async def require_own_log(connection: LogConnection) -> None:
     """`UserError` when an application of the eventsourcing library has its log here."""
     row = await (await connection.execute(OWNER)).fetchone()
     if row is not None and row[0] is not None:

@@ -8,18 +8,18 @@ from datetime import datetime
 from typing import Any, NamedTuple, Protocol, TypeVar
 from uuid import UUID
 
-from application.projections.fold import FOREVER, Changes, StreamFold
+from application.projections.fold import FOREVER, RowChanges, StreamFold
 from domain.event_types import AnyEvent
 from domain.run.state import Run
 from domain.session.state import Session
 from domain.stamp import Stamp
 from domain.stream import run_id_of, session_key_of
-from infrastructure.outbound.log.connections import Connection
+from infrastructure.outbound.log.connections import LogConnection
 from infrastructure.outbound.log.encoded_rows import run_encoder, session_encoder
 from infrastructure.outbound.log.mapper import EventMapper
 
-Key = TypeVar("Key", bound=Hashable)
-State = TypeVar("State")
+StreamKey = TypeVar("StreamKey", bound=Hashable)
+FoldedState = TypeVar("FoldedState")
 
 
 class FoldedEvent(NamedTuple):
@@ -33,7 +33,7 @@ class FoldedEvent(NamedTuple):
     event: AnyEvent
 
 
-class Part(NamedTuple):
+class StreamPart(NamedTuple):
     """One of `of` parts of all streams, 0 up to `of - 1`; each stream is in one part, so that parts
     can be folded beside each other."""
 
@@ -41,17 +41,17 @@ class Part(NamedTuple):
     of: int
 
 
-WHOLE = Part(0, 1)
+WHOLE = StreamPart(0, 1)
 
 
 async def read_folded(
-    connection: Connection,
+    connection: LogConnection,
     mapper: EventMapper,
     *,
     after: int,
     until: int,
     limit: int,
-    part: Part = WHOLE,
+    part: StreamPart = WHOLE,
 ) -> list[FoldedEvent]:
     """Events of the part behind `after` and not behind `until`, in order, at most `limit`.
 
@@ -63,7 +63,7 @@ async def read_folded(
         binary=True,
         prepare=True,
     )
-    return [_folded(row, mapper) for row in await cursor.fetchall()]
+    return [_folded_event(row, mapper) for row in await cursor.fetchall()]
 
 
 _EVENTS = (
@@ -74,7 +74,7 @@ _EVENTS = (
 _IN_PART = " AND (hashtext(stream) & 2147483647) %% %(parts)s = %(part)s"
 
 
-def _folded(row: Sequence[Any], mapper: EventMapper) -> FoldedEvent:
+def _folded_event(row: Sequence[Any], mapper: EventMapper) -> FoldedEvent:
     position, stream, version, recorded_at, event_id, name, number, state = row
     event = mapper.event(stream, version, name, number, state)
     return FoldedEvent(position, stream, version, recorded_at, event_id, event)
@@ -99,7 +99,7 @@ class TableStates:
     tables that end at `at`; only a row that was true once is looked for among all of its key.
     """
 
-    def __init__(self, connection: Connection, runs_table: str, sessions_table: str) -> None:
+    def __init__(self, connection: LogConnection, runs_table: str, sessions_table: str) -> None:
         self._connection = connection
         self._runs = runs_table
         self._sessions = sessions_table
@@ -162,7 +162,7 @@ class PagedFold:
 
     async def fold(
         self, page: Sequence[FoldedEvent]
-    ) -> tuple[Changes[UUID, bytes], Changes[str, bytes]]:
+    ) -> tuple[RowChanges[UUID, bytes], RowChanges[str, bytes]]:
         """The changes of the encoded rows that a page makes; the pages come in order, without
         gaps.
 
@@ -171,7 +171,7 @@ class PagedFold:
         """
         fold = self._fold
         runs, sessions = await self._remember(page)
-        fold.run_rows, fold.session_rows = Changes(), Changes()
+        fold.run_rows, fold.session_rows = RowChanges(), RowChanges()
         for position, stream, version, recorded_at, event_id, event in page:
             fold.apply(stream, event, Stamp(position, version, recorded_at, event_id))
         _forget(fold.runs, runs, self._states_max)
@@ -207,7 +207,7 @@ class PagedFold:
         return runs, sessions
 
 
-def _forget(states: dict[Key, State], used: Iterable[Key], most: int) -> None:
+def _forget(states: dict[StreamKey, FoldedState], used: Iterable[StreamKey], most: int) -> None:
     """Keep the `most` states that were used last: a dict is in the order of use."""
     for key in used:
         state = states.pop(key, None)

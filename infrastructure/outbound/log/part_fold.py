@@ -10,11 +10,11 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
-from application.projections.fold import FOREVER, Changes
+from application.projections.fold import FOREVER, RowChanges
 from infrastructure.failures import UserError
-from infrastructure.outbound.log.connections import Connection
+from infrastructure.outbound.log.connections import LogConnection
 from infrastructure.outbound.log.mapper import EventMapper
-from infrastructure.outbound.log.paged_fold import PagedFold, Part, TableStates, read_folded
+from infrastructure.outbound.log.paged_fold import PagedFold, StreamPart, TableStates, read_folded
 from infrastructure.outbound.log.row_copy import copy_rows, with_spans
 from infrastructure.outbound.log.storing import RUN_COLUMNS, SESSION_COLUMNS
 
@@ -22,8 +22,8 @@ PAGE_EVENTS = 5_000
 STATES_MAX = 4_096
 """How many runs, and how many sessions, a part keeps in memory between two pages."""
 
-RunChanges = Changes[UUID, bytes]
-SessionChanges = Changes[str, bytes]
+RunChanges = RowChanges[UUID, bytes]
+SessionChanges = RowChanges[str, bytes]
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +36,7 @@ class Page:
     sessions: SessionChanges
 
 
-class PartHasMoved(UserError):
+class PartTakenOver(UserError):
     """Somebody else folds this part."""
 
 
@@ -44,7 +44,12 @@ class PartFold:
     """One part on its way from `position`; `page_events` is about how many events a page has."""
 
     def __init__(
-        self, connection: Connection, part: Part, position: int, *, page_events: int = PAGE_EVENTS
+        self,
+        connection: LogConnection,
+        part: StreamPart,
+        position: int,
+        *,
+        page_events: int = PAGE_EVENTS,
     ) -> None:
         self._connection = connection
         self._part = part
@@ -85,7 +90,7 @@ class PartFold:
                 [upto, self._part.number, self.position],
             )
             if moved.rowcount != 1:
-                raise PartHasMoved("another rebuild has taken this one over; it goes on there")
+                raise PartTakenOver("another rebuild has taken this one over; it goes on there")
             await _close(connection, "runs_next", "run_id", "uuid", runs)
             await _close(connection, "sessions_next", "session_key", "text", sessions)
             if runs.opened:
@@ -95,7 +100,7 @@ class PartFold:
 
 
 async def _close(
-    connection: Connection, table: str, key: str, kind: str, changes: Changes[Any, Any]
+    connection: LogConnection, table: str, key: str, kind: str, changes: RowChanges[Any, Any]
 ) -> None:
     if not changes.closed:
         return

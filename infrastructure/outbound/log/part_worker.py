@@ -18,7 +18,7 @@ from typing import Any
 from domain.refusals import CorruptHistory
 from infrastructure.failures import UserError
 from infrastructure.outbound.log.connections import open_connection
-from infrastructure.outbound.log.paged_fold import Part
+from infrastructure.outbound.log.paged_fold import StreamPart
 from infrastructure.outbound.log.part_fold import PartFold
 
 END_SECONDS_MAX = 10.0
@@ -31,13 +31,13 @@ _PROGRAM = (
 )
 
 
-class PartLost(UserError):
+class PartWorkerLost(UserError):
     """A worker ended before its part was done."""
 
 
 async def fold_in_process(
     conninfo: str,
-    part: Part,
+    part: StreamPart,
     position: int,
     until: int,
     *,
@@ -46,7 +46,7 @@ async def fold_in_process(
 ) -> None:
     """Fold a part from `position` up to `until` in a process of its own.
 
-    `CorruptHistory` when an event cannot be folded, `PartLost` for anything else.
+    `CorruptHistory` when an event cannot be folded, `PartWorkerLost` for anything else.
     """
     order = {
         "path": sys.path,
@@ -56,7 +56,7 @@ async def fold_in_process(
         "until": until,
         "page_events": page_events,
     }
-    async with _started() as process:
+    async with _start_process() as process:
         assert process.stdin is not None
         assert process.stdout is not None
         process.stdin.write(json.dumps(order).encode() + b"\n")
@@ -64,16 +64,18 @@ async def fold_in_process(
         while line := (await process.stdout.readline()).decode(errors="replace").strip():
             if line.startswith("!"):
                 problem = json.loads(line[1:])
-                raise (CorruptHistory if problem["corrupt"] else PartLost)(problem["text"])
+                raise (CorruptHistory if problem["corrupt"] else PartWorkerLost)(problem["text"])
             position = int(line)
             on_position(position)
         status = await process.wait()
     if status != 0 or position != until:
-        raise PartLost(f"a process of the rebuild ended too early (status {status}); run it again")
+        raise PartWorkerLost(
+            f"a process of the rebuild ended too early (status {status}); run it again"
+        )
 
 
 @contextlib.asynccontextmanager
-async def _started() -> AsyncIterator[asyncio.subprocess.Process]:
+async def _start_process() -> AsyncIterator[asyncio.subprocess.Process]:
     """Not in our terminal's group: an interrupt is ours to handle, and it ends with us."""
     process = await asyncio.create_subprocess_exec(
         *(sys.executable, "-I", "-c", _PROGRAM),
@@ -94,7 +96,7 @@ async def _started() -> AsyncIterator[asyncio.subprocess.Process]:
 
 def work(order: dict[str, Any]) -> None:
     """Be such a process."""
-    threading.Thread(target=_end_with_the_holder, daemon=True).start()
+    threading.Thread(target=_exit_with_parent, daemon=True).start()
     # Those who are served meanwhile go first.
     os.nice(NICENESS)
     # States have no circles, so they go by themselves; to look for circles costs a third of it.
@@ -115,7 +117,7 @@ async def _work(order: dict[str, Any]) -> None:
         await connection.execute("SET statement_timeout = 0; SET synchronous_commit = off")
         fold = PartFold(
             connection,
-            Part(*order["part"]),
+            StreamPart(*order["part"]),
             order["position"],
             page_events=order["page_events"],
         )
@@ -123,7 +125,7 @@ async def _work(order: dict[str, Any]) -> None:
             print(page.upto, flush=True)
 
 
-def _end_with_the_holder() -> None:
+def _exit_with_parent() -> None:
     # The descriptor itself: the end of the process waits for whoever reads through a buffer.
     while os.read(sys.stdin.fileno(), 1):
         pass

@@ -10,14 +10,14 @@ from psycopg_pool import AsyncConnectionPool
 
 from application.envelope import RecordedEvent
 from application.ports.event_log import Appended, Submission
-from infrastructure.outbound.log.connections import Connect, Connection, borrowed
+from infrastructure.outbound.log.connections import Connect, LogConnection, borrow_connection
 from infrastructure.outbound.log.fail_point import FailPoint
-from infrastructure.outbound.log.format import format_of, must_know
-from infrastructure.outbound.log.joined_reads import JoinedReads
+from infrastructure.outbound.log.format import format_of, require_known_format
+from infrastructure.outbound.log.joined_reads import CoalescedReads
 from infrastructure.outbound.log.mapper import EventMapper
-from infrastructure.outbound.log.projection_versions import must_have_own_rows
+from infrastructure.outbound.log.projection_versions import check_known_rows
 from infrastructure.outbound.log.reading import first_events, head_of, read_events
-from infrastructure.outbound.log.state_memory import Remembered
+from infrastructure.outbound.log.state_memory import StateCaches
 from infrastructure.outbound.log.tail import LogTail
 from infrastructure.outbound.log.writer import LogWriter
 
@@ -30,7 +30,7 @@ class PostgresLog:
     def __init__(
         self,
         connect: Connect,
-        pool: AsyncConnectionPool[Connection],
+        pool: AsyncConnectionPool[LogConnection],
         *,
         log_id: UUID,
         schema: str,
@@ -41,9 +41,9 @@ class PostgresLog:
         self._log_id = log_id
         self._pool = pool
         self._mapper = EventMapper()
-        self.remembered = Remembered()
-        self._heads = JoinedReads(pool, head_of)
-        self._firsts = JoinedReads(pool, partial(first_events, self._mapper))
+        self.remembered = StateCaches()
+        self._heads = CoalescedReads(pool, head_of)
+        self._firsts = CoalescedReads(pool, partial(first_events, self._mapper))
         self.tail = LogTail(connect, channel=channel)
         self._writer = LogWriter(
             connect,
@@ -92,9 +92,9 @@ class PostgresLog:
     async def known_head(self) -> int:
         """The last position of a log whose format and rows this program knows; else
         `UnknownFormat`."""
-        async with borrowed(self._pool) as connection:
-            must_know(await format_of(connection))
-            await must_have_own_rows(connection)
+        async with borrow_connection(self._pool) as connection:
+            require_known_format(await format_of(connection))
+            await check_known_rows(connection)
         return await self.head()
 
     async def read(
@@ -108,7 +108,7 @@ class PostgresLog:
         until: int | None = None,
     ) -> Sequence[RecordedEvent]:
         """Events in order of position."""
-        async with borrowed(self._pool) as connection:
+        async with borrow_connection(self._pool) as connection:
             return await read_events(
                 connection,
                 self._mapper,

@@ -5,7 +5,7 @@ from typing import Any
 from uuid import UUID
 
 from application.envelope import Actor, Envelope, Provenance, RecordedEvent
-from infrastructure.outbound.log.connections import Connection
+from infrastructure.outbound.log.connections import LogConnection
 from infrastructure.outbound.log.mapper import EventMapper
 
 COLUMNS = (
@@ -15,7 +15,7 @@ COLUMNS = (
 )
 
 
-def recorded(row: Sequence[Any], mapper: EventMapper) -> RecordedEvent:
+def recorded_event(row: Sequence[Any], mapper: EventMapper) -> RecordedEvent:
     """A row of the log as an event with its envelope."""
     envelope = Envelope(
         position=row[0],
@@ -43,7 +43,7 @@ def recorded(row: Sequence[Any], mapper: EventMapper) -> RecordedEvent:
 
 
 async def read_events(
-    connection: Connection,
+    connection: LogConnection,
     mapper: EventMapper,
     *,
     after: int,
@@ -74,11 +74,11 @@ async def read_events(
         values,
         binary=True,
     )
-    return [recorded(row, mapper) for row in await cursor.fetchall()]
+    return [recorded_event(row, mapper) for row in await cursor.fetchall()]
 
 
 async def first_events(
-    mapper: EventMapper, connection: Connection, asked: Sequence[tuple[UUID, str]]
+    mapper: EventMapper, connection: LogConnection, asked: Sequence[tuple[UUID, str]]
 ) -> Mapping[tuple[UUID, str], RecordedEvent]:
     """The first event of a type of a run, for many runs and types."""
     cursor = await connection.execute(
@@ -88,7 +88,7 @@ async def first_events(
         [[run_id for run_id, _ in asked], [name for _, name in asked]],
         binary=True,
     )
-    found = [recorded(row, mapper) for row in await cursor.fetchall()]
+    found = [recorded_event(row, mapper) for row in await cursor.fetchall()]
     return {
         (one.envelope.provenance.run_id, one.envelope.type): one
         for one in found
@@ -96,7 +96,7 @@ async def first_events(
     }
 
 
-async def head_of(connection: Connection, keys: Sequence[None]) -> Mapping[None, int]:
+async def head_of(connection: LogConnection, keys: Sequence[None]) -> Mapping[None, int]:
     """The last position."""
     row = await (await connection.execute("SELECT position FROM log_head")).fetchone()
     assert row is not None

@@ -16,12 +16,12 @@ from application.projections.fold import FOREVER
 from domain.refusals import CorruptHistory
 from infrastructure.failures import UserError
 from infrastructure.outbound.log import next_tables
-from infrastructure.outbound.log.building import Building
-from infrastructure.outbound.log.connections import Connection, open_connection
-from infrastructure.outbound.log.format import format_of, must_know
-from infrastructure.outbound.log.ownership import must_be_own
-from infrastructure.outbound.log.swapping import Swap
-from infrastructure.rebuild_progress import OnProgress, RebuildProgress, silently
+from infrastructure.outbound.log.building import TableBuild
+from infrastructure.outbound.log.connections import LogConnection, open_connection
+from infrastructure.outbound.log.format import format_of, require_known_format
+from infrastructure.outbound.log.ownership import require_own_log
+from infrastructure.outbound.log.swapping import TableSwap
+from infrastructure.rebuild_progress import OnProgress, RebuildProgress, ignore_rebuild_progress
 
 REBUILD_LOCK_CLASS = 0x53504C52
 
@@ -31,7 +31,7 @@ class RebuildUnderWay(UserError):
 
 
 @dataclass(frozen=True, slots=True)
-class Rebuilt:
+class RebuildCounts:
     """How much was read and written; `differing` counts rows that were not what they should be
     (None when they were not compared)."""
 
@@ -43,19 +43,19 @@ class Rebuilt:
 
 
 async def rebuild(
-    conninfo: str, *, compare: bool = True, on_progress: OnProgress = silently
-) -> Rebuilt:
+    conninfo: str, *, compare: bool = True, on_progress: OnProgress = ignore_rebuild_progress
+) -> RebuildCounts:
     """Rebuild while others read and write.
 
     `RebuildUnderWay` when another process does so already, `CorruptHistory` when an event cannot
     be folded: then everything stays as it was.
     """
     began = time.monotonic()
-    async with _connected(conninfo) as guard, _connected(conninfo) as working:
-        must_know(await format_of(guard))
-        await must_be_own(guard)
-        await _be_the_only_one(guard)
-        building = Building(partial(_connected, conninfo), working, conninfo, on_progress)
+    async with _open_connection(conninfo) as guard, _open_connection(conninfo) as working:
+        require_known_format(await format_of(guard))
+        await require_own_log(guard)
+        await _take_rebuild_lock(guard)
+        building = TableBuild(partial(_open_connection, conninfo), working, conninfo, on_progress)
         await building.begin()
         try:
             at = await building.fold_the_bulk()
@@ -65,18 +65,18 @@ async def rebuild(
             raise
         await building.make_indexes()
         on_progress(RebuildProgress("comparison", 0, 1))
-        found = await building.look_over(at, compare=compare)
-        swap = Swap(guard, working, building.folds, building.shape, compare=compare)
+        found = await building.compare_rows(at, compare=compare)
+        swap = TableSwap(guard, working, building.folds, building.shape, compare=compare)
         events, since = await swap.carry_out(
             partial(on_progress, RebuildProgress("exchange", 0, 1))
         )
         runs, sessions = [await _count_open(working, table) for table in next_tables.KEYS]
     differs = found + since if found is not None else None
-    return Rebuilt(events, runs, sessions, differs, time.monotonic() - began)
+    return RebuildCounts(events, runs, sessions, differs, time.monotonic() - began)
 
 
 @contextlib.asynccontextmanager
-async def _connected(conninfo: str) -> AsyncIterator[Connection]:
+async def _open_connection(conninfo: str) -> AsyncIterator[LogConnection]:
     async with await open_connection(conninfo, application="rebuild") as connection:
         await connection.execute(
             "SET statement_timeout = 0; SET work_mem = '32MB'; SET maintenance_work_mem = '128MB'"
@@ -84,7 +84,7 @@ async def _connected(conninfo: str) -> AsyncIterator[Connection]:
         yield connection
 
 
-async def _be_the_only_one(connection: Connection) -> None:
+async def _take_rebuild_lock(connection: LogConnection) -> None:
     """Until the end of the connection: a process that is killed holds nothing."""
     cursor = await connection.execute(
         f"SELECT pg_try_advisory_lock({REBUILD_LOCK_CLASS}, hashtext(current_schema()))"
@@ -93,7 +93,7 @@ async def _be_the_only_one(connection: Connection) -> None:
         raise RebuildUnderWay("another process rebuilds this log already; let it finish")
 
 
-async def _count_open(connection: Connection, table: str) -> int:
+async def _count_open(connection: LogConnection, table: str) -> int:
     row = await (
         await connection.execute(f"SELECT count(*) FROM {table} WHERE to_position = {FOREVER}")
     ).fetchone()

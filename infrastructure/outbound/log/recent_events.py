@@ -9,14 +9,14 @@ from uuid import UUID
 
 from application.envelope import RecordedEvent
 
-KEPT_EVENTS_MAX = 5_000
+RECENT_EVENTS_MAX = 5_000
 
 
 class RecentEvents:
     """Holds the last events in order of position, without gaps, and wakes who waits for more."""
 
     def __init__(self) -> None:
-        self._events: deque[RecordedEvent] = deque(maxlen=KEPT_EVENTS_MAX)
+        self._events: deque[RecordedEvent] = deque(maxlen=RECENT_EVENTS_MAX)
         self._by_run: dict[UUID | None, dict[asyncio.Event, frozenset[str]]] = {}
 
     @property

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from application.projections.fold import FOREVER
-from infrastructure.outbound.log.connections import Connection
+from infrastructure.outbound.log.connections import LogConnection
 from infrastructure.outbound.log.next_tables import KEYS
 
 # A row that claims to begin or end where the log has not come yet is none that a writer has made.
@@ -21,7 +21,7 @@ _AS_OF = (
 _TOUCHED = " AND {key} = ANY(%(keys)s) AND to_position > %(after)s"
 
 
-async def differing(connection: Connection, at: int) -> int:
+async def count_differing_rows(connection: LogConnection, at: int) -> int:
     """How many rows of the live tables are not what the events say, as of position `at`: one for
     each that is missing or too many, two for each that is another (the right and the wrong one).
 
@@ -33,12 +33,12 @@ async def differing(connection: Connection, at: int) -> int:
         columns = await _columns(connection, table)
         sums = [await _sum(connection, columns, one, at) for one in (table, f"{table}_next")]
         if sums[0] != sums[1]:
-            count += await _side_by_side(connection, table, key, columns, {"at": at})
+            count += await _count_by_key(connection, table, key, columns, {"at": at})
     return count
 
 
-async def differing_since(
-    connection: Connection, after: int, at: int, keys: dict[str, Sequence[object]]
+async def count_differing_since(
+    connection: LogConnection, after: int, at: int, keys: dict[str, Sequence[object]]
 ) -> int:
     """The same for the rows of these keys, by table, that were true at some time behind `after`."""
     count = 0
@@ -47,11 +47,11 @@ async def differing_since(
             columns = await _columns(connection, table)
             values = {"at": at, "after": after, "keys": list(keys[table])}
             further = _TOUCHED.format(key=key)
-            count += await _side_by_side(connection, table, key, columns, values, further)
+            count += await _count_by_key(connection, table, key, columns, values, further)
     return count
 
 
-async def _columns(connection: Connection, table: str) -> list[str]:
+async def _columns(connection: LogConnection, table: str) -> list[str]:
     cursor = await connection.execute(
         "SELECT attname FROM pg_attribute WHERE attrelid = %s::regclass AND attnum > 0"
         " AND NOT attisdropped AND attname <> 'to_position' ORDER BY attnum",
@@ -64,7 +64,7 @@ def _as_of(table: str, columns: Sequence[str], further: str = "") -> str:
     return _AS_OF.format(table=table, columns=", ".join(columns), forever=FOREVER, further=further)
 
 
-async def _sum(connection: Connection, columns: Sequence[str], table: str, at: int) -> Any:
+async def _sum(connection: LogConnection, columns: Sequence[str], table: str, at: int) -> Any:
     """The number of rows and the sum of their hashes: equal when the rows are, in any order."""
     cursor = await connection.execute(
         f"SELECT count(*), sum(hash_record_extended(ROW({', '.join(columns)}, to_position), 0))"
@@ -74,8 +74,8 @@ async def _sum(connection: Connection, columns: Sequence[str], table: str, at: i
     return await cursor.fetchone()
 
 
-async def _side_by_side(
-    connection: Connection,
+async def _count_by_key(
+    connection: LogConnection,
     table: str,
     key: str,
     columns: Sequence[str],

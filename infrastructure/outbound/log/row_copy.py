@@ -3,15 +3,15 @@
 import struct
 from collections.abc import Mapping, Sequence
 
-from application.projections.fold import Span
+from application.projections.fold import RowSpan
 from infrastructure.outbound.log.binary_format import COPY_HEADER, COPY_TRAILER
-from infrastructure.outbound.log.connections import Connection
+from infrastructure.outbound.log.connections import LogConnection
 
 _COUNT = struct.Struct(">h").pack
 _SPAN = struct.Struct(">iqiq").pack
 
 
-def with_spans(spans: Sequence[Span[bytes]], columns: Mapping[str, str]) -> bytes:
+def with_spans(spans: Sequence[RowSpan[bytes]], columns: Mapping[str, str]) -> bytes:
     """Encoded rows, each with its number of columns in front and its span behind."""
     count = _COUNT(len(columns) + 2)
     pieces: list[bytes] = []
@@ -21,7 +21,7 @@ def with_spans(spans: Sequence[Span[bytes]], columns: Mapping[str, str]) -> byte
 
 
 async def copy_rows(
-    connection: Connection, table: str, columns: Mapping[str, str], rows: bytes
+    connection: LogConnection, table: str, columns: Mapping[str, str], rows: bytes
 ) -> None:
     """Copy rows with their spans into a table, inside the transaction that is open."""
     names = ", ".join([*columns, "from_position", "to_position"])

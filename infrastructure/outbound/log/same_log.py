@@ -1,13 +1,13 @@
 """Whether a log is still the one that was read before."""
 
-from infrastructure.outbound.log.connections import Connection
+from infrastructure.outbound.log.connections import LogConnection
 
 
 class LogWentBack(Exception):
     """The log is shorter than it was, or another one: what was told of it is not so any more."""
 
 
-async def must_be_the_same(connection: Connection, seen: int, newest: bytes | None) -> None:
+async def require_same_log(connection: LogConnection, seen: int, newest: bytes | None) -> None:
     """Raises `LogWentBack` when the log was put back to an older state, or is another one.
 
     `seen` is the last position that was seen, `newest` the chain's hash there, if it is known.

@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 
 from application.ports.event_log import StagedFile
-from infrastructure.outbound.log.binary_format import column
-from infrastructure.outbound.log.connections import Connection
+from infrastructure.outbound.log.binary_format import encode_column
+from infrastructure.outbound.log.connections import LogConnection
 
 INSERT_STAGED = (
     "INSERT INTO staged_files (run_id, ordinal, body)"
@@ -12,13 +12,13 @@ INSERT_STAGED = (
 )
 
 
-async def store_staged(connection: Connection, staged: Sequence[StagedFile]) -> None:
+async def store_staged(connection: LogConnection, staged: Sequence[StagedFile]) -> None:
     """In a statement of its own: next to no append has any."""
     await connection.execute(
         INSERT_STAGED,
         [
-            column("uuid", [one.run_id for one in staged]),
-            column("int", [one.ordinal for one in staged]),
-            column("bytea", [one.body for one in staged]),
+            encode_column("uuid", [one.run_id for one in staged]),
+            encode_column("int", [one.ordinal for one in staged]),
+            encode_column("bytea", [one.body for one in staged]),
         ],
     )

@@ -18,14 +18,14 @@ from domain.session.state import Session
 STATES_MAX = 4_000
 
 
-class Mark(NamedTuple):
+class StateMark(NamedTuple):
     """By what a state is known again: its version, and the position since which it is true."""
 
     version: int
     since: int
 
 
-NOTHING = Mark(0, 0)
+NO_MARK = StateMark(0, 0)
 
 
 class Versioned(Protocol):
@@ -37,7 +37,7 @@ class Versioned(Protocol):
         ...
 
 
-class Stored(NamedTuple):
+class StoredState(NamedTuple):
     """What `stored` asks of a row; `state` is None for one that is known."""
 
     table: int
@@ -50,16 +50,16 @@ S = TypeVar("S", bound=Versioned)
 Read = Callable[[str], S]
 
 
-class StateMemory(Generic[K, S]):
+class StateCache(Generic[K, S]):
     """The states used last, by the key of their stream."""
 
     def __init__(self) -> None:
-        self._states: OrderedDict[K, tuple[Mark, S]] = OrderedDict()
+        self._states: OrderedDict[K, tuple[StateMark, S]] = OrderedDict()
         self.table = 0
 
-    def known(self, keys: Sequence[K]) -> dict[K, tuple[Mark, S]]:
+    def known(self, keys: Sequence[K]) -> dict[K, tuple[StateMark, S]]:
         """Those that are remembered, whatever version they are of."""
-        found: dict[K, tuple[Mark, S]] = {}
+        found: dict[K, tuple[StateMark, S]] = {}
         for key in keys:
             remembered = self._states.get(key)
             if remembered is not None:
@@ -67,13 +67,15 @@ class StateMemory(Generic[K, S]):
                 found[key] = remembered
         return found
 
-    def found(self, key: K, row: Stored, known: Mapping[K, tuple[Mark, S]], read: Read[S]) -> S:
+    def found(
+        self, key: K, row: StoredState, known: Mapping[K, tuple[StateMark, S]], read: Read[S]
+    ) -> S:
         """The state of a row that was asked for with `known`."""
         if row.state is None:
             return known[key][1]
         state = read(row.state)
         if row.table == self.table:
-            self.keep(key, state, row.since)
+            self.store(key, state, row.since)
         return state
 
     def states(self, rows: Sequence[tuple[K, int, int, str]], read: Read[S]) -> list[S]:
@@ -84,11 +86,11 @@ class StateMemory(Generic[K, S]):
             for key, version, since, state in rows
         ]
 
-    def keep(self, key: K, state: S, since: int) -> None:
+    def store(self, key: K, state: S, since: int) -> None:
         """Remember a state that is committed, unless a newer one is known."""
         before = self._states.get(key)
         if before is None or before[0].version < state.version:
-            self._states[key] = Mark(state.version, since), state
+            self._states[key] = StateMark(state.version, since), state
         self._states.move_to_end(key)
         while len(self._states) > STATES_MAX:
             self._states.popitem(last=False)
@@ -105,11 +107,11 @@ class StateMemory(Generic[K, S]):
 
 
 @dataclass(frozen=True, slots=True)
-class Remembered:
+class StateCaches:
     """The states of one log."""
 
-    runs: StateMemory[UUID, Run] = field(default_factory=StateMemory)
-    sessions: StateMemory[str, Session] = field(default_factory=StateMemory)
+    runs: StateCache[UUID, Run] = field(default_factory=StateCache)
+    sessions: StateCache[str, Session] = field(default_factory=StateCache)
 
     def forget(self) -> None:
         """Remember nothing."""
@@ -117,14 +119,17 @@ class Remembered:
         self.sessions.forget()
 
 
-def marks_of(keys: Sequence[K], known: Mapping[K, tuple[Mark, S]]) -> tuple[list[int], list[int]]:
+def marks_of(
+    keys: Sequence[K], known: Mapping[K, tuple[StateMark, S]]
+) -> tuple[list[int], list[int]]:
     """For each key the version and the position that are remembered; 0 when none is."""
-    marks = [known[key][0] if key in known else NOTHING for key in keys]
+    marks = [known[key][0] if key in known else NO_MARK for key in keys]
     return [mark.version for mark in marks], [mark.since for mark in marks]
 
 
-def stored(table: str) -> str:
-    """Expressions of SQL, the columns of `Stored`: the state is not sent when it is known already.
+def stored_state_columns(table: str) -> str:
+    """Expressions of SQL, the columns of `StoredState`: the state is not sent when it is known
+    already.
 
     Beside the table stands `t` with the columns known and since; a parameter of the statement, the
     first in here, is the number of the table that is remembered."""

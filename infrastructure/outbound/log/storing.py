@@ -7,10 +7,10 @@ from psycopg import AsyncRawCursor
 
 from application.envelope import Envelope
 from application.ports.event_log import Content
-from application.projections.fold import FOREVER, Span
+from application.projections.fold import FOREVER, RowSpan
 from infrastructure.outbound.log.batch import Batch
-from infrastructure.outbound.log.binary_format import Column, column
-from infrastructure.outbound.log.connections import Connection
+from infrastructure.outbound.log.binary_format import BinaryColumn, encode_column
+from infrastructure.outbound.log.connections import LogConnection
 from infrastructure.outbound.log.idempotency_records import store_idempotency
 from infrastructure.outbound.log.staged_records import store_staged
 
@@ -103,7 +103,7 @@ def _close(table: str, key: str, kind: str) -> str:
     )
 
 
-def _numbered(query: str) -> str:
+def _number_placeholders(query: str) -> str:
     """With `$1`, `$2` … in place of each `%b`: psycopg would look for them at every execution,
     because it remembers no query of this length."""
     first, *behind = query.split("%b")
@@ -124,19 +124,19 @@ MOVE_HEAD = "UPDATE log_head SET position = %b, recorded_at = %b, chain_hash = %
 NOTE_COMMIT = "INSERT INTO commits (last_position, recorded_at) VALUES (%b, %b)"
 # A row may only be opened when the one before it is closed, and the parts of one statement have no
 # order but the one in which they ask each other.
-_CLOSED = " WHERE (SELECT count(*) FROM {}) >= 0"
+_AFTER_CLOSING = " WHERE (SELECT count(*) FROM {}) >= 0"
 # One statement, because each costs its driver as much as its rows cost the database.
-STORE = _numbered(
+STORE = _number_placeholders(
     f"WITH keys AS ({INSERT_KEYS}), texts AS ({INSERT_CONTENTS}), head AS ({MOVE_HEAD}),"
     f" commit AS ({NOTE_COMMIT}), runs_closed AS ({CLOSE_RUNS} RETURNING 1),"
     f" sessions_closed AS ({CLOSE_SESSIONS} RETURNING 1),"
-    f" runs_opened AS ({INSERT_RUNS}{_CLOSED.format('runs_closed')}),"
-    f" sessions_opened AS ({INSERT_SESSIONS}{_CLOSED.format('sessions_closed')})"
+    f" runs_opened AS ({INSERT_RUNS}{_AFTER_CLOSING.format('runs_closed')}),"
+    f" sessions_opened AS ({INSERT_SESSIONS}{_AFTER_CLOSING.format('sessions_closed')})"
     f" {INSERT_EVENTS}"
 )
 
 
-async def store(connection: Connection, batch: Batch, channel: str) -> None:
+async def store(connection: LogConnection, batch: Batch, channel: str) -> None:
     """Write the batch and commit. Nothing here is expected to fail: all was decided before."""
     async with connection.pipeline():
         await store_idempotency(connection, batch.idempotency, batch.recorded_at)
@@ -149,7 +149,7 @@ async def store(connection: Connection, batch: Batch, channel: str) -> None:
             await notify(connection, channel, batch.position)
 
 
-async def notify(connection: Connection, channel: str, position: int) -> None:
+async def notify(connection: LogConnection, channel: str, position: int) -> None:
     """Tell other processes how far the log goes. Behind the commit, not in it: a transaction that
     notifies holds a lock of the whole cluster while it waits for the disk."""
     await connection.execute("SELECT pg_notify(%s, %s)", [channel, str(position)])
@@ -162,32 +162,34 @@ def _values(batch: Batch) -> list[Any]:
     )
     runs, sessions = batch.fold.run_rows, batch.fold.session_rows
     return [
-        column("uuid", [one.session_id for one in batch.keys]),
-        column("bytea", [one.key for one in batch.keys]),
+        encode_column("uuid", [one.session_id for one in batch.keys]),
+        encode_column("bytea", [one.key for one in batch.keys]),
         *_columns(_content_arrays(batch.contents), _CONTENT_COLUMNS),
         *(batch.position, batch.recorded_at, batch.chain_hash),
         *(batch.position, batch.recorded_at),
-        *_closed(runs.closed, "uuid"),
-        *_closed(sessions.closed, "text"),
+        *_closed_columns(runs.closed, "uuid"),
+        *_closed_columns(sessions.closed, "text"),
         *_rows(runs.opened, RUN_COLUMNS),
         *_rows(sessions.opened, SESSION_COLUMNS),
         *_columns(events, _EVENT_COLUMNS),
     ]
 
 
-def _rows(spans: Sequence[Span[Any]], columns: dict[str, str]) -> list[Column]:
+def _rows(spans: Sequence[RowSpan[Any]], columns: dict[str, str]) -> list[BinaryColumn]:
     return _columns(row_arrays(spans, columns), columns | PRINTED | _SPAN_COLUMNS)
 
 
-def _closed(closed: Mapping[Any, int], kind: str) -> list[Column]:
-    return [column(kind, list(closed)), column("bigint", list(closed.values()))]
+def _closed_columns(closed: Mapping[Any, int], kind: str) -> list[BinaryColumn]:
+    return [encode_column(kind, list(closed)), encode_column("bigint", list(closed.values()))]
 
 
-def _columns(arrays: Sequence[Sequence[Any]], kinds: Mapping[str, str]) -> list[Column]:
-    return [column(kind, values) for values, kind in zip(arrays, kinds.values(), strict=True)]
+def _columns(arrays: Sequence[Sequence[Any]], kinds: Mapping[str, str]) -> list[BinaryColumn]:
+    return [
+        encode_column(kind, values) for values, kind in zip(arrays, kinds.values(), strict=True)
+    ]
 
 
-def row_arrays(spans: Sequence[Span[Any]], columns: dict[str, str]) -> list[list[Any]]:
+def row_arrays(spans: Sequence[RowSpan[Any]], columns: dict[str, str]) -> list[list[Any]]:
     """The spans of a projection as one array a column, `from` and `to` last. The fields of the
     rows are the columns, in their order, the state at the end, as `PRINTED`."""
     if not spans:

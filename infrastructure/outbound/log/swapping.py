@@ -8,11 +8,11 @@ from psycopg import errors
 from infrastructure.failures import UserError
 from infrastructure.outbound.log import next_tables
 from infrastructure.outbound.log.building import head_of
-from infrastructure.outbound.log.connections import Connection
-from infrastructure.outbound.log.format import format_of, must_know
+from infrastructure.outbound.log.connections import LogConnection
+from infrastructure.outbound.log.format import format_of, require_known_format
 from infrastructure.outbound.log.loading import LOCK
 from infrastructure.outbound.log.part_fold import Page, PartFold
-from infrastructure.outbound.log.row_comparison import differing_since
+from infrastructure.outbound.log.row_comparison import count_differing_since
 
 NEAR_EVENTS = 100
 """So near to the head it comes before writers have to wait, if it can."""
@@ -26,7 +26,7 @@ PAUSE_SECONDS = 0.25
 PAUSE_SECONDS_MAX = 2.0
 
 
-class CannotSwap(UserError):
+class SwapFailed(UserError):
     """The new tables are there and could not take the place of the old ones."""
 
 
@@ -34,14 +34,14 @@ class _HasGrown(Exception):
     """More events have come before the lock was taken than may be folded under it."""
 
 
-class Swap:
+class TableSwap:
     """`folds` are the parts of the new tables, indexes included; `guard` takes the locks, `working`
     folds and compares."""
 
     def __init__(
         self,
-        guard: Connection,
-        working: Connection,
+        guard: LogConnection,
+        working: LogConnection,
         folds: Sequence[PartFold],
         shape: str,
         *,
@@ -58,7 +58,7 @@ class Swap:
         """Swap, as soon as nobody who reads is in the way for long. Gives the head of the log at
         that moment, and how many live rows differed of those written since the bulk was compared.
 
-        `CannotSwap` when it could not be done in `ATTEMPTS_MAX` attempts.
+        `SwapFailed` when it could not be done in `ATTEMPTS_MAX` attempts.
         """
         pause = PAUSE_SECONDS
         for _ in range(ATTEMPTS_MAX):
@@ -73,16 +73,16 @@ class Swap:
                 await asyncio.sleep(pause)
                 pause = min(2 * pause, PAUSE_SECONDS_MAX)
             except errors.IdleInTransactionSessionTimeout as error:
-                raise CannotSwap(
+                raise SwapFailed(
                     "the last rows took too long to make while writers waited; run this again, it"
                     " goes on where it was"
                 ) from error
             except errors.DependentObjectsStillExist as error:
-                raise CannotSwap(
+                raise SwapFailed(
                     f"something of your own hangs on the tables ({error.diag.message_detail});"
                     " drop it, run this again, and make it anew"
                 ) from error
-        raise CannotSwap(
+        raise SwapFailed(
             "the tables were read without a break for minutes; end the long queries on them and"
             " run this again, it goes on where it was"
         )
@@ -95,7 +95,7 @@ class Swap:
                 return
             await self._fold_up_to(head)
         if self._behind(await head_of(self._working)) > BEHIND_EVENTS_MAX:
-            raise CannotSwap(
+            raise SwapFailed(
                 "the log grows faster than its rows can be made; run this again when it is quieter,"
                 " it goes on where it was"
             )
@@ -109,13 +109,13 @@ class Swap:
             # which is longer than anybody may wait for the lock below.
             await self._guard.execute("LOCK TABLE runs, sessions IN SHARE UPDATE EXCLUSIVE MODE")
             await self._guard.execute(LOCK)
-            must_know(await format_of(self._guard))
+            require_known_format(await format_of(self._guard))
             head = await head_of(self._guard)
             if self._behind(head) > BEHIND_EVENTS_MAX:
                 raise _HasGrown
             await self._fold_up_to(head)
             if await next_tables.shape(self._working) != self._shape:
-                raise CannotSwap("the tables were migrated meanwhile; run this again")
+                raise SwapFailed("the tables were migrated meanwhile; run this again")
             await self._guard.execute(f"SET LOCAL lock_timeout = {TABLE_WAIT_MS}")
             indexes = await next_tables.indexes_of(self._guard)
             await self._guard.execute("LOCK TABLE runs, sessions IN ACCESS EXCLUSIVE MODE")
@@ -133,4 +133,4 @@ class Swap:
             "runs": list(page.runs.keys),
             "sessions": list(page.sessions.keys),
         }
-        return await differing_since(self._working, page.after, page.upto, keys)
+        return await count_differing_since(self._working, page.after, page.upto, keys)

@@ -15,11 +15,11 @@ import psycopg
 from application import cancelling
 from application.envelope import RecordedEvent
 from application.ports.event_log import LogUnavailable
-from infrastructure.outbound.log.connections import Connect, Connection
+from infrastructure.outbound.log.connections import Connect, LogConnection
 from infrastructure.outbound.log.mapper import EventMapper
 from infrastructure.outbound.log.reading import read_events
 from infrastructure.outbound.log.recent_events import RecentEvents
-from infrastructure.outbound.log.same_log import must_be_the_same
+from infrastructure.outbound.log.same_log import require_same_log
 
 POLL_SECONDS = 1.0
 PAGE_EVENTS = 500
@@ -43,7 +43,7 @@ class LogTail:
         self._recent = RecentEvents()
         self._grown = asyncio.Event()
         self._hint = asyncio.Event()
-        self._connection: Connection | None = None
+        self._connection: LogConnection | None = None
         self._task: asyncio.Task[None] | None = None
         self._listener: asyncio.Task[None] | None = None
         self.failure: BaseException | None = None
@@ -72,7 +72,7 @@ class LogTail:
     async def close(self) -> None:
         """Stop following. A tail that has failed before ends as quietly as any other."""
         tasks = [task for task in (self._task, self._listener) if task is not None]
-        await cancelling.end(tasks)
+        await cancelling.cancel_all(tasks)
         await asyncio.gather(*tasks, return_exceptions=True)
         # A task that was cancelled while it connected keeps a connection alive in its traceback,
         # and one that was cancelled before its first step has run no `finally`.
@@ -193,7 +193,7 @@ class LogTail:
                     async with asyncio.timeout(POLL_SECONDS):
                         await self._hint.wait()
                 except TimeoutError:
-                    await must_be_the_same(self._connection, self._position, self._recent.newest)
+                    await require_same_log(self._connection, self._position, self._recent.newest)
                 self._hint.clear()
             except (psycopg.OperationalError, psycopg.InterfaceError):
                 await self._disconnect()
@@ -206,7 +206,7 @@ class LogTail:
                 self.on_failure(f"the log cannot be followed: {error}")
                 return
 
-    async def _catch_up(self, connection: Connection) -> None:
+    async def _catch_up(self, connection: LogConnection) -> None:
         while True:
             events = await read_events(
                 connection, self._mapper, after=self._position, limit=PAGE_EVENTS
@@ -232,7 +232,7 @@ class LogTail:
 
     async def _listen_on(self) -> None:
         while True:
-            connection: Connection | None = None
+            connection: LogConnection | None = None
             try:
                 connection = await self._connect()
                 await connection.execute(f'LISTEN "{self._channel}"')

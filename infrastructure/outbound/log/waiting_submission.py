@@ -5,11 +5,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from application.ports.event_log import Appended, Submission
-from infrastructure.outbound.log.batch import Outcome
+from infrastructure.outbound.log.batch import SubmissionOutcome
 
 
 @dataclass(slots=True)
-class Waiting:
+class QueuedSubmission:
     """One of the queue. Who has gone away is told nothing."""
 
     submission: Submission[Any]
@@ -20,7 +20,7 @@ class Waiting:
         if not self.future.done():
             self.future.set_exception(error)
 
-    def answer(self, outcome: Outcome) -> None:
+    def answer(self, outcome: SubmissionOutcome) -> None:
         """It is decided, and what was recorded for it is durable."""
         if self.future.done():
             return

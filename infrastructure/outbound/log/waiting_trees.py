@@ -9,8 +9,8 @@ from application.ports.event_log import TreeQuery
 from application.projections.fold import FOREVER
 from application.projections.run_rows import due
 from domain.run.state import Run
-from infrastructure.outbound.log.connections import Connection
-from infrastructure.outbound.log.state_memory import Remembered
+from infrastructure.outbound.log.connections import LogConnection
+from infrastructure.outbound.log.state_memory import StateCaches
 
 ROWS_MAX = 2_000
 _KINDS = ("prepare", "wait")
@@ -22,7 +22,7 @@ WAITING = (
     f" AND to_position = {FOREVER} LIMIT %b"
 )
 
-Cursors = dict[TreeQuery, AsyncCursor[Any]]
+TreeCursors = dict[TreeQuery, AsyncCursor[Any]]
 
 
 def may_wait(run: Run, root: str) -> bool:
@@ -31,15 +31,17 @@ def may_wait(run: Run, root: str) -> bool:
     return is_of_tree and run.dependencies is not None and due(run)[0] in _KINDS
 
 
-async def ask(connection: Connection, queries: Collection[TreeQuery]) -> Cursors:
+async def query_waiting_runs(
+    connection: LogConnection, queries: Collection[TreeQuery]
+) -> TreeCursors:
     """Ask for these trees."""
     return {
         query: await connection.execute(WAITING, [query.root, ROWS_MAX + 1]) for query in queries
     }
 
 
-async def found(
-    cursors: Cursors, remembered: Remembered
+async def read_waiting_runs(
+    cursors: TreeCursors, remembered: StateCaches
 ) -> tuple[Sequence[Run], frozenset[TreeQuery]]:
     """What was found, and the trees of which there is more than that."""
     runs: list[Run] = []

@@ -17,16 +17,16 @@ import psycopg
 
 from application.envelope import RecordedEvent
 from application.ports.event_log import Appended, LogUnavailable, Submission
-from infrastructure.outbound.log.batch import Batch, Outcome
+from infrastructure.outbound.log.batch import Batch, SubmissionOutcome
 from infrastructure.outbound.log.commit_fate import is_recorded
-from infrastructure.outbound.log.connections import PLANNING, Connect, Connection
+from infrastructure.outbound.log.connections import PLANNING, Connect, LogConnection
 from infrastructure.outbound.log.fail_point import FailPoint, names_of
 from infrastructure.outbound.log.format import UnknownFormat
 from infrastructure.outbound.log.loading import load
 from infrastructure.outbound.log.mapper import EventMapper
-from infrastructure.outbound.log.state_memory import Remembered
+from infrastructure.outbound.log.state_memory import StateCaches
 from infrastructure.outbound.log.storing import notify, store
-from infrastructure.outbound.log.waiting_submission import Waiting
+from infrastructure.outbound.log.waiting_submission import QueuedSubmission
 
 T = TypeVar("T")
 
@@ -51,7 +51,7 @@ class LogWriter:
         new_id: Callable[[], UUID],
         on_append: Callable[[Sequence[RecordedEvent]], None],
         fail_point: FailPoint,
-        remembered: Remembered,
+        remembered: StateCaches,
     ) -> None:
         self._connect = connect
         self._channel = channel
@@ -60,9 +60,9 @@ class LogWriter:
         self._mapper = EventMapper()
         self._fail_point = fail_point
         self._remembered = remembered
-        self._queue: deque[Waiting] = deque()
+        self._queue: deque[QueuedSubmission] = deque()
         self._gathered = asyncio.Event()
-        self._connection: Connection | None = None
+        self._connection: LogConnection | None = None
         self._task: asyncio.Task[None] | None = None
         self._closing = False
         self.on_unknown: Callable[[str], None] = lambda _: None
@@ -93,7 +93,7 @@ class LogWriter:
         if len(self._queue) >= QUEUE_SUBMISSIONS_MAX:
             raise LogUnavailable("the log is overloaded; ask again in a moment")
         future: asyncio.Future[Appended[Any]] = asyncio.get_running_loop().create_future()
-        self._queue.append(Waiting(submission, future))
+        self._queue.append(QueuedSubmission(submission, future))
         self._gathered.set()
         return await future
 
@@ -118,7 +118,7 @@ class LogWriter:
                 for waiting in taken:
                     waiting.fail(error)
 
-    async def _write(self, taken: list[Waiting]) -> None:
+    async def _write(self, taken: list[QueuedSubmission]) -> None:
         try:
             await self._write_or_reconnect(taken)
         except UnknownFormat as unknown:
@@ -126,16 +126,16 @@ class LogWriter:
             raise
         except Exception as error:
             if len(taken) == 1:
-                _log.error("a submission cannot be recorded: %s", _in_short(error))
+                _log.error("a submission cannot be recorded: %s", _short_reason(error))
                 taken[0].fail(error)
                 return
             # One submission spoils the batch: each one alone, so that it hurts only its caller.
             for waiting in taken:
                 await self._write([waiting])
 
-    async def _write_or_reconnect(self, taken: list[Waiting]) -> None:
+    async def _write_or_reconnect(self, taken: list[QueuedSubmission]) -> None:
         batch: Batch | None = None
-        outcomes: list[Outcome] = []
+        outcomes: list[SubmissionOutcome] = []
         refused: Exception | None = None
         for attempt in range(RECONNECT_ATTEMPTS_MAX):
             try:
@@ -159,14 +159,14 @@ class LogWriter:
                     refused = error
                     continue
                 if attempt == 0:
-                    _log.warning("the database is away: %s", _in_short(error))
+                    _log.warning("the database is away: %s", _short_reason(error))
                 await asyncio.sleep(RECONNECT_PAUSE_SECONDS)
         if refused is not None:
             raise refused
         for waiting in taken:
             waiting.fail(LogUnavailable("the database is away; ask again in a moment"))
 
-    async def _store(self, connection: Connection, batch: Batch) -> None:
+    async def _store(self, connection: LogConnection, batch: Batch) -> None:
         if batch.is_empty:
             # Not a rollback, for which psycopg forgets the statements it has prepared.
             await connection.execute("COMMIT")
@@ -175,7 +175,9 @@ class LogWriter:
         await store(connection, batch, self._channel)
         self._fail_point.pass_by("after", names_of(one.event for one in batch.events))
 
-    def _tell(self, taken: list[Waiting], outcomes: list[Outcome], batch: Batch) -> None:
+    def _tell(
+        self, taken: list[QueuedSubmission], outcomes: list[SubmissionOutcome], batch: Batch
+    ) -> None:
         if batch.events:
             batch.remember(self._remembered)
             self._on_append(batch.recorded)
@@ -191,29 +193,29 @@ class LogWriter:
         return isinstance(error, psycopg.OperationalError | psycopg.InterfaceError)
 
     async def _decide(
-        self, connection: Connection, taken: list[Waiting]
-    ) -> tuple[Batch, list[Outcome]]:
+        self, connection: LogConnection, taken: list[QueuedSubmission]
+    ) -> tuple[Batch, list[SubmissionOutcome]]:
         loaded = await load(connection, [waiting.submission for waiting in taken], self._remembered)
         batch = Batch(loaded, self._mapper, self._new_id)
-        outcomes: list[Outcome] = []
+        outcomes: list[SubmissionOutcome] = []
         for waiting in taken:
             outcomes.append(batch.decide(waiting.submission))
             if batch.text_bytes > BATCH_TEXT_BYTES_MAX:
                 break
         return batch, outcomes
 
-    def _put_back(self, taken: list[Waiting], decided: int) -> None:
+    def _put_back(self, taken: list[QueuedSubmission], decided: int) -> None:
         """Those whose texts the batch has no room for are first in the next one."""
         self._queue.extendleft(reversed(taken[decided:]))
         del taken[decided:]
 
-    async def _connected(self) -> Connection:
+    async def _connected(self) -> LogConnection:
         if self._connection is None or self._connection.closed:
             self._remembered.forget()
             self._connection = await self._opened()
         return self._connection
 
-    async def _opened(self) -> Connection:
+    async def _opened(self) -> LogConnection:
         connection = await self._connect()
         try:
             await connection.execute(PLANNING)
@@ -230,7 +232,7 @@ class LogWriter:
             self._remembered.forget()
 
 
-def _in_short(error: Exception) -> str:
+def _short_reason(error: Exception) -> str:
     """What went wrong, without the rows that a database quotes in its details."""
     if isinstance(error, psycopg.Error) and error.diag.message_primary:
         return f"{type(error).__name__}: {error.diag.message_primary}"

@@ -14,7 +14,7 @@ class ChildExits:
         os.set_blocking(self.descriptor, False)
         os.set_blocking(self._write_end, False)
         signal.set_wakeup_fd(self._write_end, warn_on_full_buffer=False)
-        signal.signal(signal.SIGCHLD, _nothing)
+        signal.signal(signal.SIGCHLD, _ignore_signal)
 
     def forget(self) -> None:
         """Empties the descriptor; what has ended is then asked of waitpid."""
@@ -29,5 +29,5 @@ class ChildExits:
         os.close(self._write_end)
 
 
-def _nothing(_number: int, _frame: FrameType | None) -> None:
+def _ignore_signal(_number: int, _frame: FrameType | None) -> None:
     pass

@@ -4,14 +4,19 @@ import asyncio
 import time
 from dataclasses import dataclass
 
-from infrastructure.outbound.processes.gatehouse import Exit, GatedProcess, Gatehouse, Program
+from infrastructure.outbound.processes.gatehouse import (
+    Exit,
+    GuardedProcess,
+    ProcessLauncher,
+    Program,
+)
 from infrastructure.outbound.processes.pipes import PipeReader
 
 DRAIN_SECONDS_MAX = 1.0
 
 
 @dataclass(frozen=True)
-class Finished:
+class ProgramResult:
     """`stdout` is at most `output_bytes_max` bytes from the start, `stderr_tail` at most
     `stderr_bytes_max` from the end. `duration_seconds` counts from the execution to the end of the
     last process."""
@@ -25,18 +30,18 @@ class Finished:
 
 
 async def run_to_end(
-    gatehouse: Gatehouse,
+    gatehouse: ProcessLauncher,
     program: Program,
     *,
     timeout_seconds: float,
     output_bytes_max: int,
     stderr_bytes_max: int,
-) -> Finished:
+) -> ProgramResult:
     """Executes the program and waits for its end.
 
     It is killed after `timeout_seconds`, and when it prints more than `output_bytes_max` bytes to
     stdout; what it printed till then is kept. Of stderr only the tail is kept, and no amount of it
-    is too much. Cancelling kills it. Raises what `Gatehouse.open` raises.
+    is too much. Cancelling kills it. Raises what `ProcessLauncher.open` raises.
     """
     async with await gatehouse.open(program) as process:
         head = _Head(process.stdout, output_bytes_max)
@@ -55,7 +60,7 @@ async def run_to_end(
             for pump in pumps:
                 pump.cancel()
             await asyncio.gather(*pumps, return_exceptions=True)
-        return Finished(
+        return ProgramResult(
             stdout=bytes(head.kept),
             stderr_tail=bytes(tail.kept),
             exit=exit_,
@@ -65,7 +70,7 @@ async def run_to_end(
         )
 
 
-async def _end_or_overflow(process: GatedProcess, head: "_Head", timeout_seconds: float) -> bool:
+async def _end_or_overflow(process: GuardedProcess, head: "_Head", timeout_seconds: float) -> bool:
     """False when neither came in time."""
     watched = {
         asyncio.create_task(process.wait()),

@@ -17,9 +17,9 @@ import sys
 
 from infrastructure.outbound.processes.child_exits import ChildExits
 from infrastructure.outbound.processes.exit_words import HOLDER_FELL_SILENT
-from infrastructure.outbound.processes.leader import become
-from infrastructure.outbound.processes.lifeline import Lifeline
-from infrastructure.outbound.processes.parenthood import Parenthood
+from infrastructure.outbound.processes.leader import execute_program
+from infrastructure.outbound.processes.lifeline import LivenessPipe
+from infrastructure.outbound.processes.parenthood import ProcessControl
 from infrastructure.outbound.processes.sweep import end_children
 from infrastructure.outbound.processes.wire import (
     CODE,
@@ -33,16 +33,16 @@ from infrastructure.outbound.processes.wire import (
     encode_report,
 )
 
-SWEEP_SECONDS_MAX = 10.0
+REAP_SECONDS_MAX = 10.0
 
 
-class Gate:
+class ProcessGuard:
     """One program, from its spec to its end. Owns the descriptors it is given."""
 
     def __init__(
-        self, lifeline: int, status: int, streams: tuple[int, int, int], parenthood: Parenthood
+        self, lifeline: int, status: int, streams: tuple[int, int, int], parenthood: ProcessControl
     ) -> None:
-        self._lifeline = Lifeline(lifeline)
+        self._lifeline = LivenessPipe(lifeline)
         self._status = status
         self._streams = streams
         self._parenthood = parenthood
@@ -91,7 +91,7 @@ class Gate:
         self._failure_pipe, failure = os.pipe()
         self._leader = os.fork()
         if self._leader == 0:
-            become(spec, self._streams, gate, failure, self._parenthood)
+            execute_program(spec, self._streams, gate, failure, self._parenthood)
         os.close(failure)
         # A program's pipe must end when the program lets go of it, so the gate holds none.
         for stream in self._streams:
@@ -137,7 +137,7 @@ class Gate:
     def _finish(self) -> int:
         with contextlib.suppress(OSError):
             os.killpg(self._leader, signal.SIGKILL)
-        left = end_children(SWEEP_SECONDS_MAX, self._note)
+        left = end_children(REAP_SECONDS_MAX, self._note)
         if not left:
             # With everybody gone the pipe has an end; otherwise nobody who is left has it.
             while self._read_failure():

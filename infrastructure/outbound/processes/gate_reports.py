@@ -17,7 +17,7 @@ from infrastructure.outbound.processes.wire import (
 REPORT_BYTES_MAX = 64 * 1024
 
 
-class GateReports:
+class GuardReports:
     """Owns the status pipe until the gate closes it. No task: callbacks of the loop.
 
     `ready` becomes the gate's pid, or None when the gate ended before it was ready. `ended`
@@ -74,9 +74,9 @@ class GateReports:
         if not self.ended.done():
             text = "the gate of the program died; the program was killed with it"
             self.ended.set_result(self.reported or Exit(error=text, killed=self._gate_killed))
-        when_ended, self._when_ended = self._when_ended, _nothing
+        when_ended, self._when_ended = self._when_ended, _do_nothing
         when_ended()
 
 
-def _nothing() -> None:
+def _do_nothing() -> None:
     """In the place of a call that was made: the owner must not be kept alive by it."""

@@ -7,7 +7,7 @@ import signal
 from collections.abc import Callable
 from types import TracebackType
 
-from infrastructure.outbound.processes.gate_reports import GateReports
+from infrastructure.outbound.processes.gate_reports import GuardReports
 from infrastructure.outbound.processes.pipes import PipeReader, PipeWriter, open_pipes
 from infrastructure.outbound.processes.program import Exit, Program
 from infrastructure.outbound.processes.wire import GO, HEARTBEAT, encode_spec
@@ -15,7 +15,7 @@ from infrastructure.outbound.processes.wire import GO, HEARTBEAT, encode_spec
 KILL_SECONDS_MAX = 15.0
 
 
-class GatedProcess:
+class GuardedProcess:
     """A program whose gate stands. Executed at `go()`; dead, with all below it, after `wait()`.
 
     `stdout` and `stderr` are read with `await read(n)`, by one task each; they hold back a program
@@ -23,24 +23,24 @@ class GatedProcess:
     As an async context manager it ends the program and gives up what was not read.
     """
 
-    gate_pid: int
+    guard_pid: int
 
     def __init__(
         self,
         program: Program,
-        when_ended: Callable[["GatedProcess"], None],
+        when_ended: Callable[["GuardedProcess"], None],
         silence_seconds_max: float | None = None,
     ) -> None:
         """Makes the pipes; raises OSError when there are no descriptors left."""
         pipes = open_pipes(4 if program.stdin is None else 5)
         lifeline, status, stdout, stderr = pipes[:4]
-        self.gate_pid = 0
+        self.guard_pid = 0
         self.stdout = PipeReader(stdout[0])
         self.stderr = PipeReader(stderr[0])
         self._stdin = PipeWriter(pipes[4][1]) if program.stdin is not None else None
         self._input = program.stdin or b""
         self._lifeline = PipeWriter(lifeline[1])
-        self._reports = GateReports(status[0], self._has_ended)
+        self._reports = GuardReports(status[0], self._has_ended)
         self._when_ended = when_ended
         self._gone = False
         self._for_gate = [lifeline[0], status[1], stdout[1], stderr[1]]
@@ -56,7 +56,7 @@ class GatedProcess:
             try:
                 send(self._for_gate)
             finally:
-                self._close_gate_ends()
+                self._close_guard_ends()
             self._lifeline.write(self._spec)
             self._spec = b""
             pid = await asyncio.shield(self._reports.ready)
@@ -66,7 +66,7 @@ class GatedProcess:
         if pid is None:
             self.abandon()
             return False
-        self.gate_pid = pid
+        self.guard_pid = pid
         return True
 
     def go(self) -> None:
@@ -105,10 +105,10 @@ class GatedProcess:
         self._let_go()
         ended = self._reports.ended
         await asyncio.wait({ended}, timeout=KILL_SECONDS_MAX)
-        if not ended.done() and self.gate_pid:
+        if not ended.done() and self.guard_pid:
             self._reports.expect_no_report()
             with contextlib.suppress(ProcessLookupError):
-                os.kill(self.gate_pid, signal.SIGKILL)
+                os.kill(self.guard_pid, signal.SIGKILL)
             await asyncio.wait({ended}, timeout=KILL_SECONDS_MAX)
         if not ended.done():
             return Exit(error="its gate does not end; what it started may still run", killed=True)
@@ -121,12 +121,12 @@ class GatedProcess:
 
     def abandon(self) -> None:
         """Lets go of everything without waiting: the gate ends what there is, unseen."""
-        self._close_gate_ends()
+        self._close_guard_ends()
         self._let_go()
         self.stdout.close()
         self.stderr.close()
 
-    async def __aenter__(self) -> "GatedProcess":
+    async def __aenter__(self) -> "GuardedProcess":
         return self
 
     async def __aexit__(
@@ -146,7 +146,7 @@ class GatedProcess:
         if self._stdin is not None:
             self._stdin.close()
 
-    def _close_gate_ends(self) -> None:
+    def _close_guard_ends(self) -> None:
         while self._for_gate:
             os.close(self._for_gate.pop())
 

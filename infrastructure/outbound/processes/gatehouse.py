@@ -15,15 +15,15 @@ with exec, as `subprocess` and multiprocessing's "spawn" do.
 import asyncio
 import math
 
-from infrastructure.outbound.processes.gated_process import GatedProcess
+from infrastructure.outbound.processes.gated_process import GuardedProcess
 from infrastructure.outbound.processes.program import Exit, Program
 from infrastructure.outbound.processes.warm_handle import (
-    WarmHandle,
-    WarmLostError,
-    WarmStartError,
+    ForkServerClient,
+    ForkServerLostError,
+    ForkServerStartError,
 )
 
-__all__ = ["Exit", "GatedProcess", "Gatehouse", "GatehouseError", "Program"]
+__all__ = ["Exit", "GuardedProcess", "ProcessLaunchError", "ProcessLauncher", "Program"]
 
 # Descriptors under way to the warm process count against this user's limit on open files.
 OPENING_MAX = 8
@@ -32,11 +32,11 @@ OPEN_ATTEMPTS_MAX = 4
 CLOSE_SECONDS_MAX = 20.0
 
 
-class GatehouseError(Exception):
+class ProcessLaunchError(Exception):
     """No gate could be made; the program was not executed. The text says why."""
 
 
-class Gatehouse:
+class ProcessLauncher:
     """Belongs to the event loop it is first used in. Open it once per server.
 
     With `silence_seconds_max` a program is killed, or never executed, when neither a heartbeat nor
@@ -48,20 +48,20 @@ class Gatehouse:
         if silence_seconds_max is not None and not 0 < silence_seconds_max < math.inf:
             raise ValueError("silence_seconds_max must be more than 0 seconds, or None: no limit")
         self._silence_seconds_max = silence_seconds_max
-        self._warm: WarmHandle | None = None
-        self._open: set[GatedProcess] = set()
+        self._warm: ForkServerClient | None = None
+        self._open: set[GuardedProcess] = set()
         self._closed = False
         self._starting = asyncio.Lock()
         self._opening = asyncio.Semaphore(OPENING_MAX)
 
     @property
-    def warm_pid(self) -> int | None:
+    def fork_server_pid(self) -> int | None:
         """The process id of the warm process, if one was started."""
         return self._warm.pid if self._warm is not None else None
 
     async def start(self) -> None:
         """Starts the warm process; `open` would do it too. Raises GatehouseError."""
-        await self._warm_process()
+        await self._fork_server()
 
     def heartbeat(self) -> None:
         """Tells every gate that this server is alive and may keep its programs. Never waits."""
@@ -84,7 +84,7 @@ class Gatehouse:
                 kill.cancel()
             await asyncio.gather(*kills, return_exceptions=True)
 
-    async def open(self, program: Program) -> GatedProcess:
+    async def open(self, program: Program) -> GuardedProcess:
         """Makes a gate for the program, which is not executed before `go()`.
 
         Raises GatehouseError when no gate could be made, and OSError when this server has no
@@ -92,19 +92,19 @@ class Gatehouse:
         """
         async with self._opening:
             for _ in range(OPEN_ATTEMPTS_MAX):
-                warm = await self._warm_process()
-                process = GatedProcess(program, self._open.discard, self._silence_seconds_max)
+                warm = await self._fork_server()
+                process = GuardedProcess(program, self._open.discard, self._silence_seconds_max)
                 self._open.add(process)
                 try:
                     async with asyncio.timeout(OPEN_SECONDS_MAX):
                         opened = await process.open(warm.send)
                 except TimeoutError:
                     self._replace(warm)
-                    raise GatehouseError(
+                    raise ProcessLaunchError(
                         f"no gate within {OPEN_SECONDS_MAX:g} seconds; the machine may be"
                         " overloaded: try again"
                     ) from None
-                except WarmLostError:
+                except ForkServerLostError:
                     self._replace(warm)
                     continue
                 if opened and not self._closed:
@@ -112,25 +112,25 @@ class Gatehouse:
                 process.abandon()
                 reason = process.reported_error()
                 if reason is not None and not self._closed:
-                    raise GatehouseError(reason)
-            raise GatehouseError(f"no gate in {OPEN_ATTEMPTS_MAX} attempts: try again")
+                    raise ProcessLaunchError(reason)
+            raise ProcessLaunchError(f"no gate in {OPEN_ATTEMPTS_MAX} attempts: try again")
 
-    async def _warm_process(self) -> WarmHandle:
+    async def _fork_server(self) -> ForkServerClient:
         async with self._starting:
             if self._closed:
-                raise GatehouseError("this server starts no more programs: it is stopping")
+                raise ProcessLaunchError("this server starts no more programs: it is stopping")
             if self._warm is not None and not self._warm.is_alive():
                 self._replace(self._warm)
             if self._warm is None:
                 try:
-                    warm = WarmHandle()
+                    warm = ForkServerClient()
                     await warm.ready()
-                except (WarmStartError, OSError) as error:
-                    raise GatehouseError(str(error)) from error
+                except (ForkServerStartError, OSError) as error:
+                    raise ProcessLaunchError(str(error)) from error
                 self._warm = warm
             return self._warm
 
-    def _replace(self, warm: WarmHandle) -> None:
+    def _replace(self, warm: ForkServerClient) -> None:
         """Running gates go on without it."""
         warm.discard()
         if self._warm is warm:

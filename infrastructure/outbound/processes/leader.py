@@ -5,7 +5,7 @@ import os
 import signal
 from typing import NoReturn
 
-from infrastructure.outbound.processes.parenthood import Parenthood
+from infrastructure.outbound.processes.parenthood import ProcessControl
 from infrastructure.outbound.processes.wire import Spec
 
 # Everything the gate opened is close-on-exec; this closes it a second way.
@@ -13,8 +13,8 @@ DESCRIPTOR_MAX = 256
 NEVER_EXECUTED = 127
 
 
-def become(
-    spec: Spec, streams: tuple[int, int, int], gate: int, failure: int, parenthood: Parenthood
+def execute_program(
+    spec: Spec, streams: tuple[int, int, int], gate: int, failure: int, parenthood: ProcessControl
 ) -> NoReturn:
     """Executes the program, or writes one line to `failure` that says why it could not be."""
     place = "it"

@@ -16,7 +16,7 @@ READ_BYTES = 64
 POLL_MS_MAX = 60_000
 
 
-class Lifeline:
+class LivenessPipe:
     """`silence_seconds_max` is None until a limit is known. Counts on a monotonic clock."""
 
     def __init__(self, descriptor: int) -> None:

@@ -30,7 +30,7 @@ def _prctl() -> Callable[..., int]:
     return call
 
 
-class Parenthood:
+class ProcessControl:
     """Made once in the warm process, so that no gate pays for loading ctypes."""
 
     def __init__(self) -> None:

@@ -45,14 +45,14 @@ def end_children(
     while True:
         if not reap(note):
             return []
-        here = [pid for pid in children() if pid not in spared]
+        here = [pid for pid in child_pids() if pid not in spared]
         if not here and spared:
             return []
         if time.monotonic() > deadline:
             return here
         fresh = [pid for pid in here if pid not in struck]
         for pid in fresh:
-            strike(pid)
+            kill_with_group(pid)
             struck.add(pid)
         if fresh:
             rounds += 1
@@ -76,17 +76,17 @@ def reap(reaped: Callable[[int, int], None]) -> bool:
         reaped(pid, status)
 
 
-def children() -> list[int]:
+def child_pids() -> list[int]:
     """The pids of this process's children, ended ones included; empty where there is no /proc."""
     own = os.getpid()
     try:
         with open(f"/proc/self/task/{own}/children", "rb", buffering=0) as listing:
             return [int(pid) for pid in listing.read().split()]
     except OSError:
-        return [pid for pid, parent in parents().items() if parent == own]
+        return [pid for pid, parent in parents_by_pid().items() if parent == own]
 
 
-def strike(child: int) -> None:
+def kill_with_group(child: int) -> None:
     """Kills a child and its process group, unless that is our own."""
     with contextlib.suppress(OSError):
         group = os.getpgid(child)
@@ -100,7 +100,7 @@ def freeze_and_kill(spared: Collection[int]) -> None:
     """Stops descendants until a pass finds no new one, then kills all that were found."""
     known: dict[int, int] = {}
     for _ in range(FREEZE_PASSES_MAX):
-        found = {pid: parent for pid, parent in below(spared).items() if pid not in known}
+        found = {pid: parent for pid, parent in descendants(spared).items() if pid not in known}
         if not found:
             break
         for pid, parent in found.items():
@@ -110,10 +110,10 @@ def freeze_and_kill(spared: Collection[int]) -> None:
         signal_descendant(pid, parent, signal.SIGKILL)
 
 
-def below(spared: Collection[int]) -> dict[int, int]:
+def descendants(spared: Collection[int]) -> dict[int, int]:
     """Every descendant with its parent, parents first."""
     offspring: dict[int, list[int]] = {}
-    for pid, parent in parents().items():
+    for pid, parent in parents_by_pid().items():
         offspring.setdefault(parent, []).append(pid)
     found: dict[int, int] = {}
     waiting = [os.getpid()]
@@ -141,7 +141,7 @@ def signal_descendant(pid: int, parent: int, number: signal.Signals) -> None:
             os.close(handle)
 
 
-def parents() -> dict[int, int]:
+def parents_by_pid() -> dict[int, int]:
     """All processes of this machine with their parents; empty where there is no /proc."""
     try:
         names = os.listdir("/proc")

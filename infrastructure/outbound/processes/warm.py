@@ -23,24 +23,24 @@ if __name__ == "__main__":
     sys.path.append(os.path.abspath(__file__).rsplit(os.sep, 4)[0])
 
 from infrastructure.outbound.processes.child_exits import ChildExits
-from infrastructure.outbound.processes.gate import Gate
-from infrastructure.outbound.processes.parenthood import Parenthood
+from infrastructure.outbound.processes.gate import ProcessGuard
+from infrastructure.outbound.processes.parenthood import ProcessControl
 from infrastructure.outbound.processes.sweep import end_children, reap
 from infrastructure.outbound.processes.wire import ERROR, encode_report
 
 REQUEST_DESCRIPTORS_MAX = 5
 READY_BYTE = b"R"
-SWEEP_SECONDS_MAX = 0.2
-SWEEP_AGAIN_MS = 5000
-LAST_GATES_SECONDS_MAX = 15.0
+FORK_SERVER_REAP_SECONDS_MAX = 0.2
+REAP_AGAIN_MS = 5000
+LAST_GUARDS_SECONDS_MAX = 15.0
 
 
-class Warm:
+class ForkServer:
     """Serves one control socket until it ends."""
 
     def __init__(self, control: socket.socket) -> None:
         self._control = control
-        self._parenthood = Parenthood()
+        self._parenthood = ProcessControl()
         self._parenthood.adopt_orphans()
         self._parenthood.set_name("spawnlog-warm")
         self._exits = ChildExits()
@@ -54,19 +54,21 @@ class Warm:
         poller.register(self._exits.descriptor, select.POLLIN)
         self._control.send(READY_BYTE)
         while True:
-            ready = [fd for fd, _ in poller.poll(SWEEP_AGAIN_MS if self._left_behind else None)]
-            self._tend()
+            ready = [fd for fd, _ in poller.poll(REAP_AGAIN_MS if self._left_behind else None)]
+            self._reap_guards()
             if self._control.fileno() in ready and not self._answer():
                 break
         poller.unregister(self._control)
         self._control.close()
-        self._see_gates_off(poller)
+        self._wait_for_guards(poller)
 
-    def _tend(self) -> None:
+    def _reap_guards(self) -> None:
         self._exits.forget()
         reap(self._note)
         if self._left_behind:
-            self._left_behind = bool(end_children(SWEEP_SECONDS_MAX, self._note, self._gates))
+            self._left_behind = bool(
+                end_children(FORK_SERVER_REAP_SECONDS_MAX, self._note, self._gates)
+            )
 
     def _note(self, pid: int, status: int) -> None:
         """A gate that did not end with 0 leaves its descendants to us."""
@@ -88,13 +90,13 @@ class Warm:
         try:
             # Fewer arrive when the table of descriptors is full; the holder then sees no gate.
             if len(descriptors) == word[0]:
-                self._fork_gate(descriptors)
+                self._fork_guard(descriptors)
         finally:
             for descriptor in descriptors:
                 os.close(descriptor)
         return True
 
-    def _fork_gate(self, descriptors: list[int]) -> None:
+    def _fork_guard(self, descriptors: list[int]) -> None:
         status = descriptors[1]
         try:
             pid = os.fork()
@@ -110,24 +112,24 @@ class Warm:
         try:
             self._control.close()
             self._exits.close()
-            code = self._gate(descriptors).run()
+            code = self._run_guard(descriptors).run()
         finally:
             os._exit(code)
 
-    def _gate(self, descriptors: list[int]) -> Gate:
+    def _run_guard(self, descriptors: list[int]) -> ProcessGuard:
         for descriptor in descriptors:
             os.set_inheritable(descriptor, False)
         lifeline, status, stdout, stderr, *rest = descriptors
         stdin = rest[0] if rest else os.open(os.devnull, os.O_RDONLY)
-        return Gate(lifeline, status, (stdin, stdout, stderr), self._parenthood)
+        return ProcessGuard(lifeline, status, (stdin, stdout, stderr), self._parenthood)
 
-    def _see_gates_off(self, poller: select.poll) -> None:
-        deadline = time.monotonic() + LAST_GATES_SECONDS_MAX
+    def _wait_for_guards(self, poller: select.poll) -> None:
+        deadline = time.monotonic() + LAST_GUARDS_SECONDS_MAX
         while self._gates and time.monotonic() < deadline:
             poller.poll(100)
-            self._tend()
+            self._reap_guards()
         if self._gates or self._left_behind:
-            end_children(SWEEP_SECONDS_MAX * 5, self._note)
+            end_children(FORK_SERVER_REAP_SECONDS_MAX * 5, self._note)
 
 
 def main() -> None:
@@ -137,7 +139,7 @@ def main() -> None:
         signal.signal(number, signal.SIG_IGN)
     signal.pthread_sigmask(signal.SIG_SETMASK, ())
     control = socket.socket(fileno=os.dup(0))
-    warm = Warm(control)
+    warm = ForkServer(control)
     null = os.open(os.devnull, os.O_RDWR)
     for stream in (0, 1, 2):
         os.dup2(null, stream)

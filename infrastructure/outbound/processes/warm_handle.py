@@ -16,18 +16,18 @@ COMPLAINT_BYTES_MAX = 4096
 PROGRAM = Path(__file__).with_name("warm.py")
 # The dynamic loader's, without which some interpreters do not start. Nothing else of the server's
 # environment may be read from /proc of a process that runs beside the programs.
-ENVIRONMENT_KEPT = ("LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH")
+INHERITED_VARIABLES = ("LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH")
 
 
-class WarmStartError(Exception):
+class ForkServerStartError(Exception):
     """The warm process could not be started; the text says why."""
 
 
-class WarmLostError(Exception):
+class ForkServerLostError(Exception):
     """The warm process is gone or does not take requests."""
 
 
-class WarmHandle:
+class ForkServerClient:
     """One warm process and the only other end of its control socket."""
 
     def __init__(self) -> None:
@@ -72,7 +72,7 @@ class WarmHandle:
             self.discard()
             raise
         await self.end(at_once=True)
-        raise WarmStartError(
+        raise ForkServerStartError(
             f"the process that starts programs could not be started: {reason or 'it ended'}"
         )
 
@@ -81,7 +81,7 @@ class WarmHandle:
         try:
             socket.send_fds(self._control, [bytes([len(descriptors)])], descriptors)
         except OSError as error:
-            raise WarmLostError(error.strerror) from error
+            raise ForkServerLostError(error.strerror) from error
 
     def is_alive(self) -> bool:
         """Whether the process has not ended; reaps it if it has."""
@@ -111,7 +111,7 @@ class WarmHandle:
 
 
 def _start(control: socket.socket, stderr: int) -> subprocess.Popen[bytes]:
-    kept = {name: os.environ[name] for name in ENVIRONMENT_KEPT if name in os.environ}
+    kept = {name: os.environ[name] for name in INHERITED_VARIABLES if name in os.environ}
     return subprocess.Popen(
         [sys.executable, "-I", "-S", str(PROGRAM)],
         stdin=control.fileno(),

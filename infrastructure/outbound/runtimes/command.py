@@ -8,12 +8,12 @@ from application.ports.runtimes import CannotLaunch, Launch, RuntimeEnd, Transcr
 from domain.configuration.runtimes import CommandRuntime
 from infrastructure.outbound.processes.gatehouse import (
     Exit,
-    GatedProcess,
-    Gatehouse,
-    GatehouseError,
+    GuardedProcess,
+    ProcessLauncher,
+    ProcessLaunchError,
 )
 from infrastructure.outbound.runtimes.command_end import STDERR_BYTES_MAX, end_of, secrets_of
-from infrastructure.outbound.runtimes.command_masking import Masking
+from infrastructure.outbound.runtimes.command_masking import Masker
 from infrastructure.outbound.runtimes.command_output import CommandOutput, command_output
 from infrastructure.outbound.runtimes.drained_pipe import DRAIN_SECONDS_MAX, DrainedPipe
 from infrastructure.outbound.runtimes.launching_input import program_for
@@ -27,7 +27,9 @@ class CommandRuntimes:
     """Opens command runtimes. `server` is the environment of this server, `folder` the one that
     relative workspaces count from, in which a child without a workspace works."""
 
-    def __init__(self, gatehouse: Gatehouse, *, server: Mapping[str, str], folder: str) -> None:
+    def __init__(
+        self, gatehouse: ProcessLauncher, *, server: Mapping[str, str], folder: str
+    ) -> None:
         self._gatehouse = gatehouse
         self._server = server
         self._folder = os.path.abspath(folder)
@@ -47,10 +49,10 @@ class CommandRuntimes:
         program = program_for(launch, runtime, server=self._server, folder=self._folder)
         try:
             process = await self._gatehouse.open(program)
-        except (GatehouseError, OSError) as error:
+        except (ProcessLaunchError, OSError) as error:
             text = f"no process could be started for agent {launch.agent_id}: {error}"
             raise CannotLaunch("not_executable", text) from error
-        masking = Masking(secrets_of(launch))
+        masking = Masker(secrets_of(launch))
         output = command_output(runtime.output, masking)
         return CommandSession(process, output, masking, self._threads)
 
@@ -60,18 +62,18 @@ class CommandSession:
 
     def __init__(
         self,
-        process: GatedProcess,
+        process: GuardedProcess,
         output: CommandOutput,
-        masking: Masking,
+        masking: Masker,
         threads: OutputThreads,
     ) -> None:
         self._process = process
         self._stdout = DrainedPipe(process.stdout)
         self._stderr = StderrTail(process.stderr, STDERR_BYTES_MAX, threads, masking)
-        self._said = _Said(self._stdout, output, threads)
+        self._said = _OutputEntries(self._stdout, output, threads)
         self._output = output
         self._ending = asyncio.create_task(self._see_to_the_end())
-        self._entries = _Entries(self._said, self._process, self._ending)
+        self._entries = _CommandEntries(self._said, self._process, self._ending)
 
     def go(self) -> None:
         """Execute the program now."""
@@ -110,7 +112,7 @@ class CommandSession:
         return exit_
 
 
-class _Said:
+class _OutputEntries:
     """The output as a sequence of entries, within the limits; `too_much` says which was passed."""
 
     def __init__(self, stdout: DrainedPipe, output: CommandOutput, threads: OutputThreads) -> None:
@@ -148,15 +150,17 @@ class _Said:
         return asyncio.ensure_future(self._threads.look(size, lambda: list(read)))
 
 
-class _Entries:
+class _CommandEntries:
     """Ends when the process has ended, and ends a process that says too much."""
 
-    def __init__(self, said: _Said, process: GatedProcess, ending: asyncio.Task[Exit]) -> None:
+    def __init__(
+        self, said: _OutputEntries, process: GuardedProcess, ending: asyncio.Task[Exit]
+    ) -> None:
         self._said = said
         self._process = process
         self._ending = ending
 
-    def __aiter__(self) -> "_Entries":
+    def __aiter__(self) -> "_CommandEntries":
         return self
 
     async def __anext__(self) -> TranscriptEntry:

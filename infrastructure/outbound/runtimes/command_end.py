@@ -5,7 +5,7 @@ from typing import Literal
 
 from application.ports.credentials import Credential
 from application.ports.runtimes import Launch, RuntimeEnd
-from domain.bounded_text import storable
+from domain.bounded_text import replace_unstorable
 from domain.configuration.secret_names import is_secret_name
 from domain.runtime_reading import RuntimeReading
 from infrastructure.outbound.processes.exit_words import (
@@ -47,7 +47,7 @@ def end_of(
         outcome = "success"
     else:
         error = f"exited with code {exit_.code}"
-    tail = shown_tail(stderr)
+    tail = printable_tail(stderr)
     return RuntimeEnd(
         outcome=outcome,
         reason=reason,
@@ -70,9 +70,9 @@ def secrets_of(launch: Launch) -> tuple[str, ...]:
     return tuple(one for one in (*named, launch.token) if one)
 
 
-def shown_tail(stderr: str) -> str:
+def printable_tail(stderr: str) -> str:
     """The last 8 KiB of a text, without blanks around it."""
-    tail = storable(stderr.strip()).encode()[-STDERR_BYTES_MAX:]
+    tail = replace_unstorable(stderr.strip()).encode()[-STDERR_BYTES_MAX:]
     return tail.decode(errors="ignore").strip()
 
 

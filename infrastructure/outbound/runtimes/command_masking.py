@@ -14,9 +14,9 @@ from infrastructure.outbound.runtimes.encoded_forms import encoded_forms, writte
 from infrastructure.outbound.runtimes.folded_text import (
     CHARACTERS_MAX,
     FoldedText,
-    folded_at_once,
+    fold_text,
 )
-from infrastructure.outbound.runtimes.known_value import Span, merged
+from infrastructure.outbound.runtimes.known_value import MatchSpan, merge_spans
 from infrastructure.outbound.runtimes.known_values import KnownValues
 
 CHARACTERS_MIN = 8
@@ -31,16 +31,16 @@ FRESH_SHARE = 8
 characters would have all of it looked at for each of them."""
 
 
-class Looked(NamedTuple):
+class MatchedSpans(NamedTuple):
     """What was found in a text: `spans` to be masked, in order. From `waits_at` on it cannot be
     told yet; what is behind `needed_at` is needed to find what ends in the text that follows."""
 
-    spans: Sequence[Span]
+    spans: Sequence[MatchSpan]
     waits_at: int
     needed_at: int
 
 
-class Masking:
+class Masker:
     """Masks these values."""
 
     def __init__(self, values: Iterable[str] = ()) -> None:
@@ -69,14 +69,14 @@ class Masking:
             signs = len(folded.text)
             end = folded.end(signs) if folded.ends_in_gap else len(text)
             spans.append((folded.start(signs - cut), end))
-        return shown(text, told, len(text), merged(spans))
+        return without_spans(text, told, len(text), merge_spans(spans))
 
-    def look(self, text: str) -> Looked:
+    def look(self, text: str) -> MatchedSpans:
         """What is in a text that goes on, whatever follows it."""
         if not self.knows_any:
-            return Looked((), len(text), len(text))
+            return MatchedSpans((), len(text), len(text))
         folded = self._folded(text)
-        spans = merged(self._spans(text, folded))
+        spans = merge_spans(self._spans(text, folded))
         cut = self._plain.long_overlap(text) or self._plain.short_overlap(text)
         long, short = self._encoded_beginnings(text, folded)
         needed = min(len(text) - cut, long, short)
@@ -88,7 +88,7 @@ class Masking:
                 # One that is made of beginnings of itself is not waited for without end.
                 waits = first if behind - first <= self._chain_max else behind
                 break
-        return Looked(spans, waits, min(waits, needed))
+        return MatchedSpans(spans, waits, min(waits, needed))
 
     @property
     def knows_any(self) -> bool:
@@ -97,7 +97,7 @@ class Masking:
 
     def _folded(self, text: str) -> FoldedText:
         """All of it, or what is needed of it when it has no encoded value."""
-        if self._encoded.has_head(folded_at_once(text)):
+        if self._encoded.has_head(fold_text(text)):
             return FoldedText(text)
         return FoldedText(text, max(0, len(text) - (CHARACTERS_MIN + 1) * CHARACTERS_MAX))
 
@@ -110,13 +110,13 @@ class Masking:
         cut = self._encoded.short_overlap(folded.text)
         return len(text), folded.start(signs - cut) if cut else folded.half_at
 
-    def _spans(self, text: str, folded: FoldedText) -> list[Span]:
+    def _spans(self, text: str, folded: FoldedText) -> list[MatchSpan]:
         # A long value is found piece by piece.
-        encoded = merged(self._encoded.spans(folded.text), adjacent=True)
+        encoded = merge_spans(self._encoded.spans(folded.text), adjacent=True)
         plain = self._plain.spans(text)
         return plain + [(folded.start(first), folded.end(behind)) for first, behind in encoded]
 
-    def entry(self, entry: read.TranscriptEntry) -> read.TranscriptEntry:
+    def entry(self, entry: read.ParsedEntry) -> read.ParsedEntry:
         """An entry whose texts are without them."""
         match entry:
             case read.MessageEntry():
@@ -139,7 +139,7 @@ class Masking:
 class MaskedText:
     """A text that comes in pieces: a value that is cut by their ends is masked all the same."""
 
-    def __init__(self, masking: Masking) -> None:
+    def __init__(self, masking: Masker) -> None:
         self._masking = masking
         self._text, self._told, self._fresh = "", 0, ""
 
@@ -152,7 +152,7 @@ class MaskedText:
         text, self._fresh = self._text + self._fresh, ""
         found = self._masking.look(text)
         stop = max(found.waits_at, self._told)
-        told = shown(text, self._told, stop, found.spans)
+        told = without_spans(text, self._told, stop, found.spans)
         needed = min(found.needed_at, stop)
         self._text, self._told = text[needed:], stop - needed
         return told
@@ -164,10 +164,10 @@ class MaskedText:
         return self._masking.rest(text, told)
 
 
-NO_MASKING = Masking()
+NO_MASKING = Masker()
 
 
-def shown(text: str, told: int, stop: int, spans: Sequence[Span]) -> str:
+def without_spans(text: str, told: int, stop: int, spans: Sequence[MatchSpan]) -> str:
     """What is between `told` and `stop` of a text, without the spans."""
     pieces, at = [], told
     for first, behind in spans:

@@ -9,10 +9,10 @@ from typing import Literal, Protocol
 
 from application.ports.runtimes import TranscriptEntry
 from domain import transcript_line as read
-from domain.bounded_text import storable
-from domain.runtime_reading import RuntimeReading, whole_output
+from domain.bounded_text import replace_unstorable
+from domain.runtime_reading import RuntimeReading, read_plain_output
 from domain.transcript_line import LINE_BYTES_MAX, TextEntry, read_line
-from infrastructure.outbound.runtimes.command_masking import NO_MASKING, MaskedText, Masking
+from infrastructure.outbound.runtimes.command_masking import NO_MASKING, MaskedText, Masker
 from infrastructure.outbound.runtimes.text_lines import TextLines
 from infrastructure.outbound.runtimes.transcript_entries import entry_of
 
@@ -40,7 +40,7 @@ class CommandOutput(Protocol):
         ...
 
 
-def command_output(form: Literal["text", "jsonl"], masking: Masking = NO_MASKING) -> CommandOutput:
+def command_output(form: Literal["text", "jsonl"], masking: Masker = NO_MASKING) -> CommandOutput:
     """The reader of an output of this form, whose entries and result are masked."""
     return TextOutput(masking) if form == "text" else JsonlOutput(masking)
 
@@ -51,7 +51,7 @@ class TextOutput:
     The result is the output without the line ends behind it, at most its first 1 MiB.
     """
 
-    def __init__(self, masking: Masking = NO_MASKING) -> None:
+    def __init__(self, masking: Masker = NO_MASKING) -> None:
         self.too_long: str | None = None
         self._masked = MaskedText(masking)
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
@@ -65,11 +65,11 @@ class TextOutput:
         return self._take(self._decoder.decode(b"", final=True), last=True)
 
     def reading(self) -> RuntimeReading:
-        return whole_output(self._head.decode(errors="ignore").rstrip("\r\n"))
+        return read_plain_output(self._head.decode(errors="ignore").rstrip("\r\n"))
 
     def _take(self, text: str, *, last: bool) -> Iterator[TranscriptEntry]:
         told = self._masked.take(text) + (self._masked.finish() if last else "")
-        encoded = storable(told).encode()
+        encoded = replace_unstorable(told).encode()
         self._head += encoded[: RESULT_BYTES_MAX - len(self._head)]
         self._waiting += encoded
         while cut := self._next_cut(last=last):
@@ -94,7 +94,7 @@ class TextOutput:
 class JsonlOutput:
     """One JSON object a line. The result is the last `result`, else the last assistant message."""
 
-    def __init__(self, masking: Masking = NO_MASKING) -> None:
+    def __init__(self, masking: Masker = NO_MASKING) -> None:
         self.too_long: str | None = None
         self._masking = masking
         self._lines = TextLines(masking)
@@ -133,7 +133,7 @@ class JsonlOutput:
                 yield from self._read(self._lines.finish())
                 yield from self._read([self._masking.entry(entry)])
 
-    def _read(self, entries: Iterable[read.TranscriptEntry]) -> Iterator[TranscriptEntry]:
+    def _read(self, entries: Iterable[read.ParsedEntry]) -> Iterator[TranscriptEntry]:
         for entry in entries:
             self._reading = self._reading.after(entry)
             yield entry_of(entry)

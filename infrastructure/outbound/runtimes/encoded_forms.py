@@ -4,7 +4,7 @@ import base64
 import json
 from collections.abc import Iterable
 
-from infrastructure.outbound.runtimes.folded_text import one_alphabet, without_gaps
+from infrastructure.outbound.runtimes.folded_text import normalise_alphabet, remove_gaps
 
 LINES_MAX = 20
 """The lines of a value that has no more are looked for by themselves, too."""
@@ -36,8 +36,8 @@ def encoded_forms(value: str, characters_min: int) -> Iterable[str]:
         if len(part) < characters_min:
             continue
         content = _bytes_of(part)
-        for whole in (*_in_url(content), *_in_base64(content)):
-            yield from _pieces(whole, characters_min)
+        for whole in (*_url_forms(content), *_base64_forms(content)):
+            yield from _segments(whole, characters_min)
 
 
 def _bytes_of(text: str) -> bytes:
@@ -47,13 +47,13 @@ def _bytes_of(text: str) -> bytes:
         return text.encode(errors="replace")
 
 
-def _in_url(content: bytes) -> tuple[str, ...]:
+def _url_forms(content: bytes) -> tuple[str, ...]:
     """Each byte as a sign, for a URL encodes bytes; a form writes blanks in its own way."""
-    text = one_alphabet(without_gaps(content.decode("latin-1")))
+    text = normalise_alphabet(remove_gaps(content.decode("latin-1")))
     return text, text.replace(" ", "+")
 
 
-def _in_base64(content: bytes) -> Iterable[str]:
+def _base64_forms(content: bytes) -> Iterable[str]:
     """The signs that are made of nothing but the value, for each number of bytes that may stand
     before it in its first group of three. At the end of all that was encoded there are more."""
     for before in range(3):
@@ -67,7 +67,7 @@ def _in_base64(content: bytes) -> Iterable[str]:
             yield encoded[first:]
 
 
-def _pieces(form: str, characters_min: int) -> Iterable[str]:
+def _segments(form: str, characters_min: int) -> Iterable[str]:
     """One behind the other; the last is as long as the others."""
     if len(form) <= FORM_CHARACTERS_MAX:
         yield from [form] if len(form) >= characters_min else []

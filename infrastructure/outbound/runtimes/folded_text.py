@@ -40,7 +40,7 @@ class FoldedText:
             self._ends.append(at)
             self._folded_ends.append(folded)
         pieces.append(plain[at : self.half_at])
-        self.text = one_alphabet("".join(pieces))
+        self.text = normalise_alphabet("".join(pieces))
 
     @property
     def ends_in_gap(self) -> bool:
@@ -58,19 +58,19 @@ class FoldedText:
         return start + (3 if _ENCODED.match(self._plain, start) else 1)
 
 
-def folded_at_once(plain: str) -> str:
+def fold_text(plain: str) -> str:
     """All that stands together in the folded text, fast: where it stands is not known."""
     for separate in _SEPARATE:
         plain = plain.replace(separate, "")
-    return one_alphabet(_ENCODED.sub(_sign_of, plain) if "%" in plain else plain)
+    return normalise_alphabet(_ENCODED.sub(_sign_of, plain) if "%" in plain else plain)
 
 
-def one_alphabet(text: str) -> str:
+def normalise_alphabet(text: str) -> str:
     """The signs of base64 that are others in URLs, as they are elsewhere."""
     return text.replace("-", "+").replace("_", "/")
 
 
-def without_gaps(text: str) -> str:
+def remove_gaps(text: str) -> str:
     """A text as it is when all ends of lines in it are gone."""
     return text.replace("\r", "").replace("\n", "")
 
@@ -85,4 +85,4 @@ def _folded_token(token: str) -> str:
     return "" if len(token) <= GAP_CHARACTERS_MAX else _LONG_GAP
 
 
-_SIGNS = {f"{byte:02x}": without_gaps(chr(byte)) for byte in range(256)}
+_SIGNS = {f"{byte:02x}": remove_gaps(chr(byte)) for byte in range(256)}

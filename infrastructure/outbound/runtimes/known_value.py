@@ -6,7 +6,7 @@ from functools import cached_property
 
 BLOCK_CHARACTERS = 4096
 
-Span = tuple[int, int]
+MatchSpan = tuple[int, int]
 
 
 class KnownValue:
@@ -15,9 +15,9 @@ class KnownValue:
     def __init__(self, text: str) -> None:
         self.text = text
 
-    def spans(self, text: str) -> list[Span]:
+    def spans(self, text: str) -> list[MatchSpan]:
         """Spans that cover just where it stands, in order. One may hold several that overlap."""
-        found: list[Span] = []
+        found: list[MatchSpan] = []
         at = text.find(self.text)
         while at >= 0:
             end = self._run_end(text, at + len(self.text))
@@ -74,9 +74,9 @@ class KnownValue:
         return borders
 
 
-def merged(spans: Iterable[Span], *, adjacent: bool = False) -> list[Span]:
+def merge_spans(spans: Iterable[MatchSpan], *, adjacent: bool = False) -> list[MatchSpan]:
     """In order, those that overlap as one; those that follow each other too, if wished so."""
-    found: list[Span] = []
+    found: list[MatchSpan] = []
     for first, behind in sorted(spans):
         if found and first < found[-1][1] + adjacent:
             found[-1] = (found[-1][0], max(behind, found[-1][1]))

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable
 from itertools import groupby
 
-from infrastructure.outbound.runtimes.known_value import KnownValue, Span
+from infrastructure.outbound.runtimes.known_value import KnownValue, MatchSpan
 
 
 class KnownValues:
@@ -19,7 +19,7 @@ class KnownValues:
         self._head = re.compile(_any_of(heads)) if heads else None
         self._short_heads = frozenset(one[:count] for one in heads for count in range(1, head))
 
-    def spans(self, text: str) -> list[Span]:
+    def spans(self, text: str) -> list[MatchSpan]:
         """Where they stand, in any order."""
         if not self.has_head(text):
             return []

@@ -4,11 +4,11 @@ import os
 from collections.abc import Mapping, Sequence
 
 from application.ports.runtimes import CannotLaunch, Launch
-from domain.bounded_text import storable
+from domain.bounded_text import replace_unstorable
 from domain.configuration.runtimes import PROMPT_PLACEHOLDER, CommandRuntime
 from domain.json_text import compact_json
 from domain.script_arguments import ARGUMENT_BYTES_MAX, ARGUMENTS_BYTES_MAX
-from infrastructure.outbound.processes.child_environment import minimal_environment, with_home
+from infrastructure.outbound.processes.child_environment import expand_home, minimal_environment
 from infrastructure.outbound.processes.program import Program
 
 PROMPT_ARGUMENT_BYTES_MAX = 100 * 1024
@@ -37,7 +37,9 @@ def program_for(
 
 def prompt_text(launch: Launch) -> str:
     """System prompt, blank line, message; the message alone when there is no system prompt."""
-    return storable("\n\n".join(text for text in (launch.system_prompt, launch.message) if text))
+    return replace_unstorable(
+        "\n\n".join(text for text in (launch.system_prompt, launch.message) if text)
+    )
 
 
 def input_object(launch: Launch) -> dict[str, object]:
@@ -66,7 +68,7 @@ def input_object(launch: Launch) -> dict[str, object]:
 def _input(launch: Launch, runtime: CommandRuntime) -> bytes | None:
     match runtime.input:
         case "stdin-json":
-            return storable(compact_json(input_object(launch))).encode()
+            return replace_unstorable(compact_json(input_object(launch))).encode()
         case "stdin-text":
             return prompt_text(launch).encode()
         case "argv":
@@ -76,7 +78,7 @@ def _input(launch: Launch, runtime: CommandRuntime) -> bytes | None:
 def _directory(
     launch: Launch, runtime: CommandRuntime, server: Mapping[str, str], folder: str
 ) -> str:
-    steps = [with_home(step, server) for step in (launch.workspace_dir, runtime.cwd) if step]
+    steps = [expand_home(step, server) for step in (launch.workspace_dir, runtime.cwd) if step]
     return os.path.join(folder, *steps)
 
 
@@ -92,7 +94,7 @@ def _arguments(
                 " its program, and a prompt names no program; put it into a later item of command",
             )
         arguments = _with_prompt(arguments, prompt_text(launch))
-    return with_home(program, server), *arguments
+    return expand_home(program, server), *arguments
 
 
 def _with_prompt(arguments: list[str], prompt: str) -> list[str]:
@@ -115,7 +117,7 @@ def _with_prompt(arguments: list[str], prompt: str) -> list[str]:
     return filled
 
 
-def _newest(paths: Sequence[str]) -> str | None:
+def _newest_paths(paths: Sequence[str]) -> str | None:
     """As many of the last paths as one variable has room for; all of them are in the JSON."""
     kept: list[str] = []
     room = ARGUMENT_BYTES_MAX - len("SPAWNLOG_HISTORY=")
@@ -136,7 +138,7 @@ def _environment(launch: Launch, server: Mapping[str, str]) -> dict[str, str]:
         "SPAWNLOG_DEPTH": str(launch.depth),
         "SPAWNLOG_URL": launch.url,
         "SPAWNLOG_TOKEN": launch.token,
-        "SPAWNLOG_HISTORY": _newest(launch.history_files),
+        "SPAWNLOG_HISTORY": _newest_paths(launch.history_files),
     }
     given = {name: value for name, value in own.items() if value is not None}
     configured = {name: value for name, value in launch.environment.items() if name not in own}

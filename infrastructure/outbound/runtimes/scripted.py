@@ -6,8 +6,8 @@ from typing import Any
 
 from application.ports.runtimes import CannotLaunch, Launch, RuntimeEnd, TranscriptEntry
 from domain import transcript_line as line
-from domain.bounded_text import storable
-from domain.configuration.runtimes import ScriptedRuntime, Step
+from domain.bounded_text import replace_unstorable
+from domain.configuration.runtimes import ScriptedRuntime, ScriptedStep
 from domain.json_text import text_of
 from domain.runtime_reading import RuntimeReading
 from infrastructure.outbound.runtimes.transcript_entries import entry_of, usage_of
@@ -35,7 +35,7 @@ class ScriptedSession:
         self._killed = asyncio.Event()
         self._ended = False
         self._steps = list(reversed(runtime.steps))
-        self._result = None if runtime.result is None else storable(runtime.result)
+        self._result = None if runtime.result is None else replace_unstorable(runtime.result)
         self._result_played = self._result is None
         self._reading = RuntimeReading()
 
@@ -45,7 +45,7 @@ class ScriptedSession:
 
     def entries(self) -> AsyncIterator[TranscriptEntry]:
         """What is played. A cancelled step of the iteration loses nothing."""
-        return _Entries(self)
+        return _ScriptedEntries(self)
 
     async def end(self) -> RuntimeEnd:
         """How it ended; entries that nobody read are played and dropped."""
@@ -84,7 +84,7 @@ class ScriptedSession:
         self._ended = True
         return None
 
-    def _said(self, entry: line.TranscriptEntry) -> TranscriptEntry:
+    def _said(self, entry: line.ParsedEntry) -> TranscriptEntry:
         self._reading = self._reading.after(entry)
         return entry_of(entry)
 
@@ -96,11 +96,11 @@ class ScriptedSession:
             return False
 
 
-class _Entries:
+class _ScriptedEntries:
     def __init__(self, session: ScriptedSession) -> None:
         self._session = session
 
-    def __aiter__(self) -> "_Entries":
+    def __aiter__(self) -> "_ScriptedEntries":
         return self
 
     async def __anext__(self) -> TranscriptEntry:
@@ -110,12 +110,14 @@ class _Entries:
         return entry
 
 
-def _entry(step: Step) -> line.TranscriptEntry | None:
+def _entry(step: ScriptedStep) -> line.ParsedEntry | None:
     if step.message is not None:
-        return line.MessageEntry(role="assistant", text=storable(step.message))
+        return line.MessageEntry(role="assistant", text=replace_unstorable(step.message))
     if step.tool is not None:
         return line.ToolEntry(
-            name=step.tool.name, input=_shown(step.tool.input), output=_shown(step.tool.output)
+            name=step.tool.name,
+            input=_as_json_text(step.tool.input),
+            output=_as_json_text(step.tool.output),
         )
     if step.usage is not None:
         return line.UsageEntry(
@@ -126,5 +128,5 @@ def _entry(step: Step) -> line.TranscriptEntry | None:
     return None
 
 
-def _shown(value: Any) -> str | None:
-    return None if value is None else storable(text_of(value))
+def _as_json_text(value: Any) -> str | None:
+    return None if value is None else replace_unstorable(text_of(value))

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from application.ports.runtimes import AgentRuntimes, CannotLaunch, Launch, RuntimeSession
 
 
-class ServedRuntimes:
+class RuntimesByType:
     """Hands each launch to what runs its type."""
 
     def __init__(self, by_type: Mapping[str, AgentRuntimes]) -> None:

@@ -5,7 +5,7 @@ from functools import partial
 from threading import Lock
 
 from infrastructure.outbound.processes.pipes import PipeReader
-from infrastructure.outbound.runtimes.command_masking import NO_MASKING, MaskedText, Masking
+from infrastructure.outbound.runtimes.command_masking import NO_MASKING, MaskedText, Masker
 from infrastructure.outbound.runtimes.output_threads import OutputThreads
 
 
@@ -18,7 +18,7 @@ class StderrTail:
         pipe: PipeReader,
         bytes_max: int,
         threads: OutputThreads,
-        masking: Masking = NO_MASKING,
+        masking: Masker = NO_MASKING,
     ) -> None:
         self._pipe = pipe
         self._bytes_max = bytes_max

@@ -3,14 +3,14 @@
 from collections.abc import Iterator
 
 from domain.transcript_line import LINE_BYTES_MAX, TextEntry
-from infrastructure.outbound.runtimes.command_masking import MaskedText, Masking
+from infrastructure.outbound.runtimes.command_masking import MaskedText, Masker
 
 
 class TextLines:
     """An encoder breaks a value over lines: each by itself would not be known for a part of it.
     Lines that one masked value runs through are one entry, of at most 1 MiB and what follows it."""
 
-    def __init__(self, masking: Masking) -> None:
+    def __init__(self, masking: Masker) -> None:
         self._masked = MaskedText(masking)
         self._line: list[str] = []
         self._bytes = 0

@@ -8,7 +8,7 @@ from domain.run.facts import Usage
 from domain.runtime_reading import RuntimeReading
 
 
-def entry_of(entry: read.TranscriptEntry) -> TranscriptEntry:
+def entry_of(entry: read.ParsedEntry) -> TranscriptEntry:
     """Kind and body; what was not said is null in the body."""
     match entry:
         case read.MessageEntry():

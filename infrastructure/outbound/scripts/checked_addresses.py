@@ -19,7 +19,7 @@ _OF_A_CLOUD = (
 )
 _NO_HOST = "Script resolves to an address that is no machine's, and those are never called"
 
-Resolve = Callable[[str, int], Awaitable[Sequence[str]]]
+ResolveHost = Callable[[str, int], Awaitable[Sequence[str]]]
 """Gives the addresses of a name; none for one that is not found."""
 
 # Translators of IPv6 to IPv4 read the last 32 bits of these.
@@ -37,7 +37,7 @@ def address_complaint(address: str) -> str | None:
         whole = ip_address(address.partition("%")[0])
     except ValueError:
         return _NO_HOST
-    for one in _meant_by(whole):
+    for one in _embedded_addresses(whole):
         if one.is_link_local:
             return _LINK_LOCAL
         if one in _METADATA:
@@ -47,7 +47,7 @@ def address_complaint(address: str) -> str | None:
     return None
 
 
-def _meant_by(address: IPv4Address | IPv6Address) -> Iterator[IPv4Address | IPv6Address]:
+def _embedded_addresses(address: IPv4Address | IPv6Address) -> Iterator[IPv4Address | IPv6Address]:
     yield address
     if isinstance(address, IPv4Address):
         return
@@ -89,7 +89,7 @@ class NameLookups:
                 told.set_result(found)
 
         def look() -> None:
-            found = _found(host, port)
+            found = _look_up(host, port)
             with contextlib.suppress(RuntimeError):
                 # The loop may have ended meanwhile.
                 loop.call_soon_threadsafe(tell, found)
@@ -98,7 +98,7 @@ class NameLookups:
         return await told
 
 
-def _found(host: str, port: int) -> Sequence[str]:
+def _look_up(host: str, port: int) -> Sequence[str]:
     """The addresses of a name; none for one that is not found, or is no name."""
     try:
         found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)

@@ -7,19 +7,19 @@ from collections.abc import Sequence
 
 import httpx2
 
-from application.ports.scripts import Called, ScriptFinished, ScriptRun
+from application.ports.scripts import ScriptCall, ScriptFinished, ScriptRun
 from domain.configuration.problems import ConfigurationError
 from domain.script_arguments import ArgumentsTooLong
 from infrastructure.outbound.scripts.checked_addresses import (
     ADDRESSES_MAX,
     NameLookups,
-    Resolve,
+    ResolveHost,
     address_complaint,
 )
 from infrastructure.outbound.scripts.script_failure import status_failure
 from infrastructure.outbound.scripts.script_requests import (
     REDIRECTS_MAX,
-    NotCalled,
+    ScriptNotCalled,
     ScriptRequest,
     called_words,
     request_of,
@@ -39,7 +39,7 @@ class HttpScripts:
         self,
         source_of: SourceOf,
         *,
-        resolve: Resolve | None = None,
+        resolve: ResolveHost | None = None,
         tls: ssl.SSLContext | None = None,
     ) -> None:
         self._source_of = source_of
@@ -52,7 +52,7 @@ class HttpScripts:
         included."""
         answer = _Answer(request.output_bytes_max)
         began = time.monotonic()
-        called: tuple[Called, ...] = ()
+        called: tuple[ScriptCall, ...] = ()
         error: str | None = None
         try:
             uri = self._source_of(request.pinned).resolve(request.script.uri)
@@ -66,7 +66,7 @@ class HttpScripts:
             error = f"Script execution timed out after {request.timeout_seconds:g} seconds"
         except (ArgumentsTooLong, ConfigurationError) as failure:
             error = f"Script was not called: {failure}"
-        except NotCalled as failure:
+        except ScriptNotCalled as failure:
             error = str(failure)
         except httpx2.TransportError:
             error = "Script broke the connection off"
@@ -85,7 +85,7 @@ class HttpScripts:
             request = await self._call(request, answer)
             if request is None:
                 return
-        raise NotCalled(f"Script redirects more than {REDIRECTS_MAX} times")
+        raise ScriptNotCalled(f"Script redirects more than {REDIRECTS_MAX} times")
 
     async def _call(self, request: ScriptRequest, answer: "_Answer") -> ScriptRequest | None:
         """One request; gives the one that it is redirected to."""
@@ -97,7 +97,7 @@ class HttpScripts:
             trust_env=False,
             limits=httpx2.Limits(max_connections=None, max_keepalive_connections=0),
         ) as transport:
-            response = await _reached(transport, request, addresses)
+            response = await _call_first_reachable(transport, request, addresses)
             try:
                 return await answer.take(request, response)
             finally:
@@ -107,11 +107,11 @@ class HttpScripts:
         """The addresses of the host, when every one of them may be called."""
         addresses = await self._resolve(request.host, request.port)
         if not addresses:
-            raise NotCalled("Script host cannot be found")
+            raise ScriptNotCalled("Script host cannot be found")
         for address in addresses:
             complaint = address_complaint(address)
             if complaint is not None:
-                raise NotCalled(complaint)
+                raise ScriptNotCalled(complaint)
         return addresses[:ADDRESSES_MAX]
 
     def _trusted(self) -> ssl.SSLContext:
@@ -120,7 +120,7 @@ class HttpScripts:
         return self._tls
 
 
-async def _reached(
+async def _call_first_reachable(
     transport: httpx2.AsyncHTTPTransport, request: ScriptRequest, addresses: Sequence[str]
 ) -> httpx2.Response:
     """The beginning of the answer of the first address at which somebody is."""
@@ -130,8 +130,8 @@ async def _reached(
         except (httpx2.ConnectError, httpx2.ConnectTimeout) as error:
             if _is_distrusted(error):
                 text = "Script cannot be reached: its certificate is not trusted here"
-                raise NotCalled(text) from None
-    raise NotCalled("Script cannot be reached")
+                raise ScriptNotCalled(text) from None
+    raise ScriptNotCalled("Script cannot be reached")
 
 
 class _Answer:
@@ -148,7 +148,7 @@ class _Answer:
         """Read the answer, unless it is a redirect: then gives where it leads."""
         self.status = response.status_code
         self._reason = response.reason_phrase
-        led = request.led_to(self.status, response.headers.get("Location", ""))
+        led = request.redirected_to(self.status, response.headers.get("Location", ""))
         if led is not None:
             return led
         encoding = response.headers.get("Content-Encoding", "identity").strip().lower()

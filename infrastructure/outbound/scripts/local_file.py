@@ -3,15 +3,15 @@
 import os
 from collections.abc import Mapping
 
-from application.ports.scripts import Called, ScriptFinished, ScriptRun
-from domain.bounded_text import storable
+from application.ports.scripts import ScriptCall, ScriptFinished, ScriptRun
+from domain.bounded_text import replace_unstorable
 from domain.configuration.context_scripts import is_url
 from domain.configuration.problems import ConfigurationError
 from domain.configuration.secret_urls import has_secret_url
 from domain.script_arguments import ArgumentsTooLong, argument_items, json_input
-from infrastructure.outbound.processes.child_environment import minimal_environment, with_home
+from infrastructure.outbound.processes.child_environment import expand_home, minimal_environment
 from infrastructure.outbound.processes.collect import run_to_end
-from infrastructure.outbound.processes.gatehouse import Gatehouse, GatehouseError
+from infrastructure.outbound.processes.gatehouse import ProcessLauncher, ProcessLaunchError
 from infrastructure.outbound.processes.program import Program
 from infrastructure.outbound.scripts.script_failure import failure_of
 from infrastructure.outbound.scripts.script_source import SourceOf
@@ -29,7 +29,7 @@ class LocalFileScripts:
     also replaces each `${NAME}` of a uri."""
 
     def __init__(
-        self, gatehouse: Gatehouse, source_of: SourceOf, *, server: Mapping[str, str]
+        self, gatehouse: ProcessLauncher, source_of: SourceOf, *, server: Mapping[str, str]
     ) -> None:
         self._gatehouse = gatehouse
         self._source_of = source_of
@@ -37,14 +37,14 @@ class LocalFileScripts:
 
     async def run(self, request: ScriptRun) -> ScriptFinished:
         """Executes the file in its own folder; it and all it started are gone afterwards."""
-        called: tuple[Called, ...] = ()
+        called: tuple[ScriptCall, ...] = ()
         try:
             source = self._source_of(request.pinned)
             uri = source.resolve(request.script.uri)
             if is_url(uri) or has_secret_url(uri):
                 # Taken for a path, it would be shown as one, with what is secret in it.
                 return ScriptFinished(error=_A_URL)
-            path = os.path.join(source.folder, with_home(uri, self._server))
+            path = os.path.join(source.folder, expand_home(uri, self._server))
             program = program_of(request, path, self._server)
             called = _called_words(program) if request.script.log == "verbose" else ()
             finished = await run_to_end(
@@ -56,7 +56,7 @@ class LocalFileScripts:
             )
         except (ArgumentsTooLong, ConfigurationError) as error:
             return ScriptFinished(error=f"Script was not run: {error}", called=called)
-        except (GatehouseError, OSError, ValueError) as error:
+        except (ProcessLaunchError, OSError, ValueError) as error:
             return ScriptFinished(error=f"Script could not be started: {error}", called=called)
         return ScriptFinished(
             raw=finished.stdout,
@@ -72,7 +72,7 @@ def program_of(request: ScriptRun, path: str, server: Mapping[str, str]) -> Prog
     and has no arguments, else each mapped variable is an argument. `ArgumentsTooLong` when those
     do not fit."""
     script = request.script
-    facts = {name: storable(value) for name, value in request.facts.items()}
+    facts = {name: replace_unstorable(value) for name, value in request.facts.items()}
     if script.format == "json":
         items: tuple[str, ...] = ()
         stdin = json_input(script.arg_map, request.variables).encode()
@@ -87,7 +87,7 @@ def program_of(request: ScriptRun, path: str, server: Mapping[str, str]) -> Prog
     )
 
 
-def _called_words(program: Program) -> tuple[Called, ...]:
+def _called_words(program: Program) -> tuple[ScriptCall, ...]:
     """What is executed, for a log."""
     command = ("command:", program.argv)
     if program.stdin is None:

@@ -3,15 +3,15 @@
 import os
 
 from application.ports.scripts import ScriptRun
-from domain.bounded_text import single_line, storable
+from domain.bounded_text import replace_unstorable, single_line
 from domain.configuration.references import variables_in
-from infrastructure.outbound.processes.collect import Finished
+from infrastructure.outbound.processes.collect import ProgramResult
 from infrastructure.outbound.processes.exit_words import signal_name, was_executed
 
 REASON_CHARACTERS_MAX = 100
 
 
-def failure_of(finished: Finished, request: ScriptRun, path: str) -> str | None:
+def failure_of(finished: ProgramResult, request: ScriptRun, path: str) -> str | None:
     """None when it exited with 0 within its limits. What stands behind a variable of the uri is
     not shown: it may be a secret."""
     exit_ = finished.exit
@@ -32,7 +32,7 @@ def failure_of(finished: Finished, request: ScriptRun, path: str) -> str | None:
         return f"Script was ended by signal {signal_name(exit_.signal)}"
     if exit_.code == 0:
         return None
-    tail = storable(finished.stderr_tail.decode(errors="replace").strip())
+    tail = replace_unstorable(finished.stderr_tail.decode(errors="replace").strip())
     return f"Script exited with code {exit_.code}" + (f": {tail}" if tail else "")
 
 

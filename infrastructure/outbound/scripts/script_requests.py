@@ -7,11 +7,11 @@ from urllib.parse import quote
 
 import httpx2
 
-from application.ports.scripts import Called, ScriptRun
-from domain.bounded_text import storable
+from application.ports.scripts import ScriptCall, ScriptRun
+from domain.bounded_text import replace_unstorable
 from domain.configuration.context_scripts import is_url
 from domain.configuration.secret_urls import without_url_secrets
-from domain.script_url import URL_BYTES_MAX, called_body, called_url
+from domain.script_url import URL_BYTES_MAX, request_body, request_url
 
 ACCEPT = "application/json, text/plain;q=0.9, */*;q=0.1"
 REDIRECTS_MAX = 3
@@ -20,7 +20,7 @@ _REDIRECTS = frozenset({301, 302, 303, 307, 308})
 _DEFAULT_PORTS = {"http": 80, "https": 443}
 
 
-class NotCalled(Exception):
+class ScriptNotCalled(Exception):
     """A script is not called, or not any further; the text says why, and shows no address."""
 
 
@@ -56,9 +56,10 @@ class ScriptRequest:
             },
         )
 
-    def led_to(self, status: int, location: str) -> "ScriptRequest | None":
-        """The request that a redirect asks for; None when it is none. `NotCalled` for one that
-        leads elsewhere: another port is another service, and another scheme another protection."""
+    def redirected_to(self, status: int, location: str) -> "ScriptRequest | None":
+        """The request that a redirect asks for; None when it is none. `ScriptNotCalled` for one
+        that leads elsewhere: another port is another service, and another scheme another
+        protection."""
         if status not in _REDIRECTS or not location:
             return None
         try:
@@ -66,11 +67,11 @@ class ScriptRequest:
             led = replace(self, url=url)
             is_same = (url.scheme, led.host, led.port) == (self.url.scheme, self.host, self.port)
         except (httpx2.InvalidURL, KeyError, UnicodeError, ValueError):
-            raise NotCalled("Script redirects to what is no URL") from None
+            raise ScriptNotCalled("Script redirects to what is no URL") from None
         if not is_same:
-            raise NotCalled("Script redirects to another host; give that address as its uri")
+            raise ScriptNotCalled("Script redirects to another host; give that address as its uri")
         if len(str(url).encode()) > URL_BYTES_MAX:
-            raise NotCalled(f"Script redirects to a URL of more than {URL_BYTES_MAX} bytes")
+            raise ScriptNotCalled(f"Script redirects to a URL of more than {URL_BYTES_MAX} bytes")
         if status == 303 or (status in (301, 302) and self.method == "POST"):
             headers = {name: text for name, text in self.headers.items() if name != "Content-Type"}
             method = self.method if self.method == "HEAD" else "GET"
@@ -80,23 +81,25 @@ class ScriptRequest:
 
 def request_of(run: ScriptRun, uri: str) -> ScriptRequest:
     """The first request of a script whose uri is this one once its variables are replaced.
-    `NotCalled` for what is no URL, `ArgumentsTooLong` for one that would be too long."""
+    `ScriptNotCalled` for what is no URL, `ArgumentsTooLong` for one that would be too long."""
     script = run.script
     if not is_url(uri):
-        raise NotCalled("Script is no URL once its variables are replaced; write https:// in uri")
-    if storable(uri) != uri:
+        raise ScriptNotCalled(
+            "Script is no URL once its variables are replaced; write https:// in uri"
+        )
+    if replace_unstorable(uri) != uri:
         # A variable of the environment need not hold text.
-        raise NotCalled(_NO_URL)
-    address = called_url(uri, script.method, script.arg_map, run.variables)
-    body = called_body(script.method, script.arg_map, run.variables)
+        raise ScriptNotCalled(_NO_URL)
+    address = request_url(uri, script.method, script.arg_map, run.variables)
+    body = request_body(script.method, script.arg_map, run.variables)
     try:
         given = httpx2.URL(address)
         url = given.copy_with(userinfo=b"", fragment=None)
         is_whole = url.host and url.scheme in _DEFAULT_PORTS
         if not is_whole or not 0 < (url.port or 1) < 65_536:
-            raise NotCalled(_NO_URL)
+            raise ScriptNotCalled(_NO_URL)
     except (httpx2.InvalidURL, UnicodeError, ValueError):
-        raise NotCalled(_NO_URL) from None
+        raise ScriptNotCalled(_NO_URL) from None
     headers = {
         "Accept": ACCEPT,
         "Accept-Encoding": "identity",
@@ -115,7 +118,7 @@ def request_of(run: ScriptRun, uri: str) -> ScriptRequest:
     )
 
 
-def called_words(request: ScriptRequest) -> tuple[Called, ...]:
+def called_words(request: ScriptRequest) -> tuple[ScriptCall, ...]:
     """What is called, for a log: without user name, password and what is named like a secret."""
     call = (request.method, without_url_secrets(str(request.url)))
     if request.body is None:

@@ -9,8 +9,8 @@ from domain.configuration.problems import ConfigurationError
 from domain.configuration.references import variables_in
 from domain.json_text import compact_json
 from infrastructure.outbound.configuration.loading import LoadedConfiguration
-from infrastructure.outbound.processes.child_environment import PASSED_ON
-from infrastructure.outbound.runtimes.command_masking import Masking
+from infrastructure.outbound.processes.child_environment import PASSED_VARIABLES
+from infrastructure.outbound.runtimes.command_masking import Masker
 
 FileOf = Callable[[PinnedConfiguration], LoadedConfiguration]
 
@@ -23,14 +23,14 @@ class ConfiguredSecrets:
     def __init__(self, file_of: FileOf, variables: Mapping[str, str] = os.environ) -> None:
         self._file_of = file_of
         self._variables = variables
-        self._made: tuple[int, LoadedConfiguration, Masking] | None = None
+        self._made: tuple[int, LoadedConfiguration, Masker] | None = None
 
     def mask_for(self, pinned: PinnedConfiguration) -> Mask:
         """That of one revision is kept, for making it takes time."""
         file = self._file_of(pinned)
         made = self._made
         if made is None or made[0] != pinned.revision or made[1] is not file:
-            masking = Masking(set(self._values(pinned, file)))
+            masking = Masker(set(self._values(pinned, file)))
             made = self._made = (pinned.revision, file, masking)
         return made[2].whole
 
@@ -41,5 +41,5 @@ class ConfiguredSecrets:
             except ConfigurationError:
                 # A number, or in another place by now.
                 continue
-        for name in set(variables_in(compact_json(pinned.redacted))) - set(PASSED_ON):
+        for name in set(variables_in(compact_json(pinned.redacted))) - set(PASSED_VARIABLES):
             yield self._variables.get(name, "")

@@ -3,7 +3,7 @@
 from application.ports.scripts import ScriptFinished, ScriptRun, ScriptRunner
 
 
-class ServedScripts:
+class ScriptsByUri:
     """Implements `ScriptRunner`: a uri that is written as a URL is called, any other is a file.
     What stands behind a variable changes nothing about it."""
 

@@ -7,14 +7,14 @@ from uuid import UUID
 from psycopg_pool import AsyncConnectionPool
 
 from domain.content import ContentRef
-from infrastructure.outbound.log.connections import Connection, borrowed
-from infrastructure.outbound.log.joined_reads import JoinedReads
+from infrastructure.outbound.log.connections import LogConnection, borrow_connection
+from infrastructure.outbound.log.joined_reads import CoalescedReads
 
 BODIES_MAX = 16
 """How many texts one question is about: a small one must not wait for many large ones."""
 
 
-_KEPT_BYTES = (
+_STORED_BYTES = (
     "SELECT COALESCE(sum(bytes), 0)::bigint FROM contents WHERE session_id = %s AND kind = %s"
 )
 
@@ -22,11 +22,11 @@ _KEPT_BYTES = (
 class PostgresContents:
     """Implements `Contents`."""
 
-    def __init__(self, pool: AsyncConnectionPool[Connection]) -> None:
+    def __init__(self, pool: AsyncConnectionPool[LogConnection]) -> None:
         self._pool = pool
-        self._keys = JoinedReads(pool, _keys)
-        self._bodies = JoinedReads(pool, partial(_column, "body"), keys_max=BODIES_MAX)
-        self._previews = JoinedReads(pool, partial(_column, "preview"))
+        self._keys = CoalescedReads(pool, _keys)
+        self._bodies = CoalescedReads(pool, partial(_column, "body"), keys_max=BODIES_MAX)
+        self._previews = CoalescedReads(pool, partial(_column, "preview"))
 
     async def key(self, session_id: UUID) -> bytes | None:
         """The session's key; None when it was destroyed."""
@@ -42,8 +42,8 @@ class PostgresContents:
 
     async def kept_bytes(self, session_id: UUID, kind: str) -> int:
         """How many bytes the texts of this kind have that are kept of a session."""
-        async with borrowed(self._pool) as connection:
-            cursor = await connection.execute(_KEPT_BYTES, [session_id, kind])
+        async with borrow_connection(self._pool) as connection:
+            cursor = await connection.execute(_STORED_BYTES, [session_id, kind])
             row = await cursor.fetchone()
         assert row is not None
         return int(row[0])
@@ -53,7 +53,7 @@ class PostgresContents:
         return await self._previews.get_all(ref.id for ref in refs)
 
 
-async def _keys(connection: Connection, session_ids: Sequence[UUID]) -> Mapping[UUID, bytes]:
+async def _keys(connection: LogConnection, session_ids: Sequence[UUID]) -> Mapping[UUID, bytes]:
     cursor = await connection.execute(
         "SELECT session_id, key FROM content_keys WHERE session_id = ANY(%s)", [session_ids]
     )
@@ -61,7 +61,7 @@ async def _keys(connection: Connection, session_ids: Sequence[UUID]) -> Mapping[
 
 
 async def _column(
-    column: str, connection: Connection, content_ids: Sequence[UUID]
+    column: str, connection: LogConnection, content_ids: Sequence[UUID]
 ) -> Mapping[UUID, str]:
     cursor = await connection.execute(
         f"SELECT content_id, {column} FROM contents WHERE content_id = ANY(%s)", [content_ids]

@@ -8,7 +8,7 @@ from psycopg_pool import AsyncConnectionPool
 
 from application.ports.coordination import ClaimKey, ClaimKind, LostRun
 from application.projections.fold import FOREVER
-from infrastructure.outbound.log.connections import Connection, borrowed
+from infrastructure.outbound.log.connections import LogConnection, borrow_connection
 
 _RENEW = (
     "INSERT INTO holders (holder, url, until)"
@@ -85,11 +85,11 @@ _RELEASE = f"DELETE FROM work_claims USING{_MINE}"
 class PostgresCoordination:
     """Implements `Coordination`."""
 
-    def __init__(self, pool: AsyncConnectionPool[Connection]) -> None:
+    def __init__(self, pool: AsyncConnectionPool[LogConnection]) -> None:
         self._pool = pool
 
     async def _fetch(self, sql: str, values: Any) -> list[Any]:
-        async with borrowed(self._pool) as connection:
+        async with borrow_connection(self._pool) as connection:
             cursor = await connection.execute(sql, values)
             return await cursor.fetchall() if cursor.description else []
 

@@ -12,6 +12,6 @@ def _newest(condition: str, first: str = "") -> str:
     )
 
 
-NAMED = _newest("label = ANY(%s) AND root = %s")
+RUNS_BY_LABEL = _newest("label = ANY(%s) AND root = %s")
 # However many labels begin so: the one that is just this is among those that are given.
-CALLED = _newest("requester = %s AND starts_with(label, %s)", "label = %s DESC, ")
+RUNS_BY_LABEL_PREFIX = _newest("requester = %s AND starts_with(label, %s)", "label = %s DESC, ")

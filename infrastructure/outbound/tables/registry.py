@@ -14,11 +14,11 @@ from application.projections.fold import FOREVER
 from domain.run.lifecycle import OVER, SETTLED
 from domain.run.state import Run
 from domain.session.state import Session
-from infrastructure.outbound.log.connections import Connection, borrowed
-from infrastructure.outbound.log.joined_reads import JoinedReads
-from infrastructure.outbound.log.state_memory import Remembered
-from infrastructure.outbound.tables.lanes import WAITING
-from infrastructure.outbound.tables.named_runs import CALLED, NAMED
+from infrastructure.outbound.log.connections import LogConnection, borrow_connection
+from infrastructure.outbound.log.joined_reads import CoalescedReads
+from infrastructure.outbound.log.state_memory import StateCaches
+from infrastructure.outbound.tables.lanes import WAITING_LANES
+from infrastructure.outbound.tables.named_runs import RUNS_BY_LABEL, RUNS_BY_LABEL_PREFIX
 from infrastructure.outbound.tables.states import open_runs, open_sessions, runs_as_of
 
 DESCENDANTS_MAX = 10_000
@@ -28,17 +28,17 @@ class PostgresRegistry:
     """Implements `Registry`."""
 
     def __init__(
-        self, pool: AsyncConnectionPool[Connection], remembered: Remembered | None = None
+        self, pool: AsyncConnectionPool[LogConnection], remembered: StateCaches | None = None
     ) -> None:
-        remembered = remembered or Remembered()
+        remembered = remembered or StateCaches()
         self._sessions = remembered.sessions
         self._pool = pool
-        self._open_runs = JoinedReads(pool, partial(open_runs, remembered.runs))
-        self._runs_as_of = JoinedReads(pool, partial(runs_as_of, remembered.runs))
-        self._open_sessions = JoinedReads(pool, partial(open_sessions, remembered.sessions))
+        self._open_runs = CoalescedReads(pool, partial(open_runs, remembered.runs))
+        self._runs_as_of = CoalescedReads(pool, partial(runs_as_of, remembered.runs))
+        self._open_sessions = CoalescedReads(pool, partial(open_sessions, remembered.sessions))
 
     async def _fetch(self, sql: str, values: Sequence[Any]) -> list[Any]:
-        async with borrowed(self._pool) as connection:
+        async with borrow_connection(self._pool) as connection:
             return await (await connection.execute(sql, values)).fetchall()
 
     async def _runs(self, sql: str, values: Sequence[Any]) -> list[Run]:
@@ -60,19 +60,21 @@ class PostgresRegistry:
     async def runs_of_session(self, child_session_key: str, *, limit: int) -> Sequence[Run]:
         """The runs of a child session but those that were refused, the newest first."""
         return await self._runs(
-            f"SELECT state FROM runs WHERE child_session_key = %s AND {_true_at(None)}"
+            f"SELECT state FROM runs WHERE child_session_key = %s AND {_as_of_condition(None)}"
             " AND stage <> 'refused' ORDER BY created_position DESC LIMIT %s",
             [child_session_key, limit],
         )
 
-    async def runs_named(self, tree: str, labels: Sequence[str], *, limit: int) -> Sequence[Run]:
+    async def runs_by_label(self, tree: str, labels: Sequence[str], *, limit: int) -> Sequence[Run]:
         """The newest run of each session of a tree with one of these labels, but those refused."""
-        return await self._runs(NAMED, [list(labels), tree, limit])
+        return await self._runs(RUNS_BY_LABEL, [list(labels), tree, limit])
 
-    async def runs_called(self, requester: str, prefix: str, *, limit: int) -> Sequence[Run]:
+    async def runs_by_label_prefix(
+        self, requester: str, prefix: str, *, limit: int
+    ) -> Sequence[Run]:
         """The newest run of each session of a requester with a label that begins like this; those
         with just this label come first."""
-        return await self._runs(CALLED, [requester, prefix, prefix, limit])
+        return await self._runs(RUNS_BY_LABEL_PREFIX, [requester, prefix, prefix, limit])
 
     async def runs(
         self,
@@ -92,12 +94,12 @@ class PostgresRegistry:
         if at is None and column == "session_key":
             return await self._open_sessions.get(key_or_id)
         rows = await self._fetch(
-            f"SELECT state FROM sessions WHERE {column} = %s AND {_true_at(at)}",
+            f"SELECT state FROM sessions WHERE {column} = %s AND {_as_of_condition(at)}",
             [value, *_positions(at)],
         )
         return Session.model_validate_json(rows[0][0]) if rows else None
 
-    def remembers(self, session_key: str) -> bool:
+    def has_seen_recently(self, session_key: str) -> bool:
         """Whether the state of a session is in memory, of whatever version."""
         return bool(self._sessions.known([session_key]))
 
@@ -105,7 +107,7 @@ class PostgresRegistry:
         """The runs of every descendant of a session but those that were refused, parents before
         children, siblings in the order in which they were asked for."""
         return await self._runs(
-            f"{below('state', None)} SELECT state FROM below"
+            f"{descendants_sql('state', None)} SELECT state FROM below"
             " ORDER BY depth, created_position LIMIT %s",
             [session_key, DESCENDANTS_MAX],
         )
@@ -113,7 +115,7 @@ class PostgresRegistry:
     async def descendants(self, session_key: str, *, at: int | None = None) -> tuple[int, int]:
         """How many runs below a session are not settled, and how many are not over."""
         rows = await self._fetch(
-            f"{below('stage', at)}"
+            f"{descendants_sql('stage', at)}"
             " SELECT count(*) FILTER (WHERE stage <> ALL(%s)),"
             " count(*) FILTER (WHERE stage <> ALL(%s)) FROM below",
             [session_key, *_positions(at), *_positions(at), list(SETTLED), list(OVER)],
@@ -126,7 +128,7 @@ class PostgresRegistry:
         rows = await self._fetch(
             "SELECT head.position, one.state FROM log_head AS head LEFT JOIN LATERAL"
             " (SELECT state, inbox_position FROM runs WHERE requester = %s AND inbox_position > %s"
-            f" AND {_true_at(None)} ORDER BY inbox_position LIMIT %s) AS one ON true"
+            f" AND {_as_of_condition(None)} ORDER BY inbox_position LIMIT %s) AS one ON true"
             " ORDER BY one.inbox_position",
             [session_key, after, limit],
         )
@@ -136,7 +138,7 @@ class PostgresRegistry:
         """Every lane that has somebody in it, and the position at which it is so."""
         rows = await self._fetch(
             "SELECT position, lane, lane_depth, holder IS NOT NULL, state FROM log_head"
-            f" LEFT JOIN runs ON lane IS NOT NULL AND {_true_at(None)}"
+            f" LEFT JOIN runs ON lane IS NOT NULL AND {_as_of_condition(None)}"
             " ORDER BY lane, lane_depth, queued_position",
             [],
         )
@@ -148,7 +150,7 @@ class PostgresRegistry:
 
     async def waiting_lanes(self, *, width: int) -> Sequence[tuple[str, int]]:
         """Lanes and depths in which a run waits, and that are not seen to be full."""
-        rows = await self._fetch(WAITING, [width, width])
+        rows = await self._fetch(WAITING_LANES, [width, width])
         return [(row[0], row[1]) for row in rows]
 
     async def position_at(self, instant: datetime) -> int:
@@ -167,7 +169,7 @@ def page_of_runs(
     """The query of a page and its values. In this form it goes along an index by creation and
     looks at no more than the versions of the runs that it gives."""
     clauses, values = _conditions(query)
-    clauses = ["created_position <= %s", _true_at(at), *clauses]
+    clauses = ["created_position <= %s", _as_of_condition(at), *clauses]
     values = [at, *_positions(at), *values]
     if behind is not None:
         clauses.append(f"created_position {'>' if ascending else '<'} %s")
@@ -180,7 +182,7 @@ def page_of_runs(
     return sql, [*values, limit]
 
 
-def below(column: str, at: int | None) -> str:
+def descendants_sql(column: str, at: int | None) -> str:
     """`below`: where it was created, the child's key, this column and the depth of every run below
     a session that was not refused. Positions: the session's key, and those of `at` twice.
 
@@ -189,7 +191,7 @@ def below(column: str, at: int | None) -> str:
     has several runs, and what is below it is found once for each of them: told apart by where they
     were created, those are one.
     """
-    now = _true_at(at).replace("position ", "position + 0 ")
+    now = _as_of_condition(at).replace("position ", "position + 0 ")
     found = (
         f"SELECT created_position, child_session_key, {column} FROM runs"
         f" WHERE {{}} AND stage <> 'refused' AND {now}"
@@ -203,7 +205,7 @@ def below(column: str, at: int | None) -> str:
     )
 
 
-def _true_at(at: int | None) -> str:
+def _as_of_condition(at: int | None) -> str:
     if at is None:
         return f"to_position = {FOREVER}"
     return "from_position <= %s AND to_position > %s"

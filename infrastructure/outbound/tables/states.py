@@ -6,8 +6,13 @@ from uuid import UUID
 from application.projections.fold import FOREVER
 from domain.run.state import Run
 from domain.session.state import Session
-from infrastructure.outbound.log.connections import Connection
-from infrastructure.outbound.log.state_memory import StateMemory, Stored, marks_of, stored
+from infrastructure.outbound.log.connections import LogConnection
+from infrastructure.outbound.log.state_memory import (
+    StateCache,
+    StoredState,
+    marks_of,
+    stored_state_columns,
+)
 
 # Each key is looked up by itself, newest row first. PostgreSQL keeps the plan that it made while
 # the tables were small, when to go through an index of all open rows cost no more than to find
@@ -16,25 +21,26 @@ _NEWEST = "ORDER BY from_position DESC LIMIT 1"
 OPEN_RUNS = (
     "SELECT t.run_id, one.* FROM"
     " unnest(%b::uuid[], %b::int[], %b::bigint[]) AS t (run_id, known, since)"
-    f" CROSS JOIN LATERAL (SELECT {stored('runs')} FROM runs"
+    f" CROSS JOIN LATERAL (SELECT {stored_state_columns('runs')} FROM runs"
     f" WHERE runs.run_id = t.run_id AND to_position = {FOREVER} {_NEWEST}) AS one"
 )
 RUNS_AS_OF = (
     "SELECT t.run_id, t.at, one.* FROM"
     " unnest(%b::uuid[], %b::bigint[], %b::int[], %b::bigint[]) AS t (run_id, at, known, since)"
-    f" CROSS JOIN LATERAL (SELECT {stored('runs')} FROM runs WHERE runs.run_id = t.run_id"
+    f" CROSS JOIN LATERAL (SELECT {stored_state_columns('runs')} FROM runs WHERE "
+    "runs.run_id = t.run_id"
     f" AND from_position <= t.at AND to_position > t.at {_NEWEST}) AS one"
 )
 OPEN_SESSIONS = (
     "SELECT t.session_key, one.* FROM"
     " unnest(%b::text[], %b::int[], %b::bigint[]) AS t (session_key, known, since)"
-    f" CROSS JOIN LATERAL (SELECT {stored('sessions')} FROM sessions"
+    f" CROSS JOIN LATERAL (SELECT {stored_state_columns('sessions')} FROM sessions"
     f" WHERE sessions.session_key = t.session_key AND to_position = {FOREVER} {_NEWEST}) AS one"
 )
 
 
 async def open_runs(
-    memory: StateMemory[UUID, Run], connection: Connection, run_ids: Sequence[UUID]
+    memory: StateCache[UUID, Run], connection: LogConnection, run_ids: Sequence[UUID]
 ) -> Mapping[UUID, Run]:
     """The newest states."""
     known = memory.known(run_ids)
@@ -42,13 +48,13 @@ async def open_runs(
         OPEN_RUNS, [list(run_ids), *marks_of(run_ids, known), memory.table]
     )
     return {
-        run_id: memory.found(run_id, Stored(*row), known, Run.model_validate_json)
+        run_id: memory.found(run_id, StoredState(*row), known, Run.model_validate_json)
         for run_id, *row in await cursor.fetchall()
     }
 
 
 async def runs_as_of(
-    memory: StateMemory[UUID, Run], connection: Connection, asked: Sequence[tuple[UUID, int]]
+    memory: StateCache[UUID, Run], connection: LogConnection, asked: Sequence[tuple[UUID, int]]
 ) -> Mapping[tuple[UUID, int], Run]:
     """The states as of a position each."""
     run_ids = [run_id for run_id, _ in asked]
@@ -64,7 +70,7 @@ async def runs_as_of(
 
 
 async def open_sessions(
-    memory: StateMemory[str, Session], connection: Connection, keys: Sequence[str]
+    memory: StateCache[str, Session], connection: LogConnection, keys: Sequence[str]
 ) -> Mapping[str, Session]:
     """The newest states."""
     known = memory.known(keys)
@@ -72,6 +78,6 @@ async def open_sessions(
         OPEN_SESSIONS, [list(keys), *marks_of(keys, known), memory.table]
     )
     return {
-        key: memory.found(key, Stored(*row), known, Session.model_validate_json)
+        key: memory.found(key, StoredState(*row), known, Session.model_validate_json)
         for key, *row in await cursor.fetchall()
     }

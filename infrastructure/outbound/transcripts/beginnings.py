@@ -8,12 +8,12 @@ from application.ports.event_log import LogUnavailable
 from application.ports.runtimes import TranscriptEntry
 from application.projections.fold import FOREVER
 from domain.run.lifecycle import PREPARING
-from infrastructure.outbound.log.connections import Connection, borrowed
-from infrastructure.outbound.transcripts.part_file import whole_file
+from infrastructure.outbound.log.connections import LogConnection, borrow_connection
+from infrastructure.outbound.transcripts.part_file import atomic_file
 from infrastructure.outbound.transcripts.transcript_files import (
     TranscriptFolders,
-    dropped,
-    holds,
+    drop_file,
+    has_content,
 )
 from infrastructure.outbound.transcripts.transcript_lines import line_of, stored_body
 from infrastructure.outbound.transcripts.transcript_rows import Pool, pages
@@ -50,9 +50,9 @@ async def fork_rows(
         "kinds": [entry.kind for entry in entries],
         "bodies": [stored_body(entry) for entry in entries],
     }
-    async with borrowed(pool) as connection:
+    async with borrow_connection(pool) as connection:
         for _ in range(ATTEMPTS_MAX):
-            if await _forked(connection, values):
+            if await _replace_rows(connection, values):
                 return True
             # An append that leaves the claim as it is closes the row that was waited for and opens
             # another one, which that statement could not see.
@@ -61,7 +61,7 @@ async def fork_rows(
     raise LogUnavailable("the run changes too fast to be written about; ask again in a moment")
 
 
-async def _forked(connection: Connection, values: dict[str, object]) -> bool:
+async def _replace_rows(connection: LogConnection, values: dict[str, object]) -> bool:
     async with connection.transaction():
         held = await connection.execute(f"{_HELD} FOR SHARE", values)
         if await held.fetchone() is None:
@@ -73,28 +73,30 @@ async def _forked(connection: Connection, values: dict[str, object]) -> bool:
 
 async def unfork_rows(pool: Pool, run_id: UUID) -> bool:
     """Remove the entries of a run that was refused; whether there were any."""
-    async with borrowed(pool) as connection:
+    async with borrow_connection(pool) as connection:
         cursor = await connection.execute(_CLEAR_REFUSED, {"run_id": run_id})
     return cursor.rowcount > 0
 
 
-async def write_beginning(
+async def write_fork_snapshot(
     pool: Pool, folders: TranscriptFolders, run_id: UUID, *, agent_id: str, name: str, count: int
 ) -> None:
     """Write the file of the first `count` entries, unless it is there with just that: whole or not
     at all."""
     # All of it at once: a fork has at most as much as may be told in one request.
     lines = [line_of(entry) async for page in pages(pool, run_id, until=count) for entry in page]
-    await asyncio.to_thread(_keep, folders, agent_id, name, lines)
+    await asyncio.to_thread(_write_snapshot, folders, agent_id, name, lines)
 
 
-async def drop_beginning(folders: TranscriptFolders, *, agent_id: str, name: str) -> bool:
+async def drop_fork_snapshot(folders: TranscriptFolders, *, agent_id: str, name: str) -> bool:
     """Remove the file, and what was left of an attempt to write it; whether it was there."""
-    return await asyncio.to_thread(dropped, folders, agent_id, name)
+    return await asyncio.to_thread(drop_file, folders, agent_id, name)
 
 
-def _keep(folders: TranscriptFolders, agent_id: str, name: str, lines: list[bytes]) -> None:
+def _write_snapshot(
+    folders: TranscriptFolders, agent_id: str, name: str, lines: list[bytes]
+) -> None:
     content = b"".join(lines)
-    if not holds(folders, agent_id, name, content):
-        with whole_file(folders, agent_id, name) as file:
+    if not has_content(folders, agent_id, name, content):
+        with atomic_file(folders, agent_id, name) as file:
             file.write(content)

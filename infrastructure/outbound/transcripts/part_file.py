@@ -28,8 +28,8 @@ class PartFile:
         """An empty file beside the one to be, which nobody else has open for this process's id."""
         with self._one_at_a_time, ExitStack() as opened:
             if self._is_over:
-                raise _given_up()
-            folder = opened.enter_context(self._folders.had(self._agent_id))
+                raise _abandoned_error()
+            folder = opened.enter_context(self._folders.enter_or_make(self._agent_id))
             # What lies there is of an attempt that failed, or of a process that died under the
             # same id.
             with suppress(FileNotFoundError):
@@ -73,7 +73,7 @@ class PartFile:
 
     def _opened(self) -> tuple[RootedFolder, BinaryIO]:
         if self._open is None or self._is_over:
-            raise _given_up()
+            raise _abandoned_error()
         return self._open
 
     def _end(self) -> None:
@@ -81,12 +81,12 @@ class PartFile:
         self._held.close()
 
 
-def _given_up() -> OSError:
+def _abandoned_error() -> OSError:
     return OSError(errno.ECANCELED, "the file was given up meanwhile")
 
 
 @contextmanager
-def whole_file(folders: TranscriptFolders, agent_id: str, name: str) -> Iterator[PartFile]:
+def atomic_file(folders: TranscriptFolders, agent_id: str, name: str) -> Iterator[PartFile]:
     """A file that is there when the `with` is left, and not at all when that fails. Blocks."""
     part = PartFile(folders, agent_id, name)
     try:
@@ -99,7 +99,7 @@ def whole_file(folders: TranscriptFolders, agent_id: str, name: str) -> Iterator
 
 
 @asynccontextmanager
-async def written_file(
+async def atomic_file_async(
     folders: TranscriptFolders, agent_id: str, name: str
 ) -> AsyncIterator[PartFile]:
     """The same, outside of the event loop; to be written to in threads, too."""

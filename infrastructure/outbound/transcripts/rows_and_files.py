@@ -14,13 +14,13 @@ from application.ports.event_log import LogUnavailable
 from application.ports.runtimes import TranscriptEntry
 from application.ports.transcripts import Extent, RecordedEntry, SealedTranscript
 from application.projections.fold import FOREVER
-from infrastructure.outbound.log.connections import Connection, borrowed
+from infrastructure.outbound.log.connections import LogConnection, borrow_connection
 from infrastructure.outbound.transcripts import beginnings
-from infrastructure.outbound.transcripts.part_file import written_file
+from infrastructure.outbound.transcripts.part_file import atomic_file_async
 from infrastructure.outbound.transcripts.transcript_files import (
     TranscriptFolders,
-    bring_back,
-    put_away,
+    archive_file,
+    restore_file,
 )
 from infrastructure.outbound.transcripts.transcript_lines import line_of, stored_body
 from infrastructure.outbound.transcripts.transcript_rows import extent_of, pages, read_rows
@@ -45,12 +45,12 @@ _STILL_HELD = (
 )
 
 
-class RowsAndFiles:
+class StoredTranscripts:
     """Implements `Transcripts`. Files are `<folder>/<agent id>/<session id>.jsonl`, mode 0600,
     `<session id>.<run id>.jsonl` for a run that continues a session, and `….fork.jsonl` for what a
     child begins with."""
 
-    def __init__(self, pool: AsyncConnectionPool[Connection], folder: Path) -> None:
+    def __init__(self, pool: AsyncConnectionPool[LogConnection], folder: Path) -> None:
         self._pool = pool
         self._folders = TranscriptFolders(folder)
 
@@ -65,7 +65,7 @@ class RowsAndFiles:
             "kinds": [entry.kind for entry in entries],
             "bodies": [stored_body(entry) for entry in entries],
         }
-        async with borrowed(self._pool) as connection:
+        async with borrow_connection(self._pool) as connection:
             for _ in range(ATTEMPTS_MAX):
                 held = await (await connection.execute(_FENCED, values)).fetchone()
                 assert held is not None
@@ -91,32 +91,32 @@ class RowsAndFiles:
         """Write what a child begins with, in place of what was written of it before."""
         return await beginnings.fork_rows(self._pool, run_id, epoch, entries)
 
-    async def unfork(self, run_id: UUID) -> bool:
+    async def drop_fork(self, run_id: UUID) -> bool:
         """Remove the entries of a run that was refused; whether there were any."""
         return await beginnings.unfork_rows(self._pool, run_id)
 
-    def beginning_of(self, session_id: UUID, agent_id: str) -> tuple[str, str]:
+    def fork_snapshot_place(self, session_id: UUID, agent_id: str) -> tuple[str, str]:
         """Where the file of what a child begins with is: a folder, and the path below it."""
-        return str(self._folders.path), f"{agent_id}/{_beginning_name(session_id)}"
+        return str(self._folders.path), f"{agent_id}/{_snapshot_name(session_id)}"
 
-    async def write_beginning(
+    async def write_fork_snapshot(
         self, run_id: UUID, *, session_id: UUID, agent_id: str, count: int
     ) -> str:
         """Write the file of the first `count` entries, unless it is there; gives its path."""
-        await beginnings.write_beginning(
+        await beginnings.write_fork_snapshot(
             self._pool,
             self._folders,
             run_id,
             agent_id=agent_id,
-            name=_beginning_name(session_id),
+            name=_snapshot_name(session_id),
             count=count,
         )
-        return "/".join(self.beginning_of(session_id, agent_id))
+        return "/".join(self.fork_snapshot_place(session_id, agent_id))
 
-    async def drop_beginning(self, session_id: UUID, agent_id: str) -> bool:
+    async def drop_fork_snapshot(self, session_id: UUID, agent_id: str) -> bool:
         """Remove that file; whether it was there."""
-        return await beginnings.drop_beginning(
-            self._folders, agent_id=agent_id, name=_beginning_name(session_id)
+        return await beginnings.drop_fork_snapshot(
+            self._folders, agent_id=agent_id, name=_snapshot_name(session_id)
         )
 
     async def seal(
@@ -126,7 +126,7 @@ class RowsAndFiles:
         name = f"{session_id}.{run_id}.jsonl" if continues else f"{session_id}.jsonl"
         digest = hmac.new(key, digestmod=hashlib.sha256)
         count = size = 0
-        async with written_file(self._folders, agent_id, name) as file:
+        async with atomic_file_async(self._folders, agent_id, name) as file:
             async for page in pages(self._pool, run_id, size=PAGE_ENTRIES):
                 lines = b"".join(line_of(entry) for entry in page)
                 digest.update(lines)
@@ -136,14 +136,14 @@ class RowsAndFiles:
         path = str(self._folders.path / agent_id / name)
         return SealedTranscript(count, size, digest.hexdigest(), path)
 
-    async def put_away(self, path: str, stamp: str) -> str:
+    async def archive(self, path: str, stamp: str) -> str:
         """Rename a transcript; one that was put away before keeps its name."""
-        return await asyncio.to_thread(put_away, self._folders, path, stamp)
+        return await asyncio.to_thread(archive_file, self._folders, path, stamp)
 
-    async def bring_back(self, path: str) -> None:
+    async def restore(self, path: str) -> None:
         """Give a transcript that was put away its name again."""
-        await asyncio.to_thread(bring_back, self._folders, path)
+        await asyncio.to_thread(restore_file, self._folders, path)
 
 
-def _beginning_name(session_id: UUID) -> str:
+def _snapshot_name(session_id: UUID) -> str:
     return f"{session_id}.fork.jsonl"

@@ -15,7 +15,7 @@ from infrastructure.outbound.regular_file import NotAFile
 from infrastructure.outbound.rooted_folder import FILE_MODE, NotAFolder, RootedFolder
 
 PART = ".part"
-PUT_AWAY = ".deleted."
+ARCHIVED_MARK = ".deleted."
 
 
 class TranscriptFolders:
@@ -27,38 +27,38 @@ class TranscriptFolders:
         self._parent = os.path.realpath(path.parent)
 
     @contextmanager
-    def entered(self, agent_id: str) -> Iterator[RootedFolder]:
+    def enter(self, agent_id: str) -> Iterator[RootedFolder]:
         """The folder of an agent."""
         with ExitStack() as held:
-            with self._said_of(agent_id):
+            with self._translate_errors(agent_id):
                 root = self._parent_of_all(held)
-                root = held.enter_context(root.entered(self.path.name))
-                folder = held.enter_context(root.entered(agent_id))
+                root = held.enter_context(root.enter(self.path.name))
+                folder = held.enter_context(root.enter(agent_id))
             yield folder
 
     @contextmanager
-    def had(self, agent_id: str) -> Iterator[RootedFolder]:
+    def enter_or_make(self, agent_id: str) -> Iterator[RootedFolder]:
         """The same, made when it is not there."""
         with ExitStack() as held:
-            with self._said_of(agent_id):
+            with self._translate_errors(agent_id):
                 root = self._parent_of_all(held)
-                root = held.enter_context(root.had(self.path.name))
-                folder = held.enter_context(root.had(agent_id))
+                root = held.enter_context(root.enter_or_make(self.path.name))
+                folder = held.enter_context(root.enter_or_make(agent_id))
             yield folder
 
     def must_be_in_place(self, agent_id: str, folder: RootedFolder) -> None:
         """Somebody may have moved the folder since it was entered."""
-        with self.entered(agent_id) as found:
+        with self.enter(agent_id) as found:
             if found.identity == folder.identity:
                 return
         text = f"the folder {self.path.name}/{agent_id} was replaced while it was written"
         raise NotAFolder(errno.ENOTDIR, text)
 
     def _parent_of_all(self, held: ExitStack) -> RootedFolder:
-        return held.enter_context(RootedFolder.passed(self._parent))
+        return held.enter_context(RootedFolder.open_to_pass(self._parent))
 
     @contextmanager
-    def _said_of(self, agent_id: str) -> Iterator[None]:
+    def _translate_errors(self, agent_id: str) -> Iterator[None]:
         try:
             yield
         except NotAFolder:
@@ -67,10 +67,10 @@ class TranscriptFolders:
             raise NotAFolder(errno.ENOTDIR, text) from None
 
 
-def holds(folders: TranscriptFolders, agent_id: str, name: str, content: bytes) -> bool:
+def has_content(folders: TranscriptFolders, agent_id: str, name: str, content: bytes) -> bool:
     """Whether a file is there, private, and has just this content."""
     try:
-        with folders.entered(agent_id) as folder, folder.read(name) as file:
+        with folders.enter(agent_id) as folder, folder.read(name) as file:
             state = os.fstat(file.fileno())
             is_private = stat.S_IMODE(state.st_mode) == FILE_MODE
             return is_private and file.read(len(content) + 1) == content
@@ -78,10 +78,10 @@ def holds(folders: TranscriptFolders, agent_id: str, name: str, content: bytes) 
         return False
 
 
-def dropped(folders: TranscriptFolders, agent_id: str, name: str) -> bool:
+def drop_file(folders: TranscriptFolders, agent_id: str, name: str) -> bool:
     """Remove a file, and what was left of attempts to write it; whether it was there."""
     try:
-        with folders.entered(agent_id) as folder:
+        with folders.enter(agent_id) as folder:
             for part in folder.names():
                 if part.startswith(f"{name}.") and part.endswith(PART):
                     with suppress(FileNotFoundError):
@@ -92,29 +92,31 @@ def dropped(folders: TranscriptFolders, agent_id: str, name: str) -> bool:
     return True
 
 
-def put_away(folders: TranscriptFolders, path: str, stamp: str) -> str:
+def archive_file(folders: TranscriptFolders, path: str, stamp: str) -> str:
     """Rename the file that a path on record ends in, `<agent id>/<name>`, to `<name>.deleted.
     <stamp>`; gives the new path. What was put away before keeps its name."""
     agent_id, name = _ends_of(path)
-    called = f"{name}{PUT_AWAY}{stamp}"
+    called = f"{name}{ARCHIVED_MARK}{stamp}"
     try:
-        with folders.entered(agent_id) as folder:
+        with folders.enter(agent_id) as folder:
             try:
                 folder.rename(name, called)
             except FileNotFoundError:
-                earlier = [one for one in folder.names() if one.startswith(f"{name}{PUT_AWAY}")]
+                earlier = [
+                    one for one in folder.names() if one.startswith(f"{name}{ARCHIVED_MARK}")
+                ]
                 called = min(earlier, default=called)
     except FileNotFoundError:
         pass
     return str(folders.path / agent_id / called)
 
 
-def bring_back(folders: TranscriptFolders, path: str) -> None:
+def restore_file(folders: TranscriptFolders, path: str) -> None:
     """Rename the file that was put away to `path` as it was called before, if it is there."""
     agent_id, called = _ends_of(path)
-    name, was_put_away, _ = called.partition(PUT_AWAY)
+    name, was_put_away, _ = called.partition(ARCHIVED_MARK)
     if was_put_away:
-        with suppress(FileNotFoundError), folders.entered(agent_id) as folder:
+        with suppress(FileNotFoundError), folders.enter(agent_id) as folder:
             folder.rename(called, name)
 
 

@@ -6,7 +6,7 @@ import orjson
 
 from application.ports.runtimes import TranscriptEntry
 from application.ports.transcripts import RecordedEntry
-from domain.bounded_text import storable
+from domain.bounded_text import replace_unstorable
 
 
 def stored_body(entry: TranscriptEntry) -> str:
@@ -16,7 +16,7 @@ def stored_body(entry: TranscriptEntry) -> str:
         return orjson.dumps(entry.body, default=str).decode()
     except TypeError:
         # Half of a surrogate pair, or a number of more than 64 bits.
-        return storable(json.dumps(entry.body, default=str, ensure_ascii=False))
+        return replace_unstorable(json.dumps(entry.body, default=str, ensure_ascii=False))
 
 
 def line_of(entry: RecordedEntry) -> bytes:

@@ -9,7 +9,7 @@ import orjson
 from psycopg_pool import AsyncConnectionPool
 
 from application.ports.transcripts import Extent, RecordedEntry
-from infrastructure.outbound.log.connections import Connection, borrowed
+from infrastructure.outbound.log.connections import LogConnection, borrow_connection
 
 PAGE_ENTRIES = 1_000
 
@@ -29,7 +29,7 @@ _EXTENT = (
     " AND kind = 'usage' ORDER BY sequence DESC LIMIT 1) FROM ended"
 )
 
-Pool = AsyncConnectionPool[Connection]
+Pool = AsyncConnectionPool[LogConnection]
 
 
 async def read_rows(
@@ -37,7 +37,7 @@ async def read_rows(
 ) -> Sequence[RecordedEntry]:
     """Entries behind number `after`."""
     wanted = list(kinds) if kinds is not None else None
-    async with borrowed(pool) as connection:
+    async with borrow_connection(pool) as connection:
         cursor = await connection.execute(_READ, [run_id, after, wanted, wanted, limit])
         rows: list[Any] = await cursor.fetchall()
     return [RecordedEntry(row[0], row[1], row[2], orjson.loads(row[3])) for row in rows]
@@ -60,7 +60,7 @@ async def pages(
 
 async def extent_of(pool: Pool, run_id: UUID, *, until: datetime) -> Extent:
     """What was written down of a run by `until`."""
-    async with borrowed(pool) as connection:
+    async with borrow_connection(pool) as connection:
         cursor = await connection.execute(_EXTENT, {"run_id": run_id, "until": until})
         row = await cursor.fetchone()
     assert row is not None

@@ -3,17 +3,19 @@ from typing import Any
 import pytest
 
 from domain.configuration.configuration import Configuration
-from domain.configuration.doubts import Doubt, doubts
+from domain.configuration.doubts import ConfigurationWarning, configuration_warnings
 
 COMMAND = {"type": "command", "command": ["true"]}
 ALL = "/agents/defaults/subagents/allowAgents"
 
 
-def doubts_of(**sections: Any) -> list[Doubt]:
+def doubts_of(**sections: Any) -> list[ConfigurationWarning]:
     """What is doubtful where every agent has a runtime unless it is said otherwise."""
     agents: dict[str, Any] = sections.get("agents", {})
     agents = {**agents, "defaults": {"runtime": COMMAND, **agents.get("defaults", {})}}
-    return list(doubts(Configuration.model_validate({**sections, "agents": agents})))
+    return list(
+        configuration_warnings(Configuration.model_validate({**sections, "agents": agents}))
+    )
 
 
 def token(*sessions: str) -> dict[str, Any]:
@@ -21,7 +23,7 @@ def token(*sessions: str) -> dict[str, Any]:
 
 
 def test_the_built_in_configuration_is_beyond_doubt() -> None:
-    assert list(doubts(Configuration.builtin())) == []
+    assert list(configuration_warnings(Configuration.builtin())) == []
 
 
 def test_an_agent_that_may_be_named_and_is_not_there_is_told_with_the_nearest() -> None:
@@ -33,8 +35,10 @@ def test_an_agent_that_may_be_named_and_is_not_there_is_told_with_the_nearest() 
     )
 
     assert found == [
-        Doubt(f"{ALL}/1", "is not configured: a spawn that names it is refused", "planner"),
-        Doubt(
+        ConfigurationWarning(
+            f"{ALL}/1", "is not configured: a spawn that names it is refused", "planner"
+        ),
+        ConfigurationWarning(
             "/agents/list/0/subagents/allowAgents/0", "is no agent id: no spawn can name it", None
         ),
     ]
@@ -45,13 +49,13 @@ def test_a_name_is_judged_as_the_id_that_a_spawn_is_held_against() -> None:
     subagents = {"allowAgents": ["My Agent", "My  Other", " ", ""]}
 
     assert doubts_of(agents={"defaults": {"subagents": subagents}, **listed}) == [
-        Doubt(
+        ConfigurationWarning(
             f"{ALL}/1",
             'means "my-other", which is not configured: a spawn that names it is refused',
             None,
         ),
-        Doubt(f"{ALL}/2", "is blank and counts for nothing", None),
-        Doubt(f"{ALL}/3", "is blank and counts for nothing", None),
+        ConfigurationWarning(f"{ALL}/2", "is blank and counts for nothing", None),
+        ConfigurationWarning(f"{ALL}/3", "is blank and counts for nothing", None),
     ]
 
 

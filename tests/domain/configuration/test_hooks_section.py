@@ -5,21 +5,21 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from domain.configuration.hooks import HEADER_VALUE_CHARACTERS_MAX, HOOKS, Hooks
+from domain.configuration.hooks import HEADER_VALUE_CHARACTERS_MAX, HOOKS, HooksSection
 
 URL = "https://hooks.example/there"
 SECRET = "hush-canary"
 
 
-def hooks(**ended: Any) -> Hooks:
-    return Hooks.model_validate({"subagentEnded": {"url": URL, **ended}})
+def hooks(**ended: Any) -> HooksSection:
+    return HooksSection.model_validate({"subagentEnded": {"url": URL, **ended}})
 
 
 def test_a_hook_is_there_when_it_is_configured() -> None:
-    read = Hooks.model_validate({name: {"url": URL} for name in HOOKS})
+    read = HooksSection.model_validate({name: {"url": URL} for name in HOOKS})
     assert read.configured == HOOKS
-    assert Hooks().configured == ()
-    assert (Hooks().attempts_max, Hooks().retry_seconds_max) == (8, 300)
+    assert HooksSection().configured == ()
+    assert (HooksSection().attempts_max, HooksSection().retry_seconds_max) == (8, 300)
 
 
 @pytest.mark.parametrize(
@@ -110,12 +110,14 @@ def test_a_header_that_cannot_be_sent_is_refused_and_not_shown(
 )
 def test_a_limit_or_a_key_that_is_none_is_refused(limits: dict[str, Any]) -> None:
     with pytest.raises(ValidationError):
-        Hooks.model_validate(limits)
+        HooksSection.model_validate(limits)
 
 
 def test_limits_hold_at_their_ends() -> None:
     ends = {"attemptsMax": 20, "retrySecondsMax": 3600}
-    read = Hooks.model_validate({**ends, "subagentEnded": {"url": URL, "timeoutSeconds": 60}})
+    read = HooksSection.model_validate(
+        {**ends, "subagentEnded": {"url": URL, "timeoutSeconds": 60}}
+    )
     assert (read.attempts_max, read.retry_seconds_max) == (20, 3600)
     assert read.subagent_ended is not None
     assert read.subagent_ended.timeout_seconds == 60

@@ -6,7 +6,7 @@ import pytest
 from pydantic import ValidationError
 
 from domain.configuration.configuration import Configuration
-from domain.configuration.script_doubts import doubtful_scripts
+from domain.configuration.script_doubts import script_warnings
 from infrastructure.outbound.configuration.loading import load_values
 
 
@@ -17,7 +17,7 @@ def agents(default: list[dict[str, Any]], **own: Any) -> dict[str, Any]:
 
 def doubtful(**script: Any) -> list[str]:
     values = agents([{"id": "s", "uri": "/x", **script}])
-    found = list(doubtful_scripts(Configuration.model_validate(values)))
+    found = list(script_warnings(Configuration.model_validate(values)))
     assert all(
         one.pointer.startswith("/agents/defaults/subagents/contextScripts/run/0/") for one in found
     )
@@ -50,7 +50,7 @@ def test_what_counts_for_nothing_or_has_no_room_is_told() -> None:
 def test_plain_http_to_another_machine_is_told_for_the_agents_own_too() -> None:
     assert doubtful(uri="HTTP://example.com/")[0].startswith("uri is plain http to another")
     values = agents([], run=[{"id": "s", "uri": "http://10.0.0.1/"}])
-    (found,) = doubtful_scripts(Configuration.model_validate(values))
+    (found,) = script_warnings(Configuration.model_validate(values))
     assert found.pointer == "/agents/list/0/subagents/contextScripts/run/0/uri"
     assert [str(one) for one in load_values(values).warnings if "plain http" in str(one)]
 

@@ -5,8 +5,8 @@ import pytest
 from application.access import Caller
 from application.envelope import Actor
 from domain.configuration.configuration import Configuration
-from infrastructure.inbound.http.problems import Problem
-from infrastructure.inbound.http.requests import must_act_for_agent
+from infrastructure.inbound.http.problems import HttpProblem
+from infrastructure.inbound.http.requests import require_agent_access
 
 CONFIGURED = {"agents": {"list": [{"id": "ops"}, {"id": "lab"}]}}
 
@@ -15,8 +15,8 @@ def may_assert(agent_id: str, *patterns: str, **session: str) -> bool:
     configuration = Configuration.model_validate({**CONFIGURED, "session": session})
     caller = Caller(actor=Actor(kind="token"), scopes=frozenset({"spawn"}), patterns=patterns)
     try:
-        must_act_for_agent(caller, agent_id, configuration)
-    except Problem:
+        require_agent_access(caller, agent_id, configuration)
+    except HttpProblem:
         return False
     return True
 

@@ -7,9 +7,13 @@ import orjson
 import pytest
 from starlette.types import Message, Receive, Scope, Send
 
-from infrastructure.inbound.http.body_budget import SMALL_BODY_BYTES_MAX, BodyBudget, BudgetSpent
-from infrastructure.inbound.http.guarding import Guard
-from infrastructure.inbound.http.marking import Marks
+from infrastructure.inbound.http.body_budget import (
+    SMALL_BODY_BYTES_MAX,
+    BodyBudget,
+    BudgetExhausted,
+)
+from infrastructure.inbound.http.guarding import RequestGuard
+from infrastructure.inbound.http.marking import PositionHeaders
 
 LARGE = 100 * 1024
 SECONDS = 10.0
@@ -42,8 +46,8 @@ class Door:
     def __init__(self, bytes_max: int, wait_seconds_max: float = SECONDS) -> None:
         self.budget = BodyBudget(bytes_max, wait_seconds_max=wait_seconds_max)
         self.application = Application()
-        marks = Marks("a-log", head, lambda: 0)
-        self._guard = Guard(self.application, {"spawnlog.test"}, marks, self.budget)
+        marks = PositionHeaders("a-log", head, lambda: 0)
+        self._guard = RequestGuard(self.application, {"spawnlog.test"}, marks, self.budget)
 
     async def ask(self, size: int, *, declared: bool = True) -> tuple[int, dict[str, Any]]:
         half = size // 2
@@ -145,7 +149,7 @@ async def test_no_more_than_so_many_wait() -> None:
     await budget.take(1)
     first = asyncio.create_task(budget.take(1))
     await asyncio.sleep(0)
-    with pytest.raises(BudgetSpent):
+    with pytest.raises(BudgetExhausted):
         await budget.take(1)
     budget.give_back(1)
     await first

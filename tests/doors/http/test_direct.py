@@ -7,7 +7,7 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.types import Message, Receive, Scope, Send
 
-from infrastructure.inbound.http.direct import Direct
+from infrastructure.inbound.http.direct import DirectRoute
 
 
 class Known(Exception):
@@ -44,7 +44,7 @@ async def asked(body: str = "", **scope: Any) -> str:
     async def send(message: Message) -> None:
         sent.append(message)
 
-    direct = Direct(
+    direct = DirectRoute(
         application, method="POST", path="/here", endpoint=taken, handlers={Known: answered}
     )
     whole = {"type": "http", "method": "POST", "path": "/here", "query_string": b"", "headers": []}

@@ -8,11 +8,16 @@ from uuid import uuid4
 from starlette.types import Message
 
 from application.envelope import RecordedEvent
-from infrastructure.inbound.http.event_stream import CHECKPOINT_EVENTS, EventStream, Frames, Pace
+from infrastructure.inbound.http.event_stream import (
+    CHECKPOINT_EVENTS,
+    EventStream,
+    Frames,
+    StreamLimits,
+)
 from tests.support.http_tail import GrowingLog
 
 SECONDS_MAX = 10.0
-PACE = Pace(comment_seconds=5, stuck_seconds=5, closing_look_seconds=0.02)
+PACE = StreamLimits(comment_seconds=5, stuck_seconds=5, closing_look_seconds=0.02)
 
 
 class Reader:
@@ -71,7 +76,7 @@ async def reading(
     takes: Callable[[RecordedEvent], bool] = everything,
     after: int = 0,
     closing: Callable[[], bool] = lambda: False,
-    pace: Pace = PACE,
+    pace: StreamLimits = PACE,
 ) -> AsyncIterator[tuple[Reader, "asyncio.Task[None]"]]:
     reader = Reader()
     frames = Frames(takes, after=after, filtered=takes is not everything)
@@ -103,7 +108,7 @@ async def test_events_come_in_order_as_they_are_recorded() -> None:
 
 async def test_silence_is_filled_with_comments() -> None:
     log = GrowingLog()
-    pace = Pace(comment_seconds=0.05, stuck_seconds=5)
+    pace = StreamLimits(comment_seconds=0.05, stuck_seconds=5)
     async with reading(log, pace=pace) as (reader, _):
         await reader.until(b": nothing new\n\n: nothing new\n\n")
         await log.grow()
@@ -112,7 +117,7 @@ async def test_silence_is_filled_with_comments() -> None:
 
 async def test_silence_behind_a_filter_is_filled_with_a_checkpoint_once() -> None:
     log = GrowingLog()
-    pace = Pace(comment_seconds=0.05, stuck_seconds=5)
+    pace = StreamLimits(comment_seconds=0.05, stuck_seconds=5)
     async with reading(log, takes=nothing, pace=pace) as (reader, _):
         await log.grow(3)
         await reader.until(b'id: 3\nevent: checkpoint\ndata: {"position":3}\n\n: nothing new')
@@ -121,7 +126,7 @@ async def test_silence_behind_a_filter_is_filled_with_a_checkpoint_once() -> Non
 
 async def test_what_is_filtered_does_not_put_the_comments_off() -> None:
     log = GrowingLog()
-    pace = Pace(comment_seconds=0.2, stuck_seconds=5, closing_look_seconds=5)
+    pace = StreamLimits(comment_seconds=0.2, stuck_seconds=5, closing_look_seconds=5)
     async with reading(log, takes=nothing, pace=pace) as (reader, _):
 
         async def grow_on() -> None:
@@ -159,7 +164,7 @@ async def test_a_resume_far_behind_the_beginning_is_not_taken_for_a_long_gap() -
 
 async def test_a_reader_that_takes_nothing_is_left_and_its_buffer_is_bounded() -> None:
     log = GrowingLog()
-    pace = Pace(buffer_events_max=10, stuck_seconds=0.1)
+    pace = StreamLimits(buffer_events_max=10, stuck_seconds=0.1)
     async with reading(log, pace=pace) as (reader, serving):
         await reader.until(b"retry: 1000")
         reader.stop_taking()
@@ -172,7 +177,7 @@ async def test_a_reader_that_takes_nothing_is_left_and_its_buffer_is_bounded() -
 async def test_a_slow_reader_of_a_long_past_gets_all_of_it() -> None:
     log = GrowingLog()
     await log.grow(60)
-    pace = Pace(buffer_events_max=5, stuck_seconds=5)
+    pace = StreamLimits(buffer_events_max=5, stuck_seconds=5)
     async with reading(log, pace=pace) as (reader, serving):
         for _ in range(3):
             reader.stop_taking()

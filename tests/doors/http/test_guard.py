@@ -8,9 +8,9 @@ import pytest
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from infrastructure.inbound.http.body_intake import BODY_BYTES_MAX, DISCARDED_BYTES_MAX
-from infrastructure.inbound.http.encoded_slashes import kept_apart, restored
-from infrastructure.inbound.http.guarding import Guard, host_of
-from infrastructure.inbound.http.marking import Marks
+from infrastructure.inbound.http.encoded_slashes import protect_encoded_slashes, restore_slashes
+from infrastructure.inbound.http.guarding import RequestGuard, host_of
+from infrastructure.inbound.http.marking import PositionHeaders
 from tests.support.http_problems import problem_of
 
 HEAD = 7
@@ -20,8 +20,8 @@ async def head() -> int:
     return HEAD
 
 
-def guarding(app: ASGIApp) -> Guard:
-    return Guard(app, {"spawnlog.test"}, Marks("a-log", head, lambda: 0))
+def guarding(app: ASGIApp) -> RequestGuard:
+    return RequestGuard(app, {"spawnlog.test"}, PositionHeaders("a-log", head, lambda: 0))
 
 
 def client_of(app: ASGIApp) -> httpx2.AsyncClient:
@@ -158,5 +158,5 @@ def test_the_host_of_an_authority(authority: str, host: str) -> None:
 )
 def test_an_encoded_slash_is_not_a_slash_of_the_path(raw: bytes, path: str) -> None:
     scope = {"raw_path": raw, "path": unquote(raw.decode())}
-    assert kept_apart(scope) == path
-    assert "\x1f" not in restored(path)
+    assert protect_encoded_slashes(scope) == path
+    assert "\x1f" not in restore_slashes(path)

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Sequence
 
 from application.ports.event_log import LogUnavailable
-from infrastructure.inbound.http.marking import POSITION, Marks
+from infrastructure.inbound.http.marking import POSITION_HEADER, PositionHeaders
 from tests.support.running_log import RunningLog, running_on
 from tests.support.submissions import key, observing
 
@@ -12,13 +12,15 @@ NOTHING_HERE = 404
 NOT_READY = 503
 
 
-def marks_of(server: RunningLog) -> Marks:
+def marks_of(server: RunningLog) -> PositionHeaders:
     """As a server marks what neither read nor decided."""
-    return Marks(str(server.log.log_id), server.log.head, lambda: server.tail.position)
+    return PositionHeaders(str(server.log.log_id), server.log.head, lambda: server.tail.position)
 
 
-async def told(marks: Marks, status: int, given: Sequence[tuple[bytes, bytes]] = ()) -> int | None:
-    position = dict(await marks.added_to(status, given)).get(POSITION)
+async def told(
+    marks: PositionHeaders, status: int, given: Sequence[tuple[bytes, bytes]] = ()
+) -> int | None:
+    position = dict(await marks.with_position(status, given)).get(POSITION_HEADER)
     return int(position) if position is not None else None
 
 
@@ -35,15 +37,15 @@ async def test_an_error_of_one_server_is_not_behind_what_another_has_told(
 
 
 async def test_what_an_answer_says_itself_is_left_to_it() -> None:
-    marks = Marks("a-log", away, lambda: 9)
-    assert await told(marks, NOTHING_HERE, [(POSITION, b"3")]) == 3
+    marks = PositionHeaders("a-log", away, lambda: 9)
+    assert await told(marks, NOTHING_HERE, [(POSITION_HEADER, b"3")]) == 3
 
 
 async def test_while_the_log_is_away_a_server_that_is_not_ready_names_what_it_knows() -> None:
     seen = 3
-    marks = Marks("a-log", away, lambda: seen)
+    marks = PositionHeaders("a-log", away, lambda: seen)
     assert await told(marks, NOT_READY) == 3
-    await told(marks, 200, [(POSITION, b"5")])
+    await told(marks, 200, [(POSITION_HEADER, b"5")])
     assert await told(marks, NOT_READY) == 5
     seen = 6
     assert await told(marks, NOT_READY) == 6
@@ -51,7 +53,7 @@ async def test_while_the_log_is_away_a_server_that_is_not_ready_names_what_it_kn
 
 async def test_while_the_log_is_away_no_other_answer_names_a_position() -> None:
     for head in (away, silent):
-        assert await told(Marks("a-log", head, lambda: 3), NOTHING_HERE) is None
+        assert await told(PositionHeaders("a-log", head, lambda: 3), NOTHING_HERE) is None
 
 
 async def away() -> int:
@@ -64,7 +66,7 @@ async def silent() -> int:
 
 
 async def test_an_answer_is_not_lost_for_want_of_its_mark() -> None:
-    assert await told(Marks("a-log", broken, lambda: 3), 200) is None
+    assert await told(PositionHeaders("a-log", broken, lambda: 3), 200) is None
 
 
 async def broken() -> int:

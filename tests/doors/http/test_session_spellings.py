@@ -11,8 +11,8 @@ import pytest
 
 from application.access import Caller
 from application.envelope import Actor
-from infrastructure.inbound.http.doors import Doors
-from infrastructure.inbound.http.requests import named_session
+from infrastructure.inbound.http.doors import Services
+from infrastructure.inbound.http.requests import resolve_session_reference
 from tests.support.http_house import ONE, House
 from tests.support.http_problems import pointers_of, problem_of
 from tests.support.http_requests import spawn_body
@@ -178,10 +178,10 @@ class Asked:
 
     async def named(self, spelling: str, *patterns: str) -> str | None:
         """What a spelling stands for."""
-        doors = cast(Doors, SimpleNamespace(work=SimpleNamespace(registry=self)))
+        doors = cast(Services, SimpleNamespace(work=SimpleNamespace(registry=self)))
         actor = Actor(kind="token", token="t")
         caller = Caller(actor=actor, scopes=frozenset(), patterns=patterns)
-        return await named_session(doors, caller, spelling, POINTER)
+        return await resolve_session_reference(doors, caller, spelling, POINTER)
 
 
 async def test_only_what_looks_like_an_id_is_looked_up() -> None:

@@ -12,9 +12,9 @@ from fastapi import FastAPI
 from starlette.types import Receive, Scope, Send
 
 from infrastructure.inbound.http.droppable_connection import DroppableConnection
-from infrastructure.inbound.http.event_stream import EventStream, Frames, Pace
-from infrastructure.inbound.http.guarding import Guard
-from infrastructure.inbound.http.marking import Marks
+from infrastructure.inbound.http.event_stream import EventStream, Frames, StreamLimits
+from infrastructure.inbound.http.guarding import RequestGuard
+from infrastructure.inbound.http.marking import PositionHeaders
 from tests.support.http_tail import GrowingLog
 from tests.support.http_wire import head
 
@@ -40,7 +40,7 @@ async def test_a_reader_that_does_not_read_is_disconnected_and_leaves_nothing_be
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     log, let_go = GrowingLog(), asyncio.Event()
-    marks = Marks("a-log", nowhere, lambda: 0)
+    marks = PositionHeaders("a-log", nowhere, lambda: 0)
     await log.grow(EVENTS)
 
     application = FastAPI()
@@ -48,11 +48,11 @@ async def test_a_reader_that_does_not_read_is_disconnected_and_leaves_nothing_be
     @application.get("/v1/events")
     async def events() -> EventStream:
         frames = Frames(lambda _: True, after=0, filtered=False)
-        pace = Pace(buffer_events_max=100, stuck_seconds=0.3)
+        pace = StreamLimits(buffer_events_max=100, stuck_seconds=0.3)
         return EventStream(frames, log, 0, lambda: False, headers={}, pace=pace)
 
     async def streaming(scope: Scope, receive: Receive, send: Send) -> None:
-        await Guard(application, {"127.0.0.1"}, marks)(scope, receive, send)
+        await RequestGuard(application, {"127.0.0.1"}, marks)(scope, receive, send)
         let_go.set()
 
     config = uvicorn.Config(

@@ -7,7 +7,7 @@ from uuid import uuid4
 import psycopg
 import pytest
 
-from application.providing_transcripts import TOLD_BYTES_MAX
+from application.providing_transcripts import TRANSCRIPT_BYTES_MAX
 from infrastructure.outbound.embedded_postgres.layout import Home
 from tests.support.http_house import House
 from tests.support.http_problems import problem_of
@@ -22,17 +22,19 @@ def test_no_more_is_told_of_a_session_than_is_kept_of_one(house: House) -> None:
     session = house.session("told")
     first = tell(house.http, session).json()
     other = tell(house.http, house.session("told")).json()
-    room = TOLD_BYTES_MAX - 2 * first["bytes"]
+    room = TRANSCRIPT_BYTES_MAX - 2 * first["bytes"]
     rows = [
         ("transcript", first["sessionId"], room),
-        ("task", first["sessionId"], TOLD_BYTES_MAX),
-        ("transcript", other["sessionId"], TOLD_BYTES_MAX),
+        ("task", first["sessionId"], TRANSCRIPT_BYTES_MAX),
+        ("transcript", other["sessionId"], TRANSCRIPT_BYTES_MAX),
     ]
     longer = [*CONVERSATION, message("more")]
     with earlier_contents(house, rows):
         assert tell(house.http, session, totalTokens=1).status_code == 200
         full = problem_of(tell(house.http, session, totalTokens=2), 409, "too_much_told")
-        assert f"{TOLD_BYTES_MAX} bytes were told of session {session} so far" in full["detail"]
+        assert (
+            f"{TRANSCRIPT_BYTES_MAX} bytes were told of session {session} so far" in full["detail"]
+        )
         assert "go on with another session" in full["detail"]
         assert tell(house.http, session, totalTokens=1).status_code == 200
         problem_of(tell(house.http, session, longer, key=a_key()), 409, "too_much_told")

@@ -13,7 +13,7 @@ from infrastructure.outbound.configured_tokens import ConfiguredTokens
 from infrastructure.outbound.identities import RandomIdentities
 from infrastructure.outbound.tables.contents import PostgresContents
 from infrastructure.outbound.tables.registry import PostgresRegistry
-from infrastructure.outbound.tokens import ChildTokenSeal, KnownTokens, admin_token, digest_of
+from infrastructure.outbound.tokens import ChildTokenSigner, KnownTokens, admin_token, digest_of
 from tests.support.running_log import RunningLog
 
 SET, UNSET = "SPAWNLOG_TEST_TOKEN", "SPAWNLOG_TEST_TOKEN_NOBODY_SETS"
@@ -132,7 +132,7 @@ async def test_one_session_that_is_spelled_twice_is_one(
     active: ActiveConfigurations, running: RunningLog
 ) -> None:
     await active.activate(load_values(for_sessions("main", "Agent:Steward:MAIN")), SYSTEM)
-    seal, registry = ChildTokenSeal(b"k" * 32), PostgresRegistry(running.pool)
+    seal, registry = ChildTokenSigner(b"k" * 32), PostgresRegistry(running.pool)
     tokens = KnownTokens(admin_token("admin"), ConfiguredTokens(active), seal, registry)
     caller = await tokens.caller_of("a-secret-of-some-length")
     assert caller is not None

@@ -26,7 +26,7 @@ def no_more_descriptors() -> Iterator[None]:
 
 @pytest.mark.usefixtures("resting_databases")
 def test_a_new_folder_that_cannot_be_opened_is_not_left(tmp_path: Path) -> None:
-    with RootedFolder.opened(str(tmp_path.resolve())) as folder:
+    with RootedFolder.open_root(str(tmp_path.resolve())) as folder:
         with no_more_descriptors(), pytest.raises(OSError, match="Too many open files"):
             with folder.made("new"):
                 pass
@@ -36,8 +36,8 @@ def test_a_new_folder_that_cannot_be_opened_is_not_left(tmp_path: Path) -> None:
 def test_another_disk_is_not_entered_to_be_emptied() -> None:
     """Entered only: there is nothing in this that would change that disk."""
     assert os.path.ismount("/dev/shm"), "this test needs another disk, and knows of no other"
-    with RootedFolder.opened("/dev") as folder, pytest.raises(OSError, match="cross-device"):
-        with folder.entered_to_empty("shm"):
+    with RootedFolder.open_root("/dev") as folder, pytest.raises(OSError, match="cross-device"):
+        with folder.enter_to_empty("shm"):
             pass
 
 
@@ -47,15 +47,15 @@ def test_no_descriptor_is_left_open(tmp_path: Path) -> None:
     probe = os.dup(0)
     os.close(probe)
     for _ in range(3):
-        with RootedFolder.opened(root) as folder, folder.made("new") as new:
-            new.written("x", b"")
+        with RootedFolder.open_root(root) as folder, folder.made("new") as new:
+            new.write_new("x", b"")
             with pytest.raises(FileExistsError):
-                new.written("x", b"")
+                new.write_new("x", b"")
             new.unlink("x")
-            with pytest.raises(NotAFolder), folder.entered("file"):
+            with pytest.raises(NotAFolder), folder.enter("file"):
                 pass
             folder.remove_empty("new")
-        with pytest.raises(NotAFolder), RootedFolder.opened(f"{root}/file/deeper"):
+        with pytest.raises(NotAFolder), RootedFolder.open_root(f"{root}/file/deeper"):
             pass
     again = os.dup(0)
     os.close(again)

@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 
 from infrastructure.outbound.log.verifying.chain_walk import Link
-from infrastructure.outbound.log.verifying.connection import Reading
-from infrastructure.outbound.log.verifying.difference import Difference, positions
+from infrastructure.outbound.log.verifying.connection import ReadConnection
+from infrastructure.outbound.log.verifying.difference import Difference, format_positions
 from infrastructure.outbound.log.verifying.stored_rows import StoredEventRow, read_rows
 
 LOOKED_FOR_POSITIONS = 10_000
@@ -13,7 +13,7 @@ REMOVED_MAX = INSERTED_MAX = 1_000
 """How many events may have been taken out or put in, and the rest moved, for this to be told."""
 
 
-def explain(connection: Reading, link: Link, head_hash: bytes) -> Difference:
+def explain_break(connection: ReadConnection, link: Link, head_hash: bytes) -> Difference:
     """What became of the event behind `link`, whose hash is not what it must be.
 
     `head_hash` is what the head says of the last event.
@@ -22,26 +22,28 @@ def explain(connection: Reading, link: Link, head_hash: bytes) -> Difference:
     rows = list(read_rows(connection, first, first + 1))
     broken, following = rows[0], rows[1] if len(rows) > 1 else None
     return (
-        _moved(connection, link, broken)
-        or _pushed(connection, link, broken)
-        or _removed(broken, following)
-        or _changed(link, broken, following, head_hash)
+        _find_moved(connection, link, broken)
+        or _find_inserted(connection, link, broken)
+        or _find_removed(broken, following)
+        or _describe_change(link, broken, following, head_hash)
     )
 
 
-def _moved(connection: Reading, link: Link, broken: StoredEventRow) -> Difference | None:
+def _find_moved(
+    connection: ReadConnection, link: Link, broken: StoredEventRow
+) -> Difference | None:
     """The event that was recorded here stands further behind now."""
     here = broken.position
     before = broken
     for row in read_rows(connection, here + 1, here + LOOKED_FOR_POSITIONS):
         hashes = (broken.chain_hash, row.chain_hash)
         distance = row.position - here
-        if _fits(row, link.chain_hash, -distance, hashes):
+        if _has_hash_of(row, link.chain_hash, -distance, hashes):
             # Of two neighbours, the hash of the first may have gone with it or have stayed.
-            if any(_fits(broken, one.chain_hash, distance, hashes) for one in (before, row)):
+            if any(_has_hash_of(broken, one.chain_hash, distance, hashes) for one in (before, row)):
                 text = f"it was swapped with the event at position {row.position}"
                 return Difference(here, "swapped", text)
-            inserted = positions(here, row.position - 1)
+            inserted = format_positions(here, row.position - 1)
             text = (
                 f"{inserted} inserted: the event that was recorded at position {here} now"
                 f" stands at position {row.position}"
@@ -51,33 +53,35 @@ def _moved(connection: Reading, link: Link, broken: StoredEventRow) -> Differenc
     return None
 
 
-def _pushed(connection: Reading, link: Link, broken: StoredEventRow) -> Difference | None:
+def _find_inserted(
+    connection: ReadConnection, link: Link, broken: StoredEventRow
+) -> Difference | None:
     """The events in front of it are linked well, but were put between it and its predecessor."""
     since = max(0, link.position - INSERTED_MAX)
     fronts = {row.position: row.chain_hash for row in read_rows(connection, since, link.position)}
     for inserted in range(1, link.position - since + 1):
         before = fronts.get(link.position - inserted, b"")
-        if _fits(broken, before, -inserted, (broken.chain_hash,)):
-            what = positions(broken.position - inserted, link.position)
+        if _has_hash_of(broken, before, -inserted, (broken.chain_hash,)):
+            what = format_positions(broken.position - inserted, link.position)
             text = f"{what} inserted: what was recorded here was moved up by {inserted}"
             return Difference(broken.position - inserted, "inserted", text)
     return None
 
 
-def _removed(broken: StoredEventRow, following: StoredEventRow | None) -> Difference | None:
+def _find_removed(broken: StoredEventRow, following: StoredEventRow | None) -> Difference | None:
     """The event stands where it does because those in front of it were taken out."""
     if following is None:
         return None
     for removed in range(1, REMOVED_MAX + 1):
-        if _fits(following, broken.chain_hash, removed, (following.chain_hash,)):
+        if _has_hash_of(following, broken.chain_hash, removed, (following.chain_hash,)):
             here = broken.position
-            what = positions(here, here + removed - 1)
+            what = format_positions(here, here + removed - 1)
             text = f"{what} missing: what was recorded behind was moved down by {removed}"
             return Difference(here, "missing", text)
     return None
 
 
-def _changed(
+def _describe_change(
     link: Link, broken: StoredEventRow, following: StoredEventRow | None, head_hash: bytes
 ) -> Difference:
     computed = broken.hash_after(link.chain_hash)
@@ -93,7 +97,7 @@ def _changed(
     return Difference(broken.position, "changed", text)
 
 
-def _fits(row: StoredEventRow, previous: bytes, moved: int, hashes: Sequence[bytes]) -> bool:
+def _has_hash_of(row: StoredEventRow, previous: bytes, moved: int, hashes: Sequence[bytes]) -> bool:
     """Whether the row has one of these hashes when it stands `moved` positions further."""
     return any(
         row.hash_elsewhere(previous, moved=moved, append_too=append_too) in hashes

@@ -6,8 +6,8 @@ from typing import NamedTuple
 
 from domain.event_types import EVENT_TYPES
 from domain.upcasting import UPCASTS
-from infrastructure.outbound.log.verifying.connection import Reading
-from infrastructure.outbound.log.verifying.difference import Difference, positions
+from infrastructure.outbound.log.verifying.connection import ReadConnection
+from infrastructure.outbound.log.verifying.difference import Difference, format_positions
 from infrastructure.outbound.log.verifying.stored_rows import StoredEventRow, read_rows
 
 _NOT_RECORDED = -(2**63)
@@ -27,7 +27,7 @@ BEGINNING = Link(0, b"", _NOT_RECORDED, 0, b"")
 """What the first event of a log is held against."""
 
 
-class Walked(NamedTuple):
+class WalkResult(NamedTuple):
     """The rows that are right, the last link, and the first thing that is not right."""
 
     rows: list[StoredEventRow]
@@ -35,7 +35,7 @@ class Walked(NamedTuple):
     difference: Difference | None
 
 
-def link_at(connection: Reading, position: int) -> Link | None:
+def link_at(connection: ReadConnection, position: int) -> Link | None:
     """The link that ends at this position; None when there is no event."""
     if position == 0:
         return BEGINNING
@@ -49,7 +49,7 @@ def link_to(row: Link | StoredEventRow) -> Link:
     return Link(row.position, row.chain_hash, row.recorded_at, row.append_last, row.command_id)
 
 
-def walk(link: Link, rows: Iterable[StoredEventRow], last: int) -> Walked:
+def walk(link: Link, rows: Iterable[StoredEventRow], last: int) -> WalkResult:
     """Go from `link` over the rows to the position `last`, or to the first that is not right.
 
     A broken hash has the kind `changed`; what it was that broke it is not looked for here.
@@ -58,21 +58,21 @@ def walk(link: Link, rows: Iterable[StoredEventRow], last: int) -> Walked:
     before: Link | StoredEventRow = link
     difference = None
     for row in rows:
-        difference = _wrong(before, row)
+        difference = _find_fault(before, row)
         if difference is not None:
             break
         passed.append(row)
         before = row
     else:
         if before.position < last:
-            difference = _missing(before.position + 1, last)
-    return Walked(passed, link_to(before), difference)
+            difference = _missing_positions(before.position + 1, last)
+    return WalkResult(passed, link_to(before), difference)
 
 
-def _wrong(link: Link | StoredEventRow, row: StoredEventRow) -> Difference | None:
+def _find_fault(link: Link | StoredEventRow, row: StoredEventRow) -> Difference | None:
     here = row.position
     if here != link.position + 1:
-        return _missing(link.position + 1, here - 1)
+        return _missing_positions(link.position + 1, here - 1)
     if row.hash_after(link.chain_hash) != row.chain_hash:
         return Difference(here, "changed", "its bytes are not the ones that were recorded (chain)")
     if row.recorded_at < link.recorded_at:
@@ -81,10 +81,10 @@ def _wrong(link: Link | StoredEventRow, row: StoredEventRow) -> Difference | Non
     if kind not in EVENT_TYPES and kind not in UPCASTS:
         name = f"{row.type[:80]!r}, version {row.type_version}"
         return Difference(here, "unreadable", f"its type, {name}, is none of spawnlog's")
-    return _append_broken(link, row)
+    return _find_append_fault(link, row)
 
 
-def _append_broken(link: Link | StoredEventRow, row: StoredEventRow) -> Difference | None:
+def _find_append_fault(link: Link | StoredEventRow, row: StoredEventRow) -> Difference | None:
     here = row.position
     if link.position < link.append_last:
         same = (row.append_last, row.command_id, row.recorded_at)
@@ -97,5 +97,5 @@ def _append_broken(link: Link | StoredEventRow, row: StoredEventRow) -> Differen
     return None
 
 
-def _missing(first: int, last: int) -> Difference:
-    return Difference(first, "missing", f"{positions(first, last)} missing")
+def _missing_positions(first: int, last: int) -> Difference:
+    return Difference(first, "missing", f"{format_positions(first, last)} missing")

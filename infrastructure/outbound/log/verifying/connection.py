@@ -5,16 +5,16 @@ from typing import Any
 import psycopg
 from psycopg.rows import TupleRow
 
-from infrastructure.outbound.log.binary_format import Column, ColumnDumper
+from infrastructure.outbound.log.binary_format import BinaryColumn, ColumnDumper
 from infrastructure.outbound.log.connections import CONNECT_TIMEOUT_SECONDS, LOCK_TIMEOUT_MS
 
-Reading = psycopg.Connection[TupleRow]
+ReadConnection = psycopg.Connection[TupleRow]
 
 PAGE_TIMEOUT_MS = 120_000
 """How long the statement of one page may take; a sweep over a whole table has no limit."""
 
 
-def open_reading(conninfo: str) -> Reading:
+def open_read_connection(conninfo: str) -> ReadConnection:
     """A connection outside any transaction that can only read."""
     connection = psycopg.connect(
         conninfo,
@@ -23,7 +23,7 @@ def open_reading(conninfo: str) -> Reading:
         application_name="spawnlog verify",
         client_encoding="utf8",
     )
-    connection.adapters.register_dumper(Column, ColumnDumper)
+    connection.adapters.register_dumper(BinaryColumn, ColumnDumper)
     try:
         # Every look-up is by a few keys: without these a table that was never analysed is read
         # as a whole to find them.
@@ -38,14 +38,14 @@ def open_reading(conninfo: str) -> Reading:
     return connection
 
 
-def one_row(connection: Reading, query: str, values: Any = None) -> TupleRow:
+def one_row(connection: ReadConnection, query: str, values: Any = None) -> TupleRow:
     """The only row of a query."""
     row = connection.execute(query, values).fetchone()
     assert row is not None
     return row
 
 
-def reason(error: psycopg.Error) -> str:
+def database_error_reason(error: psycopg.Error) -> str:
     """Why the database cannot be read, in a line. Drivers put addresses there, but no passwords."""
     lines = str(error).strip().splitlines() or [type(error).__name__]
     return f"the database cannot be read: {lines[0][:500]}"

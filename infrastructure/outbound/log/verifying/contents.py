@@ -8,9 +8,9 @@ from uuid import UUID
 
 from domain.content import ContentRef
 from domain.stream import RUN_PREFIX
-from infrastructure.outbound.log.binary_format import column
+from infrastructure.outbound.log.binary_format import encode_column
 from infrastructure.outbound.log.storing import PREVIEW_CHARS
-from infrastructure.outbound.log.verifying.connection import Reading
+from infrastructure.outbound.log.verifying.connection import ReadConnection
 from infrastructure.outbound.log.verifying.difference import Difference
 
 READ_BYTES_MAX = 4 * 1024 * 1024
@@ -29,7 +29,7 @@ _CONTENTS = (
 )
 
 
-class Mention(NamedTuple):
+class ContentMention(NamedTuple):
     """A text as an event refers to it. `owner` is the session under whose key it is, `place`
     where in the event the reference stands."""
 
@@ -49,21 +49,21 @@ class ContentCounts:
 
 
 def check_contents(
-    connection: Reading, mentions: Iterable[Mention], counts: ContentCounts
+    connection: ReadConnection, mentions: Iterable[ContentMention], counts: ContentCounts
 ) -> Difference | None:
     """The first text that is not what was recorded; the mentions are in order."""
     for batch in _batches(mentions):
         rows = connection.execute(
             _CONTENTS,
             [
-                column("uuid", [one.ref.id for one in batch]),
-                column("uuid", [one.owner for one in batch]),
-                column("bigint", [one.ref.bytes for one in batch]),
+                encode_column("uuid", [one.ref.id for one in batch]),
+                encode_column("uuid", [one.owner for one in batch]),
+                encode_column("bigint", [one.ref.bytes for one in batch]),
             ],
             binary=True,
         ).fetchall()
         for mention, row in zip(batch, rows, strict=True):
-            wrong = _wrong(mention, row, counts)
+            wrong = _content_fault(mention, row, counts)
             if wrong is not None:
                 whose = mention.stream.replace(RUN_PREFIX, "run ")
                 text = f"the {mention.place} of {whose} (content {mention.ref.id}) {wrong}"
@@ -71,8 +71,8 @@ def check_contents(
     return None
 
 
-def _batches(mentions: Iterable[Mention]) -> Iterator[Sequence[Mention]]:
-    batch: list[Mention] = []
+def _batches(mentions: Iterable[ContentMention]) -> Iterator[Sequence[ContentMention]]:
+    batch: list[ContentMention] = []
     size = 0
     for mention in mentions:
         if batch and (size + mention.ref.bytes > READ_BYTES_MAX or len(batch) >= READ_MAX):
@@ -84,7 +84,9 @@ def _batches(mentions: Iterable[Mention]) -> Iterator[Sequence[Mention]]:
         yield batch
 
 
-def _wrong(mention: Mention, row: Sequence[Any], counts: ContentCounts) -> str | None:
+def _content_fault(
+    mention: ContentMention, row: Sequence[Any], counts: ContentCounts
+) -> str | None:
     found_bytes, noted_well, noted_hmac, preview_fits, body, key = row
     ref = mention.ref
     if found_bytes is None:

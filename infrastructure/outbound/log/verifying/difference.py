@@ -36,7 +36,7 @@ class Difference:
         return f"position {self.position}: {self.text}"
 
 
-def first_of(found: Iterable[Difference | None]) -> Difference | None:
+def first_difference(found: Iterable[Difference | None]) -> Difference | None:
     """The one with the lowest position; of several there, the one that was named first."""
     return min((one for one in found if one is not None), key=_position, default=None)
 
@@ -45,6 +45,6 @@ def _position(one: Difference) -> int:
     return one.position
 
 
-def positions(first: int, last: int) -> str:
+def format_positions(first: int, last: int) -> str:
     """How a stretch of positions is called."""
     return f"position {first} is" if first == last else f"positions {first} to {last} are"

@@ -70,7 +70,7 @@ def note_progress(path: Path, progress: Progress) -> None:
         ) from error
 
 
-def noted_progress(path: Path, log_id: UUID) -> Progress | None:
+def read_progress(path: Path, log_id: UUID) -> Progress | None:
     """What was noted; None when there is no such file. `UserError` when it is of another log."""
     try:
         with path.open("rb") as file:

@@ -18,10 +18,13 @@ from uuid import UUID
 import psycopg
 
 from infrastructure.failures import UserError
-from infrastructure.outbound.log.verifying.connection import open_reading, reason
+from infrastructure.outbound.log.verifying.connection import (
+    database_error_reason,
+    open_read_connection,
+)
 from infrastructure.outbound.log.verifying.difference import Difference
 from infrastructure.outbound.log.verifying.ranges import Range, RangeChecker, RangeFindings
-from infrastructure.outbound.log.verifying.whole_tables import Head
+from infrastructure.outbound.log.verifying.whole_tables import StoredHead
 
 END_SECONDS_MAX = 10.0
 COLLECT_RANGES = 20
@@ -36,10 +39,10 @@ class VerificationStopped(UserError):
     """The verification could not go on; nothing is said about what was not looked at."""
 
 
-class Processes:
+class RangeWorkers:
     """Some processes that look over ranges of one log. To be closed."""
 
-    def __init__(self, conninfo: str, head: Head, count: int) -> None:
+    def __init__(self, conninfo: str, head: StoredHead, count: int) -> None:
         self._order = {
             "path": sys.path,
             "conninfo": conninfo,
@@ -68,7 +71,7 @@ class Processes:
         self._processes.append(process)
         assert process.stdout is not None
         self._selector.register(process.stdout, selectors.EVENT_READ, process)
-        _tell(process, self._order)
+        _send_order(process, self._order)
         self._idle.append(process)
 
     @property
@@ -78,7 +81,7 @@ class Processes:
 
     def begin(self, asked: Range) -> None:
         """Give a range to one that has nothing to do."""
-        _tell(self._idle.pop(), list(asked))
+        _send_order(self._idle.pop(), list(asked))
 
     def answers(self) -> Iterator[RangeFindings]:
         """The findings that are there, at least one. `VerificationStopped` when none will come."""
@@ -94,7 +97,7 @@ class Processes:
             if "error" in found:
                 raise VerificationStopped(f"{found['error']}; go on with --resume")
             self._idle.append(process)
-            yield _findings(found)
+            yield _parse_findings(found)
 
     def close(self) -> None:
         """End them all."""
@@ -115,7 +118,7 @@ class Processes:
         self.close()
 
 
-def _tell(process: subprocess.Popen[str], order: Any) -> None:
+def _send_order(process: subprocess.Popen[str], order: Any) -> None:
     assert process.stdin is not None
     try:
         process.stdin.write(json.dumps(order) + "\n")
@@ -126,7 +129,7 @@ def _tell(process: subprocess.Popen[str], order: Any) -> None:
         ) from None
 
 
-def _findings(found: dict[str, Any]) -> RangeFindings:
+def _parse_findings(found: dict[str, Any]) -> RangeFindings:
     difference = found.pop("difference")
     return RangeFindings(
         **found
@@ -144,22 +147,22 @@ def work(order: dict[str, Any]) -> None:
         try:
             _work(order)
         except psycopg.Error as error:
-            _answer({"error": reason(error)})
+            _send_answer({"error": database_error_reason(error)})
 
 
 def _work(order: dict[str, Any]) -> None:
     # States have no circles, so they go by themselves; to look for circles costs a third of it.
     gc.freeze()
     gc.disable()
-    with open_reading(order["conninfo"]) as connection:
+    with open_read_connection(order["conninfo"]) as connection:
         log_id, head_hash = UUID(order["log_id"]), bytes.fromhex(order["head_hash"])
         checker = RangeChecker(connection, log_id, head_hash)
         for number, line in enumerate(sys.stdin, start=1):
             found = checker.check(Range(*json.loads(line)))
-            _answer(asdict(found) | {"chain_hash": found.chain_hash.hex()})
+            _send_answer(asdict(found) | {"chain_hash": found.chain_hash.hex()})
             if number % COLLECT_RANGES == 0:
                 gc.collect()
 
 
-def _answer(value: dict[str, Any]) -> None:
+def _send_answer(value: dict[str, Any]) -> None:
     print(json.dumps(value), flush=True)

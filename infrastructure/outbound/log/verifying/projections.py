@@ -12,16 +12,16 @@ from application.projections.session_rows import SessionRow
 from domain.refusals import CorruptHistory
 from domain.run.state import Run
 from domain.session.state import Session
-from infrastructure.outbound.log.binary_format import column
+from infrastructure.outbound.log.binary_format import encode_column
 from infrastructure.outbound.log.storing import RUN_COLUMNS, SESSION_COLUMNS
-from infrastructure.outbound.log.verifying.connection import Reading
+from infrastructure.outbound.log.verifying.connection import ReadConnection
 from infrastructure.outbound.log.verifying.difference import Difference
 
-State = TypeVar("State", bound=BaseModel)
+ProjectionState = TypeVar("ProjectionState", bound=BaseModel)
 
 
 @dataclass(frozen=True, slots=True)
-class Table(Generic[State]):
+class ProjectionTable(Generic[ProjectionState]):
     """A projection's table; `noun` is what one of its rows is about."""
 
     name: str
@@ -29,7 +29,7 @@ class Table(Generic[State]):
     key: str
     key_type: str
     columns: tuple[str, ...]
-    state: type[State]
+    state: type[ProjectionState]
     values: Callable[[Any], tuple[Any, ...]]
     key_of: Callable[[Any], Any]
 
@@ -52,12 +52,16 @@ class Table(Generic[State]):
 
 
 def _table(
-    noun: str, key: str, columns: Mapping[str, str], row: type[NamedTuple], state: type[State]
-) -> Table[State]:
+    noun: str,
+    key: str,
+    columns: Mapping[str, str],
+    row: type[NamedTuple],
+    state: type[ProjectionState],
+) -> ProjectionTable[ProjectionState]:
     names = tuple(name for name in columns if name != "state")
     places = {name: place for place, name in enumerate(row._fields)}
     values, key_of = itemgetter(*(places[name] for name in names)), itemgetter(places[key])
-    return Table(f"{noun}s", noun, key, columns[key], names, state, values, key_of)
+    return ProjectionTable(f"{noun}s", noun, key, columns[key], names, state, values, key_of)
 
 
 RUNS = _table("run", "run_id", RUN_COLUMNS, RunRow, Run)
@@ -65,15 +69,18 @@ SESSIONS = _table("session", "session_key", SESSION_COLUMNS, SessionRow, Session
 
 
 def states_as_of(
-    connection: Reading, table: Table[State], keys: Sequence[Any], at: int
-) -> list[State]:
+    connection: ReadConnection,
+    table: ProjectionTable[ProjectionState],
+    keys: Sequence[Any],
+    at: int,
+) -> list[ProjectionState]:
     """The states of some keys as of a position, from rows that are verified themselves.
 
     Where a row ends is not asked for. `CorruptHistory` when a row holds no state.
     """
     if not keys:
         return []
-    rows = connection.execute(table.as_of, [column(table.key_type, keys), at]).fetchall()
+    rows = connection.execute(table.as_of, [encode_column(table.key_type, keys), at]).fetchall()
     try:
         return [table.state.model_validate_json(row[0]) for row in rows]
     except ValidationError as error:
@@ -81,7 +88,11 @@ def states_as_of(
 
 
 def check_rows(
-    connection: Reading, table: Table[State], rows: Mapping[int, Any], first: int, last: int
+    connection: ReadConnection,
+    table: ProjectionTable[ProjectionState],
+    rows: Mapping[int, Any],
+    first: int,
+    last: int,
 ) -> Difference | None:
     """The first row begun between two positions that is not the one which the events give there:
     `rows` are those, by the position where they begin."""
@@ -89,14 +100,18 @@ def check_rows(
     if not expected:
         return None
     keys = list({table.key_of(row) for row in expected.values()})
-    asked = [column(table.key_type, keys), first, last]
+    asked = [encode_column(table.key_type, keys), first, last]
     found = connection.execute(table.begun, asked, binary=True).fetchall()
     values_of = table.values
     wrong: list[tuple[int, str]] = []
     for stored in found:
         position = stored[-1]
         row = expected.get(position)
-        if row is not None and stored[:-2] == values_of(row) and _same(row.state, stored[-2]):
+        if (
+            row is not None
+            and stored[:-2] == values_of(row)
+            and _is_same_state(row.state, stored[-2])
+        ):
             del expected[position]
             continue
         key = stored[table.columns.index(table.key)]
@@ -104,7 +119,7 @@ def check_rows(
             text = f"a row of {table.noun} {key} begins here that no event made"
         else:
             del expected[position]
-            names = ", ".join(_differing(table, row, stored[:-2], stored[-2]))
+            names = ", ".join(_differing_columns(table, row, stored[:-2], stored[-2]))
             text = f"the row of {table.noun} {key} differs from what the events say: {names}"
         wrong.append((position, text))
     wrong += [
@@ -113,15 +128,15 @@ def check_rows(
     ]
     if not wrong:
         return None
-    return Difference(*_first(wrong))
+    return Difference(*_first_fault(wrong))
 
 
-def _first(wrong: Sequence[tuple[int, str]]) -> tuple[int, Any, str]:
+def _first_fault(wrong: Sequence[tuple[int, str]]) -> tuple[int, Any, str]:
     position, text = min(wrong)
     return position, "projection", text
 
 
-def _same(state: BaseModel, text: str) -> bool:
+def _is_same_state(state: BaseModel, text: str) -> bool:
     # As the writer dumps it, without the detour over a string.
     if state.__pydantic_serializer__.to_json(state, exclude_none=True) == text.encode():
         return True
@@ -132,10 +147,12 @@ def _same(state: BaseModel, text: str) -> bool:
         return False
 
 
-def _differing(table: Table[State], row: Any, values: Sequence[Any], text: str) -> list[str]:
+def _differing_columns(
+    table: ProjectionTable[ProjectionState], row: Any, values: Sequence[Any], text: str
+) -> list[str]:
     pairs = zip(table.columns, values, table.values(row), strict=True)
     names = [name for name, stored, wanted in pairs if stored != wanted]
-    if not _same(row.state, text):
+    if not _is_same_state(row.state, text):
         names += [f"state ({one})" for one in _differing_fields(row.state, text)] or ["state"]
     return names
 

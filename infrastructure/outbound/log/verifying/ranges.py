@@ -7,17 +7,21 @@ from typing import NamedTuple
 from uuid import UUID
 
 from domain.run.events import RunEnded
-from infrastructure.outbound.log.verifying.broken_chain import explain
-from infrastructure.outbound.log.verifying.chain_walk import Link, Walked, link_at, walk
-from infrastructure.outbound.log.verifying.connection import Reading
-from infrastructure.outbound.log.verifying.contents import ContentCounts, Mention, check_contents
-from infrastructure.outbound.log.verifying.difference import Difference, first_of
+from infrastructure.outbound.log.verifying.broken_chain import explain_break
+from infrastructure.outbound.log.verifying.chain_walk import Link, WalkResult, link_at, walk
+from infrastructure.outbound.log.verifying.connection import ReadConnection
+from infrastructure.outbound.log.verifying.contents import (
+    ContentCounts,
+    ContentMention,
+    check_contents,
+)
+from infrastructure.outbound.log.verifying.difference import Difference, first_difference
 from infrastructure.outbound.log.verifying.projections import RUNS, SESSIONS, check_rows
-from infrastructure.outbound.log.verifying.references import references
-from infrastructure.outbound.log.verifying.refold import ReadEvent, Refold, Refolded
+from infrastructure.outbound.log.verifying.references import find_references
+from infrastructure.outbound.log.verifying.refold import ReadEvent, Refold, RefoldResult
 from infrastructure.outbound.log.verifying.stored_rows import read_rows
 from infrastructure.outbound.log.verifying.streams import StreamVersions, check_commits
-from infrastructure.outbound.log.verifying.transcripts import Sealed, check_transcripts
+from infrastructure.outbound.log.verifying.transcripts import RecordedTranscript, check_transcripts
 
 PAGE_EVENTS = 2_000
 
@@ -47,7 +51,7 @@ class RangeFindings:
 class RangeChecker:
     """Looks over ranges of one log on one connection."""
 
-    def __init__(self, connection: Reading, log_id: UUID, head_hash: bytes) -> None:
+    def __init__(self, connection: ReadConnection, log_id: UUID, head_hash: bytes) -> None:
         self._connection = connection
         self._log_id = log_id
         self._head_hash = head_hash
@@ -66,7 +70,7 @@ class RangeChecker:
             last = min(first + PAGE_EVENTS - 1, asked.last)
             walked = self._walk(link, first, last)
             page = refold.fold(walked.rows)
-            findings.difference = first_of(
+            findings.difference = first_difference(
                 (
                     walked.difference,
                     check_commits(self._connection, link, walked.rows),
@@ -81,26 +85,26 @@ class RangeChecker:
         findings.chain_hash = link.chain_hash
         return findings
 
-    def _walk(self, link: Link, first: int, last: int) -> Walked:
+    def _walk(self, link: Link, first: int, last: int) -> WalkResult:
         walked = walk(link, read_rows(self._connection, first, last), last)
         wrong = walked.difference
         if wrong is not None and wrong.kind == "changed":
-            told = explain(self._connection, walked.link, self._head_hash)
-            return walked._replace(difference=first_of((told, wrong)))
+            told = explain_break(self._connection, walked.link, self._head_hash)
+            return walked._replace(difference=first_difference((told, wrong)))
         return walked
 
     def _check_beside(
-        self, page: Refolded, first: int, last: int, findings: RangeFindings
+        self, page: RefoldResult, first: int, last: int, findings: RangeFindings
     ) -> Difference | None:
         """The texts and transcripts that the events of a page refer to, and the rows they made."""
         connection = self._connection
         contents, transcripts = ContentCounts(), ContentCounts()
         if page.events:
             last = min(last, page.events[-1].position)
-        found = first_of(
+        found = first_difference(
             (
                 check_contents(connection, _mentions(page.events, self._log_id), contents),
-                check_transcripts(connection, _sealed(page.events), transcripts),
+                check_transcripts(connection, _sealed_transcripts(page.events), transcripts),
                 check_rows(connection, RUNS, page.runs, first, last),
                 check_rows(connection, SESSIONS, page.sessions, first, last),
             )
@@ -113,21 +117,21 @@ class RangeChecker:
         return found
 
 
-def _mentions(events: Sequence[ReadEvent], log_id: UUID) -> Iterator[Mention]:
+def _mentions(events: Sequence[ReadEvent], log_id: UUID) -> Iterator[ContentMention]:
     """Every text that the events refer to, once. It is owned by the session of the run, by the
     session itself, or by the log."""
     seen: set[tuple[int, str, int]] = set()
     for position, stream, event, run, session in events:
         about = run or session
         owner = about.session_id if about is not None else log_id
-        for place, ref in references(event):
+        for place, ref in find_references(event):
             identity = (ref.id.int, ref.hmac, ref.bytes)
             if identity not in seen:
                 seen.add(identity)
-                yield Mention(position, stream, place, owner, ref)
+                yield ContentMention(position, stream, place, owner, ref)
 
 
-def _sealed(events: Sequence[ReadEvent]) -> Iterator[Sealed]:
+def _sealed_transcripts(events: Sequence[ReadEvent]) -> Iterator[RecordedTranscript]:
     for position, _, event, run, _ in events:
         if run is not None and type(event) is RunEnded and event.transcript is not None:
-            yield Sealed(position, run.run_id, run.session_id, event.transcript)
+            yield RecordedTranscript(position, run.run_id, run.session_id, event.transcript)

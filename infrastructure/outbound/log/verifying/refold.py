@@ -22,7 +22,7 @@ from domain.stream import (
     session_stream,
 )
 from infrastructure.outbound.log.mapper import EventMapper
-from infrastructure.outbound.log.verifying.connection import Reading
+from infrastructure.outbound.log.verifying.connection import ReadConnection
 from infrastructure.outbound.log.verifying.difference import Difference
 from infrastructure.outbound.log.verifying.projections import RUNS, SESSIONS, states_as_of
 from infrastructure.outbound.log.verifying.stored_rows import StoredEventRow
@@ -41,7 +41,7 @@ class ReadEvent(NamedTuple):
     session: SessionRow | None = None
 
 
-class Refolded(NamedTuple):
+class RefoldResult(NamedTuple):
     """The events of a page up to the first that does not fit, and the rows by their positions."""
 
     events: list[ReadEvent]
@@ -56,13 +56,13 @@ class Refold:
     Where rows end is not asked for, so that a wrong end leads to no wrong state.
     """
 
-    def __init__(self, connection: Reading) -> None:
+    def __init__(self, connection: ReadConnection) -> None:
         self._connection = connection
         self._mapper = EventMapper()
         # By stream, in the order of use.
         self._states: dict[str, Any] = {}
 
-    def fold(self, rows: Sequence[StoredEventRow]) -> Refolded:
+    def fold(self, rows: Sequence[StoredEventRow]) -> RefoldResult:
         """The next page."""
         events: list[ReadEvent] = []
         runs: dict[int, RunRow] = {}
@@ -86,15 +86,15 @@ class Refold:
                 elif row.stream != CONFIG_STREAM or not isinstance(event, ConfigurationActivated):
                     raise CorruptHistory(f"{row.type} has no place in {row.stream}")
                 events.append(ReadEvent(row.position, row.stream, event, run, session))
-        except _Unfit as unfit:
-            return Refolded(events, runs, sessions, unfit.difference)
+        except _FoldMismatch as unfit:
+            return RefoldResult(events, runs, sessions, unfit.difference)
         except (CorruptHistory, AssertionError, ValueError, OverflowError) as error:
             here = (row or rows[0]).position
             reason = str(error) or "it cannot be what follows"
             text = f"the event does not fit what is on record before it: {reason[:300]}"
-            return Refolded(events, runs, sessions, Difference(here, "projection", text))
+            return RefoldResult(events, runs, sessions, Difference(here, "projection", text))
         self._forget()
-        return Refolded(events, runs, sessions, None)
+        return RefoldResult(events, runs, sessions, None)
 
     def _event(self, row: StoredEventRow) -> AnyEvent:
         try:
@@ -103,7 +103,7 @@ class Refold:
             )
         except CorruptHistory:
             text = f"its bytes are no event of the type {row.type}"
-            raise _Unfit(Difference(row.position, "unreadable", text)) from None
+            raise _FoldMismatch(Difference(row.position, "unreadable", text)) from None
 
     def _run(self, row: StoredEventRow, event: Any, instant: datetime) -> Any:
         before = self._states.pop(row.stream, None)
@@ -152,7 +152,7 @@ class Refold:
             del self._states[stream]
 
 
-class _Unfit(Exception):
+class _FoldMismatch(Exception):
     def __init__(self, difference: Difference) -> None:
         super().__init__(difference.text)
         self.difference = difference

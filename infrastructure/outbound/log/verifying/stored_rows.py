@@ -9,8 +9,8 @@ import struct
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from infrastructure.outbound.log.chain import linked
-from infrastructure.outbound.log.verifying.connection import Reading
+from infrastructure.outbound.log.chain import link_hash
+from infrastructure.outbound.log.verifying.connection import ReadConnection
 
 _ROWS = (
     "COPY (SELECT position, stream, version::bigint, type, type_version::bigint, recorded_at,"
@@ -54,7 +54,7 @@ class StoredEventRow(NamedTuple):
 
     def hash_after(self, previous: bytes) -> bytes:
         """What its chain hash must be behind an event with the hash `previous`."""
-        return linked(previous, self.encoded)
+        return link_hash(previous, self.encoded)
 
     def hash_elsewhere(self, previous: bytes, *, moved: int, append_too: bool) -> bytes:
         """What its chain hash would be `moved` positions further."""
@@ -63,10 +63,10 @@ class StoredEventRow(NamedTuple):
         if append_too:
             at = len(encoded) - len(self.state) - 4 - 8
             _NUMBER.pack_into(encoded, at, self.append_last + moved)
-        return linked(previous, encoded)
+        return link_hash(previous, encoded)
 
 
-def read_rows(connection: Reading, first: int, last: int) -> Iterator[StoredEventRow]:
+def read_rows(connection: ReadConnection, first: int, last: int) -> Iterator[StoredEventRow]:
     """The rows at these positions, in order; those that are not there are left out."""
     with connection.cursor() as cursor, cursor.copy(_ROWS.format(first=first, last=last)) as copy:
         for data in copy:
@@ -76,10 +76,10 @@ def read_rows(connection: Reading, first: int, last: int) -> Iterator[StoredEven
                 del row[: 19 + extension]
             # The end of the data is marked by a row of -1 columns.
             if len(row) > 2:
-                yield _parsed(row)
+                yield _parse_row(row)
 
 
-def _parsed(row: bytearray) -> StoredEventRow:
+def _parse_row(row: bytearray) -> StoredEventRow:
     columns, position, stream_bytes = _POSITION.unpack_from(row)
     assert columns == _COLUMNS
     at = _POSITION.size

@@ -2,10 +2,10 @@
 
 from collections.abc import Sequence
 
-from infrastructure.outbound.log.binary_format import column
+from infrastructure.outbound.log.binary_format import encode_column
 from infrastructure.outbound.log.verifying.chain_walk import Link
-from infrastructure.outbound.log.verifying.connection import Reading
-from infrastructure.outbound.log.verifying.difference import Difference, first_of
+from infrastructure.outbound.log.verifying.connection import ReadConnection
+from infrastructure.outbound.log.verifying.difference import Difference, first_difference
 from infrastructure.outbound.log.verifying.stored_rows import StoredEventRow
 
 _PREDECESSORS = (
@@ -22,7 +22,7 @@ _COMMITS = (
 class StreamVersions:
     """Follows the versions of streams through a range of positions."""
 
-    def __init__(self, connection: Reading) -> None:
+    def __init__(self, connection: ReadConnection) -> None:
         self._connection = connection
         self._versions: dict[str, int] = {}
 
@@ -35,8 +35,8 @@ class StreamVersions:
             if known is None:
                 begun.append(row)
             elif row.version != known + 1:
-                text = f"{_named(row)} follows version {known}"
-                return first_of((self._check_begun(begun), _wrong(row, text)))
+                text = f"{_event_label(row)} follows version {known}"
+                return first_difference((self._check_begun(begun), _stream_fault(row, text)))
             versions[row.stream] = row.version
         return self._check_begun(begun)
 
@@ -48,28 +48,28 @@ class StreamVersions:
         found = self._connection.execute(
             _PREDECESSORS,
             [
-                column("text", [row.stream for row in older.values()]),
-                column("int", [row.version for row in older.values()]),
-                column("bigint", list(older)),
+                encode_column("text", [row.stream for row in older.values()]),
+                encode_column("int", [row.version for row in older.values()]),
+                encode_column("bigint", list(older)),
             ],
         ).fetchall()
-        return first_of(
-            _wrong(older[here], f"{_named(older[here])} has no version before it")
+        return first_difference(
+            _stream_fault(older[here], f"{_event_label(older[here])} has no version before it")
             for here, predecessor in found
             if predecessor is None or predecessor >= here
         )
 
 
-def _named(row: StoredEventRow) -> str:
+def _event_label(row: StoredEventRow) -> str:
     return f"version {row.version} of {row.stream[:600]}"
 
 
-def _wrong(row: StoredEventRow, text: str) -> Difference:
+def _stream_fault(row: StoredEventRow, text: str) -> Difference:
     return Difference(row.position, "version", text)
 
 
 def check_commits(
-    connection: Reading, link: Link, rows: Sequence[StoredEventRow]
+    connection: ReadConnection, link: Link, rows: Sequence[StoredEventRow]
 ) -> Difference | None:
     """Each commit ends where an append ends and has its instant; where the instant changes, there
     was a commit."""

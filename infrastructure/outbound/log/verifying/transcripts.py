@@ -12,8 +12,8 @@ import orjson
 
 from application.ports.transcripts import RecordedEntry
 from domain.run.facts import TranscriptSeal
-from infrastructure.outbound.log.binary_format import column
-from infrastructure.outbound.log.verifying.connection import Reading
+from infrastructure.outbound.log.binary_format import encode_column
+from infrastructure.outbound.log.verifying.connection import ReadConnection
 from infrastructure.outbound.log.verifying.contents import READ_BYTES_MAX, ContentCounts
 from infrastructure.outbound.log.verifying.difference import Difference
 from infrastructure.outbound.transcripts.transcript_lines import line_of
@@ -25,7 +25,7 @@ _ENTRIES = (
 )
 
 
-class Sealed(NamedTuple):
+class RecordedTranscript(NamedTuple):
     """A transcript as the event that ended its run sealed it."""
 
     position: int
@@ -34,32 +34,32 @@ class Sealed(NamedTuple):
     seal: TranscriptSeal
 
 
-class _Read(NamedTuple):
+class _ReadTranscript(NamedTuple):
     entries: int
     size: int
     hmac: str
 
 
 def check_transcripts(
-    connection: Reading, sealed: Iterable[Sealed], counts: ContentCounts
+    connection: ReadConnection, sealed: Iterable[RecordedTranscript], counts: ContentCounts
 ) -> Difference | None:
     """The first transcript that is not what was sealed; they are in order."""
     for batch in _batches(sealed):
         owners = list({one.owner for one in batch})
         keys: dict[UUID, bytes] = dict(
-            connection.execute(_KEYS, [column("uuid", owners)]).fetchall()
+            connection.execute(_KEYS, [encode_column("uuid", owners)]).fetchall()
         )
         read = dict(_read(connection, batch, keys))
         for one in batch:
-            wrong = _wrong(one, read.get(one.run_id), one.owner in keys, counts)
+            wrong = _transcript_fault(one, read.get(one.run_id), one.owner in keys, counts)
             if wrong is not None:
                 text = f"the transcript of run {one.run_id} {wrong}"
                 return Difference(one.position, "transcript", text)
     return None
 
 
-def _batches(sealed: Iterable[Sealed]) -> Iterator[Sequence[Sealed]]:
-    batch: list[Sealed] = []
+def _batches(sealed: Iterable[RecordedTranscript]) -> Iterator[Sequence[RecordedTranscript]]:
+    batch: list[RecordedTranscript] = []
     size = 0
     for one in sealed:
         if batch and size + one.seal.bytes > READ_BYTES_MAX:
@@ -72,14 +72,14 @@ def _batches(sealed: Iterable[Sealed]) -> Iterator[Sequence[Sealed]]:
 
 
 def _read(
-    connection: Reading, batch: Sequence[Sealed], keys: dict[UUID, bytes]
-) -> Iterator[tuple[UUID, _Read]]:
+    connection: ReadConnection, batch: Sequence[RecordedTranscript], keys: dict[UUID, bytes]
+) -> Iterator[tuple[UUID, _ReadTranscript]]:
     """What the transcripts are now, one entry in memory at a time when there is one long one."""
     owners = {one.run_id: one.owner for one in batch}
     with connection.cursor(binary=True) as cursor:
         rows: Iterable[Any]
         if len(batch) > 1:
-            rows = cursor.execute(_ENTRIES, [column("uuid", list(owners))]).fetchall()
+            rows = cursor.execute(_ENTRIES, [encode_column("uuid", list(owners))]).fetchall()
         else:
             rows = cursor.stream(_ENTRIES, [list(owners)])
         for run_id, entries in groupby(rows, key=itemgetter(0)):
@@ -90,15 +90,17 @@ def _read(
                 digest.update(line)
                 count += 1
                 size += len(line)
-            yield run_id, _Read(count, size, digest.hexdigest())
+            yield run_id, _ReadTranscript(count, size, digest.hexdigest())
 
 
-def _wrong(one: Sealed, read: _Read | None, has_key: bool, counts: ContentCounts) -> str | None:
+def _transcript_fault(
+    one: RecordedTranscript, read: _ReadTranscript | None, has_key: bool, counts: ContentCounts
+) -> str | None:
     seal = one.seal
     if not has_key:
         counts.erased += 1
         return None
-    found = read or _Read(0, 0, "")
+    found = read or _ReadTranscript(0, 0, "")
     if (found.entries, found.size) != (seal.count, seal.bytes):
         return (
             f"was changed: it has {found.entries} entries of {found.size} bytes and had"

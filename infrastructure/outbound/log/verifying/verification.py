@@ -7,23 +7,27 @@ from pathlib import Path
 
 import psycopg
 
-from infrastructure.outbound.log.verifying.connection import Reading, open_reading, reason
-from infrastructure.outbound.log.verifying.difference import Difference, first_of
+from infrastructure.outbound.log.verifying.connection import (
+    ReadConnection,
+    database_error_reason,
+    open_read_connection,
+)
+from infrastructure.outbound.log.verifying.difference import Difference, first_difference
 from infrastructure.outbound.log.verifying.noted_progress import (
     Progress,
     note_progress,
-    noted_progress,
+    read_progress,
 )
-from infrastructure.outbound.log.verifying.processes import Processes, VerificationStopped
+from infrastructure.outbound.log.verifying.processes import RangeWorkers, VerificationStopped
 from infrastructure.outbound.log.verifying.ranges import Range, RangeChecker, RangeFindings
 from infrastructure.outbound.log.verifying.whole_tables import (
-    Head,
-    NotedHead,
-    Opening,
+    ExpectedHead,
+    LogOverview,
+    StoredHead,
     open_log,
     row_without_event,
 )
-from infrastructure.verify_order import OnVerified, silently
+from infrastructure.verify_order import OnVerifyProgress, ignore_verify_progress
 
 RANGE_EVENTS_MAX = 40_000
 """A range begins with reading the states that it goes on from, so it is not to be short."""
@@ -37,9 +41,9 @@ class VerifyOrder:
     noted, from which `resume` goes on."""
 
     state_file: Path
-    head: NotedHead | None = None
+    head: ExpectedHead | None = None
     resume: bool = False
-    on_progress: OnVerified = silently
+    on_progress: OnVerifyProgress = ignore_verify_progress
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,26 +51,26 @@ class Verification:
     """What came of it. `began` is the position behind which it began, `checked` what was found
     right up to there and from there on; `head` the last event of the log."""
 
-    head: Head
+    head: StoredHead
     began: int
     checked: Progress
     seconds: float
     difference: Difference | None
 
 
-def verify(conninfo: str, order: VerifyOrder) -> Verification:
+def run_verification(conninfo: str, order: VerifyOrder) -> Verification:
     """Look over the log. `VerificationStopped` when the database went away meanwhile."""
     try:
-        with open_reading(conninfo) as connection:
-            return _Verifying(conninfo, connection, order).verify()
+        with open_read_connection(conninfo) as connection:
+            return _VerificationRun(conninfo, connection, order).verify()
     except psycopg.OperationalError as error:
-        raise VerificationStopped(f"{reason(error)}; go on with --resume") from error
+        raise VerificationStopped(f"{database_error_reason(error)}; go on with --resume") from error
 
 
-class _Verifying:
+class _VerificationRun:
     """One verification under way."""
 
-    def __init__(self, conninfo: str, connection: Reading, order: VerifyOrder) -> None:
+    def __init__(self, conninfo: str, connection: ReadConnection, order: VerifyOrder) -> None:
         self._conninfo = conninfo
         self._connection = connection
         self._order = order
@@ -77,28 +81,30 @@ class _Verifying:
         opening, start = self._open()
         checked, difference = self._walk(opening, start)
         note_progress(self._order.state_file, checked)
-        difference = first_of((difference, opening.difference, self._rows(opening, checked)))
+        difference = first_difference(
+            (difference, opening.difference, self._rows(opening, checked))
+        )
         if difference is not None:
             unknown = row_without_event(self._connection, difference.position)
-            difference = first_of((difference, unknown))
+            difference = first_difference((difference, unknown))
         return Verification(
             opening.head, start.position, checked, time.monotonic() - began, difference
         )
 
-    def _open(self) -> tuple[Opening, Progress]:
+    def _open(self) -> tuple[LogOverview, Progress]:
         order = self._order
         log_id = self._connection.execute("SELECT log_id FROM log_head").fetchone()
         resumed = None
         if order.resume and log_id is not None:
-            resumed = noted_progress(order.state_file, log_id[0])
+            resumed = read_progress(order.state_file, log_id[0])
         noted = [order.head] if order.head is not None else []
         if resumed is not None and resumed.position > 0:
             source = "the verification that is resumed"
-            noted.append(NotedHead(resumed.position, resumed.chain_hash, source))
+            noted.append(ExpectedHead(resumed.position, resumed.chain_hash, source))
         opening = open_log(self._connection, tuple(noted))
         return opening, resumed or Progress(opening.head.log_id)
 
-    def _walk(self, opening: Opening, start: Progress) -> tuple[Progress, Difference | None]:
+    def _walk(self, opening: LogOverview, start: Progress) -> tuple[Progress, Difference | None]:
         """Up to the head, or to the first difference: nothing behind it is looked at."""
         checked = start
         last = opening.head.position
@@ -115,17 +121,17 @@ class _Verifying:
             self._order.on_progress(start.position, checked.position, last)
         return checked, None
 
-    def _in_order(self, head: Head, first: int, last: int) -> Iterator[RangeFindings]:
+    def _in_order(self, head: StoredHead, first: int, last: int) -> Iterator[RangeFindings]:
         """The findings of all ranges, in order."""
         ranges = _ranges(first, last)
         if len(ranges) < 2:
             checker = RangeChecker(self._connection, head.log_id, head.said_hash)
             yield from map(checker.check, ranges)
             return
-        with Processes(self._conninfo, head, PROCESSES) as processes:
-            yield from _shared(processes, iter(ranges))
+        with RangeWorkers(self._conninfo, head, PROCESSES) as processes:
+            yield from _distribute_ranges(processes, iter(ranges))
 
-    def _rows(self, opening: Opening, checked: Progress) -> Difference | None:
+    def _rows(self, opening: LogOverview, checked: Progress) -> Difference | None:
         """When everything was walked: whether there are as many rows as the events made."""
         if checked.position < opening.head.position:
             return None
@@ -142,7 +148,7 @@ def _ranges(first: int, last: int) -> list[Range]:
     return [Range(begin, min(begin + size - 1, last)) for begin in range(first, last + 1, size)]
 
 
-def _shared(processes: Processes, ranges: Iterator[Range]) -> Iterator[RangeFindings]:
+def _distribute_ranges(processes: RangeWorkers, ranges: Iterator[Range]) -> Iterator[RangeFindings]:
     """Share the ranges out, and put the findings back into order."""
     waiting: dict[int, RangeFindings] = {}
     following: list[int] = []

@@ -9,12 +9,16 @@ from uuid import UUID
 
 from application.projections.fold import FOREVER
 from infrastructure.failures import UserError
-from infrastructure.outbound.log.format import must_know
+from infrastructure.outbound.log.format import require_known_format
 from infrastructure.outbound.log.ownership import OWNER
 from infrastructure.outbound.log.projection_versions import VERSIONS
-from infrastructure.outbound.log.verifying.connection import Reading, one_row
-from infrastructure.outbound.log.verifying.difference import Difference, first_of, positions
-from infrastructure.outbound.log.verifying.projections import RUNS, SESSIONS, Table
+from infrastructure.outbound.log.verifying.connection import ReadConnection, one_row
+from infrastructure.outbound.log.verifying.difference import (
+    Difference,
+    first_difference,
+    format_positions,
+)
+from infrastructure.outbound.log.verifying.projections import RUNS, SESSIONS, ProjectionTable
 
 _HEAD = (
     "SELECT h.log_id, h.format, h.position, h.chain_hash, h.recorded_at, e.position, e.chain_hash,"
@@ -46,7 +50,7 @@ _WITHOUT_EVENT = (
 
 
 @dataclass(frozen=True, slots=True)
-class Head:
+class StoredHead:
     """The last event as it stands in its table; `said_hash` is what the head says of it."""
 
     log_id: UUID
@@ -59,18 +63,18 @@ class Head:
 
 
 @dataclass(frozen=True, slots=True)
-class Opening:
+class LogOverview:
     """What was seen before the walk: the head up to which to go, how many rows of runs and of
     sessions began up to it, and what is wrong already."""
 
-    head: Head
+    head: StoredHead
     run_rows: int
     session_rows: int
     difference: Difference | None
 
 
 @dataclass(frozen=True, slots=True)
-class NotedHead:
+class ExpectedHead:
     """A head that somebody has noted earlier; `source` says who."""
 
     position: int
@@ -78,7 +82,7 @@ class NotedHead:
     source: str
 
 
-def open_log(connection: Reading, noted: tuple[NotedHead, ...]) -> Opening:
+def open_log(connection: ReadConnection, noted: tuple[ExpectedHead, ...]) -> LogOverview:
     """Look at the ends of everything. `UserError` when this program cannot judge the log."""
     with connection.transaction():
         # The lock of any reader, but before the snapshot: a rebuild that exchanges the tables in
@@ -88,22 +92,26 @@ def open_log(connection: Reading, noted: tuple[NotedHead, ...]) -> Opening:
             " SET LOCAL statement_timeout = 0; SET LOCAL enable_hashjoin = on;"
             f" LOCK TABLE {RUNS.name}, {SESSIONS.name} IN ACCESS SHARE MODE"
         )
-        _must_be_judgeable(connection)
+        _require_verifiable(connection)
         head, wrong = _head(connection)
-        found = [wrong, *(_as_noted(connection, head, one) for one in noted)]
+        found = [wrong, *(_compare_noted_head(connection, head, one) for one in noted)]
         run_rows, run_end = _ends(connection, RUNS, head.position)
         session_rows, session_end = _ends(connection, SESSIONS, head.position)
-    return Opening(head, run_rows, session_rows, first_of((*found, run_end, session_end)))
+    return LogOverview(
+        head, run_rows, session_rows, first_difference((*found, run_end, session_end))
+    )
 
 
-def _must_be_judgeable(connection: Reading) -> None:
+def _require_verifiable(connection: ReadConnection) -> None:
     (application,) = one_row(connection, OWNER)
     if application is not None:
         raise UserError(
             f"this log belongs to the eventsourcing application {application}; only a log of"
             " spawnlog can be verified"
         )
-    must_know(int(one_row(connection, "SELECT coalesce(max(format), 0) FROM log_head")[0]))
+    require_known_format(
+        int(one_row(connection, "SELECT coalesce(max(format), 0) FROM log_head")[0])
+    )
     rows = connection.execute("SELECT name, version FROM projections").fetchall()
     stale = [name for name, version in rows if VERSIONS.get(name, version) != version]
     if stale:
@@ -113,21 +121,21 @@ def _must_be_judgeable(connection: Reading) -> None:
         )
 
 
-def _head(connection: Reading) -> tuple[Head, Difference | None]:
+def _head(connection: ReadConnection) -> tuple[StoredHead, Difference | None]:
     row = connection.execute(_HEAD).fetchone()
     if row is None:
         raise UserError("the log has no head; restore it from a backup")
     log_id, _, position, chain_hash, recorded_at, last, last_hash, last_recorded_at, commit = row
-    head = Head(log_id, last or 0, bytes(last_hash or b""), bytes(chain_hash))
+    head = StoredHead(log_id, last or 0, bytes(last_hash or b""), bytes(chain_hash))
     if head.position < position:
-        what = f"{positions(head.position + 1, position)} missing"
+        what = f"{format_positions(head.position + 1, position)} missing"
         text = f"{what}: the log ends at position {head.position} and its head says {position}"
         return head, Difference(head.position + 1, "truncated", text)
     if head.position > position:
         text = f"the log goes on to position {head.position} and its head says {position}"
         return head, Difference(position + 1, "head", text)
     if head.position < commit:
-        what = f"{positions(head.position + 1, commit)} missing"
+        what = f"{format_positions(head.position + 1, commit)} missing"
         text = f"{what}: there was a commit that ended at position {commit}"
         return head, Difference(head.position + 1, "truncated", text)
     if last and (head.said_hash, recorded_at) != (head.chain_hash, last_recorded_at):
@@ -136,10 +144,13 @@ def _head(connection: Reading) -> tuple[Head, Difference | None]:
     return head, None
 
 
-def _as_noted(connection: Reading, head: Head, noted: NotedHead) -> Difference | None:
+def _compare_noted_head(
+    connection: ReadConnection, head: StoredHead, noted: ExpectedHead
+) -> Difference | None:
     if noted.position > head.position:
         text = (
-            f"{positions(head.position + 1, noted.position)} missing: the log ends at position"
+            f"{format_positions(head.position + 1, noted.position)} missing: the log "
+            "ends at position"
             f" {head.position}, and {noted.source} went to {noted.position}"
         )
         return Difference(head.position + 1, "truncated", text)
@@ -151,7 +162,9 @@ def _as_noted(connection: Reading, head: Head, noted: NotedHead) -> Difference |
     return None
 
 
-def _ends(connection: Reading, table: Table[Any], head: int) -> tuple[int, Difference | None]:
+def _ends(
+    connection: ReadConnection, table: ProjectionTable[Any], head: int
+) -> tuple[int, Difference | None]:
     """How many rows began up to the head, and the first that ends where it must not."""
     names = {"table": table.name, "key": table.key}
     count, newest, wrong = one_row(connection, _ENDS.format(**names), {"head": head})
@@ -172,7 +185,7 @@ def _end(position: int) -> str:
     return "no position (it is true still)" if position == FOREVER else f"position {position}"
 
 
-def row_without_event(connection: Reading, head: int) -> Difference | None:
+def row_without_event(connection: ReadConnection, head: int) -> Difference | None:
     """The first row of a projection up to the head that begins at no event of its own."""
     with connection.transaction():
         connection.execute("SET LOCAL statement_timeout = 0; SET LOCAL enable_hashjoin = on")
@@ -183,4 +196,4 @@ def row_without_event(connection: Reading, head: int) -> Difference | None:
             if row is not None:
                 text = f"a row of {table.noun} {row[1]} begins here that no event made"
                 found.append(Difference(max(1, row[0]), "projection", text))
-    return first_of(found)
+    return first_difference(found)

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from infrastructure.inbound.command_line.failures import from_problem
+from infrastructure.inbound.command_line.failures import failure_from_problem
 
 
 @pytest.mark.parametrize(
@@ -26,11 +26,11 @@ from infrastructure.inbound.command_line.failures import from_problem
 def test_each_answer_has_its_exit_status(
     status: int, problem: dict[str, Any], exit_code: int
 ) -> None:
-    assert from_problem(status, problem).exit_code == exit_code
+    assert failure_from_problem(status, problem).exit_code == exit_code
 
 
 def test_a_refusal_tells_text_rule_and_record() -> None:
-    failure = from_problem(
+    failure = failure_from_problem(
         403,
         {
             "code": "spawn_forbidden",
@@ -45,14 +45,14 @@ def test_a_refusal_tells_text_rule_and_record() -> None:
 
 
 def test_each_invalid_member_is_pointed_at() -> None:
-    failure = from_problem(
+    failure = failure_from_problem(
         422, {"detail": "invalid", "errors": [{"pointer": "/task", "detail": "must not be empty"}]}
     )
     assert "/task: must not be empty" in failure.message
 
 
 def test_what_the_text_says_is_not_said_twice() -> None:
-    failure = from_problem(
+    failure = failure_from_problem(
         422,
         {
             "detail": "/task: is required",
@@ -66,12 +66,14 @@ def test_what_the_text_says_is_not_said_twice() -> None:
 
 
 def test_a_missing_token_comes_with_advice() -> None:
-    assert "SPAWNLOG_TOKEN" in from_problem(401, {"title": "Unauthorized"}).message
+    assert "SPAWNLOG_TOKEN" in failure_from_problem(401, {"title": "Unauthorized"}).message
 
 
 def test_an_answer_without_words_is_told_by_its_status() -> None:
-    assert from_problem(500, {}).message == "the server answered 500"
+    assert failure_from_problem(500, {}).message == "the server answered 500"
 
 
 def test_the_words_of_a_server_cannot_steer_the_terminal() -> None:
-    assert "\x1b" not in from_problem(422, {"detail": "\x1b]0;x\x07", "rule": "\x9b"}).message
+    assert (
+        "\x1b" not in failure_from_problem(422, {"detail": "\x1b]0;x\x07", "rule": "\x9b"}).message
+    )

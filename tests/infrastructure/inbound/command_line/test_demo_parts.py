@@ -10,24 +10,24 @@ import pytest
 
 from infrastructure.inbound.command_line.client import Client
 from infrastructure.inbound.command_line.demo_server import (
-    data_for,
-    ended_by_signals,
+    demo_data_directory,
+    end_on_signals,
     examples_directory,
-    served,
+    start_demo_server,
 )
-from infrastructure.inbound.command_line.demo_stage import Stage
+from infrastructure.inbound.command_line.demo_stage import DemoStage
 from infrastructure.inbound.command_line.demo_stories import CHILDREN_MAX, STORIES
 from infrastructure.inbound.command_line.failures import CommandFailed
-from infrastructure.inbound.command_line.location import Server
+from infrastructure.inbound.command_line.location import ServerAddress
 from tests.support.recorded_api import RecordedApi, Reply, problem
 
 RUN = "11111111-0000-4000-8000-000000000001"
 
 
 @pytest.fixture
-def stage(api: RecordedApi) -> Iterator[Stage]:
-    with Client(Server(api.url)) as client:
-        yield Stage(client, "agent:main:demo-1")
+def stage(api: RecordedApi) -> Iterator[DemoStage]:
+    with Client(ServerAddress(api.url)) as client:
+        yield DemoStage(client, "agent:main:demo-1")
 
 
 def event(event_type: str) -> dict[str, Any]:
@@ -39,19 +39,23 @@ def test_the_examples_stand_beside_the_source() -> None:
 
 
 def test_data_that_nobody_asked_to_keep_is_removed() -> None:
-    with data_for(None) as directory:
+    with demo_data_directory(None) as directory:
         (directory / "file").write_text("x")
     assert not directory.exists()
 
 
 def test_data_in_a_directory_that_was_given_stays(tmp_path: Path) -> None:
-    with data_for(tmp_path) as directory:
+    with demo_data_directory(tmp_path) as directory:
         (directory / "file").write_text("x")
     assert (tmp_path / "file").exists()
 
 
 def test_a_signal_ends_the_demo_so_that_it_tidies_up() -> None:
-    with pytest.raises(SystemExit) as ended, ended_by_signals(), data_for(None) as directory:
+    with (
+        pytest.raises(SystemExit) as ended,
+        end_on_signals(),
+        demo_data_directory(None) as directory,
+    ):
         os.kill(os.getpid(), signal.SIGTERM)
     assert ended.value.code == 128 + signal.SIGTERM
     assert not directory.exists()
@@ -67,12 +71,12 @@ def test_a_server_that_does_not_start_is_told_with_its_last_words(
     config.parent.mkdir()
     with (
         pytest.raises(CommandFailed, match=r"ended with status 2; it said:\n.*missing\.json5"),
-        served(config, tmp_path / "data"),
+        start_demo_server(config, tmp_path / "data"),
     ):
         pytest.fail("there is no server to use")
 
 
-def test_a_story_spawns_for_its_own_session(stage: Stage, api: RecordedApi) -> None:
+def test_a_story_spawns_for_its_own_session(stage: DemoStage, api: RecordedApi) -> None:
     api.on("POST", "/v1/spawns", Reply({"runId": RUN}, status=201))
     assert stage.spawn("Count", "counter", cleanup="delete") == RUN
     assert api.asked[0].body == {
@@ -84,7 +88,7 @@ def test_a_story_spawns_for_its_own_session(stage: Stage, api: RecordedApi) -> N
 
 
 def test_a_refusal_gives_its_problem_and_an_acceptance_is_not_expected(
-    stage: Stage, api: RecordedApi
+    stage: DemoStage, api: RecordedApi
 ) -> None:
     refusal = problem(403, code="spawn_forbidden", rule="active_children", runId=RUN)
     api.on("POST", "/v1/spawns", refusal, Reply({"runId": RUN}, status=201))
@@ -93,14 +97,14 @@ def test_a_refusal_gives_its_problem_and_an_acceptance_is_not_expected(
         stage.refused("Sleep", "sleeper")
 
 
-def test_what_is_as_it_should_be_is_no_difference(stage: Stage) -> None:
+def test_what_is_as_it_should_be_is_no_difference(stage: DemoStage) -> None:
     stage.expect("the outcome", "success", "success")
     stage.expect_in("the result", "12 words", "12")
     stage.expect_events(["SpawnRequested", "RunStarted", "RunEnded"], "SpawnRequested", "RunEnded")
     assert stage.unexpected == []
 
 
-def test_each_difference_is_noticed(stage: Stage) -> None:
+def test_each_difference_is_noticed(stage: DemoStage) -> None:
     stage.expect("the outcome", "error", "success")
     stage.expect_in("the result", None, "12")
     stage.expect_events(["RunEnded", "RunStarted"], "RunStarted", "RunEnded")
@@ -108,7 +112,7 @@ def test_each_difference_is_noticed(stage: Stage) -> None:
 
 
 def test_the_events_of_a_run_are_printed_and_given(
-    stage: Stage, api: RecordedApi, capsys: pytest.CaptureFixture[str]
+    stage: DemoStage, api: RecordedApi, capsys: pytest.CaptureFixture[str]
 ) -> None:
     api.on("GET", f"/v1/runs/{RUN}", Reply({"runId": RUN, "agentId": "a", "label": "x\x1b"}))
     items = [event("SpawnRequested"), event("RunEnded")]
@@ -119,7 +123,7 @@ def test_the_events_of_a_run_are_printed_and_given(
     assert "\x1b" not in printed
 
 
-def test_a_long_result_is_cut(stage: Stage, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_long_result_is_cut(stage: DemoStage, capsys: pytest.CaptureFixture[str]) -> None:
     stage.show("result", "\n".join(f"line {number}" for number in range(100)))
     printed = capsys.readouterr().out
     assert "line 11" in printed

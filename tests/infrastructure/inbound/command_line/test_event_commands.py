@@ -14,8 +14,8 @@ import pytest
 
 from infrastructure.inbound.command_line.client import Client
 from infrastructure.inbound.command_line.failures import CommandFailed, Unreachable
-from infrastructure.inbound.command_line.following import follow
-from infrastructure.inbound.command_line.location import Server
+from infrastructure.inbound.command_line.following import follow_events
+from infrastructure.inbound.command_line.location import ServerAddress
 from tests.support.command_line import Command
 from tests.support.recorded_api import Asked, RecordedApi, Reply, problem
 
@@ -46,8 +46,8 @@ def streamed(*positions: int, ending: str = "", break_off: bool = True) -> Reply
 def followed(api: RecordedApi, **parameters: str) -> list[int]:
     """The positions that a follower sees until the server has another log."""
     seen = []
-    with Client(Server(api.url)) as client:
-        events = follow(client, parameters, pause_seconds=0.01)
+    with Client(ServerAddress(api.url)) as client:
+        events = follow_events(client, parameters, pause_seconds=0.01)
         with contextlib.suppress(CommandFailed):
             while True:
                 seen.append(next(events)["position"])
@@ -136,14 +136,17 @@ def test_a_stream_that_the_server_ends_is_taken_up_again(api: RecordedApi) -> No
 
 def test_a_server_that_is_not_there_at_first_is_not_waited_for(api: RecordedApi) -> None:
     api.on("GET", "/v1/events", problem(503, detail="not ready"))
-    with Client(Server(api.url)) as client, pytest.raises(Unreachable):
-        next(follow(client, {}))
+    with Client(ServerAddress(api.url)) as client, pytest.raises(Unreachable):
+        next(follow_events(client, {}))
 
 
 def test_an_answer_that_is_no_stream_ends_following(api: RecordedApi) -> None:
     api.on("GET", "/v1/events", Reply({"items": []}))
-    with Client(Server(api.url)) as client, pytest.raises(CommandFailed, match="no event stream"):
-        next(follow(client, {}))
+    with (
+        Client(ServerAddress(api.url)) as client,
+        pytest.raises(CommandFailed, match="no event stream"),
+    ):
+        next(follow_events(client, {}))
 
 
 def test_a_stream_cannot_be_one_json_document(spawnlog: Command, api: RecordedApi) -> None:

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from infrastructure.inbound.command_line.event_facts import facts
+from infrastructure.inbound.command_line.event_facts import event_facts
 
 
 @pytest.mark.parametrize(
@@ -162,7 +162,7 @@ from infrastructure.inbound.command_line.event_facts import facts
     ],
 )
 def test_each_event_says_what_matters(event_type: str, payload: dict[str, Any], line: str) -> None:
-    assert facts({"type": event_type, "payload": payload}) == line
+    assert event_facts({"type": event_type, "payload": payload}) == line
 
 
 @pytest.mark.parametrize("payload", [None, [], "text", {}, {"receipts": 7}, {"usage": []}])
@@ -171,35 +171,35 @@ def test_each_event_says_what_matters(event_type: str, payload: dict[str, Any], 
     ["ScriptsResolved", "RunEnded", "ChildAdmitted", "RunQueued", "StepTaken", "StepUndoFailed"],
 )
 def test_an_event_of_another_shape_breaks_nothing(event_type: str, payload: object) -> None:
-    assert isinstance(facts({"type": event_type, "payload": payload}), str)
+    assert isinstance(event_facts({"type": event_type, "payload": payload}), str)
 
 
 def test_why_an_undo_failed_is_told_where_the_text_is_given() -> None:
     payload = {"step": "attachments", "attempt": 3, "retryAfterSeconds": 4}
     event = {"type": "StepUndoFailed", "payload": payload, "texts": {"error": "Access denied\x1b"}}
     line = "attachments, attempt 3, again in 4.0s: Access denied\\x1b"
-    assert facts(event) == line
+    assert event_facts(event) == line
     without: tuple[object, ...] = (None, {}, [], {"error": None})
     for texts in without:
-        assert facts({**event, "texts": texts}) == "attachments, attempt 3, again in 4.0s"
+        assert event_facts({**event, "texts": texts}) == "attachments, attempt 3, again in 4.0s"
 
 
 def test_why_scripts_failed_is_told_where_the_texts_are_given() -> None:
     receipts = [{"id": id, "outcome": "failed", "durationMs": 7} for id in ("a", "b")]
     event = {"type": "ScriptsResolved", "payload": {"receipts": receipts}}
-    plain = facts(event)
+    plain = event_facts(event)
     texts = {"errors": {"a": "Script not\x1b found", "b": "no time was left"}}
-    assert facts({**event, "texts": texts}) == (
+    assert event_facts({**event, "texts": texts}) == (
         f"{plain}; a: Script not\\x1b found; b: no time was left"
     )
     others: tuple[object, ...] = ({"errors": None}, {"errors": []}, {"errors": {"a": None}})
     for other in others:
-        assert facts({**event, "texts": other}) == plain
+        assert event_facts({**event, "texts": other}) == plain
 
 
 def test_facts_of_others_are_one_safe_line() -> None:
     event = {"type": "SpawnRequested", "payload": {"label": "a\x1b[31m\nb" + "x" * 1000}}
-    line = facts(event)
+    line = event_facts(event)
     assert "\x1b" not in line
     assert "\n" not in line
     assert len(line) <= 400

@@ -4,11 +4,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from infrastructure.inbound.command_line.plain_text import block, one_line
+from infrastructure.inbound.command_line.plain_text import printable_block, printable_line
 
 
 def test_a_terminal_sequence_is_shown_and_not_obeyed() -> None:
-    assert block("\x1b[2Jgone\x07") == "\\x1b[2Jgone\\x07"
+    assert printable_block("\x1b[2Jgone\x07") == "\\x1b[2Jgone\\x07"
 
 
 @pytest.mark.parametrize(
@@ -26,36 +26,36 @@ def test_a_terminal_sequence_is_shown_and_not_obeyed() -> None:
     ],
 )
 def test_signs_that_are_no_text_are_escaped(sign: str, shown: str) -> None:
-    assert block(f"a{sign}b") == f"a{shown}b"
+    assert printable_block(f"a{sign}b") == f"a{shown}b"
 
 
 def test_letters_emoji_lines_and_tabs_stay() -> None:
     text = "naïve 漢字\n\t👩\u200d🚀 ok"
-    assert block(text) == text
+    assert printable_block(text) == text
 
 
 def test_line_ends_of_other_systems_become_plain_ones() -> None:
-    assert block("a\r\nb") == "a\nb"
+    assert printable_block("a\r\nb") == "a\nb"
 
 
 def test_a_cell_is_one_line() -> None:
-    assert one_line("first\n  second\tthird\u2028fourth") == "first second third fourth"
+    assert printable_line("first\n  second\tthird\u2028fourth") == "first second third fourth"
 
 
 def test_a_long_text_is_cut_with_a_sign_of_it() -> None:
-    assert one_line("x" * 1_000_000, 10) == "x" * 9 + "…"
-    assert one_line("x" * 10, 10) == "x" * 10
+    assert printable_line("x" * 1_000_000, 10) == "x" * 9 + "…"
+    assert printable_line("x" * 10, 10) == "x" * 10
 
 
 def test_what_is_no_text_is_shown_as_one() -> None:
-    assert one_line(7) == "7"
+    assert printable_line(7) == "7"
 
 
 @given(st.text(alphabet=st.characters()))
 def test_nothing_that_is_printed_can_steer_a_terminal(text: str) -> None:
-    for shown in (block(text), one_line(text)):
+    for shown in (printable_block(text), printable_line(text)):
         assert not any(ord(sign) < 32 and sign not in "\n\t" for sign in shown)
         assert not any(0x7F <= ord(sign) < 0xA0 for sign in shown)
         shown.encode("utf-8")
-    assert "\n" not in one_line(text)
-    assert len(one_line(text)) <= 200
+    assert "\n" not in printable_line(text)
+    assert len(printable_line(text)) <= 200

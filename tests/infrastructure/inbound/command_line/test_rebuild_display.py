@@ -6,7 +6,7 @@ import sys
 import pytest
 
 from infrastructure.inbound.command_line import rebuild_display
-from infrastructure.inbound.command_line.rebuild_display import shown_progress
+from infrastructure.inbound.command_line.rebuild_display import show_rebuild_progress
 from infrastructure.rebuild_progress import RebuildProgress
 
 
@@ -35,7 +35,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
 def test_elsewhere_each_step_and_every_few_seconds_are_a_line(
     clock: Clock, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    with shown_progress() as tell:
+    with show_rebuild_progress() as tell:
         tell(RebuildProgress("events", 1_000, 9_000, began=1_000))
         clock.now += 1
         tell(RebuildProgress("events", 2_000, 9_000, began=1_000))
@@ -57,7 +57,7 @@ def test_on_a_terminal_it_is_a_bar(clock: Clock, monkeypatch: pytest.MonkeyPatch
     terminal = Terminal()
     monkeypatch.setattr(sys, "stderr", terminal)
     monkeypatch.setenv("TERM", "xterm")
-    with shown_progress() as tell:
+    with show_rebuild_progress() as tell:
         clock.now += 2
         tell(RebuildProgress("events", 4_000, 8_000))
     assert "folding events" in terminal.getvalue()

@@ -3,34 +3,39 @@
 import pytest
 
 from infrastructure.inbound.command_line.failures import CommandFailed, NotFound
-from infrastructure.inbound.command_line.naming import Chosen, Named, choose, parse
+from infrastructure.inbound.command_line.naming import (
+    RunMatch,
+    RunNames,
+    choose_run,
+    parse_run_name,
+)
 
 NEWEST = "aaaa1111-0000-4000-8000-000000000001"
 MIDDLE = "aaaa2222-0000-4000-8000-000000000002"
 OLDEST = "bbbb3333-0000-4000-8000-000000000003"
 KEY = "agent:main:subagent:cccc0000-0000-4000-8000-000000000009"
 RUNS = [
-    Named(NEWEST, "reviewer", KEY),
-    Named(MIDDLE, "bbbb", "agent:main:subagent:other"),
-    Named(OLDEST, None, KEY),
+    RunNames(NEWEST, "reviewer", KEY),
+    RunNames(MIDDLE, "bbbb", "agent:main:subagent:other"),
+    RunNames(OLDEST, None, KEY),
 ]
 
 
-def chosen(name: str, runs: list[Named] = RUNS) -> Chosen:
-    return choose(parse(name), runs)
+def chosen(name: str, runs: list[RunNames] = RUNS) -> RunMatch:
+    return choose_run(parse_run_name(name), runs)
 
 
 def test_a_full_id_is_exact_in_any_case() -> None:
-    assert chosen(MIDDLE.upper()) == Chosen(MIDDLE, exact=True)
+    assert chosen(MIDDLE.upper()) == RunMatch(MIDDLE, exact=True)
 
 
 def test_last_is_the_newest_and_not_exact() -> None:
-    assert chosen("last") == Chosen(NEWEST, exact=False)
+    assert chosen("last") == RunMatch(NEWEST, exact=False)
 
 
 def test_a_place_counts_from_one_in_the_order_of_the_list() -> None:
-    assert chosen("#1") == Chosen(NEWEST, exact=False)
-    assert chosen("#3") == Chosen(OLDEST, exact=False)
+    assert chosen("#1") == RunMatch(NEWEST, exact=False)
+    assert chosen("#3") == RunMatch(OLDEST, exact=False)
 
 
 def test_a_place_beyond_the_list_names_nothing() -> None:
@@ -40,11 +45,11 @@ def test_a_place_beyond_the_list_names_nothing() -> None:
 
 def test_places_have_an_end() -> None:
     with pytest.raises(CommandFailed, match="at most #10000"):
-        parse("#10001")
+        parse_run_name("#10001")
 
 
 def test_a_label_is_exact_when_one_run_has_it() -> None:
-    assert chosen("reviewer") == Chosen(NEWEST, exact=True)
+    assert chosen("reviewer") == RunMatch(NEWEST, exact=True)
 
 
 def test_part_of_a_label_is_no_name() -> None:
@@ -53,11 +58,11 @@ def test_part_of_a_label_is_no_name() -> None:
 
 
 def test_a_label_that_also_begins_an_id_goes_first_but_is_not_exact() -> None:
-    assert chosen("bbbb") == Chosen(MIDDLE, exact=False)
+    assert chosen("bbbb") == RunMatch(MIDDLE, exact=False)
 
 
 def test_a_label_of_several_runs_names_none_of_them() -> None:
-    runs = [Named(NEWEST, "same"), Named(MIDDLE, "same")]
+    runs = [RunNames(NEWEST, "same"), RunNames(MIDDLE, "same")]
     with pytest.raises(CommandFailed, match="names 2 runs") as failure:
         chosen("same", runs)
     assert NEWEST in failure.value.message
@@ -65,7 +70,7 @@ def test_a_label_of_several_runs_names_none_of_them() -> None:
 
 
 def test_the_beginning_of_an_id_is_enough_when_unique() -> None:
-    assert chosen("AAAA2") == Chosen(MIDDLE, exact=False)
+    assert chosen("AAAA2") == RunMatch(MIDDLE, exact=False)
 
 
 def test_the_beginning_of_several_ids_names_none() -> None:
@@ -79,16 +84,16 @@ def test_three_characters_are_too_few() -> None:
 
 
 def test_a_child_key_means_its_newest_run() -> None:
-    assert chosen(KEY) == Chosen(NEWEST, exact=False)
+    assert chosen(KEY) == RunMatch(NEWEST, exact=False)
 
 
 def test_a_child_key_with_one_run_is_exact() -> None:
-    assert chosen("agent:main:subagent:other") == Chosen(MIDDLE, exact=True)
+    assert chosen("agent:main:subagent:other") == RunMatch(MIDDLE, exact=True)
 
 
 def test_an_empty_name_is_asked_for() -> None:
     with pytest.raises(CommandFailed, match="give the name of a run"):
-        parse("  ")
+        parse_run_name("  ")
 
 
 def test_a_hostile_name_is_told_without_its_control_signs() -> None:
@@ -98,6 +103,6 @@ def test_a_hostile_name_is_told_without_its_control_signs() -> None:
 
 
 def test_many_candidates_are_told_in_part() -> None:
-    runs = [Named(f"dddd000{i}-0000-4000-8000-000000000000", "many") for i in range(8)]
+    runs = [RunNames(f"dddd000{i}-0000-4000-8000-000000000000", "many") for i in range(8)]
     with pytest.raises(CommandFailed, match="and 3 more"):
         chosen("many", runs)

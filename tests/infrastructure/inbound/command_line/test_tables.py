@@ -2,12 +2,12 @@
 
 from rich.cells import cell_len
 
-from infrastructure.inbound.command_line.tables import Column, field, table_lines
+from infrastructure.inbound.command_line.tables import TableColumn, table_lines, value_of
 
 COLUMNS = (
-    Column("N", field("n"), right=True),
-    Column("STATUS", field("status"), coloured=True),
-    Column("TASK", field("task"), elastic=True),
+    TableColumn("N", value_of("n"), right=True),
+    TableColumn("STATUS", value_of("status"), coloured=True),
+    TableColumn("TASK", value_of("task"), elastic=True),
 )
 
 

@@ -2,22 +2,22 @@
 
 import pytest
 
-from infrastructure.inbound.command_line.times import clock, duration, since
+from infrastructure.inbound.command_line.times import format_duration, format_instant, format_offset
 
 
 def test_times_are_shown_in_utc_to_the_millisecond() -> None:
-    assert clock("2026-03-01T10:30:00.125678+01:00") == "2026-03-01 09:30:00.125"
-    assert clock("2026-03-01T09:30:00Z") == "2026-03-01 09:30:00.000"
+    assert format_instant("2026-03-01T10:30:00.125678+01:00") == "2026-03-01 09:30:00.125"
+    assert format_instant("2026-03-01T09:30:00Z") == "2026-03-01 09:30:00.000"
 
 
 def test_what_is_no_time_is_shown_as_it_is() -> None:
-    assert clock(None) == ""
-    assert clock("soon") == "soon"
+    assert format_instant(None) == ""
+    assert format_instant("soon") == "soon"
 
 
 def test_distances_have_a_sign() -> None:
-    assert since("2026-03-01T09:30:00Z", "2026-03-01T09:30:01.5Z") == "+1.500s"
-    assert since(None, "2026-03-01T09:30:00Z") == ""
+    assert format_offset("2026-03-01T09:30:00Z", "2026-03-01T09:30:01.5Z") == "+1.500s"
+    assert format_offset(None, "2026-03-01T09:30:00Z") == ""
 
 
 @pytest.mark.parametrize(
@@ -35,4 +35,4 @@ def test_distances_have_a_sign() -> None:
     ],
 )
 def test_durations_are_short(milliseconds: object, shown: str) -> None:
-    assert duration(milliseconds) == shown
+    assert format_duration(milliseconds) == shown

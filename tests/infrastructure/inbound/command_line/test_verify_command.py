@@ -14,7 +14,7 @@ import pytest
 from infrastructure.failures import UserError
 from infrastructure.inbound.command_line import verify_display
 from infrastructure.serve_options import ServeOptions
-from infrastructure.verify_order import OnVerified, VerifyOptions, VerifyReport
+from infrastructure.verify_order import OnVerifyProgress, VerifyOptions, VerifyReport
 from tests.support.command_line import Command
 
 HASH = "0f" * 32
@@ -42,7 +42,7 @@ class Composition:
     asked: list[VerifyOptions] = field(default_factory=list)
 
     def verify(
-        self, options: ServeOptions, asked: VerifyOptions, on_progress: OnVerified
+        self, options: ServeOptions, asked: VerifyOptions, on_progress: OnVerifyProgress
     ) -> VerifyReport:
         self.options.append(options)
         self.asked.append(asked)
@@ -147,7 +147,7 @@ def test_a_long_verification_says_how_far_it_is(
     spawnlog: Command, composition: Composition, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert spawnlog("log", "verify").stderr == ""
-    monkeypatch.setattr(verify_display, "TELL_SECONDS", 0.0)
+    monkeypatch.setattr(verify_display, "VERIFY_LINE_SECONDS", 0.0)
     lines = spawnlog("log", "verify").stderr.splitlines()
     assert lines[0] == "verified to position 10 of 30"
     assert lines[1].startswith("verified to position 20 of 30 ")

@@ -4,12 +4,16 @@ from uuid import UUID
 
 import pytest
 
-from domain.attachment_manifest import file_list, kept_text, relative_dir
-from domain.attachments import JudgedFiles, judged_file
+from domain.attachment_manifest import file_list, relative_dir, render_file_list
+from domain.attachments import AcceptedFiles, accept_file
 from domain.run.events import RunEvent
-from domain.run.facts import AttachmentsAsked
+from domain.run.facts import AttachmentsRequest
 from domain.run.state import Run
-from infrastructure.inbound.http.step_bodies import attachment_list, attachments_body, undoing_body
+from infrastructure.inbound.http.step_bodies import (
+    attachment_list,
+    attachments_body,
+    pending_undo_body,
+)
 from tests.support.run_histories import (
     announced,
     claimed,
@@ -28,8 +32,8 @@ from tests.support.run_histories import (
 from tests.support.storytelling import ref, requested, run_id, run_of
 
 MANIFEST = ref("manifest")
-FILES = file_list(JudgedFiles((judged_file("a", b"xyz"),)))
-TEXTS: dict[UUID, str] = {MANIFEST.id: kept_text(FILES)}
+FILES = file_list(AcceptedFiles((accept_file("a", b"xyz"),)))
+TEXTS: dict[UUID, str] = {MANIFEST.id: render_file_list(FILES)}
 SHORT = {"count": 1, "totalBytes": 3, "relDir": relative_dir(run_id(1))}
 BEGUN = step_begun("attachments", root="/srv/work", relative=relative_dir(run_id(1)))
 TAKEN = step_taken("attachments", outcome="written", manifest=MANIFEST, file_count=1, total_bytes=3)
@@ -38,7 +42,7 @@ OVER = (*LIVED, ended(), announced())
 
 
 def with_files(*events: RunEvent) -> Run:
-    asked = AttachmentsAsked(count=1, total_bytes=3, manifest=MANIFEST)
+    asked = AttachmentsRequest(count=1, total_bytes=3, manifest=MANIFEST)
     return run_of(requested(attachments=asked), resolved(), prepared(), *events)
 
 
@@ -85,9 +89,9 @@ def test_what_has_become_of_files_is_told(events: tuple[RunEvent, ...], state: s
 
 
 def test_what_is_still_to_be_undone_is_told_with_its_place() -> None:
-    assert undoing_body(with_files(BEGUN, TAKEN, *LIVED)) == []
+    assert pending_undo_body(with_files(BEGUN, TAKEN, *LIVED)) == []
     run = with_files(BEGUN, TAKEN, *OVER, undo_failed(retry_after_seconds=4))
-    (told,) = undoing_body(run)
+    (told,) = pending_undo_body(run)
     assert told == {
         "step": "attachments",
         "root": "/srv/work",
@@ -96,4 +100,4 @@ def test_what_is_still_to_be_undone_is_told_with_its_place() -> None:
         "nextAttemptAt": run.effects_at,
         "error": None,
     }
-    assert undoing_body(with_files(BEGUN, TAKEN, *OVER, undo_failed(), step_undone())) == []
+    assert pending_undo_body(with_files(BEGUN, TAKEN, *OVER, undo_failed(), step_undone())) == []

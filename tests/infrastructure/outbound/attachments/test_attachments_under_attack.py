@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from application.ports.attachment_files import AttachmentsNotRemoved, AttachmentsNotWritten
-from domain.attachments import JudgedFiles, judged_file
+from domain.attachments import AcceptedFiles, accept_file
 from tests.support.attachment_folders import (
     FILES,
     RUN,
@@ -25,7 +25,7 @@ from tests.support.attachment_folders import (
 ROUNDS = 50
 ROUNDS_MAX = 50 * ROUNDS
 """So often at most until one was lost, however the machine divides its time."""
-MANY = JudgedFiles(tuple(judged_file(f"{number}.txt", b"x" * 100) for number in range(8)))
+MANY = AcceptedFiles(tuple(accept_file(f"{number}.txt", b"x" * 100) for number in range(8)))
 NOT_OURS = (b"not attached", b"canary")
 
 Attack = Callable[[Ground], None]
@@ -118,7 +118,7 @@ async def test_what_is_planted_between_two_files_refuses_all(ground: Ground, nam
     assert ground.outer_tree() == outer
 
 
-def _is_of(path: Path, judged: JudgedFiles) -> bool:
+def _is_of(path: Path, judged: AcceptedFiles) -> bool:
     if path.is_symlink() or not path.is_file():
         return False
     return path.read_bytes() in [file.content for file in judged.files]

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from application.ports.attachment_files import AttachmentsNotWritten
-from domain.attachments import JudgedFiles, judged_file
+from domain.attachments import AcceptedFiles, accept_file
 from tests.support.attachment_folders import (
     FILES,
     OTHER_RUN,
@@ -25,7 +25,7 @@ def ground(tmp_path: Path) -> Ground:
     return ground_in(tmp_path)
 
 
-async def refusal_of(ground: Ground, judged: JudgedFiles = FILES) -> str:
+async def refusal_of(ground: Ground, judged: AcceptedFiles = FILES) -> str:
     with pytest.raises(AttachmentsNotWritten) as refused:
         await ground.write(judged)
     assert str(ground.workspace) not in str(refused.value)
@@ -36,7 +36,7 @@ async def test_a_file_that_cannot_be_written_whole_leaves_none(ground: Ground) -
     """A limit of the process holds for root as for anybody."""
     before = ground.tree()
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
-    large = JudgedFiles((judged_file("small", b"x"), judged_file("large", bytes(3_000_000))))
+    large = AcceptedFiles((accept_file("small", b"x"), accept_file("large", bytes(3_000_000))))
     resource.setrlimit(resource.RLIMIT_FSIZE, (2_000_000, hard))
     try:
         assert await refusal_of(ground, large) == "File too large"

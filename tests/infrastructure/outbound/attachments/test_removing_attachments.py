@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from application.ports.attachment_files import AttachmentsNotRemoved, Removal
+from application.ports.attachment_files import AttachmentsNotRemoved, RemovalOutcome
 from tests.support.attachment_folders import (
     FILES,
     OTHER_RUN,
@@ -29,7 +29,7 @@ def ground(tmp_path: Path) -> Ground:
 async def test_what_was_written_is_removed_and_that_may_be_repeated(ground: Ground) -> None:
     before = ground.tree()
     await ground.write()
-    done: list[Removal] = ["undone", "nothing_there", "nothing_there"]
+    done: list[RemovalOutcome] = ["undone", "nothing_there", "nothing_there"]
     assert [await ground.remove() for _ in done] == done
     assert ground.tree() == before
 

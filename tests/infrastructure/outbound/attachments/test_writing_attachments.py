@@ -10,7 +10,7 @@ from uuid import uuid4
 import pytest
 
 from application.ports.attachment_files import AttachmentFiles, AttachmentsNotWritten
-from domain.attachments import JudgedFiles, judge, judged_file
+from domain.attachments import AcceptedFiles, accept_file, check_attachments
 from tests.support.attachment_folders import (
     FILES,
     RUN,
@@ -36,7 +36,7 @@ def mode_of(path: Path) -> int:
     return stat.S_IMODE(path.lstat().st_mode)
 
 
-async def refusal_of(ground: Ground, judged: JudgedFiles = FILES) -> str:
+async def refusal_of(ground: Ground, judged: AcceptedFiles = FILES) -> str:
     with pytest.raises(AttachmentsNotWritten) as refused:
         await ground.write(judged)
     assert str(ground.workspace) not in str(refused.value)
@@ -177,9 +177,9 @@ async def test_a_workspace_that_is_gone_or_a_file_is_refused(ground: Ground) -> 
 async def test_a_hostile_request_is_stored_inside_or_not_at_all(
     ground: Ground, hostile: HostileRequest
 ) -> None:
-    verdict = judge(hostile.asked, LIMITS)
+    verdict = check_attachments(hostile.asked, LIMITS)
     before, outer = ground.tree(), ground.outer_tree()
-    if isinstance(verdict, JudgedFiles):
+    if isinstance(verdict, AcceptedFiles):
         await ground.write(verdict)
         assert ground.contents() == expected_contents(verdict)
         assert set(hostile.names) == ground.contents().keys() - {".manifest.json"}
@@ -194,5 +194,5 @@ async def test_a_name_that_was_not_judged_leads_nowhere(ground: Ground) -> None:
     before, outer = ground.tree(), ground.outer_tree()
     for name in ("../b", "/b", "..", ".", "", "a\0"):
         with pytest.raises(ValueError, match="no name of an entry"):
-            await ground.write(JudgedFiles((judged_file("a", b""), judged_file(name, b"x"))))
+            await ground.write(AcceptedFiles((accept_file("a", b""), accept_file(name, b"x"))))
     assert (ground.tree(), ground.outer_tree()) == (before, outer)

@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from domain.configuration.problems import ConfigurationError, Problem
+from domain.configuration.problems import ConfigurationError, ConfigurationProblem
 from infrastructure.outbound.configuration.loading import load, load_text, load_values
 
 
@@ -102,7 +102,7 @@ def test_values_without_a_text_have_problems_without_lines() -> None:
         load_values({"spawnlog": {"prot": 1}})
 
     assert caught.value.problems == (
-        Problem("unknown key", "config", "/spawnlog/prot", nearest="port"),
+        ConfigurationProblem("unknown key", "config", "/spawnlog/prot", nearest="port"),
     )
 
 

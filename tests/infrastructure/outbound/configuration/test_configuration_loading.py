@@ -8,7 +8,7 @@ from domain.configuration.problems import ConfigurationError
 from domain.configuration.references import SecretReference
 from domain.configuration.runtimes import CommandRuntime, OpenClawRuntime
 from infrastructure.outbound.configuration.loading import (
-    from_stored,
+    configuration_from_stored,
     load,
     load_text,
     load_values,
@@ -79,7 +79,7 @@ def test_a_file_of_openclaw_works_as_it_is() -> None:
 def test_a_kept_revision_reads_back_as_the_same_configuration() -> None:
     loaded = load_text(OPENCLAW, "openclaw.json")
 
-    assert from_stored(loaded.stored) == loaded.configuration
+    assert configuration_from_stored(loaded.stored) == loaded.configuration
     again = load_values(loaded.stored)
     assert again.stored == loaded.stored
     assert again.secret_pointers == ()
@@ -91,7 +91,7 @@ def test_what_only_this_process_needs_is_absent_in_a_kept_revision() -> None:
         tokens: [{ id: "a", token: "${A}", scopes: ["read"], sessions: ["agent:main:*"] }] },
       agents: { defaults: { runtime: { type: "command", command: ["x"], env: { A: "s3cret" } } } },
     }"""
-    configuration = from_stored(load_text(text, "x").stored)
+    configuration = configuration_from_stored(load_text(text, "x").stored)
 
     assert configuration.spawnlog.database_url is None
     assert configuration.spawnlog.tokens[0].token.variable == "A"
@@ -104,7 +104,7 @@ def test_what_only_this_process_needs_is_absent_in_a_kept_revision() -> None:
 
 def test_a_revision_that_cannot_be_read_says_why() -> None:
     with pytest.raises(ConfigurationError) as caught:
-        from_stored({"spawnlog": {"invented_later": 1}})
+        configuration_from_stored({"spawnlog": {"invented_later": 1}})
 
     assert str(caught.value) == "kept revision: spawnlog.invented_later: unknown key"
 
@@ -117,7 +117,7 @@ def test_without_a_file_there_is_the_builtin_configuration() -> None:
     loaded = load(None)
 
     assert loaded.configuration == Configuration.builtin()
-    assert from_stored(loaded.stored) == loaded.configuration
+    assert configuration_from_stored(loaded.stored) == loaded.configuration
     assert loaded.path is None
     assert loaded.stored_text == (
         '{"agents":{"list":[{"id":"main","runtime":'

@@ -7,8 +7,12 @@ from typing import Any
 import pytest
 
 from domain.configuration.effective_values import effective_values
-from domain.configuration.problems import ConfigurationError, Problem
-from infrastructure.outbound.configuration.loading import from_stored, load_text, load_values
+from domain.configuration.problems import ConfigurationError, ConfigurationProblem
+from infrastructure.outbound.configuration.loading import (
+    configuration_from_stored,
+    load_text,
+    load_values,
+)
 
 RUNTIME = {"type": "scripted"}
 RUNNING = json.dumps({"defaults": {"runtime": RUNTIME}})
@@ -21,7 +25,7 @@ OF_OTHERS = """{
 }"""
 
 
-def problem_of(text: str) -> Problem:
+def problem_of(text: str) -> ConfigurationProblem:
     with pytest.raises(ConfigurationError) as caught:
         load_text(text, "x.json5")
     (problem,) = caught.value.problems
@@ -31,7 +35,7 @@ def problem_of(text: str) -> Problem:
 
 def test_no_secret_of_another_program_is_kept_or_shown() -> None:
     loaded = load_text(OF_OTHERS, "x.json5")
-    shown = json.dumps(effective_values(from_stored(loaded.stored), loaded.stored))
+    shown = json.dumps(effective_values(configuration_from_stored(loaded.stored), loaded.stored))
 
     for text in (loaded.stored_text, shown):
         assert "s3cret" not in text

@@ -7,11 +7,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from domain.configuration.problems import parts_of
-from infrastructure.outbound.configuration.secrets import redacted
+from infrastructure.outbound.configuration.secrets import redact
 
 
 def kept(values: dict[str, Any]) -> Any:
-    return redacted(values)[0]
+    return redact(values)[0]
 
 
 def reference(pointer: str) -> dict[str, str]:
@@ -74,7 +74,7 @@ def test_a_text_under_another_name_stays(name: str) -> None:
 def test_everything_below_env_and_headers_is_taken_out_and_other_types_stay() -> None:
     values = {"env": {"vars": {"A": "1"}, "list": ["B=2"], "on": True}, "headers": {"X": "y"}}
 
-    assert redacted(values) == (
+    assert redact(values) == (
         {
             "env": {
                 "vars": {"A": reference("/env/vars/A")},
@@ -96,7 +96,7 @@ def test_references_stay_because_they_are_no_secrets() -> None:
         "env": {"A": "${A}", "EMPTY": ""},
     }
 
-    assert redacted(values) == (values, ())
+    assert redact(values) == (values, ())
 
 
 def test_a_text_that_holds_more_than_a_reference_is_taken_out() -> None:
@@ -135,7 +135,7 @@ def test_an_address_without_a_secret_stays(text: str) -> None:
 def test_a_number_under_a_secret_name_is_taken_out_and_one_that_counts_stays() -> None:
     values = {"x": {"password": 123456, "token": 1.5, "maxTokens": 5, "apiKey": True}}
 
-    assert redacted(values) == (
+    assert redact(values) == (
         {
             "x": {
                 "password": reference("/x/password"),
@@ -171,7 +171,7 @@ def test_names_of_providers_and_of_arguments_announce_nothing() -> None:
 
 def test_the_values_themselves_are_left_alone() -> None:
     values = {"a": {"token": "s3cret"}}
-    redacted(values)
+    redact(values)
 
     assert values == {"a": {"token": "s3cret"}}
 
@@ -220,10 +220,10 @@ def at(values: Any, pointer: str) -> Any:
 
 @given(documents)
 def test_no_secret_is_left_and_each_is_found_again_by_its_reference(document: Any) -> None:
-    stored, pointers = redacted({"x": document})
+    stored, pointers = redact({"x": document})
 
     assert "s3cret" not in json.dumps(stored)
     assert tuple(references_in(stored)) == pointers
     taken = [at({"x": document}, pointer) for pointer in pointers]
     assert all(isinstance(one, int) or one.startswith("s3cret") for one in taken)
-    assert redacted(stored) == (stored, ())
+    assert redact(stored) == (stored, ())

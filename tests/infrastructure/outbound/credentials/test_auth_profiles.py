@@ -12,10 +12,10 @@ from infrastructure.outbound.credentials.auth_profiles import (
     FILE_BYTES_MAX,
     FILE_NAME,
     ProfilesUnreadable,
-    complaints,
+    profile_warnings,
     read_profiles,
 )
-from infrastructure.outbound.credentials.profile_reading import profiles_in
+from infrastructure.outbound.credentials.profile_reading import parse_profiles
 from tests.support.agent_folders import api_key, write_profiles
 from tests.support.data_directories import new_place
 from tests.support.embedded_servers import NOBODY
@@ -86,7 +86,7 @@ def test_what_is_no_profile_of_ours_is_skipped_and_told_of(
     write_profiles(tmp_path, {"a:b": entry, "c:d": api_key("c", "${C}")})
     read = read_profiles(tmp_path)
     assert [one.id for one in read.file.profiles] == ["c:d"]
-    (complaint,) = complaints(read)
+    (complaint,) = profile_warnings(read)
     assert complaint.startswith('has profile "a:b", which is not used: ')
     assert says in complaint
     assert CANARY not in complaint
@@ -109,12 +109,12 @@ def test_a_text_that_no_program_can_be_given_is_told_where_it_stands(
     read = read_profiles(tmp_path)
     (profile,) = read.file.profiles
     assert profile.unusable == says
-    assert list(complaints(read)) == [f'has profile "a:b", which cannot be used: it {says}']
+    assert list(profile_warnings(read)) == [f'has profile "a:b", which cannot be used: it {says}']
 
 
 @pytest.mark.parametrize("value", ["a\0", "${A}\0", "\ud800"])
 def test_what_is_no_text_of_a_program_is_no_value_either(value: str) -> None:
-    read, _ = profiles_in({"profiles": {"a": api_key("a", value)}})
+    read, _ = parse_profiles({"profiles": {"a": api_key("a", value)}})
     assert str(read.profiles[0].unusable).startswith("has a value that is")
 
 
@@ -129,7 +129,7 @@ def test_a_text_at_the_limits_is_taken(tmp_path: Path) -> None:
 )
 def test_no_profile_decides_what_the_program_of_a_runtime_is(tmp_path: Path, name: str) -> None:
     write_profiles(tmp_path, {"a:b": api_key("a", CANARY, env=name)})
-    (complaint,) = complaints(read_profiles(tmp_path))
+    (complaint,) = profile_warnings(read_profiles(tmp_path))
     assert complaint == (
         f'has profile "a:b", which cannot be used: it names {name} as its env, which decides what'
         " the program of a runtime is; name another variable, or set this one in the env of the"
@@ -140,14 +140,14 @@ def test_no_profile_decides_what_the_program_of_a_runtime_is(tmp_path: Path, nam
 @pytest.mark.parametrize("profile_id", ["", " ", "a\nb", "x" * 129])
 def test_an_id_that_cannot_be_shown_is_not(tmp_path: Path, profile_id: str) -> None:
     write_profiles(tmp_path, {profile_id: api_key("a", "${A}")})
-    (complaint,) = complaints(read_profiles(tmp_path))
+    (complaint,) = profile_warnings(read_profiles(tmp_path))
     assert complaint.startswith("has a profile that is not used: its id is no printable text")
 
 
 @pytest.mark.parametrize("mode", [0o640, 0o604, 0o620, 0o666])
 def test_a_file_that_others_may_open_is_told_of(tmp_path: Path, mode: int) -> None:
     write_profiles(tmp_path, {"a": api_key("a", "${A}")}, mode)
-    (complaint,) = complaints(read_profiles(tmp_path))
+    (complaint,) = profile_warnings(read_profiles(tmp_path))
     assert complaint == (
         f"may be read or written by other users (mode {mode:04o}); chmod 600 closes it to them"
     )

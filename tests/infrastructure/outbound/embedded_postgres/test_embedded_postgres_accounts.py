@@ -130,7 +130,7 @@ def _hidden_programs() -> Iterator[Path]:
     """The programs of the wheel below a directory that only root can enter."""
     with open_directory() as place:
         place.chmod(0o700)
-        newest = binaries.choose(binaries.installed(), None)
+        newest = binaries.choose_programs(binaries.installed_directories(), None)
         yield binaries.copy_into(newest, place).directory
 
 

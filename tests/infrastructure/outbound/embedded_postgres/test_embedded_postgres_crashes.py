@@ -225,7 +225,7 @@ def _revived(used: EmbeddedPostgres) -> bool:
 
 
 def _state_of(home: Path) -> str:
-    command = [str(binaries.installed()[-1] / "pg_controldata"), str(home / "data")]
+    command = [str(binaries.installed_directories()[-1] / "pg_controldata"), str(home / "data")]
     shown = subprocess.run(command, capture_output=True, text=True, check=True).stdout
     line = next(line for line in shown.splitlines() if line.startswith("Database cluster state"))
     return line.partition(":")[2].strip()

@@ -44,9 +44,9 @@ def test_data_of_another_major_version_is_named(home: Path) -> None:
 
 
 def test_the_programs_of_the_data_are_chosen_among_several(home: Path) -> None:
-    assert len(binaries.installed()) > 1
-    assert binaries.choose(binaries.installed(), 16).major == 16
-    assert binaries.choose(binaries.installed(), None).major == 18
+    assert len(binaries.installed_directories()) > 1
+    assert binaries.choose_programs(binaries.installed_directories(), 16).major == 16
+    assert binaries.choose_programs(binaries.installed_directories(), None).major == 18
 
 
 def test_a_directory_without_a_version_is_no_data_directory(tmp_path: Path) -> None:

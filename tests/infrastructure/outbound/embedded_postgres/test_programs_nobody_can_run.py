@@ -23,5 +23,7 @@ def test_a_start_that_fails_leaves_no_copy_of_the_programs(
         (programs.directory / name).write_text("no program")
     account = Account(os.geteuid(), os.getegid(), switch=False)
     with pytest.raises(EmbeddedPostgresError, match="can execute it neither in"):
-        installation._runnable(programs, account, Home.at(tmp_path / "home"), by_path=False)
+        installation._runnable_programs(
+            programs, account, Home.at(tmp_path / "home"), by_path=False
+        )
     assert not shared.exists()

@@ -182,7 +182,9 @@ def test_a_commit_that_was_confirmed_to_nobody_is_found_and_not_repeated(
 ) -> None:
     real, lost = appending.append, list[list[int]]()
 
-    def losing(connection: recorders.Connection, *args: object, **kwargs: object) -> list[int]:
+    def losing(
+        connection: recorders.RecorderConnection, *args: object, **kwargs: object
+    ) -> list[int]:
         positions = real(connection, *args, **kwargs)  # type: ignore[arg-type]
         if not lost:
             lost.append(positions)

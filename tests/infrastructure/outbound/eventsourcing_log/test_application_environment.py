@@ -17,7 +17,10 @@ from psycopg.conninfo import conninfo_to_dict
 import infrastructure
 from infrastructure.outbound.eventsourcing_log import settings
 from infrastructure.outbound.eventsourcing_log.factory import CREATE_TABLE, LogFactory
-from infrastructure.outbound.eventsourcing_log.recorder import Connection, LogApplicationRecorder
+from infrastructure.outbound.eventsourcing_log.recorder import (
+    LogApplicationRecorder,
+    RecorderConnection,
+)
 from infrastructure.outbound.log.migrating import newest_revision, scripts_folder
 from tests.support.application_logs import ask, whole_log
 from tests.support.eventsourcing_environments import environment_of, own_schema
@@ -148,7 +151,7 @@ def test_a_log_of_an_older_release_is_brought_up_to_date_unless_that_is_not_want
 class Manifests(LogApplicationRecorder):
     """Writes what comes with the events into a table, in their transaction."""
 
-    def insert_beside(self, connection: Connection, **kwargs: object) -> None:
+    def insert_beside(self, connection: RecorderConnection, **kwargs: object) -> None:
         ship = kwargs.pop("manifest", None)
         if ship is not None:
             connection.execute("INSERT INTO manifests VALUES (%s)", [ship])

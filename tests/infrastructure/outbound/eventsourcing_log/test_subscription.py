@@ -75,7 +75,7 @@ def test_an_event_recorded_just_before_it_listens_is_not_lost(
     monkeypatch.setattr(subscription, "POLL_SECONDS", 3600.0)
     real = reading.head_of
 
-    def looking(connection: reading.Connection) -> int:
+    def looking(connection: reading.ReaderConnection) -> int:
         monkeypatch.setattr(subscription, "head_of", real)
         head = real(connection)
         append(recorder, "between the first look and the next")

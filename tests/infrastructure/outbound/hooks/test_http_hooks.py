@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from application.ports.hooks import HookAnswer, HookThrew
+from application.ports.hooks import HookAnswer, HookFailure
 from domain.lifecycle_hooks import HookCall
 from infrastructure.outbound.hooks.hook_answers import ANSWER_BYTES_MAX
 from tests.support.asked_hooks import CALL, SECRET, Asked, asked
@@ -215,7 +215,7 @@ async def test_a_cookie_is_not_kept(server: HookServer) -> None:
 
 async def test_a_hook_that_is_not_configured_is_not_asked(server: HookServer) -> None:
     call = HookCall("subagentSpawned", "subagentSpawned", "k", {}, {})
-    with pytest.raises(HookThrew, match="not configured"):
+    with pytest.raises(HookFailure, match="not configured"):
         await asked(server).ask(call)
     assert server.calls() == []
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from application.ports.hooks import HookThrew
+from application.ports.hooks import HookFailure
 from domain.lifecycle_hooks import HookCall
 from tests.support.asked_hooks import CALL, Asked
 from tests.support.hook_server import HookServer, Reply
@@ -31,7 +31,7 @@ async def test_a_hook_that_hangs_is_in_the_way_of_no_other(server: HookServer) -
             await asyncio.to_thread(server.called, "subagentEnded", 2)
             for _ in range(3):
                 assert (await asked.hooks.ask(asked.pinned, SPAWNED)).status_code == 204
-            with pytest.raises(HookThrew) as caught:
+            with pytest.raises(HookFailure) as caught:
                 await asked.hooks.ask(asked.pinned, CALL)
             server.let_go()
         assert [one.result().status_code for one in hanging] == [200, 200]

@@ -11,7 +11,7 @@ import pytest
 from application.envelope import Actor, Envelope, Provenance
 from infrastructure.outbound.log.chain import chain_hash, microseconds
 from infrastructure.outbound.log.mapper import EventMapper
-from infrastructure.outbound.log.reading import COLUMNS, recorded
+from infrastructure.outbound.log.reading import COLUMNS, recorded_event
 from tests.support.running_log import RunningLog
 from tests.support.whole_story import tell_everything
 
@@ -194,6 +194,6 @@ async def _chain(running: RunningLog) -> list[bytes]:
     mapper = EventMapper()
     hashes = [b""]
     for row in rows:
-        envelope = recorded(row, mapper).envelope
+        envelope = recorded_event(row, mapper).envelope
         hashes.append(chain_hash(hashes[-1], envelope, row[-1]))
     return hashes[1:]

@@ -7,14 +7,18 @@ import psycopg
 import pytest
 
 from application.ports.event_log import LogUnavailable
-from infrastructure.outbound.log.connections import Connection, borrowed, open_connection
+from infrastructure.outbound.log.connections import (
+    LogConnection,
+    borrow_connection,
+    open_connection,
+)
 from tests.support.held_commits import Lines, until
 from tests.support.running_log import open_pool, running_on
 
 STEPS = 60
 
 
-async def test_a_connection_waits_for_nothing_without_end(connection: Connection) -> None:
+async def test_a_connection_waits_for_nothing_without_end(connection: LogConnection) -> None:
     expected = {
         "lock_timeout": "10s",
         "statement_timeout": "30s",
@@ -30,7 +34,7 @@ async def test_a_connection_waits_for_nothing_without_end(connection: Connection
 
 
 async def test_who_gives_up_connecting_leaves_no_connection_behind(
-    database_url: str, connection: Connection
+    database_url: str, connection: LogConnection
 ) -> None:
     """Given up after any number of steps; the fixture fails when a connection stays open."""
     for steps in range(STEPS):
@@ -71,22 +75,22 @@ async def test_a_log_that_cannot_start_leaves_nothing_behind(database_url: str) 
 
 async def test_a_database_that_is_away_is_told_as_such(database_url: str) -> None:
     async with open_pool(database_url) as pool:
-        async with borrowed(pool) as connection:
+        async with borrow_connection(pool) as connection:
             pid = connection.info.backend_pid
         async with await open_connection(database_url, application="test") as other:
             await other.execute("SELECT pg_terminate_backend(%s, 5000)", [pid])
         with pytest.raises(LogUnavailable, match="ask again in a moment"):
-            async with borrowed(pool) as connection:
+            async with borrow_connection(pool) as connection:
                 await connection.execute("SELECT 1")
-        async with borrowed(pool) as connection:
+        async with borrow_connection(pool) as connection:
             await connection.execute("SELECT 1")
     with pytest.raises(LogUnavailable):
-        async with borrowed(pool):
+        async with borrow_connection(pool):
             pass
 
 
 async def test_an_error_of_the_question_itself_is_not_an_absence(database_url: str) -> None:
     async with open_pool(database_url) as pool:
         with pytest.raises(psycopg.errors.UndefinedTable):
-            async with borrowed(pool) as connection:
+            async with borrow_connection(pool) as connection:
                 await connection.execute("SELECT 1 FROM nothing")

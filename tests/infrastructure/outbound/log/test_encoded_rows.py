@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from application.projections.fold import Fold, Span, StreamFold
+from application.projections.fold import Fold, RowSpan, StreamFold
 from application.projections.run_rows import RunFinding, RunRow, run_row
 from application.projections.session_rows import SessionFinding, SessionRow
 from benchmarks.history.copied_rows import copied
@@ -35,7 +35,7 @@ TEXTS = st.none() | st.text(st.characters(exclude_characters="\0", exclude_categ
 HISTORY = a_family()
 
 
-def as_stored(spans: Sequence[Span[Any]], columns: dict[str, str]) -> bytes:
+def as_stored(spans: Sequence[RowSpan[Any]], columns: dict[str, str]) -> bytes:
     """The rows as the writer encodes them, each by itself."""
     return copied([*(columns | PRINTED).values(), *SPAN], row_arrays(spans, columns))
 
@@ -110,12 +110,12 @@ def test_whatever_changes_is_encoded_and_what_was_left_out_too(
         if left_out:
             continue
         row = encoder.encode(run, before, changes)
-        expected = as_stored([Span(run_row(run), 1, 2)], RUN_COLUMNS)
-        assert with_spans([Span(row, 1, 2)], RUN_COLUMNS) == expected
+        expected = as_stored([RowSpan(run_row(run), 1, 2)], RUN_COLUMNS)
+        assert with_spans([RowSpan(row, 1, 2)], RUN_COLUMNS) == expected
 
 
 def test_only_the_rows_that_were_used_last_are_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(encoded_rows, "ROWS_KEPT", 1)
+    monkeypatch.setattr(encoded_rows, "CACHED_ROWS_MAX", 1)
     encoder = run_encoder()
     fold = StreamFold((), (), encoder.encode, session_encoder().encode)
     for one in HISTORY:

@@ -6,7 +6,7 @@ import pytest
 
 from domain.event_types import LOG_FORMAT
 from infrastructure.failures import UserError
-from infrastructure.outbound.log.connections import Connection, open_connection
+from infrastructure.outbound.log.connections import LogConnection, open_connection
 from infrastructure.outbound.log.identity import identify
 from infrastructure.outbound.log.migrating import migrate
 from tests.support.running_log import RunningLog
@@ -14,7 +14,7 @@ from tests.support.submissions import at_once, key, observe, observing
 
 
 async def test_a_log_keeps_its_id_and_the_first_directory_it_was_used_with(
-    connection: Connection,
+    connection: LogConnection,
 ) -> None:
     first = await identify(connection, "home-1")
     assert first.schema == "public"
@@ -23,7 +23,7 @@ async def test_a_log_keeps_its_id_and_the_first_directory_it_was_used_with(
         await identify(connection, "home-2")
 
 
-async def test_two_logs_have_two_ids(connection: Connection, empty_database_url: str) -> None:
+async def test_two_logs_have_two_ids(connection: LogConnection, empty_database_url: str) -> None:
     migrate(empty_database_url)
     async with await open_connection(empty_database_url, application="test") as other:
         assert (await identify(other, "h")).log_id != (await identify(connection, "h")).log_id
@@ -42,7 +42,7 @@ async def test_of_two_directories_at_once_one_is_taken(database_url: str) -> Non
     assert sorted(answers) == [False] * 5 + [True]
 
 
-async def test_a_log_of_a_newer_format_is_left_alone(connection: Connection) -> None:
+async def test_a_log_of_a_newer_format_is_left_alone(connection: LogConnection) -> None:
     await connection.execute("UPDATE log_head SET format = %s", [LOG_FORMAT + 1])
     with pytest.raises(UserError, match=f"has format {LOG_FORMAT + 1}.*install a newer spawnlog"):
         await identify(connection, "home-1")
@@ -63,7 +63,7 @@ async def test_a_log_that_becomes_newer_while_a_server_runs_takes_nothing_more_f
     assert len(await running.events()) == 2
 
 
-async def test_a_log_without_its_head_is_told_as_such(connection: Connection) -> None:
+async def test_a_log_without_its_head_is_told_as_such(connection: LogConnection) -> None:
     await connection.execute("DELETE FROM log_head")
     with pytest.raises(UserError, match="has no head; restore it from a backup"):
         await identify(connection, "home-1")

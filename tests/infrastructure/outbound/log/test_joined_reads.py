@@ -7,8 +7,8 @@ import pytest
 
 from application.ports.event_log import LogUnavailable
 from infrastructure.outbound.log import joined_reads
-from infrastructure.outbound.log.connections import Connection
-from infrastructure.outbound.log.joined_reads import JoinedReads
+from infrastructure.outbound.log.connections import LogConnection
+from infrastructure.outbound.log.joined_reads import CoalescedReads
 from tests.support.running_log import RunningLog
 
 
@@ -18,7 +18,7 @@ class Asked:
     def __init__(self) -> None:
         self.questions: list[list[str]] = []
 
-    async def __call__(self, connection: Connection, keys: Sequence[str]) -> Mapping[str, str]:
+    async def __call__(self, connection: LogConnection, keys: Sequence[str]) -> Mapping[str, str]:
         self.questions.append(list(keys))
         if any(key.startswith("stuck") for key in keys):
             await asyncio.Event().wait()
@@ -30,7 +30,7 @@ class Asked:
 
 async def test_who_asks_at_once_shares_a_question(running: RunningLog) -> None:
     asked = Asked()
-    reads = JoinedReads(running.pool, asked)
+    reads = CoalescedReads(running.pool, asked)
     keys = [f"key {number % 10}" for number in range(40)]
     answers = await asyncio.gather(*(reads.get(key) for key in keys))
     assert answers == keys
@@ -39,7 +39,7 @@ async def test_who_asks_at_once_shares_a_question(running: RunningLog) -> None:
 
 
 async def test_a_bad_key_hurts_only_who_asked_for_it(running: RunningLog) -> None:
-    reads = JoinedReads(running.pool, Asked())
+    reads = CoalescedReads(running.pool, Asked())
     good, bad = await asyncio.gather(reads.get("good"), reads.get("bad"), return_exceptions=True)
     assert good == "good"
     assert isinstance(bad, ValueError)
@@ -50,7 +50,7 @@ async def test_a_question_that_is_stuck_ends_in_time_and_holds_up_no_other(
 ) -> None:
     monkeypatch.setattr(joined_reads, "LONG_SECONDS", 0.05)
     monkeypatch.setattr(joined_reads, "ANSWER_SECONDS_MAX", 1.0)
-    reads = JoinedReads(running.pool, Asked(), keys_max=1)
+    reads = CoalescedReads(running.pool, Asked(), keys_max=1)
     stuck = [asyncio.create_task(reads.get(f"stuck {number}")) for number in range(2)]
     async with asyncio.timeout(10):
         while reads._under_way < 2 or not reads._all_take_long():
@@ -64,7 +64,7 @@ async def test_a_question_that_is_stuck_ends_in_time_and_holds_up_no_other(
 
 
 async def test_who_goes_away_takes_nothing_from_the_others(running: RunningLog) -> None:
-    reads = JoinedReads(running.pool, Asked())
+    reads = CoalescedReads(running.pool, Asked())
     leaving, staying = (asyncio.create_task(reads.get("one")) for _ in range(2))
     await asyncio.sleep(0)
     leaving.cancel()

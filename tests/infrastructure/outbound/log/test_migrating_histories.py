@@ -13,7 +13,7 @@ from domain.stream import run_id_of
 from infrastructure.outbound.log.migrating import current_revision, migrate, newest_revision
 from infrastructure.outbound.log.rebuild_at_start import bring_rows_up_to_date
 from infrastructure.outbound.log.rebuilding import rebuild
-from infrastructure.outbound.log.verifying.verification import VerifyOrder, verify
+from infrastructure.outbound.log.verifying.verification import VerifyOrder, run_verification
 from infrastructure.outbound.tables.contents import PostgresContents
 from infrastructure.outbound.tables.registry import PostgresRegistry
 from tests.support.golden_databases import fill, revisions
@@ -52,7 +52,7 @@ async def test_a_log_of_an_earlier_release_is_brought_up_and_goes_on(
     assert migrate(url) == (revision, newest_revision())
     await bring_rows_up_to_date(url)
     assert _all(url, EVENTS) == before
-    assert verify(url, VerifyOrder(state_file=tmp_path / "state")).difference is None
+    assert run_verification(url, VerifyOrder(state_file=tmp_path / "state")).difference is None
     async with running_on(url) as running:
         registry, contents = PostgresRegistry(running.pool), PostgresContents(running.pool)
         events = await running.events()

@@ -10,13 +10,13 @@ from domain.refusals import CorruptHistory
 from domain.run.state import Run
 from domain.session.state import Session
 from domain.stamp import Stamp
-from infrastructure.outbound.log.connections import Connection
+from infrastructure.outbound.log.connections import LogConnection
 from infrastructure.outbound.log.encoded_rows import run_encoder, session_encoder
 from infrastructure.outbound.log.mapper import EventMapper
 from infrastructure.outbound.log.paged_fold import (
     FoldedEvent,
     PagedFold,
-    Part,
+    StreamPart,
     TableStates,
     read_folded,
 )
@@ -29,7 +29,7 @@ PAGE = 3
 class Noting:
     """The states of the tables, and how many were asked for."""
 
-    def __init__(self, connection: Connection) -> None:
+    def __init__(self, connection: LogConnection) -> None:
         self._states = TableStates(connection, "runs", "sessions")
         self.asked = 0
 
@@ -42,14 +42,14 @@ class Noting:
         return await self._states.sessions(keys, at)
 
 
-async def _whole(connection: Connection, head: int) -> list[FoldedEvent]:
+async def _whole(connection: LogConnection, head: int) -> list[FoldedEvent]:
     return await read_folded(connection, EventMapper(), after=0, until=head, limit=head)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("states_max", [0, 2, 1000])
 async def test_pages_make_the_rows_that_the_whole_makes_with_few_states_in_memory(
-    running: RunningLog, connection: Connection, states_max: int
+    running: RunningLog, connection: LogConnection, states_max: int
 ) -> None:
     await tell_everything(running)
     events = await _whole(connection, await running.log.head())
@@ -81,7 +81,7 @@ async def _every_key(running: RunningLog) -> tuple[list[UUID], list[str]]:
 
 
 async def test_states_are_found_as_of_a_position(
-    running: RunningLog, connection: Connection
+    running: RunningLog, connection: LogConnection
 ) -> None:
     await tell_everything(running)
     head = await running.log.head()
@@ -100,12 +100,12 @@ async def test_states_are_found_as_of_a_position(
         assert found == fold.sessions
 
 
-async def test_each_event_is_in_one_part(running: RunningLog, connection: Connection) -> None:
+async def test_each_event_is_in_one_part(running: RunningLog, connection: LogConnection) -> None:
     await tell_everything(running)
     head = await running.log.head()
     parts = [
         await read_folded(
-            connection, EventMapper(), after=0, until=head, limit=head, part=Part(number, 3)
+            connection, EventMapper(), after=0, until=head, limit=head, part=StreamPart(number, 3)
         )
         for number in range(3)
     ]
@@ -115,7 +115,9 @@ async def test_each_event_is_in_one_part(running: RunningLog, connection: Connec
     assert sum(map(len, streams)) == len(set().union(*streams))
 
 
-async def test_a_state_that_is_nowhere_is_told(running: RunningLog, connection: Connection) -> None:
+async def test_a_state_that_is_nowhere_is_told(
+    running: RunningLog, connection: LogConnection
+) -> None:
     await tell_everything(running)
     events = await _whole(connection, await running.log.head())
     await running.ask("TRUNCATE runs, sessions")

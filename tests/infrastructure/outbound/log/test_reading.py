@@ -5,7 +5,7 @@ from datetime import UTC
 import pytest
 
 from domain.refusals import CorruptHistory
-from infrastructure.outbound.log.connections import Connection
+from infrastructure.outbound.log.connections import LogConnection
 from infrastructure.outbound.log.mapper import EventMapper
 from infrastructure.outbound.log.reading import read_events
 from tests.support.running_log import RunningLog
@@ -14,7 +14,7 @@ from tests.support.whole_story import tell_everything
 
 @pytest.mark.parametrize("limit", [1, 7, 1_000])
 async def test_pages_join_without_a_seam(
-    running: RunningLog, connection: Connection, limit: int
+    running: RunningLog, connection: LogConnection, limit: int
 ) -> None:
     await tell_everything(running)
     head = await running.log.head()
@@ -32,7 +32,7 @@ async def test_pages_join_without_a_seam(
 
 @pytest.mark.parametrize("setting", ["timezone = 'Asia/Kolkata'", "bytea_output = 'escape'"])
 async def test_events_are_the_same_in_every_session(
-    running: RunningLog, connection: Connection, setting: str
+    running: RunningLog, connection: LogConnection, setting: str
 ) -> None:
     await tell_everything(running)
     await connection.execute(f"SET {setting}")
@@ -45,7 +45,7 @@ async def test_events_are_the_same_in_every_session(
 
 
 async def test_one_event_that_cannot_be_read_is_told_by_its_place(
-    running: RunningLog, connection: Connection
+    running: RunningLog, connection: LogConnection
 ) -> None:
     await tell_everything(running)
     await running.ask("UPDATE events SET state = '{\"x\": 1}'::bytea WHERE position = 9")
@@ -55,7 +55,7 @@ async def test_one_event_that_cannot_be_read_is_told_by_its_place(
 
 
 async def test_filters_use_the_indexes_made_for_them(
-    running: RunningLog, connection: Connection
+    running: RunningLog, connection: LogConnection
 ) -> None:
     await tell_everything(running)
     await connection.execute("SET enable_seqscan = off; SET enable_sort = off")

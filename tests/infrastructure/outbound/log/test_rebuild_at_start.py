@@ -9,18 +9,18 @@ import pytest
 from domain.refusals import CorruptHistory
 from infrastructure.failures import UserError
 from infrastructure.outbound.log import projection_versions, rebuild_at_start
-from infrastructure.outbound.log.connections import Connection
+from infrastructure.outbound.log.connections import LogConnection
 from infrastructure.outbound.log.format import UnknownFormat
 from infrastructure.outbound.log.identity import identify
 from infrastructure.outbound.log.projection_versions import (
-    NOTED,
-    OtherRows,
-    must_be_ours,
+    NOTED_VERSIONS,
+    IncompatibleRows,
     note_versions,
+    require_known_rows,
     stale_projections,
 )
 from infrastructure.outbound.log.rebuild_at_start import bring_rows_up_to_date
-from infrastructure.outbound.log.rebuilding import Rebuilt, rebuild
+from infrastructure.outbound.log.rebuilding import RebuildCounts, rebuild
 from tests.support.rebuilds import rows
 from tests.support.running_log import RunningLog
 from tests.support.submissions import at_once, key, observe, observing
@@ -30,12 +30,12 @@ OLDER = "UPDATE projections SET version = version - 1 WHERE name = 'runs'"
 
 
 async def _noted(running: RunningLog) -> Any:
-    return (await running.ask(f"SELECT {NOTED}"))[0][0]
+    return (await running.ask(f"SELECT {NOTED_VERSIONS}"))[0][0]
 
 
 @pytest.mark.slow
 async def test_rows_of_an_older_version_are_made_anew(
-    running: RunningLog, connection: Connection, caplog: pytest.LogCaptureFixture
+    running: RunningLog, connection: LogConnection, caplog: pytest.LogCaptureFixture
 ) -> None:
     await note_versions(connection)
     await tell_everything(running)
@@ -55,14 +55,14 @@ async def test_rows_of_an_older_version_are_made_anew(
 
 @pytest.mark.slow
 async def test_of_several_that_start_at_once_one_makes_them(
-    running: RunningLog, connection: Connection, monkeypatch: pytest.MonkeyPatch
+    running: RunningLog, connection: LogConnection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await note_versions(connection)
     await observe(running.log, range(5))
     await running.ask(OLDER)
-    done: list[Rebuilt] = []
+    done: list[RebuildCounts] = []
 
-    async def counted(conninfo: str, **options: Any) -> Rebuilt:
+    async def counted(conninfo: str, **options: Any) -> RebuildCounts:
         done.append(await rebuild(conninfo, **options))
         return done[-1]
 
@@ -73,7 +73,7 @@ async def test_of_several_that_start_at_once_one_makes_them(
 
 
 async def test_a_log_with_events_and_no_version_noted_is_stale(
-    running: RunningLog, connection: Connection
+    running: RunningLog, connection: LogConnection
 ) -> None:
     assert await stale_projections(connection) == ()
     await running.ask("DELETE FROM projections")
@@ -84,7 +84,7 @@ async def test_a_log_with_events_and_no_version_noted_is_stale(
 
 
 async def test_a_log_that_cannot_be_folded_stops_the_start_with_the_reason(
-    running: RunningLog, connection: Connection
+    running: RunningLog, connection: LogConnection
 ) -> None:
     await note_versions(connection)
     await observe(running.log, range(3))
@@ -96,7 +96,7 @@ async def test_a_log_that_cannot_be_folded_stops_the_start_with_the_reason(
     assert await running.ask("SELECT to_regclass('rebuilding')") == [(None,)]
 
 
-async def test_rows_of_a_newer_version_are_not_undone_by_a_start(connection: Connection) -> None:
+async def test_rows_of_a_newer_version_are_not_undone_by_a_start(connection: LogConnection) -> None:
     await note_versions(connection)
     await connection.execute("UPDATE projections SET version = version + 1 WHERE name = 'runs'")
     with pytest.raises(UserError, match=r"the rows of runs are of a newer.*spawnlog log rebuild"):
@@ -104,17 +104,17 @@ async def test_rows_of_a_newer_version_are_not_undone_by_a_start(connection: Con
 
 
 async def test_a_program_notices_that_others_have_rebuilt_the_rows(
-    running: RunningLog, connection: Connection, monkeypatch: pytest.MonkeyPatch
+    running: RunningLog, connection: LogConnection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    must_be_ours(await _noted(running))
+    require_known_rows(await _noted(running))
     await note_versions(connection)
-    must_be_ours(await _noted(running))
+    require_known_rows(await _noted(running))
     monkeypatch.setitem(projection_versions.VERSIONS, "sessions", 99)
     await rebuild(running.url)
     noted = await _noted(running)
     assert "sessions 99" in noted
     with pytest.raises(UnknownFormat, match=r"\(runs \d+, sessions 99\).*stop this server"):
-        must_be_ours(noted)
+        require_known_rows(noted)
 
 
 async def test_a_server_of_the_older_release_writes_no_more_once_the_rows_are_exchanged(
@@ -126,7 +126,7 @@ async def test_a_server_of_the_older_release_writes_no_more_once_the_rows_are_ex
         await rebuild(running.url)
     before = await rows(running)
     answers = await at_once(running.log, *(observing(key(number)) for number in range(3)))
-    assert all(isinstance(one, OtherRows) for one in answers)
+    assert all(isinstance(one, IncompatibleRows) for one in answers)
     assert await rows(running) == before
     assert len(await running.events()) == 1
     await rebuild(running.url)

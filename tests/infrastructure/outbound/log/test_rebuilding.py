@@ -7,7 +7,7 @@ import pytest
 from domain.event_types import EVENT_TYPES, LOG_FORMAT
 from domain.refusals import CorruptHistory
 from infrastructure.outbound.log import building, part_fold
-from infrastructure.outbound.log.connections import Connection
+from infrastructure.outbound.log.connections import LogConnection
 from infrastructure.outbound.log.format import UnknownFormat
 from infrastructure.outbound.log.projection_versions import stale_projections
 from infrastructure.outbound.log.rebuilding import rebuild
@@ -116,7 +116,7 @@ async def test_a_log_of_a_newer_format_is_not_folded(
 
 
 async def test_a_rebuild_notes_of_which_version_the_rows_are(
-    connection: Connection, database_url: str
+    connection: LogConnection, database_url: str
 ) -> None:
     assert await stale_projections(connection) == ()
     await connection.execute("UPDATE projections SET version = 99 WHERE name = 'runs'")

@@ -6,9 +6,9 @@ import sys
 import pytest
 
 from infrastructure.outbound.log import next_tables, part_fold
-from infrastructure.outbound.log.connections import Connection
-from infrastructure.outbound.log.paged_fold import Part
-from infrastructure.outbound.log.part_fold import PartFold, PartHasMoved
+from infrastructure.outbound.log.connections import LogConnection
+from infrastructure.outbound.log.paged_fold import StreamPart
+from infrastructure.outbound.log.part_fold import PartFold, PartTakenOver
 from infrastructure.outbound.log.projection_versions import VERSIONS
 from infrastructure.outbound.log.rebuilding import rebuild
 from infrastructure.rebuild_progress import RebuildProgress
@@ -96,20 +96,23 @@ async def test_one_for_other_tables_begins_anew(
 
 
 async def test_a_rebuild_of_a_log_that_was_longer_begins_anew(
-    running: RunningLog, connection: Connection
+    running: RunningLog, connection: LogConnection
 ) -> None:
     await observe(running.log, range(3))
     shape = await next_tables.shape(connection)
     await next_tables.create(connection, shape, 2)
     await connection.execute("UPDATE rebuilding SET position = 3")
-    assert await next_tables.positions(connection, shape) == {Part(0, 2): 3, Part(1, 2): 3}
+    assert await next_tables.positions(connection, shape) == {
+        StreamPart(0, 2): 3,
+        StreamPart(1, 2): 3,
+    }
     await connection.execute("UPDATE rebuilding SET position = 4 WHERE part = 1")
     assert await next_tables.positions(connection, shape) is None
 
 
 @pytest.mark.slow
 async def test_a_process_that_waits_for_the_database_ends_with_its_holder(
-    running: RunningLog, connection: Connection
+    running: RunningLog, connection: LogConnection
 ) -> None:
     await observe(running.log, range(3))
     await next_tables.create(connection, "any", 1)
@@ -136,13 +139,13 @@ async def test_a_process_that_waits_for_the_database_ends_with_its_holder(
 
 
 async def test_of_two_who_fold_the_same_part_the_second_stops(
-    running: RunningLog, connection: Connection
+    running: RunningLog, connection: LogConnection
 ) -> None:
     await observe(running.log, range(3))
     await next_tables.create(connection, "any", 1)
-    first, second = (PartFold(connection, Part(0, 1), 0, page_events=2) for _ in range(2))
+    first, second = (PartFold(connection, StreamPart(0, 1), 0, page_events=2) for _ in range(2))
     assert [page.upto async for page in first.pages(3)] == [2, 3]
-    with pytest.raises(PartHasMoved, match="another rebuild has taken this one over"):
+    with pytest.raises(PartTakenOver, match="another rebuild has taken this one over"):
         await anext(second.pages(3))
     found = await connection.execute("SELECT count(*) FROM sessions_next")
     assert await found.fetchone() == (3,)

@@ -7,9 +7,9 @@ import pytest
 
 from application.projections.fold import FOREVER
 from infrastructure.outbound.log import building, part_fold, swapping
-from infrastructure.outbound.log.connections import Connection, open_connection
-from infrastructure.outbound.log.rebuilding import RebuildUnderWay, Rebuilt, rebuild
-from infrastructure.outbound.log.swapping import CannotSwap
+from infrastructure.outbound.log.connections import LogConnection, open_connection
+from infrastructure.outbound.log.rebuilding import RebuildCounts, RebuildUnderWay, rebuild
+from infrastructure.outbound.log.swapping import SwapFailed
 from tests.support.held_commits import until
 from tests.support.logged_family import LoggedFamily
 from tests.support.rebuilds import catalog, held_table
@@ -47,7 +47,7 @@ class Witness:
                     self.slowest = max(self.slowest, time.monotonic() - began)
                 self.lives += 1
 
-    async def _reads(self, reading: Connection, name: str) -> None:
+    async def _reads(self, reading: LogConnection, name: str) -> None:
         run = self._family.run(name)
         found = await reading.execute(STATE_OF, [run.run_id], prepare=True)
         assert await found.fetchall() == [(run.version, run.stage)]
@@ -104,7 +104,7 @@ class HeldBack:
     def __init__(self, running: RunningLog) -> None:
         self._running = running
 
-    async def __aenter__(self) -> "asyncio.Task[Rebuilt]":
+    async def __aenter__(self) -> "asyncio.Task[RebuildCounts]":
         self._reader = held_table(self._running.url, "runs")
         await self._reader.__aenter__()
         self._task = asyncio.create_task(rebuild(self._running.url))
@@ -175,7 +175,7 @@ async def test_a_log_that_grows_too_fast_is_told_of(
     monkeypatch.setattr(swapping, "BEHIND_EVENTS_MAX", -1)
     await observe(running.log, range(5))
     before = await catalog(running)
-    with pytest.raises(CannotSwap, match="grows faster than its rows can be made"):
+    with pytest.raises(SwapFailed, match="grows faster than its rows can be made"):
         await rebuild(running.url)
     monkeypatch.undo()
     assert (await rebuild(running.url)).differing == 0
@@ -189,7 +189,7 @@ async def test_a_reader_who_never_ends_is_told_of(
     monkeypatch.setattr(swapping, "PAUSE_SECONDS", 0.01)
     await observe(running.log, range(5))
     async with held_table(running.url, "sessions"):
-        with pytest.raises(CannotSwap, match="end the long queries"):
+        with pytest.raises(SwapFailed, match="end the long queries"):
             await rebuild(running.url)
         await observe(running.log, ["next"])
     assert (await rebuild(running.url)).events == 6

@@ -4,9 +4,9 @@ import pytest
 from psycopg import errors
 
 from application.projections.fold import FOREVER
-from infrastructure.outbound.log.connections import Connection
+from infrastructure.outbound.log.connections import LogConnection
 from infrastructure.outbound.log.rebuilding import rebuild
-from infrastructure.outbound.log.swapping import CannotSwap
+from infrastructure.outbound.log.swapping import SwapFailed
 from tests.support.logged_family import LoggedFamily
 from tests.support.rebuilds import catalog
 from tests.support.running_log import RunningLog
@@ -29,7 +29,7 @@ async def test_everything_about_the_tables_is_as_it_was(running: RunningLog) -> 
 async def test_what_an_operator_has_hung_on_the_tables_is_not_dropped(running: RunningLog) -> None:
     await observe(running.log, range(3))
     await running.ask("CREATE VIEW mine AS SELECT stage FROM runs")
-    with pytest.raises(CannotSwap, match=r"view mine.*drop it"):
+    with pytest.raises(SwapFailed, match=r"view mine.*drop it"):
         await rebuild(running.url)
     await observe(running.log, ["next"])
     assert await running.ask("SELECT count(*) FROM sessions") == [(4,)]
@@ -38,7 +38,7 @@ async def test_what_an_operator_has_hung_on_the_tables_is_not_dropped(running: R
 
 
 async def test_a_statement_that_was_prepared_before_finds_the_rows_after(
-    running: RunningLog, connection: Connection
+    running: RunningLog, connection: LogConnection
 ) -> None:
     family = LoggedFamily(running.log)
     await family.begin("scout")

@@ -110,7 +110,7 @@ async def test_a_follower_may_begin_anywhere(
 async def test_a_follower_that_falls_behind_goes_on_from_the_log(
     database_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(recent_events, "KEPT_EVENTS_MAX", 5)
+    monkeypatch.setattr(recent_events, "RECENT_EVENTS_MAX", 5)
     monkeypatch.setattr(tail, "PAGE_EVENTS", 8)
     async with running_on(database_url) as running:
         slow = running.tail.follow(after=0)

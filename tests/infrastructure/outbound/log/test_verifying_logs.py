@@ -13,13 +13,17 @@ from infrastructure.failures import UserError
 from infrastructure.outbound.log.chain import chain_hash
 from infrastructure.outbound.log.format import UnknownFormat
 from infrastructure.outbound.log.mapper import EventMapper
-from infrastructure.outbound.log.reading import COLUMNS, recorded
+from infrastructure.outbound.log.reading import COLUMNS, recorded_event
 from infrastructure.outbound.log.verifying import verification
-from infrastructure.outbound.log.verifying.connection import open_reading
+from infrastructure.outbound.log.verifying.connection import open_read_connection
 from infrastructure.outbound.log.verifying.processes import VerificationStopped
 from infrastructure.outbound.log.verifying.stored_rows import read_rows
-from infrastructure.outbound.log.verifying.verification import Verification, VerifyOrder, verify
-from infrastructure.outbound.log.verifying.whole_tables import NotedHead
+from infrastructure.outbound.log.verifying.verification import (
+    Verification,
+    VerifyOrder,
+    run_verification,
+)
+from infrastructure.outbound.log.verifying.whole_tables import ExpectedHead
 from tests.support.kept_family import KeptFamily
 from tests.support.running_log import RunningLog
 from tests.support.running_server import ROOT
@@ -30,7 +34,7 @@ pytestmark = pytest.mark.slow
 
 async def _verify(running: RunningLog, folder: Path, **more: object) -> Verification:
     order = VerifyOrder(**{"state_file": folder / "state.json", **more})  # type: ignore[arg-type]
-    return await asyncio.to_thread(verify, running.url, order)
+    return await asyncio.to_thread(run_verification, running.url, order)
 
 
 async def test_a_log_in_which_everything_has_happened_is_right(
@@ -58,7 +62,7 @@ async def test_an_empty_log_is_right(running: RunningLog, tmp_path: Path) -> Non
     found = await _verify(running, tmp_path)
     assert found.difference is None
     assert str(found.head) == "0:"
-    beyond = await _verify(running, tmp_path, head=NotedHead(3, b"x" * 32, "the head given"))
+    beyond = await _verify(running, tmp_path, head=ExpectedHead(3, b"x" * 32, "the head given"))
     assert str(beyond.difference).startswith("position 1: positions 1 to 3 are missing")
 
 
@@ -67,9 +71,9 @@ async def test_rows_are_copied_out_as_they_were_hashed(running: RunningLog, tmp_
     rows = await running.ask(f"SELECT {COLUMNS} FROM events ORDER BY position")
     mapper = EventMapper()
     previous = b""
-    with open_reading(running.url) as connection:
+    with open_read_connection(running.url) as connection:
         for row, copied in zip(rows, read_rows(connection, 1, len(rows)), strict=True):
-            envelope = recorded(row, mapper).envelope
+            envelope = recorded_event(row, mapper).envelope
             assert copied.position == envelope.position
             assert (copied.stream, copied.version) == (envelope.stream, envelope.version)
             assert (copied.type, copied.type_version) == (envelope.type, envelope.type_version)
@@ -128,7 +132,7 @@ async def test_a_database_that_cannot_be_reached_is_told(tmp_path: Path) -> None
     url = "postgresql://nobody@/nothing?host=/nowhere&port=1"
     order = VerifyOrder(state_file=tmp_path / "state.json")
     with pytest.raises(VerificationStopped, match="the database cannot be read"):
-        await asyncio.to_thread(verify, url, order)
+        await asyncio.to_thread(run_verification, url, order)
 
 
 async def test_the_command_verifies_a_log_and_its_noted_head(

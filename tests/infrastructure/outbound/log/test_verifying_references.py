@@ -12,7 +12,7 @@ from pydantic import BaseModel
 from domain.content import ContentRef
 from domain.event_types import EVENT_TYPES
 from domain.fact import Event
-from infrastructure.outbound.log.verifying.references import references
+from infrastructure.outbound.log.verifying.references import find_references
 
 HISTORIES = Path(__file__).parents[3] / "histories"
 
@@ -33,7 +33,7 @@ def _in_json(value: Any) -> Iterator[str]:
 def test_the_references_of_every_event_are_found(key: tuple[str, int]) -> None:
     text = (HISTORIES / f"{key[0]}.{key[1]}.json").read_text()
     event = EVENT_TYPES[key].model_validate_json(text)
-    assert [str(ref.id) for _, ref in references(event)] == list(_in_json(json.loads(text)))
+    assert [str(ref.id) for _, ref in find_references(event)] == list(_in_json(json.loads(text)))
 
 
 def test_some_events_have_references_in_the_histories() -> None:
@@ -47,7 +47,7 @@ def test_a_place_where_none_can_be_found_is_no_silent_hole() -> None:
 
     ref = ContentRef(id=UUID(int=1), bytes=1, hmac="00")
     with pytest.raises(AssertionError, match="cannot be found"):
-        list(references(Hidden(texts={"a": ref})))
+        list(find_references(Hidden(texts={"a": ref})))
 
 
 def test_a_place_is_named_by_its_fields() -> None:
@@ -60,4 +60,4 @@ def test_a_place_is_named_by_its_fields() -> None:
 
     ref = ContentRef(id=UUID(int=1), bytes=1, hmac="00")
     event = Outer(first=Inner(), rest=(Inner(text=ref), Inner(), Inner(text=ref)))
-    assert list(references(event)) == [("rest.text", ref), ("rest.text", ref)]
+    assert list(find_references(event)) == [("rest.text", ref), ("rest.text", ref)]

@@ -12,10 +12,14 @@ import pytest
 
 from infrastructure.failures import UserError
 from infrastructure.outbound.log.verifying import processes, verification
-from infrastructure.outbound.log.verifying.noted_progress import note_progress, noted_progress
-from infrastructure.outbound.log.verifying.processes import Processes, VerificationStopped
+from infrastructure.outbound.log.verifying.noted_progress import note_progress, read_progress
+from infrastructure.outbound.log.verifying.processes import RangeWorkers, VerificationStopped
 from infrastructure.outbound.log.verifying.ranges import Range
-from infrastructure.outbound.log.verifying.verification import Verification, VerifyOrder, verify
+from infrastructure.outbound.log.verifying.verification import (
+    Verification,
+    VerifyOrder,
+    run_verification,
+)
 from tests.support.kept_family import KeptFamily
 from tests.support.process_table import carrying, children, is_alive
 from tests.support.running_log import RunningLog
@@ -27,7 +31,7 @@ pytestmark = pytest.mark.slow
 
 async def _verify(running: RunningLog, folder: Path, **more: object) -> Verification:
     order = VerifyOrder(**{"state_file": folder / "state.json", **more})  # type: ignore[arg-type]
-    return await asyncio.to_thread(verify, running.url, order)
+    return await asyncio.to_thread(run_verification, running.url, order)
 
 
 async def test_a_verification_goes_on_where_the_last_one_ended(
@@ -67,7 +71,7 @@ async def test_progress_of_another_log_or_of_nothing_is_refused(
     await tell_all(running, tmp_path)
     found = await _verify(running, tmp_path)
     state = tmp_path / "state.json"
-    assert noted_progress(state, found.head.log_id) == found.checked
+    assert read_progress(state, found.head.log_id) == found.checked
     assert state.stat().st_mode & 0o777 == 0o600
     assert list(tmp_path.glob(".state*")) == []
     await running.ask("UPDATE log_head SET log_id = gen_random_uuid()")
@@ -115,7 +119,7 @@ async def test_one_that_was_killed_leaves_nothing_and_is_resumed(
 async def test_a_worker_that_ends_too_early_is_told(running: RunningLog, tmp_path: Path) -> None:
     await tell_all(running, tmp_path)
     head = (await _verify(running, tmp_path)).head
-    with Processes(running.url, head, 1) as workers:
+    with RangeWorkers(running.url, head, 1) as workers:
         workers.begin(Range(1, 10))
         assert [found.chain_hash != b"" for found in workers.answers()] == [True]
         pid = next(
@@ -125,11 +129,11 @@ async def test_a_worker_that_ends_too_early_is_told(running: RunningLog, tmp_pat
         wait_for("its end", lambda: not is_alive(pid))
         with pytest.raises(VerificationStopped, match="go on with --resume"):
             _asked(workers)
-    with Processes("host=/nowhere port=1", head, 1) as workers:
+    with RangeWorkers("host=/nowhere port=1", head, 1) as workers:
         with pytest.raises(VerificationStopped, match=r"cannot be read: .*; go on with --resume"):
             _asked(workers)
 
 
-def _asked(workers: Processes) -> None:
+def _asked(workers: RangeWorkers) -> None:
     workers.begin(Range(1, 10))
     assert list(workers.answers())

@@ -5,9 +5,9 @@ import asyncio
 import psycopg
 import pytest
 
-from application.ports.event_log import Answer, Decision, LogUnavailable, Reservation, World
+from application.ports.event_log import Decision, LogUnavailable, Reservation, StoredAnswer, World
 from infrastructure.outbound.log import writer
-from infrastructure.outbound.log.connections import Connection, open_connection
+from infrastructure.outbound.log.connections import LogConnection, open_connection
 from infrastructure.outbound.log.loading import LOCK
 from tests.support.held_commits import Lines, held_commits, until
 from tests.support.running_log import RunningLog, running_on
@@ -119,7 +119,7 @@ async def test_a_commit_that_was_confirmed_to_nobody_is_found_again(
         nonlocal asked_times
         asked_times += 1
         changes = [seen(key(asked_times))] if with_events else []
-        return Decision(asked_times, changes, answer=Answer("accepted", {}))
+        return Decision(asked_times, changes, answer=StoredAnswer("accepted", {}))
 
     asking = submission(decide, reservation=Reservation("admin", "POST", "/", "key", b"body"))
     async with running_on(database_url, connect=lines.connect) as running:
@@ -143,7 +143,7 @@ async def test_those_who_wait_are_told_when_the_database_stays_away(
     monkeypatch.setattr(writer, "RECONNECT_ATTEMPTS_MAX", 3)
     is_there = True
 
-    async def connect() -> Connection:
+    async def connect() -> LogConnection:
         if not is_there:
             raise psycopg.OperationalError("nobody there")
         return await open_connection(database_url, application="test")
@@ -172,7 +172,7 @@ async def test_a_decision_that_held_the_lock_too_long_is_made_again(database_url
 
 @pytest.mark.slow
 async def test_a_lock_held_by_somebody_else_is_waited_for(
-    database_url: str, connection: Connection
+    database_url: str, connection: LogConnection
 ) -> None:
     lines = Lines(database_url, "lock_timeout = '30ms'")
     async with running_on(database_url, connect=lines.connect) as running:

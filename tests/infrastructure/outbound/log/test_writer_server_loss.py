@@ -9,7 +9,7 @@ import pytest
 
 from application.envelope import RecordedEvent
 from application.ports.event_log import LogUnavailable
-from infrastructure.connecting import Connecting
+from infrastructure.connecting import DatabaseConnector
 from infrastructure.database import Database
 from infrastructure.outbound.embedded_postgres.server import EmbeddedPostgres
 from infrastructure.outbound.log import tail, writer
@@ -33,7 +33,7 @@ async def a_log_of_its_own(home: Path) -> AsyncIterator[RunningLog]:
     with closing(EmbeddedPostgres.start(home)) as server:
         migrate(server.conninfo)
         database = Database(server.conninfo, server.ensure_running, server.close)
-        connecting = Connecting(database)
+        connecting = DatabaseConnector(database)
         async with running_on(server.conninfo, connect=connecting.connect) as running:
             yield running
     wait_until(lambda: server_is_gone(home), "the server has stopped")

@@ -4,25 +4,25 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from infrastructure.outbound.processes.collect import Finished, run_to_end
-from infrastructure.outbound.processes.gatehouse import Gatehouse, Program
+from infrastructure.outbound.processes.collect import ProgramResult, run_to_end
+from infrastructure.outbound.processes.gatehouse import ProcessLauncher, Program
 from tests.support.gated_programs import Runner
 from tests.support.process_table import is_alive, open_descriptors, until_no_more_is_open
 
 
 @pytest.fixture
-async def gatehouse() -> AsyncIterator[Gatehouse]:
+async def gatehouse() -> AsyncIterator[ProcessLauncher]:
     before = open_descriptors()
-    house = Gatehouse()
+    house = ProcessLauncher()
     yield house
-    warm = house.warm_pid
+    warm = house.fork_server_pid
     await house.close()
     assert warm is None or not is_alive(warm)
     await until_no_more_is_open(before)
 
 
 @pytest.fixture
-def run(gatehouse: Gatehouse) -> Runner:
+def run(gatehouse: ProcessLauncher) -> Runner:
     """Runs a command to its end under limits that no test reaches by accident."""
 
     async def run_command(
@@ -33,7 +33,7 @@ def run(gatehouse: Gatehouse) -> Runner:
         timeout_seconds: float = 20.0,
         output_bytes_max: int = 8 * 1024 * 1024,
         stderr_bytes_max: int = 1000,
-    ) -> Finished:
+    ) -> ProgramResult:
         given = {"PATH": "/usr/bin:/bin"} if env is None else env
         return await run_to_end(
             gatehouse,

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from infrastructure.outbound.processes.gatehouse import Exit, Gatehouse, Program
+from infrastructure.outbound.processes.gatehouse import Exit, ProcessLauncher, Program
 from tests.support.gated_programs import DAEMON, lines, python, started
 from tests.support.process_table import (
     is_alive,
@@ -29,7 +29,7 @@ PROJECT = Path(__file__).parents[4]
 # Says how its two programs ended; its stdin gives the word for the go of the second.
 HOLDER = """
 import asyncio, sys
-from infrastructure.outbound.processes.gatehouse import Gatehouse, Program
+from infrastructure.outbound.processes.gatehouse import ProcessLauncher, Program
 
 async def beat(house):
     while True:
@@ -37,13 +37,13 @@ async def beat(house):
         await asyncio.sleep(0.1)
 
 async def hold():
-    house = Gatehouse(silence_seconds_max=float(sys.argv[3]))
+    house = ProcessLauncher(silence_seconds_max=float(sys.argv[3]))
     beating = asyncio.create_task(beat(house))
     unstarted = await house.open(Program(("/bin/touch", sys.argv[2]), {}, None, None))
     argv = (sys.executable, "-I", "-S", "-c", sys.argv[1])
     process = await house.open(Program(argv, {}, None, b"x" * 10**6))
     process.go()
-    print(unstarted.gate_pid, process.gate_pid, flush=True)
+    print(unstarted.guard_pid, process.guard_pid, flush=True)
     text = b""
     while text.count(b"\\n") < 3:
         text += await process.stdout.read()
@@ -61,19 +61,19 @@ asyncio.run(hold())
 
 
 @pytest.fixture
-async def silent() -> AsyncIterator[Gatehouse]:
+async def silent() -> AsyncIterator[ProcessLauncher]:
     """A gatehouse with a limit, which beats only when it is told to."""
     before = open_descriptors()
-    house = Gatehouse(silence_seconds_max=SILENCE_SECONDS)
+    house = ProcessLauncher(silence_seconds_max=SILENCE_SECONDS)
     yield house
-    warm = house.warm_pid
+    warm = house.fork_server_pid
     await house.close()
     assert warm is None or not is_alive(warm)
     await until_no_more_is_open(before)
 
 
 @contextlib.asynccontextmanager
-async def beating(house: Gatehouse) -> AsyncIterator[None]:
+async def beating(house: ProcessLauncher) -> AsyncIterator[None]:
     async def beat() -> None:
         while True:
             house.heartbeat()
@@ -124,7 +124,9 @@ async def test_a_frozen_holder_loses_every_process_while_it_is_frozen(tmp_path: 
 
 
 @pytest.mark.slow
-async def test_heartbeats_keep_a_program_alive_beyond_several_limits(silent: Gatehouse) -> None:
+async def test_heartbeats_keep_a_program_alive_beyond_several_limits(
+    silent: ProcessLauncher,
+) -> None:
     async with beating(silent):
         began = time.monotonic()
         seconds = str(SILENCE_SECONDS * 3)
@@ -135,7 +137,7 @@ async def test_heartbeats_keep_a_program_alive_beyond_several_limits(silent: Gat
 
 @pytest.mark.slow
 async def test_heartbeats_keep_a_gate_that_waits_for_its_go(
-    silent: Gatehouse, tmp_path: Path
+    silent: ProcessLauncher, tmp_path: Path
 ) -> None:
     mark = tmp_path / "executed"
     program = Program(("touch", str(mark)), {"PATH": "/usr/bin:/bin"}, None, None)
@@ -152,7 +154,7 @@ async def test_heartbeats_keep_a_gate_that_waits_for_its_go(
 
 @pytest.mark.slow
 async def test_after_silence_before_its_go_a_program_is_never_executed(
-    silent: Gatehouse, tmp_path: Path
+    silent: ProcessLauncher, tmp_path: Path
 ) -> None:
     mark = tmp_path / "executed"
     program = Program(("touch", str(mark)), {"PATH": "/usr/bin:/bin"}, None, None)
@@ -167,22 +169,22 @@ async def test_after_silence_before_its_go_a_program_is_never_executed(
 
 @pytest.mark.slow
 async def test_a_go_that_a_frozen_gate_finds_too_late_executes_nothing(
-    silent: Gatehouse, tmp_path: Path
+    silent: ProcessLauncher, tmp_path: Path
 ) -> None:
     mark = tmp_path / "executed"
     program = Program(("touch", str(mark)), {"PATH": "/usr/bin:/bin"}, None, None)
     process = await silent.open(program)
     opened = time.monotonic()
-    os.kill(process.gate_pid, signal.SIGSTOP)
+    os.kill(process.guard_pid, signal.SIGSTOP)
     process.go()
     await until(lambda: time.monotonic() - opened > SILENCE_SECONDS * 1.2)
-    os.kill(process.gate_pid, signal.SIGCONT)
+    os.kill(process.guard_pid, signal.SIGCONT)
     assert (await asyncio.wait_for(process.wait(), 10)).killed
     assert not mark.exists()
 
 
 @pytest.mark.slow
-async def test_silence_kills_a_program_and_its_daemons(silent: Gatehouse) -> None:
+async def test_silence_kills_a_program_and_its_daemons(silent: ProcessLauncher) -> None:
     async with beating(silent):
         process = await started(silent, *python(DAEMON + "daemon()\ndaemon()\nsignal.pause()"))
         daemons = [int(line) for line in await lines(process, 2)]
@@ -196,13 +198,15 @@ async def test_silence_kills_a_program_and_its_daemons(silent: Gatehouse) -> Non
 
 
 @pytest.mark.slow
-async def test_without_a_limit_a_silent_holder_keeps_its_program(gatehouse: Gatehouse) -> None:
+async def test_without_a_limit_a_silent_holder_keeps_its_program(
+    gatehouse: ProcessLauncher,
+) -> None:
     process = await started(gatehouse, "sleep", str(SILENCE_SECONDS * 2))
     assert await asyncio.wait_for(process.wait(), 10) == Exit(code=0)
 
 
 async def test_a_program_that_ends_by_itself_keeps_its_code_under_a_limit(
-    silent: Gatehouse,
+    silent: ProcessLauncher,
 ) -> None:
     process = await started(silent, "sh", "-c", "exit 7")
     assert await process.wait() == Exit(code=7)

@@ -5,7 +5,7 @@ import tracemalloc
 
 import pytest
 
-from infrastructure.outbound.processes.gatehouse import Exit, Gatehouse
+from infrastructure.outbound.processes.gatehouse import Exit, ProcessLauncher
 from tests.support.gated_programs import DAEMON, Runner, python
 from tests.support.process_table import carrying, children, until
 
@@ -57,7 +57,7 @@ async def test_a_daemon_that_holds_the_pipes_does_not_hold_up_the_end(run: Runne
     assert finished.duration_seconds < 10
 
 
-async def test_a_cancelled_run_leaves_no_process(gatehouse: Gatehouse, run: Runner) -> None:
+async def test_a_cancelled_run_leaves_no_process(gatehouse: ProcessLauncher, run: Runner) -> None:
     token = "cancelled-run-of-a-test"
     running = asyncio.create_task(run(*python("import signal; signal.pause()", token)))
     await until(lambda: bool(carrying(token)))
@@ -65,6 +65,6 @@ async def test_a_cancelled_run_leaves_no_process(gatehouse: Gatehouse, run: Runn
     with pytest.raises(asyncio.CancelledError):
         await running
     assert carrying(token) == []
-    warm = gatehouse.warm_pid
+    warm = gatehouse.fork_server_pid
     assert warm is not None
     await until(lambda: children(warm) == [])

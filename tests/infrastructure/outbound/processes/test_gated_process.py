@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from infrastructure.outbound.processes.gatehouse import Exit, Gatehouse, Program
+from infrastructure.outbound.processes.gatehouse import Exit, ProcessLauncher, Program
 from tests.support.gated_programs import Runner, python, started
 from tests.support.process_table import children
 
@@ -127,22 +127,22 @@ async def test_a_program_has_default_signals_and_a_session_of_its_own(run: Runne
 
 
 async def test_the_servers_environment_is_not_readable_beside_a_program(
-    gatehouse: Gatehouse, monkeypatch: pytest.MonkeyPatch
+    gatehouse: ProcessLauncher, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("SERVER_SECRET", "x")
     async with await started(gatehouse, "sleep", "60") as process:
-        for pid in (process.gate_pid, gatehouse.warm_pid):
+        for pid in (process.guard_pid, gatehouse.fork_server_pid):
             assert b"SERVER_SECRET" not in Path(f"/proc/{pid}/environ").read_bytes()
 
 
 async def test_a_program_is_not_executed_before_its_go(
-    gatehouse: Gatehouse, tmp_path: Path, run: Runner
+    gatehouse: ProcessLauncher, tmp_path: Path, run: Runner
 ) -> None:
     mark = tmp_path / "executed"
     program = Program(("touch", str(mark)), {"PATH": "/usr/bin:/bin"}, None, None)
     process = await gatehouse.open(program)
     await run("true")
-    assert children(process.gate_pid) == []
+    assert children(process.guard_pid) == []
     assert not mark.exists()
     process.go()
     process.go()
@@ -151,7 +151,7 @@ async def test_a_program_is_not_executed_before_its_go(
 
 
 async def test_a_program_killed_before_its_go_is_never_executed(
-    gatehouse: Gatehouse, tmp_path: Path
+    gatehouse: ProcessLauncher, tmp_path: Path
 ) -> None:
     mark = tmp_path / "executed"
     program = Program(("touch", str(mark)), {"PATH": "/usr/bin:/bin"}, None, None)
@@ -163,7 +163,9 @@ async def test_a_program_killed_before_its_go_is_never_executed(
     assert not mark.exists()
 
 
-async def test_a_killed_program_says_so_however_often_it_is_asked(gatehouse: Gatehouse) -> None:
+async def test_a_killed_program_says_so_however_often_it_is_asked(
+    gatehouse: ProcessLauncher,
+) -> None:
     process = await started(gatehouse, "sleep", "60")
     killed = await process.kill()
     assert (killed.killed, killed.error) == (True, "killed by its holder")
@@ -171,14 +173,14 @@ async def test_a_killed_program_says_so_however_often_it_is_asked(gatehouse: Gat
 
 
 async def test_a_program_that_had_ended_keeps_its_code_when_it_is_killed(
-    gatehouse: Gatehouse,
+    gatehouse: ProcessLauncher,
 ) -> None:
     process = await started(gatehouse, "sh", "-c", "exit 7")
     await process.wait()
     assert await process.kill() == Exit(code=7)
 
 
-async def test_a_program_that_is_not_read_waits(gatehouse: Gatehouse, tmp_path: Path) -> None:
+async def test_a_program_that_is_not_read_waits(gatehouse: ProcessLauncher, tmp_path: Path) -> None:
     mark = tmp_path / "printed"
     process = await started(gatehouse, *python(FILL_THEN_PRINT, str(mark)))
     taken = int(await process.stderr.read())
@@ -193,14 +195,16 @@ async def test_a_program_that_is_not_read_waits(gatehouse: Gatehouse, tmp_path: 
     assert mark.exists()
 
 
-async def test_a_stream_that_a_program_closes_ends_while_it_runs(gatehouse: Gatehouse) -> None:
+async def test_a_stream_that_a_program_closes_ends_while_it_runs(
+    gatehouse: ProcessLauncher,
+) -> None:
     async with await started(gatehouse, "sh", "-c", "exec >&- 2>&-; exec sleep 60") as process:
         assert await process.stdout.read() == b""
         assert await process.stderr.read() == b""
-        assert len(children(process.gate_pid)) == 1
+        assert len(children(process.guard_pid)) == 1
 
 
-async def test_only_one_task_may_read_a_pipe(gatehouse: Gatehouse) -> None:
+async def test_only_one_task_may_read_a_pipe(gatehouse: ProcessLauncher) -> None:
     async with await started(gatehouse, "sleep", "60") as process:
         first = asyncio.create_task(process.stdout.read())
         second = asyncio.create_task(process.stdout.read())

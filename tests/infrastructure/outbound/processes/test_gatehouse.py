@@ -14,8 +14,13 @@ import uvloop
 
 from infrastructure.outbound.processes import gatehouse as gatehouse_module
 from infrastructure.outbound.processes import warm_handle
-from infrastructure.outbound.processes.collect import Finished, run_to_end
-from infrastructure.outbound.processes.gatehouse import Exit, Gatehouse, GatehouseError, Program
+from infrastructure.outbound.processes.collect import ProgramResult, run_to_end
+from infrastructure.outbound.processes.gatehouse import (
+    Exit,
+    ProcessLauncher,
+    ProcessLaunchError,
+    Program,
+)
 from tests.support.gated_programs import Runner, lines, started
 from tests.support.process_table import children, is_alive, state, until, until_dead
 
@@ -31,7 +36,7 @@ async def test_fifty_programs_run_at_once(run: Runner) -> None:
 
 
 @pytest.mark.slow
-async def test_a_start_costs_no_interpreters_start(gatehouse: Gatehouse, run: Runner) -> None:
+async def test_a_start_costs_no_interpreters_start(gatehouse: ProcessLauncher, run: Runner) -> None:
     await gatehouse.start()
     begin = time.perf_counter()
     for _ in range(50):
@@ -40,15 +45,15 @@ async def test_a_start_costs_no_interpreters_start(gatehouse: Gatehouse, run: Ru
 
 
 async def test_a_killed_warm_process_is_replaced_and_its_gates_go_on(
-    gatehouse: Gatehouse, run: Runner
+    gatehouse: ProcessLauncher, run: Runner
 ) -> None:
     running = await started(gatehouse, "sh", "-c", "echo up; read word; echo $word", stdin=b"x\n")
     waiting = await gatehouse.open(Program(("/bin/echo", "later"), {}, None, None))
-    warm = gatehouse.warm_pid
+    warm = gatehouse.fork_server_pid
     assert warm is not None
     os.kill(warm, signal.SIGKILL)
     assert (await run("echo", "again")).stdout == b"again\n"
-    assert gatehouse.warm_pid != warm
+    assert gatehouse.fork_server_pid != warm
     waiting.go()
     assert await waiting.wait() == Exit(code=0)
     assert await waiting.stdout.read() == b"later\n"
@@ -57,77 +62,79 @@ async def test_a_killed_warm_process_is_replaced_and_its_gates_go_on(
 
 
 async def test_starts_under_way_survive_the_death_of_the_warm_process(
-    gatehouse: Gatehouse, run: Runner
+    gatehouse: ProcessLauncher, run: Runner
 ) -> None:
     await gatehouse.start()
-    assert gatehouse.warm_pid is not None
-    os.kill(gatehouse.warm_pid, signal.SIGSTOP)
+    assert gatehouse.fork_server_pid is not None
+    os.kill(gatehouse.fork_server_pid, signal.SIGSTOP)
     runs = [asyncio.create_task(run("echo", str(n))) for n in range(12)]
     await asyncio.sleep(0)
-    os.kill(gatehouse.warm_pid, signal.SIGKILL)
+    os.kill(gatehouse.fork_server_pid, signal.SIGKILL)
     assert [(await task).stdout for task in runs] == [b"%d\n" % n for n in range(12)]
 
 
-async def test_gates_that_ended_are_reaped(gatehouse: Gatehouse, run: Runner) -> None:
+async def test_gates_that_ended_are_reaped(gatehouse: ProcessLauncher, run: Runner) -> None:
     for _ in range(5):
         await run("true")
-    warm = gatehouse.warm_pid
+    warm = gatehouse.fork_server_pid
     assert warm is not None
     await until(lambda: children(warm) == [])
 
 
 async def test_a_terminate_signal_to_everybody_is_for_the_holder_to_judge(
-    gatehouse: Gatehouse,
+    gatehouse: ProcessLauncher,
 ) -> None:
     process = await started(gatehouse, "sh", "-c", "echo up; read word; echo $word", stdin=b"x\n")
-    assert gatehouse.warm_pid is not None
-    for pid in (process.gate_pid, gatehouse.warm_pid):
+    assert gatehouse.fork_server_pid is not None
+    for pid in (process.guard_pid, gatehouse.fork_server_pid):
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
             os.kill(pid, number)
     assert await lines(process, 2) == ["up", "x"]
     assert await process.wait() == Exit(code=0)
-    assert is_alive(gatehouse.warm_pid)
+    assert is_alive(gatehouse.fork_server_pid)
 
 
 async def test_a_closed_gatehouse_has_ended_everything_and_starts_nothing(
-    gatehouse: Gatehouse,
+    gatehouse: ProcessLauncher,
 ) -> None:
     started_ones = [await started(gatehouse, "sleep", "60") for _ in range(3)]
     unstarted = await gatehouse.open(Program(("/bin/true",), {}, None, None))
-    warm = gatehouse.warm_pid
+    warm = gatehouse.fork_server_pid
     assert warm is not None
     await gatehouse.close()
     await gatehouse.close()
     assert state(warm) == "X"
     for process in (*started_ones, unstarted):
-        assert not is_alive(process.gate_pid)
+        assert not is_alive(process.guard_pid)
         assert (await process.wait()).killed
-    with pytest.raises(GatehouseError, match="it is stopping"):
+    with pytest.raises(ProcessLaunchError, match="it is stopping"):
         await gatehouse.open(Program(("/bin/true",), {}, None, None))
 
 
 async def test_a_warm_process_that_cannot_start_says_why(
-    gatehouse: Gatehouse, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    gatehouse: ProcessLauncher, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     broken = tmp_path / "warm.py"
     broken.write_text("raise RuntimeError('no fork today')\n")
     monkeypatch.setattr(warm_handle, "PROGRAM", broken)
-    with pytest.raises(GatehouseError, match="could not be started: RuntimeError: no fork today"):
+    with pytest.raises(
+        ProcessLaunchError, match="could not be started: RuntimeError: no fork today"
+    ):
         await gatehouse.start()
     monkeypatch.setattr(sys, "executable", str(tmp_path / "nowhere"))
-    with pytest.raises(GatehouseError, match="No such file or directory"):
+    with pytest.raises(ProcessLaunchError, match="No such file or directory"):
         await gatehouse.start()
 
 
 async def test_a_warm_process_that_hangs_is_given_up(
-    gatehouse: Gatehouse, run: Runner, monkeypatch: pytest.MonkeyPatch
+    gatehouse: ProcessLauncher, run: Runner, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await gatehouse.start()
-    hanging = gatehouse.warm_pid
+    hanging = gatehouse.fork_server_pid
     assert hanging is not None
     os.kill(hanging, signal.SIGSTOP)
     monkeypatch.setattr(gatehouse_module, "OPEN_SECONDS_MAX", 0.05)
-    with pytest.raises(GatehouseError, match=r"no gate within 0\.05 seconds"):
+    with pytest.raises(ProcessLaunchError, match=r"no gate within 0\.05 seconds"):
         await run("true")
     monkeypatch.undo()
     assert (await run("true")).exit == Exit(code=0)
@@ -135,10 +142,10 @@ async def test_a_warm_process_that_hangs_is_given_up(
 
 
 async def test_closing_waits_for_no_warm_process_that_hangs(
-    gatehouse: Gatehouse, run: Runner, monkeypatch: pytest.MonkeyPatch
+    gatehouse: ProcessLauncher, run: Runner, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await gatehouse.start()
-    hanging = gatehouse.warm_pid
+    hanging = gatehouse.fork_server_pid
     assert hanging is not None
     os.kill(hanging, signal.SIGSTOP)
     with pytest.raises(TimeoutError):
@@ -151,7 +158,7 @@ async def test_closing_waits_for_no_warm_process_that_hangs(
 
 @pytest.mark.usefixtures("resting_databases")
 async def test_a_server_without_descriptors_refuses_and_recovers(
-    gatehouse: Gatehouse, run: Runner
+    gatehouse: ProcessLauncher, run: Runner
 ) -> None:
     await gatehouse.start()
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
@@ -173,9 +180,9 @@ async def test_a_server_without_descriptors_refuses_and_recovers(
     assert (await run("cat", stdin=b"x")).stdout == b"x"
 
 
-async def test_cancelled_opens_leave_nothing(gatehouse: Gatehouse) -> None:
+async def test_cancelled_opens_leave_nothing(gatehouse: ProcessLauncher) -> None:
     await gatehouse.start()
-    warm, cancelled = gatehouse.warm_pid, 0
+    warm, cancelled = gatehouse.fork_server_pid, 0
     assert warm is not None
     for steps in range(8):
         opening = asyncio.create_task(
@@ -193,17 +200,17 @@ async def test_cancelled_opens_leave_nothing(gatehouse: Gatehouse) -> None:
             await opened.kill()
     assert cancelled
     await until(lambda: children(warm) == [])
-    assert gatehouse.warm_pid == warm
+    assert gatehouse.fork_server_pid == warm
 
 
 async def test_a_cancelled_wait_kills_the_program_and_leaves_its_output(
-    gatehouse: Gatehouse,
+    gatehouse: ProcessLauncher,
 ) -> None:
     process = await started(gatehouse, "sh", "-c", "echo said >&2; echo up; exec sleep 60")
     await lines(process, 1)
     with pytest.raises(TimeoutError):
         await asyncio.wait_for(process.wait(), timeout=0.01)
-    await until_dead(process.gate_pid)
+    await until_dead(process.guard_pid)
     assert (await process.kill()).killed
     assert await process.stderr.read() == b"said\n"
     assert await process.stderr.read() == b""
@@ -211,8 +218,8 @@ async def test_a_cancelled_wait_kills_the_program_and_leaves_its_output(
 
 @pytest.mark.slow
 async def test_everything_works_on_uvloop() -> None:
-    async def scenario() -> list[Finished]:
-        house = Gatehouse()
+    async def scenario() -> list[ProgramResult]:
+        house = ProcessLauncher()
         try:
             return [
                 await run_to_end(
@@ -232,7 +239,7 @@ async def test_everything_works_on_uvloop() -> None:
         finally:
             await house.close()
 
-    def in_a_loop_of_its_own() -> list[Finished]:
+    def in_a_loop_of_its_own() -> list[ProgramResult]:
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
             return runner.run(scenario())
 

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from infrastructure.outbound.processes.gatehouse import Exit, Gatehouse, Program
+from infrastructure.outbound.processes.gatehouse import Exit, ProcessLauncher, Program
 from infrastructure.outbound.processes.pipes import PipeWriter
 from tests.support.gated_programs import python, started
 from tests.support.process_table import (
@@ -21,19 +21,19 @@ SILENCE_SECONDS = 0.6
 
 
 @pytest.fixture
-async def silent() -> AsyncIterator[Gatehouse]:
+async def silent() -> AsyncIterator[ProcessLauncher]:
     """A gatehouse with a limit, which beats only when it is told to."""
     before = open_descriptors()
-    house = Gatehouse(silence_seconds_max=SILENCE_SECONDS)
+    house = ProcessLauncher(silence_seconds_max=SILENCE_SECONDS)
     yield house
-    warm = house.warm_pid
+    warm = house.fork_server_pid
     await house.close()
     assert warm is None or not is_alive(warm)
     await until_no_more_is_open(before)
 
 
 async def test_heartbeats_do_not_come_between_the_parts_of_a_large_specification(
-    silent: Gatehouse,
+    silent: ProcessLauncher,
 ) -> None:
     items = ["x" * 100_000 for _ in range(15)]
     program = Program(
@@ -50,12 +50,12 @@ async def test_heartbeats_do_not_come_between_the_parts_of_a_large_specification
         assert await process.wait() == Exit(code=0)
 
 
-async def test_a_heartbeat_passes_over_what_has_ended_or_is_full(silent: Gatehouse) -> None:
+async def test_a_heartbeat_passes_over_what_has_ended_or_is_full(silent: ProcessLauncher) -> None:
     silent.heartbeat()
     process = await started(silent, "true")
-    os.kill(process.gate_pid, signal.SIGKILL)
+    os.kill(process.guard_pid, signal.SIGKILL)
     # Nothing of its end was heard yet.
-    await asyncio.to_thread(wait_until_dead, process.gate_pid)
+    await asyncio.to_thread(wait_until_dead, process.guard_pid)
     silent.heartbeat()
     await process.wait()
     silent.heartbeat()
@@ -85,4 +85,4 @@ async def test_what_is_sent_at_once_or_never_does_not_wait_for_room() -> None:
 @pytest.mark.parametrize("seconds", [0.0, -1.0, float("nan"), float("inf")])
 async def test_a_limit_that_is_no_positive_number_of_seconds_is_refused(seconds: float) -> None:
     with pytest.raises(ValueError, match="silence_seconds_max"):
-        Gatehouse(silence_seconds_max=seconds)
+        ProcessLauncher(silence_seconds_max=seconds)

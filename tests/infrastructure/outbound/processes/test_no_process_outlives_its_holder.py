@@ -11,21 +11,21 @@ from pathlib import Path
 import pytest
 
 from infrastructure.outbound.processes import gated_process
-from infrastructure.outbound.processes.gatehouse import Exit, Gatehouse, Program
+from infrastructure.outbound.processes.gatehouse import Exit, ProcessLauncher, Program
 from tests.support.gated_programs import DAEMON, lines, python, started
 from tests.support.process_table import carrying, children, is_alive, state, until, until_dead
 
 HOLDER = """
 import asyncio, sys
-from infrastructure.outbound.processes.gatehouse import Gatehouse, Program
+from infrastructure.outbound.processes.gatehouse import ProcessLauncher, Program
 
 async def hold():
-    house = Gatehouse()
+    house = ProcessLauncher()
     unstarted = await house.open(Program(("/bin/touch", sys.argv[2]), {}, None, None))
     argv = (sys.executable, "-I", "-S", "-c", sys.argv[1])
     process = await house.open(Program(argv, {}, None, b"x" * 10**6))
     process.go()
-    print(house.warm_pid, unstarted.gate_pid, process.gate_pid, flush=True)
+    print(house.fork_server_pid, unstarted.guard_pid, process.guard_pid, flush=True)
     while data := await process.stdout.read():
         print(data.decode(), end="", flush=True)
 
@@ -57,7 +57,9 @@ async def test_a_killed_holder_takes_everything_with_it(tmp_path: Path) -> None:
     assert not mark.exists()
 
 
-async def test_letting_go_ends_daemons_that_left_session_and_parent(gatehouse: Gatehouse) -> None:
+async def test_letting_go_ends_daemons_that_left_session_and_parent(
+    gatehouse: ProcessLauncher,
+) -> None:
     process = await started(gatehouse, *python(DAEMON + "daemon()\ndaemon()\nsignal.pause()"))
     daemons = [int(line) for line in await lines(process, 2)]
     assert all(map(is_alive, daemons))
@@ -66,7 +68,7 @@ async def test_letting_go_ends_daemons_that_left_session_and_parent(gatehouse: G
     assert await process.stdout.read() == b""
 
 
-async def test_daemons_die_with_the_leader_and_the_pipes_end(gatehouse: Gatehouse) -> None:
+async def test_daemons_die_with_the_leader_and_the_pipes_end(gatehouse: ProcessLauncher) -> None:
     process = await started(gatehouse, *python(DAEMON + "daemon()\ndaemon()\nos._exit(5)"))
     daemons = [int(line) for line in await lines(process, 2)]
     assert await process.wait() == Exit(code=5)
@@ -75,15 +77,15 @@ async def test_daemons_die_with_the_leader_and_the_pipes_end(gatehouse: Gatehous
     assert await process.stderr.read() == b""
 
 
-async def test_orphans_are_reaped_while_the_leader_runs(gatehouse: Gatehouse) -> None:
+async def test_orphans_are_reaped_while_the_leader_runs(gatehouse: ProcessLauncher) -> None:
     text = "import os, signal\nfor _ in range(3):\n if os.fork() == 0:\n  os.fork(); os._exit(0)\n"
     text += " os.wait()\nprint('up', flush=True)\nsignal.pause()"
     async with await started(gatehouse, *python(text)) as process:
         await lines(process, 1)
-        await until(lambda: len(children(process.gate_pid)) == 1)
+        await until(lambda: len(children(process.guard_pid)) == 1)
 
 
-async def test_a_stopped_program_is_killed(gatehouse: Gatehouse) -> None:
+async def test_a_stopped_program_is_killed(gatehouse: ProcessLauncher) -> None:
     process = await started(gatehouse, "sh", "-c", "echo $$; kill -STOP $$; echo never")
     leader = int((await lines(process, 1))[0])
     await until(lambda: state(leader) == "T")
@@ -91,12 +93,12 @@ async def test_a_stopped_program_is_killed(gatehouse: Gatehouse) -> None:
     assert not is_alive(leader)
 
 
-async def test_a_killed_gate_takes_the_program_with_it(gatehouse: Gatehouse) -> None:
+async def test_a_killed_gate_takes_the_program_with_it(gatehouse: ProcessLauncher) -> None:
     process = await started(
         gatehouse, *python(DAEMON + "print(os.getpid(), flush=True)\ndaemon()\nsignal.pause()")
     )
     pids = [int(line) for line in await lines(process, 2)]
-    os.kill(process.gate_pid, signal.SIGKILL)
+    os.kill(process.guard_pid, signal.SIGKILL)
     ended = await process.wait()
     assert ended.error == "the gate of the program died; the program was killed with it"
     assert not ended.killed
@@ -104,28 +106,30 @@ async def test_a_killed_gate_takes_the_program_with_it(gatehouse: Gatehouse) -> 
     assert await process.stdout.read() == b""
 
 
-async def test_a_killed_gate_needs_no_warm_process_to_take_the_leader(gatehouse: Gatehouse) -> None:
+async def test_a_killed_gate_needs_no_warm_process_to_take_the_leader(
+    gatehouse: ProcessLauncher,
+) -> None:
     process = await started(gatehouse, "sh", "-c", "echo $$; exec sleep 60")
     leader = int((await lines(process, 1))[0])
-    assert gatehouse.warm_pid is not None
-    os.kill(gatehouse.warm_pid, signal.SIGKILL)
-    await until_dead(gatehouse.warm_pid)
-    os.kill(process.gate_pid, signal.SIGKILL)
+    assert gatehouse.fork_server_pid is not None
+    os.kill(gatehouse.fork_server_pid, signal.SIGKILL)
+    await until_dead(gatehouse.fork_server_pid)
+    os.kill(process.guard_pid, signal.SIGKILL)
     await until_dead(leader)
     assert (await process.wait()).error is not None
     assert await process.stdout.read() == b""
 
 
 async def test_a_gate_that_does_not_answer_is_killed_with_its_program(
-    gatehouse: Gatehouse, monkeypatch: pytest.MonkeyPatch
+    gatehouse: ProcessLauncher, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(gated_process, "KILL_SECONDS_MAX", 0.05)
     process = await started(gatehouse, *python(DAEMON + "daemon()\nsignal.pause()"))
     daemon = int((await lines(process, 1))[0])
-    os.kill(process.gate_pid, signal.SIGSTOP)
-    await until(lambda: state(process.gate_pid) == "T")
+    os.kill(process.guard_pid, signal.SIGSTOP)
+    await until(lambda: state(process.guard_pid) == "T")
     assert (await process.kill()).killed
-    await until_dead(process.gate_pid, daemon)
+    await until_dead(process.guard_pid, daemon)
 
 
 CHAIN = """
@@ -152,7 +156,7 @@ signal.pause()
 
 @pytest.mark.slow
 @pytest.mark.parametrize("manner", ["one-group", "sessions"])
-async def test_a_storm_of_forks_and_exits_is_ended(gatehouse: Gatehouse, manner: str) -> None:
+async def test_a_storm_of_forks_and_exits_is_ended(gatehouse: ProcessLauncher, manner: str) -> None:
     token = f"chain-{os.getpid()}-{manner}"
     began = time.monotonic()
     process = await started(gatehouse, *python(CHAIN, token, manner))
@@ -164,7 +168,7 @@ async def test_a_storm_of_forks_and_exits_is_ended(gatehouse: Gatehouse, manner:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("manner", ["one-group", "sessions"])
-async def test_a_tree_of_64_processes_is_ended(gatehouse: Gatehouse, manner: str) -> None:
+async def test_a_tree_of_64_processes_is_ended(gatehouse: ProcessLauncher, manner: str) -> None:
     token = f"tree-{os.getpid()}-{manner}"
     process = await started(gatehouse, *python(TREE, token, manner))
     await lines(process, 64)
@@ -173,14 +177,14 @@ async def test_a_tree_of_64_processes_is_ended(gatehouse: Gatehouse, manner: str
     assert carrying(token) == []
 
 
-async def test_what_a_gate_leaves_alone_is_everybody_else(gatehouse: Gatehouse) -> None:
+async def test_what_a_gate_leaves_alone_is_everybody_else(gatehouse: ProcessLauncher) -> None:
     """Two programs, and a daemon of the first: only the first one's processes die."""
     bystander = await started(gatehouse, "sh", "-c", "echo up; read word; echo $word", stdin=b"x\n")
     await lines(bystander, 1)
     unopened = await gatehouse.open(Program(("/bin/echo", "later"), {}, None, None))
     process = await started(gatehouse, *python(DAEMON + "daemon()\nsignal.pause()"))
     await lines(process, 1)
-    os.kill(process.gate_pid, signal.SIGKILL)
+    os.kill(process.guard_pid, signal.SIGKILL)
     await process.wait()
     unopened.go()
     assert await unopened.wait() == Exit(code=0)

@@ -10,7 +10,7 @@ import pytest
 
 from application.ports.runtimes import CannotLaunch, RuntimeEnd, TranscriptEntry
 from domain.configuration.runtimes import CommandRuntime
-from infrastructure.outbound.processes.gatehouse import Gatehouse
+from infrastructure.outbound.processes.gatehouse import ProcessLauncher
 from infrastructure.outbound.runtimes.command import CommandRuntimes
 from tests.support.launches import (
     SERVER,
@@ -28,7 +28,7 @@ Run = Callable[..., Awaitable[Ran]]
 
 
 @pytest.fixture
-def run(gatehouse: Gatehouse, tmp_path: Path) -> Run:
+def run(gatehouse: ProcessLauncher, tmp_path: Path) -> Run:
     runtimes = CommandRuntimes(gatehouse, server=SERVER, folder=str(tmp_path))
 
     async def run_to_the_end(runtime: CommandRuntime, **changes: Any) -> Ran:
@@ -144,7 +144,7 @@ async def test_what_cannot_be_executed_says_what_to_do(
 
 
 async def test_a_server_that_is_stopping_launches_nothing(tmp_path: Path) -> None:
-    closed = Gatehouse()
+    closed = ProcessLauncher()
     await closed.close()
     runtimes = CommandRuntimes(closed, server=SERVER, folder=str(tmp_path))
     with pytest.raises(CannotLaunch, match="stopping"):

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from application.ports.credentials import REDACTED
-from infrastructure.outbound.runtimes.command_masking import MaskedText, Masking
+from infrastructure.outbound.runtimes.command_masking import MaskedText, Masker
 
 KEY = "sk-canary/0123456789+é?"
 LINES = "\n".join(letter * 64 for letter in "AbCdEfGh")
@@ -49,7 +49,7 @@ URLS: dict[str, Callable[[str], str]] = {
 }
 
 
-def in_pieces(masking: Masking, text: str, size: int) -> str:
+def in_pieces(masking: Masker, text: str, size: int) -> str:
     masked = MaskedText(masking)
     pieces = [text[at : at + size] for at in range(0, len(text), size)]
     return "".join(masked.take(piece) for piece in pieces) + masked.finish()
@@ -62,7 +62,7 @@ def shown_signs(told: str) -> str:
     return told
 
 
-def ways(text: str) -> list[Callable[[Masking], str]]:
+def ways(text: str) -> list[Callable[[Masker], str]]:
     """To mask it: at once, and in pieces."""
     sizes = (1, 3, 7, 64, 4096) if len(text) < 200 else (5, 997)[len(text) > 2000 :]
     return [
@@ -77,7 +77,7 @@ def ways(text: str) -> list[Callable[[Masking], str]]:
 def test_a_value_is_masked_in_base64_wherever_it_stands_in_what_was_encoded(
     base: str, value: str
 ) -> None:
-    masking = Masking([value])
+    masking = Masker([value])
     for before, behind in AROUND[:: 4 if value is LONG else 1]:
         text = BASES[base](f"{before}{value}{behind}".encode()).decode()
         # A sign at each end may belong to what stands there, and lines are told as they end.
@@ -95,7 +95,7 @@ def test_a_value_is_masked_in_base64_wherever_it_stands_in_what_was_encoded(
 @pytest.mark.parametrize("value", VALUES, ids=lambda value: value[:8])
 @pytest.mark.parametrize("url", URLS)
 def test_a_value_is_masked_as_part_of_a_url(url: str, value: str) -> None:
-    masking = Masking([value])
+    masking = Masker([value])
     text = f"https://x/?q=100%&key={URLS[url](value)}&z=%20"
     for way in ways(text):
         told = way(masking).replace("%0A", "").replace("%0a", "").replace("\n", "")
@@ -107,7 +107,7 @@ def test_a_value_is_masked_as_part_of_a_url(url: str, value: str) -> None:
 
 
 def test_a_line_of_a_value_is_masked_for_itself() -> None:
-    masking = Masking(["somebody\nmy-secret-of-all"])
+    masking = Masker(["somebody\nmy-secret-of-all"])
     authorization = base64.b64encode(b"user:my-secret-of-all").decode()
     assert masking.whole(authorization)[:7] == authorization[:7]
     assert masking.whole(authorization)[7:] == "[redacted]"
@@ -118,26 +118,26 @@ def test_json_is_masked_when_it_is_encoded() -> None:
     value = 'quote"of the secret\nand é'
     for written in (json.dumps(value), json.dumps(value, ensure_ascii=False)):
         for text in (quote(written, safe=""), base64.b64encode(written.encode()).decode()):
-            told = Masking([value]).whole(text)
+            told = Masker([value]).whole(text)
             assert REDACTED in told
             assert len(told) <= len(REDACTED) + 6
 
 
 def test_what_is_too_short_to_be_masked_is_not_masked_when_it_is_encoded() -> None:
     text = base64.b64encode(b"1234567").decode() + " %31%32%33%34%35%36%37"
-    assert Masking(["1234567"]).whole(text) == text
+    assert Masker(["1234567"]).whole(text) == text
 
 
 def test_what_was_cut_within_an_encoding_is_masked() -> None:
     encoded = base64.b64encode(KEY.encode()).decode()
-    assert Masking([KEY]).whole(f"key={encoded[:12]}") == "key=[redacted]"
-    assert Masking([KEY]).whole(f"key={encoded[:12]}\n") == "key=[redacted]\n"
-    assert Masking([KEY]).whole(f"key={encoded[:7]}") == f"key={encoded[:7]}"
-    assert Masking([KEY]).whole("key=sk-canary%2F01%3") == "key=[redacted]"
+    assert Masker([KEY]).whole(f"key={encoded[:12]}") == "key=[redacted]"
+    assert Masker([KEY]).whole(f"key={encoded[:12]}\n") == "key=[redacted]\n"
+    assert Masker([KEY]).whole(f"key={encoded[:7]}") == f"key={encoded[:7]}"
+    assert Masker([KEY]).whole("key=sk-canary%2F01%3") == "key=[redacted]"
 
 
 def test_a_line_is_told_when_it_is_printed_though_it_ends_in_what_may_begin_a_value() -> None:
-    masked = MaskedText(Masking([KEY]))
+    masked = MaskedText(Masker([KEY]))
     encoded = base64.b64encode(KEY.encode()).decode()
     for text in (f"to {encoded[:1]}\n", f"to {encoded[:7]}\r\n", "100% \n"):
         assert masked.take(text) == text
@@ -149,11 +149,11 @@ def test_a_line_is_told_when_it_is_printed_though_it_ends_in_what_may_begin_a_va
 def test_lines_far_apart_are_no_value() -> None:
     encoded = base64.b64encode(KEY.encode()).decode()
     text = f"{encoded[:10]}\n\n\n\n\n\n{encoded[10:]}"
-    assert Masking([KEY]).whole(text) == text
+    assert Masker([KEY]).whole(text) == text
 
 
 def test_a_sign_that_is_cut_in_two_is_waited_for_and_no_longer_than_it_may_be_one() -> None:
-    masked = MaskedText(Masking(["/secret/of/all"]))
+    masked = MaskedText(Masker(["/secret/of/all"]))
     assert masked.take("at 100%") == "at 100"
     assert masked.take("2") == ""
     assert masked.take("5 and %2") == "%25 and "
@@ -175,7 +175,7 @@ values = st.text(st.characters(codec="utf-8", exclude_characters="\0"), min_size
 def test_no_encoded_value_survives_in_whatever_pieces_it_comes(
     known: list[str], before: bytes, behind: bytes, base: str, size: int
 ) -> None:
-    masking = Masking(known)
+    masking = Masker(known)
     for one in known:
         content = one.strip()
         if len(content) < 8 or len(content.splitlines()) > 1:
@@ -193,7 +193,7 @@ def test_no_encoded_value_survives_in_whatever_pieces_it_comes(
     st.integers(1, 40),
 )
 def test_nothing_else_is_masked_or_lost(text: str, size: int) -> None:
-    masking = Masking(["a-value-that-is-nowhere", "x%41\nsecond-line"])
+    masking = Masker(["a-value-that-is-nowhere", "x%41\nsecond-line"])
     assert in_pieces(masking, text, size) == masking.whole(text) == text
 
 
@@ -207,7 +207,7 @@ def test_nothing_else_is_masked_or_lost(text: str, size: int) -> None:
     ids=lambda text: repr(text[:6]),
 )  # fmt: skip
 def test_it_takes_its_time_from_the_length_of_the_text_alone(text: str) -> None:
-    masking = Masking([LONG, "A" * 8000, *(f"value-number-{number}" for number in range(30)), PEM])
+    masking = Masker([LONG, "A" * 8000, *(f"value-number-{number}" for number in range(30)), PEM])
     began = time.monotonic()
     masked = MaskedText(masking)
     for _ in range(4):
@@ -218,7 +218,7 @@ def test_it_takes_its_time_from_the_length_of_the_text_alone(text: str) -> None:
 
 
 def test_what_waits_is_bounded_though_it_comes_little_by_little() -> None:
-    masked = MaskedText(Masking([LONG]))
+    masked = MaskedText(Masker([LONG]))
     text = "\r\n".join(base64.b64encode(LONG.encode()).decode()[:10_000])
     told, waiting = 0, list[int]()
     for at in range(0, len(text), 100):
@@ -230,6 +230,6 @@ def test_what_waits_is_bounded_though_it_comes_little_by_little() -> None:
 
 def test_json_around_it_changes_nothing() -> None:
     encoded = base64.b64encode(f"<{KEY}>".encode()).decode()
-    told = json.loads(Masking([KEY]).whole(json.dumps({"k": encoded, "u": quote(KEY, safe="")})))
+    told = json.loads(Masker([KEY]).whole(json.dumps({"k": encoded, "u": quote(KEY, safe="")})))
     assert REDACTED in told["k"]
     assert told["u"] == REDACTED

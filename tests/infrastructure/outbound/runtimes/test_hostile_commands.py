@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from domain.configuration.runtimes import CommandRuntime
-from infrastructure.outbound.processes.gatehouse import Gatehouse
+from infrastructure.outbound.processes.gatehouse import ProcessLauncher
 from infrastructure.outbound.runtimes.command import (
     OUTPUT_BYTES_MAX,
     CommandRuntimes,
@@ -28,7 +28,7 @@ MIB = 1024 * 1024
 
 
 @pytest.fixture
-def runtimes(gatehouse: Gatehouse, tmp_path: Path) -> CommandRuntimes:
+def runtimes(gatehouse: ProcessLauncher, tmp_path: Path) -> CommandRuntimes:
     return CommandRuntimes(gatehouse, server=SERVER, folder=str(tmp_path))
 
 
@@ -70,11 +70,11 @@ async def test_a_child_may_close_its_output_and_work_on(runtimes: CommandRuntime
 
 
 async def test_last_words_are_heard_however_busy_the_server_was(
-    runtimes: CommandRuntimes, gatehouse: Gatehouse
+    runtimes: CommandRuntimes, gatehouse: ProcessLauncher
 ) -> None:
     script = "head -c 60000 /dev/zero | tr '\\0' o; echo last words >&2; exit 1"
     session = await runtimes.open(launch(command("sh", "-c", script)))
-    warm = gatehouse.warm_pid
+    warm = gatehouse.fork_server_pid
     assert warm is not None
     session.go()
     # In this thread on purpose: the loop stands still meanwhile.
@@ -210,7 +210,7 @@ async def test_a_long_message_arrives_whole(runtimes: CommandRuntimes) -> None:
 
 
 async def test_a_closed_gatehouse_ends_the_children(
-    runtimes: CommandRuntimes, gatehouse: Gatehouse
+    runtimes: CommandRuntimes, gatehouse: ProcessLauncher
 ) -> None:
     session = await started(runtimes, python_command(DAEMON + "daemon()\nsignal.pause()"))
     daemon = await first_number(session)

@@ -7,7 +7,7 @@ import pytest
 
 from application.ports.credentials import Credential
 from application.ports.runtimes import RuntimeEnd, TranscriptEntry
-from infrastructure.outbound.processes.gatehouse import Gatehouse
+from infrastructure.outbound.processes.gatehouse import ProcessLauncher
 from infrastructure.outbound.runtimes.command import CommandRuntimes
 from infrastructure.outbound.runtimes.command_output import PIECE_BYTES_MAX
 from tests.support.launches import SERVER, all_of, launch, python_command, text_of
@@ -22,7 +22,7 @@ told = os.environ["GIVEN"]
 Told = tuple[list[TranscriptEntry], RuntimeEnd]
 
 
-async def tell(gatehouse: Gatehouse, folder: Path, script: str, **settings: object) -> Told:
+async def tell(gatehouse: ProcessLauncher, folder: Path, script: str, **settings: object) -> Told:
     runtimes = CommandRuntimes(gatehouse, server=SERVER, folder=str(folder))
     runtime = python_command(TELLER.format(script), **settings)
     session = await runtimes.open(launch(runtime, environment={"GIVEN": CANARY, "MODE": "verbose"}))
@@ -34,7 +34,9 @@ async def tell(gatehouse: Gatehouse, folder: Path, script: str, **settings: obje
     return entries, end
 
 
-async def test_plain_output_and_its_result_are_masked(gatehouse: Gatehouse, tmp_path: Path) -> None:
+async def test_plain_output_and_its_result_are_masked(
+    gatehouse: ProcessLauncher, tmp_path: Path
+) -> None:
     script = "print(told, os.environ['MODE'], os.environ['SPAWNLOG_TOKEN'], end='')"
     entries, end = await tell(gatehouse, tmp_path, script)
     assert text_of(entries) == end.result == "[redacted] verbose [redacted]"
@@ -42,7 +44,7 @@ async def test_plain_output_and_its_result_are_masked(gatehouse: Gatehouse, tmp_
 
 @pytest.mark.parametrize("before", [1, 10, 18])
 async def test_a_value_across_the_end_of_a_piece_is_masked(
-    gatehouse: Gatehouse, tmp_path: Path, before: int
+    gatehouse: ProcessLauncher, tmp_path: Path, before: int
 ) -> None:
     script = f"print('x' * {PIECE_BYTES_MAX - before} + told + 'y' * 9, end='')"
     entries, end = await tell(gatehouse, tmp_path, script)
@@ -51,7 +53,7 @@ async def test_a_value_across_the_end_of_a_piece_is_masked(
 
 
 async def test_a_value_that_is_printed_little_by_little_is_masked(
-    gatehouse: Gatehouse, tmp_path: Path
+    gatehouse: ProcessLauncher, tmp_path: Path
 ) -> None:
     script = "[print(sign, end='', flush=True) for sign in told + told[:12]]"
     entries, end = await tell(gatehouse, tmp_path, script)
@@ -59,7 +61,7 @@ async def test_a_value_that_is_printed_little_by_little_is_masked(
 
 
 async def test_entries_of_json_and_the_result_are_masked(
-    gatehouse: Gatehouse, tmp_path: Path
+    gatehouse: ProcessLauncher, tmp_path: Path
 ) -> None:
     script = """
 print(json.dumps({"type": "tool", "name": told, "input": {"key": told}, "output": [told]}))
@@ -78,14 +80,16 @@ print("no json: " + told)
 
 
 async def test_a_name_that_is_cut_shows_no_part_of_a_value(
-    gatehouse: Gatehouse, tmp_path: Path
+    gatehouse: ProcessLauncher, tmp_path: Path
 ) -> None:
     script = 'print(json.dumps({"type": "tool", "name": "x" * 240 + told}))'
     (tool,), _ = await tell(gatehouse, tmp_path, script, output="jsonl")
     assert tool.body["name"] == "x" * 240 + "[redacted]"
 
 
-async def test_an_error_is_masked_before_it_is_cut(gatehouse: Gatehouse, tmp_path: Path) -> None:
+async def test_an_error_is_masked_before_it_is_cut(
+    gatehouse: ProcessLauncher, tmp_path: Path
+) -> None:
     script = "sys.stderr.write(told * 5000 + ' end'); sys.exit(3)"
     _, end = await tell(gatehouse, tmp_path, script)
     assert end.error is not None
@@ -95,7 +99,7 @@ async def test_an_error_is_masked_before_it_is_cut(gatehouse: Gatehouse, tmp_pat
 
 
 async def test_a_program_that_ends_within_a_value_shows_no_long_part_of_it(
-    gatehouse: Gatehouse, tmp_path: Path
+    gatehouse: ProcessLauncher, tmp_path: Path
 ) -> None:
     script = "sys.stderr.write('key ' + told[:20]); print(told[:20], end=''); sys.exit(1)"
     _, end = await tell(gatehouse, tmp_path, script)

@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from application.ports.credentials import REDACTED
-from infrastructure.outbound.runtimes.command_masking import MaskedText, Masking
+from infrastructure.outbound.runtimes.command_masking import MaskedText, Masker
 
 CHUNK = 64 * 1024
 LINES = 100_000
@@ -51,7 +51,7 @@ def test_all_that_a_slow_search_finds_is_masked_and_nothing_else(
 ) -> None:
     parts = st.one_of(st.sampled_from(values), st.text("ab-", max_size=12))
     text = "".join(data.draw(st.lists(parts, max_size=8)))
-    told = Masking(values).whole(text)
+    told = Masker(values).whole(text)
     assert signs_shown(told) == slowly_masked(values, text)
     assert not [one for one in values if one in told]
 
@@ -63,7 +63,7 @@ def test_no_value_survives_the_ends_of_pieces(
 ) -> None:
     parts = st.one_of(st.sampled_from(values), st.text("ab-", max_size=12))
     text = "".join(data.draw(st.lists(parts, max_size=8)))
-    masked = MaskedText(Masking(values))
+    masked = MaskedText(Masker(values))
     told = "".join(masked.take(text[at : at + size]) for at in range(0, len(text), size))
     told += masked.finish()
     assert not [one for one in values if one in told]
@@ -83,7 +83,7 @@ def test_no_value_survives_the_ends_of_pieces(
     ],
 )
 def test_a_value_that_repeats_itself_is_masked(value: str, text: str) -> None:
-    masking = Masking([value])
+    masking = Masker([value])
     masked = MaskedText(masking)
     assert value not in masked.take(text) + masked.finish()
     assert value not in masking.whole(text)

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from infrastructure.outbound.runtimes.command_masking import MaskedText, Masking
+from infrastructure.outbound.runtimes.command_masking import MaskedText, Masker
 from infrastructure.outbound.runtimes.output_threads import AT_ONCE_BYTES_MAX, OutputThreads
 
 SECRET = "".join(f"{number:04x}-" for number in range(800))
@@ -28,7 +28,7 @@ async def test_much_is_looked_through_in_a_thread_of_its_own(
     assert (found != threading.get_ident()) is is_aside
 
 
-class Counted(Masking):
+class Counted(Masker):
     """Counts how much it looks at."""
 
     looked_at = 0
@@ -49,7 +49,7 @@ def test_the_beginning_of_a_value_is_not_looked_at_for_every_character_of_it() -
 @pytest.mark.parametrize("step", [1, 7, 1000])
 def test_a_long_value_in_pieces_is_masked_all_the_same(step: int) -> None:
     text = f"before {SECRET} behind"
-    masked = MaskedText(Masking([SECRET]))
+    masked = MaskedText(Masker([SECRET]))
     pieces = (text[begin : begin + step] for begin in range(0, len(text), step))
     told = "".join(masked.take(piece) for piece in pieces) + masked.finish()
     assert told == "before [redacted] behind"

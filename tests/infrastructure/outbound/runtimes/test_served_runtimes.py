@@ -5,10 +5,10 @@ import pytest
 from application.ports.runtimes import CannotLaunch
 from domain.configuration.runtimes import ModelRuntime, ScriptedRuntime
 from infrastructure.outbound.runtimes.scripted import ScriptedRuntimes, ScriptedSession
-from infrastructure.outbound.runtimes.served import ServedRuntimes
+from infrastructure.outbound.runtimes.served import RuntimesByType
 from tests.support.launches import launch
 
-SERVED = ServedRuntimes({"scripted": ScriptedRuntimes()})
+SERVED = RuntimesByType({"scripted": ScriptedRuntimes()})
 
 
 async def test_a_launch_goes_to_what_runs_its_type() -> None:

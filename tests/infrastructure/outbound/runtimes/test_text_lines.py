@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from application.ports.credentials import REDACTED
 from application.ports.runtimes import TranscriptEntry
 from domain.transcript_line import LINE_BYTES_MAX
-from infrastructure.outbound.runtimes.command_masking import Masking
+from infrastructure.outbound.runtimes.command_masking import Masker
 from infrastructure.outbound.runtimes.command_output import JsonlOutput
 from tests.support.canaries import encoded
 from tests.support.launches import pairs, text_of
@@ -30,7 +30,7 @@ def texts(output: JsonlOutput, data: bytes, size: int) -> list[str]:
 def test_a_value_that_an_encoder_broke_over_lines_is_masked_in_both(before: int) -> None:
     said = f"{'x' * before}NAME={KEY}\nNEXT={OTHER}\n"
     lines = base64.encodebytes(said.encode())
-    told = "".join(texts(JsonlOutput(Masking([KEY, OTHER])), lines, 50))
+    told = "".join(texts(JsonlOutput(Masker([KEY, OTHER])), lines, 50))
     wanted = [form for one in (KEY, OTHER) for form in (one, *encoded(one))]
     assert [form for form in wanted if form in told] == []
     assert told.count(REDACTED) == 2
@@ -45,16 +45,16 @@ def test_lines_without_a_value_are_entries_of_their_own(lines: list[str], size: 
     said = "".join(f"{line}\n" for line in lines)
     if any(line.strip().startswith("{") for line in lines):
         expected, said = ["{"], "{"
-    assert texts(JsonlOutput(Masking([KEY])), said.encode(), size) == expected
+    assert texts(JsonlOutput(Masker([KEY])), said.encode(), size) == expected
 
 
 def test_a_line_is_told_when_it_is_printed() -> None:
-    output = JsonlOutput(Masking([KEY]))
+    output = JsonlOutput(Masker([KEY]))
     assert pairs(list(output.take(b"warming up can\n"))) == [("text", {"text": "warming up can"})]
 
 
 def test_what_may_be_the_half_of_a_value_is_told_before_the_entry_that_follows_it() -> None:
-    output = JsonlOutput(Masking([KEY]))
+    output = JsonlOutput(Masker([KEY]))
     half = base64.b64encode(KEY.encode())[:20]
     assert list(output.take(b"it is " + half + b"\n")) == []
     entry = json.dumps({"type": "result", "text": "done"}).encode()
@@ -69,7 +69,7 @@ def test_what_may_be_the_half_of_a_value_is_told_before_the_entry_that_follows_i
 def test_lines_that_values_join_are_no_entry_without_end() -> None:
     key = base64.b64encode(KEY.encode()).decode()
     line = key[20:] + "." * 100_000 + key[:20] + "\n"
-    told = texts(JsonlOutput(Masking([KEY])), (line * 30).encode(), 64 * 1024)
+    told = texts(JsonlOutput(Masker([KEY])), (line * 30).encode(), 64 * 1024)
     assert "".join(told).count(".") == 3_000_000
     assert max(len(text) for text in told) <= LINE_BYTES_MAX
     assert "".join(told).count(REDACTED) == 30

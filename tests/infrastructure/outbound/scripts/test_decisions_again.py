@@ -7,17 +7,17 @@ from typing import Any
 
 import pytest
 
-from application.context_gathering import ContextGathering
-from application.context_receipts import judged
-from application.keeping import Keeper
+from application.context_gathering import ContextGatherer
+from application.context_receipts import evaluated_candidates
+from application.keeping import TextStore
 from application.ports.configurations import PinnedConfiguration
 from domain.agent_override import OverrideCandidate, choose_override
 from infrastructure.outbound.configuration.loading import load_values
 from infrastructure.outbound.identities import RandomIdentities
-from infrastructure.outbound.processes.gatehouse import Gatehouse
+from infrastructure.outbound.processes.gatehouse import ProcessLauncher
 from infrastructure.outbound.scripts.http_scripts import HttpScripts
 from infrastructure.outbound.scripts.local_file import LocalFileScripts
-from infrastructure.outbound.scripts.served_scripts import ServedScripts
+from infrastructure.outbound.scripts.served_scripts import ScriptsByUri
 from tests.support.launches import SERVER, program
 from tests.support.script_replay import raw_output, reading_again
 from tests.support.script_runs import source_in
@@ -60,16 +60,16 @@ def scripts(folder: Path, urls: ScriptServer) -> list[dict[str, Any]]:
 
 
 async def test_a_decision_is_made_again_from_its_record(
-    gatehouse: Gatehouse, tmp_path: Path, urls: ScriptServer
+    gatehouse: ProcessLauncher, tmp_path: Path, urls: ScriptServer
 ) -> None:
     listed = {"defaults": {"subagents": {"contextScripts": {"run": scripts(tmp_path, urls)}}}}
     loaded = load_values({"agents": {**listed, "list": [{"id": "main"}, {"id": "other"}]}})
     pinned = PinnedConfiguration(1, loaded.configuration, loaded.stored)
-    keeper = Keeper(run_id(1), b"key", RandomIdentities().event_id)
+    keeper = TextStore(run_id(1), b"key", RandomIdentities().event_id)
     source = source_in(tmp_path)
     remote = HttpScripts(source)
-    served = ServedScripts(LocalFileScripts(gatehouse, source, server=SERVER), remote)
-    told = await ContextGathering(served).gather(run_of(requested()), "task", pinned, keeper)
+    served = ScriptsByUri(LocalFileScripts(gatehouse, source, server=SERVER), remote)
+    told = await ContextGatherer(served).gather(run_of(requested()), "task", pinned, keeper)
 
     texts = {one.ref.id: one.text for one in keeper.kept}
     configured = {one.id: one for one in pinned.configuration.context_scripts_for("main")}
@@ -93,6 +93,6 @@ async def test_a_decision_is_made_again_from_its_record(
         if reading.override is not None:
             proposed.append(OverrideCandidate(script.id, script.priority, reading.override))
     choice = choose_override("main", proposed, pinned.configuration.agent_ids())
-    assert judged(choice) == told.candidates
+    assert evaluated_candidates(choice) == told.candidates
     assert choice.agent_id == told.override_to == "other"
     assert len(told.candidates) == 4

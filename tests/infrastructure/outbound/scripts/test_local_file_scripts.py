@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from application.ports.scripts import ScriptFinished
-from infrastructure.outbound.processes.gatehouse import Gatehouse
+from infrastructure.outbound.processes.gatehouse import ProcessLauncher
 from infrastructure.outbound.scripts.local_file import LocalFileScripts
 from tests.support.gated_programs import DAEMON
 from tests.support.launches import SERVER, program
@@ -26,7 +26,7 @@ print(json.dumps([sys.argv[1:], dict(os.environ), os.getcwd(), sys.stdin.read()]
 
 
 @pytest.fixture
-def run(gatehouse: Gatehouse, tmp_path: Path) -> Run:
+def run(gatehouse: ProcessLauncher, tmp_path: Path) -> Run:
     server = {**SERVER, "HOME": str(tmp_path / "home")}
     scripts = LocalFileScripts(gatehouse, source_in(tmp_path), server=server)
 
@@ -113,7 +113,7 @@ async def test_a_bare_name_is_never_looked_up_on_the_path(run: Run) -> None:
 
 @pytest.mark.parametrize("url", ["https://ghp_s3cret@host/x", "ftp://u:s3cret@host/x"])
 async def test_a_variable_that_holds_a_url_is_not_shown(
-    gatehouse: Gatehouse, tmp_path: Path, url: str
+    gatehouse: ProcessLauncher, tmp_path: Path, url: str
 ) -> None:
     scripts = LocalFileScripts(gatehouse, source_in(tmp_path, lambda _: url), server=SERVER)
     finished = await scripts.run(script_run("${HOOK}"))
@@ -145,7 +145,7 @@ async def test_what_cannot_be_executed_says_what_it_is(
 
 @pytest.mark.parametrize("word", ["s3cret", "s3'cr\\et\u200b"])
 async def test_what_stands_behind_a_variable_of_a_path_is_not_shown(
-    gatehouse: Gatehouse, tmp_path: Path, word: str
+    gatehouse: ProcessLauncher, tmp_path: Path, word: str
 ) -> None:
     folder = tmp_path / word
     folder.mkdir()
@@ -201,7 +201,7 @@ async def test_a_fact_that_no_program_can_be_given_does_not_raise(run: Run) -> N
 
 
 async def test_a_stopping_server_runs_no_script(tmp_path: Path) -> None:
-    closed = Gatehouse()
+    closed = ProcessLauncher()
     await closed.close()
     scripts = LocalFileScripts(closed, source_in(tmp_path), server=SERVER)
     assert "stopping" in str((await scripts.run(script_run("script"))).error)

@@ -3,16 +3,16 @@
 from dataclasses import replace
 from pathlib import Path
 
-from infrastructure.outbound.processes.gatehouse import Gatehouse
+from infrastructure.outbound.processes.gatehouse import ProcessLauncher
 from infrastructure.outbound.scripts.http_scripts import HttpScripts
 from infrastructure.outbound.scripts.local_file import LocalFileScripts
-from infrastructure.outbound.scripts.served_scripts import ServedScripts
+from infrastructure.outbound.scripts.served_scripts import ScriptsByUri
 from tests.support.launches import SERVER, program
 from tests.support.script_runs import Source, script_run, source_in
 
 
 async def test_a_relative_path_starts_where_the_file_of_the_revision_is(
-    gatehouse: Gatehouse, tmp_path: Path
+    gatehouse: ProcessLauncher, tmp_path: Path
 ) -> None:
     for revision in (1, 2):
         program(tmp_path / str(revision) / "s", f"#!/bin/sh\necho revision {revision}\n")
@@ -27,12 +27,12 @@ async def test_a_relative_path_starts_where_the_file_of_the_revision_is(
 
 
 async def test_a_uri_is_a_file_or_a_url_by_how_it_is_written(
-    gatehouse: Gatehouse, tmp_path: Path
+    gatehouse: ProcessLauncher, tmp_path: Path
 ) -> None:
     program(tmp_path / "s", "#!/bin/sh\necho file\n")
     files = LocalFileScripts(gatehouse, source_in(tmp_path), server=SERVER)
     urls = HttpScripts(source_in(tmp_path))
-    served = ServedScripts(files, urls)
+    served = ScriptsByUri(files, urls)
     assert (await served.run(script_run("s"))).output == "file"
     finished = await served.run(script_run("HTTP://127.0.0.1:1/"))
     assert finished.error == "Script cannot be reached"

@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from infrastructure.outbound.transcripts.part_file import PartFile, whole_file, written_file
+from infrastructure.outbound.transcripts.part_file import PartFile, atomic_file, atomic_file_async
 from infrastructure.outbound.transcripts.transcript_files import (
     TranscriptFolders,
-    dropped,
-    holds,
-    put_away,
+    archive_file,
+    drop_file,
+    has_content,
 )
 from tests.support.folder_trees import tree_of
 from tests.support.ordinary_user import Becoming
@@ -27,13 +27,13 @@ def folders(tmp_path: Path) -> TranscriptFolders:
 
 
 def write(folders: TranscriptFolders, content: bytes = b"whole\n") -> None:
-    with whole_file(folders, "main", "x.jsonl") as file:
+    with atomic_file(folders, "main", "x.jsonl") as file:
         file.write(content)
 
 
 def interrupted(folders: TranscriptFolders, act: Callable[[], object]) -> None:
     """Something is done between the writing and the end."""
-    with whole_file(folders, "main", "x.jsonl") as file:
+    with atomic_file(folders, "main", "x.jsonl") as file:
         file.write(b"half")
         act()
 
@@ -134,7 +134,7 @@ async def test_whoever_is_cancelled_leaves_nothing(
     before, descriptors = tree_of(tmp_path), held_below(tmp_path)
 
     async def written() -> None:
-        async with written_file(folders, "main", "x.jsonl") as file:
+        async with atomic_file_async(folders, "main", "x.jsonl") as file:
             await asyncio.to_thread(file.write, b"half")
             begun.set()
             await asyncio.Event().wait()
@@ -169,17 +169,17 @@ def test_folders_and_files_of_an_ordinary_user_are_private(ordinary: Path, mask:
     agent = ordinary / "transcripts" / "main"
     modes = [path.stat().st_mode & 0o777 for path in (agent.parent, agent, agent / "x.jsonl")]
     assert modes == [0o700, 0o700, 0o600]
-    assert holds(folders, "main", "x.jsonl", b"whole\n")
-    assert dropped(folders, "main", "x.jsonl")
+    assert has_content(folders, "main", "x.jsonl", b"whole\n")
+    assert drop_file(folders, "main", "x.jsonl")
 
 
 def test_a_file_that_may_not_be_read_is_none_and_is_replaced(ordinary: Path) -> None:
     folders = TranscriptFolders(ordinary / "transcripts")
     write(folders)
     (ordinary / "transcripts" / "main" / "x.jsonl").chmod(0o000)
-    assert not holds(folders, "main", "x.jsonl", b"whole\n")
+    assert not has_content(folders, "main", "x.jsonl", b"whole\n")
     write(folders)
-    assert holds(folders, "main", "x.jsonl", b"whole\n")
+    assert has_content(folders, "main", "x.jsonl", b"whole\n")
 
 
 def test_a_closed_folder_is_told_of(ordinary: Path) -> None:
@@ -189,13 +189,13 @@ def test_a_closed_folder_is_told_of(ordinary: Path) -> None:
     agent.chmod(0o500)
     for deed in (
         lambda: write(folders),
-        lambda: dropped(folders, "main", "x.jsonl"),
-        lambda: put_away(folders, str(agent / "x.jsonl"), "now"),
+        lambda: drop_file(folders, "main", "x.jsonl"),
+        lambda: archive_file(folders, str(agent / "x.jsonl"), "now"),
     ):
         with pytest.raises(PermissionError):
             deed()
     agent.chmod(0o700)
-    assert holds(folders, "main", "x.jsonl", b"whole\n")
+    assert has_content(folders, "main", "x.jsonl", b"whole\n")
 
 
 def test_a_data_directory_that_may_only_be_passed_and_written_to_is_enough(ordinary: Path) -> None:
@@ -205,6 +205,8 @@ def test_a_data_directory_that_may_only_be_passed_and_written_to_is_enough(ordin
     try:
         folders = TranscriptFolders(ordinary / "transcripts")
         write(folders)
-        assert put_away(folders, "/transcripts/main/x.jsonl", "now").endswith("x.jsonl.deleted.now")
+        assert archive_file(folders, "/transcripts/main/x.jsonl", "now").endswith(
+            "x.jsonl.deleted.now"
+        )
     finally:
         ordinary.chmod(0o700)
