@@ -22,12 +22,12 @@ from application.ports.event_log import (
 from application.run_names import apply_references, resolve_references
 from application.spawn_request import SpawnRequest, spawn_commands
 from application.work import UnitOfWork
-from domain.refusals import AgentOnRecord, ConfigurationMoved, ReadAgain
 from domain.run.state import Run
 from domain.session.state import Session
-from domain.spawn_command import RequestSpawn, SpawnPolicy
-from domain.spawn_decision import SpawnDecision, request_spawns
+from domain.spawn.decide import SpawnDecision, request_spawns
+from domain.spawn.request import RequestSpawn, SpawnPolicy
 from domain.stream import run_stream, session_stream
+from domain.values.refusals import AgentOnRecord, ConfigurationMoved, ReadAgain
 
 ATTEMPTS_MAX = 5
 

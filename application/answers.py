@@ -6,7 +6,7 @@ from typing import Literal
 from uuid import UUID
 
 from application.ports.event_log import StoredAnswer
-from domain.context_fork import fork_note
+from domain.context.fork import fork_note
 from domain.erasure import ERASED, ERASED_RULE
 from domain.run.state import Run
 from domain.run.steps import STEP_ORDER

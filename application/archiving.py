@@ -5,8 +5,8 @@ from uuid import UUID
 
 from application.ports.transcripts import Transcripts
 from application.work import UnitOfWork
-from domain.refusals import WrongStage
 from domain.run.commands import ArchiveRun
+from domain.values.refusals import WrongStage
 
 _log = logging.getLogger("spawnlog.archiving")
 

@@ -8,24 +8,24 @@ from uuid import UUID
 from application.ports.contents import Contents
 from application.ports.event_log import StagedFile
 from application.spawn_request import SpawnRequest
-from domain.attachment_manifest import (
+from domain.configuration.configuration import Configuration
+from domain.configuration.tools import Attachments
+from domain.context.attachment_manifest import (
     attachments_receipt,
     file_list,
     parse_file_list,
     relative_dir,
     render_file_list,
 )
-from domain.attachments import (
+from domain.context.attachments import (
     AttachmentRefusal,
     RequestedAttachment,
     check_attachments,
     check_unread_attachments,
     mount_path_hint,
 )
-from domain.configuration.configuration import Configuration
-from domain.configuration.tools import Attachments
 from domain.run.state import Run
-from domain.spawn_command import AttachmentsVerdict
+from domain.spawn.request import AttachmentsVerdict
 
 
 @dataclass(frozen=True, slots=True)

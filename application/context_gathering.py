@@ -22,12 +22,12 @@ from application.ports.configurations import PinnedConfiguration
 from application.ports.credentials import Credentials
 from application.ports.scripts import ScriptFinished, ScriptRun, ScriptRunner, ScriptSecrets
 from application.script_logs import ScriptLog
-from domain.agent_override import OverrideCandidate, OverrideChoice, choose_override
 from domain.configuration.context_scripts import ContextScript
+from domain.context.agent_override import OverrideCandidate, OverrideChoice, choose_override
+from domain.context.script_output import ScriptReading
+from domain.context.script_request import SpawnVariables
 from domain.run.facts import Candidate, ScriptReceipt
 from domain.run.state import Run
-from domain.script_arguments import SpawnVariables
-from domain.script_output import ScriptReading
 
 _log = logging.getLogger("spawnlog.scripts")
 

@@ -5,11 +5,11 @@ from typing import Literal
 
 from application.keeping import TextStore
 from application.ports.scripts import Mask, ScriptFinished
-from domain.agent_override import OverrideChoice
 from domain.configuration.context_scripts import ContextScript
 from domain.configuration.secret_urls import without_url_secrets
+from domain.context.agent_override import OverrideChoice
+from domain.context.script_output import ScriptReading, read_script_output
 from domain.run.facts import Candidate, ScriptReceipt
-from domain.script_output import ScriptReading, read_script_output
 from domain.script_replay import encode_output
 
 

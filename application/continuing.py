@@ -24,7 +24,13 @@ from application.ports.event_log import (
 )
 from application.repeated_requests import must_be_new
 from application.work import UnitOfWork, provenance_of
-from domain.continuation import (
+from domain.run.births import initial_run
+from domain.run.continuation_events import ContinuationPlanned
+from domain.run.events import SessionCreated
+from domain.run.facts import Ingredient
+from domain.run.state import Run
+from domain.session.state import Session
+from domain.spawn.continuation import (
     IneligiblePlan,
     Message,
     NoSession,
@@ -32,15 +38,9 @@ from domain.continuation import (
     message_received,
     must_take_messages,
 )
-from domain.refusals import ConfigurationMoved, ReadAgain, Rejected
-from domain.run.births import initial_run
-from domain.run.continuation_events import ContinuationPlanned
-from domain.run.events import SessionCreated
-from domain.run.facts import Ingredient
-from domain.run.state import Run
-from domain.session.state import Session
 from domain.stamp import Stamp
 from domain.stream import run_stream, session_stream
+from domain.values.refusals import ConfigurationMoved, ReadAgain, Rejected
 
 ATTEMPTS_MAX = 5
 

@@ -23,13 +23,13 @@ from application.stepping import StepsTaken
 from application.wished_context import read_context_request
 from application.work import UnitOfWork
 from domain.content import ContentRef
-from domain.context_fork import fork_note, fork_warnings
-from domain.refusals import ReadAgain
+from domain.context.fork import fork_note, fork_warnings
 from domain.run.commands import CreateSession
 from domain.run.facts import ForkFacts, ScriptReceipt
 from domain.run.hooks import HOOK_ORDER
 from domain.run.step_commands import TakeStep
 from domain.spawn_notes import accepted_note
+from domain.values.refusals import ReadAgain
 
 LANE = "subagent"
 ATTEMPTS_MAX = 5

@@ -7,14 +7,14 @@ from application.ports.hooks import HookClient, HookFailure
 from application.steps.thread_binding import requester_origin
 from application.work import UnitOfWork
 from domain.configuration.problems import ConfigurationError
-from domain.lifecycle_hooks import delivery_target_call
-from domain.run.state import Run
-from domain.thread_binding import (
+from domain.context.thread_binding import (
     INTERNAL_CHANNEL,
     delivery_origin,
     merge_origins,
     origin_text,
 )
+from domain.delivery.hook_payloads import delivery_target_call
+from domain.run.state import Run
 
 _log = logging.getLogger("spawnlog.announcing")
 

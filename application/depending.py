@@ -8,14 +8,14 @@ from application.envelope import RecordedEvent
 from application.keeping import TextStore
 from application.ports.event_log import LogUnavailable
 from application.work import UnitOfWork
-from domain.dependencies import evaluate_dependencies, outcome_text, render_dependency
-from domain.refusals import ReadAgain, WrongStage
 from domain.run.commands import SettleDependencies
 from domain.run.events import DescendantsSettled, RunAnnounced, RunEnded
 from domain.run.request_events import SpawnRefused
 from domain.run.state import Run
 from domain.run.waiting_events import RunWaits
 from domain.run.waiting_facts import Dependency
+from domain.spawn.dependencies import evaluate_dependencies, outcome_text, render_dependency
+from domain.values.refusals import ReadAgain, WrongStage
 
 READS_MAX = 10
 _DONE_WITH = (RunEnded, DescendantsSettled, RunAnnounced, SpawnRefused)

@@ -8,10 +8,10 @@ from application.executing import RunExecutor
 from application.holder import Holder
 from application.ports.event_log import Change, Decision, LaneQuery, Submission, World
 from application.work import UnitOfWork
-from domain.refusals import Rejected
 from domain.run.commands import ClaimRun
 from domain.run.decide import decide
 from domain.stream import run_stream
+from domain.values.refusals import Rejected
 
 CLAIMS_MAX = 16
 

@@ -28,9 +28,9 @@ from application.ports.transcripts import Transcripts
 from application.sealing import RunFinalizer
 from application.settling import wait_or_cancel
 from application.work import UnitOfWork
-from domain.context_fork import inherited_rows
-from domain.refusals import LostClaim, Rejected, StopWanted, WrongStage
+from domain.context.fork import inherited_rows
 from domain.run.state import Run
+from domain.values.refusals import LostClaim, Rejected, StopWanted, WrongStage
 
 FLUSH_ENTRIES = 200
 FLUSH_SECONDS = 0.1

@@ -9,14 +9,14 @@ from application.work import UnitOfWork
 from domain.configuration.configuration import Configuration
 from domain.configuration.problems import ConfigurationError
 from domain.content import ContentRef
-from domain.continuation_explained import CONTINUING, explain_continuation
 from domain.event_types import AnyEvent
-from domain.explanation import explain
+from domain.explanation.continuation import CONTINUING, explain_continuation
+from domain.explanation.record import DECIDING, EventAtRevision
+from domain.explanation.spawn import explain
 from domain.rule_explained import RuleExplanation
 from domain.run.continuation_events import MessageReceived
 from domain.run.request_events import SpawnRequested
 from domain.run.state import Run
-from domain.spawn_record import DECIDING, EventAtRevision
 
 EVENTS_MAX = 500
 """More than a run has of the events that decide it: one or two for each step, and one more for each

@@ -7,7 +7,7 @@ from application.ports.configurations import PinnedConfiguration
 from application.ports.event_log import World
 from domain.requesting_session import SessionRegistration, find_depth, observe_session
 from domain.session.events import SessionObserved
-from domain.session_key import agent_id_of
+from domain.values.session_key import agent_id_of
 
 
 def register_session(

@@ -8,11 +8,12 @@ nothing. Pure, so nothing is made for a child that is refused here.
 from dataclasses import dataclass, replace
 
 from application.ports.credentials import NOTHING_FOUND, FoundCredentials
-from domain.admission import Refusal, check_agent_known
 from domain.configuration.agents import Agent
 from domain.configuration.configuration import Configuration
 from domain.configuration.runtimes import SERVED_RUNTIMES, Runtime
-from domain.model_plan import ModelPlan, ModelSettings, plan_model
+from domain.plan.model import ModelPlan, ModelSettings, plan_model
+from domain.plan.sandbox import missing_sandbox_refusal, sandbox_refusal
+from domain.plan.thinking import ThinkingPlan, normalise_thinking, plan_thinking
 from domain.run.plan_facts import (
     CredentialFacts,
     PlanFacts,
@@ -21,8 +22,7 @@ from domain.run.plan_facts import (
     TimeoutFacts,
 )
 from domain.run.state import Run
-from domain.sandbox import missing_sandbox_refusal, sandbox_refusal
-from domain.thinking import ThinkingPlan, normalise_thinking, plan_thinking
+from domain.spawn.admission import Refusal, check_agent_known
 
 MISSING_RECORDED_MAX = 50
 MISSING_SHOWN_MAX = 5

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from application.context_receipts import injected_receipts
 from application.keeping import TextStore
 from application.ports.bootstrap_files import BootstrapFiles
-from domain.announcement import announce
-from domain.bootstrap_files import BootstrapFile, select_bootstrap_files, unreadable_warning
 from domain.configuration.configuration import Configuration
-from domain.context_preamble import is_blank, preamble_sizes, preamble_warning, truncated_preamble
+from domain.context.bootstrap_files import BootstrapFile, select_bootstrap_files, unreadable_warning
+from domain.context.preamble import is_blank, preamble_sizes, preamble_warning, truncated_preamble
+from domain.delivery.announcement import announce
 from domain.run.facts import Ingredient, ScriptReceipt
 from domain.run.plan_facts import PreambleSizes
 from domain.run.state import Run

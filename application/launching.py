@@ -18,23 +18,23 @@ from application.ports.transcripts import Transcripts
 from application.ports.workspace_folders import WorkspaceFolders
 from application.shared_starts import SharedStart, read_shared_start
 from application.work import UnitOfWork
-from domain.bootstrap_files import BootstrapFile
-from domain.child_prompt import (
+from domain.context.bootstrap_files import BootstrapFile
+from domain.context.fork import forked_entries, inherited_rows
+from domain.context.thread_binding import Origin, read_origin
+from domain.prompt.child_prompt import (
     ComposedPrompt,
     Surroundings,
     compose_continuation,
     compose_prompt,
 )
-from domain.context_fork import forked_entries, inherited_rows
-from domain.prompt_part import TextPart
+from domain.prompt.pieces import TextPart
+from domain.prompt.shared_context import shared_pieces
 from domain.run.commands import StartRun
 from domain.run.continuation_events import ContinuationPlanned
 from domain.run.events import SessionCreated
 from domain.run.facts import PromptPart
 from domain.run.state import Run
-from domain.shared_context_prompt import shared_pieces
 from domain.task_message import Contribution, task_pieces
-from domain.thread_binding import Origin, read_origin
 
 HISTORY_FILES_MAX = 500
 """Of so many runs before it, the newest, a run is told where they are."""

@@ -9,8 +9,8 @@ from application.ports.runtimes import EntryKind, TranscriptEntry
 from application.ports.transcripts import Transcripts
 from application.work import UnitOfWork
 from domain.content import ContentRef
-from domain.context_fork import ParentExtent
-from domain.provided_transcript import ProvidedEntry, entries_of_text, last_usage_tokens
+from domain.context.fork import ParentExtent
+from domain.delivery.provided_transcript import ProvidedEntry, entries_of_text, last_usage_tokens
 from domain.run.state import Run
 from domain.session.state import ProvidedTranscript
 

@@ -6,13 +6,13 @@ from application.child_workspace import choose_workspace, workspace_warnings
 from application.fitting import Eligible, Ineligible, evaluate_agent
 from application.ports.configurations import Configurations, PinnedConfiguration
 from application.ports.credentials import NOTHING_FOUND, FoundCredentials
-from domain.capabilities import Capabilities, capabilities_at
 from domain.configuration.configuration import Configuration
+from domain.plan.timeout import run_timeout_seconds, run_timeout_source, run_timeout_warnings
+from domain.plan.tools import tool_policy
 from domain.run.facts import Plan
 from domain.run.plan_facts import PlanFacts, WorkspaceFacts
 from domain.run.state import Run
-from domain.run_timeout import run_timeout_seconds, run_timeout_source, run_timeout_warnings
-from domain.tool_policy import tool_policy
+from domain.session.role import Capabilities, capabilities_at
 
 
 @dataclass(frozen=True, slots=True)

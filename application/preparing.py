@@ -26,9 +26,7 @@ from application.refusing import refuse, refuse_erased
 from application.spawn_request import RecordedInputs
 from application.stepping import StepFailed, StepRunner
 from application.work import ContentsErased, UnitOfWork
-from domain.dependencies import DependencyFailed
 from domain.family_sharing import CannotShare
-from domain.refusals import LostClaim, WrongStage
 from domain.run.commands import (
     ResolveScripts,
     RunCommand,
@@ -38,7 +36,9 @@ from domain.run.events import ScriptsResolved
 from domain.run.facts import ScriptReceipt
 from domain.run.lifecycle import PREPARING
 from domain.run.state import Run
-from domain.session_key import child_key
+from domain.spawn.dependencies import DependencyFailed
+from domain.values.refusals import LostClaim, WrongStage
+from domain.values.session_key import child_key
 
 _log = logging.getLogger("spawnlog.preparing")
 

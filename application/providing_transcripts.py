@@ -22,18 +22,18 @@ from application.ports.event_log import (
 )
 from application.session_keeping import has_texts
 from application.work import ContentsErased, UnitOfWork
-from domain.context_fork import ParentExtent
-from domain.provided_transcript import (
+from domain.context.fork import ParentExtent
+from domain.delivery.provided_transcript import (
     ProvidedEntry,
     last_usage_tokens,
     line_of,
     text_of_entries,
 )
-from domain.refusals import ConfigurationMoved, ReadAgain, Rejected
 from domain.session.decide import ProvideTranscript, decide
 from domain.session.state import Session, evolve
 from domain.stamp import Stamp
 from domain.stream import session_stream
+from domain.values.refusals import ConfigurationMoved, ReadAgain, Rejected
 
 ENTRY_BYTES_MAX = 1_048_576
 TRANSCRIPT_BYTES_MAX = 17_179_869_184

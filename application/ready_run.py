@@ -5,10 +5,10 @@ from dataclasses import dataclass
 from application.answers import ResponseBody
 from application.preparation import CallerPresence, Preparation
 from application.stepping import StepsTaken
-from domain.admission import Refusal
 from domain.run.commands import CreateSession, RunCommand
 from domain.run.plan_facts import PlanFacts
 from domain.run.state import Run
+from domain.spawn.admission import Refusal
 
 
 @dataclass(frozen=True, slots=True)

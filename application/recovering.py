@@ -21,10 +21,10 @@ from application.preparing import RunPreparer
 from application.sealing import RunFinalizer
 from application.settling import wait_or_cancel
 from application.work import UnitOfWork
-from domain.refusals import Rejected
 from domain.run.commands import ClaimRun, ResumePreparation
 from domain.run.lifecycle import PREPARING
 from domain.run.state import Run
+from domain.values.refusals import Rejected
 
 LOST_RUNS_MAX = 200
 

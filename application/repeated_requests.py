@@ -3,7 +3,7 @@
 from application.envelope import Provenance
 from application.ports.event_log import Decision, Reservation, Submission, World
 from application.work import UnitOfWork
-from domain.refusals import Rejected
+from domain.values.refusals import Rejected
 
 
 async def must_be_new(

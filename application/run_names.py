@@ -7,14 +7,14 @@ from uuid import UUID
 
 from application.ports.registry import Registry, RunQuery
 from application.work import UnitOfWork
-from domain.admission import Refusal
 from domain.asked_dependencies import merge_dependencies
-from domain.dependencies import DependencyRequest, request_field
 from domain.rule_explained import quote_name
 from domain.run.state import Run
 from domain.run.waiting_facts import Dependency
-from domain.shared_facts import ReferenceRequest
-from domain.spawn_command import RequestSpawn, SharedContextInput
+from domain.spawn.admission import Refusal
+from domain.spawn.dependencies import DependencyRequest, request_field
+from domain.spawn.request import RequestSpawn, SharedContextInput
+from domain.values.shared_values import ReferenceRequest
 
 ANCESTORS_MAX = 64
 NAMED_RUNS_MAX = 200

@@ -9,12 +9,12 @@ import logging
 from collections.abc import Iterable
 
 from application.ports.scripts import Mask, ScriptFinished
-from domain.agent_override import OverrideChoice, log_line
-from domain.bounded_text import ELLIPSIS, single_line
 from domain.configuration.context_scripts import ContextScript
 from domain.configuration.secret_urls import without_url_secrets
-from domain.json_text import compact_json
-from domain.script_output import ScriptReading
+from domain.context.agent_override import OverrideChoice, log_line
+from domain.context.script_output import ScriptReading
+from domain.values.json_text import compact_json
+from domain.values.text import ELLIPSIS, single_line
 
 OUTPUT_CHARACTERS_MAX = 16_384
 MESSAGE_CHARACTERS_MAX = 300

@@ -10,9 +10,9 @@ from application.keeping import TextStore
 from application.ports.configurations import PinnedConfiguration
 from application.ports.identities import Identities
 from domain.content import ContentRef
-from domain.prompt_part import PartedText
+from domain.context.script_request import SpawnVariables
+from domain.prompt.pieces import PartedText
 from domain.run.facts import Candidate, Cleanup, ScriptReceipt
-from domain.script_arguments import SpawnVariables
 from domain.task_message import Contribution, task_message
 
 

@@ -5,10 +5,10 @@ import logging
 from application.ports.runtimes import RuntimeEnd
 from application.ports.transcripts import Transcripts
 from application.work import ContentsErased, UnitOfWork
+from domain.prompt.untrusted import freeze_result
 from domain.run.commands import EndRun
 from domain.run.facts import TranscriptSeal
 from domain.run.state import Run
-from domain.untrusted_result import freeze_result
 
 ERROR_CHARACTERS_MAX = 10_000
 

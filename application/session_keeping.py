@@ -7,8 +7,8 @@ from uuid import UUID
 from application.keeping import TextStore
 from application.ports.event_log import Content, ContentKey
 from application.work import ContentsErased, UnitOfWork
-from domain.refusals import ReadAgain
 from domain.session.state import Session
+from domain.values.refusals import ReadAgain
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,11 +4,11 @@ from dataclasses import dataclass
 
 from application.session_keeping import SessionTexts, open_session_texts
 from application.work import ContentsErased, UnitOfWork
-from domain.admission import Refusal
 from domain.family_sharing import CannotShare
 from domain.run.request_events import SpawnRequested
 from domain.run.state import Run
-from domain.shared_facts import SharedChange
+from domain.spawn.admission import Refusal
+from domain.values.shared_values import SharedChange
 
 _ERASED = (
     "what this session shares was erased, so nothing can be added to it; use"

@@ -6,19 +6,19 @@ from dataclasses import dataclass
 from application.keeping import TextStore
 from application.ports.runtimes import CannotLaunch
 from application.work import UnitOfWork
-from domain.json_text import compact_json, read_json
+from domain.delivery.silence import is_silent, without_silent_tokens
+from domain.prompt.shared_context import SharedValue
+from domain.prompt.untrusted import freeze_result
 from domain.run.request_events import SpawnRequested
 from domain.run.state import Run
-from domain.shared_context import (
+from domain.session.shared_context import (
     effective_shared_keys,
     order_by_first_write,
     start_refusal_text,
     starting_shared_keys,
 )
-from domain.shared_context_prompt import SharedValue
-from domain.shared_facts import SharedKey
-from domain.silent_token import is_silent, without_silent_tokens
-from domain.untrusted_result import freeze_result
+from domain.values.json_text import compact_json, read_json
+from domain.values.shared_values import SharedKey
 
 CLAIMS_MAX = 10_000
 NO_RESULT = "null"

@@ -5,15 +5,15 @@ from dataclasses import dataclass, field, replace
 from application.envelope import Actor
 from application.ports.configurations import PinnedConfiguration
 from application.ports.identities import Identities
-from domain.agent_id import is_valid_agent_id, normalise_agent_id
-from domain.attachments import RequestedAttachment
-from domain.dependencies import DependencyRequest
-from domain.model_plan import storable_model_name
+from domain.context.attachments import RequestedAttachment
+from domain.plan.model import storable_model_name
+from domain.plan.thinking import normalise_thinking
 from domain.run.facts import ContextMode, SpawnOptions
 from domain.run.waiting_facts import BatchFacts
-from domain.session_key import agent_id_of
-from domain.spawn_command import AttachmentsVerdict, RequestSpawn, SharedContextInput
-from domain.thinking import normalise_thinking
+from domain.spawn.dependencies import DependencyRequest
+from domain.spawn.request import AttachmentsVerdict, RequestSpawn, SharedContextInput
+from domain.values.agent_id import is_valid_agent_id, normalise_agent_id
+from domain.values.session_key import agent_id_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -29,9 +29,9 @@ from application.preparing import RunPreparer
 from application.settling import wait_or_cancel
 from application.spawn_request import RecordedInputs, SpawnRequest
 from application.work import UnitOfWork
-from domain.batch_decisions import is_refused_by_batch
 from domain.run.lifecycle import PREPARING
 from domain.run.state import Run
+from domain.spawn.batch import is_refused_by_batch
 
 _log = logging.getLogger("spawnlog.spawning")
 

@@ -19,12 +19,12 @@ from application.ports.event_log import (
 from application.preparing import RunPreparer
 from application.repeated_requests import must_be_new
 from application.work import RunCommands, UnitOfWork, provenance_of
-from domain.batch_decisions import batch_members, must_be_prepared
-from domain.refusals import ReadAgain
 from domain.run.commands import ScheduleArchive, StopRun
 from domain.run.lifecycle import OVER, PREPARING
 from domain.run.state import Run
 from domain.session.state import Session
+from domain.spawn.batch import batch_members, must_be_prepared
+from domain.values.refusals import ReadAgain
 
 READS_MAX = 5
 LOOKS_MAX = 200

@@ -9,16 +9,16 @@ from application.ports.interruption import FaultPoint
 from application.rooms import Bulkhead, BulkheadFull
 from application.steps.thread_binding import child_origin, requester_origin
 from application.work import ContentsErased, UnitOfWork
-from domain.bounded_text import utf8_prefix
 from domain.configuration.problems import ConfigurationError
-from domain.lifecycle_hooks import HookCall, notification_call
-from domain.refusals import NotYet
+from domain.delivery.hook_payloads import HookCall, notification_call
 from domain.run.commands import RunCommand
 from domain.run.events import RunAnnounced, RunArchived, RunEnded, RunQueued
 from domain.run.hook_commands import ConfirmHook, NoteHookFailure, ParkHook
 from domain.run.hook_events import HookName
 from domain.run.hooks import HookState
 from domain.run.state import Run
+from domain.values.refusals import NotYet
+from domain.values.text import utf8_prefix
 
 ERROR_BYTES_MAX = 4_096
 _NOTIFIED_EVENTS = (RunQueued, RunEnded, RunAnnounced, RunArchived)

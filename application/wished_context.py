@@ -3,7 +3,7 @@ under."""
 
 from application.steps.thread_binding import requester_origin
 from application.work import UnitOfWork
-from domain.context_fork import ContextRequest, resolve_context_request
+from domain.context.fork import ContextRequest, resolve_context_request
 from domain.run.state import Run
 
 

@@ -22,12 +22,12 @@ from application.ports.event_log import (
 )
 from application.ports.identities import Identities
 from application.ports.registry import Registry
-from domain.batch_decisions import batch_members, decide_for_all
-from domain.family_decisions import CascadeState, streams_of
-from domain.refusals import Rejected
 from domain.run.commands import RunCommand
 from domain.run.state import Run
 from domain.session.state import Session
+from domain.spawn.batch import batch_members, decide_for_all
+from domain.spawn.cascade import CascadeState, streams_of
+from domain.values.refusals import Rejected
 
 
 class ContentsErased(Rejected):

@@ -16,7 +16,7 @@ from application.spawn_request import SpawnRequest, spawn_command
 from benchmarks.load import TASK, requester
 from benchmarks.server import CONFIGURATION
 from domain.run.facts import SpawnOptions
-from domain.spawn_decision import SpawnDecision, request_spawns
+from domain.spawn.decide import SpawnDecision, request_spawns
 from domain.stream import run_stream, session_stream
 from infrastructure.outbound.configuration.loading import load_values
 from infrastructure.outbound.identities import RandomIdentities

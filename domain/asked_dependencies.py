@@ -3,18 +3,18 @@
 from collections.abc import Collection, Mapping, Sequence
 from uuid import UUID
 
-from domain.admission import Refusal
-from domain.dependencies import (
+from domain.dependency_rings import find_cycle, render_path
+from domain.run.state import Run
+from domain.run.waiting_facts import Dependency
+from domain.spawn.admission import Refusal
+from domain.spawn.dependencies import (
     dependency_verdict,
     failed_dependency_refusal,
     render_dependency,
     request_field,
 )
-from domain.dependency_rings import find_cycle, render_path
-from domain.refusals import ReadAgain
-from domain.run.state import Run
-from domain.run.waiting_facts import Dependency
-from domain.spawn_command import RequestSpawn
+from domain.spawn.request import RequestSpawn
+from domain.values.refusals import ReadAgain
 
 DEPENDENCIES_MAX = 20
 

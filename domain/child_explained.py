@@ -3,7 +3,7 @@
 from domain.configuration.configuration import Configuration
 from domain.configuration.places import BUILT_IN
 from domain.content import ContentRef
-from domain.plan_explained import as_json_list
+from domain.explanation.plan import as_json_list
 from domain.rule_explained import RuleFinding, quote_name
 from domain.run.continuation_events import ContinuationPlanned
 from domain.run.events import SessionCreated

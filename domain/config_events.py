@@ -1,7 +1,7 @@
 """What can happen to the configuration."""
 
 from domain.content import ContentRef
-from domain.fact import Event
+from domain.values.record import Event
 
 
 class ConfigurationActivated(Event):

@@ -7,7 +7,7 @@ long as the session's key exists; once the key is destroyed nothing can be guess
 
 from uuid import UUID
 
-from domain.fact import Fact
+from domain.values.record import Fact
 
 
 class ContentRef(Fact):

@@ -4,10 +4,10 @@ from collections.abc import Iterator, Mapping
 
 from pydantic import JsonValue
 
-from domain.dependencies import render_dependency
+from domain.explanation.record import SpawnRecord
 from domain.rule_explained import RuleExplanation, RuleFinding
 from domain.run.waiting_facts import Dependency
-from domain.spawn_record import SpawnRecord
+from domain.spawn.dependencies import render_dependency
 
 RULE = "dependencies"
 _STEP = "admission"

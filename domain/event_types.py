@@ -7,9 +7,9 @@ A stored name never names code to import. To change an event: change its class, 
 from typing import get_args
 
 from domain.config_events import ConfigurationActivated
-from domain.fact import Event
 from domain.run.events import RunEvent
 from domain.session.events import SessionEvent
+from domain.values.record import Event
 
 LOG_FORMAT = 1
 """The newest format of the log that this code reads and writes."""

@@ -8,12 +8,12 @@ from datetime import datetime
 from typing import cast
 
 from domain.event_types import AnyEvent
-from domain.family_decisions import CascadeState
 from domain.run.events import RunEvent
 from domain.run.evolve import evolve as evolve_run
 from domain.session.events import SessionEvent
 from domain.session.state import Session
 from domain.session.state import evolve as evolve_session
+from domain.spawn.cascade import CascadeState
 from domain.stamp import Stamp
 from domain.stream import run_id_of, session_key_of
 

@@ -2,16 +2,16 @@
 
 from collections.abc import Mapping
 
-from domain.admission import Refusal
 from domain.event_types import AnyEvent
-from domain.refusals import Rejected
 from domain.run.commands import CreateSession, StartRun
 from domain.run.state import Run
 from domain.session.decide import decide
+from domain.session.shared_context import effective_shared_keys, limit_refusal
 from domain.session.sharing import ChangeSharedContext, InheritSharedContext
 from domain.session.state import Session
-from domain.shared_context import effective_shared_keys, limit_refusal
+from domain.spawn.admission import Refusal
 from domain.stream import session_stream
+from domain.values.refusals import Rejected
 
 StreamChanges = list[tuple[str, AnyEvent]]
 

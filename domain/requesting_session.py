@@ -4,13 +4,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from uuid import UUID
 
-from domain.capabilities import capabilities_at
 from domain.run.facts import Plan, Requester
 from domain.run.state import Run
 from domain.session.events import Assertion, SessionObserved
+from domain.session.role import capabilities_at
 from domain.session.state import Session
 from domain.session_depth import FoundDepth, KnownDepth, depth_of
-from domain.spawn_command import RequestSpawn, SpawnPolicy, StoreText, store_optional
+from domain.spawn.request import RequestSpawn, SpawnPolicy, StoreText, store_optional
 
 
 def find_depth(key: str, sessions: Mapping[str, Session]) -> FoundDepth:

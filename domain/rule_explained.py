@@ -5,10 +5,10 @@ from typing import Literal, Protocol
 
 from pydantic import JsonValue
 
-from domain.bounded_text import single_line
 from domain.content import ContentRef
-from domain.fact import Fact
 from domain.run.facts import AttachmentsRequest
+from domain.values.record import Fact
+from domain.values.text import single_line
 
 RuleResult = Literal["passed", "refused", "not_judged", "not_recorded"]
 """`passed`: it did not refuse the spawn. `not_judged`: the decision did not come so far.

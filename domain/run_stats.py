@@ -3,7 +3,7 @@
 import math
 from dataclasses import dataclass
 
-from domain.bounded_text import single_line
+from domain.values.text import single_line
 
 PATH_CHARACTERS_MAX = 4096
 _KEY_CHARACTERS_MAX = 512

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, replace
 
-from domain.transcript_line import MessageEntry, ParsedEntry, ResultEntry, UsageEntry
+from domain.delivery.transcript import MessageEntry, ParsedEntry, ResultEntry, UsageEntry
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,8 +2,8 @@
 
 import base64
 
-from domain.bounded_text import replace_unstorable
 from domain.run.facts import OutputEncoding
+from domain.values.text import replace_unstorable
 
 
 def decode_printed_text(raw: bytes) -> str:

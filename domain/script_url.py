@@ -4,7 +4,12 @@ from collections.abc import Mapping
 from urllib.parse import quote
 
 from domain.configuration.context_scripts import BODY_METHODS
-from domain.script_arguments import ArgumentsTooLong, SpawnVariables, argument_pairs, json_input
+from domain.context.script_request import (
+    ArgumentsTooLong,
+    SpawnVariables,
+    argument_pairs,
+    json_input,
+)
 
 URL_BYTES_MAX = 8192
 

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
-from domain.session_key import depth_of_shape
+from domain.values.session_key import depth_of_shape
 
 DepthSource = Literal["record", "chain", "shape"]
 """Where a depth was found."""

@@ -1,7 +1,7 @@
 """What a requester is told beside the acceptance of its spawn."""
 
-from domain.session_key import is_cron_key
 from domain.spawn_mode import SpawnMode
+from domain.values.session_key import is_cron_key
 
 FORK_TOKENS_MAX = 100_000
 SESSION_NOTE = (

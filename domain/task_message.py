@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from domain.prompt_part import PartedText, Piece, join_pieces, separate_pieces
+from domain.prompt.pieces import PartedText, Piece, join_pieces, separate_pieces
 
 TASK = "task"
 

@@ -7,12 +7,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from domain.configuration.configuration import Configuration
-from domain.configuration.effective_agent import EffectiveValue, effective_agent
 from domain.configuration.effective_values import effective_values
 from domain.configuration.places import BUILT_IN
 from domain.configuration.problems import ConfigurationError
 from domain.configuration.settings import Settings, effective_settings
-from domain.refusals import CorruptHistory
+from domain.plan.effective import EffectiveValue, effective_agent
+from domain.values.refusals import CorruptHistory
 from infrastructure.data_directory import default_data_directory
 from infrastructure.database import migrate_database, open_database
 from infrastructure.failures import UserError

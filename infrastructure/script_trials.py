@@ -7,9 +7,9 @@ from pathlib import Path
 from application.context_gathering import ContextGatherer
 from application.ports.configurations import PinnedConfiguration
 from application.script_trial import TrialRequest, TrialResult, try_scripts
-from domain.agent_id import is_valid_agent_id, normalise_agent_id
 from domain.configuration.configuration import Configuration
-from domain.session_key import InvalidSessionKey, agent_id_of
+from domain.values.agent_id import is_valid_agent_id, normalise_agent_id
+from domain.values.session_key import InvalidSessionKey, agent_id_of
 from infrastructure.failures import UserError
 from infrastructure.outbound.configuration.loading import LoadedConfiguration
 from infrastructure.outbound.credentials.agent_credentials import AgentCredentials

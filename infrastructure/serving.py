@@ -17,7 +17,7 @@ from application.repeating import PeriodicTask
 from domain.configuration.configuration import Configuration
 from domain.configuration.problems import ConfigurationError
 from domain.configuration.settings import Settings
-from domain.session_key import MAIN
+from domain.values.session_key import MAIN
 from infrastructure.garbage import tune_garbage_collector
 from infrastructure.house import ServerProcess
 from infrastructure.inbound.http.application import create_application

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Literal, Protocol
 from uuid import UUID
 
-from domain.attachments import AcceptedFiles
+from domain.context.attachments import AcceptedFiles
 
 RemovalOutcome = Literal["undone", "nothing_there", "left_in_place"]
 """`left_in_place`: a link or a file is in the place of a folder above, and what is behind it is

@@ -15,9 +15,9 @@ from uuid import UUID
 from application.envelope import Provenance, RecordedEvent
 from domain.content import ContentRef
 from domain.event_types import AnyEvent
-from domain.refusals import Rejected
 from domain.run.state import Run
 from domain.session.state import Session
+from domain.values.refusals import Rejected
 
 T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)

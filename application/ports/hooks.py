@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from application.ports.configurations import PinnedConfiguration
-from domain.lifecycle_hooks import HookCall
+from domain.delivery.hook_payloads import HookCall
 
 
 @dataclass(frozen=True, slots=True)

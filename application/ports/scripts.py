@@ -6,7 +6,7 @@ from typing import Protocol
 
 from application.ports.configurations import PinnedConfiguration
 from domain.configuration.context_scripts import ContextScript
-from domain.script_arguments import SpawnVariables
+from domain.context.script_request import SpawnVariables
 from domain.script_replay import decode_printed_text
 
 Mask = Callable[[str], str]

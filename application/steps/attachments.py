@@ -11,12 +11,17 @@ from application.ports.contents import Contents
 from application.ports.interruption import FaultPoint
 from application.ports.staged_files import StagedFiles
 from application.steps.step_maker import StepPlace, StepRefused, StepResult, UndoFailed
-from domain.admission import Refusal
-from domain.attachment_manifest import FilesMismatch, parse_file_list, relative_dir, restore_files
-from domain.attachments import AcceptedFiles, write_failed_refusal
+from domain.context.attachment_manifest import (
+    FilesMismatch,
+    parse_file_list,
+    relative_dir,
+    restore_files,
+)
+from domain.context.attachments import AcceptedFiles, write_failed_refusal
 from domain.run.facts import Plan
 from domain.run.state import Run
 from domain.run.steps import StepName, StepState, UndoOutcome
+from domain.spawn.admission import Refusal
 
 LIMIT_SECONDS = 10.0
 _NO_WORKSPACE = "the child has no workspace"

@@ -7,19 +7,19 @@ from application.rooms import BulkheadFull
 from application.steps.step_maker import StepPlace, StepRefused, StepResult, UndoFailed
 from application.steps.thread_binding import SPARE_SECONDS, pinned_for_undo
 from application.work import UnitOfWork
-from domain.admission import Refusal
 from domain.configuration.configuration import Configuration
-from domain.lifecycle_hooks import (
+from domain.delivery.hook_payloads import (
     Conversations,
     engine_failure,
     preparation_call,
     read_engine_answer,
     rollback_call,
 )
+from domain.plan.timeout import run_timeout_seconds
 from domain.run.facts import Plan
 from domain.run.state import Run
 from domain.run.steps import StepName, StepState, UndoOutcome
-from domain.run_timeout import run_timeout_seconds
+from domain.spawn.admission import Refusal
 
 LIMIT_SECONDS = 61.0
 _GONE = frozenset({404, 410})

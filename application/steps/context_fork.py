@@ -8,18 +8,18 @@ from application.ports.transcripts import Transcripts
 from application.steps.step_maker import StepPlace, StepRefused, StepResult, UndoFailed
 from application.wished_context import read_context_request
 from application.work import UnitOfWork
-from domain.context_fork import (
+from domain.context.fork import (
     SESSION_KIND,
     fork_failed_refusal,
     no_transcript_refusal,
     other_agent_refusal,
     unreadable_transcript_refusal,
 )
-from domain.provided_transcript import NotATranscript
-from domain.refusals import LostClaim
+from domain.delivery.provided_transcript import NotATranscript
 from domain.run.facts import ForkFacts, Plan
 from domain.run.state import Run
 from domain.run.steps import StepName, StepState, UndoOutcome
+from domain.values.refusals import LostClaim
 
 LIMIT_SECONDS = 30.0
 

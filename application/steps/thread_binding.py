@@ -6,13 +6,8 @@ from application.ports.hooks import HookClient, HookFailure
 from application.rooms import BulkheadFull
 from application.steps.step_maker import StepPlace, StepRefused, StepResult, UndoFailed
 from application.work import UnitOfWork
-from domain.admission import Refusal
 from domain.configuration.problems import ConfigurationError
-from domain.lifecycle_hooks import spawn_failed_call, spawning_call
-from domain.run.facts import Plan
-from domain.run.state import Run
-from domain.run.steps import StepName, StepState, UndoOutcome
-from domain.thread_binding import (
+from domain.context.thread_binding import (
     Origin,
     binding_failure,
     merge_origins,
@@ -21,6 +16,11 @@ from domain.thread_binding import (
     read_origin,
     unavailable_thread,
 )
+from domain.delivery.hook_payloads import spawn_failed_call, spawning_call
+from domain.run.facts import Plan
+from domain.run.state import Run
+from domain.run.steps import StepName, StepState, UndoOutcome
+from domain.spawn.admission import Refusal
 
 LIMIT_SECONDS = 61.0
 SPARE_SECONDS = 1.0

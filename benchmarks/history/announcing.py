@@ -5,7 +5,7 @@ from application.keeping import TextStore
 from benchmarks.history.requests import Child, commanded
 from benchmarks.history.society import Society
 from benchmarks.history.town import Life, Wait, ask
-from domain.announcement import ChildFinding, announce, status_of, stop_note
+from domain.delivery.announcement import ChildFinding, announce, status_of, stop_note
 from domain.run.commands import AcknowledgeAnnouncement, AnnounceRun
 from domain.run.state import Run
 from domain.stream import run_stream

@@ -4,11 +4,11 @@ from application.creating import LANE
 from benchmarks.history.requests import Asker, Child, commanded
 from benchmarks.history.society import Society
 from benchmarks.history.town import Life, Wait, ask
-from domain.dependencies import DependencyFailed, evaluate_dependencies
-from domain.refusals import Rejected
 from domain.run.commands import RefuseSpawn, SettleDependencies
 from domain.run.state import Run
+from domain.spawn.dependencies import DependencyFailed, evaluate_dependencies
 from domain.stream import run_stream
+from domain.values.refusals import Rejected
 
 POLL_SECONDS = 2.0
 

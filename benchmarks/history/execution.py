@@ -18,22 +18,22 @@ from benchmarks.history.simulated_log import Entry
 from benchmarks.history.society import OPERATOR, Society
 from benchmarks.history.stopping import stop, stop_session
 from benchmarks.history.town import Life, Wait, ask
-from domain.child_prompt import (
+from domain.prompt.child_prompt import (
     ChildFacts,
     ComposedPrompt,
     Surroundings,
     compose_continuation,
     compose_prompt,
 )
-from domain.prompt_part import Piece
-from domain.refusals import Rejected
+from domain.prompt.pieces import Piece
+from domain.prompt.shared_context import shared_pieces
+from domain.prompt.untrusted import freeze_result
 from domain.run.commands import ClaimRun, EndRun, StartRun
 from domain.run.facts import PromptPart, RunOutcome, TranscriptSeal, Usage
 from domain.run.state import Run
-from domain.shared_context_prompt import shared_pieces
 from domain.stream import run_stream, session_stream
 from domain.task_message import Contribution, task_pieces
-from domain.untrusted_result import freeze_result
+from domain.values.refusals import Rejected
 
 MEDIAN_SECONDS = 12.0
 SPREAD = 0.9

@@ -17,10 +17,10 @@ from benchmarks.history.requests import Asker, Child, new_spawn
 from benchmarks.history.society import OPERATOR, Society
 from benchmarks.history.stopping import stop_session
 from benchmarks.history.town import Life, Wait, ask
-from domain.refusals import Rejected
 from domain.run.lifecycle import OVER
 from domain.run.state import Run
 from domain.stream import run_stream
+from domain.values.refusals import Rejected
 
 CROWDED_SHARE = 0.12
 IMPATIENT_SHARE = 0.3

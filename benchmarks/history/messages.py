@@ -11,19 +11,19 @@ from benchmarks.history.fates import Fate
 from benchmarks.history.hooks import hooks_of
 from benchmarks.history.requests import Child
 from benchmarks.history.society import OPERATOR, Society
-from domain.continuation import (
-    ContinuationDecision,
-    IneligiblePlan,
-    Message,
-    continue_session,
-    message_received,
-)
 from domain.run.births import initial_run
 from domain.run.continuation_events import ContinuationPlanned
 from domain.run.facts import Ingredient
 from domain.run.lifecycle import OVER
 from domain.run.state import Run
 from domain.session.state import Session
+from domain.spawn.continuation import (
+    ContinuationDecision,
+    IneligiblePlan,
+    Message,
+    continue_session,
+    message_received,
+)
 from domain.stamp import Stamp
 from domain.stream import run_stream, session_stream
 

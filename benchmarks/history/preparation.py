@@ -19,9 +19,9 @@ from benchmarks.history.requests import Child, commanded
 from benchmarks.history.society import Society
 from benchmarks.history.steps import not_written, stepped
 from benchmarks.history.town import Life, Wait, ask
-from domain.agent_override import OverrideCandidate, choose_override
 from domain.configuration.context_scripts import ContextScript
-from domain.dependencies import DependencyFailed
+from domain.context.agent_override import OverrideCandidate, choose_override
+from domain.context.script_output import ScriptReading, read_script_output
 from domain.run.commands import (
     CreateSession,
     RefuseSpawn,
@@ -33,10 +33,10 @@ from domain.run.commands import (
 from domain.run.facts import ScriptReceipt
 from domain.run.plan_facts import WorkspaceFacts
 from domain.run.state import Run
-from domain.script_output import ScriptReading, read_script_output
-from domain.session_key import child_key
+from domain.spawn.dependencies import DependencyFailed
 from domain.spawn_notes import accepted_note
 from domain.stream import session_stream
+from domain.values.session_key import child_key
 
 LEASE_SECONDS = 16.0
 FAILED_SCRIPTS_SHARE = 0.04

@@ -5,9 +5,9 @@ from application.ingredients import refusal_announcement
 from benchmarks.history.requests import Child, commanded
 from benchmarks.history.society import Society
 from benchmarks.history.town import Life, ask
-from domain.refusals import Rejected
 from domain.run.commands import ScheduleArchive, StopRun
 from domain.run.lifecycle import OVER, PREPARING
+from domain.values.refusals import Rejected
 
 
 def stop(

@@ -21,10 +21,10 @@ from application.ports.event_log import (
 from application.work import provenance_of
 from benchmarks.history.identities import SeededIdentities
 from benchmarks.history.simulated_log import Beginning, SimulatedLog, Sink
-from domain.refusals import Rejected
 from domain.run.commands import ClaimRun
 from domain.run.decide import decide
 from domain.stream import run_stream
+from domain.values.refusals import Rejected
 
 T = TypeVar("T")
 

@@ -4,7 +4,6 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, Field, field_validator, model_validator
 
-from domain.agent_id import is_valid_agent_id, normalise_agent_id
 from domain.configuration.context_scripts import SCRIPTS_MAX, resolve_scripts
 from domain.configuration.models import ModelChoice, ModelEntry
 from domain.configuration.runtimes import Runtime
@@ -18,6 +17,7 @@ from domain.configuration.sections import (
     section_error,
 )
 from domain.configuration.subagents import AgentSubagents, SubagentDefaults
+from domain.values.agent_id import is_valid_agent_id, normalise_agent_id
 
 SandboxMode = Literal["off", "non-main", "all"]
 BootstrapChars = Annotated[Whole, Field(ge=1, le=1_000_000)]

@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 from pydantic import AfterValidator, Field, field_validator
 
 from domain.configuration.problems import pointer_of
-from domain.configuration.references import SecretReference, SecretText, variables_in
+from domain.configuration.secrets import SecretReference, SecretText, variables_in
 from domain.configuration.sections import Number, OwnSection, Text, Whole, section_error
 
 AnyHook = Literal[

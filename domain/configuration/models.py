@@ -5,7 +5,7 @@ from typing import Annotated, Any
 from pydantic import Field, model_validator
 
 from domain.configuration.sections import NameText, Number, OwnSection, SharedSection, Text, Whole
-from domain.model_plan import FALLBACKS_MAX
+from domain.plan.model import FALLBACKS_MAX
 
 Price = Annotated[Number, Field(ge=0)]
 

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, Discriminator, Field, model_validator
 
 from domain.configuration.problems import pointer_of
-from domain.configuration.references import SecretText
+from domain.configuration.secrets import SecretText
 from domain.configuration.sections import (
     Flag,
     NameText,
@@ -16,7 +16,7 @@ from domain.configuration.sections import (
     Whole,
     section_error,
 )
-from domain.model_plan import is_model_pattern
+from domain.plan.model import is_model_pattern
 
 PROMPT_PLACEHOLDER = "{prompt}"
 RESERVED_VARIABLES = frozenset(

@@ -6,9 +6,9 @@ from urllib.parse import urlsplit
 
 from domain.configuration.configuration import Configuration
 from domain.configuration.context_scripts import BODY_METHODS, ContextScript
-from domain.configuration.doubts import ConfigurationWarning
 from domain.configuration.problems import pointer_of
-from domain.configuration.references import variables_in
+from domain.configuration.secrets import variables_in
+from domain.configuration.warnings import ConfigurationWarning
 
 _NO_EFFECT = (
     "has no effect at a URL that is called with {method}: what is mapped goes as a JSON body"

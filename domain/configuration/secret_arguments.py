@@ -4,8 +4,8 @@
 import re
 from collections.abc import Iterator, Sequence
 
-from domain.configuration.references import without_references
 from domain.configuration.secret_names import is_count_name, is_secret_name
+from domain.configuration.secrets import without_references
 
 _OPTION = re.compile(r"(?:^|[\s'\"])--?([A-Za-z][\w.-]*)(?:=|\s+)[\"']?([^\s\"']+)")
 _BARE_OPTION = re.compile(r"--?([A-Za-z][\w.-]*)")

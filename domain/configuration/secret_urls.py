@@ -3,8 +3,8 @@
 import re
 from urllib.parse import unquote
 
-from domain.configuration.references import without_references
 from domain.configuration.secret_names import is_secret_parameter
+from domain.configuration.secrets import without_references
 
 MASK = "[secret]"
 _ENCODINGS_MAX = 3

@@ -5,10 +5,10 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field
 
-from domain.agent_id import AGENT_ID_CHARACTERS_MAX
 from domain.configuration.sections import SharedSection, Text, section_error
 from domain.configuration.thread_bindings import ThreadBindings
-from domain.session_key import MAIN, InvalidSessionKey, canonical_session_key, shape_of
+from domain.values.agent_id import AGENT_ID_CHARACTERS_MAX
+from domain.values.session_key import MAIN, InvalidSessionKey, canonical_session_key, shape_of
 
 # The longest agent id there is: what stands behind it fits behind every other.
 _BEGINNING = f"agent:{'a' * AGENT_ID_CHARACTERS_MAX}:"

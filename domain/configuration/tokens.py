@@ -4,9 +4,9 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field
 
-from domain.configuration.references import SecretReference, variable_named_by
+from domain.configuration.secrets import SecretReference, variable_named_by
 from domain.configuration.sections import NameText, OwnSection, section_error
-from domain.session_key import fold_part
+from domain.values.session_key import fold_part
 
 TokenScope = Literal["spawn", "read", "content", "control", "worker", "admin"]
 

@@ -1,11 +1,11 @@
 """How a run begins: with a request for a child, or with a message to one that is there."""
 
-from domain.refusals import CorruptHistory
 from domain.run.continuation_events import MessageReceived
 from domain.run.events import RunEvent
 from domain.run.request_events import SpawnRequested
 from domain.run.state import Run
 from domain.stamp import Stamp
+from domain.values.refusals import CorruptHistory
 
 
 def initial_run(event: RunEvent, stamp: Stamp) -> Run:

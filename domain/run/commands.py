@@ -21,7 +21,7 @@ from domain.run.hook_events import HookName
 from domain.run.plan_facts import PlanFacts, PreambleSizes
 from domain.run.step_commands import StepCommand
 from domain.run.steps import StepName
-from domain.shared_facts import SharedChange, SharedKey
+from domain.values.shared_values import SharedChange, SharedKey
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

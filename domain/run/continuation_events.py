@@ -4,10 +4,10 @@ from typing import Literal
 from uuid import UUID
 
 from domain.content import ContentRef
-from domain.fact import Event, Fact
 from domain.run.facts import ContextMode, Ingredient, Plan, Requester, SpawnOptions
 from domain.run.hook_events import HookName
 from domain.run.plan_facts import PlanFacts
+from domain.values.record import Event, Fact
 
 
 class ContinuationFacts(Fact):

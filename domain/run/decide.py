@@ -2,7 +2,6 @@
 
 from typing import assert_never, cast
 
-from domain.refusals import CannotDeliver, NotYet, ReadAgain, WrongStage
 from domain.run.commands import (
     AcknowledgeAnnouncement,
     AnnounceRun,
@@ -32,7 +31,7 @@ from domain.run.events import (
 from domain.run.execution import claim_run, end_run, start_run, stop_run
 from domain.run.holding import must_hold
 from domain.run.hook_commands import ConfirmHook, NoteHookFailure, ParkHook
-from domain.run.hook_decisions import decide_hook
+from domain.run.hook_delivery import decide_hook
 from domain.run.lifecycle import LIFECYCLE
 from domain.run.preparation import (
     create_session,
@@ -41,9 +40,10 @@ from domain.run.preparation import (
     resume_preparation,
     settle_dependencies,
 )
+from domain.run.preparation_steps import begin_step, confirm_undo, note_undo_failure, take_step
 from domain.run.state import Run
 from domain.run.step_commands import BeginStep, ConfirmUndo, NoteUndoFailure, TakeStep
-from domain.run.step_decisions import begin_step, confirm_undo, note_undo_failure, take_step
+from domain.values.refusals import CannotDeliver, NotYet, ReadAgain, WrongStage
 
 
 def decide(run: Run, command: RunCommand) -> tuple[RunEvent, ...]:

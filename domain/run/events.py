@@ -4,7 +4,6 @@ from typing import Literal
 from uuid import UUID
 
 from domain.content import ContentRef
-from domain.fact import Event
 from domain.run.continuation_events import ContinuationEvent
 from domain.run.facts import (
     Candidate,
@@ -23,7 +22,8 @@ from domain.run.request_events import SpawnRefused, SpawnRequested
 from domain.run.step_events import StepEvent
 from domain.run.steps import StepName
 from domain.run.waiting_events import WaitingEvent
-from domain.shared_facts import SharedKey
+from domain.values.record import Event
+from domain.values.shared_values import SharedKey
 
 
 class PreparationResumed(Event):

@@ -4,7 +4,6 @@ from collections.abc import Mapping
 from datetime import datetime, timedelta
 from typing import assert_never
 
-from domain.refusals import CorruptHistory
 from domain.run.archive_due import archive_due
 from domain.run.births import initial_run
 from domain.run.continuation_events import (
@@ -41,6 +40,7 @@ from domain.run.state import Inbox, RecordedRefusal, Run
 from domain.run.step_events import StepBegun, StepTaken, StepUndoFailed, StepUndone
 from domain.run.waiting_events import DependencyMet, RunWaits
 from domain.stamp import Stamp
+from domain.values.refusals import CorruptHistory
 
 
 def evolve(run: Run | None, event: RunEvent, stamp: Stamp) -> Run:

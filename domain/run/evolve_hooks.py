@@ -3,12 +3,12 @@
 from datetime import timedelta
 from typing import assert_never
 
-from domain.refusals import CorruptHistory
 from domain.run.events import RunAnnounced, RunArchived, RunEnded, RunEvent, RunQueued
 from domain.run.hook_events import HookEvent, HookFailed, HookName, HookParked, HookTold
 from domain.run.hooks import HOOK_ORDER, HookState
 from domain.run.state import Run
 from domain.stamp import Stamp
+from domain.values.refusals import CorruptHistory
 
 HookStates = tuple[HookState, ...]
 

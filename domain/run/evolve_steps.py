@@ -4,7 +4,6 @@ from collections.abc import Callable
 from datetime import datetime, timedelta
 from typing import assert_never
 
-from domain.refusals import CorruptHistory
 from domain.run.events import (
     RunAnnounced,
     RunArchived,
@@ -16,6 +15,7 @@ from domain.run.state import Run
 from domain.run.step_events import StepBegun, StepEvent, StepTaken, StepUndoFailed, StepUndone
 from domain.run.steps import STEP_ORDER, StepName, StepState
 from domain.stamp import Stamp
+from domain.values.refusals import CorruptHistory
 
 StepStates = tuple[StepState, ...]
 

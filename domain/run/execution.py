@@ -1,6 +1,5 @@
 """Decisions while a run waits in its lane and executes."""
 
-from domain.refusals import LostClaim, NotYet, StopWanted, WrongStage
 from domain.run.commands import (
     ClaimRun,
     EndRun,
@@ -19,6 +18,7 @@ from domain.run.holding import must_hold
 from domain.run.lifecycle import OVER, PREPARING
 from domain.run.request_events import SpawnRefused
 from domain.run.state import Run
+from domain.values.refusals import LostClaim, NotYet, StopWanted, WrongStage
 
 
 def claim_run(run: Run, command: ClaimRun) -> tuple[RunEvent, ...]:

@@ -4,7 +4,7 @@ from typing import Literal
 from uuid import UUID
 
 from domain.content import ContentRef
-from domain.fact import Fact
+from domain.values.record import Fact
 
 RunOutcome = Literal["success", "error", "timeout", "stopped", "unknown"]
 RefusalStatus = Literal["forbidden", "error"]

@@ -1,8 +1,8 @@
 """Whether a command comes from whoever holds the run."""
 
-from domain.refusals import LostClaim, WrongStage
 from domain.run.lifecycle import OVER
 from domain.run.state import Run
+from domain.values.refusals import LostClaim, WrongStage
 
 
 def must_hold(run: Run, epoch: int) -> None:

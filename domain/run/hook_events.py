@@ -3,7 +3,7 @@
 from typing import Literal
 
 from domain.content import ContentRef
-from domain.fact import Event
+from domain.values.record import Event
 
 HookName = Literal["subagentSpawned", "subagentEnded"]
 """The hooks whose answer nothing waits for, in the order in which they are told."""

@@ -4,8 +4,8 @@ from datetime import datetime
 from typing import Literal, get_args
 from uuid import UUID
 
-from domain.fact import Fact
 from domain.run.hook_events import HookName
+from domain.values.record import Fact
 
 HOOK_ORDER: tuple[HookName, ...] = get_args(HookName)
 """Nobody is told of an end before the beginning."""

@@ -6,7 +6,6 @@ table may never be recorded, and a history that contains it is corrupt.
 
 from typing import Literal
 
-from domain.refusals import CorruptHistory
 from domain.run.continuation_events import (
     ArchiveScheduled,
     ContinuationPlanned,
@@ -34,6 +33,7 @@ from domain.run.hook_events import HookFailed, HookParked, HookTold
 from domain.run.request_events import SpawnRefused, SpawnRequested
 from domain.run.step_events import StepBegun, StepTaken, StepUndoFailed, StepUndone
 from domain.run.waiting_events import DependencyMet, RunWaits
+from domain.values.refusals import CorruptHistory
 
 RunStage = Literal[
     "unborn",

@@ -2,7 +2,7 @@
 
 from typing import Literal
 
-from domain.fact import Fact
+from domain.values.record import Fact
 
 SandboxMode = Literal["off", "non-main", "all"]
 

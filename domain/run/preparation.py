@@ -1,6 +1,5 @@
 """Decisions while a spawn is prepared."""
 
-from domain.refusals import ReadAgain, WrongStage
 from domain.run.commands import (
     CreateSession,
     RefuseSpawn,
@@ -19,10 +18,11 @@ from domain.run.events import (
     SessionCreated,
 )
 from domain.run.holding import must_hold
+from domain.run.preparation_steps import must_be_taken
 from domain.run.request_events import SpawnRefused
 from domain.run.state import Run
-from domain.run.step_decisions import must_be_taken
 from domain.run.waiting_events import DependencyMet, RunWaits
+from domain.values.refusals import ReadAgain, WrongStage
 
 
 def resume_preparation(run: Run, command: ResumePreparation) -> tuple[RunEvent, ...]:

@@ -4,9 +4,7 @@ from uuid import UUID
 
 from pydantic import Field
 
-from domain.admission import AdmissionFacts
 from domain.content import ContentRef
-from domain.fact import Event
 from domain.run.facts import (
     AttachmentsRequest,
     ContextMode,
@@ -16,7 +14,9 @@ from domain.run.facts import (
 )
 from domain.run.plan_facts import PlanFacts
 from domain.run.waiting_facts import BatchFacts, Dependency
-from domain.shared_facts import SharedContextRequest
+from domain.spawn.admission import AdmissionFacts
+from domain.values.record import Event
+from domain.values.shared_values import SharedContextRequest
 
 
 class SpawnRequested(Event):

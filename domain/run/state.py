@@ -7,7 +7,6 @@ from uuid import UUID
 from pydantic import Field
 
 from domain.content import ContentRef
-from domain.fact import Fact
 from domain.run.facts import (
     AttachmentsRequest,
     Cleanup,
@@ -26,6 +25,7 @@ from domain.run.lifecycle import RunStage
 from domain.run.plan_facts import PreambleSizes
 from domain.run.steps import StepName, StepState
 from domain.run.waiting_facts import BatchFacts, Dependency
+from domain.values.record import Fact
 
 
 class RecordedRefusal(Fact):

@@ -1,9 +1,9 @@
 """What can happen to a step of a preparation."""
 
 from domain.content import ContentRef
-from domain.fact import Event
 from domain.run.facts import ForkFacts
 from domain.run.steps import StepName, StepOutcome, UndoOutcome
+from domain.values.record import Event
 
 
 class StepBegun(Event):

@@ -5,8 +5,8 @@ from typing import Literal, get_args
 from uuid import UUID
 
 from domain.content import ContentRef
-from domain.fact import Fact
 from domain.run.facts import ForkFacts
+from domain.values.record import Fact
 
 StepName = Literal["thread_binding", "context_fork", "workspace", "attachments", "context_engine"]
 

@@ -2,8 +2,8 @@
 
 from uuid import UUID
 
-from domain.fact import Event
 from domain.run.facts import RunOutcome
+from domain.values.record import Event
 
 
 class RunWaits(Event):

@@ -3,7 +3,7 @@
 from typing import Literal
 from uuid import UUID
 
-from domain.fact import Fact
+from domain.values.record import Fact
 
 DependencyVia = Literal["dependsOn", "chainAfter", "reference"]
 DependencyNeeds = Literal["success", "ended"]

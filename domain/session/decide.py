@@ -5,7 +5,6 @@ from typing import assert_never
 from uuid import UUID
 
 from domain.content import ContentRef
-from domain.refusals import Rejected, SessionIsClosed
 from domain.session.events import (
     ChildAdmitted,
     ChildReleased,
@@ -20,6 +19,7 @@ from domain.session.events import (
 )
 from domain.session.sharing import ChangeSharedContext, InheritSharedContext, inherit, share
 from domain.session.state import Session
+from domain.values.refusals import Rejected, SessionIsClosed
 
 
 @dataclass(frozen=True, slots=True)

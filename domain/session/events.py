@@ -4,8 +4,8 @@ from typing import Literal
 from uuid import UUID
 
 from domain.content import ContentRef
-from domain.fact import Event
-from domain.shared_facts import SharedChange, SharedKey
+from domain.values.record import Event
+from domain.values.shared_values import SharedChange, SharedKey
 
 Role = Literal["main", "orchestrator", "leaf"]
 ControlScope = Literal["children", "none"]

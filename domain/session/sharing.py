@@ -4,10 +4,10 @@ from dataclasses import dataclass
 from typing import Literal
 from uuid import UUID
 
-from domain.refusals import Rejected, SessionIsClosed
 from domain.session.events import SessionEvent, SharedContextChanged, SharedContextInherited
 from domain.session.state import Session
-from domain.shared_facts import SharedChange, SharedKey
+from domain.values.refusals import Rejected, SessionIsClosed
+from domain.values.shared_values import SharedChange, SharedKey
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,8 +6,6 @@ from typing import Literal, assert_never
 from uuid import UUID
 
 from domain.content import ContentRef
-from domain.fact import Fact
-from domain.refusals import CorruptHistory
 from domain.session.events import (
     Assertion,
     ChildAdmitted,
@@ -23,8 +21,10 @@ from domain.session.events import (
     SharedContextInherited,
     TranscriptProvided,
 )
-from domain.shared_facts import SharedKey
 from domain.stamp import Stamp
+from domain.values.record import Fact
+from domain.values.refusals import CorruptHistory
+from domain.values.shared_values import SharedKey
 
 SessionStage = Literal["unseen", "open", "closed"]
 

@@ -5,7 +5,7 @@ import codecs
 import os
 
 from application.ports.bootstrap_files import ReadFile
-from domain.bootstrap_files import BOOTSTRAP_NAMES
+from domain.context.bootstrap_files import BOOTSTRAP_NAMES
 from infrastructure.outbound.regular_file import NotAFile
 from infrastructure.outbound.rooted_folder import RootedFolder
 

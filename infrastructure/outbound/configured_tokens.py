@@ -2,11 +2,11 @@
 
 import logging
 
-from domain.bounded_text import single_line
 from domain.configuration.configuration import Configuration
 from domain.configuration.problems import ConfigurationError
 from domain.configuration.tokens import Token
-from domain.session_key import InvalidSessionKey, fold_part
+from domain.values.session_key import InvalidSessionKey, fold_part
+from domain.values.text import single_line
 from infrastructure.outbound.configuration.active import ActiveConfigurations
 from infrastructure.outbound.configuration.loading import LoadedConfiguration
 from infrastructure.outbound.tokens import KnownToken, digest_of

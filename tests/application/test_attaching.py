@@ -7,8 +7,8 @@ import pytest
 
 from application.attaching import evaluate_attachments
 from application.spawn_request import SpawnRequest
-from domain.attachments import RequestedAttachment
 from domain.configuration.configuration import Configuration
+from domain.context.attachments import RequestedAttachment
 from domain.run.facts import SpawnOptions
 
 SECONDS = 10.0

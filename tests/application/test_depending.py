@@ -11,11 +11,11 @@ from application.envelope import RecordedEvent
 from application.run_names import resolve_references
 from application.shared_starts import read_shared_start
 from application.work import UnitOfWork
-from domain.dependencies import DependencyRequest
+from domain.prompt.shared_context import shared_pieces
 from domain.run.waiting_facts import Dependency
-from domain.shared_context_prompt import shared_pieces
-from domain.shared_facts import ReferenceRequest
-from domain.spawn_command import SharedContextInput
+from domain.spawn.dependencies import DependencyRequest
+from domain.spawn.request import SharedContextInput
+from domain.values.shared_values import ReferenceRequest
 from infrastructure.inbound.http.shared_bodies import run_body
 from tests.support import run_commands as ask
 from tests.support.logged_family import LoggedFamily

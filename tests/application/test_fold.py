@@ -13,8 +13,8 @@ from application.projections.fold import FOREVER, Fold, RowChanges, RowSpan
 from application.projections.run_rows import RunRow
 from application.projections.session_rows import SessionRow
 from domain.config_events import ConfigurationActivated
-from domain.refusals import CorruptHistory
 from domain.stream import CONFIG_STREAM, run_stream, session_stream
+from domain.values.refusals import CorruptHistory
 from tests.support import run_histories as past
 from tests.support.family_histories import a_family
 from tests.support.family_log import Recorded

@@ -9,7 +9,7 @@ from application.ports.configurations import PinnedConfiguration
 from application.spawn_request import SpawnRequest, spawn_command
 from domain.configuration.configuration import Configuration
 from domain.run.facts import SpawnOptions
-from domain.spawn_command import RequestSpawn
+from domain.spawn.request import RequestSpawn
 from infrastructure.outbound.identities import RandomIdentities
 
 MODELS: dict[str, Any] = {"anthropic/claude": {"alias": " My Claude "}, "p/opus": {"alias": "opus"}}

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from domain.configuration.configuration import Configuration
-from domain.model_plan import UNNAMED_MODEL
+from domain.plan.model import UNNAMED_MODEL
 from domain.run.facts import Plan
 from domain.run.plan_facts import ModelVerdict
 from tests.support.planned_children import (

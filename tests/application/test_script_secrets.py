@@ -11,7 +11,7 @@ from application.ports.configurations import PinnedConfiguration
 from application.ports.scripts import Mask, ScriptFinished, ScriptRun
 from domain.configuration.configuration import Configuration
 from domain.configuration.context_scripts import ContextScript
-from domain.script_output import ScriptReading
+from domain.context.script_output import ScriptReading
 from infrastructure.outbound.configuration.loading import load_values
 from infrastructure.outbound.identities import RandomIdentities
 from tests.support.script_replay import reading_again

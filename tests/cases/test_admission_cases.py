@@ -5,9 +5,9 @@ from collections.abc import Mapping
 import pytest
 
 from application.fitting import Ineligible
-from domain.admission import Refusal
-from domain.session_key import child_key
+from domain.spawn.admission import Refusal
 from domain.spawn_mode import effective_cleanup, effective_mode
+from domain.values.session_key import child_key
 from tests.support.case_comparison import hold
 from tests.support.case_spawns import CaseSpawn
 from tests.support.cases import Answer, Case, Given, Runner, cases_of

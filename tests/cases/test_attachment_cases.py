@@ -9,9 +9,9 @@ import pytest
 
 from application.child_facts import attachments_dir
 from application.steps.step_maker import StepRefused
-from domain.attachments import AttachmentRefusal, RequestedAttachment, check_attachments
 from domain.configuration.tools import Attachments
-from domain.strict_base64 import decode_strict_base64
+from domain.context.attachments import AttachmentRefusal, RequestedAttachment, check_attachments
+from domain.values.base64 import decode_strict_base64
 from tests.support.case_comparison import hold
 from tests.support.case_forks import Failing, context_engine
 from tests.support.cases import Answer, Case, Given, Runner, cases_of

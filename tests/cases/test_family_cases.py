@@ -5,10 +5,10 @@ from collections.abc import Mapping
 import pytest
 
 from application.child_facts import attachments_dir
-from domain.refusals import Rejected
 from domain.run.facts import SpawnOptions
 from domain.run.state import Run
-from domain.session_key import canonical_session_key
+from domain.values.refusals import Rejected
+from domain.values.session_key import canonical_session_key
 from infrastructure.inbound.http.run_bodies import status_of
 from tests.support import run_commands as ask
 from tests.support.case_comparison import CHILD, hold

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from application.steps.step_maker import StepRefused, StepResult
-from domain.context_fork import fork_note
+from domain.context.fork import fork_note
 from domain.run.state import Run
 from domain.spawn_notes import accepted_note
 from tests.support.case_comparison import hold

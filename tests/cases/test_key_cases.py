@@ -4,9 +4,9 @@ from collections.abc import Mapping
 
 import pytest
 
-from domain.agent_id import is_valid_agent_id, normalise_agent_id
-from domain.capabilities import capabilities_at
-from domain.session_key import (
+from domain.session.role import capabilities_at
+from domain.values.agent_id import is_valid_agent_id, normalise_agent_id
+from domain.values.session_key import (
     canonical_session_key,
     depth_of_shape,
     is_cron_key,

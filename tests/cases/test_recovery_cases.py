@@ -5,9 +5,9 @@ from uuid import uuid4
 
 import pytest
 
-from domain.family_decisions import CascadeState, UnknownRun, decide
-from domain.refusals import LostClaim, WrongStage
 from domain.run.commands import ClaimRun
+from domain.spawn.cascade import CascadeState, UnknownRun, decide
+from domain.values.refusals import LostClaim, WrongStage
 from tests.support import run_commands as ask
 from tests.support.case_comparison import hold
 from tests.support.case_families import CaseFamily

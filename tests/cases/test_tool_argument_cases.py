@@ -6,7 +6,7 @@ from typing import Any, cast
 import pytest
 
 from application.fitting import Ineligible
-from domain.run_timeout import run_timeout_seconds
+from domain.plan.timeout import run_timeout_seconds
 from tests.support.case_comparison import hold
 from tests.support.case_spawns import CaseSpawn
 from tests.support.cases import Answer, Case, Given, Runner, cases_of

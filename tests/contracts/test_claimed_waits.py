@@ -18,7 +18,7 @@ from application.ports.registry import RunQuery, StatusRows
 from domain.run.commands import SettleDependencies
 from domain.run.state import Run
 from domain.run.waiting_facts import Dependency
-from domain.spawn_decision import SpawnDecision
+from domain.spawn.decide import SpawnDecision
 from infrastructure.outbound.log import waiting_trees
 from infrastructure.outbound.tables.coordination import PostgresCoordination
 from infrastructure.outbound.tables.registry import PostgresRegistry

@@ -9,8 +9,8 @@ from uuid import UUID
 import pytest
 
 from application.ports.event_log import Decision, LogUnavailable, Submission, World
-from domain.refusals import CorruptHistory, Rejected
 from domain.stream import run_stream, session_stream
+from domain.values.refusals import CorruptHistory, Rejected
 from infrastructure.outbound.log import writer
 from tests.support import run_commands as ask
 from tests.support import run_histories as past

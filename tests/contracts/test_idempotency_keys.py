@@ -14,8 +14,8 @@ from application.ports.event_log import (
     StoredAnswer,
     Submission,
 )
-from domain.refusals import Rejected
 from domain.stream import session_stream
+from domain.values.refusals import Rejected
 from tests.support import run_commands as ask
 from tests.support.logged_family import LoggedFamily
 from tests.support.running_log import RunningLog, running_on

@@ -16,10 +16,10 @@ from application.ports.event_log import (
     World,
 )
 from application.projections.fold import Fold
-from domain.refusals import Rejected
 from domain.run.commands import ClaimRun
 from domain.run.decide import decide
 from domain.stream import run_stream
+from domain.values.refusals import Rejected
 from tests.support import run_commands as ask
 from tests.support.logged_family import LoggedFamily, lane
 from tests.support.running_log import RunningLog, running_on

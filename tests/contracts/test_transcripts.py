@@ -14,7 +14,7 @@ import psycopg
 import pytest
 
 from application.ports.runtimes import EntryKind, TranscriptEntry
-from domain.refusals import LostClaim
+from domain.values.refusals import LostClaim
 from infrastructure.outbound.transcripts import rows_and_files
 from infrastructure.outbound.transcripts.rows_and_files import StoredTranscripts
 from tests.support import run_commands as ask

@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from domain.admission import (
+from domain.spawn.admission import (
     AdmissionFacts,
     Permitted,
     Refusal,

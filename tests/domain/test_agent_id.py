@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from domain.agent_id import AGENT_ID_CHARACTERS_MAX, is_valid_agent_id, normalise_agent_id
+from domain.values.agent_id import AGENT_ID_CHARACTERS_MAX, is_valid_agent_id, normalise_agent_id
 
 
 @pytest.mark.parametrize("text", ["main", "my-research_agent01", "A", "0", "x" * 64, "  main\n"])

@@ -3,7 +3,7 @@
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from domain.agent_override import OverrideCandidate, choose_override, log_line
+from domain.context.agent_override import OverrideCandidate, choose_override, log_line
 
 CONFIGURED = frozenset({"main", "agent-x", "beta"})
 

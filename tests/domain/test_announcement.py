@@ -2,7 +2,7 @@
 
 import pytest
 
-from domain.announcement import (
+from domain.delivery.announcement import (
     AnnouncedOutcome,
     Announcement,
     ChildFinding,
@@ -11,8 +11,8 @@ from domain.announcement import (
     is_skipped,
     stop_note,
 )
+from domain.prompt.untrusted import BEGIN, END
 from domain.run_stats import RunStats
-from domain.untrusted_result import BEGIN, END
 
 STATS = RunStats(session_key="agent:main:subagent:1", runtime_ms=312_000)
 LINE = "Stats: runtime 5m12s • tokens n/a • sessionKey agent:main:subagent:1"

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from domain.continuation import Message, continue_session
-from domain.refusals import WrongStage
 from domain.run.continuation_events import ContinuationPlanned
+from domain.spawn.continuation import Message, continue_session
+from domain.values.refusals import WrongStage
 from tests.support import run_commands as ask
 from tests.support.family_log import FamilyLog, keep
 from tests.support.storytelling import ref, run_id

@@ -4,8 +4,8 @@ import pytest
 
 from domain.asked_dependencies import merge_dependencies
 from domain.dependency_rings import find_cycle
-from domain.refusals import ReadAgain
 from domain.run.waiting_facts import Dependency, DependencyNeeds
+from domain.values.refusals import ReadAgain
 from tests.support.family_log import FamilyLog
 from tests.support.storytelling import run_id
 

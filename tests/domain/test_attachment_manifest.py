@@ -5,7 +5,7 @@ from uuid import UUID
 
 import pytest
 
-from domain.attachment_manifest import (
+from domain.context.attachment_manifest import (
     FilesMismatch,
     attachments_receipt,
     file_list,
@@ -16,7 +16,7 @@ from domain.attachment_manifest import (
     restore_files,
     short_attachments_receipt,
 )
-from domain.attachments import AcceptedFiles, accept_file
+from domain.context.attachments import AcceptedFiles, accept_file
 
 RUN = UUID("6f0c1c1e-3d0e-4c52-9d4e-0f6a4d4b7c11")
 FOLDER = ".openclaw/attachments/6f0c1c1e-3d0e-4c52-9d4e-0f6a4d4b7c11"

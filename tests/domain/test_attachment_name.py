@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from domain.attachment_name import fold_name, is_file_name, trim_name
-from domain.attachments import AcceptedFiles, RequestedAttachment, check_attachments
 from domain.configuration.tools import Attachments
+from domain.context.attachments import AcceptedFiles, RequestedAttachment, check_attachments
 from tests.support.hostile_attachments import are_one_to_a_file_system
 
 TRICKY = st.sampled_from(

@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from domain.attachments import (
+from domain.configuration.tools import Attachments
+from domain.context.attachments import (
     AcceptedFiles,
     AttachmentRefusal,
     RequestedAttachment,
@@ -16,8 +17,7 @@ from domain.attachments import (
     mount_path_hint,
     write_failed_refusal,
 )
-from domain.bounded_text import replace_unstorable
-from domain.configuration.tools import Attachments
+from domain.values.text import replace_unstorable
 from tests.support.hostile_attachments import LIMITS, HostileRequest, hostile_requests
 
 ENABLED = Attachments(enabled=True)

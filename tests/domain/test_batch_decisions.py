@@ -2,11 +2,11 @@
 
 import pytest
 
-from domain.batch_decisions import PartOfBatch, batch_refusal_text, must_be_prepared
-from domain.family_decisions import CascadeState
-from domain.refusals import LostClaim, ReadAgain, Rejected, WrongStage
 from domain.run.request_events import SpawnRefused, SpawnRequested
-from domain.shared_facts import SharedChange
+from domain.spawn.batch import PartOfBatch, batch_refusal_text, must_be_prepared
+from domain.spawn.cascade import CascadeState
+from domain.values.refusals import LostClaim, ReadAgain, Rejected, WrongStage
+from domain.values.shared_values import SharedChange
 from tests.support import run_commands as ask
 from tests.support.batched_family import ask_for_all, tell_all
 from tests.support.family_log import FamilyLog, child_key

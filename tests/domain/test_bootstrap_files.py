@@ -1,6 +1,6 @@
 """How much of a workspace's files a prompt holds."""
 
-from domain.bootstrap_files import (
+from domain.context.bootstrap_files import (
     BootstrapFile,
     BootstrapLimits,
     BootstrapSelection,

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from domain.bounded_text import replace_unstorable, single_line, utf8_prefix, whole_characters
+from domain.values.text import replace_unstorable, single_line, utf8_prefix, whole_characters
 
 any_text = st.text(alphabet=st.characters(), max_size=200)
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from domain.capabilities import Capabilities, capabilities_at
+from domain.session.role import Capabilities, capabilities_at
 
 
 @pytest.mark.parametrize(

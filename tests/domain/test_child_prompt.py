@@ -2,8 +2,8 @@
 
 import pytest
 
-from domain.bootstrap_files import BootstrapFile
-from domain.child_prompt import (
+from domain.context.bootstrap_files import BootstrapFile
+from domain.prompt.child_prompt import (
     AttachmentsNote,
     ChildFacts,
     ComposedPrompt,
@@ -11,9 +11,9 @@ from domain.child_prompt import (
     compose_continuation,
     compose_prompt,
 )
-from domain.prompt_part import Piece
+from domain.prompt.pieces import Piece
+from domain.prompt.untrusted import BEGIN
 from domain.task_message import Contribution, task_pieces
-from domain.untrusted_result import BEGIN
 
 CHILD = ChildFacts(
     depth=1,

@@ -3,16 +3,16 @@
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from domain.bootstrap_files import (
+from domain.context.bootstrap_files import (
     BOOTSTRAP_NAMES,
     BootstrapFile,
     BootstrapLimits,
     select_bootstrap_files,
 )
-from domain.bounded_text import replace_unstorable
-from domain.child_prompt import AttachmentsNote, ChildFacts, Surroundings, compose_prompt
-from domain.prompt_part import Piece
+from domain.prompt.child_prompt import AttachmentsNote, ChildFacts, Surroundings, compose_prompt
+from domain.prompt.pieces import Piece
 from domain.task_message import Contribution, task_pieces
+from domain.values.text import replace_unstorable
 
 CHILD = ChildFacts(
     depth=1,

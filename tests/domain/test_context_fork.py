@@ -2,7 +2,7 @@
 
 import pytest
 
-from domain.context_fork import (
+from domain.context.fork import (
     NO_TRANSCRIPT_WARNING,
     OTHER_AGENT_WARNING,
     ContextRequest,

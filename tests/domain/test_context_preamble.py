@@ -4,14 +4,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from domain.bounded_text import whole_characters
-from domain.context_preamble import (
+from domain.context.preamble import (
     TRUNCATED,
     preamble_block,
     preamble_sizes,
     preamble_warning,
     truncated_preamble,
 )
+from domain.values.text import whole_characters
 
 SPACES = " \n\t\x1c\x85\xa0\u1680\u2003\u2028\u3000"
 UNSEEN = "\0\xad\u180e\u200b\u200d\u2060\ufeff\u115f\u3164\uffa0\u2800"

@@ -2,10 +2,6 @@
 
 import pytest
 
-from domain.admission import Refusal
-from domain.continuation import (
-    IneligiblePlan,
-)
 from domain.run.continuation_events import (
     ContinuationFacts,
     MessageReceived,
@@ -16,6 +12,8 @@ from domain.run.facts import SpawnOptions
 from domain.run.plan_facts import PlanFacts
 from domain.run.request_events import SpawnRefused
 from domain.session.events import ChildAdmitted, SessionContinued
+from domain.spawn.admission import Refusal
+from domain.spawn.continuation import IneligiblePlan
 from tests.support import continued_runs as sent
 from tests.support import run_commands as ask
 from tests.support.announced_families import announced

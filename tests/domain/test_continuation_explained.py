@@ -5,15 +5,15 @@ from typing import Any
 import pytest
 
 from domain.configuration.configuration import Configuration
-from domain.continuation_explained import CONTINUATION_RULES, explain_continuation
 from domain.event_types import AnyEvent
-from domain.plan_explained import PLAN_RULES
+from domain.explanation.continuation import CONTINUATION_RULES, explain_continuation
+from domain.explanation.plan import PLAN_RULES
+from domain.explanation.record import EventAtRevision
 from domain.rule_explained import RuleExplanation
 from domain.run.continuation_events import ContinuationPlanned, MessageReceived
 from domain.run.facts import Ingredient, SpawnOptions
 from domain.run.plan_facts import WorkspaceFacts
 from domain.session.events import ChildAdmitted
-from domain.spawn_record import EventAtRevision
 from tests.support.explained_spawns import REVISION, plan_facts
 from tests.support.run_histories import refused
 from tests.support.storytelling import CHILD, plan, ref, requester, run_id

@@ -2,8 +2,8 @@
 
 import pytest
 
-from domain.continuation import RunIsActive
-from domain.refusals import NotYet, SessionIsClosed
+from domain.spawn.continuation import RunIsActive
+from domain.values.refusals import NotYet, SessionIsClosed
 from tests.support import continued_runs as sent
 from tests.support import run_commands as ask
 from tests.support.announced_families import announced

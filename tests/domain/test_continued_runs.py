@@ -5,7 +5,6 @@ from datetime import datetime
 import pytest
 
 from application.announcing import disposition_of
-from domain.refusals import CorruptHistory, WrongStage
 from domain.run.births import initial_run
 from domain.run.dedupe import dedupe_key
 from domain.run.events import RunEvent
@@ -13,6 +12,7 @@ from domain.run.facts import AttachmentsRequest, SpawnOptions
 from domain.run.hook_events import HookName
 from domain.run.hooks import HOOK_ORDER
 from domain.run.state import Run
+from domain.values.refusals import CorruptHistory, WrongStage
 from tests.support import continued_runs as sent
 from tests.support import hooked_runs as hooked
 from tests.support import run_histories as past

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given as generated
 from hypothesis import strategies as st
 
-from domain.credential_profiles import (
+from domain.plan.credentials import (
     NO_PROFILES,
     AuthProfile,
     FoundProfile,

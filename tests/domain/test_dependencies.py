@@ -2,10 +2,10 @@
 
 import pytest
 
-from domain.dependencies import DependencyFailed, dependency_verdict
-from domain.refusals import ReadAgain
 from domain.run.commands import SettleDependencies
 from domain.run.waiting_facts import Dependency, DependencyNeeds
+from domain.spawn.dependencies import DependencyFailed, dependency_verdict
+from domain.values.refusals import ReadAgain
 from tests.support import run_commands as ask
 from tests.support import run_histories as past
 from tests.support.family_log import FamilyLog

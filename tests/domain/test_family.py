@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import pytest
 
-from domain.refusals import NotYet
+from domain.values.refusals import NotYet
 from tests.support import run_commands as ask
 from tests.support.family_log import FamilyLog, child_key
 

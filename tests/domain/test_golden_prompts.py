@@ -10,8 +10,8 @@ from uuid import UUID
 
 import pytest
 
-from domain.bootstrap_files import BootstrapFile
-from domain.child_prompt import (
+from domain.context.bootstrap_files import BootstrapFile
+from domain.prompt.child_prompt import (
     AttachmentsNote,
     ChildFacts,
     ComposedPrompt,
@@ -19,9 +19,9 @@ from domain.child_prompt import (
     compose_continuation,
     compose_prompt,
 )
-from domain.shared_context_prompt import SharedValue, shared_pieces
+from domain.prompt.shared_context import SharedValue, shared_pieces
+from domain.prompt.untrusted import END
 from domain.task_message import Contribution, task_pieces
-from domain.untrusted_result import END
 
 GOLDEN = Path(__file__).parents[1] / "golden_prompts"
 DASHES = "\n-----\n"

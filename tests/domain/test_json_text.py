@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from domain.json_text import NotJson, compact_json, read_json, text_of
+from domain.values.json_text import NotJson, compact_json, read_json, text_of
 
 json_values = st.recursive(
     st.none() | st.booleans() | st.integers(-(10**20), 10**20) | st.text(max_size=5),

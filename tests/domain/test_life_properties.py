@@ -8,10 +8,10 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import initialize, invariant, precondition, rule
 
-from domain.refusals import Rejected, SessionIsClosed
 from domain.run.request_events import SpawnRefused
 from domain.run.state import Run
 from domain.session.events import ChildAdmitted
+from domain.values.refusals import Rejected, SessionIsClosed
 from tests.support.asked_lives import COMMANDS, MANNERS, asked
 from tests.support.batched_lives import BatchedLives
 from tests.support.conversing_lives import PICK

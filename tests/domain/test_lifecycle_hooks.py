@@ -4,8 +4,7 @@ from typing import Any
 
 import pytest
 
-from domain.admission import Refusal
-from domain.lifecycle_hooks import (
+from domain.delivery.hook_payloads import (
     TOKEN_CHARACTERS_MAX,
     Conversations,
     EngineAnswer,
@@ -19,6 +18,7 @@ from domain.lifecycle_hooks import (
 )
 from domain.run.facts import RunOutcome, SpawnOptions
 from domain.run.state import Run
+from domain.spawn.admission import Refusal
 from tests.support import run_histories as past
 from tests.support.storytelling import CHILD, ROOT, requested, run_of
 

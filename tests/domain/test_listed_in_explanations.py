@@ -4,7 +4,7 @@ from typing import Any
 
 from domain.configuration.configuration import Configuration
 from domain.content import ContentRef
-from domain.context_preamble import preamble_sizes
+from domain.context.preamble import preamble_sizes
 from domain.rule_explained import RuleExplanation
 from domain.run.facts import Ingredient
 from domain.run.plan_facts import PreambleSizes, WorkspaceFacts

@@ -2,7 +2,7 @@
 
 import pytest
 
-from domain.model_plan import (
+from domain.plan.model import (
     ModelSettings,
     is_model_name,
     is_model_pattern,

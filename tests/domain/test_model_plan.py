@@ -2,7 +2,7 @@
 
 import pytest
 
-from domain.model_plan import (
+from domain.plan.model import (
     UNNAMED_MODEL,
     ModelPlan,
     ModelSettings,

@@ -4,15 +4,15 @@ from collections.abc import Callable
 
 import pytest
 
-from domain.continuation import (
+from domain.run.facts import SpawnOptions
+from domain.spawn.continuation import (
     Message,
     NoSession,
     RunIsActive,
     continue_session,
     must_take_messages,
 )
-from domain.refusals import ReadAgain, Rejected, SessionIsClosed
-from domain.run.facts import SpawnOptions
+from domain.values.refusals import ReadAgain, Rejected, SessionIsClosed
 from tests.support import continued_runs as sent
 from tests.support import run_commands as ask
 from tests.support.announced_families import announced

@@ -8,7 +8,12 @@ from typing import get_args
 
 import pytest
 
-from domain.refusals import (
+from domain.run.commands import RunCommand
+from domain.run.events import RunEvent
+from domain.run.evolve import evolve
+from domain.run.lifecycle import LIFECYCLE, RunStage
+from domain.run.state import Run
+from domain.values.refusals import (
     CannotDeliver,
     CorruptHistory,
     LostClaim,
@@ -18,11 +23,6 @@ from domain.refusals import (
     StopWanted,
     WrongStage,
 )
-from domain.run.commands import RunCommand
-from domain.run.events import RunEvent
-from domain.run.evolve import evolve
-from domain.run.lifecycle import LIFECYCLE, RunStage
-from domain.run.state import Run
 from tests.support import continued_runs as sent
 from tests.support import hooked_runs as hooked
 from tests.support import run_commands as ask

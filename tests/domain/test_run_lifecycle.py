@@ -4,7 +4,6 @@ from datetime import timedelta
 
 import pytest
 
-from domain.refusals import CannotDeliver, CorruptHistory, LostClaim, NotYet, WrongStage
 from domain.run.archive_due import archive_due
 from domain.run.dedupe import dedupe_key
 from domain.run.events import (
@@ -20,6 +19,7 @@ from domain.run.events import (
 from domain.run.facts import Candidate, Cleanup, RunOutcome, SpawnOptions, TranscriptSeal
 from domain.run.request_events import SpawnRefused
 from domain.run.state import Run
+from domain.values.refusals import CannotDeliver, CorruptHistory, LostClaim, NotYet, WrongStage
 from tests.support import run_commands as ask
 from tests.support import run_histories as past
 from tests.support.run_histories import CLAIMER, PREPARER

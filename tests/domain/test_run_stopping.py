@@ -2,11 +2,11 @@
 
 import pytest
 
-from domain.refusals import StopWanted
 from domain.run.dedupe import dedupe_key
 from domain.run.events import RunEnded, StopRequested
 from domain.run.facts import RunOutcome
 from domain.run.request_events import SpawnRefused
+from domain.values.refusals import StopWanted
 from tests.support import run_commands as ask
 from tests.support import run_histories as past
 from tests.support.run_histories import CLAIMER

@@ -2,7 +2,7 @@
 
 import pytest
 
-from domain.run_timeout import (
+from domain.plan.timeout import (
     RUN_TIMEOUT_SECONDS_MAX,
     run_timeout_seconds,
     run_timeout_source,

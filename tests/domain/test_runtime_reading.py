@@ -1,7 +1,6 @@
 """What a run's output comes down to."""
 
-from domain.runtime_reading import RuntimeReading, read_plain_output
-from domain.transcript_line import (
+from domain.delivery.transcript import (
     MessageEntry,
     ParsedEntry,
     ProgressEntry,
@@ -10,6 +9,7 @@ from domain.transcript_line import (
     ToolEntry,
     UsageEntry,
 )
+from domain.runtime_reading import RuntimeReading, read_plain_output
 from tests.support.readings import read_entries
 
 

@@ -3,8 +3,8 @@
 import pytest
 
 from domain.configuration.configuration import Configuration
+from domain.plan.sandbox import is_sandboxed, missing_sandbox_refusal, sandbox_refusal
 from domain.run.plan_facts import SandboxFacts
-from domain.sandbox import is_sandboxed, missing_sandbox_refusal, sandbox_refusal
 
 MAIN = "agent:main:main"
 CHILD = "agent:main:subagent:00000000-0000-4000-8000-000000000001"

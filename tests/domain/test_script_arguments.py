@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from domain.script_arguments import (
+from domain.context.script_request import (
     ArgumentsTooLong,
     SpawnVariables,
     argument_items,

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from domain.script_output import ScriptReading, read_script_output
+from domain.context.script_output import ScriptReading, read_script_output
 
 
 def read(output: object, **keys: str) -> ScriptReading:

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from domain.session_depth import ANCESTORS_MAX, FoundDepth, KnownDepth, depth_of
-from domain.session_key import depth_of_shape
+from domain.values.session_key import depth_of_shape
 
 ROOT = "agent:main:main"
 CHILD = "agent:main:subagent:one"

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from domain.session_key import (
+from domain.values.session_key import (
     SESSION_KEY_BYTES_MAX,
     InvalidSessionKey,
     agent_id_of,

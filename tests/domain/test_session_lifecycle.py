@@ -5,7 +5,6 @@ from typing import get_args
 
 import pytest
 
-from domain.refusals import CorruptHistory, Rejected, SessionIsClosed
 from domain.session.decide import (
     AdmitChild,
     AdmitContinuation,
@@ -27,6 +26,7 @@ from domain.session.state import (
     SessionStage,
     evolve,
 )
+from domain.values.refusals import CorruptHistory, Rejected, SessionIsClosed
 from tests.support.session_histories import (
     CAP,
     CHANGES,

@@ -1,12 +1,12 @@
 """The life of a session in sentences."""
 
-from domain.refusals import Rejected
 from domain.session.decide import (
     AdmitChild,
     CapReached,
     ReleaseChild,
     SettleChild,
 )
+from domain.values.refusals import Rejected
 from tests.support.session_histories import (
     CAP,
     CHILD_RUN,

@@ -4,12 +4,12 @@ from collections.abc import Callable
 
 import pytest
 
-from domain.refusals import ReadAgain, SessionIsClosed, WrongStage
 from domain.run.archive_due import archive_due
 from domain.run.continuation_events import ArchiveScheduled
 from domain.run.events import RunAnnounced
 from domain.run.facts import SpawnOptions
 from domain.session.events import SessionClosed
+from domain.values.refusals import ReadAgain, SessionIsClosed, WrongStage
 from tests.support import continued_runs as sent
 from tests.support import run_commands as ask
 from tests.support import run_histories as past

@@ -8,12 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from domain.content import ContentRef
-from domain.refusals import SessionIsClosed
 from domain.session.decide import CloseSession
 from domain.session.events import SessionEvent
-from domain.session.sharing import ChangeSharedContext, ContextMoved, InheritSharedContext
-from domain.session.state import Session
-from domain.shared_context import (
+from domain.session.shared_context import (
     SHARED_BYTES_MAX,
     SHARED_KEYS_MAX,
     effective_shared_keys,
@@ -23,7 +20,10 @@ from domain.shared_context import (
     shared_size_with,
     starting_shared_keys,
 )
-from domain.shared_facts import SharedChange, SharedKey
+from domain.session.sharing import ChangeSharedContext, ContextMoved, InheritSharedContext
+from domain.session.state import Session
+from domain.values.refusals import SessionIsClosed
+from domain.values.shared_values import SharedChange, SharedKey
 from tests.support.storytelling import (
     ROOT,
     given_session,

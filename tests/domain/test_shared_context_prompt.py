@@ -7,15 +7,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from domain.json_text import compact_json
-from domain.prompt_part import join_pieces
-from domain.shared_context_prompt import (
-    HEADING,
-    VALUES_CHARACTERS_MAX,
-    SharedValue,
-    shared_pieces,
-)
-from domain.untrusted_result import BEGIN, END
+from domain.prompt.pieces import join_pieces
+from domain.prompt.shared_context import HEADING, VALUES_CHARACTERS_MAX, SharedValue, shared_pieces
+from domain.prompt.untrusted import BEGIN, END
+from domain.values.json_text import compact_json
 from tests.support.imitations import IMITATIONS, LONG, WORDS, seen_marks
 from tests.support.storytelling import run_id
 

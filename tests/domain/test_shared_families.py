@@ -4,9 +4,9 @@ import pytest
 
 from domain.family_sharing import CannotShare
 from domain.run.commands import CreateSession
-from domain.shared_context import REFERENCES_MAX, effective_shared_keys
-from domain.shared_facts import ReferenceRequest, SharedChange, SharedKey
-from domain.spawn_command import SharedContextInput
+from domain.session.shared_context import REFERENCES_MAX, effective_shared_keys
+from domain.spawn.request import SharedContextInput
+from domain.values.shared_values import ReferenceRequest, SharedChange, SharedKey
 from tests.support import run_commands as ask
 from tests.support.family_log import FamilyLog, child_key
 from tests.support.storytelling import ROOT, ref

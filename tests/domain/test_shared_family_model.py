@@ -8,12 +8,12 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from domain.session.decide import decide
+from domain.session.shared_context import effective_shared_keys, starting_shared_keys
 from domain.session.sharing import ChangeSharedContext
 from domain.session.state import Session
-from domain.shared_context import effective_shared_keys, starting_shared_keys
-from domain.shared_facts import SharedChange, SharedKey, SharedScope
-from domain.spawn_command import SharedContextInput
+from domain.spawn.request import SharedContextInput
 from domain.stream import session_stream
+from domain.values.shared_values import SharedChange, SharedKey, SharedScope
 from tests.support import run_commands as ask
 from tests.support.family_log import FamilyLog, child_key
 from tests.support.storytelling import ref

@@ -2,7 +2,7 @@
 
 import pytest
 
-from domain.silent_token import is_silent, without_silent_tokens
+from domain.delivery.silence import is_silent, without_silent_tokens
 
 
 @pytest.mark.parametrize(

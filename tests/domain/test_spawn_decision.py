@@ -5,14 +5,14 @@ from uuid import UUID
 
 import pytest
 
-from domain.refusals import AgentOnRecord, ReadAgain, SessionIsClosed
 from domain.run.facts import SpawnOptions
 from domain.run.request_events import SpawnRefused, SpawnRequested
 from domain.run.state import Run
 from domain.session.events import ChildAdmitted, SessionClosed, SessionContinued, SessionObserved
 from domain.session.state import Session
-from domain.spawn_decision import SpawnDecision, request_spawns
+from domain.spawn.decide import SpawnDecision, request_spawns
 from domain.stream import run_stream, session_stream
+from domain.values.refusals import AgentOnRecord, ReadAgain, SessionIsClosed
 from tests.support import run_histories as past
 from tests.support.family_log import keep, policy, spawn_request
 from tests.support.storytelling import (

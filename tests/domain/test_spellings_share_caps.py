@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from domain.session_key import SessionScope, canonical_session_key
+from domain.values.session_key import SessionScope, canonical_session_key
 from tests.support.decided_spawns import DecidedSpawns
 from tests.support.key_spellings import spelled, spellings
 from tests.support.spawn_model import Asked

@@ -5,14 +5,14 @@ from uuid import UUID
 
 import pytest
 
-from domain.refusals import CorruptHistory, LostClaim, NotYet, WrongStage
 from domain.run.events import RunQueued, SessionCreated
 from domain.run.evolve import evolve
 from domain.run.facts import AttachmentsRequest, SpawnOptions
+from domain.run.preparation_steps import RETRY_SECONDS_MAX, retry_after_seconds
 from domain.run.request_events import SpawnRefused
-from domain.run.step_decisions import RETRY_SECONDS_MAX, retry_after_seconds
 from domain.run.step_events import StepBegun, StepTaken, StepUndoFailed, StepUndone
 from domain.run.steps import STEP_ORDER, StepName, step_key
+from domain.values.refusals import CorruptHistory, LostClaim, NotYet, WrongStage
 from tests.support import run_commands as ask
 from tests.support import run_histories as past
 from tests.support.run_histories import PREPARER

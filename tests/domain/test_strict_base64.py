@@ -6,7 +6,7 @@ import string
 from hypothesis import given
 from hypothesis import strategies as st
 
-from domain.strict_base64 import decode_strict_base64, encoded_length_max
+from domain.values.base64 import decode_strict_base64, encoded_length_max
 
 ALPHABET = string.ascii_uppercase + string.ascii_lowercase + string.digits + "+/"
 SPACES = " \t\r\n\f\v"

@@ -3,8 +3,8 @@
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from domain.bounded_text import replace_unstorable
 from domain.task_message import Contribution, task_message
+from domain.values.text import replace_unstorable
 
 texts = st.text(alphabet=st.characters(), max_size=20)
 contributions = st.lists(st.builds(Contribution, st.sampled_from("abc"), texts), max_size=3)

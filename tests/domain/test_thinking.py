@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from domain.thinking import ThinkingPlan, normalise_thinking, plan_thinking
+from domain.plan.thinking import ThinkingPlan, normalise_thinking, plan_thinking
 
 
 @pytest.mark.parametrize(

@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from domain.admission import Refusal
-from domain.thread_binding import (
+from domain.context.thread_binding import (
     ADDRESS_CHARACTERS_MAX,
     ERROR_CHARACTERS_MAX,
     BoundThread,
@@ -21,6 +20,7 @@ from domain.thread_binding import (
     read_origin,
     unavailable_thread,
 )
+from domain.spawn.admission import Refusal
 
 SESSION_UNAVAILABLE = (
     'sessions_spawn(mode="session") is only available on channels that expose thread bindings (e.g.'

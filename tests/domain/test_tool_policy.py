@@ -2,7 +2,7 @@
 
 import pytest
 
-from domain.tool_policy import (
+from domain.plan.tools import (
     DEFAULT_DENY,
     LEAF_DEFAULT_DENY,
     SESSION_TOOLS,

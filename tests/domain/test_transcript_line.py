@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from domain.transcript_line import (
+from domain.delivery.transcript import (
     LINE_BYTES_MAX,
     MessageEntry,
     ParsedEntry,

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from domain.provided_transcript import (
+from domain.delivery.provided_transcript import (
     NotATranscript,
     ProvidedEntry,
     entries_of_text,

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from domain.untrusted_result import (
+from domain.prompt.untrusted import (
     BEGIN,
     END,
     RESULT_BYTES_MAX,

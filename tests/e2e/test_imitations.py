@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from domain.untrusted_result import BEGIN, END
+from domain.prompt.untrusted import BEGIN, END
 from tests.support.data_directories import copied, new_place
 from tests.support.imitations import IMITATIONS, LONG, seen_marks
 from tests.support.judged_servers import must_be_whole

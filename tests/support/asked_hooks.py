@@ -7,7 +7,7 @@ import pytest
 
 from application.ports.configurations import PinnedConfiguration
 from application.ports.hooks import HookAnswer, HookFailure
-from domain.lifecycle_hooks import HookCall
+from domain.delivery.hook_payloads import HookCall
 from infrastructure.outbound.configuration.active import ActiveConfigurations
 from infrastructure.outbound.configuration.loading import LoadedConfiguration, load_values
 from infrastructure.outbound.hooks.http_hooks import HttpHooks

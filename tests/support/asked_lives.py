@@ -2,11 +2,11 @@
 
 from collections.abc import Callable
 
-from domain.continuation import RunIsActive
-from domain.refusals import Rejected, SessionIsClosed
 from domain.run.commands import RunCommand
 from domain.run.facts import SpawnOptions
 from domain.run.state import Run
+from domain.spawn.continuation import RunIsActive
+from domain.values.refusals import Rejected, SessionIsClosed
 from tests.support import message_model as messages
 from tests.support import run_commands as ask
 from tests.support.continued_runs import close

@@ -1,9 +1,9 @@
 """A run that a random test asks one thing after the other of."""
 
-from domain.refusals import Rejected
 from domain.run.commands import RunCommand
 from domain.run.events import RunEvent
 from domain.run.state import Run
+from domain.values.refusals import Rejected
 from tests.support.storytelling import Story, given
 
 

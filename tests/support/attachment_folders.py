@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from uuid import UUID
 
-from domain.attachment_manifest import manifest_text, relative_dir
-from domain.attachments import AcceptedFiles, accept_file
+from domain.context.attachment_manifest import manifest_text, relative_dir
+from domain.context.attachments import AcceptedFiles, accept_file
 from infrastructure.outbound.attachments.attachment_files import WorkspaceAttachments
 from tests.support.folder_trees import tree_of
 

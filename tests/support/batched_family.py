@@ -2,11 +2,11 @@
 
 from collections.abc import Mapping, Sequence
 
-from domain.batch_decisions import decide_for_all
-from domain.family_decisions import CascadeState
 from domain.run.commands import RunCommand
 from domain.run.waiting_facts import BatchFacts
-from domain.spawn_decision import SpawnDecision, request_spawns
+from domain.spawn.batch import decide_for_all
+from domain.spawn.cascade import CascadeState
+from domain.spawn.decide import SpawnDecision, request_spawns
 from tests.support.family_log import FamilyLog, keep, spawn_request
 from tests.support.storytelling import run_id
 

@@ -5,9 +5,9 @@ from collections.abc import Sequence
 from hypothesis import strategies as st
 from hypothesis.stateful import rule
 
-from domain.refusals import SessionIsClosed
 from domain.run.request_events import SpawnRefused
 from domain.session.events import ChildAdmitted
+from domain.values.refusals import SessionIsClosed
 from tests.support.asked_lives import asked
 from tests.support.batched_family import ask_for_all, tell_all
 from tests.support.conversing_lives import PICK, ConversingLives

@@ -16,8 +16,8 @@ from application.steps.thread_binding import ThreadBindingStep
 from application.work import UnitOfWork
 from domain.configuration.configuration import Configuration
 from domain.content import ContentRef
-from domain.lifecycle_hooks import HookCall
-from domain.provided_transcript import ProvidedEntry, line_of, text_of_entries
+from domain.delivery.hook_payloads import HookCall
+from domain.delivery.provided_transcript import ProvidedEntry, line_of, text_of_entries
 from domain.session.events import TranscriptProvided
 from domain.session.state import Session
 from tests.support.storytelling import observed, ref, session_of

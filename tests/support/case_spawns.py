@@ -14,7 +14,6 @@ from application.fitting import Ineligible, evaluate_agent
 from application.planning import PlannedChild, build_child_plan
 from application.ports.configurations import PinnedConfiguration
 from application.spawn_request import SpawnRequest, spawn_command
-from domain.admission import Refusal
 from domain.configuration.configuration import Configuration
 from domain.content import ContentRef
 from domain.run.births import initial_run
@@ -25,9 +24,10 @@ from domain.run.state import Run
 from domain.session.events import ChildAdmitted
 from domain.session.state import Session
 from domain.session_depth import KnownDepth, depth_of
-from domain.session_key import agent_id_of, canonical_session_key
-from domain.spawn_decision import SpawnDecision, request_spawns
+from domain.spawn.admission import Refusal
+from domain.spawn.decide import SpawnDecision, request_spawns
 from domain.spawn_mode import effective_cleanup, effective_mode
+from domain.values.session_key import agent_id_of, canonical_session_key
 from tests.support.cases import Given
 from tests.support.storytelling import observed, ref, run_id, session_of, stamp
 from tests.waiting.tool_arguments import ToolSpawn, read_tool_arguments

@@ -12,10 +12,10 @@ from application.envelope import Actor
 from application.ports.event_log import EventLog, LogUnavailable
 from application.ports.runtimes import TranscriptEntry
 from application.projections.fold import FOREVER
-from domain.refusals import Rejected
 from domain.run.commands import RunCommand
 from domain.run.lifecycle import PREPARING
 from domain.run.state import Run
+from domain.values.refusals import Rejected
 from infrastructure.outbound.log.connections import LogConnection, borrow_connection
 from infrastructure.outbound.transcripts.rows_and_files import StoredTranscripts
 from tests.support import run_commands as ask

@@ -6,9 +6,9 @@ from typing import Any
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, precondition, rule
 
-from domain.refusals import ReadAgain, Rejected
 from domain.run.continuation_events import MessageReceived
 from domain.run.state import Run
+from domain.values.refusals import ReadAgain, Rejected
 from tests.support import message_model as messages
 from tests.support.asked_lives import ERRORS
 from tests.support.family_log import FamilyLog

@@ -4,8 +4,10 @@ from typing import Any
 
 from domain.configuration.configuration import Configuration
 from domain.event_types import AnyEvent
-from domain.explanation import explain
-from domain.plan_explained import PLAN_RULES
+from domain.explanation.plan import PLAN_RULES
+from domain.explanation.record import EventAtRevision
+from domain.explanation.spawn import explain
+from domain.explanation.steps import STEP_RULES
 from domain.rule_explained import RuleExplanation
 from domain.run.plan_facts import (
     CredentialFacts,
@@ -16,8 +18,6 @@ from domain.run.plan_facts import (
     WorkspaceFacts,
 )
 from domain.session.events import ChildAdmitted
-from domain.spawn_record import EventAtRevision
-from domain.steps_explained import STEP_RULES
 from tests.support.run_histories import created, refused, resolved
 from tests.support.storytelling import facts, plan, requested, run_id
 

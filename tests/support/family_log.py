@@ -10,21 +10,21 @@ from typing import Any
 from uuid import UUID
 
 from application.projections.fold import Fold
-from domain import family_decisions
-from domain.batch_decisions import decide_for_all
 from domain.content import ContentRef
-from domain.continuation import ContinuationDecision
 from domain.event_types import AnyEvent
-from domain.family_decisions import CascadeState
-from domain.refusals import Rejected
 from domain.run.commands import RunCommand
 from domain.run.facts import SpawnOptions
 from domain.run.state import Run
 from domain.session.state import Session
-from domain.spawn_command import RequestSpawn, SpawnPolicy
-from domain.spawn_decision import SpawnDecision, request_spawns
+from domain.spawn import cascade
+from domain.spawn.batch import decide_for_all
+from domain.spawn.cascade import CascadeState
+from domain.spawn.continuation import ContinuationDecision
+from domain.spawn.decide import SpawnDecision, request_spawns
+from domain.spawn.request import RequestSpawn, SpawnPolicy
 from domain.stamp import Stamp
 from domain.stream import run_id_of, session_key_of
+from domain.values.refusals import Rejected
 from infrastructure.outbound.log.waiting_trees import may_wait
 from tests.support import run_commands as ask
 from tests.support.judged_messages import judged_message
@@ -174,7 +174,7 @@ class FamilyLog:
 
     def around(self, name: str) -> CascadeState:
         """What is on record in the streams that a decision about this run names."""
-        streams = family_decisions.streams_of(self.run(name))
+        streams = cascade.streams_of(self.run(name))
         runs = {run_id_of(stream) for stream in streams}
         keys = {session_key_of(stream) for stream in streams}
         return CascadeState(

@@ -5,7 +5,9 @@ from collections.abc import Callable, Coroutine
 from typing import Any
 
 from infrastructure.outbound.processes.collect import ProgramResult
-from infrastructure.outbound.processes.gatehouse import GuardedProcess, ProcessLauncher, Program
+from infrastructure.outbound.processes.gated_process import GuardedProcess
+from infrastructure.outbound.processes.gatehouse import ProcessLauncher
+from infrastructure.outbound.processes.program import Program
 
 Runner = Callable[..., Coroutine[Any, Any, ProgramResult]]
 

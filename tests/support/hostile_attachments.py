@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from domain.attachments import RequestedAttachment
 from domain.configuration.tools import Attachments
+from domain.context.attachments import RequestedAttachment
 
 CONFIGURATION: Mapping[str, object] = {
     "enabled": True,

@@ -3,10 +3,15 @@
 from uuid import UUID
 
 from application.projections.fold import Fold
-from domain.continuation import ContinuationDecision, IneligiblePlan, Message, continue_session
 from domain.run.continuation_events import ContinuationPlanned
 from domain.run.state import Run
-from domain.spawn_command import StoreText
+from domain.spawn.continuation import (
+    ContinuationDecision,
+    IneligiblePlan,
+    Message,
+    continue_session,
+)
+from domain.spawn.request import StoreText
 from tests.support.continued_runs import planned as planned_again
 
 LANE = "subagent"

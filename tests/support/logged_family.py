@@ -21,12 +21,12 @@ from application.ports.event_log import (
     World,
 )
 from application.work import provenance_of
-from domain.batch_decisions import decide_for_all
-from domain.family_decisions import CascadeState, streams_of
 from domain.run.commands import RunCommand
 from domain.run.state import Run
 from domain.session.state import Session
-from domain.spawn_decision import SpawnDecision, request_spawns
+from domain.spawn.batch import decide_for_all
+from domain.spawn.cascade import CascadeState, streams_of
+from domain.spawn.decide import SpawnDecision, request_spawns
 from domain.stream import run_stream, session_stream
 from tests.support import run_commands as ask
 from tests.support.family_log import child_key, policy, spawn_request

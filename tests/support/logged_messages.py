@@ -7,10 +7,15 @@ from uuid_utils.compat import uuid7
 from application.envelope import Provenance
 from application.keeping import TextStore
 from application.ports.event_log import Appended, Decision, Submission, World
-from domain.continuation import ContinuationDecision, IneligiblePlan, Message, continue_session
 from domain.run.continuation_events import ContinuationPlanned
 from domain.run.facts import Ingredient
 from domain.run.state import Run
+from domain.spawn.continuation import (
+    ContinuationDecision,
+    IneligiblePlan,
+    Message,
+    continue_session,
+)
 from domain.stream import run_stream, session_stream
 from tests.support import run_commands as ask
 from tests.support.continued_runs import planned as planned_again

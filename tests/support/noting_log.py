@@ -16,7 +16,7 @@ from application.ports.event_log import (
     Submission,
     World,
 )
-from domain.refusals import Rejected
+from domain.values.refusals import Rejected
 
 T = TypeVar("T")
 

@@ -18,7 +18,7 @@ from application.ports.event_log import (
     World,
 )
 from domain.content import ContentRef
-from domain.refusals import Rejected
+from domain.values.refusals import Rejected
 from tests.support.noting_log import Hurt, Notebook, NotingLog, Spoiled
 from tests.support.storytelling import run_id
 from tests.support.submissions import SeenBefore, failing_with, key, observing, seen, submission

@@ -5,7 +5,7 @@ import random
 from collections.abc import Awaitable, Callable
 from itertools import count
 
-from domain.refusals import Rejected
+from domain.values.refusals import Rejected
 from tests.support import run_commands as ask
 from tests.support.continued_runs import close
 from tests.support.logged_family import LoggedFamily

@@ -5,8 +5,8 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from domain.configuration.context_scripts import ContextScript
+from domain.context.script_output import ScriptReading, read_script_output
 from domain.run.facts import OutputEncoding, ScriptReceipt
-from domain.script_output import ScriptReading, read_script_output
 from domain.script_replay import decode_printed_text
 
 

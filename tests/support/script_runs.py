@@ -9,7 +9,7 @@ from application.ports.configurations import PinnedConfiguration
 from application.ports.scripts import ScriptRun
 from domain.configuration.configuration import Configuration
 from domain.configuration.context_scripts import ContextScript
-from domain.script_arguments import SpawnVariables
+from domain.context.script_request import SpawnVariables
 from infrastructure.outbound.scripts.script_source import SourceOf
 
 VARIABLES: dict[str, Any] = {

@@ -9,7 +9,7 @@ from application.envelope import SYSTEM
 from application.ports.configurations import PinnedConfiguration
 from application.ports.hooks import HookAnswer, HookFailure
 from application.work import UnitOfWork
-from domain.lifecycle_hooks import HookCall
+from domain.delivery.hook_payloads import HookCall
 from infrastructure.outbound.configuration.active import ActiveConfigurations
 from infrastructure.outbound.configuration.loading import load_values
 from infrastructure.outbound.identities import RandomIdentities

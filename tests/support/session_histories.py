@@ -14,7 +14,7 @@ from domain.session.events import (
     SharedContextInherited,
     TranscriptProvided,
 )
-from domain.shared_facts import SharedChange, SharedKey
+from domain.values.shared_values import SharedChange, SharedKey
 from tests.support.storytelling import (
     ROOT,
     observed,

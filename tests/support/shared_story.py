@@ -10,9 +10,9 @@ from domain.run.plan_facts import PreambleSizes
 from domain.run.waiting_facts import Dependency
 from domain.session.decide import decide as decide_session
 from domain.session.sharing import ChangeSharedContext
-from domain.shared_facts import SharedChange, SharedKey
-from domain.spawn_command import SharedContextInput
+from domain.spawn.request import SharedContextInput
 from domain.stream import session_stream
+from domain.values.shared_values import SharedChange, SharedKey
 from tests.support import run_commands as ask
 from tests.support.logged_family import LANE, LoggedFamily, content_key_of
 from tests.support.storytelling import ref

@@ -21,7 +21,7 @@ from application.steps.workspace import WorkspaceStep
 from application.stopping import StopService
 from application.undoing import StepUndoer
 from application.work import UnitOfWork
-from domain.attachments import RequestedAttachment
+from domain.context.attachments import RequestedAttachment
 from domain.run.facts import Plan, SpawnOptions
 from domain.run.state import Run
 from domain.run.steps import StepState, UndoOutcome

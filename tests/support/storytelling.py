@@ -12,9 +12,7 @@ from uuid import NAMESPACE_URL, UUID, uuid5
 
 import pytest
 
-from domain.admission import AdmissionFacts
 from domain.content import ContentRef
-from domain.refusals import Rejected
 from domain.run import decide as run_rules
 from domain.run.commands import RunCommand
 from domain.run.events import RunEvent
@@ -27,7 +25,9 @@ from domain.session import state as session_state
 from domain.session.decide import SessionCommand
 from domain.session.events import SessionEvent, SessionObserved
 from domain.session.state import Session
+from domain.spawn.admission import AdmissionFacts
 from domain.stamp import Stamp
+from domain.values.refusals import Rejected
 
 S = TypeVar("S")
 E = TypeVar("E")

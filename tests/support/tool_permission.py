@@ -1,6 +1,6 @@
 """Which tools a policy permits, as a runtime reads it."""
 
-from domain.tool_policy import ToolPolicy
+from domain.plan.tools import ToolPolicy
 
 _ALIASES = {"bash": "exec", "apply-patch": "apply_patch"}
 _IMPLIED_BY = {"apply_patch": "write"}

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from domain.agent_id import is_valid_agent_id
+from domain.values.agent_id import is_valid_agent_id
 from infrastructure.inbound.command_line.failures import CommandFailed
 from infrastructure.inbound.command_line.naming import (
     ParsedRunName,

@@ -9,7 +9,7 @@ from application.access import Caller
 from application.agent_listing import listed_agents
 from application.ports.registry import LaneState
 from domain.run.state import Run
-from domain.session_key import agent_id_of
+from domain.values.session_key import agent_id_of
 from infrastructure.inbound.http import examples
 from infrastructure.inbound.http.described import problem_responses, success_response
 from infrastructure.inbound.http.doors import Services

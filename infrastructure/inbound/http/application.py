@@ -13,7 +13,7 @@ from starlette.types import Scope
 from application.envelope import WRITER_VERSION
 from application.ports.event_log import LogUnavailable
 from application.work import ContentsErased
-from domain.refusals import Rejected
+from domain.values.refusals import Rejected
 from infrastructure.failures import UserError
 from infrastructure.inbound.http import (
     agents,

@@ -6,8 +6,8 @@ from uuid import UUID
 
 from application.ports.contents import Contents
 from domain.content import ContentRef
+from domain.context.thread_binding import read_origin
 from domain.run.state import Run
-from domain.thread_binding import read_origin
 from infrastructure.inbound.http.run_bodies import announcement_state
 
 

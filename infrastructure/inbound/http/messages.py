@@ -6,8 +6,8 @@ from fastapi import APIRouter, Request, Response
 from pydantic import Field, field_validator
 
 from application.ports.event_log import AlreadyReserved, StoredAnswer
-from domain.continuation import NoSession, RunIsActive
-from domain.refusals import SessionIsClosed
+from domain.spawn.continuation import NoSession, RunIsActive
+from domain.values.refusals import SessionIsClosed
 from infrastructure.inbound.http import examples
 from infrastructure.inbound.http.batch_body import TASK_BYTES_MAX
 from infrastructure.inbound.http.bodies import Body, read_body

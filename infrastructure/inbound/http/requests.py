@@ -14,7 +14,7 @@ from application.envelope import Actor
 from application.ports.event_log import Reservation
 from domain.configuration.configuration import Configuration
 from domain.run.state import Run
-from domain.session_key import InvalidSessionKey
+from domain.values.session_key import InvalidSessionKey
 from infrastructure.inbound.http.doors import Services
 from infrastructure.inbound.http.encoded_slashes import restore_slashes
 from infrastructure.inbound.http.moments import AsOf

@@ -8,8 +8,8 @@ from fastapi import APIRouter, Request, Response
 from application.access import Caller
 from application.ports.event_log import AlreadyReserved, StoredAnswer
 from application.ports.registry import RunQuery
-from domain.refusals import Rejected
 from domain.session.state import Session
+from domain.values.refusals import Rejected
 from infrastructure.inbound.http import examples, session_examples
 from infrastructure.inbound.http.bodies import Body, read_body
 from infrastructure.inbound.http.described import (

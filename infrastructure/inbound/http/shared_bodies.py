@@ -13,10 +13,10 @@ from application.ports.registry import RunQuery
 from application.work import UnitOfWork
 from domain.run.events import RunStarted
 from domain.session.events import SharedContextChanged, SharedContextInherited
+from domain.session.shared_context import effective_shared_keys
 from domain.session.state import Session
-from domain.shared_context import effective_shared_keys
-from domain.shared_facts import SharedKey
 from domain.stream import session_stream
+from domain.values.shared_values import SharedKey
 
 HISTORY_MAX = 200
 STARTED_MAX = 500

@@ -4,10 +4,7 @@ import math
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from domain.bounded_text import single_line
-from domain.dependencies import DependencyRequest
-from domain.json_text import compact_json
-from domain.shared_context import (
+from domain.session.shared_context import (
     KEY_RULE,
     REFERENCE_PREFIX,
     SHARED_BYTES_MAX,
@@ -16,8 +13,11 @@ from domain.shared_context import (
     is_key,
     shared_size,
 )
-from domain.shared_facts import SharedScope
-from domain.spawn_command import SharedContextInput
+from domain.spawn.dependencies import DependencyRequest
+from domain.spawn.request import SharedContextInput
+from domain.values.json_text import compact_json
+from domain.values.shared_values import SharedScope
+from domain.values.text import single_line
 from infrastructure.inbound.http.requests import invalid_value
 
 POINTER = "/sharedContext"

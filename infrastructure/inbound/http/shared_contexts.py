@@ -13,11 +13,11 @@ from application.patching_context import (
     SharedContextTooLarge,
 )
 from application.work import ContentsErased
-from domain.refusals import SessionIsClosed
 from domain.run.events import RunStarted
+from domain.session.shared_context import KEY_RULE, effective_shared_keys, is_key
 from domain.session.sharing import ContextMoved
 from domain.session.state import Session
-from domain.shared_context import KEY_RULE, effective_shared_keys, is_key
+from domain.values.refusals import SessionIsClosed
 from infrastructure.inbound.http import shared_examples
 from infrastructure.inbound.http.bodies import JSON, read_body
 from infrastructure.inbound.http.described import (

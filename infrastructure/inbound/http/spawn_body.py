@@ -7,11 +7,11 @@ import orjson
 from pydantic import Field, field_validator
 
 from application.spawn_request import SpawnRequest
-from domain.agent_id import is_valid_agent_id, normalise_agent_id
 from domain.configuration.configuration import Configuration
 from domain.run.facts import SpawnOptions
-from domain.session_key import agent_id_of, render_session_key
 from domain.spawn_mode import effective_cleanup, effective_mode
+from domain.values.agent_id import is_valid_agent_id, normalise_agent_id
+from domain.values.session_key import agent_id_of, render_session_key
 from infrastructure.inbound.http.batch_body import LABEL_CHARS_MAX, TaskField, tasks_of
 from infrastructure.inbound.http.bodies import Body
 from infrastructure.inbound.http.requests import canonical_key, invalid_value

@@ -6,7 +6,7 @@ from fastapi import APIRouter, Request, Response
 
 from application.access import Caller
 from application.ports.event_log import AlreadyReserved, StoredAnswer
-from domain.refusals import SessionIsClosed
+from domain.values.refusals import SessionIsClosed
 from infrastructure.inbound.http import examples
 from infrastructure.inbound.http.bodies import read_body
 from infrastructure.inbound.http.described import (

@@ -6,14 +6,14 @@ from uuid import UUID
 
 from application.ports.contents import Contents
 from application.ports.event_log import EventLog
-from domain.attachment_manifest import (
+from domain.content import ContentRef
+from domain.context.attachment_manifest import (
     FilesMismatch,
     attachments_receipt,
     parse_file_list,
     relative_dir,
     short_attachments_receipt,
 )
-from domain.content import ContentRef
 from domain.run.state import Run
 from domain.run.step_events import StepUndoFailed
 from domain.run.steps import StepState

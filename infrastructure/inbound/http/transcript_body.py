@@ -4,9 +4,9 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, model_validator
 
-from domain.json_text import text_of
-from domain.provided_transcript import ProvidedEntry
-from domain.transcript_line import NAME_CHARACTERS_MAX, TOKENS_MAX
+from domain.delivery.provided_transcript import ProvidedEntry
+from domain.delivery.transcript import NAME_CHARACTERS_MAX, TOKENS_MAX
+from domain.values.json_text import text_of
 from infrastructure.inbound.http.bodies import Body
 
 ENTRIES_MAX = 10_000

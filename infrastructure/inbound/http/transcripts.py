@@ -9,8 +9,8 @@ from application.providing_transcripts import (
     TranscriptIntake,
     TranscriptTooLarge,
 )
-from domain.refusals import SessionIsClosed
 from domain.session.decide import TranscriptIsKeptHere
+from domain.values.refusals import SessionIsClosed
 from infrastructure.inbound.http import examples
 from infrastructure.inbound.http.bodies import read_body
 from infrastructure.inbound.http.described import (

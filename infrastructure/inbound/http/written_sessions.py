@@ -3,7 +3,7 @@
 from typing import NamedTuple
 
 from application.access import Caller
-from domain.session_key import render_session_key
+from domain.values.session_key import render_session_key
 from infrastructure.inbound.http.doors import Services
 from infrastructure.inbound.http.requests import (
     canonical_key,

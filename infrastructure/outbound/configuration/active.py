@@ -18,11 +18,11 @@ from application.ports.identities import Identities
 from domain.config_events import ConfigurationActivated
 from domain.configuration.configuration import Configuration
 from domain.configuration.problems import ConfigurationError
-from domain.configuration.references import SecretReference, variables_in
 from domain.configuration.runtimes import CommandRuntime, Runtime
 from domain.configuration.secret_names import is_secret_name
-from domain.refusals import Rejected
+from domain.configuration.secrets import SecretReference, variables_in
 from domain.stream import CONFIG_STREAM
+from domain.values.refusals import Rejected
 from infrastructure.outbound.configuration.loading import (
     LoadedConfiguration,
     configuration_from_stored,

@@ -4,8 +4,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from domain.configuration.configuration import Configuration
-from domain.configuration.doubts import ConfigurationWarning
 from domain.configuration.problems import ConfigurationError, pointer_of
+from domain.configuration.warnings import ConfigurationWarning
 from infrastructure.outbound.credentials.auth_profiles import (
     FILE_NAME,
     ProfilesUnreadable,

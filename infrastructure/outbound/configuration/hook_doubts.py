@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Iterator
 
-from domain.configuration.doubts import ConfigurationWarning
 from domain.configuration.hooks import (
     HOOKS,
     AnyHook,
@@ -12,8 +11,9 @@ from domain.configuration.hooks import (
     url_problem,
 )
 from domain.configuration.problems import ConfigurationError, pointer_of
-from domain.configuration.references import SecretReference
 from domain.configuration.script_doubts import is_unprotected
+from domain.configuration.secrets import SecretReference
+from domain.configuration.warnings import ConfigurationWarning
 
 ResolveHookSecret = Callable[[str | SecretReference], str]
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from domain.configuration.problems import pointer_of
-from domain.configuration.references import variables_in
+from domain.configuration.secrets import variables_in
 
 LiteralPath = tuple[str | int, ...]
 LiteralProblem = tuple[str, str]

@@ -10,13 +10,13 @@ from typing import Any
 from pydantic import ValidationError
 
 from domain.configuration.configuration import Configuration
-from domain.configuration.doubts import configuration_warnings
 from domain.configuration.problems import ConfigurationError, ConfigurationProblem
-from domain.configuration.references import SecretReference
 from domain.configuration.script_doubts import script_warnings
+from domain.configuration.secrets import SecretReference
 from domain.configuration.tokens import TokenSource
+from domain.configuration.warnings import configuration_warnings
 from domain.configuration.wording import render_error
-from domain.json_text import compact_json
+from domain.values.json_text import compact_json
 from infrastructure.outbound.configuration.checking import ConfigurationSource, check, pointer_in
 from infrastructure.outbound.configuration.credential_doubts import credential_warnings
 from infrastructure.outbound.configuration.hook_doubts import hook_warnings

@@ -5,8 +5,8 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from domain.configuration.configuration import Configuration
-from domain.configuration.doubts import ConfigurationWarning
 from domain.configuration.problems import ConfigurationError, pointer_of
+from domain.configuration.warnings import ConfigurationWarning
 
 _ROOT_IS_WHOLE_MACHINE = (
     "is the whole machine: a request may name any folder as its requester's workspace; write the "

@@ -17,7 +17,7 @@ from application.ports.credentials import (
 )
 from domain.configuration.problems import ConfigurationError
 from domain.configuration.runtimes import CommandRuntime
-from domain.credential_profiles import FoundProfile, ProfileFile, merge_profiles, select_profiles
+from domain.plan.credentials import FoundProfile, ProfileFile, merge_profiles, select_profiles
 from infrastructure.outbound.configuration.loading import LoadedConfiguration
 from infrastructure.outbound.credentials.auth_profiles import (
     FILE_NAME,

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from domain.bounded_text import single_line
-from domain.credential_profiles import NO_PROFILES, ProfileFile
+from domain.plan.credentials import NO_PROFILES, ProfileFile
+from domain.values.text import single_line
 from infrastructure.outbound.configuration.json5_text import Document, Json5Error, read_json5
 from infrastructure.outbound.credentials.profile_reading import (
     ID_CHARACTERS_MAX,

@@ -8,9 +8,9 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from domain.configuration.references import variable_named_by, variables_in, with_variables
 from domain.configuration.runtimes import RESERVED_VARIABLES
-from domain.credential_profiles import (
+from domain.configuration.secrets import variable_named_by, variables_in, with_variables
+from domain.plan.credentials import (
     AuthProfile,
     ProfileFile,
     SkippedProfile,

@@ -3,7 +3,7 @@
 from collections.abc import AsyncIterator
 
 from application.ports.hooks import HookAnswer, HookFailure
-from domain.json_text import NotJson, read_json
+from domain.values.json_text import NotJson, read_json
 
 ANSWER_BYTES_MAX = 65_536
 

@@ -13,9 +13,9 @@ from application.ports.configurations import PinnedConfiguration
 from application.ports.hooks import HookAnswer, HookFailure
 from domain.configuration.hooks import HOOKS, AnyHook, Hook, header_problem, url_problem
 from domain.configuration.problems import ConfigurationError
-from domain.configuration.references import SecretReference
-from domain.json_text import compact_json
-from domain.lifecycle_hooks import HookCall
+from domain.configuration.secrets import SecretReference
+from domain.delivery.hook_payloads import HookCall
+from domain.values.json_text import compact_json
 from infrastructure.outbound.configuration.active import ActiveConfigurations
 from infrastructure.outbound.hooks.hook_answers import answer_of
 

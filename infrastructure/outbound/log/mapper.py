@@ -11,9 +11,9 @@ import orjson
 from eventsourcing.persistence import Cipher, Compressor, JSONTranscoder, Mapper, StoredEvent
 
 from domain.event_types import EVENT_TYPES, TYPE_OF, AnyEvent
-from domain.fact import Event
-from domain.refusals import CorruptHistory
 from domain.upcasting import UPCASTS, Upcasts, upcast_event
+from domain.values.record import Event
+from domain.values.refusals import CorruptHistory
 
 
 class EventMapper(Mapper[str]):

@@ -15,7 +15,7 @@ import threading
 from collections.abc import AsyncIterator, Callable
 from typing import Any
 
-from domain.refusals import CorruptHistory
+from domain.values.refusals import CorruptHistory
 from infrastructure.failures import UserError
 from infrastructure.outbound.log.connections import open_connection
 from infrastructure.outbound.log.paged_fold import StreamPart

@@ -4,7 +4,7 @@ import asyncio
 import logging
 import time
 
-from domain.refusals import CorruptHistory
+from domain.values.refusals import CorruptHistory
 from infrastructure.failures import UserError
 from infrastructure.outbound.log.connections import open_connection
 from infrastructure.outbound.log.projection_versions import stale_projections

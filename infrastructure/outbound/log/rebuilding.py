@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from application.projections.fold import FOREVER
-from domain.refusals import CorruptHistory
+from domain.values.refusals import CorruptHistory
 from infrastructure.failures import UserError
 from infrastructure.outbound.log import next_tables
 from infrastructure.outbound.log.building import TableBuild

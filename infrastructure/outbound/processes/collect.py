@@ -4,13 +4,10 @@ import asyncio
 import time
 from dataclasses import dataclass
 
-from infrastructure.outbound.processes.gatehouse import (
-    Exit,
-    GuardedProcess,
-    ProcessLauncher,
-    Program,
-)
+from infrastructure.outbound.processes.gated_process import GuardedProcess
+from infrastructure.outbound.processes.gatehouse import ProcessLauncher
 from infrastructure.outbound.processes.pipes import PipeReader
+from infrastructure.outbound.processes.program import Exit, Program
 
 DRAIN_SECONDS_MAX = 1.0
 

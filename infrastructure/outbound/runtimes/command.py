@@ -6,12 +6,9 @@ from collections.abc import AsyncIterator, Iterator, Mapping
 
 from application.ports.runtimes import CannotLaunch, Launch, RuntimeEnd, TranscriptEntry
 from domain.configuration.runtimes import CommandRuntime
-from infrastructure.outbound.processes.gatehouse import (
-    Exit,
-    GuardedProcess,
-    ProcessLauncher,
-    ProcessLaunchError,
-)
+from infrastructure.outbound.processes.gated_process import GuardedProcess
+from infrastructure.outbound.processes.gatehouse import ProcessLauncher, ProcessLaunchError
+from infrastructure.outbound.processes.program import Exit
 from infrastructure.outbound.runtimes.command_end import STDERR_BYTES_MAX, end_of, secrets_of
 from infrastructure.outbound.runtimes.command_masking import Masker
 from infrastructure.outbound.runtimes.command_output import CommandOutput, command_output

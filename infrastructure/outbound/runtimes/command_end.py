@@ -5,9 +5,9 @@ from typing import Literal
 
 from application.ports.credentials import Credential
 from application.ports.runtimes import Launch, RuntimeEnd
-from domain.bounded_text import replace_unstorable
 from domain.configuration.secret_names import is_secret_name
 from domain.runtime_reading import RuntimeReading
+from domain.values.text import replace_unstorable
 from infrastructure.outbound.processes.exit_words import (
     holder_fell_silent,
     signal_name,

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from application.ports.credentials import REDACTED
-from domain import transcript_line as read
+from domain.delivery import transcript as read
 from infrastructure.outbound.runtimes.encoded_forms import encoded_forms, written_forms
 from infrastructure.outbound.runtimes.folded_text import (
     CHARACTERS_MAX,

@@ -8,10 +8,10 @@ from collections.abc import Iterable, Iterator
 from typing import Literal, Protocol
 
 from application.ports.runtimes import TranscriptEntry
-from domain import transcript_line as read
-from domain.bounded_text import replace_unstorable
+from domain.delivery import transcript as read
+from domain.delivery.transcript import LINE_BYTES_MAX, TextEntry, read_line
 from domain.runtime_reading import RuntimeReading, read_plain_output
-from domain.transcript_line import LINE_BYTES_MAX, TextEntry, read_line
+from domain.values.text import replace_unstorable
 from infrastructure.outbound.runtimes.command_masking import NO_MASKING, MaskedText, Masker
 from infrastructure.outbound.runtimes.text_lines import TextLines
 from infrastructure.outbound.runtimes.transcript_entries import entry_of

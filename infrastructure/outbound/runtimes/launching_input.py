@@ -4,10 +4,10 @@ import os
 from collections.abc import Mapping, Sequence
 
 from application.ports.runtimes import CannotLaunch, Launch
-from domain.bounded_text import replace_unstorable
 from domain.configuration.runtimes import PROMPT_PLACEHOLDER, CommandRuntime
-from domain.json_text import compact_json
-from domain.script_arguments import ARGUMENT_BYTES_MAX, ARGUMENTS_BYTES_MAX
+from domain.context.script_request import ARGUMENT_BYTES_MAX, ARGUMENTS_BYTES_MAX
+from domain.values.json_text import compact_json
+from domain.values.text import replace_unstorable
 from infrastructure.outbound.processes.child_environment import expand_home, minimal_environment
 from infrastructure.outbound.processes.program import Program
 

@@ -5,11 +5,11 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 from application.ports.runtimes import CannotLaunch, Launch, RuntimeEnd, TranscriptEntry
-from domain import transcript_line as line
-from domain.bounded_text import replace_unstorable
 from domain.configuration.runtimes import ScriptedRuntime, ScriptedStep
-from domain.json_text import text_of
+from domain.delivery import transcript as line
 from domain.runtime_reading import RuntimeReading
+from domain.values.json_text import text_of
+from domain.values.text import replace_unstorable
 from infrastructure.outbound.runtimes.transcript_entries import entry_of, usage_of
 
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from domain.transcript_line import LINE_BYTES_MAX, TextEntry
+from domain.delivery.transcript import LINE_BYTES_MAX, TextEntry
 from infrastructure.outbound.runtimes.command_masking import MaskedText, Masker
 
 

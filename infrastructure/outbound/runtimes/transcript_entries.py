@@ -3,7 +3,7 @@
 from typing import assert_never
 
 from application.ports.runtimes import TranscriptEntry
-from domain import transcript_line as read
+from domain.delivery import transcript as read
 from domain.run.facts import Usage
 from domain.runtime_reading import RuntimeReading
 

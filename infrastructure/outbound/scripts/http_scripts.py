@@ -9,7 +9,7 @@ import httpx2
 
 from application.ports.scripts import ScriptCall, ScriptFinished, ScriptRun
 from domain.configuration.problems import ConfigurationError
-from domain.script_arguments import ArgumentsTooLong
+from domain.context.script_request import ArgumentsTooLong
 from infrastructure.outbound.scripts.checked_addresses import (
     ADDRESSES_MAX,
     NameLookups,

@@ -4,11 +4,11 @@ import os
 from collections.abc import Mapping
 
 from application.ports.scripts import ScriptCall, ScriptFinished, ScriptRun
-from domain.bounded_text import replace_unstorable
 from domain.configuration.context_scripts import is_url
 from domain.configuration.problems import ConfigurationError
 from domain.configuration.secret_urls import has_secret_url
-from domain.script_arguments import ArgumentsTooLong, argument_items, json_input
+from domain.context.script_request import ArgumentsTooLong, argument_items, json_input
+from domain.values.text import replace_unstorable
 from infrastructure.outbound.processes.child_environment import expand_home, minimal_environment
 from infrastructure.outbound.processes.collect import run_to_end
 from infrastructure.outbound.processes.gatehouse import ProcessLauncher, ProcessLaunchError

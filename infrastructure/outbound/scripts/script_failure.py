@@ -3,8 +3,8 @@
 import os
 
 from application.ports.scripts import ScriptRun
-from domain.bounded_text import replace_unstorable, single_line
-from domain.configuration.references import variables_in
+from domain.configuration.secrets import variables_in
+from domain.values.text import replace_unstorable, single_line
 from infrastructure.outbound.processes.collect import ProgramResult
 from infrastructure.outbound.processes.exit_words import signal_name, was_executed
 

@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator, Mapping
 from application.ports.configurations import PinnedConfiguration
 from application.ports.scripts import Mask
 from domain.configuration.problems import ConfigurationError
-from domain.configuration.references import variables_in
-from domain.json_text import compact_json
+from domain.configuration.secrets import variables_in
+from domain.values.json_text import compact_json
 from infrastructure.outbound.configuration.loading import LoadedConfiguration
 from infrastructure.outbound.processes.child_environment import PASSED_VARIABLES
 from infrastructure.outbound.runtimes.command_masking import Masker

@@ -6,7 +6,7 @@ import orjson
 
 from application.ports.runtimes import TranscriptEntry
 from application.ports.transcripts import RecordedEntry
-from domain.bounded_text import replace_unstorable
+from domain.values.text import replace_unstorable
 
 
 def stored_body(entry: TranscriptEntry) -> str:

@@ -3,7 +3,7 @@ from typing import Any
 import pytest
 
 from domain.configuration.configuration import Configuration
-from domain.configuration.doubts import ConfigurationWarning, configuration_warnings
+from domain.configuration.warnings import ConfigurationWarning, configuration_warnings
 
 COMMAND = {"type": "command", "command": ["true"]}
 ALL = "/agents/defaults/subagents/allowAgents"

@@ -1,7 +1,7 @@
 from typing import Any
 
 from domain.configuration.configuration import Configuration
-from domain.configuration.effective_agent import EffectiveValue, effective_agent
+from domain.plan.effective import EffectiveValue, effective_agent
 
 COMMAND = {"type": "command", "command": ["true"]}
 SCRIPT = {"id": "one", "uri": "one.sh"}

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from domain.continuation_explained import CONTINUATION_RULES
+from domain.explanation.continuation import CONTINUATION_RULES
 from tests.support.http_house import House
 from tests.support.http_problems import problem_of
 

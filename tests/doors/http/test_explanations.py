@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from domain.admission_explained import ADMISSION_RULES
-from domain.plan_explained import PLAN_RULES
+from domain.explanation.admission import ADMISSION_RULES
+from domain.explanation.plan import PLAN_RULES
 from infrastructure.inbound.http.explanation_examples import EXPLANATION
 from tests.support.explained_spawns import ADMITTED, BEHIND_ADMISSION, plan_facts, told
 from tests.support.http_house import GHOST, House

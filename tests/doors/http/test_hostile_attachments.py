@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from domain.bounded_text import single_line
-from domain.strict_base64 import decode_strict_base64
+from domain.values.base64 import decode_strict_base64
+from domain.values.text import single_line
 from tests.support.attaching_house import AttachingHouse, text
 from tests.support.folder_trees import tree_of
 from tests.support.hostile_attachments import (

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, Phase, example, given, settings
 
-from domain.context_preamble import is_blank, truncated_preamble
-from domain.json_text import compact_json
-from domain.untrusted_result import BEGIN, END
+from domain.context.preamble import is_blank, truncated_preamble
+from domain.prompt.untrusted import BEGIN, END
+from domain.values.json_text import compact_json
 from tests.support.sourced_spawns import PREAMBLE_CHARACTERS_MAX, SCRIPTS, Sourced, sourced
 from tests.support.sourcing_house import SourcingHouse, sourcing_house
 from tests.support.told_parts import stretches

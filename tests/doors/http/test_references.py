@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from domain.untrusted_result import BEGIN, END
+from domain.prompt.untrusted import BEGIN, END
 from tests.support.http_house import House
 from tests.support.http_problems import pointers_of, problem_of
 from tests.support.http_sharing import given, prompt

@@ -9,9 +9,9 @@ from pydantic import BaseModel, ValidationError
 
 from application.projections.run_rows import RunRow
 from application.projections.session_rows import SessionRow
-from domain.refusals import CorruptHistory
 from domain.run.state import Run
 from domain.session.state import Session
+from domain.values.refusals import CorruptHistory
 from infrastructure.outbound.log.binary_format import encode_column
 from infrastructure.outbound.log.storing import RUN_COLUMNS, SESSION_COLUMNS
 from infrastructure.outbound.log.verifying.connection import ReadConnection

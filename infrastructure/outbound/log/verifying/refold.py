@@ -10,7 +10,6 @@ from application.projections.run_rows import RunRow, run_row
 from application.projections.session_rows import SessionRow, session_row
 from domain.config_events import ConfigurationActivated
 from domain.event_types import AnyEvent
-from domain.refusals import CorruptHistory
 from domain.run.evolve import evolve as evolve_run
 from domain.session.state import evolve as evolve_session
 from domain.stamp import Stamp
@@ -21,6 +20,7 @@ from domain.stream import (
     run_stream,
     session_stream,
 )
+from domain.values.refusals import CorruptHistory
 from infrastructure.outbound.log.mapper import EventMapper
 from infrastructure.outbound.log.verifying.connection import ReadConnection
 from infrastructure.outbound.log.verifying.difference import Difference

@@ -4,8 +4,8 @@ from uuid import UUID
 
 import pytest
 
-from domain.attachment_manifest import file_list, relative_dir, render_file_list
-from domain.attachments import AcceptedFiles, accept_file
+from domain.context.attachment_manifest import file_list, relative_dir, render_file_list
+from domain.context.attachments import AcceptedFiles, accept_file
 from domain.run.events import RunEvent
 from domain.run.facts import AttachmentsRequest
 from domain.run.state import Run

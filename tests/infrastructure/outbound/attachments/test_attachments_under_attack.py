@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from application.ports.attachment_files import AttachmentsNotRemoved, AttachmentsNotWritten
-from domain.attachments import AcceptedFiles, accept_file
+from domain.context.attachments import AcceptedFiles, accept_file
 from tests.support.attachment_folders import (
     FILES,
     RUN,

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from application.ports.attachment_files import AttachmentsNotWritten
-from domain.attachments import AcceptedFiles, accept_file
+from domain.context.attachments import AcceptedFiles, accept_file
 from tests.support.attachment_folders import (
     FILES,
     OTHER_RUN,

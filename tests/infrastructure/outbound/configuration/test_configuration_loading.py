@@ -5,8 +5,8 @@ import pytest
 
 from domain.configuration.configuration import Configuration
 from domain.configuration.problems import ConfigurationError
-from domain.configuration.references import SecretReference
 from domain.configuration.runtimes import CommandRuntime, OpenClawRuntime
+from domain.configuration.secrets import SecretReference
 from infrastructure.outbound.configuration.loading import (
     configuration_from_stored,
     load,

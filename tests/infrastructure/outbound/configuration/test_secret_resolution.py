@@ -3,8 +3,8 @@ from pathlib import Path
 import pytest
 
 from domain.configuration.problems import ConfigurationError
-from domain.configuration.references import SecretReference
 from domain.configuration.runtimes import CommandRuntime
+from domain.configuration.secrets import SecretReference
 from domain.configuration.tokens import TokenSource
 from infrastructure.outbound.configuration.loading import LoadedConfiguration, load, load_values
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from domain.credential_profiles import NO_PROFILES, AuthProfile
+from domain.plan.credentials import NO_PROFILES, AuthProfile
 from infrastructure.outbound.credentials.auth_profiles import (
     FILE_BYTES_MAX,
     FILE_NAME,

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from application.ports.hooks import HookAnswer, HookFailure
-from domain.lifecycle_hooks import HookCall
+from domain.delivery.hook_payloads import HookCall
 from infrastructure.outbound.hooks.hook_answers import ANSWER_BYTES_MAX
 from tests.support.asked_hooks import CALL, SECRET, Asked, asked
 from tests.support.hook_server import HookServer, Reply

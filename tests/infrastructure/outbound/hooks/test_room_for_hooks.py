@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import pytest
 
 from application.ports.hooks import HookFailure
-from domain.lifecycle_hooks import HookCall
+from domain.delivery.hook_payloads import HookCall
 from tests.support.asked_hooks import CALL, Asked
 from tests.support.hook_server import HookServer, Reply
 

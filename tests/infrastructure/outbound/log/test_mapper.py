@@ -7,7 +7,7 @@ from eventsourcing.compressor import ZlibCompressor
 from eventsourcing.persistence import Cipher, StoredEvent
 
 from domain.event_types import EVENT_TYPES
-from domain.refusals import CorruptHistory
+from domain.values.refusals import CorruptHistory
 from infrastructure.outbound.log.mapper import EventMapper, payload_object
 from tests.support.run_histories import announced, archived
 

@@ -6,10 +6,10 @@ from uuid import UUID
 import pytest
 
 from application.projections.fold import Fold, StreamFold
-from domain.refusals import CorruptHistory
 from domain.run.state import Run
 from domain.session.state import Session
 from domain.stamp import Stamp
+from domain.values.refusals import CorruptHistory
 from infrastructure.outbound.log.connections import LogConnection
 from infrastructure.outbound.log.encoded_rows import run_encoder, session_encoder
 from infrastructure.outbound.log.mapper import EventMapper

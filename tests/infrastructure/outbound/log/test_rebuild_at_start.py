@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from domain.refusals import CorruptHistory
+from domain.values.refusals import CorruptHistory
 from infrastructure.failures import UserError
 from infrastructure.outbound.log import projection_versions, rebuild_at_start
 from infrastructure.outbound.log.connections import LogConnection

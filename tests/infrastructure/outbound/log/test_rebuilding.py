@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from domain.event_types import EVENT_TYPES, LOG_FORMAT
-from domain.refusals import CorruptHistory
+from domain.values.refusals import CorruptHistory
 from infrastructure.outbound.log import building, part_fold
 from infrastructure.outbound.log.connections import LogConnection
 from infrastructure.outbound.log.format import UnknownFormat

@@ -11,7 +11,7 @@ from pydantic import BaseModel
 
 from domain.content import ContentRef
 from domain.event_types import EVENT_TYPES
-from domain.fact import Event
+from domain.values.record import Event
 from infrastructure.outbound.log.verifying.references import find_references
 
 HISTORIES = Path(__file__).parents[3] / "histories"

@@ -5,7 +5,8 @@ from collections.abc import AsyncIterator
 import pytest
 
 from infrastructure.outbound.processes.collect import ProgramResult, run_to_end
-from infrastructure.outbound.processes.gatehouse import ProcessLauncher, Program
+from infrastructure.outbound.processes.gatehouse import ProcessLauncher
+from infrastructure.outbound.processes.program import Program
 from tests.support.gated_programs import Runner
 from tests.support.process_table import is_alive, open_descriptors, until_no_more_is_open
 

@@ -12,7 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from infrastructure.outbound.processes.gatehouse import Exit, ProcessLauncher, Program
+from infrastructure.outbound.processes.gatehouse import ProcessLauncher
+from infrastructure.outbound.processes.program import Exit, Program
 from tests.support.gated_programs import DAEMON, lines, python, started
 from tests.support.process_table import (
     is_alive,

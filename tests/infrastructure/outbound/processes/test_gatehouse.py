@@ -15,12 +15,8 @@ import uvloop
 from infrastructure.outbound.processes import gatehouse as gatehouse_module
 from infrastructure.outbound.processes import warm_handle
 from infrastructure.outbound.processes.collect import ProgramResult, run_to_end
-from infrastructure.outbound.processes.gatehouse import (
-    Exit,
-    ProcessLauncher,
-    ProcessLaunchError,
-    Program,
-)
+from infrastructure.outbound.processes.gatehouse import ProcessLauncher, ProcessLaunchError
+from infrastructure.outbound.processes.program import Exit, Program
 from tests.support.gated_programs import Runner, lines, started
 from tests.support.process_table import children, is_alive, state, until, until_dead
 

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from domain.transcript_line import (
+from domain.delivery.transcript import (
     MessageEntry,
     ParsedEntry,
     ProgressEntry,

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from application.ports.runtimes import TranscriptEntry
-from domain.transcript_line import LINE_BYTES_MAX
+from domain.delivery.transcript import LINE_BYTES_MAX
 from infrastructure.outbound.runtimes.command_output import (
     PIECE_BYTES_MAX,
     RESULT_BYTES_MAX,

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from application.ports.credentials import REDACTED
 from application.ports.runtimes import TranscriptEntry
-from domain.transcript_line import LINE_BYTES_MAX
+from domain.delivery.transcript import LINE_BYTES_MAX
 from infrastructure.outbound.runtimes.command_masking import Masker
 from infrastructure.outbound.runtimes.command_output import JsonlOutput
 from tests.support.canaries import encoded

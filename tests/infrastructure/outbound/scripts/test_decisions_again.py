@@ -11,7 +11,7 @@ from application.context_gathering import ContextGatherer
 from application.context_receipts import evaluated_candidates
 from application.keeping import TextStore
 from application.ports.configurations import PinnedConfiguration
-from domain.agent_override import OverrideCandidate, choose_override
+from domain.context.agent_override import OverrideCandidate, choose_override
 from infrastructure.outbound.configuration.loading import load_values
 from infrastructure.outbound.identities import RandomIdentities
 from infrastructure.outbound.processes.gatehouse import ProcessLauncher

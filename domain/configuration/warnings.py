@@ -1,0 +1,178 @@
+"""What a configuration may say and can hardly mean: it can be used, and somebody should look."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from domain.configuration.configuration import Configuration
+from domain.configuration.models import ModelChoice
+from domain.configuration.problems import pointer_of
+from domain.configuration.runtimes import SERVED_RUNTIMES
+from domain.configuration.wording import nearest_word
+from domain.plan.thinking import LEVEL_LABELS, normalise_thinking
+from domain.spawn.admission import ANY_AGENT
+from domain.values.agent_id import is_valid_agent_id, normalise_agent_id
+from domain.values.session_key import GLOBAL, InvalidSessionKey
+
+ValuePath = tuple[str | int, ...]
+_DEFAULTS: ValuePath = ("agents", "defaults", "subagents")
+_DEFAULT_MODE: ValuePath = ("agents", "defaults", "sandbox", "mode")
+_DEFAULT_RUNTIME: ValuePath = ("agents", "defaults", "runtime")
+_NO_RUNTIME = (
+    "has {runtime}: a spawn that runs as it is refused; give it one of type "
+    + " or ".join(SERVED_RUNTIMES)
+)
+_NO_PRIMARY = "count for nothing: they stand in for a primary, and there is none"
+_NO_SANDBOX = (
+    'is to run in a sandbox (sandbox.mode "{mode}"), and its runtime does not say'
+    " providesSandbox: a spawn of it is refused"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigurationWarning:
+    """`pointer` is the JSON pointer of the value, `nearest` what was probably meant."""
+
+    pointer: str
+    message: str
+    nearest: str | None = None
+
+
+def configuration_warnings(configuration: Configuration) -> Iterator[ConfigurationWarning]:
+    """Everything that is doubtful: patterns of tokens that fit no session, thinking levels that
+    are none, agents that may be named and are not there, sandboxes that nothing provides, models
+    that nobody comes to, agents that nothing executes."""
+    yield from _check_allowed_agents(configuration)
+    yield from _check_thinking(configuration)
+    yield from _check_sandboxes(configuration)
+    yield from _check_tokens(configuration)
+    yield from _check_aliases(configuration)
+    yield from _check_fallbacks(configuration)
+    yield from _check_runtimes(configuration)
+
+
+def _warning_at(path: ValuePath, message: str, meant: str | None = None) -> ConfigurationWarning:
+    return ConfigurationWarning(pointer_of(path), message, meant)
+
+
+def _check_allowed_agents(configuration: Configuration) -> Iterator[ConfigurationWarning]:
+    yield from _check_names(configuration, configuration.subagent_defaults.allow_agents, _DEFAULTS)
+    for index, agent in enumerate(configuration.agents.list):
+        path = ("agents", "list", index, "subagents")
+        yield from _check_names(configuration, agent.subagents.allow_agents, path)
+
+
+def _check_names(
+    configuration: Configuration, names: Iterable[str] | None, path: ValuePath
+) -> Iterator[ConfigurationWarning]:
+    known = configuration.agent_ids()
+    for index, name in enumerate(names or ()):
+        here = (*path, "allowAgents", index)
+        text = name.strip()
+        agent_id = normalise_agent_id(text)
+        if text == ANY_AGENT:
+            continue
+        if not text:
+            yield _warning_at(here, "is blank and counts for nothing")
+        elif not is_valid_agent_id(agent_id):
+            yield _warning_at(
+                here, "is no agent id: no spawn can name it", nearest_word(text, known)
+            )
+        elif configuration.agent(agent_id) is None and not _may_be_replaced(
+            configuration, agent_id
+        ):
+            means = f'means "{agent_id}", which ' if agent_id != text.lower() else ""
+            message = f"{means}is not configured: a spawn that names it is refused"
+            yield _warning_at(here, message, nearest_word(agent_id, known))
+
+
+def _may_be_replaced(configuration: Configuration, agent_id: str) -> bool:
+    """Whether a context script may name another agent for this one."""
+    scripts = configuration.context_scripts_for(agent_id)
+    return any(script.agent_id_override_key for script in scripts)
+
+
+def _check_thinking(configuration: Configuration) -> Iterator[ConfigurationWarning]:
+    said: list[tuple[ValuePath, str | None]] = [
+        (_DEFAULTS, configuration.subagent_defaults.thinking)
+    ]
+    for index, agent in enumerate(configuration.agents.list):
+        said.append((("agents", "list", index, "subagents"), agent.subagents.thinking))
+    for path, raw in said:
+        if raw and raw.strip() and normalise_thinking(raw) is None:
+            message = f"is no level ({', '.join(LEVEL_LABELS)}): a spawn that uses it is refused"
+            yield _warning_at((*path, "thinking"), message, nearest_word(raw, LEVEL_LABELS))
+
+
+def _agents(configuration: Configuration, unlisted: ValuePath) -> list[tuple[ValuePath, str]]:
+    """Every agent and where it stands. Without a list there is one all the same, and it is what
+    the defaults say: then `unlisted`."""
+    agents: list[tuple[ValuePath, str]] = [
+        (("agents", "list", index), agent.id)
+        for index, agent in enumerate(configuration.agents.list)
+    ]
+    return agents or [(unlisted, configuration.default_agent_id)]
+
+
+def _check_runtimes(configuration: Configuration) -> Iterator[ConfigurationWarning]:
+    for path, agent_id in _agents(configuration, _DEFAULT_RUNTIME):
+        runtime = configuration.runtime_for(agent_id)
+        if runtime is None:
+            yield _warning_at(path, _NO_RUNTIME.format(runtime="no runtime"))
+        elif runtime.type not in SERVED_RUNTIMES:
+            kind = f'a runtime of type "{runtime.type}", which is not served'
+            yield _warning_at(path, _NO_RUNTIME.format(runtime=kind))
+
+
+def _check_aliases(configuration: Configuration) -> Iterator[ConfigurationWarning]:
+    stand_for = configuration.model_aliases()
+    for name, entry in configuration.defaults.models.items():
+        if entry.alias_word and stand_for[entry.alias_word] != name:
+            message = f'is the alias of "{stand_for[entry.alias_word]}" already, and stands for'
+            path = ("agents", "defaults", "models", name, "alias")
+            yield _warning_at(path, f"{message} that alone")
+
+
+def _check_fallbacks(configuration: Configuration) -> Iterator[ConfigurationWarning]:
+    defaults: ValuePath = ("agents", "defaults")
+    chosen: list[tuple[ValuePath, ModelChoice | None]] = [
+        (defaults, configuration.defaults.model),
+        (_DEFAULTS, configuration.subagent_defaults.model),
+    ]
+    for index, agent in enumerate(configuration.agents.list):
+        own: ValuePath = ("agents", "list", index)
+        chosen += [(own, agent.model), ((*own, "subagents"), agent.subagents.model)]
+    for path, choice in chosen:
+        if choice is not None and choice.fallbacks and choice.name is None:
+            yield _warning_at((*path, "model", "fallbacks"), _NO_PRIMARY)
+
+
+def _check_sandboxes(configuration: Configuration) -> Iterator[ConfigurationWarning]:
+    for path, agent_id in _agents(configuration, _DEFAULT_MODE):
+        mode = configuration.sandbox_mode_for(agent_id)
+        if mode != "off" and not configuration.provides_sandbox(agent_id):
+            yield _warning_at(path, _NO_SANDBOX.format(mode=mode))
+
+
+def _check_tokens(configuration: Configuration) -> Iterator[ConfigurationWarning]:
+    for index, token in enumerate(configuration.spawnlog.tokens):
+        for place, pattern in enumerate(token.sessions):
+            message = _why_no_session_matches(configuration, pattern)
+            if message is not None:
+                yield _warning_at(("spawnlog", "tokens", index, "sessions", place), message)
+
+
+def _why_no_session_matches(configuration: Configuration, pattern: str) -> str | None:
+    """Why no session has a key that fits the pattern; None when one may."""
+    if "*" not in pattern:
+        try:
+            configuration.canonical_key(pattern)
+        except InvalidSessionKey as error:
+            return f"fits no session: {error.message}"
+        return None
+    if pattern.strip() != "*" and pattern.strip(" :") == "*":
+        return "fits no session: no key has an empty part; write * alone for every session"
+    start = ":".join(part.strip() for part in pattern.split("*")[0].split(":") if part.strip())
+    keys = ("agent:", GLOBAL) if configuration.session.scope == "global" else ("agent:",)
+    if any(start.startswith(key) or key.startswith(start) for key in keys):
+        return None
+    return "fits no session: every key begins with agent:, as in agent:main:*"

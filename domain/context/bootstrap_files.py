@@ -1,0 +1,88 @@
+"""The bootstrap files of a workspace: which there are, and how much of them a prompt holds."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from domain.values.text import whole_characters
+
+BOOTSTRAP_NAMES = ("AGENTS.md", "TOOLS.md")
+
+
+"""The files that a sub-agent is given, in the order of its prompt; no other is read."""
+
+
+@dataclass(frozen=True, slots=True)
+class BootstrapFile:
+    """A file of the child's workspace that its system prompt holds."""
+
+    name: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class BootstrapLimits:
+    """Characters (code points) of one file, and of all files together; the mark that says where a
+    file was cut is not counted."""
+
+    chars_max: int
+    total_chars_max: int
+
+
+@dataclass(frozen=True, slots=True)
+class BootstrapSelection:
+    """What goes into the prompt, and what the caller is told about the rest."""
+
+    files: tuple[BootstrapFile, ...]
+    warnings: tuple[str, ...]
+
+
+def select_bootstrap_files(
+    files: Iterable[BootstrapFile], limits: BootstrapLimits
+) -> BootstrapSelection:
+    """The files in their order, each cut to what the limits leave it. Blank ones are left out;
+    those for which nothing is left are too, with a warning."""
+    kept: list[BootstrapFile] = []
+    warnings: list[str] = []
+    left = limits.total_chars_max
+    for file in files:
+        if not file.text.strip():
+            continue
+        room = min(limits.chars_max, left)
+        key = "bootstrapMaxChars" if limits.chars_max <= left else "bootstrapTotalMaxChars"
+        if room <= 0:
+            warnings.append(_omitted_warning(file.name, limits.total_chars_max))
+        elif len(file.text) <= room:
+            kept.append(file)
+            left -= len(file.text)
+        else:
+            kept.append(BootstrapFile(file.name, _cut_file(file, room)))
+            warnings.append(_cut_warning(file.name, room, key))
+            left -= room
+    return BootstrapSelection(tuple(kept), tuple(warnings))
+
+
+def unreadable_warning(name: str, why: str) -> str:
+    """What the caller is told of a file that could not be used; `why` is a clause of its own."""
+    return (
+        f"{name} of the child's workspace was left out: {why}."
+        " Put a regular file of UTF-8 text in its place, or remove it."
+    )
+
+
+def _cut_file(file: BootstrapFile, room: int) -> str:
+    text = file.text[: whole_characters(file.text, room)]
+    return f"{text}\n\n[truncated: {file.name} exceeded {room} characters]"
+
+
+def _cut_warning(name: str, room: int, key: str) -> str:
+    return (
+        f"{name} of the child's workspace was cut after {room} characters ({key})."
+        f" Shorten the file, or raise {key}."
+    )
+
+
+def _omitted_warning(name: str, total: int) -> str:
+    return (
+        f"{name} of the child's workspace was left out: the file before it took all of the {total}"
+        " characters of bootstrapTotalMaxChars. Shorten that file, or raise bootstrapTotalMaxChars."
+    )

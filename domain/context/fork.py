@@ -1,0 +1,129 @@
+"""Whether a child begins with the conversation of who asked for it."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+from domain.run.facts import ContextMode, ForkFacts
+from domain.spawn.admission import Refusal
+from domain.spawn_notes import FORK_TOKENS_MAX, fork_downgraded_note
+
+RULE = "context_fork"
+SESSION_KIND: Literal["session"] = "session"
+
+
+"""The kind of the entry that a forked transcript begins with."""
+
+
+_OTHER_AGENT = (
+    'context="fork" currently requires the same target agent as the requester; use '
+    'context="isolated" for cross-agent spawns.'
+)
+_NO_TRANSCRIPT = 'context="fork" requested but the requester session transcript is not available.'
+_NOT_FORKED = 'context="fork" requested but OpenClaw could not fork the requester transcript.'
+_NOT_PREPARED = 'context="fork" requested but OpenClaw could not prepare forked context.'
+OTHER_AGENT_WARNING = (
+    "the child starts with isolated context: a thread's child begins with its requester's"
+    ' conversation only when both are of one agent; ask with context "isolated" to expect that'
+)
+NO_TRANSCRIPT_WARNING = (
+    "the child starts with isolated context: its requester has no transcript here; provide one"
+    " with PUT /v1/sessions/{key}/transcript before the next spawn"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ContextRequest:
+    """The context that a child is to have. `is_explicit` is whether the request says so; what
+    nobody asked for is no reason to refuse a spawn."""
+
+    mode: ContextMode
+    is_explicit: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ParentExtent:
+    """How much a requester has in its transcript. `total_tokens` is what was said of it as a
+    whole, `last_usage_tokens` those of its last usage entry; None when nobody said."""
+
+    entries: int
+    bytes: int
+    total_tokens: int | None = None
+    last_usage_tokens: int | None = None
+
+    @property
+    def tokens(self) -> int:
+        """The total that was given; else the last usage, or a token for each four bytes when that
+        is more."""
+        if self.total_tokens is not None:
+            return self.total_tokens
+        return max(self.last_usage_tokens or 0, self.bytes // 4)
+
+    @property
+    def fits(self) -> bool:
+        """Whether a child can begin with it."""
+        return self.tokens <= FORK_TOKENS_MAX
+
+
+def resolve_context_request(
+    argument: ContextMode | None, *, thread: bool, channel: str | None, default: ContextMode
+) -> ContextRequest:
+    """What the request says; without that `default`, for a child in a thread of a channel."""
+    if argument is not None:
+        return ContextRequest(argument, is_explicit=True)
+    in_thread = thread and bool((channel or "").strip())
+    return ContextRequest(default if in_thread else "isolated", is_explicit=False)
+
+
+def other_agent_refusal() -> Refusal:
+    """The child is of another agent than its requester."""
+    return _fork_refusal(_OTHER_AGENT)
+
+
+def no_transcript_refusal() -> Refusal:
+    """There is nothing to begin with."""
+    return _fork_refusal(_NO_TRANSCRIPT)
+
+
+def fork_failed_refusal() -> Refusal:
+    """The transcript is there and could not be written for the child."""
+    return _fork_refusal(_NOT_FORKED)
+
+
+def unreadable_transcript_refusal() -> Refusal:
+    """What is kept of the transcript cannot be read."""
+    return _fork_refusal(_NOT_PREPARED)
+
+
+def _fork_refusal(text: str) -> Refusal:
+    return Refusal(rule=RULE, status="error", text=text)
+
+
+def inherited_rows(fork: ForkFacts | None) -> int:
+    """How many entries a child's transcript has before it says anything: those that were taken
+    over, and one in front of them that says where they are from."""
+    return fork.entries + 1 if fork is not None and fork.mode == "fork" else 0
+
+
+def forked_entries(fork: ForkFacts | None) -> int:
+    """How many entries of its requester's conversation a child begins with."""
+    return fork.entries if fork is not None and fork.mode == "fork" else 0
+
+
+def fork_note(fork: ForkFacts | None) -> str | None:
+    """What the requester is told when there was too much to begin with."""
+    if fork is None or fork.mode == "fork" or fork.tokens is None:
+        return None
+    return fork_downgraded_note(fork.tokens)
+
+
+def fork_warnings(
+    wish: ContextRequest, fork: ForkFacts | None, *, same_agent: bool
+) -> tuple[str, ...]:
+    """What is said of a fork that nobody asked for and that could not be."""
+    if wish.mode == "isolated" or wish.is_explicit:
+        return ()
+    if not same_agent:
+        return (OTHER_AGENT_WARNING,)
+    if fork is not None and fork.mode == "isolated" and fork.tokens is None:
+        return (NO_TRANSCRIPT_WARNING,)
+    return ()

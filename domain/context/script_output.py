@@ -1,0 +1,134 @@
+"""What a context script's output says: content to inject, another agent, or an error."""
+
+from dataclasses import dataclass
+
+from domain.values.json_text import NotJson, compact_json, read_json, text_of
+from domain.values.text import replace_unstorable, single_line
+
+ERROR_CHARACTERS_MAX = 2000
+OVERRIDE_CHARACTERS_MAX = 200
+ERRORS_SHOWN_MAX = 20
+CONTENT_KEYS = ("message", "content", "text", "result")
+
+
+@dataclass(frozen=True, slots=True)
+class ScriptReading:
+    """`content` and `override` are never blank. With an `error` there is neither."""
+
+    content: str | None = None
+    override: str | None = None
+    error: str | None = None
+
+
+class _ScriptError(Exception):
+    """The output reports a failure of the script."""
+
+
+def read_script_output(
+    *,
+    script_id: str,
+    text: str,
+    return_key: str | None = None,
+    error_key: str | None = None,
+    agent_id_override_key: str | None = None,
+) -> ScriptReading:
+    """Read the output of one script that ended well.
+
+    Blank output says nothing. Text that is no JSON object is content as it stands, but a JSON list
+    where `return_key` is set: no key is found in it, which is an error. A JSON object is read in
+    this order: a value under `error_key` that is not empty, zero, false or null is an error; so
+    are the usual error shapes (`error`, `errors`, `status: "error"`, `ok: false`);
+    `return_key`, when set, holds the content, and its absence is an error; else the first of
+    `message`, `content`, `text`, `result` that is there; else the whole object. Values that are
+    no strings are injected as compact JSON; null is no content. The candidate for another agent
+    is the trimmed string under `agent_id_override_key`; an error voids it.
+    """
+    if not text.strip():
+        return ScriptReading()
+    value = _read(text)
+    if isinstance(value, list) and return_key:
+        return ScriptReading(error=_missing_key_text(script_id, return_key))
+    if not isinstance(value, dict):
+        return ScriptReading(content=replace_unstorable(text))
+    try:
+        _raise_reported_error(script_id, value, error_key)
+        content = _content(script_id, value, return_key)
+    except _ScriptError as error:
+        return ScriptReading(error=single_line(str(error), characters_max=ERROR_CHARACTERS_MAX))
+    return ScriptReading(
+        content=replace_unstorable(content) if content.strip() else None,
+        override=_override(value, agent_id_override_key),
+    )
+
+
+def _read(text: str) -> object:
+    try:
+        return read_json(text)
+    except NotJson:
+        return text
+
+
+def _raise_reported_error(script_id: str, value: dict[str, object], error_key: str | None) -> None:
+    failed = f"Script {script_id} returned error"
+    if error_key and _is_truthy(value.get(error_key)):
+        raise _ScriptError(f"{failed} ({error_key}): {text_of(value[error_key])}")
+    error = value.get("error")
+    if isinstance(error, str) and error:
+        raise _ScriptError(f"{failed}: {error}")
+    if isinstance(error, dict) or (isinstance(error, list) and error):
+        raise _ScriptError(f"{failed}: {_message_of(error)}")
+    errors = value.get("errors")
+    if isinstance(errors, list) and errors:
+        shown = "; ".join(_item_text(item) for item in errors[:ERRORS_SHOWN_MAX])
+        raise _ScriptError(f"Script {script_id} returned errors: {shown}")
+    message = value.get("message")
+    if value.get("status") == "error":
+        raise _ScriptError(f"{failed}: {text_of(message) if message else 'status=error'}")
+    if value.get("ok") is False:
+        raise _ScriptError(f"{failed}: {text_of(message) if message else 'ok=false'}")
+
+
+def _content(script_id: str, value: dict[str, object], return_key: str | None) -> str:
+    if return_key:
+        if return_key not in value:
+            raise _ScriptError(_missing_key_text(script_id, return_key))
+        returned = value[return_key]
+        return "" if returned is None else text_of(returned)
+    for key in CONTENT_KEYS:
+        found = value.get(key)
+        if found is not None:
+            return text_of(found)
+    return compact_json(value)
+
+
+def _missing_key_text(script_id: str, return_key: str) -> str:
+    text = f'Script {script_id}: returnKey "{return_key}" not found in response'
+    return single_line(text, characters_max=ERROR_CHARACTERS_MAX)
+
+
+def _override(value: dict[str, object], key: str | None) -> str | None:
+    proposed = value.get(key) if key else None
+    if not isinstance(proposed, str):
+        return None
+    return replace_unstorable(proposed.strip()[:OVERRIDE_CHARACTERS_MAX]) or None
+
+
+def _message_of(error: dict[str, object] | list[object]) -> str:
+    if isinstance(error, list):
+        return compact_json(error)
+    for key in ("message", "type"):
+        found = error.get(key)
+        if found is not None:
+            return text_of(found)
+    return compact_json(error)
+
+
+def _item_text(item: object) -> str:
+    if isinstance(item, dict) and item.get("message") is not None:
+        return text_of(item["message"])
+    return text_of(item)
+
+
+def _is_truthy(value: object) -> bool:
+    """As in the language the key was defined in: an empty list or object is something."""
+    return isinstance(value, list | dict) or bool(value)

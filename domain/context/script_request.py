@@ -1,0 +1,89 @@
+"""What a context script is told about the spawn: as arguments, or as one JSON object."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from domain.values.json_text import compact_json, text_of
+from domain.values.text import replace_unstorable
+
+# What Linux takes as one argument, its end sign included, and well under what it takes in all.
+ARGUMENT_BYTES_MAX = 131_071
+ARGUMENTS_BYTES_MAX = 1_048_576
+
+
+class ArgumentsTooLong(ValueError):
+    """The values do not fit on a command line; the message names the way out."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SpawnVariables:
+    """What can be mapped by `argMap`. None is undefined.
+
+    `target_agent_id` is the requested agent, before any override; `task` the task as it was given;
+    `cfg` the whole configuration, secrets replaced.
+    """
+
+    target_agent_id: str
+    task: str
+    requester_agent_id: str
+    label: str | None = None
+    requester_session_key: str | None = None
+    cleanup: Literal["delete", "keep"] | None = None
+    cfg: Mapping[str, object] | None = None
+
+    def value_of(self, name: str) -> object:
+        """The value of the variable `name` as scripts know it; None when it is undefined."""
+        values: dict[str, object] = {
+            "targetAgentId": self.target_agent_id,
+            "task": self.task,
+            "label": self.label,
+            "requesterAgentId": self.requester_agent_id,
+            "requesterSessionKey": self.requester_session_key,
+            "cleanup": self.cleanup,
+            "cfg": None if self.cfg is None else dict(self.cfg),
+        }
+        return values.get(name)
+
+
+def argument_pairs(
+    arg_map: Mapping[str, str], variables: SpawnVariables
+) -> tuple[tuple[str, str], ...]:
+    """Name and text of every mapped variable, in order; undefined is empty, objects are JSON."""
+    pairs = []
+    for name, variable in arg_map.items():
+        value = variables.value_of(variable)
+        pairs.append(
+            (replace_unstorable(name), "" if value is None else replace_unstorable(text_of(value)))
+        )
+    return tuple(pairs)
+
+
+def argument_items(arg_map: Mapping[str, str], variables: SpawnVariables) -> tuple[str, ...]:
+    """One item `name=value` for each mapped variable, without quotes: no shell reads them.
+
+    `ArgumentsTooLong` when an item is over 131 071 bytes or all are over 1 MiB.
+    """
+    items = tuple(f"{name}={text}" for name, text in argument_pairs(arg_map, variables))
+    sizes = [len(item.encode()) for item in items]
+    for item, size in zip(items, sizes, strict=True):
+        if size > ARGUMENT_BYTES_MAX:
+            name = item.partition("=")[0][:80]
+            raise ArgumentsTooLong(
+                f'argument "{name}" has {size} bytes and an argument may have at most '
+                f'{ARGUMENT_BYTES_MAX}; use format "json" or leave it out of argMap'
+            )
+    if sum(sizes) > ARGUMENTS_BYTES_MAX:
+        raise ArgumentsTooLong(
+            f"the arguments have {sum(sizes)} bytes in all and may have at most "
+            f'{ARGUMENTS_BYTES_MAX}; use format "json"'
+        )
+    return items
+
+
+def json_input(arg_map: Mapping[str, str], variables: SpawnVariables) -> str:
+    """The JSON object of the mapped variables; undefined ones are absent."""
+    found = {name: variables.value_of(variable) for name, variable in arg_map.items()}
+    return replace_unstorable(
+        compact_json({name: value for name, value in found.items() if value is not None})
+    )

@@ -1,0 +1,145 @@
+"""Binding a child to a thread of a channel: what a hook answers to it, and where results go."""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from domain.spawn.admission import Refusal
+from domain.values.json_text import NotJson, compact_json, read_json
+from domain.values.text import replace_unstorable
+
+RULE = "thread_binding"
+ADDRESS_CHARACTERS_MAX = 1024
+INTERNAL_CHANNEL = "webchat"
+
+
+"""A channel of this name is a page that shows sessions, and no place where results can be sent."""
+
+
+ThreadMode = Literal["run", "session"]
+Origin = Mapping[str, str | int]
+
+
+"""`channel`, `accountId`, `to` and `threadId`, those that are known."""
+
+
+_ADDRESSES = ("channel", "accountId", "to")
+_TARGETS = ("accountId", "to", "threadId")
+_UNAVAILABLE: Mapping[ThreadMode, str] = {
+    "session": (
+        'sessions_spawn(mode="session") is only available on channels that expose thread bindings'
+        " (e.g. Discord threads, Slack threads, Telegram forum topics). This request is not running"
+        ' on a channel that can bind a subagent thread. Use mode="run" for one-shot subagent work,'
+        " or sessions_send(sessionKey=...) to keep talking to a persistent session without thread"
+        " binding."
+    ),
+    "run": (
+        "thread=true is only available on channels that expose thread bindings (e.g. Discord"
+        " threads, Slack threads, Telegram forum topics). This request is not running on a channel"
+        " that can bind a subagent thread. Retry without thread=true, or re-run sessions_spawn from"
+        " a channel that supports threads."
+    ),
+}
+_NOT_PREPARED = "Failed to prepare thread binding for this subagent session."
+_NOT_BOUND = (
+    "Unable to create or bind a thread for this subagent session. Session mode is unavailable for"
+    " this target."
+)
+ERROR_CHARACTERS_MAX = 2_000
+_NOT_READY = (None, False, 0, "")
+
+
+@dataclass(frozen=True, slots=True)
+class BoundThread:
+    """The thread is there. `origin` is where it is by the word of the hook, as much as it said."""
+
+    origin: Origin
+
+
+def unavailable_thread(mode: ThreadMode) -> Refusal:
+    """Nobody binds threads for this request."""
+    return _binding_refusal(_UNAVAILABLE[mode])
+
+
+def binding_failure(message: str) -> Refusal:
+    """Nobody knows what the hook did."""
+    return _binding_refusal(f"Thread bind failed: {message}")
+
+
+def read_binding_answer(
+    answer: Mapping[str, object] | None, mode: ThreadMode
+) -> BoundThread | Refusal:
+    """What the answer of the hook comes to; None is an answer that says nothing."""
+    if answer is None:
+        return unavailable_thread(mode)
+    if answer.get("status") == "error":
+        error = answer.get("error")
+        text = (
+            replace_unstorable(error.strip()[:ERROR_CHARACTERS_MAX])
+            if isinstance(error, str)
+            else ""
+        )
+        return _binding_refusal(text or _NOT_PREPARED)
+    if answer.get("status") != "ok" or answer.get("threadBindingReady") in _NOT_READY:
+        return _binding_refusal(_NOT_BOUND)
+    return BoundThread(delivery_origin(answer.get("deliveryOrigin")))
+
+
+def delivery_origin(value: object) -> Origin:
+    """The addresses in a value from outside: trimmed, without those that are blank or too long."""
+    if not isinstance(value, Mapping):
+        return {}
+    origin: dict[str, str | int] = {}
+    for name in _ADDRESSES:
+        address = _address(value.get(name))
+        if address is not None:
+            origin[name] = address
+    thread = value.get("threadId")
+    number = _whole(thread)
+    found = number if number is not None else _address(thread)
+    return origin if found is None else {**origin, "threadId": found}
+
+
+def merge_origins(over: Origin, under: Origin) -> Origin:
+    """One origin, completed by another; of another channel it takes nothing over."""
+    channels = over.get("channel"), under.get("channel")
+    if all(channels) and channels[0] != channels[1]:
+        return dict(over)
+    names = ("channel", *_TARGETS)
+    return {name: {**under, **over}[name] for name in names if name in over or name in under}
+
+
+def is_routable(origin: Origin) -> bool:
+    """Whether something can be sent there."""
+    return bool(origin.get("channel")) and bool(origin.get("to"))
+
+
+def origin_text(origin: Origin) -> str | None:
+    """The origin as it is kept; None for an empty one."""
+    return compact_json(dict(origin)) if origin else None
+
+
+def read_origin(text: str | None) -> Origin:
+    """The origin in a text that was kept, also in one with more in it; empty without one."""
+    try:
+        return delivery_origin(read_json(text)) if text else {}
+    except NotJson:
+        return {}
+
+
+def _address(value: object) -> str | None:
+    if not isinstance(value, str):
+        return None
+    text = value.strip()
+    return text if 0 < len(text) <= ADDRESS_CHARACTERS_MAX and text.isprintable() else None
+
+
+def _whole(value: object) -> int | None:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+        return None
+    return math.trunc(value) if abs(value) < 2**63 else None
+
+
+def _binding_refusal(text: str) -> Refusal:
+    return Refusal(rule=RULE, status="error", text=text)

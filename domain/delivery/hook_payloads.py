@@ -1,0 +1,221 @@
+"""What hooks are asked and told about a child: the requests, in the words of their receivers."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from domain.configuration.hooks import AnyHook
+from domain.context.thread_binding import Origin
+from domain.run.facts import RunOutcome
+from domain.run.hook_events import HookName
+from domain.run.hooks import hook_key
+from domain.run.state import Run
+from domain.run.steps import step_key
+from domain.spawn.admission import Refusal
+from domain.values.text import replace_unstorable
+
+ROLLBACK = "rollbackSubagentSpawn"
+TOKEN_CHARACTERS_MAX = 4096
+_NEVER_STARTED = "Session failed to start"
+_ENDED: Mapping[RunOutcome, tuple[str, str | None]] = {
+    "success": ("subagent-complete", "ok"),
+    "timeout": ("subagent-complete", "timeout"),
+    "error": ("subagent-error", "error"),
+    "stopped": ("subagent-killed", "killed"),
+    "unknown": ("subagent-complete", None),
+}
+_PUT_AWAY = ("session-delete", "deleted")
+
+
+@dataclass(frozen=True, slots=True)
+class HookCall:
+    """A request to `hook`, which is told that it is `name`. A receiver tells a repeat of it by
+    `key`."""
+
+    hook: AnyHook
+    name: str
+    key: str
+    event: Mapping[str, object]
+    ctx: Mapping[str, object]
+
+    @property
+    def body(self) -> dict[str, object]:
+        """All that is sent."""
+        return {"hook": self.name, "event": dict(self.event), "ctx": dict(self.ctx)}
+
+
+def spawning_call(run: Run, origin: Origin) -> HookCall:
+    """Asks for a thread; `origin` is where the requester is."""
+    event = {**_spawn(run, origin), "threadRequested": True}
+    return _call(run, "subagentSpawning", step_key(run.run_id, "thread_binding"), event)
+
+
+def spawn_failed_call(run: Run, origin: Origin) -> HookCall:
+    """Tells that nothing comes of a child for which a thread was asked; `origin` is the child's."""
+    event = _drop_unknown(
+        {
+            **_target(run),
+            "reason": "spawn-failed",
+            "sendFarewell": True,
+            "accountId": origin.get("accountId"),
+            "outcome": "error",
+            "error": _NEVER_STARTED,
+        }
+    )
+    key = f"{step_key(run.run_id, 'thread_binding')}:undo"
+    return _call(run, "subagentEnded", key, event)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Conversations:
+    """The conversations of a requester and its child: ids, and the files where there are any."""
+
+    parent_session_id: str | None = None
+    parent_session_file: str | None = None
+    child_session_file: str | None = None
+    ttl_seconds: int = 0
+
+
+def preparation_call(run: Run, conversations: Conversations) -> HookCall:
+    """Asks a context engine to prepare the child."""
+    key = step_key(run.run_id, "context_engine")
+    event = _preparation(run, conversations)
+    return _call(run, "prepareSubagentSpawn", key, event)
+
+
+def rollback_call(run: Run, conversations: Conversations, token: str | None) -> HookCall:
+    """Asks a context engine to undo that; `token` is what it gave for it."""
+    key = f"{step_key(run.run_id, 'context_engine')}:undo"
+    event = _drop_unknown({**_preparation(run, conversations), "preparation": token})
+    return _call(run, "prepareSubagentSpawn", key, event, ROLLBACK)
+
+
+@dataclass(frozen=True, slots=True)
+class EngineAnswer:
+    """`can_undo` is whether the engine wants to be told when nothing comes of the child, `token`
+    what it is told then."""
+
+    can_undo: bool
+    token: str | None = None
+
+
+def read_engine_answer(answer: Mapping[str, object] | None) -> EngineAnswer | Refusal:
+    """What the answer of a context engine comes to."""
+    asked = (answer or {}).get("rollback")
+    if isinstance(asked, str) and len(asked) > TOKEN_CHARACTERS_MAX:
+        return engine_failure(f"its rollback is longer than {TOKEN_CHARACTERS_MAX} characters")
+    if isinstance(asked, str) and replace_unstorable(asked) != asked:
+        return engine_failure("its rollback holds signs that cannot be kept")
+    if isinstance(asked, str) and asked:
+        return EngineAnswer(can_undo=True, token=asked)
+    return EngineAnswer(can_undo=asked is True)
+
+
+def engine_failure(message: str) -> Refusal:
+    """The context engine did not prepare the child."""
+    text = f"Context engine subagent preparation failed: {message}"
+    return Refusal(rule="context_engine", status="error", text=text)
+
+
+def delivery_target_call(run: Run, requester_origin: Origin) -> HookCall:
+    """Asks where the result of a run goes."""
+    event = _drop_unknown(
+        {
+            "childSessionKey": run.child_session_key,
+            "requesterSessionKey": run.requester.session_key,
+            "requesterOrigin": dict(requester_origin) or None,
+            "childRunId": str(run.run_id),
+            "spawnMode": run.options.mode,
+            "expectsCompletionMessage": run.expects_completion,
+        }
+    )
+    return _call(run, "subagentDeliveryTarget", f"{run.run_id}:subagentDeliveryTarget", event)
+
+
+def notification_call(run: Run, hook: HookName, *, origin: Origin, error: str | None) -> HookCall:
+    """Tells of a beginning or an end. `origin` is the requester's for a beginning and the child's
+    for an end, `error` the text of what went wrong."""
+    event = (
+        _spawned_payload(run, origin)
+        if hook == "subagentSpawned"
+        else _ended_payload(run, origin, error)
+    )
+    return _call(run, hook, hook_key(run.run_id, hook), event)
+
+
+def _spawned_payload(run: Run, origin: Origin) -> dict[str, Any]:
+    is_threaded = run.step("thread_binding") is not None
+    spawn = _spawn(run, origin)
+    return {"runId": str(run.run_id), **spawn, "threadRequested": is_threaded}
+
+
+def _ended_payload(run: Run, origin: Origin, error: str | None) -> dict[str, Any]:
+    outcome = run.outcome or "unknown"
+    lives_on = run.options.mode == "session" and outcome != "stopped"
+    reason, label = _PUT_AWAY if lives_on else _ENDED[outcome]
+    ended_at = run.archived_at if lives_on else run.ended_at
+    return _drop_unknown(
+        {
+            **_target(run),
+            "reason": reason,
+            "sendFarewell": True,
+            "accountId": origin.get("accountId"),
+            "endedAt": int(ended_at.timestamp() * 1000) if ended_at else None,
+            "outcome": label,
+            "error": error,
+        }
+    )
+
+
+def _target(run: Run) -> dict[str, object]:
+    return {
+        "targetSessionKey": run.child_session_key,
+        "targetKind": "subagent",
+        "runId": str(run.run_id),
+    }
+
+
+def _spawn(run: Run, origin: Origin) -> dict[str, object]:
+    return _drop_unknown(
+        {
+            "childSessionKey": run.child_session_key,
+            "agentId": run.agent_id,
+            "label": run.label,
+            "mode": run.options.mode,
+            "requester": dict(origin),
+        }
+    )
+
+
+def _preparation(run: Run, conversations: Conversations) -> dict[str, object]:
+    seconds = conversations.ttl_seconds
+    return _drop_unknown(
+        {
+            "parentSessionKey": run.requester.session_key,
+            "childSessionKey": run.child_session_key,
+            "contextMode": run.context_mode,
+            "parentSessionId": conversations.parent_session_id,
+            "parentSessionFile": conversations.parent_session_file,
+            "childSessionId": str(run.session_id),
+            "childSessionFile": conversations.child_session_file,
+            "ttlMs": seconds * 1000 if seconds > 0 else None,
+        }
+    )
+
+
+def _call(
+    run: Run, hook: AnyHook, key: str, event: Mapping[str, object], name: str | None = None
+) -> HookCall:
+    ctx = _drop_unknown(
+        {
+            "runId": str(run.run_id),
+            "childSessionKey": run.child_session_key,
+            "requesterSessionKey": run.requester.session_key,
+        }
+    )
+    return HookCall(hook, name or hook, key, event, ctx)
+
+
+def _drop_unknown(fields: Mapping[str, object]) -> dict[str, object]:
+    """Without what is not known."""
+    return {name: value for name, value in fields.items() if value is not None}

@@ -1,0 +1,148 @@
+"""One line of what a runtime writes, read into an entry of the transcript."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+from domain.values.json_text import NotJson, read_json, text_of
+from domain.values.text import replace_unstorable, utf8_prefix
+
+LINE_BYTES_MAX = 1_048_576
+NAME_CHARACTERS_MAX = 256
+TOKENS_MAX = 10**12
+MessageRole = Literal["assistant", "user", "system", "tool"]
+_ROLES: dict[object, MessageRole] = {
+    "assistant": "assistant",
+    "user": "user",
+    "system": "system",
+    "tool": "tool",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class MessageEntry:
+    """`{"type": "message", "role", "text"}`."""
+
+    role: MessageRole
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class ToolEntry:
+    """`{"type": "tool", "name", "input", "output"}`; what is no string became compact JSON."""
+
+    name: str
+    input: str | None
+    output: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class UsageEntry:
+    """`{"type": "usage", "inputTokens", "outputTokens", "model"}`."""
+
+    input_tokens: int
+    output_tokens: int
+    model: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class ProgressEntry:
+    """`{"type": "progress", "text"}`."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class ResultEntry:
+    """`{"type": "result", "text"}`."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class TextEntry:
+    """A line that is none of the others, as it stood."""
+
+    text: str
+
+
+ParsedEntry = MessageEntry | ToolEntry | UsageEntry | ProgressEntry | ResultEntry | TextEntry
+
+
+def read_line(line: str) -> ParsedEntry | None:
+    """The entry of one line; None for a blank one.
+
+    Never fails: a line that is no JSON object of a known shape is a `TextEntry`, one over 1 MiB
+    too, cut to that. Keys beside those of its type are left out.
+    """
+    text = line.rstrip("\r\n")
+    if not text.strip():
+        return None
+    if len(text) > LINE_BYTES_MAX or len(replace_unstorable(text).encode()) > LINE_BYTES_MAX:
+        return TextEntry(text=utf8_prefix(text[:LINE_BYTES_MAX], LINE_BYTES_MAX))
+    try:
+        value = read_json(text)
+    except NotJson:
+        return TextEntry(text=replace_unstorable(text))
+    entry = _entry(value) if isinstance(value, dict) else None
+    return entry or TextEntry(text=replace_unstorable(text))
+
+
+def _entry(value: dict[str, object]) -> ParsedEntry | None:
+    text = value.get("text")
+    match value.get("type"):
+        case "message":
+            role = value.get("role")
+            known = _ROLES.get(role) if isinstance(role, str) else None
+            if known is not None and isinstance(text, str):
+                return MessageEntry(role=known, text=replace_unstorable(text))
+        case "progress" if isinstance(text, str):
+            return ProgressEntry(text=replace_unstorable(text))
+        case "result" if isinstance(text, str):
+            return ResultEntry(text=replace_unstorable(text))
+        case "tool":
+            return _tool(value)
+        case "usage":
+            return _usage(value)
+        case _:
+            pass
+    return None
+
+
+def _tool(value: dict[str, object]) -> ToolEntry | None:
+    name = value.get("name")
+    if not isinstance(name, str) or not name.strip():
+        return None
+    return ToolEntry(
+        name=replace_unstorable(name.strip()[:NAME_CHARACTERS_MAX]),
+        input=_text_or_json(value.get("input")),
+        output=_text_or_json(value.get("output")),
+    )
+
+
+def _usage(value: dict[str, object]) -> UsageEntry | None:
+    taken, given = value.get("inputTokens", 0), value.get("outputTokens", 0)
+    if not ("inputTokens" in value or "outputTokens" in value):
+        return None
+    taken_count, given_count = _count(taken), _count(given)
+    if taken_count is None or given_count is None:
+        return None
+    model = value.get("model")
+    named = (
+        replace_unstorable(model.strip()[:NAME_CHARACTERS_MAX]) if isinstance(model, str) else ""
+    )
+    return UsageEntry(input_tokens=taken_count, output_tokens=given_count, model=named or None)
+
+
+def _text_or_json(value: object) -> str | None:
+    return None if value is None else replace_unstorable(text_of(value))
+
+
+def _count(value: object) -> int | None:
+    """A number of tokens; None for what counts nothing. Absent and null are 0."""
+    if value is None:
+        return 0
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    if value < 0 or value > TOKENS_MAX or value != int(value):
+        return None
+    return int(value)

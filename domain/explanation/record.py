@@ -1,0 +1,129 @@
+"""The events in which a spawn was decided, and what they say of its rules."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TypeVar
+from uuid import UUID
+
+from domain.event_types import AnyEvent
+from domain.rule_explained import RuleExplanation, RuleFinding, RuleResult, quote_name
+from domain.run.events import AgentOverridden, ScriptsResolved, SessionCreated
+from domain.run.request_events import SpawnRefused, SpawnRequested
+from domain.run.step_events import StepBegun, StepTaken
+from domain.run.steps import StepName
+from domain.run.waiting_events import DependencyMet
+from domain.session.events import ChildAdmitted
+from domain.values.record import Event
+
+DECIDING = (
+    SpawnRequested,
+    ChildAdmitted,
+    ScriptsResolved,
+    AgentOverridden,
+    StepBegun,
+    StepTaken,
+    SessionCreated,
+    SpawnRefused,
+    DependencyMet,
+)
+
+
+"""The events that say how a spawn was decided; there is one of each at most, of those of steps one
+a step, of `DependencyMet` one for each run that is waited for, and one `StepBegun` more for each
+holder that begins it again."""
+
+
+NOT_RECORDED = "not recorded by the release that decided this"
+E = TypeVar("E", bound=Event)
+
+
+@dataclass(frozen=True, slots=True)
+class EventAtRevision:
+    """An event with its position and the revision of the configuration it was decided under."""
+
+    position: int
+    config_revision: int
+    event: AnyEvent
+
+
+class SpawnRecord:
+    """What is recorded of one spawn so far; None what is not. `ValueError` without the request.
+
+    Events that are not `DECIDING` say nothing here.
+    """
+
+    def __init__(self, events: Sequence[EventAtRevision]) -> None:
+        self._recorded: dict[type[Event], EventAtRevision] = {
+            type(one.event): one for one in events
+        }
+        self._events = tuple(events)
+        kinds = [one.event for one in events]
+        self.begun: frozenset[StepName] = frozenset(
+            one.step for one in kinds if isinstance(one, StepBegun)
+        )
+        self.taken: Mapping[StepName, StepTaken] = {
+            one.step: one for one in kinds if isinstance(one, StepTaken)
+        }
+        self.met: Mapping[UUID, EventAtRevision] = {
+            one.event.run_id: one for one in events if isinstance(one.event, DependencyMet)
+        }
+        self.scripts = self._of(ScriptsResolved)
+        self.overridden = self._of(AgentOverridden)
+        self.created = self._of(SessionCreated)
+        self.refused = self._of(SpawnRefused)
+        request = self._of(SpawnRequested)
+        if request is None:
+            raise ValueError("a spawn is explained from its request on")
+        self.request = request
+
+    def _of(self, kind: type[E]) -> E | None:
+        found = self._recorded.get(kind)
+        return found.event if found is not None and isinstance(found.event, kind) else None
+
+    @property
+    def is_admission_decided(self) -> bool:
+        """Whether anything is on record behind the request: it was permitted then, or refused."""
+        return any(kind in self._recorded for kind in DECIDING[1:])
+
+    @property
+    def agent_id(self) -> str | None:
+        """The agent that will run, as far as it is decided."""
+        if self.overridden is not None:
+            return self.overridden.to_agent_id
+        return self.request.requested_agent_id
+
+    @property
+    def is_of_same_agent(self) -> bool:
+        """Whether the agent that will run is its requester's."""
+        return self.agent_id == self.request.requester.agent_id
+
+    def judged(
+        self, step: str, rule: str, told: RuleFinding | None, by: Event, *, refused: bool = False
+    ) -> RuleExplanation:
+        """A rule that was judged, as that event records it; `told` None when it does not say what
+        was compared."""
+        recorded = next(one for one in self._events if one.event is by)
+        result: RuleResult = "refused" if refused else "passed" if told else "not_recorded"
+        text = f"refused; what was compared is {NOT_RECORDED}" if refused else NOT_RECORDED
+        return RuleExplanation(
+            step=step,
+            rule=rule,
+            result=result,
+            compared=told.compared if told else None,
+            text=told.text if told else text,
+            position=recorded.position,
+            config_revision=recorded.config_revision,
+        )
+
+    def not_judged(self, step: str, rule: str, text: str | None = None) -> RuleExplanation:
+        """A rule to which the decision did not come, or not yet; `text` where more is known."""
+        if text is None and self.refused is not None:
+            text = f"{quote_name(self.refused.rule)} refused the spawn before"
+        return RuleExplanation(
+            step=step,
+            rule=rule,
+            result="not_judged",
+            text=text or "not judged yet",
+            position=None,
+            config_revision=self.request.config_revision,
+        )

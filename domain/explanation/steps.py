@@ -1,0 +1,196 @@
+"""The steps of a preparation in words, from the events that record how far each came.
+
+Nothing that was sent, answered or taken over is in them: only whether, how much and by which limit.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+
+from pydantic import JsonValue
+
+from domain.configuration.configuration import Configuration
+from domain.explanation.record import SpawnRecord
+from domain.rule_explained import RuleExplanation, RuleFinding, quote_name
+from domain.run.events import SessionCreated
+from domain.run.request_events import SpawnRefused
+from domain.run.step_events import StepTaken
+from domain.run.steps import STEP_ORDER, StepName
+from domain.spawn_notes import FORK_TOKENS_MAX
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _StepRecord:
+    """What a step is explained from. `taken` is None when there was nothing to make, or it was not
+    made."""
+
+    record: SpawnRecord
+    taken: StepTaken | None
+    begun: bool
+    refused: bool
+    configuration: Configuration | None
+
+    @property
+    def is_nothing(self) -> bool:
+        """Whether it is known that nothing was made."""
+        return self.taken is not None and self.taken.outcome == "nothing"
+
+
+def _thread_binding(step: _StepRecord) -> RuleFinding | None:
+    wanted, bound = step.record.request.facts.thread, step.taken is not None and step.taken.made
+    compared: dict[str, JsonValue] = {"thread": wanted, "asked": step.begun, "bound": bound}
+    if not wanted:
+        return RuleFinding(compared, "no thread is asked for")
+    if bound:
+        return RuleFinding(compared, "a thread is bound for the child")
+    if not step.refused:
+        return None
+    if not step.begun:
+        return RuleFinding(compared, "a thread is asked for, and nobody binds one here")
+    if step.is_nothing:
+        return RuleFinding(compared, "a thread is asked for, and none was bound")
+    return RuleFinding(compared, "a thread is asked for, and nobody knows whether one was bound")
+
+
+def _context_fork(step: _StepRecord) -> RuleFinding | None:
+    record = step.record
+    facts = step.taken.fork if step.taken else None
+    created = record.created
+    effective = facts.mode if facts else created.context_mode if created else None
+    asked, same = record.request.context_argument, record.is_of_same_agent
+    compared: dict[str, JsonValue] = {
+        "asked": asked,
+        "thread": record.request.facts.thread,
+        "sameAgent": same,
+        "entries": facts.entries if facts else None,
+        "tokens": facts.tokens if facts else None,
+        "tokensMax": FORK_TOKENS_MAX,
+        "mode": effective,
+    }
+    if step.refused:
+        why = "could not be made"
+        if not same:
+            why = "the child is of another agent than its requester"
+        elif not step.begun:
+            why = "its requester has no transcript here"
+        return RuleFinding(compared, f"a fork is asked for, and {why}")
+    if facts is not None and facts.mode == "fork":
+        size = f"{facts.entries} entries with {facts.tokens} tokens of at most {FORK_TOKENS_MAX}"
+        return RuleFinding(compared, f"the child begins with {size}")
+    if facts is not None and facts.tokens is not None:
+        text = f"{facts.tokens} tokens are more than {FORK_TOKENS_MAX}"
+        return RuleFinding(compared, f"{text}, so the child begins without them")
+    if facts is not None:
+        return RuleFinding(
+            compared, "its requester has no transcript here, so the child begins without"
+        )
+    if asked == "fork":
+        return None
+    text = "the child begins without the conversation of its requester"
+    return RuleFinding(compared, f'{text}, as context "isolated" says' if asked else text)
+
+
+def _attachments(step: _StepRecord) -> RuleFinding | None:
+    asked = step.record.request.attachments
+    under = step.configuration
+    limits = under.tools.sessions_spawn.attachments if under else None
+    # Files that were refused were not all measured.
+    total = asked.total_bytes if asked and asked.refusal is None else None if asked else 0
+    compared: dict[str, JsonValue] = {
+        "count": asked.count if asked else 0,
+        "totalBytes": total,
+        "maxFiles": limits.max_files if limits else None,
+        "maxFileBytes": limits.max_file_bytes if limits else None,
+        "maxTotalBytes": limits.max_total_bytes if limits else None,
+        "written": step.taken is not None and step.taken.outcome == "written",
+    }
+    if asked is None:
+        return RuleFinding(compared, "nothing is attached")
+    if asked.refusal is not None:
+        text = f"{asked.count} file(s) are attached, and not all of them can be taken"
+        return RuleFinding(compared, text)
+    text = f"{asked.count} file(s) with {asked.total_bytes} bytes in all are attached"
+    return RuleFinding(compared, f"{text}, and could not be written" if step.refused else text)
+
+
+def _context_engine(step: _StepRecord) -> RuleFinding | None:
+    taken = step.taken
+    prepared = taken is not None and taken.made
+    compared: dict[str, JsonValue] = {
+        "configured": step.begun or step.refused,
+        "prepared": prepared,
+        "canUndo": taken.can_undo if taken and prepared else None,
+    }
+    if taken is not None and prepared:
+        again = ", and can undo that" if taken.can_undo else ""
+        return RuleFinding(compared, f"the context engine prepared the child{again}")
+    if step.is_nothing:
+        return RuleFinding(compared, "the context engine was not reached")
+    if step.refused:
+        return RuleFinding(compared, "the context engine did not prepare the child")
+    return RuleFinding(compared, "no context engine is configured")
+
+
+STEP_RULES: Mapping[StepName, Callable[[_StepRecord], RuleFinding | None]] = {
+    "thread_binding": _thread_binding,
+    "context_fork": _context_fork,
+    "attachments": _attachments,
+    "context_engine": _context_engine,
+}
+
+
+"""By the name of the rule, in the order in which they are judged. The folder of a child is told of
+with the plan, which chooses it."""
+
+
+def explain_steps(
+    record: SpawnRecord, configuration: Configuration | None
+) -> Iterator[RuleExplanation]:
+    """What came of each step. One that made something is told at the event that says so, one that
+    had nothing to make at that with which it is clear."""
+    refused = record.refused
+    for name, told in STEP_RULES.items():
+        # As before there were other steps that are told of.
+        at = "preparation" if name == "attachments" else name
+        is_it = refused is not None and refused.rule == name
+        taken, begun = record.taken.get(name), name in record.begun
+        step = _StepRecord(
+            record=record,
+            taken=taken,
+            begun=begun,
+            refused=is_it,
+            configuration=configuration,
+        )
+        by = refused if is_it else taken or _clear_with(record, name)
+        if by is not None:
+            yield record.judged(at, name, told(step), by, refused=is_it)
+        elif begun:
+            yield record.not_judged(at, name, _under_way(refused))
+        else:
+            yield record.not_judged(at, name)
+
+
+def _clear_with(record: SpawnRecord, name: StepName) -> SessionCreated | SpawnRefused | None:
+    """The event with which it is on record that there was nothing to make: the session that came
+    to be without it, or the refusal of a step behind one that nobody wanted."""
+    refused = record.refused
+    if record.created is not None or refused is None or name in record.begun:
+        return record.created
+    behind = refused.step in STEP_ORDER and STEP_ORDER.index(refused.step) > STEP_ORDER.index(name)
+    return refused if behind and _is_unwanted(record, name) else None
+
+
+def _is_unwanted(record: SpawnRecord, name: StepName) -> bool:
+    """By the word of the request."""
+    request = record.request
+    if name == "thread_binding":
+        return not request.facts.thread
+    if name == "context_fork":
+        asked = request.context_argument
+        return asked == "isolated" or (asked is None and not request.facts.thread)
+    return name == "attachments" and request.attachments is None
+
+
+def _under_way(refused: SpawnRefused | None) -> str:
+    return (
+        f"under way when {quote_name(refused.rule)} refused the spawn" if refused else "under way"
+    )

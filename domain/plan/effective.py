@@ -1,0 +1,230 @@
+"""What holds for one agent, value by value, and which place of the configuration says so."""
+
+from dataclasses import dataclass
+
+from pydantic import JsonValue
+
+from domain.configuration.agents import Agent
+from domain.configuration.configuration import Configuration
+from domain.configuration.places import BUILT_IN, DEFAULTS, NAMED_SOURCES, SectionSource, source_of
+from domain.plan.model import ModelPlan, plan_model
+from domain.plan.thinking import plan_thinking
+from domain.plan.timeout import run_timeout_seconds
+from domain.plan.tools import tool_policy
+from domain.session.events import Role
+from domain.spawn.admission import ANY_AGENT, allowed_agents
+
+_LIMITS = (
+    "max_spawn_depth",
+    "max_children_per_agent",
+    "max_concurrent",
+    "archive_after_minutes",
+)
+_ROLES: tuple[Role, ...] = ("leaf", "orchestrator")
+
+
+@dataclass(frozen=True, slots=True)
+class EffectiveValue:
+    """One value. `source` is the place that says so, as people write it
+    (`agents.list[2].subagents.model`), or `built-in`."""
+
+    key: str
+    value: JsonValue
+    source: str
+
+
+def effective_agent(
+    configuration: Configuration, agent_id: str
+) -> tuple[EffectiveValue, ...] | None:
+    """What a spawn of this agent gets that says nothing itself, and what it may spawn in its turn;
+    None when there is no such agent. Secrets are not among it."""
+    agent = configuration.agent(agent_id)
+    if agent is None:
+        return None
+    return _Effective(configuration, agent).values()
+
+
+class _Effective:
+    def __init__(self, configuration: Configuration, agent: Agent) -> None:
+        self._configuration = configuration
+        self._agent = agent
+        listed = [one.id for one in configuration.agents.list]
+        # Where nobody is listed there is one agent, and nothing in the file is its own.
+        self._name = f"agents.list[{listed.index(agent.id)}]" if agent.id in listed else ""
+
+    def values(self) -> tuple[EffectiveValue, ...]:
+        plan = self._model_plan()
+        return (
+            *self._identity(),
+            *self._surroundings(),
+            self._chosen_model(plan),
+            self._model_places(plan),
+            self._prices(plan),
+            self._thinking(),
+            *self._admission(),
+            *self._limits(),
+            *self._context(),
+            *self._tools(),
+        )
+
+    def _identity(self) -> list[EffectiveValue]:
+        agent, name = self._agent, self._name
+        is_default = agent.id == self._configuration.default_agent_id
+        marked = f"{name}.default" if agent.default else BUILT_IN
+        return [
+            EffectiveValue("id", agent.id, f"{name}.id" if name else BUILT_IN),
+            EffectiveValue("name", agent.name, f"{name}.name" if agent.name else BUILT_IN),
+            EffectiveValue("default", is_default, marked),
+        ]
+
+    def _surroundings(self) -> list[EffectiveValue]:
+        configuration, agent = self._configuration, self._agent
+        runtime = configuration.runtime_for(agent.id)
+        at = source_of("runtime", *self._both())
+        rows = [EffectiveValue("runtime.type", runtime.type if runtime else None, at)]
+        for field, key in (("models", "models"), ("provides_sandbox", "providesSandbox")):
+            if runtime is not None and field in type(runtime).model_fields:
+                value = getattr(runtime, field)
+                said = field in runtime.model_fields_set and value is not None
+                source = f"{at}.{key}" if said else BUILT_IN
+                rows.append(EffectiveValue(f"runtime.{key}", _plain(value), source))
+        folder = configuration.workspace_for(agent.id)
+        source = source_of("workspace", *self._both()) if folder else BUILT_IN
+        own_folder = f"workspaces/{agent.id} in the data directory"
+        rows.append(EffectiveValue("workspace", folder or own_folder, source))
+        sandboxes = [
+            SectionSource(agent.sandbox, f"{self._name}.sandbox"),
+            SectionSource(configuration.defaults.sandbox, f"{DEFAULTS}.sandbox"),
+        ]
+        mode = configuration.sandbox_mode_for(agent.id)
+        rows.append(EffectiveValue("sandbox.mode", mode, source_of("mode", *sandboxes)))
+        return rows
+
+    def _model_plan(self) -> ModelPlan:
+        configuration, agent = self._configuration, self._agent
+        return plan_model(
+            configuration.model_settings_of(agent.id),
+            served=configuration.served_models_of(agent.id),
+            aliases=configuration.model_aliases(),
+            known=configuration.known_models(),
+        )
+
+    def _chosen_model(self, plan: ModelPlan) -> EffectiveValue:
+        if plan.model is None:
+            return EffectiveValue("model", "the runtime's own choice", BUILT_IN)
+        return EffectiveValue("model", plan.reference, self._source(plan.source, "model"))
+
+    def _model_places(self, plan: ModelPlan) -> EffectiveValue:
+        """Every name of a model, in the order in which they count, and what becomes of it."""
+        named: list[JsonValue] = [
+            {
+                "place": self._source(one.source, "model"),
+                "model": one.reference,
+                "verdict": one.verdict,
+            }
+            for one in plan.verdicts
+        ]
+        places = dict.fromkeys(self._source(one.source, "model") for one in plan.verdicts)
+        return EffectiveValue("models", named, ", ".join(places) or BUILT_IN)
+
+    def _source(self, source: str, field: str) -> str:
+        return f"{NAMED_SOURCES[source].section.format(agent=self._name)}.{field}"
+
+    def _prices(self, plan: ModelPlan) -> EffectiveValue:
+        cost = self._configuration.cost_of(plan.provider or "", plan.model or "")
+        if cost is None:
+            return EffectiveValue("prices", None, BUILT_IN)
+        prices = cost.model_dump(mode="json", by_alias=True, include={"input", "output"})
+        return EffectiveValue("prices", prices, f"models.providers.{plan.provider}.models")
+
+    def _thinking(self) -> EffectiveValue:
+        own = self._agent.subagents.thinking
+        default = self._configuration.subagent_defaults.thinking
+        plan = plan_thinking(argument=None, agent_subagents=own, defaults_subagents=default)
+        if plan.source is None:
+            return EffectiveValue("thinking", None, BUILT_IN)
+        raw = own if plan.source == "agent_subagents" else default
+        source = self._source(plan.source, "thinking")
+        return EffectiveValue("thinking", plan.level or raw, source)
+
+    def _admission(self) -> list[EffectiveValue]:
+        configuration, agent = self._configuration, self._agent
+        effective, both = configuration.subagents_for(agent.id), self._both_subagents()
+        allowed = allowed_agents(agent.id, effective.allow_agents)
+        may_name: list[JsonValue] = [ANY_AGENT] if allowed is None else list(allowed)
+        source = source_of("allow_agents", *both)
+        return [
+            EffectiveValue("allowAgents", _plain(effective.allow_agents), source),
+            EffectiveValue("mayName", may_name, source),
+            EffectiveValue(
+                "requireAgentId",
+                effective.require_agent_id,
+                source_of("require_agent_id", *both),
+            ),
+        ]
+
+    def _limits(self) -> list[EffectiveValue]:
+        """The same for all agents, and only in the defaults."""
+        defaults = self._configuration.subagent_defaults
+        place = self._both_subagents()[1]
+        seconds = run_timeout_seconds(None, defaults.run_timeout_seconds)
+        return [
+            *(
+                EffectiveValue(
+                    place.key_of(field), getattr(defaults, field), source_of(field, place)
+                )
+                for field in _LIMITS
+            ),
+            EffectiveValue("runTimeoutSeconds", seconds, source_of("run_timeout_seconds", place)),
+        ]
+
+    def _context(self) -> list[EffectiveValue]:
+        configuration, agent, both = self._configuration, self._agent, self._both_subagents()
+        scripts: list[JsonValue] = [
+            script.id for script in configuration.context_scripts_for(agent.id)
+        ]
+        said = [place.at("context_scripts") for place in both if place.says("context_scripts")]
+        limit = configuration.subagents_for(agent.id).context_preamble_max_chars
+        source = source_of("context_preamble_max_chars", *both)
+        files = configuration.bootstrap_limits_for(agent.id)
+        one, total = "bootstrap_max_chars", "bootstrap_total_max_chars"
+        return [
+            EffectiveValue("contextScripts", scripts, ", ".join(reversed(said)) or BUILT_IN),
+            EffectiveValue("contextPreambleMaxChars", limit, source),
+            EffectiveValue("bootstrapMaxChars", files.chars_max, source_of(one, *self._both())),
+            EffectiveValue(
+                "bootstrapTotalMaxChars", files.total_chars_max, source_of(total, *self._both())
+            ),
+        ]
+
+    def _tools(self) -> list[EffectiveValue]:
+        tools = self._configuration.tools.subagents.tools
+        rows = []
+        for role in _ROLES:
+            policy = tool_policy(
+                role, allow=tools.allow, also_allow=tools.also_allow, deny=tools.deny
+            )
+            value = {"allow": _plain(policy.allow), "deny": _plain(policy.deny)}
+            source = "tools.subagents.tools" if tools.model_fields_set else BUILT_IN
+            rows.append(EffectiveValue(f"tools.{role}", value, source))
+        return rows
+
+    def _both(self) -> list[SectionSource]:
+        return [
+            SectionSource(self._agent, self._name),
+            SectionSource(self._configuration.defaults, DEFAULTS),
+        ]
+
+    def _both_subagents(self) -> list[SectionSource]:
+        return [
+            SectionSource(self._agent.subagents, f"{self._name}.subagents"),
+            SectionSource(self._configuration.subagent_defaults, f"{DEFAULTS}.subagents"),
+        ]
+
+
+def _plain(value: object) -> JsonValue:
+    """A tuple as the list it is in JSON."""
+    if isinstance(value, tuple):
+        return [str(item) for item in value]
+    assert value is None or isinstance(value, bool | str)
+    return value

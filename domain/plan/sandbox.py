@@ -1,0 +1,50 @@
+"""Whether a session is kept apart from the machine, and who may spawn whom because of it.
+
+spawnlog isolates nothing itself: a child that has to be in a sandbox needs a runtime that says it
+provides one.
+"""
+
+from domain.run.plan_facts import SandboxFacts, SandboxMode
+from domain.spawn.admission import Refusal
+
+_WOULD_ESCAPE = (
+    "Sandboxed sessions cannot spawn unsandboxed subagents. "
+    "Set a sandboxed target agent or use the same agent runtime."
+)
+_NOT_SANDBOXED = (
+    'sessions_spawn sandbox="require" needs a sandboxed target runtime. '
+    'Pick a sandboxed agentId or use sandbox="inherit".'
+)
+
+
+def is_sandboxed(mode: SandboxMode, session_key: str, main_session_key: str) -> bool:
+    """Whether an agent's mode puts a session into a sandbox: `off` none, `all` every one,
+    `non-main` all but the agent's main session. Both keys are canonical."""
+    return mode == "all" or (mode == "non-main" and session_key != main_session_key)
+
+
+def sandbox_refusal(facts: SandboxFacts) -> Refusal | None:
+    """The refusal of a child that would be less isolated than its requester, or than was
+    required; None when nothing speaks against it."""
+    if facts.child_sandboxed:
+        return None
+    if facts.requester_sandboxed:
+        return Refusal(rule="sandbox", status="forbidden", text=_WOULD_ESCAPE)
+    if facts.required:
+        return Refusal(rule="sandbox", status="forbidden", text=_NOT_SANDBOXED)
+    return None
+
+
+def missing_sandbox_refusal(facts: SandboxFacts, agent_id: str) -> Refusal | None:
+    """The refusal of a child that has to be in a sandbox which its runtime does not provide."""
+    if not facts.child_sandboxed or facts.runtime_provides:
+        return None
+    return Refusal(
+        rule="sandbox",
+        status="error",
+        text=(
+            f'Agent "{agent_id}" is to run in a sandbox (sandbox.mode "{facts.mode}"), and its '
+            "runtime does not provide one. Set providesSandbox on a runtime that isolates itself, "
+            'or sandbox.mode to "off".'
+        ),
+    )

@@ -1,0 +1,81 @@
+"""Which tools a child may use: the last filter, it only narrows what others left."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from domain.session.events import Role
+
+SESSION_TOOLS = ("sessions_list", "sessions_history", "sessions_send", "sessions_spawn")
+ORCHESTRATOR_TOOLS = frozenset({"sessions_spawn", "sessions_list", "sessions_history"})
+
+# What children are denied where the configuration has no list of its own.
+DEFAULT_DENY = ("gateway", "agents_list", "session_status", "cron")
+LEAF_DEFAULT_DENY = (*DEFAULT_DENY, "subagents")
+GROUPS = {
+    "group:sessions": (*SESSION_TOOLS, "sessions_yield", "subagents", "session_status"),
+    "group:fs": ("read", "write", "edit", "apply_patch"),
+    "group:runtime": ("exec", "process", "code_execution"),
+    "group:web": ("web_search", "web_fetch"),
+    "group:memory": ("memory_search", "memory_get"),
+    "group:ui": ("browser", "canvas"),
+    "group:automation": ("cron", "gateway"),
+    "group:messaging": ("message",),
+    "group:nodes": ("nodes",),
+    "group:agents": ("agents_list",),
+}
+_ALIASES = {"bash": "exec", "apply-patch": "apply_patch"}
+
+
+@dataclass(frozen=True, slots=True)
+class ToolPolicy:
+    """`deny` wins. `allow` None means every tool that is not denied, else only those.
+
+    Entries are names in lower case, `*` in them stands for any text, and `write` for `apply_patch`
+    too. A `group:…` that is not in `GROUPS` stands as it is, for the runtime that knows its
+    members.
+    """
+
+    allow: tuple[str, ...] | None
+    deny: tuple[str, ...]
+
+
+def tool_policy(
+    role: Role,
+    *,
+    allow: Iterable[str] | None = None,
+    also_allow: Iterable[str] | None = None,
+    deny: Iterable[str] | None = None,
+) -> ToolPolicy:
+    """The policy for a child of this role under the configured lists.
+
+    The four session tools are denied, save that an orchestrator has spawn, list and history. So
+    are those of the default list, unless `deny` is given (None is not, an empty list is). A tool
+    that stands by its name in `allow` or `also_allow` is not denied by these; one in `deny` always
+    is. An empty `allow` restricts nothing, and neither does `also_allow` alone.
+    """
+    allow, also_allow = tuple(allow or ()), tuple(also_allow or ())
+    allowed, also_allowed = _names(allow), _names(also_allow)
+    named = {_name(text) for text in (*allow, *also_allow)}
+    is_leaf = role == "leaf"
+    given_back = frozenset() if is_leaf else ORCHESTRATOR_TOOLS
+    by_default = (LEAF_DEFAULT_DENY if is_leaf else DEFAULT_DENY) if deny is None else ()
+    built_in = [
+        tool
+        for tool in (*SESSION_TOOLS, *by_default)
+        if tool not in given_back and tool not in named
+    ]
+    return ToolPolicy(
+        allow=tuple(dict.fromkeys((*allowed, *also_allowed))) if allowed else None,
+        deny=tuple(dict.fromkeys((*built_in, *_names(deny)))),
+    )
+
+
+def _name(text: str) -> str:
+    plain = text.strip().lower()
+    return _ALIASES.get(plain, plain)
+
+
+def _names(texts: Iterable[str] | None) -> tuple[str, ...]:
+    plain = [_name(text) for text in texts or ()]
+    members = [member for name in plain for member in GROUPS.get(name, (name,))]
+    return tuple(dict.fromkeys(member for member in members if member))

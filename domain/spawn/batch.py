@@ -1,0 +1,90 @@
+"""Decisions about several runs that were asked for in one request: recorded in one append or not.
+
+Until their sessions are created there is no batch of which a part is there: all are created, or
+all are refused.
+"""
+
+from collections.abc import Iterable, Sequence
+from uuid import UUID
+
+from domain.family_carry import speculative_state
+from domain.run.commands import RunCommand
+from domain.run.events import SessionCreated
+from domain.run.lifecycle import PREPARING
+from domain.run.request_events import SpawnRefused
+from domain.run.state import Run
+from domain.spawn.cascade import CascadeState, StreamChanges, decide
+from domain.stream import run_id_of
+from domain.values.refusals import ReadAgain, Rejected
+from domain.values.text import single_line
+
+RULE = "batch"
+
+
+"""The rule, and the step, of the refusal of a run whose batch was refused because of another."""
+
+
+NONE_STARTED = " No task of this batch was started."
+LABEL_SHOWN_CHARACTERS_MAX = 200
+AddressedCommands = tuple[UUID, Sequence[RunCommand]]
+
+
+"""A run and the commands to it, one after the other."""
+
+
+class PartOfBatch(Rejected):
+    """Some runs of a batch are to be created or refused, and others of it are not."""
+
+
+def decide_for_all(family: CascadeState, asked: Iterable[AddressedCommands]) -> StreamChanges:
+    """The changes of commands to several runs, each decided after all that were before it.
+
+    Raises `PartOfBatch` when they would leave a batch of which a part is there.
+    """
+    changes: StreamChanges = []
+    following: StreamChanges = []
+    for run_id, commands in asked:
+        for command in commands:
+            if following:
+                family = speculative_state(family, following, family.run(run_id).created_at)
+            following = decide(family, run_id, command)
+            changes += following
+    _must_be_whole(family, changes)
+    return changes
+
+
+def _must_be_whole(family: CascadeState, changes: StreamChanges) -> None:
+    """The last guard; use cases ask for all of a batch in the first place."""
+    for kind in (SessionCreated, SpawnRefused):
+        decided = [run_id_of(stream) for stream, event in changes if isinstance(event, kind)]
+        for run_id in decided:
+            batch = family.runs[run_id].batch if run_id is not None else None
+            if batch is not None and not set(batch.run_ids) <= set(decided):
+                raise PartOfBatch(f"run {run_id} is one of a batch, of which others are left")
+
+
+def must_be_prepared(family: CascadeState, run_ids: Iterable[UUID]) -> None:
+    """Raises `ReadAgain` when they are created or refused by now: it is so of all or of none."""
+    if any(family.run(one).stage not in PREPARING for one in run_ids):
+        raise ReadAgain("the batch was decided meanwhile; read the run and ask again")
+
+
+def batch_members(run: Run) -> tuple[UUID, ...]:
+    """The runs that were asked for with it, itself among them, in their order."""
+    return run.batch.run_ids if run.batch is not None else (run.run_id,)
+
+
+def is_refused_by_batch(run: Run) -> bool:
+    """Whether it was refused because another of its batch was."""
+    return run.refusal is not None and run.refusal.rule == RULE
+
+
+def batch_refusal_text(culprit: Run, text: str) -> str:
+    """What is told of a run that is refused because another of its batch was, for that reason."""
+    assert culprit.batch is not None
+    label = single_line(culprit.label or "", characters_max=LABEL_SHOWN_CHARACTERS_MAX)
+    name = f'"{label}", ' if label else ""
+    return (
+        f"Task {culprit.batch.index + 1} of {len(culprit.batch.run_ids)}"
+        f" ({name}run {culprit.run_id}) could not be prepared: {text.rstrip('.')}.{NONE_STARTED}"
+    )

@@ -1,0 +1,205 @@
+"""Decisions that touch a run and the sessions above it: they are recorded in one append or not.
+
+A child counts from its admission until it has ended and all below it are announced or refused. An
+announcement waits for everything below, so it is enough to look one level down.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import NamedTuple
+from uuid import UUID
+
+from domain.event_types import AnyEvent
+from domain.family_sharing import inherit_for_run, share_from_spawn
+from domain.run.commands import (
+    AnnounceRun,
+    ArchiveRun,
+    CreateSession,
+    EndRun,
+    RefuseSpawn,
+    RunCommand,
+    ScheduleArchive,
+    SettleDependencies,
+    StartRun,
+    StopRun,
+)
+from domain.run.decide import decide as decide_run
+from domain.run.events import DescendantsSettled, RunAnnounced, RunEnded, RunEvent
+from domain.run.lifecycle import PREPARING
+from domain.run.request_events import SpawnRefused
+from domain.run.state import Run
+from domain.session.decide import CloseSession, ReleaseChild, SessionCommand, SettleChild
+from domain.session.decide import decide as decide_session
+from domain.session.events import SessionObserved
+from domain.session.state import Session
+from domain.spawn.dependencies import with_dependencies
+from domain.stream import run_stream, session_stream
+from domain.values.refusals import ReadAgain, Rejected
+
+StreamChanges = list[tuple[str, AnyEvent]]
+
+
+class UnknownRun(Rejected):
+    """There is no such run."""
+
+
+class KeyTaken(Rejected):
+    """The key minted for the child is another session's: prepare again with a new one."""
+
+
+class CascadeState(NamedTuple):
+    """What is on record about a run and those around it."""
+
+    runs: Mapping[UUID, Run]
+    sessions: Mapping[str, Session]
+
+    def run(self, run_id: UUID) -> Run:
+        """The run; `UnknownRun` when there is none."""
+        run = self.runs.get(run_id)
+        if run is None:
+            raise UnknownRun(f"run {run_id} is not on record")
+        return run
+
+
+def streams_of(run: Run) -> tuple[str, ...]:
+    """Every stream that a decision about this run may read or write."""
+    requester = run.requester
+    streams = [run_stream(run.run_id), session_stream(requester.session_key)]
+    if run.child_session_key is not None:
+        streams.append(session_stream(run.child_session_key))
+    if requester.run_id is not None:
+        streams.append(run_stream(requester.run_id))
+    if requester.spawned_by is not None:
+        streams.append(session_stream(requester.spawned_by))
+    if run.continues is not None:
+        streams.append(run_stream(run.continues))
+    streams += [run_stream(one.run_id) for one in run.dependencies or ()]
+    return tuple(streams)
+
+
+def decide(family: CascadeState, run_id: UUID, command: RunCommand) -> StreamChanges:
+    """The changes of every stream that `command` to this run brings about."""
+    run = family.run(run_id)
+    if isinstance(command, EndRun | AnnounceRun):
+        command = replace(command, pending_descendants=_pending_descendants(family, run))
+    if isinstance(command, CreateSession | SettleDependencies) and run.dependencies:
+        command = with_dependencies(run, family.runs, command)
+    events = decide_run(run, command)
+    changes: StreamChanges = [
+        (run_stream(run_id), _with_pending_descendants(family, run, one)) for one in events
+    ]
+    if not events:
+        return changes
+    match command:
+        case CreateSession():
+            if run.child_session_key in family.sessions:
+                raise KeyTaken(f"session {run.child_session_key} is already on record")
+            changes[1:1] = [
+                *share_from_spawn(run, family.sessions, command),
+                _observe_child(run, command),
+            ]
+        case StartRun(inherits=True):
+            changes += inherit_for_run(run, family.sessions, command)
+        case EndRun() | StopRun() | RefuseSpawn() | AnnounceRun() | SettleDependencies():
+            changes += _consequences(family, run, [event for _, event in changes])
+        case ArchiveRun():
+            changes += _close(family, run, "archived") + _archive_predecessors(family, run)
+        case ScheduleArchive(reason="session_closed"):
+            changes += _close(family, run, "closed")
+        case _:
+            pass
+    return changes
+
+
+def _with_pending_descendants(family: CascadeState, run: Run, event: RunEvent) -> RunEvent:
+    if isinstance(event, RunEnded):
+        return event.model_copy(update={"pending_descendants": _pending_descendants(family, run)})
+    return event
+
+
+def _pending_descendants(family: CascadeState, run: Run) -> int:
+    if run.child_session_key is None or run.stage in PREPARING:
+        return 0
+    own = family.sessions.get(run.child_session_key)
+    if own is None:
+        raise ReadAgain("the child's session was created meanwhile; read the run and ask again")
+    return len(own.unsettled)
+
+
+def _consequences(family: CascadeState, run: Run, events: Sequence[AnyEvent]) -> StreamChanges:
+    changes: StreamChanges = []
+    for event in events:
+        match event:
+            case SpawnRefused():
+                changes += _release(family, run) + _settle_child(family, run)
+            case RunEnded() if event.pending_descendants == 0:
+                changes += _release(family, run)
+            case RunAnnounced():
+                changes += _settle_child(family, run)
+            case _:
+                pass
+    return changes
+
+
+def _release(family: CascadeState, run: Run) -> StreamChanges:
+    return _to_session(family, run.requester.session_key, ReleaseChild(run.run_id))
+
+
+def _settle_child(family: CascadeState, run: Run) -> StreamChanges:
+    """Tell the requester's own run, when it is one, that this child is done."""
+    requester = family.sessions.get(run.requester.session_key)
+    if requester is None or run.run_id not in requester.unsettled:
+        return []
+    changes = _to_session(family, requester.session_key, SettleChild(run.run_id))
+    parent = family.runs.get(requester.run_id) if requester.run_id is not None else None
+    if parent is None or parent.stage != "ended" or requester.unsettled != (run.run_id,):
+        return changes
+    changes.append((run_stream(parent.run_id), DescendantsSettled()))
+    changes += _to_session(family, parent.requester.session_key, ReleaseChild(parent.run_id))
+    return changes
+
+
+def _close(family: CascadeState, run: Run, reason: str) -> StreamChanges:
+    if run.child_session_key is None:
+        return []
+    return _to_session(family, run.child_session_key, CloseSession(reason=reason))
+
+
+def _archive_predecessors(family: CascadeState, run: Run) -> StreamChanges:
+    """The run that this one continues follows it, and so on to the first of the session."""
+    before = family.runs.get(run.continues) if run.continues is not None else None
+    if before is None:
+        return []
+    command = ScheduleArchive(reason="continuation_archived")
+    return [(run_stream(before.run_id), event) for event in decide_run(before, command)]
+
+
+def _to_session(family: CascadeState, key: str, command: SessionCommand) -> StreamChanges:
+    session = family.sessions.get(key)
+    if session is None:
+        return []
+    return [(session_stream(key), event) for event in decide_session(session, command)]
+
+
+def _observe_child(run: Run, command: CreateSession) -> tuple[str, AnyEvent]:
+    assert run.child_session_key is not None
+    assert run.agent_id is not None
+    return (
+        session_stream(run.child_session_key),
+        SessionObserved(
+            session_id=run.session_id,
+            session_key=run.child_session_key,
+            display_key=run.child_session_key,
+            agent_id=run.agent_id,
+            depth=command.depth,
+            role=command.role,
+            control_scope=command.control_scope,
+            spawned_by=run.requester.session_key,
+            root_session_key=run.requester.root_session_key,
+            run_id=run.run_id,
+            asserted_by="spawn",
+            sandboxed=command.plan.sandboxed,
+            workspace_dir=command.plan.workspace_dir,
+            depth_from="spawn",
+        ),
+    )

@@ -1,0 +1,242 @@
+"""Whether a spawn is permitted, decided from the record, and what is recorded either way."""
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from uuid import UUID
+
+from domain import asked_dependencies
+from domain.event_types import AnyEvent
+from domain.family_carry import speculative_session
+from domain.requesting_session import find_depth, observe_requester, requester_of
+from domain.run.facts import AttachmentsRequest, Requester
+from domain.run.lifecycle import OVER
+from domain.run.request_events import SpawnRefused, SpawnRequested
+from domain.run.state import Run
+from domain.session.decide import AdmitChild
+from domain.session.decide import decide as decide_session
+from domain.session.events import ChildAdmitted, SessionEvent, SessionObserved
+from domain.session.shared_context import (
+    effective_shared_keys,
+    limit_refusal,
+    references_refusal,
+    shared_size_with,
+)
+from domain.session.state import Session
+from domain.session_depth import FoundDepth
+from domain.spawn.admission import AdmissionFacts, Permitted, Refusal, admit
+from domain.spawn.request import (
+    RequestSpawn,
+    SharedContextInput,
+    SpawnPolicy,
+    StoreText,
+    store_optional,
+)
+from domain.stream import run_stream, session_stream
+from domain.values.refusals import AgentOnRecord, ReadAgain, SessionIsClosed
+from domain.values.shared_values import SharedChange, SharedContextRequest, SharedKey
+
+
+@dataclass(frozen=True, slots=True)
+class SpawnDecision:
+    """What was recorded, and the refusal when it was one."""
+
+    changes: tuple[tuple[str, AnyEvent], ...]
+    refusal: Refusal | None
+    facts: AdmissionFacts
+
+
+def request_spawns(
+    sessions: Mapping[str, Session],
+    runs: Mapping[UUID, Run],
+    asked: Sequence[tuple[RequestSpawn, StoreText]],
+    policy: SpawnPolicy,
+    waiting: Collection[Run] = (),
+) -> SpawnDecision:
+    """Judge and record what one request asks for: all of it is permitted, or nothing is.
+
+    A permitted one takes its places in the same append. The commands differ in their run, its
+    texts and its label alone, so each rule is judged once. `waiting` is all of the tree that
+    depends on others and has not been queued.
+
+    Raises `SessionIsClosed` when the requester's own run is over or told to stop: it cannot ask
+    for anything; `ReadAgain` when `runs` is without that run. `AgentOnRecord` when the request, and
+    so its policy, is of another agent than the session on record.
+    """
+    command, _ = asked[0]
+    known = sessions.get(command.requester_key)
+    if known is not None and known.agent_id != command.requester_agent_id:
+        raise AgentOnRecord(known.agent_id)
+    found = find_depth(command.requester_key, sessions)
+    observed = known or observe_requester(command, policy, found.depth)
+    _must_be_open(known, runs)
+    family = effective_shared_keys(known)
+    active = known.active_children if known else 0
+    facts = _facts(command, policy, found, active, family, len(asked))
+    verdict = admit(facts, raw_agent_id=command.agent_id_argument or "")
+    if isinstance(verdict, Permitted) and command.shared is not None:
+        refusal = limit_refusal(family, _sizes(command.shared), command.shared.scope)
+        refusal = refusal or references_refusal(
+            family, (one.key for one in command.shared.references)
+        )
+        verdict = refusal or verdict
+    if isinstance(verdict, Permitted):
+        verdict = asked_dependencies.dependencies_refusal(command, runs, waiting) or verdict
+    stream = session_stream(command.requester_key)
+    changes: list[tuple[str, AnyEvent]] = []
+    if isinstance(observed, SessionObserved):
+        changes.append((stream, observed))
+    own = runs.get(observed.run_id) if observed.run_id is not None else None
+    for one, keep in asked:
+        requester = requester_of(one, observed, own, keep)
+        changes.append((run_stream(one.run_id), _requested_event(one, requester, facts, keep)))
+    if isinstance(verdict, Refusal):
+        changes += [(run_stream(one.run_id), _refused_event(verdict, keep)) for one, keep in asked]
+        return SpawnDecision(tuple(changes), verdict, facts)
+    changes += [(stream, event) for event in _admit_children(known, asked, policy)]
+    return SpawnDecision(tuple(changes), None, facts)
+
+
+def _refused_event(refusal: Refusal, keep: StoreText) -> SpawnRefused:
+    return SpawnRefused(
+        rule=refusal.rule,
+        status=refusal.status,
+        step="admission",
+        text=keep("refusal", refusal.text),
+        inputs={"current": refusal.current, "limit": refusal.limit},
+    )
+
+
+def _admit_children(
+    known: Session | None, asked: Sequence[tuple[RequestSpawn, StoreText]], policy: SpawnPolicy
+) -> Iterator[SessionEvent]:
+    """A place for each, in their order."""
+    session = known
+    for number, (command, _) in enumerate(asked):
+        if session is None:
+            yield ChildAdmitted(
+                run_id=command.run_id, active_children=number, max_children=policy.max_children
+            )
+            continue
+        for event in decide_session(session, AdmitChild(command.run_id, policy.max_children)):
+            session = speculative_session(session, event, session.created_at)
+            yield event
+
+
+def _facts(
+    command: RequestSpawn,
+    policy: SpawnPolicy,
+    found: FoundDepth,
+    active_children: int,
+    family: Sequence[SharedKey],
+    places: int,
+) -> AdmissionFacts:
+    shared = (
+        shared_size_with(family, _sizes(command.shared)) if command.shared is not None else None
+    )
+    return AdmissionFacts(
+        requester_agent_id=command.requester_agent_id,
+        agent_id_argument_given=command.agent_id_argument is not None,
+        target_agent_id=command.target_agent_id,
+        mode=command.options.mode,
+        thread=command.thread,
+        caller_depth=found.depth,
+        depth_from=found.source,
+        max_spawn_depth=policy.max_spawn_depth,
+        active_children=active_children,
+        max_children=policy.max_children,
+        require_agent_id=policy.require_agent_id,
+        allow_agents=policy.allow_agents,
+        require_agent_id_from=policy.require_agent_id_from,
+        allow_agents_from=policy.allow_agents_from,
+        places=places,
+        shared_bytes=shared.bytes if shared is not None else None,
+        shared_keys=shared.keys if shared is not None else None,
+    )
+
+
+def _sizes(shared: SharedContextInput) -> list[tuple[str, int]]:
+    return [(key, len(text.encode())) for key, text in shared.values]
+
+
+def _must_be_open(session: Session | None, runs: Mapping[UUID, Run]) -> None:
+    if session is None:
+        return
+    own = runs.get(session.run_id) if session.run_id is not None else None
+    if own is None and session.run_id is not None:
+        raise ReadAgain("the requester's session went on meanwhile; read it and ask again")
+    if session.stage == "closed":
+        raise SessionIsClosed(
+            f"session {session.display_key} is closed and spawns no more; ask from the session"
+            " that spawned it"
+        )
+    if own is not None and own.stage in OVER:
+        raise SessionIsClosed(
+            f"the run of session {session.display_key} is over, so it spawns no more; ask from the"
+            " session that spawned it, or go on with it by a message while it is open"
+        )
+    if own is not None and own.stop_requested_by is not None:
+        # A stop goes on to those below: one asked for after it would escape it.
+        raise SessionIsClosed(f"session {session.display_key} is being stopped and spawns no more")
+
+
+def _requested_event(
+    command: RequestSpawn,
+    requester: Requester,
+    facts: AdmissionFacts,
+    keep: StoreText,
+) -> SpawnRequested:
+    argument = command.agent_id_argument
+    return SpawnRequested(
+        run_id=command.run_id,
+        session_id=command.session_id,
+        requester=requester,
+        requested_agent_id=command.target_agent_id,
+        agent_id_argument=(
+            keep("agentId", argument)
+            if argument is not None and command.target_agent_id is None
+            else None
+        ),
+        label=command.label,
+        task=keep("task", command.task),
+        preamble=store_optional(keep, "preamble", command.preamble),
+        model_argument=store_optional(keep, "model", command.model_argument),
+        thinking_argument=store_optional(keep, "thinking", command.thinking_argument),
+        workspace_argument=store_optional(keep, "workspace", command.workspace_argument),
+        attachments=_attachments_request(command, keep),
+        light_context=command.light_context,
+        context_argument=command.context_argument,
+        shared=_shared_context_request(command, keep),
+        dependencies=command.dependencies,
+        ancestors=command.ancestors,
+        batch=command.batch,
+        options=command.options,
+        facts=facts,
+        config_revision=command.config_revision,
+        holder=command.holder,
+    )
+
+
+def _shared_context_request(command: RequestSpawn, keep: StoreText) -> SharedContextRequest | None:
+    given = command.shared
+    if given is None:
+        return None
+    return SharedContextRequest(
+        keys=tuple(SharedChange(key=key, value=keep("shared", text)) for key, text in given.values),
+        scope=given.scope,
+        references=given.references,
+    )
+
+
+def _attachments_request(command: RequestSpawn, keep: StoreText) -> AttachmentsRequest | None:
+    judged = command.attachments
+    if judged is None:
+        return None
+    return AttachmentsRequest(
+        count=judged.count,
+        total_bytes=judged.total_bytes,
+        mount_path_hint=judged.mount_path_hint,
+        retain=judged.retain,
+        manifest=store_optional(keep, "attachments", judged.manifest),
+        refusal=store_optional(keep, "refusal", judged.refusal),
+        refusal_status=judged.refusal_status,
+    )

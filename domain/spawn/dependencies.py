@@ -1,0 +1,141 @@
+"""Whether what a run depends on is done, from what is on record about it."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Literal
+from uuid import UUID
+
+from domain.rule_explained import SHOWN_CHARACTERS_MAX, quote_name
+from domain.run.commands import CreateSession, SettleDependencies
+from domain.run.facts import RunOutcome
+from domain.run.lifecycle import SETTLED
+from domain.run.state import Run
+from domain.run.waiting_facts import Dependency, DependencyNeeds, DependencyVia
+from domain.spawn.admission import Refusal
+from domain.values.refusals import ReadAgain, Rejected
+from domain.values.text import single_line
+
+
+@dataclass(frozen=True, slots=True)
+class DependencyRequest:
+    """A run by the name that a request has for it: its label or its id."""
+
+    name: str
+    via: DependencyVia
+    require: DependencyNeeds = "success"
+
+
+DependencyVerdict = Literal["waits", "met", "failed"]
+
+
+class DependencyFailed(Rejected):
+    """A run that the spawn depends on is over, and not as it was required to be."""
+
+    def __init__(self, dependency: Dependency, target: Run) -> None:
+        super().__init__(f"run {dependency.run_id} ended as {target.outcome or target.stage}")
+        self.dependency = dependency
+        self.target = target
+
+    @property
+    def refusal(self) -> Refusal:
+        """What its caller is told."""
+        return failed_dependency_refusal(self.dependency, self.target)
+
+
+@dataclass(frozen=True, slots=True)
+class EvaluatedDependencies:
+    """What came of dependencies so far: those that were met now, those that are still waited for,
+    and the first that failed."""
+
+    met: tuple[tuple[UUID, RunOutcome], ...] = ()
+    waits_for: tuple[UUID, ...] = ()
+    failed: Dependency | None = None
+
+
+def outcome_text(target: Run) -> str:
+    """In words, for those that depend on it."""
+    if target.stage == "refused":
+        return "was refused"
+    return "was stopped" if target.outcome == "stopped" else f"ended as {target.outcome}"
+
+
+def render_dependency(dependency: Dependency) -> str:
+    """The run as it was asked for, and which one that is."""
+    if dependency.name == str(dependency.run_id):
+        return f"run {dependency.run_id}"
+    return f"{quote_name(dependency.name)} (run {dependency.run_id})"
+
+
+def request_field(asked: Dependency | DependencyRequest) -> str:
+    """Where in its request the name stands."""
+    if asked.via != "reference":
+        return asked.via
+    return f"sharedContext.${single_line(asked.name, characters_max=SHOWN_CHARACTERS_MAX)}"
+
+
+def failed_dependency_refusal(dependency: Dependency, target: Run) -> Refusal:
+    """The refusal of a spawn that depends on a run which is over, and failed."""
+    text = (
+        f"{request_field(dependency)} names {render_dependency(dependency)}, which "
+        f"{outcome_text(target)}"
+    )
+    if target.stage == "refused" or dependency.via == "reference":
+        text += "; spawn it again, and name the new one"
+    else:
+        text += (
+            "; spawn it again, or say "
+            f'{{"run": {quote_name(dependency.name)}, "require": "ended"}} to'
+            " go on all the same"
+        )
+    return Refusal("dependency_failed", "error", text)
+
+
+def dependency_verdict(dependency: Dependency, target: Run) -> DependencyVerdict:
+    """A run is done when it is over and all below it is; one that was refused never ran. Whatever
+    goes on below one that failed makes no success of it."""
+    is_over = target.stage in SETTLED or target.stage == "ended"
+    must_succeed = dependency.require == "success"
+    if target.stage == "refused" or (must_succeed and is_over and target.outcome != "success"):
+        return "failed"
+    is_done = target.stage in SETTLED or (is_over and not target.pending_descendants)
+    return "met" if is_done else "waits"
+
+
+def evaluate_dependencies(run: Run, runs: Mapping[UUID, Run]) -> EvaluatedDependencies:
+    """The dependencies of a run that is prepared, or those that it still waits for.
+
+    Raises `ReadAgain` when `runs` is without one of them.
+    """
+    met: list[tuple[UUID, RunOutcome]] = []
+    waits_for: list[UUID] = []
+    for dependency in run.dependencies or ():
+        if run.waits_for is not None and dependency.run_id not in run.waits_for:
+            continue
+        target = runs.get(dependency.run_id)
+        if target is None:
+            raise ReadAgain(f"run {dependency.run_id} was not read; read it and ask again")
+        match dependency_verdict(dependency, target):
+            case "failed":
+                return EvaluatedDependencies(failed=dependency)
+            case "waits":
+                waits_for.append(dependency.run_id)
+            case "met":
+                met.append((dependency.run_id, target.outcome or "unknown"))
+    return EvaluatedDependencies(tuple(met), tuple(waits_for))
+
+
+def with_dependencies(
+    run: Run, runs: Mapping[UUID, Run], command: CreateSession | SettleDependencies
+) -> CreateSession | SettleDependencies:
+    """The command with what is so of the run's dependencies now.
+
+    Raises `DependencyFailed` for a child that is to be created: a waiting one ends instead.
+    """
+    judged = evaluate_dependencies(run, runs)
+    failed = judged.failed
+    if isinstance(command, SettleDependencies):
+        found = failed.run_id if failed is not None else None
+        return replace(command, met=judged.met, waits_for=judged.waits_for, failed=found)
+    if failed is not None:
+        raise DependencyFailed(failed, runs[failed.run_id])
+    return replace(command, met=judged.met, waits_for=judged.waits_for)

@@ -1,0 +1,183 @@
+"""Session keys: one form for every spelling, and what can be read off that form.
+
+Shapes: `agent:<agentId>:<mainKey>` (main), `agent:<agentId>:subagent:<uuid>` (child),
+`agent:<agentId>:cron:<job>…` (cron), `agent:<agentId>:<channel>:<kind>:<peer>…` (peer), and
+`global` where all senders share one session.
+"""
+
+import re
+import unicodedata
+from typing import Literal, NewType
+
+from domain.values.agent_id import DEFAULT_AGENT_ID, is_valid_agent_id, normalise_agent_id
+
+SessionKey = NewType("SessionKey", str)
+SessionScope = Literal["per-sender", "global"]
+SESSION_KEY_BYTES_MAX = 512
+MAIN = "main"
+GLOBAL = "global"
+_UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+_IGNORED = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u180b\u180c\u180d\u180f\u2800\u3164\uffa0")
+
+
+"""Joiners, fillers and variation selectors of single scripts, and the empty Braille pattern."""
+
+
+class InvalidSessionKey(ValueError):
+    """The text is no session key; the message says what to give instead."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message)
+        self.message = message
+
+
+def canonical_session_key(
+    key: str,
+    *,
+    main_key: str = MAIN,
+    scope: SessionScope = "per-sender",
+    default_agent_id: str = DEFAULT_AGENT_ID,
+) -> SessionKey:
+    """The one form of a key: lower case, letters composed (NFC), trimmed, without empty parts,
+    aliases resolved.
+
+    `main` and the main key stand for the default agent's main session (for `global` under scope
+    `global`); any other key without `agent:` belongs to the default agent. `InvalidSessionKey`
+    for a text that is blank, longer than 512 bytes of UTF-8, holds what cannot be seen, or begins
+    with `agent:` without naming an agent and a session. Canonical keys stay as they are.
+    """
+    _check_text(key)
+    parts = _parts(key)
+    if not parts:
+        raise InvalidSessionKey(
+            "A session key must not be empty. Give one such as agent:main:main."
+        )
+    if parts[0] == "agent" and (len(parts) > 1 or _begins_with_agent(key)):
+        return _validate_parts(parts)
+    main_parts = _parts(main_key) or [MAIN]
+    if parts in ([MAIN], main_parts):
+        if scope == "global":
+            return SessionKey(GLOBAL)
+        parts = main_parts
+    elif parts == [GLOBAL] and scope == "global":
+        return SessionKey(GLOBAL)
+    return _validate_parts(["agent", normalise_agent_id(default_agent_id), *parts])
+
+
+def render_session_key(
+    key: str, *, main_key: str = MAIN, scope: SessionScope = "per-sender"
+) -> str:
+    """The key as its owner knows it: `main` for an alias of the main session, else as given."""
+    given = key.strip()
+    parts = _parts(given)
+    aliases = [[MAIN], _parts(main_key) or [MAIN]]
+    if scope == "global":
+        aliases.append([GLOBAL])
+    return MAIN if parts in aliases else given
+
+
+KeyShape = Literal["missing", "agent", "malformed_agent", "legacy_or_alias"]
+
+
+def shape_of(key: str | None) -> KeyShape:
+    """What a key looks like before it is brought into its canonical form."""
+    if key is None or not key.strip():
+        return "missing"
+    if parse_agent_key(key) is not None:
+        return "agent"
+    return "malformed_agent" if _begins_with_agent(key) else "legacy_or_alias"
+
+
+def agent_id_of(key: str) -> str:
+    """The agent a key belongs to, normalised; `main` when the key names none."""
+    found = parse_agent_key(key)
+    return normalise_agent_id(found[0]) if found else DEFAULT_AGENT_ID
+
+
+def is_cron_key(key: str) -> bool:
+    """Whether the key is that of a scheduled job; a bare `cron:…` does not count."""
+    found = parse_agent_key(key)
+    return found is not None and found[1].startswith("cron:")
+
+
+def depth_of_shape(key: str) -> int:
+    """How deep the shape of a key says it is; what is on record about a session outranks this."""
+    return key.lower().count(":subagent:")
+
+
+def child_key(agent_id: str, uuid_text: str) -> SessionKey:
+    """The key of a new child of agent `agent_id`. ValueError when either part is malformed."""
+    uuid = uuid_text.lower()
+    if not is_valid_agent_id(agent_id):
+        raise ValueError(f"not an agent id: {agent_id[:80]!r}")
+    if not _UUID.fullmatch(uuid):
+        raise ValueError(f"not a UUID: {uuid_text[:80]!r}")
+    return SessionKey(f"agent:{normalise_agent_id(agent_id)}:subagent:{uuid}")
+
+
+def _parts(key: str) -> list[str]:
+    trimmed = (fold_part(part) for part in key.split(":"))
+    return [part for part in trimmed if part]
+
+
+def fold_part(part: str) -> str:
+    """A part of a key in its one form: lower case, letters and their marks composed; both forms of
+    the small sigma, which depend on what stands beside it, are one."""
+    lower = unicodedata.normalize("NFC", part).strip().lower().replace("\u03c2", "\u03c3")
+    return unicodedata.normalize("NFC", lower).strip()
+
+
+def parse_agent_key(key: str) -> tuple[str, str] | None:
+    """The agent's id and what is behind it, in lower case; None when no agent and session are
+    named."""
+    parts = _parts(key)
+    if len(parts) < 3 or parts[0] != "agent":
+        return None
+    return parts[1], ":".join(parts[2:])
+
+
+def _check_text(key: str) -> None:
+    too_long = f"A session key must not be longer than {SESSION_KEY_BYTES_MAX} bytes."
+    text = key.strip()
+    if len(text) > SESSION_KEY_BYTES_MAX:
+        raise InvalidSessionKey(too_long)
+    # Invisible signs would give one key many spellings that look alike.
+    if any(_is_invisible(sign) for sign in text):
+        raise InvalidSessionKey(
+            "A session key must not contain control characters or invisible formatting characters."
+        )
+    if len(text.encode()) > SESSION_KEY_BYTES_MAX:
+        raise InvalidSessionKey(too_long)
+
+
+def _is_invisible(sign: str) -> bool:
+    """Whether a sign cannot be seen: by its category, or as one of the few that Unicode wants to be
+    ignored although they count as letters or marks."""
+    return (
+        unicodedata.category(sign) in ("Cc", "Cf", "Cs", "Zl", "Zp")
+        or sign in _IGNORED
+        or "\ufe00" <= sign <= "\ufe0f"
+        or "\U000e0100" <= sign <= "\U000e01ef"
+    )
+
+
+def _validate_parts(parts: list[str]) -> SessionKey:
+    if len(parts) < 3:
+        raise InvalidSessionKey(
+            "A session key that begins with agent: must have the form agent:<agentId>:<session>."
+        )
+    if not is_valid_agent_id(parts[1]):
+        raise InvalidSessionKey(
+            "The agent id in the session key must match [a-z0-9][a-z0-9_-]{0,63}."
+        )
+    key = ":".join(parts)
+    if len(key.encode()) > SESSION_KEY_BYTES_MAX:
+        raise InvalidSessionKey(
+            f"A session key must not be longer than {SESSION_KEY_BYTES_MAX} bytes."
+        )
+    return SessionKey(key)
+
+
+def _begins_with_agent(key: str) -> bool:
+    first, colon, _ = key.partition(":")
+    return bool(colon) and first.strip().lower() == "agent"
