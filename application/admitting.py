@@ -26,7 +26,7 @@ from domain.run.state import Run
 from domain.session.state import Session
 from domain.spawn.decide import SpawnDecision, request_spawns
 from domain.spawn.request import RequestSpawn, SpawnPolicy
-from domain.stream import run_stream, session_stream
+from domain.values.record import run_stream, session_stream
 from domain.values.refusals import AgentOnRecord, ConfigurationMoved, ReadAgain
 
 ATTEMPTS_MAX = 5

@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass
 
+from domain.configuration.agents import allowed_agents
 from domain.configuration.configuration import Configuration
-from domain.spawn.admission import allowed_agents
 
 
 @dataclass(frozen=True, slots=True)

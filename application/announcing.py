@@ -8,10 +8,16 @@ from application.envelope import Actor
 from application.ports.event_log import Reservation, StoredAnswer
 from application.ports.hooks import HookClient
 from application.work import ContentsErased, UnitOfWork
-from domain.delivery.announcement import ChildFinding, announce, display_name, status_of, stop_note
+from domain.delivery.announcement import (
+    ChildFinding,
+    RunStats,
+    announce,
+    display_name,
+    status_of,
+    stop_note,
+)
 from domain.run.commands import AcknowledgeAnnouncement, AnnounceRun
 from domain.run.state import Run
-from domain.run_stats import RunStats
 from domain.values.refusals import NotYet, WrongStage
 
 _log = logging.getLogger("spawnlog.announcing")

@@ -6,11 +6,10 @@ from typing import Literal
 from uuid import UUID
 
 from application.ports.event_log import StoredAnswer
-from domain.context.fork import fork_note
-from domain.erasure import ERASED, ERASED_RULE
+from domain.context.fork import accepted_note, fork_note
+from domain.run.facts import STEP_ORDER
 from domain.run.state import Run
-from domain.run.steps import STEP_ORDER
-from domain.spawn_notes import accepted_note
+from domain.values.refusals import ERASED, ERASED_RULE
 
 _ERASED_SINCE = "the text of this refusal was erased"
 AnswerStatus = Literal["forbidden", "error"]

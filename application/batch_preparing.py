@@ -19,9 +19,9 @@ from application.ready_run import Erased, NotReady, Ready, revoke_ready
 from application.shared_spawns import read_shared_spawn
 from application.spawn_request import RecordedInputs
 from application.work import RunCommands, UnitOfWork
-from domain.family_sharing import CannotShare
 from domain.run.commands import ResumePreparation
 from domain.run.state import Run
+from domain.spawn.cascade import CannotShare
 from domain.spawn.dependencies import DependencyFailed
 from domain.values.refusals import LostClaim, ReadAgain, WrongStage
 

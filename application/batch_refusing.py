@@ -16,10 +16,10 @@ from application.ports.event_log import Appended
 from application.ready_run import Erased, NotReady, Ready
 from application.refusing import erased_refusal, spawn_refusal_command
 from application.work import RunCommands, UnitOfWork
-from domain.erasure import ERASED, ERASED_RULE
 from domain.run.commands import RefuseSpawn, RunCommand
 from domain.run.state import Run
 from domain.spawn.batch import NONE_STARTED, RULE, batch_members, batch_refusal_text
+from domain.values.refusals import ERASED, ERASED_RULE
 
 
 async def refuse_batch(

@@ -4,11 +4,11 @@ import posixpath
 from collections.abc import Mapping
 from uuid import UUID
 
-from domain.content import ContentRef
 from domain.context.thread_binding import read_origin
 from domain.prompt.child_prompt import AttachmentsNote, ChildFacts
+from domain.run.facts import StepState
 from domain.run.state import Run
-from domain.run.steps import StepState
+from domain.values.record import ContentRef
 
 
 def build_child_facts(run: Run, max_depth: int, texts: Mapping[UUID, str]) -> ChildFacts:

@@ -7,10 +7,10 @@ from application.ports.configurations import (
     WorkspaceForbidden,
 )
 from application.work import UnitOfWork
+from domain.run.events import SpawnRequested
 from domain.run.plan_facts import WorkspaceFacts
-from domain.run.request_events import SpawnRequested
 from domain.run.state import Run
-from domain.spawn.admission import Refusal
+from domain.values.refusals import Refusal
 
 REPLACED_WORKSPACE = (
     "The workspace of the run is not the folder it was when the spawn was accepted: it has gone, or"

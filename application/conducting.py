@@ -26,18 +26,18 @@ from application.repeating import PeriodicTask
 from application.telling_hooks import HookNotifier
 from application.timely import with_timeout
 from application.undoing import StepUndoer
-from domain.config_events import ConfigurationActivated
-from domain.run.continuation_events import ArchiveScheduled
+from domain.event_types import ConfigurationActivated
 from domain.run.events import (
+    ArchiveScheduled,
     DescendantsSettled,
     RunAnnounced,
     RunArchived,
     RunEnded,
     RunQueued,
+    SpawnRefused,
     StopRequested,
 )
-from domain.run.request_events import SpawnRefused
-from domain.run.steps import STEP_ORDER
+from domain.run.facts import STEP_ORDER
 
 DISPATCH_SECONDS = 1.0
 SWEEP_SECONDS = 60.0

@@ -6,11 +6,10 @@ from typing import Literal
 from application.keeping import TextStore
 from application.ports.scripts import Mask, ScriptFinished
 from domain.configuration.context_scripts import ContextScript
-from domain.configuration.secret_urls import without_url_secrets
+from domain.configuration.secrets import without_url_secrets
 from domain.context.agent_override import OverrideChoice
-from domain.context.script_output import ScriptReading, read_script_output
+from domain.context.script_output import ScriptReading, encode_output, read_script_output
 from domain.run.facts import Candidate, ScriptReceipt
-from domain.script_replay import encode_output
 
 
 def read_finished(script: ContextScript, finished: ScriptFinished) -> ScriptReading:

@@ -24,9 +24,8 @@ from application.ports.event_log import (
 )
 from application.repeated_requests import must_be_new
 from application.work import UnitOfWork, provenance_of
-from domain.run.births import initial_run
-from domain.run.continuation_events import ContinuationPlanned
-from domain.run.events import SessionCreated
+from domain.run.events import ContinuationPlanned, SessionCreated
+from domain.run.evolve import initial_run
 from domain.run.facts import Ingredient
 from domain.run.state import Run
 from domain.session.state import Session
@@ -38,8 +37,7 @@ from domain.spawn.continuation import (
     message_received,
     must_take_messages,
 )
-from domain.stamp import Stamp
-from domain.stream import run_stream, session_stream
+from domain.values.record import Stamp, run_stream, session_stream
 from domain.values.refusals import ConfigurationMoved, ReadAgain, Rejected
 
 ATTEMPTS_MAX = 5

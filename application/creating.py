@@ -22,13 +22,10 @@ from application.shared_spawns import read_shared_spawn
 from application.stepping import StepsTaken
 from application.wished_context import read_context_request
 from application.work import UnitOfWork
-from domain.content import ContentRef
-from domain.context.fork import fork_note, fork_warnings
-from domain.run.commands import CreateSession
-from domain.run.facts import ForkFacts, ScriptReceipt
-from domain.run.hooks import HOOK_ORDER
-from domain.run.step_commands import TakeStep
-from domain.spawn_notes import accepted_note
+from domain.context.fork import accepted_note, fork_note, fork_warnings
+from domain.run.commands import CreateSession, TakeStep
+from domain.run.facts import HOOK_ORDER, ForkFacts, ScriptReceipt
+from domain.values.record import ContentRef
 from domain.values.refusals import ReadAgain
 
 LANE = "subagent"

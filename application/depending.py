@@ -9,11 +9,9 @@ from application.keeping import TextStore
 from application.ports.event_log import LogUnavailable
 from application.work import UnitOfWork
 from domain.run.commands import SettleDependencies
-from domain.run.events import DescendantsSettled, RunAnnounced, RunEnded
-from domain.run.request_events import SpawnRefused
+from domain.run.events import DescendantsSettled, RunAnnounced, RunEnded, RunWaits, SpawnRefused
+from domain.run.facts import Dependency
 from domain.run.state import Run
-from domain.run.waiting_events import RunWaits
-from domain.run.waiting_facts import Dependency
 from domain.spawn.dependencies import evaluate_dependencies, outcome_text, render_dependency
 from domain.values.refusals import ReadAgain, WrongStage
 

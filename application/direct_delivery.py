@@ -5,9 +5,9 @@ from collections.abc import Sequence
 from application.ports.event_log import Content
 from application.work import UnitOfWork
 from domain.configuration.configuration import Configuration
-from domain.content import ContentRef
 from domain.context.thread_binding import is_routable, read_origin
 from domain.run.state import Run
+from domain.values.record import ContentRef
 
 
 async def delivers_directly(

@@ -10,7 +10,7 @@ from application.ports.event_log import Change, Decision, LaneQuery, Submission,
 from application.work import UnitOfWork
 from domain.run.commands import ClaimRun
 from domain.run.decide import decide
-from domain.stream import run_stream
+from domain.values.record import run_stream
 from domain.values.refusals import Rejected
 
 CLAIMS_MAX = 16

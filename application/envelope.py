@@ -5,7 +5,7 @@ from typing import NamedTuple
 from uuid import UUID
 
 from domain.event_types import AnyEvent
-from domain.stamp import Stamp
+from domain.values.record import Stamp
 
 WRITER_VERSION = "0.1.0"
 """Recorded with each event: which release wrote it."""

@@ -8,15 +8,13 @@ from application.ports.configurations import RevisionErased
 from application.work import UnitOfWork
 from domain.configuration.configuration import Configuration
 from domain.configuration.problems import ConfigurationError
-from domain.content import ContentRef
 from domain.event_types import AnyEvent
 from domain.explanation.continuation import CONTINUING, explain_continuation
-from domain.explanation.record import DECIDING, EventAtRevision
+from domain.explanation.record import DECIDING, EventAtRevision, RuleExplanation
 from domain.explanation.spawn import explain
-from domain.rule_explained import RuleExplanation
-from domain.run.continuation_events import MessageReceived
-from domain.run.request_events import SpawnRequested
+from domain.run.events import MessageReceived, SpawnRequested
 from domain.run.state import Run
+from domain.values.record import ContentRef
 
 EVENTS_MAX = 500
 """More than a run has of the events that decide it: one or two for each step, and one more for each

@@ -10,10 +10,11 @@ from dataclasses import dataclass, replace
 from application.ports.credentials import NOTHING_FOUND, FoundCredentials
 from domain.configuration.agents import Agent
 from domain.configuration.configuration import Configuration
+from domain.configuration.models import ModelSettings
 from domain.configuration.runtimes import SERVED_RUNTIMES, Runtime
-from domain.plan.model import ModelPlan, ModelSettings, plan_model
+from domain.plan.model import ModelPlan, plan_model
 from domain.plan.sandbox import missing_sandbox_refusal, sandbox_refusal
-from domain.plan.thinking import ThinkingPlan, normalise_thinking, plan_thinking
+from domain.plan.thinking import ThinkingPlan, plan_thinking
 from domain.run.plan_facts import (
     CredentialFacts,
     PlanFacts,
@@ -22,7 +23,9 @@ from domain.run.plan_facts import (
     TimeoutFacts,
 )
 from domain.run.state import Run
-from domain.spawn.admission import Refusal, check_agent_known
+from domain.spawn.admission import check_agent_known
+from domain.values.refusals import Refusal
+from domain.values.thinking_level import normalise_thinking
 
 MISSING_RECORDED_MAX = 50
 MISSING_SHOWN_MAX = 5

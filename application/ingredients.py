@@ -9,11 +9,10 @@ from application.ports.bootstrap_files import BootstrapFiles
 from domain.configuration.configuration import Configuration
 from domain.context.bootstrap_files import BootstrapFile, select_bootstrap_files, unreadable_warning
 from domain.context.preamble import is_blank, preamble_sizes, preamble_warning, truncated_preamble
-from domain.delivery.announcement import announce
+from domain.delivery.announcement import RunStats, announce
 from domain.run.facts import Ingredient, ScriptReceipt
 from domain.run.plan_facts import PreambleSizes
 from domain.run.state import Run
-from domain.run_stats import RunStats
 
 BOOTSTRAP_SOURCE = "bootstrap:"
 

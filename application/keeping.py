@@ -6,7 +6,7 @@ from collections.abc import Callable
 from uuid import UUID
 
 from application.ports.event_log import Content
-from domain.content import ContentRef
+from domain.values.record import ContentRef
 
 
 def keyed_hash(key: bytes, data: bytes) -> str:

@@ -27,14 +27,12 @@ from domain.prompt.child_prompt import (
     compose_continuation,
     compose_prompt,
 )
-from domain.prompt.pieces import TextPart
+from domain.prompt.pieces import Contribution, TextPart, task_pieces
 from domain.prompt.shared_context import shared_pieces
 from domain.run.commands import StartRun
-from domain.run.continuation_events import ContinuationPlanned
-from domain.run.events import SessionCreated
+from domain.run.events import ContinuationPlanned, SessionCreated
 from domain.run.facts import PromptPart
 from domain.run.state import Run
-from domain.task_message import Contribution, task_pieces
 
 HISTORY_FILES_MAX = 500
 """Of so many runs before it, the newest, a run is told where they are."""

@@ -8,11 +8,11 @@ from uuid import UUID
 from application.ports.runtimes import EntryKind, TranscriptEntry
 from application.ports.transcripts import Transcripts
 from application.work import UnitOfWork
-from domain.content import ContentRef
 from domain.context.fork import ParentExtent
 from domain.delivery.provided_transcript import ProvidedEntry, entries_of_text, last_usage_tokens
 from domain.run.state import Run
 from domain.session.state import ProvidedTranscript
+from domain.values.record import ContentRef
 
 RUNS_MAX = 10_000
 """A conversation of more runs than that has more tokens than a child can begin with."""

@@ -9,15 +9,12 @@ from application.ports.configurations import PinnedConfiguration
 from application.ports.event_log import Change, Decision, LogUnavailable, Submission, World
 from application.session_keeping import SessionTexts, open_session_texts
 from application.work import UnitOfWork
-from domain.session.decide import decide
+from domain.session.decide import ChangeSharedContext, ContextMoved, decide
 from domain.session.shared_context import effective_shared_keys, limit_refusal
-from domain.session.sharing import ChangeSharedContext, ContextMoved
 from domain.session.state import Session, evolve
-from domain.spawn.admission import Refusal
-from domain.stamp import Stamp
-from domain.stream import session_stream
 from domain.values.json_text import compact_json, read_json
-from domain.values.refusals import ConfigurationMoved, ReadAgain, Rejected
+from domain.values.record import Stamp, session_stream
+from domain.values.refusals import ConfigurationMoved, ReadAgain, Refusal, Rejected
 from domain.values.shared_values import SharedChange
 
 ATTEMPTS_MAX = 50

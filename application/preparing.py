@@ -26,7 +26,6 @@ from application.refusing import refuse, refuse_erased
 from application.spawn_request import RecordedInputs
 from application.stepping import StepFailed, StepRunner
 from application.work import ContentsErased, UnitOfWork
-from domain.family_sharing import CannotShare
 from domain.run.commands import (
     ResolveScripts,
     RunCommand,
@@ -36,6 +35,7 @@ from domain.run.events import ScriptsResolved
 from domain.run.facts import ScriptReceipt
 from domain.run.lifecycle import PREPARING
 from domain.run.state import Run
+from domain.spawn.cascade import CannotShare
 from domain.spawn.dependencies import DependencyFailed
 from domain.values.refusals import LostClaim, WrongStage
 from domain.values.session_key import child_key

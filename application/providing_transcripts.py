@@ -31,8 +31,7 @@ from domain.delivery.provided_transcript import (
 )
 from domain.session.decide import ProvideTranscript, decide
 from domain.session.state import Session, evolve
-from domain.stamp import Stamp
-from domain.stream import session_stream
+from domain.values.record import Stamp, session_stream
 from domain.values.refusals import ConfigurationMoved, ReadAgain, Rejected
 
 ENTRY_BYTES_MAX = 1_048_576

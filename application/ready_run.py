@@ -8,7 +8,7 @@ from application.stepping import StepsTaken
 from domain.run.commands import CreateSession, RunCommand
 from domain.run.plan_facts import PlanFacts
 from domain.run.state import Run
-from domain.spawn.admission import Refusal
+from domain.values.refusals import Refusal
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,9 +5,9 @@ from application.ingredients import refusal_announcement
 from application.prepared_run import PreparedRun
 from application.ready_run import NotReady
 from application.work import UnitOfWork
-from domain.erasure import ERASED, ERASED_RULE
 from domain.run.commands import RefuseSpawn
 from domain.run.state import Run
+from domain.values.refusals import ERASED, ERASED_RULE
 
 
 async def refuse(work: UnitOfWork, unready: NotReady) -> PreparedRun:

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from domain.configuration.hooks import AnyHook
-from domain.run.steps import StepName
+from domain.run.facts import StepName
 
 AT_ONCE_MAX = 50
 """So many are in one room at a time."""

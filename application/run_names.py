@@ -7,14 +7,13 @@ from uuid import UUID
 
 from application.ports.registry import Registry, RunQuery
 from application.work import UnitOfWork
-from domain.asked_dependencies import merge_dependencies
-from domain.rule_explained import quote_name
+from domain.run.facts import Dependency
 from domain.run.state import Run
-from domain.run.waiting_facts import Dependency
-from domain.spawn.admission import Refusal
 from domain.spawn.dependencies import DependencyRequest, request_field
-from domain.spawn.request import RequestSpawn, SharedContextInput
+from domain.spawn.request import RequestSpawn, SharedContextInput, merge_dependencies
+from domain.values.refusals import Refusal
 from domain.values.shared_values import ReferenceRequest
+from domain.values.text import quote_name
 
 ANCESTORS_MAX = 64
 NAMED_RUNS_MAX = 200

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 
 from application.ports.scripts import Mask, ScriptFinished
 from domain.configuration.context_scripts import ContextScript
-from domain.configuration.secret_urls import without_url_secrets
+from domain.configuration.secrets import without_url_secrets
 from domain.context.agent_override import OverrideChoice, log_line
 from domain.context.script_output import ScriptReading
 from domain.values.json_text import compact_json

@@ -9,11 +9,10 @@ from application.context_receipts import injected_receipts
 from application.keeping import TextStore
 from application.ports.configurations import PinnedConfiguration
 from application.ports.identities import Identities
-from domain.content import ContentRef
 from domain.context.script_request import SpawnVariables
-from domain.prompt.pieces import PartedText
+from domain.prompt.pieces import Contribution, PartedText, task_message
 from domain.run.facts import Candidate, Cleanup, ScriptReceipt
-from domain.task_message import Contribution, task_message
+from domain.values.record import ContentRef
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

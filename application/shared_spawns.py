@@ -4,10 +4,10 @@ from dataclasses import dataclass
 
 from application.session_keeping import SessionTexts, open_session_texts
 from application.work import ContentsErased, UnitOfWork
-from domain.family_sharing import CannotShare
-from domain.run.request_events import SpawnRequested
+from domain.run.events import SpawnRequested
 from domain.run.state import Run
-from domain.spawn.admission import Refusal
+from domain.spawn.cascade import CannotShare
+from domain.values.refusals import Refusal
 from domain.values.shared_values import SharedChange
 
 _ERASED = (

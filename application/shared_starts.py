@@ -9,7 +9,7 @@ from application.work import UnitOfWork
 from domain.delivery.silence import is_silent, without_silent_tokens
 from domain.prompt.shared_context import SharedValue
 from domain.prompt.untrusted import freeze_result
-from domain.run.request_events import SpawnRequested
+from domain.run.events import SpawnRequested
 from domain.run.state import Run
 from domain.session.shared_context import (
     effective_shared_keys,

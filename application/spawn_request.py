@@ -7,13 +7,12 @@ from application.ports.configurations import PinnedConfiguration
 from application.ports.identities import Identities
 from domain.context.attachments import RequestedAttachment
 from domain.plan.model import storable_model_name
-from domain.plan.thinking import normalise_thinking
-from domain.run.facts import ContextMode, SpawnOptions
-from domain.run.waiting_facts import BatchFacts
+from domain.run.facts import BatchFacts, ContextMode, SpawnOptions
 from domain.spawn.dependencies import DependencyRequest
 from domain.spawn.request import AttachmentsVerdict, RequestSpawn, SharedContextInput
 from domain.values.agent_id import is_valid_agent_id, normalise_agent_id
 from domain.values.session_key import agent_id_of
+from domain.values.thinking_level import normalise_thinking
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -21,14 +21,11 @@ from application.steps.step_maker import (
     UndoFailed,
 )
 from application.work import UnitOfWork
-from domain.run.commands import RunCommand, StartPreparation
-from domain.run.facts import Plan
+from domain.run.commands import BeginStep, RunCommand, StartPreparation, TakeStep
+from domain.run.facts import Plan, StepName
 from domain.run.lifecycle import PREPARING
 from domain.run.state import Run
-from domain.run.step_commands import BeginStep, TakeStep
-from domain.run.steps import StepName
-from domain.spawn.admission import Refusal
-from domain.values.refusals import WrongStage
+from domain.values.refusals import Refusal, WrongStage
 
 CommandList = tuple[RunCommand, ...]
 

@@ -11,11 +11,9 @@ from application.steps.thread_binding import child_origin, requester_origin
 from application.work import ContentsErased, UnitOfWork
 from domain.configuration.problems import ConfigurationError
 from domain.delivery.hook_payloads import HookCall, notification_call
-from domain.run.commands import RunCommand
+from domain.run.commands import ConfirmHook, NoteHookFailure, ParkHook, RunCommand
 from domain.run.events import RunAnnounced, RunArchived, RunEnded, RunQueued
-from domain.run.hook_commands import ConfirmHook, NoteHookFailure, ParkHook
-from domain.run.hook_events import HookName
-from domain.run.hooks import HookState
+from domain.run.facts import HookName, HookState
 from domain.run.state import Run
 from domain.values.refusals import NotYet
 from domain.values.text import utf8_prefix

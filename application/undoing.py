@@ -9,9 +9,9 @@ from application.ports.interruption import FaultPoint
 from application.rooms import Bulkhead, undo_compartment
 from application.steps.step_maker import StepMaker, UndoFailed
 from application.work import UnitOfWork
+from domain.run.commands import ConfirmUndo, NoteUndoFailure
+from domain.run.facts import STEP_ORDER, StepState
 from domain.run.state import Run
-from domain.run.step_commands import ConfirmUndo, NoteUndoFailure
-from domain.run.steps import STEP_ORDER, StepState
 from domain.values.refusals import NotYet
 
 _log = logging.getLogger("spawnlog.undoing")

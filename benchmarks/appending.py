@@ -17,7 +17,7 @@ from benchmarks.load import TASK, requester
 from benchmarks.server import CONFIGURATION
 from domain.run.facts import SpawnOptions
 from domain.spawn.decide import SpawnDecision, request_spawns
-from domain.stream import run_stream, session_stream
+from domain.values.record import run_stream, session_stream
 from infrastructure.outbound.configuration.loading import load_values
 from infrastructure.outbound.identities import RandomIdentities
 from infrastructure.outbound.log.connections import LogConnection, open_connection

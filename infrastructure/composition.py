@@ -7,11 +7,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from domain.configuration.configuration import Configuration
-from domain.configuration.effective_values import effective_values
 from domain.configuration.places import BUILT_IN
 from domain.configuration.problems import ConfigurationError
 from domain.configuration.settings import Settings, effective_settings
-from domain.plan.effective import EffectiveValue, effective_agent
+from domain.plan.effective import EffectiveValue, effective_agent, effective_values
 from domain.values.refusals import CorruptHistory
 from infrastructure.data_directory import default_data_directory
 from infrastructure.database import migrate_database, open_database

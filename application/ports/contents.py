@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from typing import Protocol
 from uuid import UUID
 
-from domain.content import ContentRef
+from domain.values.record import ContentRef
 
 
 class Contents(Protocol):

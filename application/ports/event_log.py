@@ -13,10 +13,10 @@ from typing import Generic, NamedTuple, Protocol, TypeVar
 from uuid import UUID
 
 from application.envelope import Provenance, RecordedEvent
-from domain.content import ContentRef
 from domain.event_types import AnyEvent
 from domain.run.state import Run
 from domain.session.state import Session
+from domain.values.record import ContentRef
 from domain.values.refusals import Rejected
 
 T = TypeVar("T")

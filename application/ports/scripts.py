@@ -6,8 +6,8 @@ from typing import Protocol
 
 from application.ports.configurations import PinnedConfiguration
 from domain.configuration.context_scripts import ContextScript
+from domain.context.script_output import decode_printed_text
 from domain.context.script_request import SpawnVariables
-from domain.script_replay import decode_printed_text
 
 Mask = Callable[[str], str]
 """Gives a text without the secrets that are in it."""

@@ -14,8 +14,7 @@ from domain.run.state import Run
 from domain.session.events import SessionEvent
 from domain.session.state import Session
 from domain.session.state import evolve_with_changes as evolved_session
-from domain.stamp import Stamp
-from domain.stream import run_id_of, session_key_of
+from domain.values.record import Stamp, run_id_of, session_key_of
 
 FOREVER = 2**62
 """The end position of a row that is still true."""

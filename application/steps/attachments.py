@@ -18,10 +18,9 @@ from domain.context.attachment_manifest import (
     restore_files,
 )
 from domain.context.attachments import AcceptedFiles, write_failed_refusal
-from domain.run.facts import Plan
+from domain.run.facts import Plan, StepName, StepState, UndoOutcome
 from domain.run.state import Run
-from domain.run.steps import StepName, StepState, UndoOutcome
-from domain.spawn.admission import Refusal
+from domain.values.refusals import Refusal
 
 LIMIT_SECONDS = 10.0
 _NO_WORKSPACE = "the child has no workspace"

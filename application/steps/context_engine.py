@@ -16,10 +16,9 @@ from domain.delivery.hook_payloads import (
     rollback_call,
 )
 from domain.plan.timeout import run_timeout_seconds
-from domain.run.facts import Plan
+from domain.run.facts import Plan, StepName, StepState, UndoOutcome
 from domain.run.state import Run
-from domain.run.steps import StepName, StepState, UndoOutcome
-from domain.spawn.admission import Refusal
+from domain.values.refusals import Refusal
 
 LIMIT_SECONDS = 61.0
 _GONE = frozenset({404, 410})

@@ -16,9 +16,8 @@ from domain.context.fork import (
     unreadable_transcript_refusal,
 )
 from domain.delivery.provided_transcript import NotATranscript
-from domain.run.facts import ForkFacts, Plan
+from domain.run.facts import ForkFacts, Plan, StepName, StepState, UndoOutcome
 from domain.run.state import Run
-from domain.run.steps import StepName, StepState, UndoOutcome
 from domain.values.refusals import LostClaim
 
 LIMIT_SECONDS = 30.0

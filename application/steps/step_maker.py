@@ -3,11 +3,10 @@
 from dataclasses import dataclass
 from typing import Protocol
 
-from domain.content import ContentRef
-from domain.run.facts import ForkFacts, Plan
+from domain.run.facts import ForkFacts, Plan, StepName, StepOutcome, StepState, UndoOutcome
 from domain.run.state import Run
-from domain.run.steps import StepName, StepOutcome, StepState, UndoOutcome
-from domain.spawn.admission import Refusal
+from domain.values.record import ContentRef
+from domain.values.refusals import Refusal
 
 STEPS_AT_ONCE_MAX = 4
 """So many are made at once by one process. More would only make each of them slower on a disk that

@@ -17,10 +17,9 @@ from domain.context.thread_binding import (
     unavailable_thread,
 )
 from domain.delivery.hook_payloads import spawn_failed_call, spawning_call
-from domain.run.facts import Plan
+from domain.run.facts import Plan, StepName, StepState, UndoOutcome
 from domain.run.state import Run
-from domain.run.steps import StepName, StepState, UndoOutcome
-from domain.spawn.admission import Refusal
+from domain.values.refusals import Refusal
 
 LIMIT_SECONDS = 61.0
 SPARE_SECONDS = 1.0

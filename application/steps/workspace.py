@@ -5,10 +5,9 @@ import errno
 from application.child_workspace import unusable_workspace_text
 from application.ports.workspace_folders import WorkspaceFolders
 from application.steps.step_maker import StepPlace, StepRefused, StepResult, UndoFailed
-from domain.run.facts import Plan
+from domain.run.facts import Plan, StepName, StepState, UndoOutcome
 from domain.run.state import Run
-from domain.run.steps import StepName, StepState, UndoOutcome
-from domain.spawn.admission import Refusal
+from domain.values.refusals import Refusal
 
 LIMIT_SECONDS = 5.0
 

@@ -8,7 +8,7 @@ from benchmarks.history.town import Life, Wait, ask
 from domain.delivery.announcement import ChildFinding, announce, status_of, stop_note
 from domain.run.commands import AcknowledgeAnnouncement, AnnounceRun
 from domain.run.state import Run
-from domain.stream import run_stream
+from domain.values.record import run_stream
 
 ACKNOWLEDGED_SHARE = 0.6
 ACKNOWLEDGE_SECONDS = 20.0

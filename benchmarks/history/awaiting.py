@@ -7,7 +7,7 @@ from benchmarks.history.town import Life, Wait, ask
 from domain.run.commands import RefuseSpawn, SettleDependencies
 from domain.run.state import Run
 from domain.spawn.dependencies import DependencyFailed, evaluate_dependencies
-from domain.stream import run_stream
+from domain.values.record import run_stream
 from domain.values.refusals import Rejected
 
 POLL_SECONDS = 2.0

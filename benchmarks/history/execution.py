@@ -25,14 +25,13 @@ from domain.prompt.child_prompt import (
     compose_continuation,
     compose_prompt,
 )
-from domain.prompt.pieces import Piece
+from domain.prompt.pieces import Contribution, Piece, task_pieces
 from domain.prompt.shared_context import shared_pieces
 from domain.prompt.untrusted import freeze_result
 from domain.run.commands import ClaimRun, EndRun, StartRun
 from domain.run.facts import PromptPart, RunOutcome, TranscriptSeal, Usage
 from domain.run.state import Run
-from domain.stream import run_stream, session_stream
-from domain.task_message import Contribution, task_pieces
+from domain.values.record import run_stream, session_stream
 from domain.values.refusals import Rejected
 
 MEDIAN_SECONDS = 12.0

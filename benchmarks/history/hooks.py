@@ -5,10 +5,8 @@ from benchmarks.history.fates import Fate
 from benchmarks.history.requests import Child, commanded
 from benchmarks.history.society import Society
 from benchmarks.history.town import Life, Wait, ask
-from domain.run.commands import RunCommand
-from domain.run.hook_commands import ConfirmHook, NoteHookFailure, ParkHook
-from domain.run.hook_events import HookName
-from domain.run.hooks import HOOK_ORDER, HookState
+from domain.run.commands import ConfirmHook, NoteHookFailure, ParkHook, RunCommand
+from domain.run.facts import HOOK_ORDER, HookName, HookState
 from domain.run.state import Run
 
 ATTEMPTS_MAX = 3

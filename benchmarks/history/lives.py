@@ -19,7 +19,7 @@ from benchmarks.history.stopping import stop_session
 from benchmarks.history.town import Life, Wait, ask
 from domain.run.lifecycle import OVER
 from domain.run.state import Run
-from domain.stream import run_stream
+from domain.values.record import run_stream
 from domain.values.refusals import Rejected
 
 CROWDED_SHARE = 0.12

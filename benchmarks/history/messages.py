@@ -11,8 +11,8 @@ from benchmarks.history.fates import Fate
 from benchmarks.history.hooks import hooks_of
 from benchmarks.history.requests import Child
 from benchmarks.history.society import OPERATOR, Society
-from domain.run.births import initial_run
-from domain.run.continuation_events import ContinuationPlanned
+from domain.run.events import ContinuationPlanned
+from domain.run.evolve import initial_run
 from domain.run.facts import Ingredient
 from domain.run.lifecycle import OVER
 from domain.run.state import Run
@@ -24,8 +24,7 @@ from domain.spawn.continuation import (
     continue_session,
     message_received,
 )
-from domain.stamp import Stamp
-from domain.stream import run_stream, session_stream
+from domain.values.record import Stamp, run_stream, session_stream
 
 
 def new_message(

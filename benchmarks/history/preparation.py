@@ -21,6 +21,7 @@ from benchmarks.history.steps import not_written, stepped
 from benchmarks.history.town import Life, Wait, ask
 from domain.configuration.context_scripts import ContextScript
 from domain.context.agent_override import OverrideCandidate, choose_override
+from domain.context.fork import accepted_note
 from domain.context.script_output import ScriptReading, read_script_output
 from domain.run.commands import (
     CreateSession,
@@ -34,8 +35,7 @@ from domain.run.facts import ScriptReceipt
 from domain.run.plan_facts import WorkspaceFacts
 from domain.run.state import Run
 from domain.spawn.dependencies import DependencyFailed
-from domain.spawn_notes import accepted_note
-from domain.stream import session_stream
+from domain.values.record import session_stream
 from domain.values.session_key import child_key
 
 LEASE_SECONDS = 16.0

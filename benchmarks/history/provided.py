@@ -11,7 +11,7 @@ from benchmarks.history.society import Society
 from benchmarks.history.town import Life, ask
 from domain.session.decide import ProvideTranscript
 from domain.session.decide import decide as decide_session
-from domain.stream import session_stream
+from domain.values.record import session_stream
 
 ENTRIES_MAX = 8
 WORDS_A_TOKEN = 0.75

@@ -15,14 +15,13 @@ from benchmarks.history.configuration import ALLOWED, MODEL
 from benchmarks.history.fates import STAYING, Fate
 from benchmarks.history.society import Society
 from domain.run.commands import RunCommand
-from domain.run.facts import Ingredient, RunOutcome, SpawnOptions
+from domain.run.facts import Dependency, Ingredient, RunOutcome, SpawnOptions
 from domain.run.state import Run
-from domain.run.waiting_facts import Dependency
 from domain.spawn.batch import decide_for_all
 from domain.spawn.cascade import CascadeState, streams_of
 from domain.spawn.decide import SpawnDecision, request_spawns
 from domain.spawn.request import RequestSpawn
-from domain.stream import run_stream, session_stream
+from domain.values.record import run_stream, session_stream
 
 TIMEOUT_SECONDS = 45
 _LEAVES = ("researcher", "coder", "summarizer", "steward", None)

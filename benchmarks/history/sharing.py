@@ -4,10 +4,9 @@ from application.keeping import TextStore
 from benchmarks.history.society import Society
 from domain.prompt.shared_context import SharedValue
 from domain.run.state import Run
-from domain.session.decide import decide
+from domain.session.decide import ChangeSharedContext, decide
 from domain.session.events import SessionEvent
 from domain.session.shared_context import effective_shared_keys
-from domain.session.sharing import ChangeSharedContext
 from domain.session.state import Session
 from domain.values.json_text import compact_json
 from domain.values.shared_values import SharedChange, SharedKey

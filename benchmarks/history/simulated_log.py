@@ -14,7 +14,7 @@ from application.ports.event_log import LaneFacts, LaneQuery, Submission
 from benchmarks.history.identities import SeededIdentities
 from domain.run.state import Run
 from domain.session.state import Session
-from domain.stream import CONFIG_STREAM, run_stream, session_stream
+from domain.values.record import CONFIG_STREAM, run_stream, session_stream
 from infrastructure.outbound.log.batch import Batch, SubmissionOutcome
 from infrastructure.outbound.log.loaded import LoadedFacts
 from infrastructure.outbound.log.mapper import EventMapper

@@ -10,8 +10,8 @@ from benchmarks.history.configuration import revision
 from benchmarks.history.fates import Deck
 from benchmarks.history.texts import Texts
 from benchmarks.history.town import Life, Town, ask
-from domain.config_events import ConfigurationActivated
-from domain.stream import CONFIG_STREAM
+from domain.event_types import ConfigurationActivated
+from domain.values.record import CONFIG_STREAM
 
 OPERATOR = Actor(kind="token", token="admin")
 

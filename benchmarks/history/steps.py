@@ -7,10 +7,17 @@ from benchmarks.history.fates import Fate
 from benchmarks.history.requests import Child, commanded
 from benchmarks.history.society import Society
 from benchmarks.history.town import Life, Wait, ask
-from domain.run.commands import RefuseSpawn, RunCommand, StartPreparation
+from domain.run.commands import (
+    BeginStep,
+    ConfirmUndo,
+    NoteUndoFailure,
+    RefuseSpawn,
+    RunCommand,
+    StartPreparation,
+    TakeStep,
+)
+from domain.run.facts import STEP_ORDER, StepState
 from domain.run.state import Run
-from domain.run.step_commands import BeginStep, ConfirmUndo, NoteUndoFailure, TakeStep
-from domain.run.steps import STEP_ORDER, StepState
 
 LIMIT_SECONDS = 5.0
 FILES = frozenset({Fate.FILES, Fate.FILES_NOT_WRITTEN})

@@ -23,7 +23,7 @@ from benchmarks.history.identities import SeededIdentities
 from benchmarks.history.simulated_log import Beginning, SimulatedLog, Sink
 from domain.run.commands import ClaimRun
 from domain.run.decide import decide
-from domain.stream import run_stream
+from domain.values.record import run_stream
 from domain.values.refusals import Rejected
 
 T = TypeVar("T")

@@ -1,10 +1,16 @@
 """The `agents` section: the agents there are, and what holds for all of them."""
 
+from dataclasses import dataclass
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, Field, field_validator, model_validator
 
-from domain.configuration.context_scripts import SCRIPTS_MAX, resolve_scripts
+from domain.configuration.context_scripts import (
+    SCRIPTS_MAX,
+    ContextScripts,
+    DefaultContextScripts,
+    resolve_scripts,
+)
 from domain.configuration.models import ModelChoice, ModelEntry
 from domain.configuration.runtimes import Runtime
 from domain.configuration.sections import (
@@ -16,8 +22,57 @@ from domain.configuration.sections import (
     Whole,
     section_error,
 )
-from domain.configuration.subagents import AgentSubagents, SubagentDefaults
 from domain.values.agent_id import is_valid_agent_id, normalise_agent_id
+
+ANY_AGENT = "*"
+
+
+@dataclass(frozen=True, slots=True)
+class BootstrapLimits:
+    """Characters (code points) of one file, and of all files together; the mark that says where a
+    file was cut is not counted."""
+
+    chars_max: int
+    total_chars_max: int
+
+
+# The `subagents` sections: what holds for every sub-agent, and what one agent says otherwise.
+
+
+PreambleLimit = Annotated[Whole, Field(ge=0, le=100_000)]
+DelegationMode = Literal["suggest", "prefer"]
+
+
+class SubagentDefaults(OwnSection):
+    """`agents.defaults.subagents`."""
+
+    allow_agents: tuple[Text, ...] | None = None
+    require_agent_id: Flag = False
+    max_concurrent: Annotated[Whole, Field(ge=1, le=10_000)] = 8
+    max_spawn_depth: Annotated[Whole, Field(ge=1, le=5)] = 1
+    max_children_per_agent: Annotated[Whole, Field(ge=1, le=20)] = 5
+    archive_after_minutes: Annotated[Whole, Field(ge=0, le=52_560_000)] = 60
+    model: ModelChoice | None = None
+    thinking: Text | None = None
+    run_timeout_seconds: Annotated[Whole, Field(ge=0, le=315_360_000)] = 0
+    announce_timeout_ms: Annotated[Whole, Field(ge=1, le=86_400_000)] = 120_000
+    context_scripts: DefaultContextScripts = Field(default_factory=DefaultContextScripts)
+    context_preamble_max_chars: PreambleLimit = 4000
+    # Belongs to the orchestrator's own prompt, which spawnlog does not write.
+    delegation_mode: DelegationMode | None = None
+
+
+class AgentSubagents(OwnSection):
+    """`agents.list[].subagents`; what it does not say, the defaults say."""
+
+    allow_agents: tuple[Text, ...] | None = None
+    require_agent_id: Flag | None = None
+    model: ModelChoice | None = None
+    thinking: Text | None = None
+    context_scripts: ContextScripts = Field(default_factory=ContextScripts)
+    context_preamble_max_chars: PreambleLimit | None = None
+    delegation_mode: DelegationMode | None = None
+
 
 SandboxMode = Literal["off", "non-main", "all"]
 BootstrapChars = Annotated[Whole, Field(ge=1, le=1_000_000)]
@@ -103,3 +158,21 @@ class Agents(OwnSection):
                 at = f"list/{index}/subagents/contextScripts"
                 raise section_error("context_scripts", message, at=at)
         return self
+
+
+def is_sandboxed(mode: SandboxMode, session_key: str, main_session_key: str) -> bool:
+    """Whether an agent's mode puts a session into a sandbox: `off` none, `all` every one,
+    `non-main` all but the agent's main session. Both keys are canonical."""
+    return mode == "all" or (mode == "non-main" and session_key != main_session_key)
+
+
+def allowed_agents(
+    requester_agent_id: str, allow_agents: tuple[str, ...] | None
+) -> tuple[str, ...] | None:
+    """The ids that the requester may name, sorted; None when it may name any."""
+    if allow_agents is None:
+        return (normalise_agent_id(requester_agent_id),)
+    names = [name.strip() for name in allow_agents]
+    if ANY_AGENT in names:
+        return None
+    return tuple(sorted({normalise_agent_id(name) for name in names if name}))

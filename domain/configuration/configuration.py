@@ -5,9 +5,17 @@ from typing import Any
 
 from pydantic import Field
 
-from domain.configuration.agents import Agent, AgentDefaults, Agents, SandboxMode
+from domain.configuration.agents import (
+    Agent,
+    AgentDefaults,
+    Agents,
+    BootstrapLimits,
+    SandboxMode,
+    SubagentDefaults,
+    is_sandboxed,
+)
 from domain.configuration.context_scripts import ContextScript, resolve_scripts
-from domain.configuration.models import Cost, ModelChoice, Models
+from domain.configuration.models import Cost, ModelChoice, Models, ModelSetting, ModelSettings
 from domain.configuration.runtimes import (
     CommandRuntime,
     OpenClawRuntime,
@@ -15,17 +23,12 @@ from domain.configuration.runtimes import (
     ScriptedRuntime,
 )
 from domain.configuration.sections import SharedSection
-from domain.configuration.session import SessionSection
+from domain.configuration.session import SessionSection, ThreadPolicy, thread_policy
 from domain.configuration.settings import Settings
-from domain.configuration.subagents import SubagentDefaults
-from domain.configuration.thread_bindings import ThreadPolicy, thread_policy
 from domain.configuration.tools import Tools
-from domain.context.bootstrap_files import BootstrapLimits
-from domain.plan.model import ModelSetting, ModelSettings
-from domain.plan.sandbox import is_sandboxed
-from domain.spawn.admission import ConfiguredAt
 from domain.values.agent_id import DEFAULT_AGENT_ID, is_valid_agent_id, normalise_agent_id
 from domain.values.session_key import MAIN, SessionKey, canonical_session_key
+from domain.values.sources import ConfiguredAt
 
 
 @dataclass(frozen=True)

@@ -7,8 +7,7 @@ from urllib.parse import parse_qsl, urlsplit
 
 from pydantic import AfterValidator, BeforeValidator, Field
 
-from domain.configuration.secret_names import is_secret_name
-from domain.configuration.secrets import variables_in
+from domain.configuration.secrets import is_secret_name, variables_in
 from domain.configuration.sections import NameText, Number, OwnSection, section_error
 
 SpawnVariable = Literal[

@@ -1,11 +1,35 @@
 """Models: which one is chosen, and what it costs."""
 
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Annotated, Any
 
 from pydantic import Field, model_validator
 
 from domain.configuration.sections import NameText, Number, OwnSection, SharedSection, Text, Whole
-from domain.plan.model import FALLBACKS_MAX
+
+ModelSetting = str | Mapping[str, object] | None
+_MODEL_NAME = re.compile(r"(?=.*[A-Za-z0-9])[A-Za-z0-9@/_][A-Za-z0-9._:/@+\-]{0,255}")
+FALLBACKS_MAX = 20
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelSettings:
+    """Every place a model may be named, in the order in which they count.
+
+    `unnamed_argument` is that an argument was given which has no model's name. `caller` is the
+    caller's active model; give it only when the child is the same agent.
+    """
+
+    argument: str | None = None
+    unnamed_argument: bool = False
+    agent_subagents: ModelSetting = None
+    defaults_subagents: ModelSetting = None
+    caller: str | None = None
+    agent: ModelSetting = None
+    defaults: ModelSetting = None
+
 
 Price = Annotated[Number, Field(ge=0)]
 
@@ -77,3 +101,24 @@ class Models(SharedSection):
     """The `models` section."""
 
     providers: dict[str, Provider] = Field(default_factory=dict)
+
+
+def split_model_reference(reference: str | None) -> tuple[str | None, str | None]:
+    """Provider and model: the first slash divides, unless it is the first or last character."""
+    text = (reference or "").strip()
+    at = text.find("/")
+    if 0 < at < len(text) - 1:
+        return text[:at], text[at + 1 :]
+    return None, text or None
+
+
+def is_model_name(text: str) -> bool:
+    """Whether a text has the form of a model's name: `provider/model`, `model:tag`, `@x/y`, `/x`
+    and the like. Only such texts are kept in events; others are free text."""
+    return _MODEL_NAME.fullmatch(text) is not None
+
+
+def is_model_pattern(text: str) -> bool:
+    """Whether a runtime may declare this: a model's name, how names begin (`provider/*`), or `*`
+    for every model."""
+    return text == "*" or is_model_name(text.removesuffix("/*"))

@@ -5,6 +5,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Discriminator, Field, model_validator
 
+from domain.configuration.models import is_model_pattern
 from domain.configuration.problems import pointer_of
 from domain.configuration.secrets import SecretText
 from domain.configuration.sections import (
@@ -16,7 +17,6 @@ from domain.configuration.sections import (
     Whole,
     section_error,
 )
-from domain.plan.model import is_model_pattern
 
 PROMPT_PLACEHOLDER = "{prompt}"
 RESERVED_VARIABLES = frozenset(

@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from domain.configuration.agents import BootstrapLimits
 from domain.values.text import whole_characters
 
 BOOTSTRAP_NAMES = ("AGENTS.md", "TOOLS.md")
@@ -17,15 +18,6 @@ class BootstrapFile:
 
     name: str
     text: str
-
-
-@dataclass(frozen=True, slots=True)
-class BootstrapLimits:
-    """Characters (code points) of one file, and of all files together; the mark that says where a
-    file was cut is not counted."""
-
-    chars_max: int
-    total_chars_max: int
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,9 @@
 """What a context script's output says: content to inject, another agent, or an error."""
 
+import base64
 from dataclasses import dataclass
 
+from domain.run.facts import OutputEncoding
 from domain.values.json_text import NotJson, compact_json, read_json, text_of
 from domain.values.text import replace_unstorable, single_line
 
@@ -132,3 +134,24 @@ def _item_text(item: object) -> str:
 def _is_truthy(value: object) -> bool:
     """As in the language the key was defined in: an empty list or object is something."""
     return isinstance(value, list | dict) or bool(value)
+
+
+# What a script printed, kept byte by byte, so that it can be read again.
+
+
+def decode_printed_text(raw: bytes) -> str:
+    """The text of an output: without the blanks around it and a byte order mark in front, what is
+    no text replaced by U+FFFD."""
+    return replace_unstorable(raw.decode("utf-8-sig", errors="replace").strip())
+
+
+def encode_output(raw: bytes) -> tuple[str, OutputEncoding]:
+    """The text by which an output is kept, and how it is written: as it is where it is UTF-8
+    without NUL, else in base64."""
+    try:
+        text = raw.decode()
+    except UnicodeDecodeError:
+        text = "\0"
+    if "\0" in text:
+        return base64.b64encode(raw).decode(), "base64"
+    return text, "utf-8"

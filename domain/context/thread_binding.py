@@ -5,8 +5,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from domain.spawn.admission import Refusal
 from domain.values.json_text import NotJson, compact_json, read_json
+from domain.values.refusals import Refusal
 from domain.values.text import replace_unstorable
 
 RULE = "thread_binding"

@@ -6,12 +6,9 @@ from typing import Any
 
 from domain.configuration.hooks import AnyHook
 from domain.context.thread_binding import Origin
-from domain.run.facts import RunOutcome
-from domain.run.hook_events import HookName
-from domain.run.hooks import hook_key
+from domain.run.facts import HookName, RunOutcome, hook_key, step_key
 from domain.run.state import Run
-from domain.run.steps import step_key
-from domain.spawn.admission import Refusal
+from domain.values.refusals import Refusal
 from domain.values.text import replace_unstorable
 
 ROLLBACK = "rollbackSubagentSpawn"

@@ -8,19 +8,22 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
-from domain.child_explained import describe_capabilities, explain_tools
 from domain.configuration.configuration import Configuration
-from domain.content import ContentRef
 from domain.explanation.admission import explain_active_children
-from domain.explanation.plan import PLAN_RULES, PlanRecord
-from domain.explanation.record import NOT_RECORDED, EventAtRevision
-from domain.rule_explained import RuleExplanation, RuleFinding, RuleResult, quote_name
-from domain.run.continuation_events import ContinuationPlanned, MessageReceived
+from domain.explanation.plan import PLAN_RULES, PlanRecord, describe_capabilities, explain_tools
+from domain.explanation.record import (
+    NOT_RECORDED,
+    EventAtRevision,
+    RuleExplanation,
+    RuleFinding,
+    RuleResult,
+)
+from domain.run.events import ContinuationPlanned, MessageReceived, SpawnRefused
 from domain.run.facts import AttachmentsRequest
 from domain.run.plan_facts import PlanFacts
-from domain.run.request_events import SpawnRefused
 from domain.session.events import ChildAdmitted
-from domain.values.record import Event
+from domain.values.record import ContentRef, Event
+from domain.values.text import quote_name
 
 CONTINUING = (MessageReceived, ChildAdmitted, ContinuationPlanned, SpawnRefused)
 

@@ -2,18 +2,74 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Literal, Protocol, TypeVar
 from uuid import UUID
 
+from pydantic import JsonValue
+
 from domain.event_types import AnyEvent
-from domain.rule_explained import RuleExplanation, RuleFinding, RuleResult, quote_name
-from domain.run.events import AgentOverridden, ScriptsResolved, SessionCreated
-from domain.run.request_events import SpawnRefused, SpawnRequested
-from domain.run.step_events import StepBegun, StepTaken
-from domain.run.steps import StepName
-from domain.run.waiting_events import DependencyMet
+from domain.run.events import (
+    AgentOverridden,
+    DependencyMet,
+    ScriptsResolved,
+    SessionCreated,
+    SpawnRefused,
+    SpawnRequested,
+    StepBegun,
+    StepTaken,
+)
+from domain.run.facts import AttachmentsRequest, StepName
 from domain.session.events import ChildAdmitted
-from domain.values.record import Event
+from domain.values.record import ContentRef, Event, Fact
+from domain.values.text import quote_name
+
+# One rule of a decision, as it is explained.
+
+
+RuleResult = Literal["passed", "refused", "not_judged", "not_recorded"]
+
+
+"""`passed`: it did not refuse the spawn. `not_judged`: the decision did not come so far.
+`not_recorded`: the release that decided did not record what it compared."""
+
+
+class RuleExplanation(Fact):
+    """What a rule compared, and what came of it.
+
+    `position` is that of the event which records it, None when nothing does; `config_revision`
+    the revision it was decided under. `compared` is None when nothing was, or what was
+    is not recorded.
+    """
+
+    step: str
+    rule: str
+    result: RuleResult
+    compared: dict[str, JsonValue] | None = None
+    text: str
+    position: int | None
+    config_revision: int
+
+
+@dataclass(frozen=True, slots=True)
+class RuleFinding:
+    """What a rule compared, and that in words."""
+
+    compared: dict[str, JsonValue]
+    text: str
+
+
+class PlanRequest(Protocol):
+    """What a request asks for, as far as rules of the plan tell of it."""
+
+    @property
+    def requested_agent_id(self) -> str | None: ...
+
+    @property
+    def workspace_argument(self) -> ContentRef | None: ...
+
+    @property
+    def attachments(self) -> AttachmentsRequest | None: ...
+
 
 DECIDING = (
     SpawnRequested,

@@ -6,25 +6,29 @@ those behind it were not judged, and what an older release did not record is sai
 
 from collections.abc import Iterator, Sequence
 
-from domain.child_explained import explain_capabilities, explain_preamble, explain_tools
 from domain.configuration.configuration import Configuration
-from domain.dependencies_explained import DEPENDENCY_RULES, explain_dependencies
-from domain.erasure import ERASED_RULE
-from domain.explanation.admission import ADMISSION_RULES
-from domain.explanation.plan import PLAN_RULES, PlanRecord
-from domain.explanation.record import EventAtRevision, SpawnRecord
-from domain.explanation.steps import STEP_RULES, explain_steps
-from domain.rule_explained import RuleExplanation, RuleFinding, quote_name
-from domain.run.events import SessionCreated
-from domain.run.plan_facts import PlanFacts
-from domain.run.request_events import SpawnRefused
-from domain.scripts_explained import (
+from domain.explanation.admission import ADMISSION_RULES, DEPENDENCY_RULES, explain_dependencies
+from domain.explanation.plan import (
+    PLAN_RULES,
+    PlanRecord,
+    explain_capabilities,
+    explain_preamble,
+    explain_tools,
+)
+from domain.explanation.record import EventAtRevision, RuleExplanation, RuleFinding, SpawnRecord
+from domain.explanation.steps import (
     NO_SCRIPT,
+    STEP_RULES,
     explain_override,
     explain_script,
+    explain_steps,
     is_override_expected,
 )
+from domain.run.events import SessionCreated, SpawnRefused
+from domain.run.plan_facts import PlanFacts
 from domain.spawn.batch import RULE as BATCH
+from domain.values.refusals import ERASED_RULE
+from domain.values.text import quote_name
 
 _RULES_IN_ORDER = {*ADMISSION_RULES, *DEPENDENCY_RULES, *PLAN_RULES, *STEP_RULES}
 OUTCOME_RULES = ("tools", "capabilities", "preamble")

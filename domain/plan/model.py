@@ -1,10 +1,16 @@
 """Which model a child runs with."""
 
-import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
+from domain.configuration.models import (
+    FALLBACKS_MAX,
+    ModelSetting,
+    ModelSettings,
+    is_model_name,
+    split_model_reference,
+)
 from domain.configuration.places import NAMED_SOURCES
 from domain.run.plan_facts import ModelVerdict
 from domain.values.text import single_line
@@ -18,15 +24,12 @@ ModelSource = Literal[
     "defaults",
     "runtime",
 ]
-ModelSetting = str | Mapping[str, object] | None
 
 
 """A model's name, or `{"primary": name, "fallbacks": [name, …]}`, or nothing."""
 
 
 MODEL_CHARACTERS_MAX = 256
-_MODEL_NAME = re.compile(r"(?=.*[A-Za-z0-9])[A-Za-z0-9@/_][A-Za-z0-9._:/@+\-]{0,255}")
-FALLBACKS_MAX = 20
 UNNAMED_MODEL = "The model that was asked for has no model's name and was skipped."
 
 
@@ -52,23 +55,6 @@ class ModelPlan:
         if self.model is None:
             return None
         return f"{self.provider}/{self.model}" if self.provider else self.model
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ModelSettings:
-    """Every place a model may be named, in the order in which they count.
-
-    `unnamed_argument` is that an argument was given which has no model's name. `caller` is the
-    caller's active model; give it only when the child is the same agent.
-    """
-
-    argument: str | None = None
-    unnamed_argument: bool = False
-    agent_subagents: ModelSetting = None
-    defaults_subagents: ModelSetting = None
-    caller: str | None = None
-    agent: ModelSetting = None
-    defaults: ModelSetting = None
 
 
 def plan_model(
@@ -117,15 +103,6 @@ def plan_model(
     )
 
 
-def split_model_reference(reference: str | None) -> tuple[str | None, str | None]:
-    """Provider and model: the first slash divides, unless it is the first or last character."""
-    text = (reference or "").strip()
-    at = text.find("/")
-    if 0 < at < len(text) - 1:
-        return text[:at], text[at + 1 :]
-    return None, text or None
-
-
 def _candidates(settings: ModelSettings) -> list[tuple[ModelSource, str]]:
     places: tuple[tuple[ModelSource, ModelSetting], ...] = (
         ("argument", settings.argument),
@@ -156,12 +133,6 @@ def _resolve_alias(name: str, aliases: Mapping[str, str]) -> str:
     return name if "/" in name else aliases.get(name.lower(), name)
 
 
-def is_model_name(text: str) -> bool:
-    """Whether a text has the form of a model's name: `provider/model`, `model:tag`, `@x/y`, `/x`
-    and the like. Only such texts are kept in events; others are free text."""
-    return _MODEL_NAME.fullmatch(text) is not None
-
-
 def storable_model_name(text: str, aliases: Mapping[str, str]) -> str | None:
     """What may be kept of a model that is asked for: its name, trimmed; of an alias that has not
     the form of a name, what it stands for; None for free text. `aliases` are in lower case."""
@@ -170,12 +141,6 @@ def storable_model_name(text: str, aliases: Mapping[str, str]) -> str | None:
         return name
     reference = None if "/" in name else aliases.get(name.lower())
     return reference if reference is not None and _is_name(reference) else None
-
-
-def is_model_pattern(text: str) -> bool:
-    """Whether a runtime may declare this: a model's name, how names begin (`provider/*`), or `*`
-    for every model."""
-    return text == "*" or is_model_name(text.removesuffix("/*"))
 
 
 def _is_name(reference: str) -> bool:

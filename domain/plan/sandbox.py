@@ -4,8 +4,8 @@ spawnlog isolates nothing itself: a child that has to be in a sandbox needs a ru
 provides one.
 """
 
-from domain.run.plan_facts import SandboxFacts, SandboxMode
-from domain.spawn.admission import Refusal
+from domain.run.plan_facts import SandboxFacts
+from domain.values.refusals import Refusal
 
 _WOULD_ESCAPE = (
     "Sandboxed sessions cannot spawn unsandboxed subagents. "
@@ -15,12 +15,6 @@ _NOT_SANDBOXED = (
     'sessions_spawn sandbox="require" needs a sandboxed target runtime. '
     'Pick a sandboxed agentId or use sandbox="inherit".'
 )
-
-
-def is_sandboxed(mode: SandboxMode, session_key: str, main_session_key: str) -> bool:
-    """Whether an agent's mode puts a session into a sandbox: `off` none, `all` every one,
-    `non-main` all but the agent's main session. Both keys are canonical."""
-    return mode == "all" or (mode == "non-main" and session_key != main_session_key)
 
 
 def sandbox_refusal(facts: SandboxFacts) -> Refusal | None:

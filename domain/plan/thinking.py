@@ -1,29 +1,11 @@
 """Thinking levels: their names, their synonyms, and which one a run gets."""
 
 from dataclasses import dataclass
-from typing import Literal, cast
+from typing import Literal
 
-from domain.values.text import single_line
+from domain.values.thinking_level import ThinkingLevel, invalid_thinking_text, normalise_thinking
 
-ThinkingLevel = Literal["off", "minimal", "low", "medium", "high", "xhigh", "max", "adaptive"]
 ThinkingSource = Literal["argument", "agent_subagents", "defaults_subagents", "caller"]
-LEVEL_LABELS = ("off", "minimal", "low", "medium", "high")
-RAW_CHARACTERS_MAX = 100
-_BY_LETTERS = {
-    "adaptive": "adaptive",
-    "auto": "adaptive",
-    "max": "max",
-    "xhigh": "xhigh",
-    "extrahigh": "xhigh",
-}
-_SYNONYMS = {
-    "off": ("off",),
-    "minimal": ("min", "minimal", "think"),
-    "low": ("on", "enable", "enabled", "low", "thinkhard", "think-hard", "think_hard"),
-    "medium": ("mid", "med", "medium", "thinkharder", "think-harder", "harder"),
-    "high": ("high", "ultra", "ultrathink", "thinkhardest", "highest"),
-}
-_BY_WORD = {word: level for level, words in _SYNONYMS.items() for word in words}
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,20 +16,6 @@ class ThinkingPlan:
     level: ThinkingLevel | None
     error: str | None = None
     source: ThinkingSource | None = None
-
-
-def normalise_thinking(raw: str) -> ThinkingLevel | None:
-    """The level a word stands for, or None for a word that stands for none."""
-    word = raw.strip().lower()
-    letters = word.replace(" ", "").replace("_", "").replace("-", "")
-    level = _BY_LETTERS.get(letters) or _BY_WORD.get(word)
-    return cast("ThinkingLevel | None", level)
-
-
-def invalid_thinking_text(raw: str) -> str:
-    """What a caller is told."""
-    shown = single_line(raw, characters_max=RAW_CHARACTERS_MAX)
-    return f'Invalid thinking level "{shown}". Use one of: {", ".join(LEVEL_LABELS)}.'
 
 
 def plan_thinking(

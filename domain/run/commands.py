@@ -4,24 +4,112 @@ from dataclasses import dataclass, field
 from typing import Literal
 from uuid import UUID
 
-from domain.content import ContentRef
 from domain.run.facts import (
     Candidate,
+    ForkFacts,
+    HookName,
     Ingredient,
     Plan,
     PromptPart,
     RefusalStatus,
     RunOutcome,
     ScriptReceipt,
+    StepName,
+    StepOutcome,
     TranscriptSeal,
+    UndoOutcome,
     Usage,
 )
-from domain.run.hook_commands import HookCommand
-from domain.run.hook_events import HookName
 from domain.run.plan_facts import PlanFacts, PreambleSizes
-from domain.run.step_commands import StepCommand
-from domain.run.steps import StepName
+from domain.values.record import ContentRef
 from domain.values.shared_values import SharedChange, SharedKey
+
+# What may be asked of the steps of a preparation.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BeginStep:
+    """Something is about to be made, within `limit_seconds` from now on; below `root`, if it is
+    files. Whoever goes on after a crash begins it once more, at the place on record."""
+
+    epoch: int
+    step: StepName
+    limit_seconds: float
+    root: str | None = None
+    relative: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TakeStep:
+    """It is made."""
+
+    epoch: int
+    step: StepName
+    outcome: StepOutcome
+    made: bool = True
+    manifest: ContentRef | None = None
+    file_count: int | None = None
+    total_bytes: int | None = None
+    can_undo: bool = False
+    origin: ContentRef | None = None
+    fork: ForkFacts | None = None
+    token: ContentRef | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConfirmUndo:
+    """It is unmade, by whoever has come to it: no claim is needed."""
+
+    step: StepName
+    how: UndoOutcome
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NoteUndoFailure:
+    """It could not be unmade. `attempt` counts from 1; one that is on record is not noted again.
+    `error` is None when nothing can be kept of it any more."""
+
+    step: StepName
+    attempt: int
+    error: ContentRef | None
+
+
+StepCommand = BeginStep | TakeStep | ConfirmUndo | NoteUndoFailure
+
+
+# What may be asked of the hooks of a run: by whoever has told them, no claim is needed.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConfirmHook:
+    """It was told, and answered with this status."""
+
+    hook: HookName
+    status_code: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NoteHookFailure:
+    """It could not be told. `attempt` counts from 1; one that is on record is not noted again. It
+    is tried again after 1, 2, 4 … seconds, `retry_seconds_max` at most."""
+
+    hook: HookName
+    attempt: int
+    error: ContentRef
+    retry_seconds_max: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ParkHook:
+    """It is not to be told any more: because the `attempt` just made failed with `error` and was
+    the last one; or, without an error, for another reason than an attempt."""
+
+    hook: HookName
+    attempt: int = 0
+    error: ContentRef | None = None
+
+
+HookCommand = ConfirmHook | NoteHookFailure | ParkHook
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,9 +6,15 @@ from domain.run.commands import (
     AcknowledgeAnnouncement,
     AnnounceRun,
     ArchiveRun,
+    BeginStep,
     ClaimRun,
+    ConfirmHook,
+    ConfirmUndo,
     CreateSession,
     EndRun,
+    NoteHookFailure,
+    NoteUndoFailure,
+    ParkHook,
     RefuseSpawn,
     ResolveScripts,
     ResumePreparation,
@@ -18,32 +24,250 @@ from domain.run.commands import (
     StartPreparation,
     StartRun,
     StopRun,
+    TakeStep,
 )
-from domain.run.continuation_events import ArchiveScheduled
-from domain.run.dedupe import dedupe_key
 from domain.run.events import (
+    AgentOverridden,
     AnnouncementAcknowledged,
+    ArchiveScheduled,
+    DependencyMet,
+    PreparationResumed,
     PreparationStarted,
     RunAnnounced,
     RunArchived,
+    RunClaimed,
+    RunEnded,
     RunEvent,
+    RunQueued,
+    RunStarted,
+    RunWaits,
+    ScriptsResolved,
+    SessionCreated,
+    SpawnRefused,
+    StopRequested,
 )
-from domain.run.execution import claim_run, end_run, start_run, stop_run
-from domain.run.holding import must_hold
-from domain.run.hook_commands import ConfirmHook, NoteHookFailure, ParkHook
 from domain.run.hook_delivery import decide_hook
-from domain.run.lifecycle import LIFECYCLE
-from domain.run.preparation import (
-    create_session,
-    refuse_spawn,
-    resolve_scripts,
-    resume_preparation,
-    settle_dependencies,
+from domain.run.lifecycle import LIFECYCLE, OVER, PREPARING
+from domain.run.preparation_steps import (
+    begin_step,
+    confirm_undo,
+    must_be_taken,
+    note_undo_failure,
+    take_step,
 )
-from domain.run.preparation_steps import begin_step, confirm_undo, note_undo_failure, take_step
-from domain.run.state import Run
-from domain.run.step_commands import BeginStep, ConfirmUndo, NoteUndoFailure, TakeStep
-from domain.values.refusals import CannotDeliver, NotYet, ReadAgain, WrongStage
+from domain.run.state import Run, must_hold
+from domain.values.refusals import (
+    CannotDeliver,
+    LostClaim,
+    NotYet,
+    ReadAgain,
+    StopWanted,
+    WrongStage,
+)
+
+# Keys by which a repeat is told.
+
+
+def dedupe_key(run: Run) -> str:
+    """By this a receiver tells a repeated announcement of the same run."""
+    return f"announce:v1:{run.child_session_key or run.session_id}:{run.run_id}"
+
+
+# Decisions while a run waits in its lane and executes.
+
+
+def claim_run(run: Run, command: ClaimRun) -> tuple[RunEvent, ...]:
+    """Out of the lane, when there is room; or over from a claim that lost its holder."""
+    if run.stage != "queued":
+        raise WrongStage("claim the run", run.stage)
+    if run.holder is not None and run.epoch != command.lost_epoch:
+        raise LostClaim(run.epoch, command.lost_epoch or 0)
+    takes_over = run.holder is not None
+    if not takes_over and command.lane_running >= command.lane_width:
+        raise NotYet(f"the lane is full ({command.lane_running}/{command.lane_width})")
+    return (
+        RunClaimed(
+            holder=command.holder,
+            attempt=run.attempt + 1 if takes_over else 1,
+            lane_width=None if takes_over else command.lane_width,
+            lane_running=None if takes_over else command.lane_running,
+        ),
+    )
+
+
+def start_run(run: Run, command: StartRun) -> tuple[RunEvent, ...]:
+    """The child executes once this is recorded."""
+    must_hold(run, command.epoch)
+    if run.holder is None:
+        raise WrongStage("start the run", "not claimed")
+    if run.stop_requested_by is not None:
+        raise StopWanted(f"stopped by {run.stop_requested_by} before it started")
+    return (
+        RunStarted(
+            runtime=command.runtime,
+            system_prompt=command.system_prompt,
+            message=command.message,
+            parts=command.parts,
+            shared_context_position=command.shared_context_position,
+            shared_context=command.shared_context,
+        ),
+    )
+
+
+def stop_run(run: Run, command: StopRun) -> tuple[RunEvent, ...]:
+    """At once while nothing executes; else the holder is told."""
+    if run.stage in OVER:
+        return ()
+    if run.stage in PREPARING:
+        return (
+            SpawnRefused(
+                rule="stopped",
+                status="error",
+                step=run.stage,
+                text=command.text,
+                announcement=command.announcement,
+                dedupe_key=dedupe_key(run) if command.announcement else None,
+            ),
+        )
+    if run.holder is None or run.stage == "session-created":
+        # Until it is claimed from its lane nobody executes it: there is nobody to ask.
+        return (
+            RunEnded(
+                outcome="stopped",
+                reason="stopped",
+                error=command.reason,
+                stopped_by=command.by,
+                stopped_by_requester=command.by_requester,
+            ),
+        )
+    if run.stop_requested_by is not None:
+        return ()
+    return (StopRequested(by=command.by, by_requester=command.by_requester, reason=command.reason),)
+
+
+def end_run(run: Run, command: EndRun) -> tuple[RunEvent, ...]:
+    """What came of the run."""
+    must_hold(run, command.epoch)
+    if run.holder is None:
+        raise WrongStage("end the run", "not claimed")
+    outcome = command.outcome
+    if run.stop_requested_by is not None and command.reason == "interrupted":
+        # Nobody is left to say how it ended, but it had been told to stop.
+        outcome = "stopped"
+    return (
+        RunEnded(
+            outcome=outcome,
+            reason=command.reason,
+            exit_code=command.exit_code,
+            signal=command.signal,
+            result=command.result,
+            error=command.error,
+            usage=command.usage,
+            transcript=command.transcript,
+            pending_descendants=command.pending_descendants,
+        ),
+    )
+
+
+# Decisions while a spawn is prepared.
+
+
+def resume_preparation(run: Run, command: ResumePreparation) -> tuple[RunEvent, ...]:
+    """Another holder goes on."""
+    must_hold(run, command.lost_epoch)
+    return (
+        PreparationResumed(holder=command.holder, attempt=run.attempt + 1, reason=command.reason),
+    )
+
+
+def resolve_scripts(run: Run, command: ResolveScripts) -> tuple[RunEvent, ...]:
+    """What the scripts did, and the override when another agent won."""
+    must_hold(run, command.epoch)
+    resolved = ScriptsResolved(receipts=command.receipts, candidates=command.candidates)
+    if command.override_to is None or command.override_to == run.agent_id:
+        return (resolved,)
+    if run.agent_id is None:
+        raise WrongStage("override the agent", "without an agent")
+    return (
+        resolved,
+        AgentOverridden(
+            from_agent_id=run.agent_id,
+            to_agent_id=command.override_to,
+            candidates=command.candidates,
+        ),
+    )
+
+
+def create_session(run: Run, command: CreateSession) -> tuple[RunEvent, ...]:
+    """The child exists; with nothing to wait for it is queued at once."""
+    must_hold(run, command.epoch)
+    if run.child_session_key is None or run.agent_id is None:
+        raise WrongStage("create the session", "not prepared")
+    must_be_taken(run, "create the session")
+    return (
+        SessionCreated(
+            child_session_key=run.child_session_key,
+            session_id=run.session_id,
+            agent_id=run.agent_id,
+            depth=command.depth,
+            max_depth=command.max_depth,
+            role=command.role,
+            control_scope=command.control_scope,
+            plan=command.plan,
+            ingredients=command.ingredients,
+            warnings=command.warnings,
+            note=command.note,
+            facts=command.facts,
+            hooks=command.hooks,
+            delivery_origin=run.delivery_origin,
+            context_mode=run.context_mode,
+            direct_delivery=command.direct_delivery,
+            preamble=command.preamble,
+        ),
+        *_met_events(command),
+        *_queue_if_met(run, command),
+    )
+
+
+def settle_dependencies(run: Run, command: SettleDependencies) -> tuple[RunEvent, ...]:
+    """Nothing when nothing changed; the end of a run that waits for one that failed."""
+    if run.stage != "session-created" or run.waits_for is None:
+        return ()
+    if command.failed is not None:
+        if command.failed != command.culprit:
+            raise ReadAgain("another run that it waits for failed; read it and ask again")
+        return (RunEnded(outcome="error", reason="dependency_failed", error=command.error),)
+    queued = () if command.waits_for else _queue_if_met(run, command)
+    return (*_met_events(command), *queued)
+
+
+def _met_events(command: CreateSession | SettleDependencies) -> tuple[RunEvent, ...]:
+    return tuple(DependencyMet(run_id=one, outcome=outcome) for one, outcome in command.met)
+
+
+def _queue_if_met(run: Run, command: CreateSession | SettleDependencies) -> tuple[RunEvent, ...]:
+    if command.waits_for:
+        return (RunWaits(run_ids=command.waits_for),)
+    depth = command.depth if isinstance(command, CreateSession) else run.depth
+    return (RunQueued(lane=command.lane, lane_depth=depth),)
+
+
+def refuse_spawn(run: Run, command: RefuseSpawn) -> tuple[RunEvent, ...]:
+    """The spawn is not to be."""
+    if command.epoch is not None:
+        must_hold(run, command.epoch)
+    return (
+        SpawnRefused(
+            rule=command.rule,
+            status=command.status,
+            step=command.step,
+            text=command.text,
+            inputs=command.inputs,
+            announcement=command.announcement,
+            dedupe_key=dedupe_key(run) if command.announcement else None,
+            facts=command.facts,
+        ),
+    )
 
 
 def decide(run: Run, command: RunCommand) -> tuple[RunEvent, ...]:

@@ -3,27 +3,283 @@
 from typing import Literal
 from uuid import UUID
 
-from domain.content import ContentRef
-from domain.run.continuation_events import ContinuationEvent
+from pydantic import Field
+
 from domain.run.facts import (
+    AdmissionFacts,
+    AttachmentsRequest,
+    BatchFacts,
     Candidate,
     ContextMode,
+    Dependency,
+    ForkFacts,
+    HookName,
     Ingredient,
     Plan,
     PromptPart,
+    RefusalStatus,
+    Requester,
     RunOutcome,
     ScriptReceipt,
+    SpawnOptions,
+    StepName,
+    StepOutcome,
     TranscriptSeal,
+    UndoOutcome,
     Usage,
 )
-from domain.run.hook_events import HookEvent, HookName
 from domain.run.plan_facts import PlanFacts, PreambleSizes
-from domain.run.request_events import SpawnRefused, SpawnRequested
-from domain.run.step_events import StepEvent
-from domain.run.steps import StepName
-from domain.run.waiting_events import WaitingEvent
-from domain.values.record import Event
-from domain.values.shared_values import SharedKey
+from domain.values.record import ContentRef, Event, Fact
+from domain.values.shared_values import SharedContextRequest, SharedKey
+
+# The first and the last event of a spawn that was not to be; every spawn begins with the first.
+
+
+class SpawnRequested(Event):
+    """Somebody asked for a child. Carries what the admission was decided from.
+
+    `requested_agent_id` is the normalised id that was asked for (the requester's own when none
+    was given) and None when what was given is no agent id at all; the text that was given is then
+    in `agent_id_argument`. Likewise `model_argument` and `thinking_argument`, for what is no name
+    of a model and no level of thinking; `workspace_argument` is the folder that was asked for.
+    `light_context` asks for a prompt without the files of the agent's workspace, `context_argument`
+    whether the child is to begin with the requester's conversation; None when nothing was said.
+    `shared` is what is shared with the child, `dependencies` what it waits for; only with these
+    there are `ancestors`, the runs above it, its requester's own first. `batch` names the others
+    that were asked for in the same request.
+    """
+
+    run_id: UUID
+    session_id: UUID
+    requester: Requester
+    requested_agent_id: str | None = None
+    agent_id_argument: ContentRef | None = None
+    label: str | None = None
+    task: ContentRef
+    preamble: ContentRef | None = None
+    model_argument: ContentRef | None = None
+    thinking_argument: ContentRef | None = None
+    workspace_argument: ContentRef | None = None
+    attachments: AttachmentsRequest | None = None
+    light_context: bool = False
+    context_argument: ContextMode | None = None
+    shared: SharedContextRequest | None = None
+    dependencies: tuple[Dependency, ...] = ()
+    ancestors: tuple[UUID, ...] = ()
+    batch: BatchFacts | None = None
+    options: SpawnOptions
+    facts: AdmissionFacts
+    config_revision: int
+    holder: str
+
+
+class SpawnRefused(Event):
+    """The spawn was not permitted or could not be prepared.
+
+    `step` is where it failed, `text` what the caller was told, `inputs` what was compared; without
+    a text one whose texts were erased by then.
+    `announcement` is the inbox entry written when no caller was there to be told. `facts` is as
+    much as had been looked at of what a plan is decided from; None when nothing was.
+    """
+
+    rule: str
+    status: RefusalStatus
+    step: str
+    text: ContentRef | None = None
+    inputs: dict[str, str | int | bool | None] = Field(default_factory=dict)
+    announcement: ContentRef | None = None
+    dedupe_key: str | None = None
+    facts: PlanFacts | None = None
+
+
+# What can happen to a hook that is told of a run.
+
+
+"""The hooks whose answer nothing waits for, in the order in which they are told."""
+
+
+class HookTold(Event):
+    """It has taken what it was told."""
+
+    hook: HookName
+    attempt: int
+    status_code: int
+
+
+class HookFailed(Event):
+    """It could not be told; that is tried again."""
+
+    hook: HookName
+    attempt: int
+    error: ContentRef
+    retry_after_seconds: int
+
+
+class HookParked(Event):
+    """It is not told any more, after so many attempts; `error` is that of the last one."""
+
+    hook: HookName
+    attempts: int
+    error: ContentRef | None = None
+
+
+HookEvent = HookTold | HookFailed | HookParked
+
+
+# What can happen to a run by which a session goes on, and to the run before it.
+
+
+class ContinuationFacts(Fact):
+    """What the only rule on continuations was decided from: how many places of the session that
+    spawned the child were taken, and how many there are."""
+
+    active_children: int
+    max_children: int
+
+
+class MessageReceived(Event):
+    """Somebody sent a message to a session whose run is over: a new run is to go on with it.
+
+    `continues` is that run, `opened_by` the one that the session began with. Who asked for the
+    child, its key, options and where its results go are those of the run that is continued. `by` is
+    who sent the message.
+    """
+
+    run_id: UUID
+    session_id: UUID
+    child_session_key: str
+    continues: UUID
+    opened_by: UUID
+    requester: Requester
+    agent_id: str
+    depth: int
+    label: str | None = None
+    message: ContentRef
+    model_argument: ContentRef | None = None
+    thinking_argument: ContentRef | None = None
+    light_context: bool = False
+    thread: bool = False
+    context_mode: ContextMode = "isolated"
+    delivery_origin: ContentRef | None = None
+    options: SpawnOptions
+    facts: ContinuationFacts
+    config_revision: int
+    by: str
+
+
+class ContinuationPlanned(Event):
+    """The plan of a run that goes on with a session is fixed, anew: its caller is answered.
+
+    `facts` is what the plan was decided from, `hooks` are those that are told of the run. With
+    `direct_delivery` the runtime brings its result to where the thread is.
+    """
+
+    max_depth: int
+    role: Literal["main", "orchestrator", "leaf"]
+    control_scope: Literal["children", "none"]
+    plan: Plan
+    ingredients: tuple[Ingredient, ...]
+    warnings: tuple[str, ...] = ()
+    facts: PlanFacts
+    hooks: tuple[HookName, ...] = ()
+    direct_delivery: bool = False
+
+
+class RunContinued(Event):
+    """Another run goes on with the session: this one is put away when that one is."""
+
+    run_id: UUID
+
+
+class ArchiveScheduled(Event):
+    """The run is put away as soon as it is announced: its session was closed, or the run that went
+    on with it was put away."""
+
+    reason: Literal["session_closed", "continuation_archived"]
+
+
+ContinuationEvent = MessageReceived | ContinuationPlanned | RunContinued | ArchiveScheduled
+
+
+# What can happen to a step of a preparation.
+
+
+class StepBegun(Event):
+    """Something is about to be made for the child, for so many seconds at most.
+
+    Recorded before anything is made, and again when another holder begins the step once more,
+    with the same `key`. `root` is the real path of a folder, `relative` what is made below it.
+    """
+
+    step: StepName
+    key: str
+    limit_seconds: float
+    root: str | None = None
+    relative: str | None = None
+
+
+class StepTaken(Event):
+    """It is made; `made` is False when it was there already or there was nothing to make.
+
+    `manifest`, `file_count` and `total_bytes` are those of files that were written. `can_undo` is
+    whether who made it has said how to unmake it, `token` what it gave to be told then. `origin`
+    is where the child's results go by the word of who bound its thread, as JSON; `fork` what was
+    taken over of the requester's conversation.
+    """
+
+    step: StepName
+    made: bool = True
+    outcome: StepOutcome
+    manifest: ContentRef | None = None
+    file_count: int | None = None
+    total_bytes: int | None = None
+    can_undo: bool = False
+    origin: ContentRef | None = None
+    fork: ForkFacts | None = None
+    token: ContentRef | None = None
+
+
+class StepUndone(Event):
+    """Nothing of the step is left, or nothing that is the run's: `left_in_place`; or there is
+    nobody any more who could be asked to undo it: `no_hook`."""
+
+    step: StepName
+    how: UndoOutcome
+    attempts: int
+
+
+class StepUndoFailed(Event):
+    """The step could not be undone; it is tried again, for as long as it takes.
+
+    `error` is None when the texts of the session were erased by then.
+    """
+
+    step: StepName
+    attempt: int
+    error: ContentRef | None = None
+    retry_after_seconds: int
+
+
+StepEvent = StepBegun | StepTaken | StepUndone | StepUndoFailed
+
+
+# What happens to a run that waits for others before it may be queued.
+
+
+class RunWaits(Event):
+    """The run is prepared and waits until these are done; nobody holds it meanwhile."""
+
+    run_ids: tuple[UUID, ...]
+
+
+class DependencyMet(Event):
+    """A run that was waited for is over, with all below it, as it was required to be."""
+
+    run_id: UUID
+    outcome: RunOutcome
+
+
+WaitingEvent = RunWaits | DependencyMet
 
 
 class PreparationResumed(Event):

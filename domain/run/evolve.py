@@ -4,43 +4,202 @@ from collections.abc import Mapping
 from datetime import datetime, timedelta
 from typing import assert_never
 
-from domain.run.archive_due import archive_due
-from domain.run.births import initial_run
-from domain.run.continuation_events import (
-    ArchiveScheduled,
-    ContinuationPlanned,
-    MessageReceived,
-    RunContinued,
-)
 from domain.run.events import (
     AgentOverridden,
     AnnouncementAcknowledged,
+    ArchiveScheduled,
+    ContinuationEvent,
+    ContinuationPlanned,
+    DependencyMet,
     DescendantsSettled,
+    HookFailed,
+    HookParked,
+    HookTold,
+    MessageReceived,
     PreparationResumed,
     PreparationStarted,
     RunAnnounced,
     RunArchived,
     RunClaimed,
+    RunContinued,
     RunEnded,
     RunEvent,
     RunQueued,
     RunStarted,
+    RunWaits,
     ScriptsResolved,
     SessionCreated,
+    SpawnRefused,
+    SpawnRequested,
+    StepBegun,
+    StepTaken,
+    StepUndoFailed,
+    StepUndone,
     StopRequested,
+    WaitingEvent,
 )
-from domain.run.evolve_continuation import continuation_changes
-from domain.run.evolve_hooks import hook_changes, hooks_due, initial_hook_states
-from domain.run.evolve_steps import step_changes, undos_due
-from domain.run.evolve_waiting import waiting_changes
-from domain.run.hook_events import HookFailed, HookParked, HookTold
+from domain.run.hook_delivery import hand_over_hooks, hook_changes, hooks_due, initial_hook_states
 from domain.run.lifecycle import next_stage
-from domain.run.request_events import SpawnRefused, SpawnRequested
+from domain.run.preparation_steps import step_changes, undos_due
 from domain.run.state import Inbox, RecordedRefusal, Run
-from domain.run.step_events import StepBegun, StepTaken, StepUndoFailed, StepUndone
-from domain.run.waiting_events import DependencyMet, RunWaits
-from domain.stamp import Stamp
+from domain.values.record import Stamp
 from domain.values.refusals import CorruptHistory
+
+# How a run begins: with a request for a child, or with a message to one that is there.
+
+
+def initial_run(event: RunEvent, stamp: Stamp) -> Run:
+    """The run as it is after its first event. `CorruptHistory` when no run begins with that."""
+    match event:
+        case SpawnRequested():
+            return _run_of_spawn(event, stamp)
+        case MessageReceived():
+            return _run_of_message(event, stamp)
+        case _:
+            raise CorruptHistory(f"no run begins with {type(event).__name__}")
+
+
+def _run_of_spawn(event: SpawnRequested, stamp: Stamp) -> Run:
+    return Run(
+        stage="requested",
+        version=stamp.version,
+        last_event_id=stamp.event_id,
+        run_id=event.run_id,
+        session_id=event.session_id,
+        created_position=stamp.position,
+        created_at=stamp.recorded_at,
+        requester=event.requester,
+        requested_agent_id=event.requested_agent_id,
+        agent_id=event.requested_agent_id,
+        label=event.label,
+        task=event.task,
+        preamble=event.preamble,
+        model_argument=event.model_argument,
+        thinking_argument=event.thinking_argument,
+        attachments=event.attachments,
+        light_context=event.light_context,
+        context_argument=event.context_argument,
+        shares=True if event.shared is not None else None,
+        dependencies=event.dependencies or None,
+        ancestors=event.ancestors or None,
+        batch=event.batch,
+        thread=event.facts.thread,
+        options=event.options,
+        config_revision=event.config_revision,
+        holder=event.holder,
+        epoch=stamp.version,
+        depth=event.requester.depth + 1,
+    )
+
+
+def _run_of_message(event: MessageReceived, stamp: Stamp) -> Run:
+    return Run(
+        stage="requested",
+        version=stamp.version,
+        last_event_id=stamp.event_id,
+        run_id=event.run_id,
+        session_id=event.session_id,
+        created_position=stamp.position,
+        created_at=stamp.recorded_at,
+        requester=event.requester,
+        requested_agent_id=event.agent_id,
+        agent_id=event.agent_id,
+        label=event.label,
+        task=event.message,
+        model_argument=event.model_argument,
+        thinking_argument=event.thinking_argument,
+        light_context=event.light_context,
+        thread=event.thread,
+        kept_context_mode=event.context_mode,
+        options=event.options,
+        config_revision=event.config_revision,
+        epoch=stamp.version,
+        child_session_key=event.child_session_key,
+        depth=event.depth,
+        delivery_origin=event.delivery_origin,
+        continues=event.continues,
+        opened_by=event.opened_by,
+    )
+
+
+# How going on with a session changes its runs. It only grows.
+
+
+def continuation_changes(run: Run, event: ContinuationEvent, stamp: Stamp) -> dict[str, object]:
+    """What such an event changes in a run that is there."""
+    match event:
+        case MessageReceived():
+            return {}
+        case ContinuationPlanned():
+            return _plan_changes(event)
+        case RunContinued():
+            return _continuation_changes(run, event)
+        case ArchiveScheduled():
+            return _schedule_changes(run, stamp)
+        case _:
+            assert_never(event)
+
+
+def _plan_changes(event: ContinuationPlanned) -> dict[str, object]:
+    changes: dict[str, object] = {
+        "role": event.role,
+        "control_scope": event.control_scope,
+        "plan": event.plan,
+        "warnings": event.warnings,
+    }
+    if event.direct_delivery:
+        changes["direct_delivery"] = True
+    if event.hooks:
+        changes["hooks"] = initial_hook_states(event.hooks)
+    return changes
+
+
+def _continuation_changes(run: Run, event: RunContinued) -> dict[str, object]:
+    """The last run of a session is put away first; its receivers are told of the session's end."""
+    changes: dict[str, object] = {"continued_by": event.run_id, "archive_at": None}
+    if run.hooks:
+        changes["hooks"] = hand_over_hooks(run.hooks)
+    return changes
+
+
+def _schedule_changes(run: Run, stamp: Stamp) -> dict[str, object]:
+    changes: dict[str, object] = {"put_away_from": stamp.recorded_at}
+    if run.stage == "announced":
+        changes["archive_at"] = stamp.recorded_at
+    return changes
+
+
+# How a run changes that waits for others. Judges nothing.
+
+
+def waiting_changes(run: Run, event: WaitingEvent) -> dict[str, object]:
+    """What is true of the run after it."""
+    if isinstance(event, DependencyMet):
+        left = tuple(one for one in run.waits_for or () if one != event.run_id)
+        return {"waits_for": left or None}
+    # Whoever prepared it is done with it, and nobody else has anything to do for it yet.
+    return {"holder": None, "waits_for": event.run_ids}
+
+
+# When a run is put away.
+
+
+def archive_due(run: Run, announced_at: datetime) -> datetime | None:
+    """When an announced run is archived: at once for `cleanup: "delete"`, else a configured time
+    after its end and never before it is announced; None when archiving is switched off.
+
+    A session that lives on (mode `session`) is archived at once when it was stopped, else not. One
+    that was closed meanwhile is archived at once."""
+    if run.put_away_from is not None:
+        return announced_at
+    if run.options.mode == "session":
+        return announced_at if run.outcome == "stopped" else None
+    if run.cleanup == "delete":
+        return announced_at
+    if run.plan is None or run.plan.archive_after_minutes == 0 or run.ended_at is None:
+        return None
+    due = run.ended_at + timedelta(minutes=run.plan.archive_after_minutes)
+    return max(due, announced_at)
 
 
 def evolve(run: Run | None, event: RunEvent, stamp: Stamp) -> Run:

@@ -1,10 +1,46 @@
 """The values that events of a run are made of."""
 
-from typing import Literal
+from datetime import datetime
+from typing import Literal, get_args
 from uuid import UUID
 
-from domain.content import ContentRef
-from domain.values.record import Fact
+from domain.values.record import ContentRef, Fact
+from domain.values.sources import ConfiguredAt, DepthSource
+
+HookName = Literal["subagentSpawned", "subagentEnded"]
+SpawnMode = Literal["run", "session"]
+
+
+class AdmissionFacts(Fact):
+    """What the answer is made from.
+
+    `target_agent_id` is normalised; the requester's own when no id was given, None when what was
+    given is no agent id. `mode` is the effective one. `allow_agents` is the list that holds for
+    the requester, as configured; None when none is. `depth_from` says where the caller's depth was
+    found, and the last two where in the configuration their values stand; None when neither was
+    recorded (before version 2 of the event) nor, for those two, configured. `places` is how many
+    children were asked for at once. `shared_bytes` and `shared_keys` are how much its family would
+    share with what the request adds; None when it shares nothing.
+    """
+
+    requester_agent_id: str
+    agent_id_argument_given: bool
+    target_agent_id: str | None
+    mode: Literal["run", "session"]
+    thread: bool
+    caller_depth: int
+    max_spawn_depth: int
+    active_children: int
+    max_children: int
+    require_agent_id: bool
+    allow_agents: tuple[str, ...] | None
+    depth_from: DepthSource | None = None
+    require_agent_id_from: ConfiguredAt | None = None
+    allow_agents_from: ConfiguredAt | None = None
+    places: int = 1
+    shared_bytes: int | None = None
+    shared_keys: int | None = None
+
 
 RunOutcome = Literal["success", "error", "timeout", "stopped", "unknown"]
 RefusalStatus = Literal["forbidden", "error"]
@@ -183,3 +219,104 @@ class TranscriptSeal(Fact):
     bytes: int
     hmac: str
     path: str | None = None
+
+
+# What a run waits for before it is queued, and with which others it was asked for.
+
+
+DependencyVia = Literal["dependsOn", "chainAfter", "reference"]
+DependencyNeeds = Literal["success", "ended"]
+
+
+class Dependency(Fact):
+    """An earlier run of the tree, by the `name` it was asked for with. It is waited for until it
+    and all below it are over; `require` is whether any end of it will do."""
+
+    run_id: UUID
+    name: str
+    via: DependencyVia
+    require: DependencyNeeds = "success"
+
+
+class BatchFacts(Fact):
+    """The place of a run among those of one request, from 0 on, and all of them in their order."""
+
+    batch_id: UUID
+    index: int
+    run_ids: tuple[UUID, ...]
+
+
+# The steps of a preparation: what is made for a child outside the log, and unmade from it.
+
+
+StepName = Literal["thread_binding", "context_fork", "workspace", "attachments", "context_engine"]
+STEP_ORDER: tuple[StepName, ...] = get_args(StepName)
+
+
+"""Steps are taken in this order and undone in the reverse."""
+
+
+StepOutcome = Literal["made", "written", "nothing", "bound", "forked", "isolated", "prepared"]
+UndoOutcome = Literal["undone", "nothing_there", "left_in_place", "no_hook"]
+
+
+def step_key(run_id: UUID, name: StepName) -> str:
+    """By this a receiver tells a repeat of the same step of the same run."""
+    return f"{run_id}:{name}"
+
+
+class StepState(Fact):
+    """One step of one run. Times are UTC.
+
+    `epoch` is the claim under which it was begun last, `limit_seconds` how long from `begun_at` on
+    its maker may be at work. `root` is a folder by its real path and `relative` what is made below
+    it. `made` is whether anything was; None until it is taken. `undo_at` is when it is to be
+    undone, not before; None when it is not to be, or is already. `undo_failures` counts the
+    attempts to undo it that failed. `token` is what its maker gave to be told when it is undone,
+    `fork` what was taken over of the requester's conversation. `undone` is what came of undoing it,
+    None until then.
+    """
+
+    name: StepName
+    key: str
+    phase: Literal["begun", "taken", "undone"] = "begun"
+    epoch: int
+    begun_at: datetime
+    limit_seconds: float
+    root: str | None = None
+    relative: str | None = None
+    made: bool | None = None
+    can_undo: bool = False
+    manifest: ContentRef | None = None
+    file_count: int | None = None
+    total_bytes: int | None = None
+    fork: ForkFacts | None = None
+    token: ContentRef | None = None
+    undo_at: datetime | None = None
+    undo_failures: int = 0
+    undone: UndoOutcome | None = None
+
+
+# The hooks of a run: who outside is told of it, and how far that has come.
+
+
+HOOK_ORDER: tuple[HookName, ...] = get_args(HookName)
+
+
+"""Nobody is told of an end before the beginning."""
+
+
+def hook_key(run_id: UUID, name: HookName) -> str:
+    """By this a receiver tells a repeat of the same hook of the same run."""
+    return f"{run_id}:{name}"
+
+
+class HookState(Fact):
+    """One hook of one run. `due_at` (UTC) is when it is to be told, not before; None when it is
+    not to be, yet or any more; `passed_on` is one of which the run that continues this one tells.
+    `attempts` counts those that were made."""
+
+    name: HookName
+    phase: Literal["waiting", "due", "told", "parked", "passed_on"] = "waiting"
+    attempts: int = 0
+    due_at: datetime | None = None

@@ -6,33 +6,38 @@ table may never be recorded, and a history that contains it is corrupt.
 
 from typing import Literal
 
-from domain.run.continuation_events import (
-    ArchiveScheduled,
-    ContinuationPlanned,
-    MessageReceived,
-    RunContinued,
-)
 from domain.run.events import (
     AgentOverridden,
     AnnouncementAcknowledged,
+    ArchiveScheduled,
+    ContinuationPlanned,
+    DependencyMet,
     DescendantsSettled,
+    HookFailed,
+    HookParked,
+    HookTold,
+    MessageReceived,
     PreparationResumed,
     PreparationStarted,
     RunAnnounced,
     RunArchived,
     RunClaimed,
+    RunContinued,
     RunEnded,
     RunEvent,
     RunQueued,
     RunStarted,
+    RunWaits,
     ScriptsResolved,
     SessionCreated,
+    SpawnRefused,
+    SpawnRequested,
+    StepBegun,
+    StepTaken,
+    StepUndoFailed,
+    StepUndone,
     StopRequested,
 )
-from domain.run.hook_events import HookFailed, HookParked, HookTold
-from domain.run.request_events import SpawnRefused, SpawnRequested
-from domain.run.step_events import StepBegun, StepTaken, StepUndoFailed, StepUndone
-from domain.run.waiting_events import DependencyMet, RunWaits
 from domain.values.refusals import CorruptHistory
 
 RunStage = Literal[

@@ -2,9 +2,8 @@
 
 from typing import Literal
 
+from domain.configuration.agents import SandboxMode
 from domain.values.record import Fact
-
-SandboxMode = Literal["off", "non-main", "all"]
 
 
 class SandboxFacts(Fact):

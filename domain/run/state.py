@@ -6,26 +6,28 @@ from uuid import UUID
 
 from pydantic import Field
 
-from domain.content import ContentRef
 from domain.run.facts import (
     AttachmentsRequest,
+    BatchFacts,
     Cleanup,
     ContextMode,
+    Dependency,
     ForkFacts,
+    HookName,
+    HookState,
     Plan,
     Requester,
     RunOutcome,
     SpawnOptions,
+    StepName,
+    StepState,
     TranscriptSeal,
     Usage,
 )
-from domain.run.hook_events import HookName
-from domain.run.hooks import HookState
-from domain.run.lifecycle import RunStage
+from domain.run.lifecycle import OVER, RunStage
 from domain.run.plan_facts import PreambleSizes
-from domain.run.steps import StepName, StepState
-from domain.run.waiting_facts import BatchFacts, Dependency
-from domain.values.record import Fact
+from domain.values.record import ContentRef, Fact
+from domain.values.refusals import LostClaim, WrongStage
 
 
 class RecordedRefusal(Fact):
@@ -177,3 +179,14 @@ class Run(Fact):
         if self.fork is not None:
             return self.fork.mode
         return self.kept_context_mode or "isolated"
+
+
+# Whether a command comes from whoever holds the run.
+
+
+def must_hold(run: Run, epoch: int) -> None:
+    """`WrongStage` when the run is over, `LostClaim` when `epoch` is not the present claim."""
+    if run.stage in OVER:
+        raise WrongStage("go on", run.stage)
+    if run.epoch != epoch:
+        raise LostClaim(run.epoch, epoch)

@@ -3,8 +3,7 @@
 from typing import Literal
 from uuid import UUID
 
-from domain.content import ContentRef
-from domain.values.record import Event
+from domain.values.record import ContentRef, Event
 from domain.values.shared_values import SharedChange, SharedKey
 
 Role = Literal["main", "orchestrator", "leaf"]

@@ -9,8 +9,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from domain.session.state import Session
-from domain.spawn.admission import Refusal
 from domain.values.json_text import compact_json
+from domain.values.refusals import Refusal
 from domain.values.shared_values import SharedKey, SharedScope
 
 SHARED_BYTES_MAX = 65_536

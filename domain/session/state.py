@@ -5,7 +5,6 @@ from datetime import datetime
 from typing import Literal, assert_never
 from uuid import UUID
 
-from domain.content import ContentRef
 from domain.session.events import (
     Assertion,
     ChildAdmitted,
@@ -21,8 +20,7 @@ from domain.session.events import (
     SharedContextInherited,
     TranscriptProvided,
 )
-from domain.stamp import Stamp
-from domain.values.record import Fact
+from domain.values.record import ContentRef, Fact, Stamp
 from domain.values.refusals import CorruptHistory
 from domain.values.shared_values import SharedKey
 

@@ -6,18 +6,14 @@ depth, active children, requireAgentId, allowAgents. That the agent exists is ju
 """
 
 from collections.abc import Collection
-from dataclasses import dataclass
-from typing import Literal
 
-from domain.session_depth import DepthSource
-from domain.values.agent_id import normalise_agent_id
-from domain.values.record import Fact
+from domain.configuration.agents import allowed_agents
+from domain.run.facts import AdmissionFacts
+from domain.values.refusals import Permitted, Refusal
 from domain.values.text import single_line
 
 RAW_AGENT_ID_CHARACTERS_MAX = 200
 AGENTS_SHOWN_MAX = 100
-ANY_AGENT = "*"
-ConfiguredAt = Literal["agent", "defaults"]
 
 
 """Whether a value stands at the agent itself or in what holds for all agents."""
@@ -33,58 +29,6 @@ _NEEDS_AGENT_ID = (
     "sessions_spawn requires explicit agentId when requireAgentId is configured. "
     "Use agents_list to see allowed agent ids."
 )
-
-
-class AdmissionFacts(Fact):
-    """What the answer is made from.
-
-    `target_agent_id` is normalised; the requester's own when no id was given, None when what was
-    given is no agent id. `mode` is the effective one. `allow_agents` is the list that holds for
-    the requester, as configured; None when none is. `depth_from` says where the caller's depth was
-    found, and the last two where in the configuration their values stand; None when neither was
-    recorded (before version 2 of the event) nor, for those two, configured. `places` is how many
-    children were asked for at once. `shared_bytes` and `shared_keys` are how much its family would
-    share with what the request adds; None when it shares nothing.
-    """
-
-    requester_agent_id: str
-    agent_id_argument_given: bool
-    target_agent_id: str | None
-    mode: Literal["run", "session"]
-    thread: bool
-    caller_depth: int
-    max_spawn_depth: int
-    active_children: int
-    max_children: int
-    require_agent_id: bool
-    allow_agents: tuple[str, ...] | None
-    depth_from: DepthSource | None = None
-    require_agent_id_from: ConfiguredAt | None = None
-    allow_agents_from: ConfiguredAt | None = None
-    places: int = 1
-    shared_bytes: int | None = None
-    shared_keys: int | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Permitted:
-    """Nothing speaks against it."""
-
-
-@dataclass(frozen=True, slots=True)
-class Refusal:
-    """The rule that refused and what the caller is told.
-
-    Rules: `agent_id`, `mode`, `depth`, `active_children`, `require_agent_id`, `allow_agents`,
-    `agent_unknown`; others are judged elsewhere (`shared_context`, `thinking`, `stopped`, …).
-    `current` and `limit` are the numbers compared, where the rule compares any.
-    """
-
-    rule: str
-    status: Literal["forbidden", "error"]
-    text: str
-    current: int | None = None
-    limit: int | None = None
 
 
 def admit(facts: AdmissionFacts, *, raw_agent_id: str = "") -> Permitted | Refusal:
@@ -137,18 +81,6 @@ def active_children_refusal(
         current=active_children,
         limit=max_children,
     )
-
-
-def allowed_agents(
-    requester_agent_id: str, allow_agents: tuple[str, ...] | None
-) -> tuple[str, ...] | None:
-    """The ids that the requester may name, sorted; None when it may name any."""
-    if allow_agents is None:
-        return (normalise_agent_id(requester_agent_id),)
-    names = [name.strip() for name in allow_agents]
-    if ANY_AGENT in names:
-        return None
-    return tuple(sorted({normalise_agent_id(name) for name in names if name}))
 
 
 def check_agent_known(

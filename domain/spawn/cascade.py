@@ -10,7 +10,6 @@ from typing import NamedTuple
 from uuid import UUID
 
 from domain.event_types import AnyEvent
-from domain.family_sharing import inherit_for_run, share_from_spawn
 from domain.run.commands import (
     AnnounceRun,
     ArchiveRun,
@@ -24,19 +23,70 @@ from domain.run.commands import (
     StopRun,
 )
 from domain.run.decide import decide as decide_run
-from domain.run.events import DescendantsSettled, RunAnnounced, RunEnded, RunEvent
+from domain.run.events import DescendantsSettled, RunAnnounced, RunEnded, RunEvent, SpawnRefused
 from domain.run.lifecycle import PREPARING
-from domain.run.request_events import SpawnRefused
 from domain.run.state import Run
-from domain.session.decide import CloseSession, ReleaseChild, SessionCommand, SettleChild
+from domain.session.decide import (
+    ChangeSharedContext,
+    CloseSession,
+    InheritSharedContext,
+    ReleaseChild,
+    SessionCommand,
+    SettleChild,
+)
 from domain.session.decide import decide as decide_session
 from domain.session.events import SessionObserved
+from domain.session.shared_context import effective_shared_keys, limit_refusal
 from domain.session.state import Session
 from domain.spawn.dependencies import with_dependencies
-from domain.stream import run_stream, session_stream
-from domain.values.refusals import ReadAgain, Rejected
+from domain.values.record import run_stream, session_stream
+from domain.values.refusals import ReadAgain, Refusal, Rejected
+
+# What a family comes to share when a child is created, and what a child is given.
+
 
 StreamChanges = list[tuple[str, AnyEvent]]
+
+
+class CannotShare(Rejected):
+    """What the spawn shares has no room beside what was shared since it was admitted."""
+
+    def __init__(self, refusal: Refusal) -> None:
+        super().__init__(refusal.text)
+        self.refusal = refusal
+
+
+def share_from_spawn(
+    run: Run, sessions: Mapping[str, Session], command: CreateSession
+) -> StreamChanges:
+    """What the spawn adds to the context of its requester's family. `CannotShare` when it does not
+    fit any more."""
+    requester = sessions.get(run.requester.session_key)
+    if not command.shared or requester is None:
+        return []
+    added = [(one.key, one.value.bytes) for one in command.shared if one.value is not None]
+    refusal = limit_refusal(effective_shared_keys(requester), added, "family")
+    if refusal is not None:
+        raise CannotShare(refusal)
+    change = ChangeSharedContext(command.shared, cause="spawn", run_id=run.run_id)
+    stream = session_stream(requester.session_key)
+    return [(stream, event) for event in decide_session(requester, change)]
+
+
+def inherit_for_run(run: Run, sessions: Mapping[str, Session], command: StartRun) -> StreamChanges:
+    """What the session of the run starts with, for its own children."""
+    assert run.child_session_key is not None
+    own = sessions.get(run.child_session_key)
+    if own is None or command.shared_context_position is None:
+        return []
+    inherit = InheritSharedContext(
+        run_id=run.run_id,
+        from_session=run.requester.session_key,
+        at_position=command.shared_context_position,
+        keys=command.shared_context,
+    )
+    stream = session_stream(own.session_key)
+    return [(stream, event) for event in decide_session(own, inherit)]
 
 
 class UnknownRun(Rejected):

@@ -10,26 +10,25 @@ from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
 
-from domain.content import ContentRef
 from domain.event_types import AnyEvent
-from domain.run.continuation_events import (
+from domain.run.events import (
     ContinuationFacts,
     ContinuationPlanned,
     MessageReceived,
     RunContinued,
+    RunQueued,
+    SpawnRefused,
 )
-from domain.run.events import RunQueued
 from domain.run.lifecycle import SETTLED
 from domain.run.plan_facts import PlanFacts
-from domain.run.request_events import SpawnRefused
 from domain.run.state import Run
 from domain.session.decide import AdmitContinuation, ContinueSession
 from domain.session.decide import decide as decide_session
 from domain.session.state import Session
-from domain.spawn.admission import Refusal, active_children_refusal
+from domain.spawn.admission import active_children_refusal
 from domain.spawn.request import StoreText
-from domain.stream import run_stream, session_stream
-from domain.values.refusals import ReadAgain, Rejected, SessionIsClosed
+from domain.values.record import ContentRef, run_stream, session_stream
+from domain.values.refusals import ReadAgain, Refusal, Rejected, SessionIsClosed
 
 
 class RunIsActive(Rejected):

@@ -1,5 +1,29 @@
 """Ways in which a command can be turned down, by who must act on it."""
 
+from dataclasses import dataclass
+from typing import Literal
+
+
+@dataclass(frozen=True, slots=True)
+class Permitted:
+    """Nothing speaks against it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """The rule that refused and what the caller is told.
+
+    Rules: `agent_id`, `mode`, `depth`, `active_children`, `require_agent_id`, `allow_agents`,
+    `agent_unknown`; others are judged elsewhere (`shared_context`, `thinking`, `stopped`, …).
+    `current` and `limit` are the numbers compared, where the rule compares any.
+    """
+
+    rule: str
+    status: Literal["forbidden", "error"]
+    text: str
+    current: int | None = None
+    limit: int | None = None
+
 
 class Rejected(Exception):
     """The command does not fit what is on record; nothing was recorded for it."""
@@ -58,3 +82,15 @@ class SessionIsClosed(Rejected):
 
 class CorruptHistory(Exception):
     """A recorded event does not fit: the log was damaged, or is from a newer version."""
+
+
+# Spawns whose texts are erased while they are prepared.
+
+
+ERASED_RULE = "erased"
+
+
+"""The rule by which such a spawn is refused: it has no words of its own any more."""
+
+
+ERASED = "its texts were erased while it was prepared; spawn it again"

@@ -3,8 +3,7 @@
 from typing import Literal
 from uuid import UUID
 
-from domain.content import ContentRef
-from domain.values.record import Fact
+from domain.values.record import ContentRef, Fact
 
 SharedKind = Literal["literal", "reference"]
 SharedScope = Literal["family", "child"]

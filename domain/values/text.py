@@ -3,6 +3,7 @@
 import re
 import unicodedata
 
+SHOWN_CHARACTERS_MAX = 100
 ELLIPSIS = "…"
 REPLACEMENT = "\ufffd"
 _UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
@@ -144,3 +145,8 @@ def _is_hangul_syllable(sign: str) -> bool:
 
 def _is_hangul_tail(sign: str) -> bool:
     return "\u1160" <= sign <= "\u11ff" or "\ud7b0" <= sign <= "\ud7fb"
+
+
+def quote_name(value: object) -> str:
+    """A name in quotation marks, on one line and cut to a limit."""
+    return f'"{single_line(str(value), characters_max=SHOWN_CHARACTERS_MAX)}"'

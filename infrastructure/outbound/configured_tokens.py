@@ -4,7 +4,7 @@ import logging
 
 from domain.configuration.configuration import Configuration
 from domain.configuration.problems import ConfigurationError
-from domain.configuration.tokens import Token
+from domain.configuration.settings import Token
 from domain.values.session_key import InvalidSessionKey, fold_part
 from domain.values.text import single_line
 from infrastructure.outbound.configuration.active import ActiveConfigurations

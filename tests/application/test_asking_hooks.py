@@ -11,9 +11,8 @@ from application.steps.context_engine import ContextEngineStep
 from application.steps.step_maker import StepMaker, StepPlace, StepRefused, StepResult, UndoFailed
 from application.steps.thread_binding import ThreadBindingStep
 from application.work import UnitOfWork
-from domain.run.facts import SpawnOptions
+from domain.run.facts import SpawnOptions, StepState
 from domain.run.state import Run
-from domain.run.steps import StepState
 from tests.support import run_commands as ask
 from tests.support.kept_family import KeptFamily
 from tests.support.running_log import RunningLog

@@ -12,7 +12,7 @@ from application.run_names import resolve_references
 from application.shared_starts import read_shared_start
 from application.work import UnitOfWork
 from domain.prompt.shared_context import shared_pieces
-from domain.run.waiting_facts import Dependency
+from domain.run.facts import Dependency
 from domain.spawn.dependencies import DependencyRequest
 from domain.spawn.request import SharedContextInput
 from domain.values.shared_values import ReferenceRequest

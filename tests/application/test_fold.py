@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from application.projections.fold import FOREVER, Fold, RowChanges, RowSpan
 from application.projections.run_rows import RunRow
 from application.projections.session_rows import SessionRow
-from domain.config_events import ConfigurationActivated
-from domain.stream import CONFIG_STREAM, run_stream, session_stream
+from domain.event_types import ConfigurationActivated
+from domain.values.record import CONFIG_STREAM, run_stream, session_stream
 from domain.values.refusals import CorruptHistory
 from tests.support import run_histories as past
 from tests.support.family_histories import a_family

@@ -13,9 +13,8 @@ from application.preparing import RunPreparer
 from application.spawn_request import SpawnRequest
 from application.spawning import SpawnResult, SpawnService
 from application.work import UnitOfWork
-from domain.run.events import SessionCreated
+from domain.run.events import SessionCreated, SpawnRefused, SpawnRequested
 from domain.run.facts import SpawnOptions
-from domain.run.request_events import SpawnRefused, SpawnRequested
 from domain.run.state import Run
 from infrastructure.outbound.configuration.active import ActiveConfigurations
 from infrastructure.outbound.configuration.loading import load_values

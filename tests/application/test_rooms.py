@@ -6,8 +6,7 @@ from typing import get_args
 import pytest
 
 from application.rooms import COMPARTMENTS_MAX, Bulkhead, BulkheadFull, undo_compartment
-from domain.run.hook_events import HookName
-from domain.run.steps import STEP_ORDER
+from domain.run.facts import STEP_ORDER, HookName
 from tests.support.held_commits import until
 
 

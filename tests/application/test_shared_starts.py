@@ -13,9 +13,9 @@ from application.ports.runtimes import CannotLaunch
 from application.shared_spawns import read_shared_spawn
 from application.shared_starts import NOTHING_SHARED, SharedStart, read_shared_start
 from application.work import ContentsErased, UnitOfWork
-from domain.family_sharing import CannotShare
+from domain.session.decide import ContextMoved
 from domain.session.shared_context import effective_shared_keys
-from domain.session.sharing import ContextMoved
+from domain.spawn.cascade import CannotShare
 from domain.spawn.request import SharedContextInput
 from tests.support import run_commands as ask
 from tests.support.logged_family import LoggedFamily

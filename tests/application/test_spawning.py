@@ -9,8 +9,8 @@ from application.holder import Holder
 from application.spawn_request import SpawnRequest
 from application.spawning import SpawnResult, SpawnService
 from application.work import UnitOfWork
+from domain.run.events import SpawnRequested
 from domain.run.facts import SpawnOptions
-from domain.run.request_events import SpawnRequested
 from domain.session.state import Session
 from infrastructure.outbound.configuration.active import ActiveConfigurations
 from infrastructure.outbound.configuration.loading import load_values

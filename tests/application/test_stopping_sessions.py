@@ -11,13 +11,13 @@ from application.envelope import Actor
 from application.ports.event_log import Decision, Submission, World
 from application.stopping import StopService
 from application.work import UnitOfWork, provenance_of
-from domain.run.continuation_events import ContinuationPlanned
+from domain.run.events import ContinuationPlanned
 from domain.run.facts import SpawnOptions
 from domain.run.plan_facts import PlanFacts
 from domain.run.state import Run
 from domain.session.state import Session
 from domain.spawn.continuation import Message, continue_session
-from domain.stream import run_stream, session_stream
+from domain.values.record import run_stream, session_stream
 from infrastructure.outbound.identities import RandomIdentities
 from infrastructure.outbound.tables.contents import PostgresContents
 from infrastructure.outbound.tables.registry import PostgresRegistry

@@ -10,8 +10,8 @@ from application.ports.hooks import HookFailure
 from application.rooms import Bulkhead, BulkheadFull
 from application.telling_hooks import ERROR_BYTES_MAX, HookNotifier
 from application.work import UnitOfWork
-from domain.run.hook_events import HookName, HookParked
-from domain.run.hooks import HOOK_ORDER
+from domain.run.events import HookParked
+from domain.run.facts import HOOK_ORDER, HookName
 from tests.support import run_commands as ask
 from tests.support.interruption import uninterrupted
 from tests.support.kept_family import KeptFamily

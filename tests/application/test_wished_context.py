@@ -7,7 +7,7 @@ import pytest
 
 from application.steps.thread_binding import ThreadBindingStep
 from application.wished_context import read_context_request
-from domain.run.steps import StepState
+from domain.run.facts import StepState
 from tests.support import run_commands as ask
 from tests.support.kept_family import KeptFamily
 from tests.support.running_log import RunningLog

@@ -5,8 +5,8 @@ from collections.abc import Mapping
 import pytest
 
 from application.fitting import Ineligible
-from domain.spawn.admission import Refusal
-from domain.spawn_mode import effective_cleanup, effective_mode
+from domain.spawn.request import effective_cleanup, effective_mode
+from domain.values.refusals import Refusal
 from domain.values.session_key import child_key
 from tests.support.case_comparison import hold
 from tests.support.case_spawns import CaseSpawn

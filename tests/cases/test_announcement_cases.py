@@ -5,10 +5,16 @@ from collections.abc import Mapping
 
 import pytest
 
-from domain.delivery.announcement import ChildFinding, announce, child_findings
+from domain.delivery.announcement import (
+    ChildFinding,
+    RunStats,
+    announce,
+    child_findings,
+    duration_text,
+    stats_line,
+)
 from domain.delivery.silence import is_silent, without_silent_tokens
 from domain.delivery.transcript import MessageEntry, ParsedEntry, ToolEntry
-from domain.run_stats import RunStats, duration_text, stats_line
 from tests.support.case_comparison import hold
 from tests.support.case_families import accounts_told, announced_as, ended_after
 from tests.support.cases import Answer, Case, Given, Runner, cases_of

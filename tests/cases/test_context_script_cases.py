@@ -14,7 +14,7 @@ from application.ports.scripts import ScriptFinished, ScriptRun
 from domain.configuration.configuration import Configuration
 from domain.configuration.context_scripts import ContextScript
 from domain.context.script_output import ScriptReading, read_script_output
-from domain.task_message import Contribution, task_message
+from domain.prompt.pieces import Contribution, task_message
 from infrastructure.outbound.processes.collect import ProgramResult
 from infrastructure.outbound.processes.program import Exit
 from infrastructure.outbound.scripts.local_file import program_of

@@ -8,9 +8,8 @@ from typing import Any
 import pytest
 
 from application.steps.step_maker import StepRefused, StepResult
-from domain.context.fork import fork_note
+from domain.context.fork import accepted_note, fork_note
 from domain.run.state import Run
-from domain.spawn_notes import accepted_note
 from tests.support.case_comparison import hold
 from tests.support.case_forks import Beyond, beyond, makers
 from tests.support.cases import Answer, Case, Given, Runner, cases_of

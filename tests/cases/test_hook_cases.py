@@ -8,11 +8,9 @@ import pytest
 from application.announcing import disposition_of
 from domain.context.thread_binding import read_binding_answer
 from domain.delivery.hook_payloads import notification_call
-from domain.run.events import RunAnnounced, RunEnded
-from domain.run.facts import SpawnOptions
-from domain.run.hook_events import HookName, HookTold
-from domain.run.hooks import HookState
-from domain.spawn.admission import Refusal
+from domain.run.events import HookTold, RunAnnounced, RunEnded
+from domain.run.facts import HookName, HookState, SpawnOptions
+from domain.values.refusals import Refusal
 from tests.support import hooked_runs as hooks
 from tests.support import run_commands as ask
 from tests.support.case_comparison import hold

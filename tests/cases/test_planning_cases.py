@@ -7,10 +7,10 @@ import pytest
 
 from application.fitting import Ineligible
 from application.planning import PlannedChild
-from domain.plan.model import split_model_reference
-from domain.plan.thinking import normalise_thinking
+from domain.configuration.models import split_model_reference
 from domain.plan.tools import tool_policy
 from domain.session.role import capabilities_at
+from domain.values.thinking_level import normalise_thinking
 from tests.support.case_comparison import Among, hold
 from tests.support.case_spawns import CaseSpawn, configuration
 from tests.support.cases import Answer, Case, Given, Runner, cases_of

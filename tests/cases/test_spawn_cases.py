@@ -7,9 +7,9 @@ import pytest
 
 from application.creating import LANE
 from application.spawn_request import SpawnRequest
-from domain.content import ContentRef
+from domain.context.fork import accepted_note
 from domain.run.events import RunStarted, SessionCreated
-from domain.spawn_notes import accepted_note
+from domain.values.record import ContentRef
 from infrastructure.inbound.http.spawn_body import SpawnBody, spawn_request
 from tests.support import run_commands as ask
 from tests.support.case_comparison import Whole, hold

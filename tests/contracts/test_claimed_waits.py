@@ -16,8 +16,8 @@ from application.ports.event_log import (
 )
 from application.ports.registry import RunQuery, StatusRows
 from domain.run.commands import SettleDependencies
+from domain.run.facts import Dependency
 from domain.run.state import Run
-from domain.run.waiting_facts import Dependency
 from domain.spawn.decide import SpawnDecision
 from infrastructure.outbound.log import waiting_trees
 from infrastructure.outbound.tables.coordination import PostgresCoordination

@@ -5,7 +5,7 @@ from uuid_utils.compat import uuid7
 
 from application.keeping import TextStore, keyed_hash
 from application.ports.event_log import ContentKey, Decision
-from domain.content import ContentRef
+from domain.values.record import ContentRef
 from infrastructure.outbound.tables.contents import PostgresContents
 from tests.support.logged_family import LoggedFamily, content_key_of
 from tests.support.running_log import RunningLog

@@ -7,8 +7,8 @@ from uuid import UUID
 from uuid_utils.compat import uuid7
 
 from application.envelope import SYSTEM, WRITER_VERSION, Actor, Provenance
-from domain.run.request_events import SpawnRequested
-from domain.stream import run_stream, session_stream
+from domain.run.events import SpawnRequested
+from domain.values.record import run_stream, session_stream
 from tests.support import run_histories as past
 from tests.support.logged_family import LoggedFamily
 from tests.support.running_log import RunningLog

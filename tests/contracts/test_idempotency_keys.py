@@ -14,7 +14,7 @@ from application.ports.event_log import (
     StoredAnswer,
     Submission,
 )
-from domain.stream import session_stream
+from domain.values.record import session_stream
 from domain.values.refusals import Rejected
 from tests.support import run_commands as ask
 from tests.support.logged_family import LoggedFamily

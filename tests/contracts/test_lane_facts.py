@@ -18,7 +18,7 @@ from application.ports.event_log import (
 from application.projections.fold import Fold
 from domain.run.commands import ClaimRun
 from domain.run.decide import decide
-from domain.stream import run_stream
+from domain.values.record import run_stream
 from domain.values.refusals import Rejected
 from tests.support import run_commands as ask
 from tests.support.logged_family import LoggedFamily, lane

@@ -16,8 +16,7 @@ from application.ports.event_log import (
     StoredAnswer,
     Submission,
 )
-from domain.content import ContentRef
-from domain.stream import run_stream
+from domain.values.record import ContentRef, run_stream
 from tests.support.logged_family import LoggedFamily
 from tests.support.running_log import RunningLog, running_on
 from tests.support.storytelling import requested, run_id

@@ -11,7 +11,7 @@ from application.ports.registry import RunQuery
 from application.projections.fold import Fold
 from domain.run.lifecycle import OVER, SETTLED
 from domain.run.state import Run
-from domain.stream import run_id_of
+from domain.values.record import run_id_of
 from infrastructure.outbound.log.rebuilding import rebuild
 from infrastructure.outbound.tables.registry import PostgresRegistry
 from tests.support import run_commands as ask

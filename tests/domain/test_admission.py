@@ -5,15 +5,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from domain.spawn.admission import (
-    AdmissionFacts,
-    Permitted,
-    Refusal,
-    active_children_refusal,
-    admit,
-    allowed_agents,
-    check_agent_known,
-)
+from domain.configuration.agents import allowed_agents
+from domain.run.facts import AdmissionFacts
+from domain.spawn.admission import active_children_refusal, admit, check_agent_known
+from domain.values.refusals import Permitted, Refusal
 
 
 def facts(**changes: object) -> AdmissionFacts:

@@ -6,13 +6,13 @@ from domain.delivery.announcement import (
     AnnouncedOutcome,
     Announcement,
     ChildFinding,
+    RunStats,
     announce,
     display_name,
     is_skipped,
     stop_note,
 )
 from domain.prompt.untrusted import BEGIN, END
-from domain.run_stats import RunStats
 
 STATS = RunStats(session_key="agent:main:subagent:1", runtime_ms=312_000)
 LINE = "Stats: runtime 5m12s • tokens n/a • sessionKey agent:main:subagent:1"

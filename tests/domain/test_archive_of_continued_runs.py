@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from domain.run.continuation_events import ContinuationPlanned
+from domain.run.events import ContinuationPlanned
 from domain.spawn.continuation import Message, continue_session
 from domain.values.refusals import WrongStage
 from tests.support import run_commands as ask

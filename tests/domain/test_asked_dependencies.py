@@ -2,9 +2,9 @@
 
 import pytest
 
-from domain.asked_dependencies import merge_dependencies
-from domain.dependency_rings import find_cycle
-from domain.run.waiting_facts import Dependency, DependencyNeeds
+from domain.run.facts import Dependency, DependencyNeeds
+from domain.spawn.dependencies import find_cycle
+from domain.spawn.request import merge_dependencies
 from domain.values.refusals import ReadAgain
 from tests.support.family_log import FamilyLog
 from tests.support.storytelling import run_id

@@ -6,9 +6,15 @@ from typing import Literal
 from hypothesis import given
 from hypothesis import strategies as st
 
-from domain.attachment_name import fold_name, is_file_name, trim_name
 from domain.configuration.tools import Attachments
-from domain.context.attachments import AcceptedFiles, RequestedAttachment, check_attachments
+from domain.context.attachments import (
+    AcceptedFiles,
+    RequestedAttachment,
+    check_attachments,
+    fold_name,
+    is_file_name,
+    trim_name,
+)
 from tests.support.hostile_attachments import are_one_to_a_file_system
 
 TRICKY = st.sampled_from(

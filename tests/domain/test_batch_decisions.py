@@ -2,7 +2,7 @@
 
 import pytest
 
-from domain.run.request_events import SpawnRefused, SpawnRequested
+from domain.run.events import SpawnRefused, SpawnRequested
 from domain.spawn.batch import PartOfBatch, batch_refusal_text, must_be_prepared
 from domain.spawn.cascade import CascadeState
 from domain.values.refusals import LostClaim, ReadAgain, Rejected, WrongStage

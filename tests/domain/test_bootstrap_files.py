@@ -1,8 +1,8 @@
 """How much of a workspace's files a prompt holds."""
 
+from domain.configuration.agents import BootstrapLimits
 from domain.context.bootstrap_files import (
     BootstrapFile,
-    BootstrapLimits,
     BootstrapSelection,
     select_bootstrap_files,
     unreadable_warning,

@@ -11,9 +11,8 @@ from domain.prompt.child_prompt import (
     compose_continuation,
     compose_prompt,
 )
-from domain.prompt.pieces import Piece
+from domain.prompt.pieces import Contribution, Piece, task_pieces
 from domain.prompt.untrusted import BEGIN
-from domain.task_message import Contribution, task_pieces
 
 CHILD = ChildFacts(
     depth=1,

@@ -3,15 +3,10 @@
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from domain.context.bootstrap_files import (
-    BOOTSTRAP_NAMES,
-    BootstrapFile,
-    BootstrapLimits,
-    select_bootstrap_files,
-)
+from domain.configuration.agents import BootstrapLimits
+from domain.context.bootstrap_files import BOOTSTRAP_NAMES, BootstrapFile, select_bootstrap_files
 from domain.prompt.child_prompt import AttachmentsNote, ChildFacts, Surroundings, compose_prompt
-from domain.prompt.pieces import Piece
-from domain.task_message import Contribution, task_pieces
+from domain.prompt.pieces import Contribution, Piece, task_pieces
 from domain.values.text import replace_unstorable
 
 CHILD = ChildFacts(

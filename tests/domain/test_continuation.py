@@ -2,18 +2,18 @@
 
 import pytest
 
-from domain.run.continuation_events import (
+from domain.run.events import (
     ContinuationFacts,
     MessageReceived,
     RunContinued,
+    RunQueued,
+    SpawnRefused,
 )
-from domain.run.events import RunQueued
 from domain.run.facts import SpawnOptions
 from domain.run.plan_facts import PlanFacts
-from domain.run.request_events import SpawnRefused
 from domain.session.events import ChildAdmitted, SessionContinued
-from domain.spawn.admission import Refusal
 from domain.spawn.continuation import IneligiblePlan
+from domain.values.refusals import Refusal
 from tests.support import continued_runs as sent
 from tests.support import run_commands as ask
 from tests.support.announced_families import announced

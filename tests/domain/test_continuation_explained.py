@@ -8,9 +8,8 @@ from domain.configuration.configuration import Configuration
 from domain.event_types import AnyEvent
 from domain.explanation.continuation import CONTINUATION_RULES, explain_continuation
 from domain.explanation.plan import PLAN_RULES
-from domain.explanation.record import EventAtRevision
-from domain.rule_explained import RuleExplanation
-from domain.run.continuation_events import ContinuationPlanned, MessageReceived
+from domain.explanation.record import EventAtRevision, RuleExplanation
+from domain.run.events import ContinuationPlanned, MessageReceived
 from domain.run.facts import Ingredient, SpawnOptions
 from domain.run.plan_facts import WorkspaceFacts
 from domain.session.events import ChildAdmitted

@@ -5,12 +5,10 @@ from datetime import datetime
 import pytest
 
 from application.announcing import disposition_of
-from domain.run.births import initial_run
-from domain.run.dedupe import dedupe_key
+from domain.run.decide import dedupe_key
 from domain.run.events import RunEvent
-from domain.run.facts import AttachmentsRequest, SpawnOptions
-from domain.run.hook_events import HookName
-from domain.run.hooks import HOOK_ORDER
+from domain.run.evolve import initial_run
+from domain.run.facts import HOOK_ORDER, AttachmentsRequest, HookName, SpawnOptions
 from domain.run.state import Run
 from domain.values.refusals import CorruptHistory, WrongStage
 from tests.support import continued_runs as sent

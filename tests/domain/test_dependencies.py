@@ -3,7 +3,7 @@
 import pytest
 
 from domain.run.commands import SettleDependencies
-from domain.run.waiting_facts import Dependency, DependencyNeeds
+from domain.run.facts import Dependency, DependencyNeeds
 from domain.spawn.dependencies import DependencyFailed, dependency_verdict
 from domain.values.refusals import ReadAgain
 from tests.support import run_commands as ask

@@ -2,9 +2,9 @@
 
 import pytest
 
-from domain.dependencies_explained import DEPENDENCY_RULES, RULE
-from domain.run.waiting_events import DependencyMet
-from domain.run.waiting_facts import BatchFacts
+from domain.explanation.admission import DEPENDENCY_RULES, RULE
+from domain.run.events import DependencyMet
+from domain.run.facts import BatchFacts
 from tests.support.explained_spawns import ADMITTED, results, the, told
 from tests.support.run_histories import refused
 from tests.support.storytelling import requested, run_id

@@ -8,8 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from domain.run.commands import SettleDependencies
-from domain.run.facts import RunOutcome
-from domain.run.waiting_facts import Dependency
+from domain.run.facts import Dependency, RunOutcome
 from domain.spawn.dependencies import DependencyFailed, evaluate_dependencies
 from tests.support import run_commands as ask
 from tests.support.dependency_model import Model, Node, State, Wish

@@ -13,12 +13,18 @@ from typing import get_args
 import pytest
 from pydantic import ValidationError
 
-from domain.config_events import ConfigurationActivated
-from domain.event_types import EVENT_TYPES, LOG_FORMAT, TYPE_OF, AnyEvent
+from domain.event_types import (
+    EVENT_TYPES,
+    LOG_FORMAT,
+    TYPE_OF,
+    UPCASTS,
+    AnyEvent,
+    ConfigurationActivated,
+    upcast_event,
+)
 from domain.run.events import RunEvent
 from domain.run.facts import SpawnOptions
 from domain.session.events import SessionEvent
-from domain.upcasting import UPCASTS, upcast_event
 from domain.values.record import Event
 
 HISTORIES = Path(__file__).parent.parent / "histories"

@@ -6,12 +6,11 @@ from typing import Any
 
 import pytest
 
-from domain.event_types import EVENT_TYPES, AnyEvent
+from domain.event_types import EVENT_TYPES, AnyEvent, upcast_event
 from domain.explanation.admission import ADMISSION_RULES
 from domain.explanation.plan import PLAN_RULES
 from domain.explanation.record import NOT_RECORDED
 from domain.run.facts import SpawnOptions
-from domain.upcasting import upcast_event
 from tests.support.explained_spawns import (
     ADMITTED,
     BEHIND_ADMISSION,

@@ -3,7 +3,7 @@
 import pytest
 from pydantic import ValidationError
 
-from domain.content import ContentRef
+from domain.values.record import ContentRef
 from tests.support.storytelling import ref, run_id
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from domain.session.events import ChildReleased, ChildSettled
 from domain.spawn.cascade import CascadeState, KeyTaken, UnknownRun, decide, streams_of
-from domain.stream import session_key_of, session_stream
+from domain.values.record import session_key_of, session_stream
 from domain.values.refusals import ReadAgain, Rejected, SessionIsClosed
 from tests.support import run_commands as ask
 from tests.support.family_log import FamilyLog, child_key

@@ -19,9 +19,9 @@ from domain.prompt.child_prompt import (
     compose_continuation,
     compose_prompt,
 )
+from domain.prompt.pieces import Contribution, task_pieces
 from domain.prompt.shared_context import SharedValue, shared_pieces
 from domain.prompt.untrusted import END
-from domain.task_message import Contribution, task_pieces
 
 GOLDEN = Path(__file__).parents[1] / "golden_prompts"
 DASHES = "\n-----\n"

@@ -4,10 +4,8 @@ from datetime import datetime, timedelta
 
 import pytest
 
-from domain.run.events import SessionCreated
-from domain.run.facts import SpawnOptions
-from domain.run.hook_events import HookEvent, HookFailed, HookName, HookParked, HookTold
-from domain.run.hooks import HOOK_ORDER, hook_key
+from domain.run.events import HookEvent, HookFailed, HookParked, HookTold, SessionCreated
+from domain.run.facts import HOOK_ORDER, HookName, SpawnOptions, hook_key
 from domain.values.refusals import CorruptHistory, NotYet, WrongStage
 from tests.support import hooked_runs as hooked
 from tests.support import run_commands as ask

@@ -5,9 +5,8 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from domain.run.commands import RunCommand
-from domain.run.facts import SpawnOptions
-from domain.run.hook_events import HookName, HookTold
-from domain.run.hooks import HOOK_ORDER, HookState
+from domain.run.events import HookTold
+from domain.run.facts import HOOK_ORDER, HookName, HookState, SpawnOptions
 from tests.support import hooked_runs as hooked
 from tests.support import run_commands as ask
 from tests.support import run_histories as past

@@ -8,7 +8,7 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import initialize, invariant, precondition, rule
 
-from domain.run.request_events import SpawnRefused
+from domain.run.events import SpawnRefused
 from domain.run.state import Run
 from domain.session.events import ChildAdmitted
 from domain.values.refusals import Rejected, SessionIsClosed

@@ -18,7 +18,7 @@ from domain.delivery.hook_payloads import (
 )
 from domain.run.facts import RunOutcome, SpawnOptions
 from domain.run.state import Run
-from domain.spawn.admission import Refusal
+from domain.values.refusals import Refusal
 from tests.support import run_histories as past
 from tests.support.storytelling import CHILD, ROOT, requested, run_of
 

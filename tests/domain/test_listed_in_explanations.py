@@ -3,11 +3,11 @@
 from typing import Any
 
 from domain.configuration.configuration import Configuration
-from domain.content import ContentRef
 from domain.context.preamble import preamble_sizes
-from domain.rule_explained import RuleExplanation
+from domain.explanation.record import RuleExplanation
 from domain.run.facts import Ingredient
 from domain.run.plan_facts import PreambleSizes, WorkspaceFacts
+from domain.values.record import ContentRef
 from tests.support.explained_spawns import ADMITTED, of_the_plan, plan_facts, the
 from tests.support.run_histories import created, refused, resolved
 from tests.support.storytelling import ref, requested

@@ -2,13 +2,8 @@
 
 import pytest
 
-from domain.plan.model import (
-    ModelSettings,
-    is_model_name,
-    is_model_pattern,
-    plan_model,
-    storable_model_name,
-)
+from domain.configuration.models import ModelSettings, is_model_name, is_model_pattern
+from domain.plan.model import plan_model, storable_model_name
 
 
 @pytest.mark.parametrize(

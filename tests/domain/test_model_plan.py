@@ -2,13 +2,8 @@
 
 import pytest
 
-from domain.plan.model import (
-    UNNAMED_MODEL,
-    ModelPlan,
-    ModelSettings,
-    plan_model,
-    split_model_reference,
-)
+from domain.configuration.models import ModelSettings, split_model_reference
+from domain.plan.model import UNNAMED_MODEL, ModelPlan, plan_model
 
 PLACES = (
     "argument",

@@ -4,11 +4,10 @@ from typing import Any
 
 import pytest
 
-from domain.run.facts import Requester, SpawnOptions
+from domain.run.facts import AdmissionFacts, Requester, SpawnOptions
 from domain.run.state import Run
 from domain.session.events import SessionObserved
 from domain.session.state import Session
-from domain.spawn.admission import AdmissionFacts
 from domain.spawn.decide import SpawnDecision, request_spawns
 from tests.support import run_histories as past
 from tests.support.family_log import keep, policy, spawn_request

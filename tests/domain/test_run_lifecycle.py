@@ -4,8 +4,7 @@ from datetime import timedelta
 
 import pytest
 
-from domain.run.archive_due import archive_due
-from domain.run.dedupe import dedupe_key
+from domain.run.decide import dedupe_key
 from domain.run.events import (
     AgentOverridden,
     AnnouncementAcknowledged,
@@ -15,9 +14,10 @@ from domain.run.events import (
     RunQueued,
     ScriptsResolved,
     SessionCreated,
+    SpawnRefused,
 )
+from domain.run.evolve import archive_due
 from domain.run.facts import Candidate, Cleanup, RunOutcome, SpawnOptions, TranscriptSeal
-from domain.run.request_events import SpawnRefused
 from domain.run.state import Run
 from domain.values.refusals import CannotDeliver, CorruptHistory, LostClaim, NotYet, WrongStage
 from tests.support import run_commands as ask

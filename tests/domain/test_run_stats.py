@@ -2,7 +2,7 @@
 
 import pytest
 
-from domain.run_stats import RunStats, cost_text, duration_text, stats_line, token_text
+from domain.delivery.announcement import RunStats, cost_text, duration_text, stats_line, token_text
 
 KEY = "agent:main:subagent:1"
 

@@ -2,10 +2,9 @@
 
 import pytest
 
-from domain.run.dedupe import dedupe_key
-from domain.run.events import RunEnded, StopRequested
+from domain.run.decide import dedupe_key
+from domain.run.events import RunEnded, SpawnRefused, StopRequested
 from domain.run.facts import RunOutcome
-from domain.run.request_events import SpawnRefused
 from domain.values.refusals import StopWanted
 from tests.support import run_commands as ask
 from tests.support import run_histories as past

@@ -5,11 +5,12 @@ from domain.delivery.transcript import (
     ParsedEntry,
     ProgressEntry,
     ResultEntry,
+    RuntimeReading,
     TextEntry,
     ToolEntry,
     UsageEntry,
+    read_plain_output,
 )
-from domain.runtime_reading import RuntimeReading, read_plain_output
 from tests.support.readings import read_entries
 
 

@@ -2,8 +2,9 @@
 
 import pytest
 
+from domain.configuration.agents import is_sandboxed
 from domain.configuration.configuration import Configuration
-from domain.plan.sandbox import is_sandboxed, missing_sandbox_refusal, sandbox_refusal
+from domain.plan.sandbox import missing_sandbox_refusal, sandbox_refusal
 from domain.run.plan_facts import SandboxFacts
 
 MAIN = "agent:main:main"

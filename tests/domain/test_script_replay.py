@@ -8,7 +8,7 @@ from application.context_receipts import read_finished, script_receipt
 from application.keeping import TextStore
 from application.ports.scripts import ScriptFinished
 from domain.configuration.context_scripts import ContextScript
-from domain.script_replay import decode_printed_text, encode_output
+from domain.context.script_output import decode_printed_text, encode_output
 from domain.values.json_text import compact_json
 from tests.support.script_receipts import receipt
 from tests.support.script_replay import raw_output, reading_again

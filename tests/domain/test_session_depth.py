@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from domain.session_depth import ANCESTORS_MAX, FoundDepth, KnownDepth, depth_of
+from domain.session.role import ANCESTORS_MAX, FoundDepth, KnownDepth, depth_of
 from domain.values.session_key import depth_of_shape
 
 ROOT = "agent:main:main"

@@ -9,8 +9,10 @@ from domain.session.decide import (
     AdmitChild,
     AdmitContinuation,
     CapReached,
+    ChangeSharedContext,
     CloseSession,
     ContinueSession,
+    InheritSharedContext,
     ReleaseChild,
     SessionCommand,
     SettleChild,
@@ -19,7 +21,6 @@ from domain.session.decide import (
 from domain.session.events import (
     SessionEvent,
 )
-from domain.session.sharing import ChangeSharedContext, InheritSharedContext
 from domain.session.state import (
     SESSION_LIFECYCLE,
     Session,

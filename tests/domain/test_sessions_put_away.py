@@ -4,9 +4,8 @@ from collections.abc import Callable
 
 import pytest
 
-from domain.run.archive_due import archive_due
-from domain.run.continuation_events import ArchiveScheduled
-from domain.run.events import RunAnnounced
+from domain.run.events import ArchiveScheduled, RunAnnounced
+from domain.run.evolve import archive_due
 from domain.run.facts import SpawnOptions
 from domain.session.events import SessionClosed
 from domain.values.refusals import ReadAgain, SessionIsClosed, WrongStage

@@ -7,8 +7,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from domain.content import ContentRef
-from domain.session.decide import CloseSession
+from domain.session.decide import (
+    ChangeSharedContext,
+    CloseSession,
+    ContextMoved,
+    InheritSharedContext,
+)
 from domain.session.events import SessionEvent
 from domain.session.shared_context import (
     SHARED_BYTES_MAX,
@@ -20,8 +24,8 @@ from domain.session.shared_context import (
     shared_size_with,
     starting_shared_keys,
 )
-from domain.session.sharing import ChangeSharedContext, ContextMoved, InheritSharedContext
 from domain.session.state import Session
+from domain.values.record import ContentRef
 from domain.values.refusals import SessionIsClosed
 from domain.values.shared_values import SharedChange, SharedKey
 from tests.support.storytelling import (

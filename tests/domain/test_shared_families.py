@@ -2,9 +2,9 @@
 
 import pytest
 
-from domain.family_sharing import CannotShare
 from domain.run.commands import CreateSession
 from domain.session.shared_context import REFERENCES_MAX, effective_shared_keys
+from domain.spawn.cascade import CannotShare
 from domain.spawn.request import SharedContextInput
 from domain.values.shared_values import ReferenceRequest, SharedChange, SharedKey
 from tests.support import run_commands as ask

@@ -7,12 +7,11 @@ from typing import Any
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from domain.session.decide import decide
+from domain.session.decide import ChangeSharedContext, decide
 from domain.session.shared_context import effective_shared_keys, starting_shared_keys
-from domain.session.sharing import ChangeSharedContext
 from domain.session.state import Session
 from domain.spawn.request import SharedContextInput
-from domain.stream import session_stream
+from domain.values.record import session_stream
 from domain.values.shared_values import SharedChange, SharedKey, SharedScope
 from tests.support import run_commands as ask
 from tests.support.family_log import FamilyLog, child_key

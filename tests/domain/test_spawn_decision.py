@@ -5,13 +5,13 @@ from uuid import UUID
 
 import pytest
 
+from domain.run.events import SpawnRefused, SpawnRequested
 from domain.run.facts import SpawnOptions
-from domain.run.request_events import SpawnRefused, SpawnRequested
 from domain.run.state import Run
 from domain.session.events import ChildAdmitted, SessionClosed, SessionContinued, SessionObserved
 from domain.session.state import Session
 from domain.spawn.decide import SpawnDecision, request_spawns
-from domain.stream import run_stream, session_stream
+from domain.values.record import run_stream, session_stream
 from domain.values.refusals import AgentOnRecord, ReadAgain, SessionIsClosed
 from tests.support import run_histories as past
 from tests.support.family_log import keep, policy, spawn_request

@@ -1,6 +1,6 @@
 """What mode and cleanup a spawn gets."""
 
-from domain.spawn_mode import effective_cleanup, effective_mode
+from domain.spawn.request import effective_cleanup, effective_mode
 
 
 def test_a_thread_makes_a_session_unless_a_mode_was_asked_for() -> None:

@@ -1,6 +1,6 @@
 """What a requester is told beside the acceptance."""
 
-from domain.spawn_notes import RUN_NOTE, accepted_note, fork_downgraded_note
+from domain.context.fork import RUN_NOTE, accepted_note, fork_downgraded_note
 
 FORK = (
     "Parent context is too large to fork (170000/100000 tokens); "

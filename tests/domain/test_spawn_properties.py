@@ -11,8 +11,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from application.fitting import Ineligible
 from application.planning import PlannedChild
 from domain.run.commands import RunCommand
-from domain.run.events import SessionCreated
-from domain.run.request_events import SpawnRefused
+from domain.run.events import SessionCreated, SpawnRefused
 from domain.values.refusals import LostClaim, SessionIsClosed
 from tests.support import run_commands as ask
 from tests.support.asked_lives import ERRORS

@@ -5,13 +5,18 @@ from uuid import UUID
 
 import pytest
 
-from domain.run.events import RunQueued, SessionCreated
+from domain.run.events import (
+    RunQueued,
+    SessionCreated,
+    SpawnRefused,
+    StepBegun,
+    StepTaken,
+    StepUndoFailed,
+    StepUndone,
+)
 from domain.run.evolve import evolve
-from domain.run.facts import AttachmentsRequest, SpawnOptions
+from domain.run.facts import STEP_ORDER, AttachmentsRequest, SpawnOptions, StepName, step_key
 from domain.run.preparation_steps import RETRY_SECONDS_MAX, retry_after_seconds
-from domain.run.request_events import SpawnRefused
-from domain.run.step_events import StepBegun, StepTaken, StepUndoFailed, StepUndone
-from domain.run.steps import STEP_ORDER, StepName, step_key
 from domain.values.refusals import CorruptHistory, LostClaim, NotYet, WrongStage
 from tests.support import run_commands as ask
 from tests.support import run_histories as past

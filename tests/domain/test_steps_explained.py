@@ -6,8 +6,7 @@ import pytest
 
 from domain.event_types import AnyEvent
 from domain.explanation.steps import STEP_RULES
-from domain.run.facts import ForkFacts
-from domain.run.steps import STEP_ORDER, StepName
+from domain.run.facts import STEP_ORDER, ForkFacts, StepName
 from tests.support.explained_spawns import ADMITTED, plan_facts, results, the, told
 from tests.support.run_histories import created, refused, resolved, step_begun, step_taken
 from tests.support.storytelling import facts, ref, requested

@@ -2,9 +2,8 @@
 
 import pytest
 
-from domain.run.events import RunQueued, SessionCreated
+from domain.run.events import RunQueued, SessionCreated, StepTaken
 from domain.run.facts import ForkFacts
-from domain.run.step_events import StepTaken
 from tests.support import run_commands as ask
 from tests.support import run_histories as past
 from tests.support.run_histories import PREPARER

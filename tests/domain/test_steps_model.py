@@ -4,7 +4,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from domain.run.steps import STEP_ORDER, StepName
+from domain.run.facts import STEP_ORDER, StepName
 from tests.support import run_commands as ask
 from tests.support import run_histories as past
 from tests.support.asked_stories import AskedRun

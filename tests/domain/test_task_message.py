@@ -3,7 +3,7 @@
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from domain.task_message import Contribution, task_message
+from domain.prompt.pieces import Contribution, task_message
 from domain.values.text import replace_unstorable
 
 texts = st.text(alphabet=st.characters(), max_size=20)

@@ -4,7 +4,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from domain.plan.thinking import ThinkingPlan, normalise_thinking, plan_thinking
+from domain.plan.thinking import ThinkingPlan, plan_thinking
+from domain.values.thinking_level import normalise_thinking
 
 
 @pytest.mark.parametrize(

@@ -20,7 +20,7 @@ from domain.context.thread_binding import (
     read_origin,
     unavailable_thread,
 )
-from domain.spawn.admission import Refusal
+from domain.values.refusals import Refusal
 
 SESSION_UNAVAILABLE = (
     'sessions_spawn(mode="session") is only available on channels that expose thread bindings (e.g.'

@@ -6,8 +6,7 @@ from typing import Any
 
 import pytest
 
-from domain.context.fork import NO_TRANSCRIPT_WARNING, OTHER_AGENT_WARNING
-from domain.spawn_notes import RUN_NOTE
+from domain.context.fork import NO_TRANSCRIPT_WARNING, OTHER_AGENT_WARNING, RUN_NOTE
 from tests.support.data_directories import copied, new_place
 from tests.support.databases import Databases
 from tests.support.hook_server import HookServer, Reply

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from domain.spawn_notes import RUN_NOTE
+from domain.context.fork import RUN_NOTE
 from tests.support.data_directories import copied, new_place
 from tests.support.databases import Databases
 from tests.support.forking_server import Heirs, forked

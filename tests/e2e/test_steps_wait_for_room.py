@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from application.steps.step_maker import STEPS_AT_ONCE_MAX
-from domain.run.step_events import StepBegun
+from domain.run.events import StepBegun
 from tests.support.held_commits import until
 from tests.support.running_log import RunningLog
 from tests.support.step_workshop import Workshop

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from domain.run.events import StepUndoFailed, StepUndone
 from domain.run.state import Run
-from domain.run.step_events import StepUndoFailed, StepUndone
 from tests.support.logged_family import LoggedFamily
 from tests.support.running_log import RunningLog
 from tests.support.step_workshop import WaitingStep, Workshop

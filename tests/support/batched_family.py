@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 
 from domain.run.commands import RunCommand
-from domain.run.waiting_facts import BatchFacts
+from domain.run.facts import BatchFacts
 from domain.spawn.batch import decide_for_all
 from domain.spawn.cascade import CascadeState
 from domain.spawn.decide import SpawnDecision, request_spawns

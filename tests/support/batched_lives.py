@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from hypothesis import strategies as st
 from hypothesis.stateful import rule
 
-from domain.run.request_events import SpawnRefused
+from domain.run.events import SpawnRefused
 from domain.session.events import ChildAdmitted
 from domain.values.refusals import SessionIsClosed
 from tests.support.asked_lives import asked

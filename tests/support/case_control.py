@@ -18,10 +18,10 @@ from application.preparing import RunPreparer
 from application.stopping import StopService
 from application.work import UnitOfWork
 from domain.configuration.configuration import Configuration
-from domain.content import ContentRef
 from domain.run.lifecycle import OVER
 from domain.run.state import Run
 from domain.session.state import Session
+from domain.values.record import ContentRef
 from infrastructure.outbound.identities import RandomIdentities
 from tests.support.case_families import CaseFamily
 

@@ -6,15 +6,14 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from application.projections.run_rows import due
-from domain.run.continuation_events import ContinuationPlanned
-from domain.run.dedupe import dedupe_key
-from domain.run.events import RunAnnounced
+from domain.run.decide import dedupe_key
+from domain.run.events import ContinuationPlanned, RunAnnounced
 from domain.run.evolve import evolve
 from domain.run.facts import Ingredient, RunOutcome
 from domain.run.plan_facts import PlanFacts
 from domain.run.state import Run
 from domain.spawn.continuation import ContinuationDecision, Message, continue_session
-from domain.stamp import Stamp
+from domain.values.record import Stamp
 from domain.values.refusals import NotYet
 from tests.support import run_commands as ask
 from tests.support import run_histories as histories

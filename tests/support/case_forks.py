@@ -15,11 +15,11 @@ from application.steps.step_maker import StepMaker
 from application.steps.thread_binding import ThreadBindingStep
 from application.work import UnitOfWork
 from domain.configuration.configuration import Configuration
-from domain.content import ContentRef
 from domain.delivery.hook_payloads import HookCall
 from domain.delivery.provided_transcript import ProvidedEntry, line_of, text_of_entries
 from domain.session.events import TranscriptProvided
 from domain.session.state import Session
+from domain.values.record import ContentRef
 from tests.support.storytelling import observed, ref, session_of
 
 CONVERSATION = text_of_entries([line_of(ProvidedEntry("text", {"text": "hello"}))])

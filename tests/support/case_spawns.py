@@ -15,18 +15,18 @@ from application.planning import PlannedChild, build_child_plan
 from application.ports.configurations import PinnedConfiguration
 from application.spawn_request import SpawnRequest, spawn_command
 from domain.configuration.configuration import Configuration
-from domain.content import ContentRef
-from domain.run.births import initial_run
+from domain.run.events import SpawnRequested
+from domain.run.evolve import initial_run
 from domain.run.facts import SpawnOptions
 from domain.run.plan_facts import WorkspaceFacts
-from domain.run.request_events import SpawnRequested
 from domain.run.state import Run
 from domain.session.events import ChildAdmitted
+from domain.session.role import KnownDepth, depth_of
 from domain.session.state import Session
-from domain.session_depth import KnownDepth, depth_of
-from domain.spawn.admission import Refusal
 from domain.spawn.decide import SpawnDecision, request_spawns
-from domain.spawn_mode import effective_cleanup, effective_mode
+from domain.spawn.request import effective_cleanup, effective_mode
+from domain.values.record import ContentRef
+from domain.values.refusals import Refusal
 from domain.values.session_key import agent_id_of, canonical_session_key
 from tests.support.cases import Given
 from tests.support.storytelling import observed, ref, run_id, session_of, stamp

@@ -6,14 +6,14 @@ The run of `requested()` is continued by run 2; the run that a message begins is
 from typing import Any
 
 from domain.run.commands import ScheduleArchive
-from domain.run.continuation_events import (
+from domain.run.events import (
     ArchiveScheduled,
     ContinuationFacts,
     ContinuationPlanned,
     MessageReceived,
     RunContinued,
+    RunEvent,
 )
-from domain.run.events import RunEvent
 from domain.run.facts import Ingredient, SpawnOptions
 from domain.run.plan_facts import PlanFacts
 from tests.support import run_histories as past

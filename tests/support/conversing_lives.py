@@ -6,7 +6,7 @@ from typing import Any
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, precondition, rule
 
-from domain.run.continuation_events import MessageReceived
+from domain.run.events import MessageReceived
 from domain.run.state import Run
 from domain.values.refusals import ReadAgain, Rejected
 from tests.support import message_model as messages

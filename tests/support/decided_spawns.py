@@ -14,17 +14,16 @@ from application.fitting import Ineligible
 from application.planning import PlannedChild, PlanTexts, plan_spawn
 from application.ports.configurations import PinnedConfiguration
 from application.spawn_request import SpawnRequest, spawn_command
-from domain.content import ContentRef
+from domain.context.fork import accepted_note
 from domain.event_types import AnyEvent
 from domain.run.commands import RunCommand
+from domain.run.events import SpawnRequested
 from domain.run.facts import SpawnOptions
-from domain.run.request_events import SpawnRequested
 from domain.run.state import Run
-from domain.spawn.admission import Refusal
 from domain.spawn.decide import SpawnDecision, request_spawns
-from domain.spawn_mode import effective_cleanup, effective_mode
-from domain.spawn_notes import accepted_note
-from domain.stream import run_stream
+from domain.spawn.request import effective_cleanup, effective_mode
+from domain.values.record import ContentRef, run_stream
+from domain.values.refusals import Refusal
 from domain.values.session_key import agent_id_of, child_key
 from tests.support import run_commands as ask
 from tests.support.continued_runs import planned as planned_again

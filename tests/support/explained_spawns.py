@@ -5,10 +5,9 @@ from typing import Any
 from domain.configuration.configuration import Configuration
 from domain.event_types import AnyEvent
 from domain.explanation.plan import PLAN_RULES
-from domain.explanation.record import EventAtRevision
+from domain.explanation.record import EventAtRevision, RuleExplanation
 from domain.explanation.spawn import explain
 from domain.explanation.steps import STEP_RULES
-from domain.rule_explained import RuleExplanation
 from domain.run.plan_facts import (
     CredentialFacts,
     ModelVerdict,

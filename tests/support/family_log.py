@@ -10,7 +10,6 @@ from typing import Any
 from uuid import UUID
 
 from application.projections.fold import Fold
-from domain.content import ContentRef
 from domain.event_types import AnyEvent
 from domain.run.commands import RunCommand
 from domain.run.facts import SpawnOptions
@@ -22,8 +21,7 @@ from domain.spawn.cascade import CascadeState
 from domain.spawn.continuation import ContinuationDecision
 from domain.spawn.decide import SpawnDecision, request_spawns
 from domain.spawn.request import RequestSpawn, SpawnPolicy
-from domain.stamp import Stamp
-from domain.stream import run_id_of, session_key_of
+from domain.values.record import ContentRef, Stamp, run_id_of, session_key_of
 from domain.values.refusals import Rejected
 from infrastructure.outbound.log.waiting_trees import may_wait
 from tests.support import run_commands as ask

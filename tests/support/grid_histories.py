@@ -1,6 +1,6 @@
 """A history for each row of the grid of a run, and for each stage one with all there can be."""
 
-from domain.run.hooks import HOOK_ORDER
+from domain.run.facts import HOOK_ORDER
 from domain.run.lifecycle import RunStage
 from tests.support import continued_runs as sent
 from tests.support import hooked_runs as hooked

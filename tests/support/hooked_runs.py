@@ -2,9 +2,9 @@
 
 from typing import Any
 
-from domain.run.hook_commands import ConfirmHook, NoteHookFailure, ParkHook
-from domain.run.hook_events import HookFailed, HookName, HookParked, HookTold
-from domain.run.hooks import HOOK_ORDER
+from domain.run.commands import ConfirmHook, NoteHookFailure, ParkHook
+from domain.run.events import HookFailed, HookParked, HookTold
+from domain.run.facts import HOOK_ORDER, HookName
 from tests.support import run_histories as past
 from tests.support.storytelling import ref
 

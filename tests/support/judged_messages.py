@@ -3,7 +3,7 @@
 from uuid import UUID
 
 from application.projections.fold import Fold
-from domain.run.continuation_events import ContinuationPlanned
+from domain.run.events import ContinuationPlanned
 from domain.run.state import Run
 from domain.spawn.continuation import (
     ContinuationDecision,

@@ -1,6 +1,6 @@
 """Requests for spawns as they are recorded, beside what a model says of them."""
 
-from domain.run.request_events import SpawnRequested
+from domain.run.events import SpawnRequested
 from tests.support import spawn_words as words
 from tests.support.decided_spawns import DecidedSpawns
 from tests.support.spawn_model import SpawnModel

@@ -19,12 +19,12 @@ from application.ports.event_log import (
 )
 from application.ports.runtimes import TranscriptEntry
 from application.work import provenance_of
-from domain.content import ContentRef
 from domain.run.commands import RunCommand
 from domain.run.facts import Ingredient, ScriptReceipt, TranscriptSeal
 from domain.run.state import Run
 from domain.spawn.batch import decide_for_all
 from domain.spawn.cascade import CascadeState, streams_of
+from domain.values.record import ContentRef
 from domain.values.shared_values import SharedChange, SharedKey
 from infrastructure.outbound.log.connections import LogConnection
 from infrastructure.outbound.transcripts.rows_and_files import StoredTranscripts

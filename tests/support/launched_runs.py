@@ -14,9 +14,9 @@ from application.ports.transcripts import Transcripts
 from application.work import UnitOfWork
 from domain.configuration.configuration import Configuration
 from domain.configuration.runtimes import Runtime
-from domain.content import ContentRef
 from domain.run.events import RunEvent, SessionCreated
 from domain.run.facts import AttachmentsRequest, Ingredient
+from domain.values.record import ContentRef
 from infrastructure.outbound.workspace_folders import LocalWorkspaceFolders
 from tests.support.no_credentials import NoCredentials
 from tests.support.run_histories import (

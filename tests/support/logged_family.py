@@ -27,7 +27,7 @@ from domain.session.state import Session
 from domain.spawn.batch import decide_for_all
 from domain.spawn.cascade import CascadeState, streams_of
 from domain.spawn.decide import SpawnDecision, request_spawns
-from domain.stream import run_stream, session_stream
+from domain.values.record import run_stream, session_stream
 from tests.support import run_commands as ask
 from tests.support.family_log import child_key, policy, spawn_request
 from tests.support.storytelling import ROOT, run_id

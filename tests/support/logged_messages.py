@@ -7,7 +7,7 @@ from uuid_utils.compat import uuid7
 from application.envelope import Provenance
 from application.keeping import TextStore
 from application.ports.event_log import Appended, Decision, Submission, World
-from domain.run.continuation_events import ContinuationPlanned
+from domain.run.events import ContinuationPlanned
 from domain.run.facts import Ingredient
 from domain.run.state import Run
 from domain.spawn.continuation import (
@@ -16,7 +16,7 @@ from domain.spawn.continuation import (
     Message,
     continue_session,
 )
-from domain.stream import run_stream, session_stream
+from domain.values.record import run_stream, session_stream
 from tests.support import run_commands as ask
 from tests.support.continued_runs import planned as planned_again
 from tests.support.logged_family import LANE, LoggedFamily, content_key_of

@@ -17,7 +17,7 @@ from application.ports.event_log import (
     Submission,
     World,
 )
-from domain.content import ContentRef
+from domain.values.record import ContentRef
 from domain.values.refusals import Rejected
 from tests.support.noting_log import Hurt, Notebook, NotingLog, Spoiled
 from tests.support.storytelling import run_id

@@ -3,8 +3,7 @@
 from collections.abc import Iterable
 from functools import reduce
 
-from domain.delivery.transcript import ParsedEntry
-from domain.runtime_reading import RuntimeReading
+from domain.delivery.transcript import ParsedEntry, RuntimeReading
 
 
 def read_entries(entries: Iterable[ParsedEntry]) -> RuntimeReading:

@@ -6,17 +6,20 @@ from domain.run.commands import (
     AcknowledgeAnnouncement,
     AnnounceRun,
     ArchiveRun,
+    BeginStep,
     ClaimRun,
+    ConfirmUndo,
     CreateSession,
     EndRun,
+    NoteUndoFailure,
     RefuseSpawn,
     ResolveScripts,
     ResumePreparation,
     StartPreparation,
     StartRun,
     StopRun,
+    TakeStep,
 )
-from domain.run.step_commands import BeginStep, ConfirmUndo, NoteUndoFailure, TakeStep
 from tests.support.storytelling import CHILD, plan, ref
 
 

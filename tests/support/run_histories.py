@@ -21,12 +21,14 @@ from domain.run.events import (
     RunStarted,
     ScriptsResolved,
     SessionCreated,
+    SpawnRefused,
+    StepBegun,
+    StepTaken,
+    StepUndoFailed,
+    StepUndone,
     StopRequested,
 )
-from domain.run.facts import Ingredient
-from domain.run.request_events import SpawnRefused
-from domain.run.step_events import StepBegun, StepTaken, StepUndoFailed, StepUndone
-from domain.run.steps import StepName, step_key
+from domain.run.facts import Ingredient, StepName, step_key
 from tests.support.storytelling import CHILD, plan, ref, requested, run_id
 
 History = tuple[RunEvent, ...]

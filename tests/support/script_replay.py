@@ -5,9 +5,8 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from domain.configuration.context_scripts import ContextScript
-from domain.context.script_output import ScriptReading, read_script_output
+from domain.context.script_output import ScriptReading, decode_printed_text, read_script_output
 from domain.run.facts import OutputEncoding, ScriptReceipt
-from domain.script_replay import decode_printed_text
 
 
 def raw_output(text: str, encoding: OutputEncoding | None) -> bytes:

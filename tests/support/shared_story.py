@@ -6,12 +6,12 @@ from application.envelope import Provenance
 from application.keeping import TextStore
 from application.ports.event_log import Decision, Submission, World
 from domain.run.commands import SettleDependencies
+from domain.run.facts import Dependency
 from domain.run.plan_facts import PreambleSizes
-from domain.run.waiting_facts import Dependency
+from domain.session.decide import ChangeSharedContext
 from domain.session.decide import decide as decide_session
-from domain.session.sharing import ChangeSharedContext
 from domain.spawn.request import SharedContextInput
-from domain.stream import session_stream
+from domain.values.record import session_stream
 from domain.values.shared_values import SharedChange, SharedKey
 from tests.support import run_commands as ask
 from tests.support.logged_family import LANE, LoggedFamily, content_key_of

@@ -22,9 +22,8 @@ from application.stopping import StopService
 from application.undoing import StepUndoer
 from application.work import UnitOfWork
 from domain.context.attachments import RequestedAttachment
-from domain.run.facts import Plan, SpawnOptions
+from domain.run.facts import Plan, SpawnOptions, StepState, UndoOutcome
 from domain.run.state import Run
-from domain.run.steps import StepState, UndoOutcome
 from infrastructure.outbound.attachments.attachment_files import WorkspaceAttachments
 from infrastructure.outbound.bootstrap_files import DiskBootstrapFiles
 from infrastructure.outbound.configuration.active import ActiveConfigurations

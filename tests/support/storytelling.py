@@ -12,21 +12,18 @@ from uuid import NAMESPACE_URL, UUID, uuid5
 
 import pytest
 
-from domain.content import ContentRef
 from domain.run import decide as run_rules
 from domain.run.commands import RunCommand
-from domain.run.events import RunEvent
+from domain.run.events import RunEvent, SpawnRequested
 from domain.run.evolve import evolve as evolve_run
-from domain.run.facts import Plan, Requester, SpawnOptions
-from domain.run.request_events import SpawnRequested
+from domain.run.facts import AdmissionFacts, Plan, Requester, SpawnOptions
 from domain.run.state import Run
 from domain.session import decide as session_rules
 from domain.session import state as session_state
 from domain.session.decide import SessionCommand
 from domain.session.events import SessionEvent, SessionObserved
 from domain.session.state import Session
-from domain.spawn.admission import AdmissionFacts
-from domain.stamp import Stamp
+from domain.values.record import ContentRef, Stamp
 from domain.values.refusals import Rejected
 
 S = TypeVar("S")

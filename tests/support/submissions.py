@@ -9,7 +9,7 @@ from uuid_utils.compat import uuid7
 
 from application.envelope import Provenance
 from application.ports.event_log import Appended, Change, Decision, EventLog, Submission, World
-from domain.stream import session_stream
+from domain.values.record import session_stream
 from domain.values.refusals import Rejected
 from tests.support.storytelling import observed
 

@@ -5,9 +5,9 @@ from typing import Any
 from uuid import UUID
 
 from domain.run.commands import SettleDependencies
+from domain.run.events import DependencyMet, RunWaits
+from domain.run.facts import Dependency
 from domain.run.state import Run
-from domain.run.waiting_events import DependencyMet, RunWaits
-from domain.run.waiting_facts import Dependency
 from tests.support import run_histories as past
 from tests.support.storytelling import requested, run_id
 

@@ -7,13 +7,11 @@ from uuid_utils.compat import uuid7
 from application.envelope import Provenance
 from application.keeping import TextStore
 from application.ports.event_log import ContentKey, Decision, Submission, World
-from domain.config_events import ConfigurationActivated
-from domain.run.facts import Candidate, ForkFacts, SpawnOptions
-from domain.run.hooks import HOOK_ORDER
-from domain.run.steps import StepName
+from domain.event_types import ConfigurationActivated
+from domain.run.facts import HOOK_ORDER, Candidate, ForkFacts, SpawnOptions, StepName
 from domain.session.decide import ProvideTranscript
 from domain.session.decide import decide as decide_session
-from domain.stream import CONFIG_STREAM, session_stream
+from domain.values.record import CONFIG_STREAM, session_stream
 from tests.support import hooked_runs as hooked
 from tests.support import run_commands as ask
 from tests.support.continued_runs import close

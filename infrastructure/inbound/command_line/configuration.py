@@ -101,7 +101,7 @@ def show_configuration(
 
 
 def _show_agent(shown: "ConfigurationShown", agent_id: str, output: Output) -> None:
-    from domain.configuration.wording import nearest_word
+    from domain.configuration.problems import nearest_word
 
     values = shown.agent(agent_id)
     if values is None:

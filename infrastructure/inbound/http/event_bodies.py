@@ -5,9 +5,8 @@ from typing import Any
 
 from application.envelope import RecordedEvent
 from application.ports.contents import Contents
-from domain.content import ContentRef
-from domain.run.events import ScriptsResolved
-from domain.run.step_events import StepUndoFailed
+from domain.run.events import ScriptsResolved, StepUndoFailed
+from domain.values.record import ContentRef
 
 
 def event_body(recorded: RecordedEvent) -> dict[str, Any]:

@@ -5,9 +5,9 @@ from typing import Any
 from uuid import UUID
 
 from application.ports.contents import Contents
-from domain.content import ContentRef
 from domain.context.thread_binding import read_origin
 from domain.run.state import Run
+from domain.values.record import ContentRef
 from infrastructure.inbound.http.run_bodies import announcement_state
 
 

@@ -10,9 +10,9 @@ import orjson
 from application.announcing import estimated_cost_usd
 from application.ports.contents import Contents
 from application.ports.registry import StatusRows
-from domain.content import ContentRef
 from domain.run.lifecycle import PREPARING
 from domain.run.state import Run
+from domain.values.record import ContentRef
 from infrastructure.inbound.http.step_bodies import (
     attachment_list,
     attachments_body,

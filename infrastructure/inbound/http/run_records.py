@@ -8,7 +8,7 @@ from fastapi import APIRouter, Query, Response
 
 from application.envelope import RecordedEvent
 from domain.run.events import RunStarted
-from domain.stream import run_stream
+from domain.values.record import run_stream
 from infrastructure.inbound.http import examples
 from infrastructure.inbound.http.described import problem_responses, success_response
 from infrastructure.inbound.http.doors import Services

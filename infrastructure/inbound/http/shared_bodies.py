@@ -15,7 +15,7 @@ from domain.run.events import RunStarted
 from domain.session.events import SharedContextChanged, SharedContextInherited
 from domain.session.shared_context import effective_shared_keys
 from domain.session.state import Session
-from domain.stream import session_stream
+from domain.values.record import session_stream
 from domain.values.shared_values import SharedKey
 
 HISTORY_MAX = 200

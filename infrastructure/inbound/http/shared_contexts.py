@@ -14,8 +14,8 @@ from application.patching_context import (
 )
 from application.work import ContentsErased
 from domain.run.events import RunStarted
+from domain.session.decide import ContextMoved
 from domain.session.shared_context import KEY_RULE, effective_shared_keys, is_key
-from domain.session.sharing import ContextMoved
 from domain.session.state import Session
 from domain.values.refusals import SessionIsClosed
 from infrastructure.inbound.http import shared_examples

@@ -9,7 +9,7 @@ from pydantic import Field, field_validator
 from application.spawn_request import SpawnRequest
 from domain.configuration.configuration import Configuration
 from domain.run.facts import SpawnOptions
-from domain.spawn_mode import effective_cleanup, effective_mode
+from domain.spawn.request import effective_cleanup, effective_mode
 from domain.values.agent_id import is_valid_agent_id, normalise_agent_id
 from domain.values.session_key import agent_id_of, render_session_key
 from infrastructure.inbound.http.batch_body import LABEL_CHARS_MAX, TaskField, tasks_of

@@ -4,12 +4,12 @@ from typing import Annotated, Literal
 
 from pydantic import Field, field_validator
 
+from domain.configuration.models import is_model_name
 from domain.context.attachments import (
     MOUNT_PATH_CHARACTERS_MAX,
     RequestedAttachment,
     mount_path_hint,
 )
-from domain.plan.model import is_model_name
 from infrastructure.inbound.http.bodies import Body
 
 NAME_CHARS_MAX = 256

@@ -6,7 +6,6 @@ from uuid import UUID
 
 from application.ports.contents import Contents
 from application.ports.event_log import EventLog
-from domain.content import ContentRef
 from domain.context.attachment_manifest import (
     FilesMismatch,
     attachments_receipt,
@@ -14,9 +13,10 @@ from domain.context.attachment_manifest import (
     relative_dir,
     short_attachments_receipt,
 )
+from domain.run.events import StepUndoFailed
+from domain.run.facts import StepState
 from domain.run.state import Run
-from domain.run.step_events import StepUndoFailed
-from domain.run.steps import StepState
+from domain.values.record import ContentRef
 
 FAILURES_AT_ONCE = 500
 

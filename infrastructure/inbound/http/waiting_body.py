@@ -5,11 +5,11 @@ from typing import Annotated, Any
 
 from pydantic import Field, WithJsonSchema
 
-from domain.asked_dependencies import DEPENDENCIES_MAX
+from domain.run.facts import DependencyNeeds, DependencyVia
 from domain.run.lifecycle import PREPARING
 from domain.run.state import Run
-from domain.run.waiting_facts import DependencyNeeds, DependencyVia
 from domain.spawn.dependencies import DependencyRequest
+from domain.spawn.request import DEPENDENCIES_MAX
 from infrastructure.inbound.http.requests import invalid_value
 
 NAME_CHARACTERS_MAX = 200

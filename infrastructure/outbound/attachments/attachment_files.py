@@ -11,9 +11,8 @@ from application.ports.attachment_files import (
     AttachmentsNotWritten,
     RemovalOutcome,
 )
-from domain.attachment_name import MANIFEST_NAME
 from domain.context.attachment_manifest import FOLDERS, manifest_text, relative_dir
-from domain.context.attachments import AcceptedFiles
+from domain.context.attachments import MANIFEST_NAME, AcceptedFiles
 from infrastructure.outbound.attachments.allowance import Deadline, DeadlineExceeded
 from infrastructure.outbound.attachments.clearing import remove_entry
 from infrastructure.outbound.attachments.own_threads import AttachmentThreads

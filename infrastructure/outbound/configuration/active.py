@@ -15,13 +15,12 @@ from application.ports.contents import Contents
 from application.ports.credentials import Credential
 from application.ports.event_log import ContentKey, Decision, EventLog, Submission, World
 from application.ports.identities import Identities
-from domain.config_events import ConfigurationActivated
 from domain.configuration.configuration import Configuration
 from domain.configuration.problems import ConfigurationError
 from domain.configuration.runtimes import CommandRuntime, Runtime
-from domain.configuration.secret_names import is_secret_name
-from domain.configuration.secrets import SecretReference, variables_in
-from domain.stream import CONFIG_STREAM
+from domain.configuration.secrets import SecretReference, is_secret_name, variables_in
+from domain.event_types import ConfigurationActivated
+from domain.values.record import CONFIG_STREAM
 from domain.values.refusals import Rejected
 from infrastructure.outbound.configuration.loading import (
     LoadedConfiguration,

@@ -13,10 +13,10 @@ from domain.configuration.problems import (
     ConfigurationProblem,
     parts_of,
     pointer_of,
+    render_error,
 )
 from domain.configuration.runtimes import RUNTIME_TYPES
-from domain.configuration.secret_urls import has_secret_url
-from domain.configuration.wording import render_error
+from domain.configuration.secrets import has_secret_url
 from infrastructure.outbound.configuration.json5_text import Document
 from infrastructure.outbound.configuration.literal_texts import literal_texts
 from infrastructure.outbound.configuration.unknown_keys import unknown_keys

@@ -11,9 +11,8 @@ from domain.configuration.hooks import (
     url_problem,
 )
 from domain.configuration.problems import ConfigurationError, pointer_of
-from domain.configuration.script_doubts import is_unprotected
 from domain.configuration.secrets import SecretReference
-from domain.configuration.warnings import ConfigurationWarning
+from domain.configuration.warnings import ConfigurationWarning, is_unprotected
 
 ResolveHookSecret = Callable[[str | SecretReference], str]
 

@@ -3,11 +3,16 @@
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
-from domain.configuration.agents import Agent, AgentDefaults, Sandbox
+from domain.configuration.agents import (
+    Agent,
+    AgentDefaults,
+    AgentSubagents,
+    Sandbox,
+    SubagentDefaults,
+)
+from domain.configuration.problems import nearest_word
 from domain.configuration.runtimes import CommandRuntime, ModelRuntime
 from domain.configuration.session import SessionSection
-from domain.configuration.subagents import AgentSubagents, SubagentDefaults
-from domain.configuration.wording import nearest_word
 
 # A stranger's key is only called a misspelling when it is this close to one of ours.
 _MISSPELT_MIN = 0.8

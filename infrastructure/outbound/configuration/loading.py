@@ -10,12 +10,10 @@ from typing import Any
 from pydantic import ValidationError
 
 from domain.configuration.configuration import Configuration
-from domain.configuration.problems import ConfigurationError, ConfigurationProblem
-from domain.configuration.script_doubts import script_warnings
+from domain.configuration.problems import ConfigurationError, ConfigurationProblem, render_error
 from domain.configuration.secrets import SecretReference
-from domain.configuration.tokens import TokenSource
-from domain.configuration.warnings import configuration_warnings
-from domain.configuration.wording import render_error
+from domain.configuration.settings import TokenSource
+from domain.configuration.warnings import configuration_warnings, script_warnings
 from domain.values.json_text import compact_json
 from infrastructure.outbound.configuration.checking import ConfigurationSource, check, pointer_in
 from infrastructure.outbound.configuration.credential_doubts import credential_warnings

@@ -13,10 +13,16 @@ from domain.configuration.problems import (
     parts_of,
     pointer_of,
 )
-from domain.configuration.secret_arguments import secret_arguments
-from domain.configuration.secret_names import is_count_name, is_secret_mapping, is_secret_name
-from domain.configuration.secret_urls import has_secret_url
-from domain.configuration.secrets import variable_named_by, variables_in, with_variables
+from domain.configuration.secrets import (
+    has_secret_url,
+    is_count_name,
+    is_secret_mapping,
+    is_secret_name,
+    secret_arguments,
+    variable_named_by,
+    variables_in,
+    with_variables,
+)
 
 SECRET_FILE_BYTES_MAX = 64 * 1024
 

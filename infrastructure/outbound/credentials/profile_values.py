@@ -8,7 +8,7 @@ from application.ports.credentials import Credential, MissingCredential
 from domain.configuration.problems import ConfigurationError
 from domain.configuration.secrets import variables_in, with_variables
 from domain.plan.credentials import AuthProfile
-from domain.rule_explained import quote_name
+from domain.values.text import quote_name
 from infrastructure.outbound.configuration.secrets import secret_in_file
 from infrastructure.outbound.credentials.value_limits import value_fault
 

@@ -26,7 +26,7 @@ from domain.event_types import TYPE_OF, AnyEvent
 from domain.run.events import DescendantsSettled, RunClaimed
 from domain.run.state import Run
 from domain.session.state import Session
-from domain.stream import CONFIG_STREAM, run_id_of, session_key_of
+from domain.values.record import CONFIG_STREAM, run_id_of, session_key_of
 from domain.values.refusals import CorruptHistory
 from infrastructure.outbound.log.chain import encode_event, link_hash
 from infrastructure.outbound.log.lane_overlay import overlay_lane

@@ -14,8 +14,15 @@ from pathlib import Path
 from typing import Literal
 
 from domain.event_types import AnyEvent
-from domain.run.hook_events import HookFailed, HookParked, HookTold
-from domain.run.step_events import StepBegun, StepTaken, StepUndoFailed, StepUndone
+from domain.run.events import (
+    HookFailed,
+    HookParked,
+    HookTold,
+    StepBegun,
+    StepTaken,
+    StepUndoFailed,
+    StepUndone,
+)
 
 VARIABLE = "SPAWNLOG_FAIL_POINT"
 ORDER_CHARS_MAX = 200

@@ -10,7 +10,7 @@ from application.ports.event_log import LaneFacts, LaneQuery, Reserved, StoredAn
 from application.projections.fold import FOREVER
 from domain.run.state import Run
 from domain.session.state import Session
-from domain.stream import run_id_of, session_key_of
+from domain.values.record import run_id_of, session_key_of
 from infrastructure.outbound.log import waiting_trees
 from infrastructure.outbound.log.connections import LogConnection
 from infrastructure.outbound.log.format import require_known_format

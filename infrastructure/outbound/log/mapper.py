@@ -10,8 +10,7 @@ from typing import cast
 import orjson
 from eventsourcing.persistence import Cipher, Compressor, JSONTranscoder, Mapper, StoredEvent
 
-from domain.event_types import EVENT_TYPES, TYPE_OF, AnyEvent
-from domain.upcasting import UPCASTS, Upcasts, upcast_event
+from domain.event_types import EVENT_TYPES, TYPE_OF, UPCASTS, AnyEvent, Upcasts, upcast_event
 from domain.values.record import Event
 from domain.values.refusals import CorruptHistory
 

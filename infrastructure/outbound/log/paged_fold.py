@@ -12,8 +12,7 @@ from application.projections.fold import FOREVER, RowChanges, StreamFold
 from domain.event_types import AnyEvent
 from domain.run.state import Run
 from domain.session.state import Session
-from domain.stamp import Stamp
-from domain.stream import run_id_of, session_key_of
+from domain.values.record import Stamp, run_id_of, session_key_of
 from infrastructure.outbound.log.connections import LogConnection
 from infrastructure.outbound.log.encoded_rows import run_encoder, session_encoder
 from infrastructure.outbound.log.mapper import EventMapper

@@ -5,8 +5,8 @@ from typing import Literal
 
 from application.ports.credentials import Credential
 from application.ports.runtimes import Launch, RuntimeEnd
-from domain.configuration.secret_names import is_secret_name
-from domain.runtime_reading import RuntimeReading
+from domain.configuration.secrets import is_secret_name
+from domain.delivery.transcript import RuntimeReading
 from domain.values.text import replace_unstorable
 from infrastructure.outbound.processes.exit_words import (
     holder_fell_silent,

@@ -9,8 +9,13 @@ from typing import Literal, Protocol
 
 from application.ports.runtimes import TranscriptEntry
 from domain.delivery import transcript as read
-from domain.delivery.transcript import LINE_BYTES_MAX, TextEntry, read_line
-from domain.runtime_reading import RuntimeReading, read_plain_output
+from domain.delivery.transcript import (
+    LINE_BYTES_MAX,
+    RuntimeReading,
+    TextEntry,
+    read_line,
+    read_plain_output,
+)
 from domain.values.text import replace_unstorable
 from infrastructure.outbound.runtimes.command_masking import NO_MASKING, MaskedText, Masker
 from infrastructure.outbound.runtimes.text_lines import TextLines

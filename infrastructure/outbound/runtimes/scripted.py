@@ -7,7 +7,7 @@ from typing import Any
 from application.ports.runtimes import CannotLaunch, Launch, RuntimeEnd, TranscriptEntry
 from domain.configuration.runtimes import ScriptedRuntime, ScriptedStep
 from domain.delivery import transcript as line
-from domain.runtime_reading import RuntimeReading
+from domain.delivery.transcript import RuntimeReading
 from domain.values.json_text import text_of
 from domain.values.text import replace_unstorable
 from infrastructure.outbound.runtimes.transcript_entries import entry_of, usage_of

@@ -4,8 +4,8 @@ from typing import assert_never
 
 from application.ports.runtimes import TranscriptEntry
 from domain.delivery import transcript as read
+from domain.delivery.transcript import RuntimeReading
 from domain.run.facts import Usage
-from domain.runtime_reading import RuntimeReading
 
 
 def entry_of(entry: read.ParsedEntry) -> TranscriptEntry:

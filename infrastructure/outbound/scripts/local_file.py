@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from application.ports.scripts import ScriptCall, ScriptFinished, ScriptRun
 from domain.configuration.context_scripts import is_url
 from domain.configuration.problems import ConfigurationError
-from domain.configuration.secret_urls import has_secret_url
+from domain.configuration.secrets import has_secret_url
 from domain.context.script_request import ArgumentsTooLong, argument_items, json_input
 from domain.values.text import replace_unstorable
 from infrastructure.outbound.processes.child_environment import expand_home, minimal_environment

@@ -9,8 +9,8 @@ import httpx2
 
 from application.ports.scripts import ScriptCall, ScriptRun
 from domain.configuration.context_scripts import is_url
-from domain.configuration.secret_urls import without_url_secrets
-from domain.script_url import URL_BYTES_MAX, request_body, request_url
+from domain.configuration.secrets import without_url_secrets
+from domain.context.script_request import URL_BYTES_MAX, request_body, request_url
 from domain.values.text import replace_unstorable
 
 ACCEPT = "application/json, text/plain;q=0.9, */*;q=0.1"

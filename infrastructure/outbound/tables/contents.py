@@ -6,7 +6,7 @@ from uuid import UUID
 
 from psycopg_pool import AsyncConnectionPool
 
-from domain.content import ContentRef
+from domain.values.record import ContentRef
 from infrastructure.outbound.log.connections import LogConnection, borrow_connection
 from infrastructure.outbound.log.joined_reads import CoalescedReads
 

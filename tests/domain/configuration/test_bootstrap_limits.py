@@ -3,8 +3,8 @@
 import pytest
 from pydantic import ValidationError
 
+from domain.configuration.agents import BootstrapLimits
 from domain.configuration.configuration import Configuration
-from domain.context.bootstrap_files import BootstrapLimits
 
 
 def configuration(**sections: object) -> Configuration:

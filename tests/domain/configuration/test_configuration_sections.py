@@ -3,12 +3,11 @@ import re
 import pytest
 from pydantic import ValidationError
 
+from domain.configuration.agents import SubagentDefaults
 from domain.configuration.configuration import Configuration
 from domain.configuration.context_scripts import ContextScript
 from domain.configuration.models import ModelChoice
-from domain.configuration.settings import Settings
-from domain.configuration.subagents import SubagentDefaults
-from domain.configuration.tokens import Token
+from domain.configuration.settings import Settings, Token
 from domain.configuration.tools import Tools
 
 SCRIPT = {"id": "a", "uri": "~/a.sh"}

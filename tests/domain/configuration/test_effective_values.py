@@ -1,7 +1,7 @@
 from typing import Any
 
 from domain.configuration.configuration import Configuration
-from domain.configuration.effective_values import effective_values
+from domain.plan.effective import effective_values
 
 
 def effective(stored: dict[str, Any]) -> dict[str, Any]:

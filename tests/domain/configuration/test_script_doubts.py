@@ -6,7 +6,7 @@ import pytest
 from pydantic import ValidationError
 
 from domain.configuration.configuration import Configuration
-from domain.configuration.script_doubts import script_warnings
+from domain.configuration.warnings import script_warnings
 from infrastructure.outbound.configuration.loading import load_values
 
 

@@ -1,6 +1,6 @@
 import pytest
 
-from domain.configuration.secret_arguments import secret_arguments
+from domain.configuration.secrets import secret_arguments
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ from typing import Any
 from pydantic import BaseModel
 
 from domain.configuration.configuration import Configuration
-from domain.configuration.secret_names import is_secret_name
+from domain.configuration.secrets import is_secret_name
 
 
 def plain_fields(section: type[BaseModel]) -> Iterator[str]:

@@ -2,7 +2,7 @@ import time
 
 import pytest
 
-from domain.configuration.secret_urls import has_secret_url, without_url_secrets
+from domain.configuration.secrets import has_secret_url, without_url_secrets
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import pytest
 from pydantic import ValidationError
 
 from domain.configuration.configuration import Configuration
-from domain.configuration.thread_bindings import ThreadBindings, ThreadPolicy
+from domain.configuration.session import ThreadBindings, ThreadPolicy
 
 NOT = {"spawnSessions": False}
 

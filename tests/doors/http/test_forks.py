@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from domain.spawn_notes import RUN_NOTE
+from domain.context.fork import RUN_NOTE
 from tests.support.http_house import House
 from tests.support.http_problems import problem_of
 from tests.support.http_requests import a_key, replayed

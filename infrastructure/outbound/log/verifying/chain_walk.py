@@ -4,8 +4,7 @@ appends are whole."""
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from domain.event_types import EVENT_TYPES
-from domain.upcasting import UPCASTS
+from domain.event_types import EVENT_TYPES, UPCASTS
 from infrastructure.outbound.log.verifying.connection import ReadConnection
 from infrastructure.outbound.log.verifying.difference import Difference, format_positions
 from infrastructure.outbound.log.verifying.stored_rows import StoredEventRow, read_rows

@@ -6,8 +6,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 from uuid import UUID
 
-from domain.content import ContentRef
-from domain.stream import RUN_PREFIX
+from domain.values.record import RUN_PREFIX, ContentRef
 from infrastructure.outbound.log.binary_format import encode_column
 from infrastructure.outbound.log.storing import PREVIEW_CHARS
 from infrastructure.outbound.log.verifying.connection import ReadConnection

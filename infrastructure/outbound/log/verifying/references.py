@@ -7,8 +7,7 @@ from typing import Any, NamedTuple, Union, get_args, get_origin
 
 from pydantic import BaseModel
 
-from domain.content import ContentRef
-from domain.values.record import Event
+from domain.values.record import ContentRef, Event
 
 FoundReference = tuple[str, ContentRef]
 Finder = Callable[[Any, str], Iterator[FoundReference]]

@@ -8,15 +8,14 @@ from uuid import UUID
 
 from application.projections.run_rows import RunRow, run_row
 from application.projections.session_rows import SessionRow, session_row
-from domain.config_events import ConfigurationActivated
-from domain.event_types import AnyEvent
+from domain.event_types import AnyEvent, ConfigurationActivated
 from domain.run.evolve import evolve as evolve_run
 from domain.session.state import evolve as evolve_session
-from domain.stamp import Stamp
-from domain.stream import (
+from domain.values.record import (
     CONFIG_STREAM,
     RUN_PREFIX,
     SESSION_PREFIX,
+    Stamp,
     run_stream,
     session_stream,
 )

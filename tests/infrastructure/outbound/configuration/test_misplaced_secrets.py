@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from domain.configuration.effective_values import effective_values
 from domain.configuration.problems import ConfigurationError, ConfigurationProblem
+from domain.plan.effective import effective_values
 from infrastructure.outbound.configuration.loading import (
     configuration_from_stored,
     load_text,

@@ -5,7 +5,7 @@ import pytest
 from domain.configuration.problems import ConfigurationError
 from domain.configuration.runtimes import CommandRuntime
 from domain.configuration.secrets import SecretReference
-from domain.configuration.tokens import TokenSource
+from domain.configuration.settings import TokenSource
 from infrastructure.outbound.configuration.loading import LoadedConfiguration, load, load_values
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from application.envelope import RecordedEvent
 from domain.event_types import EVENT_TYPES
-from domain.stream import run_id_of
+from domain.values.record import run_id_of
 from infrastructure.outbound.log.migrating import current_revision, migrate, newest_revision
 from infrastructure.outbound.log.rebuild_at_start import bring_rows_up_to_date
 from infrastructure.outbound.log.rebuilding import rebuild

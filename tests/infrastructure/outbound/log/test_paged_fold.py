@@ -8,7 +8,7 @@ import pytest
 from application.projections.fold import Fold, StreamFold
 from domain.run.state import Run
 from domain.session.state import Session
-from domain.stamp import Stamp
+from domain.values.record import Stamp
 from domain.values.refusals import CorruptHistory
 from infrastructure.outbound.log.connections import LogConnection
 from infrastructure.outbound.log.encoded_rows import run_encoder, session_encoder

@@ -9,9 +9,8 @@ from uuid import UUID
 import pytest
 from pydantic import BaseModel
 
-from domain.content import ContentRef
 from domain.event_types import EVENT_TYPES
-from domain.values.record import Event
+from domain.values.record import ContentRef, Event
 from infrastructure.outbound.log.verifying.references import find_references
 
 HISTORIES = Path(__file__).parents[3] / "histories"

@@ -1,0 +1,6 @@
+"""Where a value was found."""
+
+from typing import Literal
+
+DepthSource = Literal["record", "chain", "shape"]
+ConfiguredAt = Literal["agent", "defaults"]
