@@ -4,18 +4,18 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from uuid import UUID
 
-from application.answers import (
+from application.context.ingredients import refusal_announcement
+from application.log.answers import (
     SpawnRefusal,
     refusal_response,
     refused_session_key,
     refused_task_index,
 )
-from application.ingredients import refusal_announcement
-from application.keeping import TextStore
-from application.ports.event_log import Appended
+from application.log.event_log import Appended
+from application.log.texts import TextStore
+from application.log.unit_of_work import RunCommands, UnitOfWork
 from application.ready_run import Erased, NotReady, Ready
-from application.refusing import erased_refusal, spawn_refusal_command
-from application.work import RunCommands, UnitOfWork
+from application.spawn.refuse import erased_refusal, spawn_refusal_command
 from domain.run.commands import RefuseSpawn, RunCommand
 from domain.run.state import Run
 from domain.spawn.batch import NONE_STARTED, RULE, batch_members, batch_refusal_text

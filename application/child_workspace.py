@@ -1,12 +1,12 @@
 """The folder that a child works in: its requester's for a child of the same agent, else its
 agent's own."""
 
+from application.log.unit_of_work import UnitOfWork
 from application.ports.configurations import (
     Configurations,
     PinnedConfiguration,
     WorkspaceForbidden,
 )
-from application.work import UnitOfWork
 from domain.run.events import SpawnRequested
 from domain.run.plan_facts import WorkspaceFacts
 from domain.run.state import Run

@@ -3,7 +3,7 @@
 from collections.abc import Collection, Sequence
 from typing import Literal
 
-from application.keeping import TextStore
+from application.log.texts import TextStore
 from application.ports.scripts import Mask, ScriptFinished
 from domain.configuration.context_scripts import ContextScript
 from domain.configuration.secrets import without_url_secrets

@@ -2,10 +2,10 @@
 
 import logging
 
+from application.log.unit_of_work import UnitOfWork
 from application.ports.configurations import RevisionErased
 from application.ports.hooks import HookClient, HookFailure
 from application.steps.thread_binding import requester_origin
-from application.work import UnitOfWork
 from domain.configuration.problems import ConfigurationError
 from domain.context.thread_binding import (
     INTERNAL_CHANNEL,

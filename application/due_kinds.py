@@ -2,14 +2,14 @@
 
 from uuid import UUID
 
-from application.announcing import Announcer
-from application.archiving import Archiver
-from application.claims import Claims
-from application.depending import DependencyWaits
-from application.due_work import DueWork
-from application.rooms import COMPARTMENTS_MAX, WANTED_MAX
-from application.telling_hooks import HookNotifier
-from application.undoing import StepUndoer
+from application.concurrency.bulkhead import COMPARTMENTS_MAX, WANTED_MAX
+from application.coordination.claims import Claims
+from application.delivery.announce import Announcer
+from application.delivery.archive import Archiver
+from application.delivery.hooks import HookNotifier
+from application.spawn.dependencies import DependencyWaits
+from application.steps.undo import StepUndoer
+from application.workers.due import DueWork
 
 EFFECTS_AT_ONCE_MAX = COMPARTMENTS_MAX * WANTED_MAX
 """So many only when all rooms are full: what is undone or told waits for room of its own."""

@@ -2,9 +2,9 @@
 
 from uuid import UUID
 
-from application.envelope import Actor
+from application.log.envelope import Actor
+from application.log.event_log import World
 from application.ports.configurations import PinnedConfiguration
-from application.ports.event_log import World
 from domain.session.events import SessionObserved
 from domain.spawn.decide import SessionRegistration, find_depth, observe_session
 from domain.values.session_key import agent_id_of

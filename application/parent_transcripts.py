@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from typing import cast
 from uuid import UUID
 
+from application.log.unit_of_work import UnitOfWork
 from application.ports.runtimes import EntryKind, TranscriptEntry
 from application.ports.transcripts import Transcripts
-from application.work import UnitOfWork
 from domain.context.fork import ParentExtent
 from domain.delivery.provided_transcript import ProvidedEntry, entries_of_text, last_usage_tokens
 from domain.run.state import Run

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
-from application.ports.event_log import LogUnavailable
+from application.log.event_log import LogUnavailable
 
 PAUSE_SECONDS = 0.5
 

@@ -2,9 +2,9 @@
 
 from dataclasses import dataclass
 
-from application.answers import ResponseBody
-from application.preparation import CallerPresence, Preparation
-from application.stepping import StepsTaken
+from application.log.answers import ResponseBody
+from application.steps.preparation import CallerPresence, Preparation
+from application.steps.run_steps import StepsTaken
 from domain.run.commands import CreateSession, RunCommand
 from domain.run.plan_facts import PlanFacts
 from domain.run.state import Run

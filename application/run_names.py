@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from uuid import UUID
 
+from application.log.unit_of_work import UnitOfWork
 from application.ports.registry import Registry, RunQuery
-from application.work import UnitOfWork
 from domain.run.facts import Dependency
 from domain.run.state import Run
 from domain.spawn.dependencies import DependencyRequest, request_field

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Iterable
 from typing import Any
 
-from application import cancelling
+from application.concurrency import tasks as cancelling
 
 
 async def wait_or_cancel(under_way: Iterable["asyncio.Task[Any]"], seconds: float) -> None:

@@ -3,9 +3,9 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from application.keeping import TextStore
+from application.log.texts import TextStore
+from application.log.unit_of_work import UnitOfWork
 from application.ports.runtimes import CannotLaunch
-from application.work import UnitOfWork
 from domain.delivery.silence import is_silent, without_silent_tokens
 from domain.prompt.shared_context import SharedValue
 from domain.prompt.untrusted import freeze_result

@@ -1,8 +1,8 @@
 """The context that a child is to have, from its request and the configuration it was admitted
 under."""
 
+from application.log.unit_of_work import UnitOfWork
 from application.steps.thread_binding import requester_origin
-from application.work import UnitOfWork
 from domain.context.fork import ContextRequest, resolve_context_request
 from domain.run.state import Run
 

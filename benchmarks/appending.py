@@ -7,12 +7,12 @@ from typing import Any
 
 from psycopg_pool import AsyncConnectionPool
 
-from application.admitting import policy_of
-from application.envelope import Actor, Provenance
-from application.keeping import TextStore
+from application.log.envelope import Actor, Provenance
+from application.log.event_log import ContentKey, Decision, Submission, World
+from application.log.texts import TextStore
 from application.ports.configurations import PinnedConfiguration
-from application.ports.event_log import ContentKey, Decision, Submission, World
-from application.spawn_request import SpawnRequest, spawn_command
+from application.spawn.admit import policy_of
+from application.spawn.request import SpawnRequest, spawn_command
 from benchmarks.load import TASK, requester
 from benchmarks.server import CONFIGURATION
 from domain.run.facts import SpawnOptions

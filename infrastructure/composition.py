@@ -32,7 +32,7 @@ from infrastructure.verify_order import ignore_verify_progress as say_nothing
 from infrastructure.verifying_logs import verify_log
 
 if TYPE_CHECKING:
-    from application.script_trial import TrialResult
+    from application.context.script_trial import TrialResult
 
 CONFIG_VARIABLE = "SPAWNLOG_CONFIG"
 

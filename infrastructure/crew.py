@@ -2,41 +2,41 @@
 
 from dataclasses import dataclass
 
-from application.announcing import Announcer
-from application.archiving import Archiver
-from application.conducting import Workers
-from application.context_gathering import ContextGatherer
-from application.continuing import SessionContinuation
-from application.depending import DependencyWaits
-from application.dispatching import Dispatcher
-from application.executing import RunExecutor
-from application.holder import Holder
-from application.launching import LaunchComposer
-from application.ports.attachment_files import AttachmentFiles
+from application.concurrency.bulkhead import Bulkhead
+from application.context.scripts import ContextGatherer
+from application.coordination.holder import Holder
+from application.coordination.port import Coordination
+from application.delivery.announce import Announcer
+from application.delivery.archive import Archiver
+from application.delivery.hooks import HookNotifier
+from application.execution.dispatch import Dispatcher
+from application.execution.end import RunFinalizer
+from application.execution.execute import RunExecutor
+from application.execution.launch import LaunchComposer
+from application.log.unit_of_work import UnitOfWork
 from application.ports.bootstrap_files import BootstrapFiles
 from application.ports.child_tokens import ChildTokens
-from application.ports.coordination import Coordination
 from application.ports.credentials import Credentials
+from application.ports.fault_injection import FaultPoint
+from application.ports.files import AttachmentFiles
 from application.ports.hooks import HookClient
-from application.ports.interruption import FaultPoint
 from application.ports.runtimes import AgentRuntimes
 from application.ports.scripts import ScriptRunner, ScriptSecrets
 from application.ports.staged_files import StagedFiles
 from application.ports.transcripts import Transcripts
 from application.ports.workspace_folders import WorkspaceFolders
-from application.preparing import RunPreparer
-from application.recovering import RunRecovery
-from application.rooms import Bulkhead
-from application.sealing import RunFinalizer
-from application.stepping import StepRunner
+from application.session.continue_session import SessionContinuation
+from application.spawn.dependencies import DependencyWaits
+from application.spawn.prepare import RunPreparer
 from application.steps.attachments import AttachmentsStep
 from application.steps.context_engine import ContextEngineStep
 from application.steps.context_fork import ContextForkStep
+from application.steps.run_steps import StepRunner
 from application.steps.thread_binding import ThreadBindingStep
+from application.steps.undo import StepUndoer
 from application.steps.workspace import WorkspaceStep
-from application.telling_hooks import HookNotifier
-from application.undoing import StepUndoer
-from application.work import UnitOfWork
+from application.workers.recovery import RunRecovery
+from application.workers.supervisor import Workers
 
 STAGED_DELETIONS_MAX = 1_000
 

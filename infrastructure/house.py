@@ -8,14 +8,14 @@ from contextlib import AsyncExitStack, closing
 
 from psycopg_pool import AsyncConnectionPool
 
-from application.access import Access
-from application.conducting import Supervisor, Workers
-from application.envelope import Actor
-from application.holder import Holder
-from application.ports.interruption import FaultPoint
-from application.spawning import SpawnService
-from application.stopping import StopService
-from application.work import UnitOfWork
+from application.coordination.holder import Holder
+from application.log.envelope import Actor
+from application.log.unit_of_work import UnitOfWork
+from application.ports.fault_injection import FaultPoint
+from application.queries.access import Access
+from application.session.stop import StopService
+from application.spawn.service import SpawnService
+from application.workers.supervisor import Supervisor, Workers
 from domain.configuration.settings import Settings
 from infrastructure.connecting import DatabaseConnector
 from infrastructure.crew import WorkerDependencies, build_workers

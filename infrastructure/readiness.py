@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from application.ports.event_log import LogUnavailable
+from application.log.event_log import LogUnavailable
 from application.timely import with_timeout
 from infrastructure.inbound.http.doors import Readiness
 from infrastructure.outbound.log.format import UnknownFormat

@@ -4,9 +4,9 @@ import asyncio
 import os
 from pathlib import Path
 
-from application.context_gathering import ContextGatherer
+from application.context.script_trial import TrialRequest, TrialResult, try_scripts
+from application.context.scripts import ContextGatherer
 from application.ports.configurations import PinnedConfiguration
-from application.script_trial import TrialRequest, TrialResult, try_scripts
 from domain.configuration.configuration import Configuration
 from domain.values.agent_id import is_valid_agent_id, normalise_agent_id
 from domain.values.session_key import InvalidSessionKey, agent_id_of

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import uvicorn
 
-from application.envelope import Actor
-from application.repeating import PeriodicTask
+from application.concurrency.periodic import PeriodicTask
+from application.log.envelope import Actor
 from domain.configuration.configuration import Configuration
 from domain.configuration.problems import ConfigurationError
 from domain.configuration.settings import Settings

@@ -2,15 +2,11 @@
 
 import itertools
 
-from application.ports.attachment_files import (
-    AttachmentFiles,
-    AttachmentsNotRemoved,
-    AttachmentsNotWritten,
-)
 from application.ports.contents import Contents
-from application.ports.interruption import FaultPoint
+from application.ports.fault_injection import FaultPoint
+from application.ports.files import AttachmentFiles, AttachmentsNotRemoved, AttachmentsNotWritten
 from application.ports.staged_files import StagedFiles
-from application.steps.step_maker import StepPlace, StepRefused, StepResult, UndoFailed
+from application.steps.step import StepPlace, StepRefused, StepResult, UndoFailed
 from domain.context.attachment_manifest import (
     FilesMismatch,
     parse_file_list,

@@ -2,11 +2,11 @@
 
 import os.path
 
+from application.concurrency.bulkhead import BulkheadFull
+from application.log.unit_of_work import UnitOfWork
 from application.ports.hooks import HookClient, HookFailure
-from application.rooms import BulkheadFull
-from application.steps.step_maker import StepPlace, StepRefused, StepResult, UndoFailed
+from application.steps.step import StepPlace, StepRefused, StepResult, UndoFailed
 from application.steps.thread_binding import SPARE_SECONDS, pinned_for_undo
-from application.work import UnitOfWork
 from domain.configuration.configuration import Configuration
 from domain.delivery.hook_payloads import (
     Conversations,

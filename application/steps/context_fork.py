@@ -2,12 +2,12 @@
 
 import asyncio
 
+from application.log.unit_of_work import UnitOfWork
 from application.parent_transcripts import Parent, ParentTranscripts
 from application.ports.runtimes import TranscriptEntry
 from application.ports.transcripts import Transcripts
-from application.steps.step_maker import StepPlace, StepRefused, StepResult, UndoFailed
+from application.steps.step import StepPlace, StepRefused, StepResult, UndoFailed
 from application.wished_context import read_context_request
-from application.work import UnitOfWork
 from domain.context.fork import (
     SESSION_KIND,
     fork_failed_refusal,

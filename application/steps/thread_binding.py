@@ -1,11 +1,11 @@
 """The step that has a thread of the requester's channel bound to the child."""
 
+from application.concurrency.bulkhead import BulkheadFull
+from application.log.unit_of_work import UnitOfWork
 from application.ports.configurations import PinnedConfiguration, RevisionErased
 from application.ports.contents import Contents
 from application.ports.hooks import HookClient, HookFailure
-from application.rooms import BulkheadFull
-from application.steps.step_maker import StepPlace, StepRefused, StepResult, UndoFailed
-from application.work import UnitOfWork
+from application.steps.step import StepPlace, StepRefused, StepResult, UndoFailed
 from domain.configuration.problems import ConfigurationError
 from domain.context.thread_binding import (
     Origin,

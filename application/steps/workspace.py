@@ -4,7 +4,7 @@ import errno
 
 from application.child_workspace import unusable_workspace_text
 from application.ports.workspace_folders import WorkspaceFolders
-from application.steps.step_maker import StepPlace, StepRefused, StepResult, UndoFailed
+from application.steps.step import StepPlace, StepRefused, StepResult, UndoFailed
 from domain.run.facts import Plan, StepName, StepState, UndoOutcome
 from domain.run.state import Run
 from domain.values.refusals import Refusal

@@ -1,7 +1,7 @@
 """How those who spawned are told of an end."""
 
-from application.announcing import disposition_of, stats_of
-from application.keeping import TextStore
+from application.delivery.announce import disposition_of, stats_of
+from application.log.texts import TextStore
 from benchmarks.history.requests import Child, commanded
 from benchmarks.history.society import Society
 from benchmarks.history.town import Life, Wait, ask

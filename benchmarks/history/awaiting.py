@@ -1,6 +1,6 @@
 """A spawn that waits for an earlier one, and a run that waits for those below it."""
 
-from application.creating import LANE
+from application.spawn.create import LANE
 from benchmarks.history.requests import Asker, Child, commanded
 from benchmarks.history.society import Society
 from benchmarks.history.town import Life, Wait, ask

@@ -8,8 +8,8 @@ from uuid import UUID
 
 import orjson
 
-from application.envelope import Actor
-from application.keeping import TextStore
+from application.log.envelope import Actor
+from application.log.texts import TextStore
 from benchmarks.history.fates import STOPPED, Fate
 from benchmarks.history.preparation import LEASE_SECONDS
 from benchmarks.history.requests import TIMEOUT_SECONDS, Asker, Child, commanded

@@ -1,6 +1,6 @@
 """What a few runs' receivers are told outside the log, and how often that fails."""
 
-from application.keeping import TextStore
+from application.log.texts import TextStore
 from benchmarks.history.fates import Fate
 from benchmarks.history.requests import Child, commanded
 from benchmarks.history.society import Society

@@ -2,11 +2,11 @@
 
 from uuid import UUID
 
-from application.creating import LANE
-from application.envelope import Actor, Provenance
 from application.fitting import Ineligible
-from application.planning import plan_continuation
-from application.ports.event_log import Decision, Submission, World
+from application.log.envelope import Actor, Provenance
+from application.log.event_log import Decision, Submission, World
+from application.spawn.create import LANE
+from application.spawn.plan import plan_continuation
 from benchmarks.history.fates import Fate
 from benchmarks.history.hooks import hooks_of
 from benchmarks.history.requests import Child

@@ -2,16 +2,16 @@
 
 import orjson
 
-from application.context_receipts import evaluated_candidates
-from application.creating import LANE
-from application.fitting import Ineligible, evaluate_agent
-from application.ingredients import (
+from application.context.ingredients import (
     message_ingredients,
     preamble_ingredients,
     refusal_announcement,
 )
-from application.keeping import TextStore
-from application.planning import build_child_plan
+from application.context_receipts import evaluated_candidates
+from application.fitting import Ineligible, evaluate_agent
+from application.log.texts import TextStore
+from application.spawn.create import LANE
+from application.spawn.plan import build_child_plan
 from benchmarks.history.awaiting import refused_for
 from benchmarks.history.fates import Fate
 from benchmarks.history.hooks import hooks_of

@@ -2,9 +2,9 @@
 
 import orjson
 
-from application.envelope import Provenance
-from application.keeping import TextStore
-from application.ports.event_log import ContentKey, Decision, Submission, World
+from application.log.envelope import Provenance
+from application.log.event_log import ContentKey, Decision, Submission, World
+from application.log.texts import TextStore
 from benchmarks.history.requests import Asker
 from benchmarks.history.sharing import written
 from benchmarks.history.society import Society

@@ -5,12 +5,12 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 from uuid import UUID
 
-from application.admitting import policy_of
-from application.envelope import SYSTEM, Actor, Provenance
-from application.keeping import TextStore
-from application.ports.event_log import ContentKey, Decision, Submission, World
-from application.spawn_request import SpawnRequest, spawn_command
-from application.work import provenance_of
+from application.log.envelope import SYSTEM, Actor, Provenance
+from application.log.event_log import ContentKey, Decision, Submission, World
+from application.log.texts import TextStore
+from application.log.unit_of_work import provenance_of
+from application.spawn.admit import policy_of
+from application.spawn.request import SpawnRequest, spawn_command
 from benchmarks.history.configuration import ALLOWED, MODEL
 from benchmarks.history.fates import STAYING, Fate
 from benchmarks.history.society import Society

@@ -1,6 +1,6 @@
 """What a few root sessions share with those that they spawn."""
 
-from application.keeping import TextStore
+from application.log.texts import TextStore
 from benchmarks.history.society import Society
 from domain.prompt.shared_context import SharedValue
 from domain.run.state import Run

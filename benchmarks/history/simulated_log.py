@@ -10,7 +10,7 @@ from itertools import islice
 from typing import Any, Protocol
 from uuid import UUID
 
-from application.ports.event_log import LaneFacts, LaneQuery, Submission
+from application.log.event_log import LaneFacts, LaneQuery, Submission
 from benchmarks.history.identities import SeededIdentities
 from domain.run.state import Run
 from domain.session.state import Session

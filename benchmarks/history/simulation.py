@@ -7,7 +7,7 @@ before it has begun.
 from dataclasses import dataclass
 from uuid import UUID
 
-from application.envelope import Actor
+from application.log.envelope import Actor
 from benchmarks.history.fates import Fate
 from benchmarks.history.lives import spawn
 from benchmarks.history.provided import provided

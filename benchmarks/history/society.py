@@ -2,10 +2,10 @@
 
 from uuid import UUID
 
-from application.envelope import Actor, Provenance
-from application.keeping import TextStore
+from application.log.envelope import Actor, Provenance
+from application.log.event_log import ContentKey, Decision, Submission, World
+from application.log.texts import TextStore
 from application.ports.configurations import PinnedConfiguration
-from application.ports.event_log import ContentKey, Decision, Submission, World
 from benchmarks.history.configuration import revision
 from benchmarks.history.fates import Deck
 from benchmarks.history.texts import Texts

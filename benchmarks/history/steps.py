@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from application.keeping import TextStore
+from application.log.texts import TextStore
 from benchmarks.history.fates import Fate
 from benchmarks.history.requests import Child, commanded
 from benchmarks.history.society import Society

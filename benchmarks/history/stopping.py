@@ -1,7 +1,7 @@
 """Those who stop a run or a session and all below it."""
 
-from application.envelope import Actor
-from application.ingredients import refusal_announcement
+from application.context.ingredients import refusal_announcement
+from application.log.envelope import Actor
 from benchmarks.history.requests import Child, commanded
 from benchmarks.history.society import Society
 from benchmarks.history.town import Life, ask

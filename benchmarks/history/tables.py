@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any, Generic, TypeVar
 from uuid import UUID
 
-from application.ports.event_log import Content, ContentKey
+from application.log.event_log import Content, ContentKey
 from application.projections.fold import FOREVER, RowChanges, RowSpan
 from application.projections.run_rows import RunRow
 from application.projections.session_rows import SessionRow

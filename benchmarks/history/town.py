@@ -9,16 +9,9 @@ from datetime import datetime, timedelta
 from typing import Any, NamedTuple, TypeVar
 from uuid import UUID
 
-from application.creating import LANE
-from application.ports.event_log import (
-    Appended,
-    Change,
-    Decision,
-    LaneQuery,
-    Submission,
-    World,
-)
-from application.work import provenance_of
+from application.log.event_log import Appended, Change, Decision, LaneQuery, Submission, World
+from application.log.unit_of_work import provenance_of
+from application.spawn.create import LANE
 from benchmarks.history.identities import SeededIdentities
 from benchmarks.history.simulated_log import Beginning, SimulatedLog, Sink
 from domain.run.commands import ClaimRun

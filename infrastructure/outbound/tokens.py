@@ -13,9 +13,9 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from uuid import UUID
 
-from application.access import ALL_SCOPES, AccessScope, Caller
-from application.envelope import Actor
+from application.log.envelope import Actor
 from application.ports.registry import Registry
+from application.queries.access import ALL_SCOPES, AccessScope, Caller
 from domain.run.state import Run
 
 CHILD_PREFIX = "slc_"

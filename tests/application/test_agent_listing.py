@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from application.agent_listing import ListedAgent, listed_agents
+from application.queries.agents import ListedAgent, listed_agents
 from domain.configuration.configuration import Configuration
 
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from application.announcing import Announcer
+from application.delivery.announce import Announcer
 from tests.support import run_commands as ask
 from tests.support.kept_family import KeptFamily
 from tests.support.running_log import RunningLog

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from application.archiving import Archiver
-from application.work import UnitOfWork
+from application.delivery.archive import Archiver
+from application.log.unit_of_work import UnitOfWork
 from domain.run.facts import SpawnOptions, TranscriptSeal
 from infrastructure.outbound.identities import RandomIdentities
 from infrastructure.outbound.tables.contents import PostgresContents

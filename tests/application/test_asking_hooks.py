@@ -6,11 +6,11 @@ from typing import Any
 import pytest
 
 from application.delivery_target import ask_delivery_target
+from application.log.unit_of_work import UnitOfWork
 from application.ports.hooks import HookFailure
 from application.steps.context_engine import ContextEngineStep
-from application.steps.step_maker import StepMaker, StepPlace, StepRefused, StepResult, UndoFailed
+from application.steps.step import StepMaker, StepPlace, StepRefused, StepResult, UndoFailed
 from application.steps.thread_binding import ThreadBindingStep
-from application.work import UnitOfWork
 from domain.run.facts import SpawnOptions, StepState
 from domain.run.state import Run
 from tests.support import run_commands as ask

@@ -5,8 +5,8 @@ import threading
 
 import pytest
 
-from application.attaching import evaluate_attachments
-from application.spawn_request import SpawnRequest
+from application.spawn.attachments import evaluate_attachments
+from application.spawn.request import SpawnRequest
 from domain.configuration.configuration import Configuration
 from domain.context.attachments import RequestedAttachment
 from domain.run.facts import SpawnOptions

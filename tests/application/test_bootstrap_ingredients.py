@@ -3,8 +3,8 @@
 from typing import Any
 from uuid import UUID, uuid4
 
-from application.ingredients import BroughtIngredients, bootstrap_ingredients
-from application.keeping import TextStore, keyed_hash
+from application.context.ingredients import BroughtIngredients, bootstrap_ingredients
+from application.log.texts import TextStore, keyed_hash
 from application.ports.bootstrap_files import ReadFile
 from domain.configuration.configuration import Configuration
 from tests.support.planned_children import asked

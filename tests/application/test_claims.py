@@ -7,11 +7,11 @@ from uuid import UUID
 
 import pytest
 
-from application import claims as claims_module
-from application.claims import Claim, Claims
-from application.holder import Holder
-from application.ports.coordination import ClaimKey, ClaimKind
-from application.ports.event_log import LogUnavailable
+from application.coordination import claims as claims_module
+from application.coordination.claims import Claim, Claims
+from application.coordination.holder import Holder
+from application.coordination.port import ClaimKey, ClaimKind
+from application.log.event_log import LogUnavailable
 
 A, B = UUID(int=1), UUID(int=2)
 LEASE_SECONDS = 9.0

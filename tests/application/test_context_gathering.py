@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from application.context_gathering import ContextGatherer, GatheredContext
-from application.keeping import TextStore
+from application.context.scripts import ContextGatherer, GatheredContext
+from application.log.texts import TextStore
 from application.ports.configurations import PinnedConfiguration
 from application.ports.scripts import ScriptFinished, ScriptRun, ScriptRunner
 from domain.configuration.context_scripts import SPAWN_VARIABLES

@@ -4,8 +4,8 @@ import logging
 
 import pytest
 
-from application.context_gathering import ContextGatherer, GatheredContext
-from application.keeping import TextStore
+from application.context.scripts import ContextGatherer, GatheredContext
+from application.log.texts import TextStore
 from application.ports.configurations import PinnedConfiguration
 from application.ports.scripts import ScriptFinished, ScriptRun
 from domain.configuration.configuration import Configuration

@@ -6,13 +6,13 @@ from uuid import UUID
 
 import pytest
 
-from application import due_work
-from application.claims import Claims
-from application.due_work import DueWork
-from application.holder import Holder
-from application.ports.coordination import ClaimKey, ClaimKind
-from application.ports.event_log import LogUnavailable
-from application.rooms import BulkheadFull
+from application.concurrency.bulkhead import BulkheadFull
+from application.coordination.claims import Claims
+from application.coordination.holder import Holder
+from application.coordination.port import ClaimKey, ClaimKind
+from application.log.event_log import LogUnavailable
+from application.workers import due as due_work
+from application.workers.due import DueWork
 from tests.support.held_commits import until
 
 SLOW, QUICK, LATER, BROKEN, LOST, CROWDED = (UUID(int=number) for number in range(1, 7))

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from application.batch_preparing import BatchPreparer
-from application.preparation import no_caller
-from application.spawning import SpawnResult
+from application.spawn.prepare_batch import BatchPreparer
+from application.spawn.service import SpawnResult
+from application.steps.preparation import no_caller
 from domain.run.commands import ResumePreparation
 from domain.run.state import Run
 from tests.support.held_commits import until

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from application.explaining import read_explanation
 from application.ports.configurations import PinnedConfiguration, RevisionErased
+from application.queries.explain import read_explanation
 from domain.configuration.configuration import Configuration
 from domain.configuration.problems import ConfigurationError, ConfigurationProblem
 from domain.event_types import AnyEvent

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from application.keeping import keyed_hash
+from application.log.texts import keyed_hash
 from domain.run.events import RunEvent
 from domain.run.facts import ForkFacts
 from tests.support.launched_runs import ATTACHED, KEY, launched, workspace_in, written

@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from application.envelope import SYSTEM
+from application.log.envelope import SYSTEM
 from application.ports.configurations import PinnedConfiguration
-from application.spawn_request import SpawnRequest, spawn_command
+from application.spawn.request import SpawnRequest, spawn_command
 from domain.configuration.configuration import Configuration
 from domain.run.facts import SpawnOptions
 from domain.spawn.request import RequestSpawn

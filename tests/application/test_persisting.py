@@ -2,8 +2,8 @@
 
 import pytest
 
+from application.log.event_log import LogUnavailable
 from application.persisting import retry_while_unavailable
-from application.ports.event_log import LogUnavailable
 
 
 class Away:

@@ -5,14 +5,14 @@ from typing import Any
 
 import pytest
 
-from application.envelope import Actor
-from application.holder import Holder
+from application.coordination.holder import Holder
+from application.log.envelope import Actor
+from application.log.event_log import LogUnavailable
+from application.log.unit_of_work import UnitOfWork
 from application.ports.configurations import PinnedConfiguration
-from application.ports.event_log import LogUnavailable
-from application.preparing import RunPreparer
-from application.spawn_request import SpawnRequest
-from application.spawning import SpawnResult, SpawnService
-from application.work import UnitOfWork
+from application.spawn.prepare import RunPreparer
+from application.spawn.request import SpawnRequest
+from application.spawn.service import SpawnResult, SpawnService
 from domain.run.events import SessionCreated, SpawnRefused, SpawnRequested
 from domain.run.facts import SpawnOptions
 from domain.run.state import Run

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from application.fitting import Ineligible
-from application.planning import PlannedChild
 from application.ports.configurations import WorkspaceForbidden
+from application.spawn.plan import PlannedChild
 from domain.run.plan_facts import ModelVerdict, PlanFacts, WorkspaceFacts
 from tests.support.planned_children import (
     BOXED,

@@ -2,7 +2,7 @@
 
 import asyncio
 
-from application.repeating import PeriodicTask
+from application.concurrency.periodic import PeriodicTask
 from tests.support.held_commits import until
 
 

@@ -5,7 +5,12 @@ from typing import get_args
 
 import pytest
 
-from application.rooms import COMPARTMENTS_MAX, Bulkhead, BulkheadFull, undo_compartment
+from application.concurrency.bulkhead import (
+    COMPARTMENTS_MAX,
+    Bulkhead,
+    BulkheadFull,
+    undo_compartment,
+)
 from domain.run.facts import STEP_ORDER, HookName
 from tests.support.held_commits import until
 

@@ -11,8 +11,8 @@ from urllib.parse import quote, quote_plus
 import httpx2
 import pytest
 
-from application.context_gathering import ContextGatherer
-from application.keeping import TextStore
+from application.context.scripts import ContextGatherer
+from application.log.texts import TextStore
 from application.ports.configurations import PinnedConfiguration
 from application.ports.scripts import Mask, ScriptFinished, ScriptRun
 from infrastructure.outbound.configuration.loading import LoadedConfiguration, load_values

@@ -5,8 +5,8 @@ from uuid import UUID
 
 import pytest
 
-from application.context_gathering import ContextGatherer, GatheredContext
-from application.keeping import TextStore
+from application.context.scripts import ContextGatherer, GatheredContext
+from application.log.texts import TextStore
 from application.ports.configurations import PinnedConfiguration
 from application.ports.scripts import Mask, ScriptFinished, ScriptRun
 from domain.configuration.configuration import Configuration

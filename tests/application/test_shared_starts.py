@@ -7,12 +7,12 @@ from uuid import UUID
 
 import pytest
 
-from application.envelope import Actor
-from application.patching_context import ContextPatch, ContextPatcher, SharedContextTooLarge
+from application.context.shared_context import read_shared_spawn
+from application.log.envelope import Actor
+from application.log.unit_of_work import ContentsErased, UnitOfWork
 from application.ports.runtimes import CannotLaunch
-from application.shared_spawns import read_shared_spawn
+from application.session.shared_context import ContextPatch, ContextPatcher, SharedContextTooLarge
 from application.shared_starts import NOTHING_SHARED, SharedStart, read_shared_start
-from application.work import ContentsErased, UnitOfWork
 from domain.session.decide import ContextMoved
 from domain.session.shared_context import effective_shared_keys
 from domain.spawn.cascade import CannotShare

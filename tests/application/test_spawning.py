@@ -4,11 +4,11 @@ from pathlib import Path
 
 import pytest
 
-from application.envelope import SYSTEM, Actor
-from application.holder import Holder
-from application.spawn_request import SpawnRequest
-from application.spawning import SpawnResult, SpawnService
-from application.work import UnitOfWork
+from application.coordination.holder import Holder
+from application.log.envelope import SYSTEM, Actor
+from application.log.unit_of_work import UnitOfWork
+from application.spawn.request import SpawnRequest
+from application.spawn.service import SpawnResult, SpawnService
 from domain.run.events import SpawnRequested
 from domain.run.facts import SpawnOptions
 from domain.session.state import Session

@@ -3,9 +3,9 @@
 from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 
-from application.envelope import Actor
-from application.stopping import StopService
-from application.work import UnitOfWork
+from application.log.envelope import Actor
+from application.log.unit_of_work import UnitOfWork
+from application.session.stop import StopService
 from domain.run.lifecycle import OVER
 from domain.run.state import Run
 from infrastructure.outbound.configuration.active import ActiveConfigurations

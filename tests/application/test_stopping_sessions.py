@@ -7,10 +7,10 @@ from uuid import UUID
 import pytest
 from uuid_utils.compat import uuid7
 
-from application.envelope import Actor
-from application.ports.event_log import Decision, Submission, World
-from application.stopping import StopService
-from application.work import UnitOfWork, provenance_of
+from application.log.envelope import Actor
+from application.log.event_log import Decision, Submission, World
+from application.log.unit_of_work import UnitOfWork, provenance_of
+from application.session.stop import StopService
 from domain.run.events import ContinuationPlanned
 from domain.run.facts import SpawnOptions
 from domain.run.plan_facts import PlanFacts

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
+from application.concurrency.bulkhead import Bulkhead, BulkheadFull
+from application.delivery.hooks import ERROR_BYTES_MAX, HookNotifier
+from application.log.unit_of_work import UnitOfWork
 from application.ports.hooks import HookFailure
-from application.rooms import Bulkhead, BulkheadFull
-from application.telling_hooks import ERROR_BYTES_MAX, HookNotifier
-from application.work import UnitOfWork
 from domain.run.events import HookParked
 from domain.run.facts import HOOK_ORDER, HookName
 from tests.support import run_commands as ask

@@ -7,8 +7,8 @@ from uuid import uuid4
 
 import pytest
 
-from application.context_gathering import ContextGatherer
-from application.keeping import TextStore
+from application.context.scripts import ContextGatherer
+from application.log.texts import TextStore
 from application.ports.configurations import PinnedConfiguration
 from application.ports.scripts import ScriptFinished, ScriptRun
 from domain.configuration.configuration import Configuration

@@ -6,7 +6,7 @@ from uuid import UUID
 
 import pytest
 
-from application import answers
+from application.log import answers
 from tests.support.case_comparison import hold
 from tests.support.case_control import (
     announced_text,

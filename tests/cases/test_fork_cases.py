@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from application.steps.step_maker import StepRefused, StepResult
+from application.steps.step import StepRefused, StepResult
 from domain.context.fork import accepted_note, fork_note
 from domain.run.state import Run
 from tests.support.case_comparison import hold

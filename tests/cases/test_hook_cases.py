@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from application.announcing import disposition_of
+from application.delivery.announce import disposition_of
 from domain.context.thread_binding import read_binding_answer
 from domain.delivery.hook_payloads import notification_call
 from domain.run.events import HookTold, RunAnnounced, RunEnded

@@ -5,8 +5,8 @@ from collections.abc import Mapping
 
 import pytest
 
-from application.creating import LANE
-from application.spawn_request import SpawnRequest
+from application.spawn.create import LANE
+from application.spawn.request import SpawnRequest
 from domain.context.fork import accepted_note
 from domain.run.events import RunStarted, SessionCreated
 from domain.values.record import ContentRef

@@ -6,14 +6,7 @@ from uuid import UUID
 
 import pytest
 
-from application.ports.event_log import (
-    Appended,
-    Decision,
-    EventLog,
-    LogUnavailable,
-    TreeQuery,
-    World,
-)
+from application.log.event_log import Appended, Decision, EventLog, LogUnavailable, TreeQuery, World
 from application.ports.registry import RunQuery, StatusRows
 from domain.run.commands import SettleDependencies
 from domain.run.facts import Dependency

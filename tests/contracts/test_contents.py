@@ -3,8 +3,8 @@
 import pytest
 from uuid_utils.compat import uuid7
 
-from application.keeping import TextStore, keyed_hash
-from application.ports.event_log import ContentKey, Decision
+from application.log.event_log import ContentKey, Decision
+from application.log.texts import TextStore, keyed_hash
 from domain.values.record import ContentRef
 from infrastructure.outbound.tables.contents import PostgresContents
 from tests.support.logged_family import LoggedFamily, content_key_of

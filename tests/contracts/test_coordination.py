@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from application.ports.event_log import Decision, Reservation, StoredAnswer, Submission
+from application.log.event_log import Decision, Reservation, StoredAnswer, Submission
 from infrastructure.outbound.tables.coordination import PostgresCoordination
 from tests.support import run_commands as ask
 from tests.support.held_commits import until

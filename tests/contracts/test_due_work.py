@@ -6,7 +6,7 @@ from uuid import UUID
 
 import pytest
 
-from application.ports.coordination import ClaimKey, ClaimKind
+from application.coordination.port import ClaimKey, ClaimKind
 from infrastructure.outbound.tables.coordination import PostgresCoordination
 from tests.support import run_commands as ask
 from tests.support.held_commits import until

@@ -8,7 +8,7 @@ from uuid import UUID
 
 import pytest
 
-from application.ports.event_log import Decision, LogUnavailable, Submission, World
+from application.log.event_log import Decision, LogUnavailable, Submission, World
 from domain.values.record import run_stream, session_stream
 from domain.values.refusals import CorruptHistory, Rejected
 from infrastructure.outbound.log import writer

@@ -6,7 +6,7 @@ from uuid import UUID
 
 from uuid_utils.compat import uuid7
 
-from application.envelope import SYSTEM, WRITER_VERSION, Actor, Provenance
+from application.log.envelope import SYSTEM, WRITER_VERSION, Actor, Provenance
 from domain.run.events import SpawnRequested
 from domain.values.record import run_stream, session_stream
 from tests.support import run_histories as past

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from application.ports.event_log import (
+from application.log.event_log import (
     AlreadyReserved,
     Decision,
     Reservation,

@@ -6,7 +6,7 @@ from uuid import UUID
 
 import pytest
 
-from application.ports.event_log import (
+from application.log.event_log import (
     Change,
     Decision,
     EventLog,

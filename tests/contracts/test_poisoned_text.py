@@ -8,7 +8,7 @@ from uuid import UUID
 import pytest
 from uuid_utils.compat import uuid7
 
-from application.ports.event_log import (
+from application.log.event_log import (
     Content,
     Decision,
     LogUnavailable,

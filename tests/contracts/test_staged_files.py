@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from application.ports.event_log import Decision, StagedFile, Submission
+from application.log.event_log import Decision, StagedFile, Submission
 from infrastructure.outbound.log.writer import BATCH_TEXT_BYTES_MAX
 from infrastructure.outbound.tables.staged_files import PostgresStagedFiles
 from tests.support import run_commands as ask

@@ -6,8 +6,8 @@ from uuid import UUID
 
 import pytest
 
-from application.access import ALL_SCOPES
-from application.envelope import Actor
+from application.log.envelope import Actor
+from application.queries.access import ALL_SCOPES
 from infrastructure.outbound.tables.registry import PostgresRegistry
 from infrastructure.outbound.tokens import (
     ChildTokenSigner,

@@ -4,7 +4,7 @@ from datetime import datetime
 
 import pytest
 
-from application.announcing import disposition_of
+from application.delivery.announce import disposition_of
 from domain.run.decide import dedupe_key
 from domain.run.events import RunEvent
 from domain.run.evolve import initial_run

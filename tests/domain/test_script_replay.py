@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from application.context_receipts import read_finished, script_receipt
-from application.keeping import TextStore
+from application.log.texts import TextStore
 from application.ports.scripts import ScriptFinished
 from domain.configuration.context_scripts import ContextScript
 from domain.context.script_output import decode_printed_text, encode_output

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from application.steps.step_maker import STEPS_AT_ONCE_MAX
+from application.steps.step import STEPS_AT_ONCE_MAX
 from domain.run.events import StepBegun
 from tests.support.held_commits import until
 from tests.support.running_log import RunningLog

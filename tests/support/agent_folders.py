@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from application.envelope import Actor
+from application.log.envelope import Actor
 from application.ports.configurations import PinnedConfiguration
 from infrastructure.outbound.configuration.active import ActiveConfigurations
 from infrastructure.outbound.configuration.loading import load_values

@@ -5,7 +5,7 @@ from typing import Any
 import psycopg
 from psycopg.sql import SQL, Identifier
 
-from application.envelope import Actor, Envelope, Provenance
+from application.log.envelope import Actor, Envelope, Provenance
 from infrastructure.outbound.log.chain import chain_hash
 from infrastructure.outbound.log.reading import COLUMNS
 

@@ -6,17 +6,17 @@ from datetime import UTC, datetime
 from typing import Any, cast
 from uuid import UUID
 
-from application.access import Access, Caller
-from application.announcing import Announcer
-from application.envelope import Actor
+from application.delivery.announce import Announcer
+from application.log.envelope import Actor
+from application.log.event_log import Appended, EventLog, Submission, World
+from application.log.unit_of_work import UnitOfWork
 from application.ports.configurations import Configurations, PinnedConfiguration
 from application.ports.contents import Contents
-from application.ports.event_log import Appended, EventLog, Submission, World
 from application.ports.hooks import HookClient
 from application.ports.registry import Registry
-from application.preparing import RunPreparer
-from application.stopping import StopService
-from application.work import UnitOfWork
+from application.queries.access import Access, Caller
+from application.session.stop import StopService
+from application.spawn.prepare import RunPreparer
 from domain.configuration.configuration import Configuration
 from domain.run.lifecycle import OVER
 from domain.run.state import Run

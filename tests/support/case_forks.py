@@ -5,15 +5,15 @@ from dataclasses import dataclass, field
 from typing import Any, cast
 from uuid import UUID
 
+from application.log.unit_of_work import UnitOfWork
 from application.ports.configurations import PinnedConfiguration
 from application.ports.hooks import HookAnswer, HookFailure
 from application.ports.runtimes import TranscriptEntry
 from application.ports.transcripts import Transcripts
 from application.steps.context_engine import ContextEngineStep
 from application.steps.context_fork import ContextForkStep
-from application.steps.step_maker import StepMaker
+from application.steps.step import StepMaker
 from application.steps.thread_binding import ThreadBindingStep
-from application.work import UnitOfWork
 from domain.configuration.configuration import Configuration
 from domain.delivery.hook_payloads import HookCall
 from domain.delivery.provided_transcript import ProvidedEntry, line_of, text_of_entries

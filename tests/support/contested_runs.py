@@ -8,8 +8,8 @@ from uuid import UUID
 
 from psycopg_pool import AsyncConnectionPool
 
-from application.envelope import Actor
-from application.ports.event_log import EventLog, LogUnavailable
+from application.log.envelope import Actor
+from application.log.event_log import EventLog, LogUnavailable
 from application.ports.runtimes import TranscriptEntry
 from application.projections.fold import FOREVER
 from domain.run.commands import RunCommand

@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import Any, TypeVar, cast
 from uuid import UUID
 
-from application.admitting import policy_of
-from application.envelope import Actor
 from application.fitting import Ineligible
-from application.planning import PlannedChild, PlanTexts, plan_spawn
+from application.log.envelope import Actor
 from application.ports.configurations import PinnedConfiguration
-from application.spawn_request import SpawnRequest, spawn_command
+from application.spawn.admit import policy_of
+from application.spawn.plan import PlannedChild, PlanTexts, plan_spawn
+from application.spawn.request import SpawnRequest, spawn_command
 from domain.context.fork import accepted_note
 from domain.event_types import AnyEvent
 from domain.run.commands import RunCommand

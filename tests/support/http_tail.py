@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator, Collection
 from datetime import UTC, datetime
 from uuid import UUID, uuid4
 
-from application.envelope import WRITER_VERSION, Envelope, Provenance, RecordedEvent
+from application.log.envelope import WRITER_VERSION, Envelope, Provenance, RecordedEvent
 from domain.run.events import RunQueued
 
 

@@ -7,18 +7,11 @@ from typing import Any
 from psycopg_pool import AsyncConnectionPool
 from uuid_utils.compat import uuid7
 
-from application.envelope import SYSTEM, Actor
-from application.keeping import TextStore
-from application.ports.event_log import (
-    Appended,
-    Decision,
-    EventLog,
-    StoredAnswer,
-    Submission,
-    World,
-)
+from application.log.envelope import SYSTEM, Actor
+from application.log.event_log import Appended, Decision, EventLog, StoredAnswer, Submission, World
+from application.log.texts import TextStore
+from application.log.unit_of_work import provenance_of
 from application.ports.runtimes import TranscriptEntry
-from application.work import provenance_of
 from domain.run.commands import RunCommand
 from domain.run.facts import Ingredient, ScriptReceipt, TranscriptSeal
 from domain.run.state import Run

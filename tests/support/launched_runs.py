@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import Any, cast
 from uuid import UUID, uuid4
 
-from application.keeping import TextStore
-from application.launching import LaunchComposer, PreparedLaunch
+from application.execution.launch import LaunchComposer, PreparedLaunch
+from application.log.texts import TextStore
+from application.log.unit_of_work import UnitOfWork
 from application.ports.configurations import PinnedConfiguration
 from application.ports.transcripts import Transcripts
-from application.work import UnitOfWork
 from domain.configuration.configuration import Configuration
 from domain.configuration.runtimes import Runtime
 from domain.run.events import RunEvent, SessionCreated

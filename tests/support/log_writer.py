@@ -16,7 +16,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from application.ports.event_log import LogUnavailable
+from application.log.event_log import LogUnavailable
 from infrastructure.outbound.log import tail, writer
 from infrastructure.outbound.transcripts.rows_and_files import StoredTranscripts
 from tests.support.contested_runs import ContestedRuns

@@ -6,9 +6,8 @@ from uuid import UUID
 
 from uuid_utils.compat import uuid7
 
-from application.envelope import SYSTEM, Actor, Provenance
-from application.keeping import TextStore
-from application.ports.event_log import (
+from application.log.envelope import SYSTEM, Actor, Provenance
+from application.log.event_log import (
     Appended,
     ContentKey,
     Decision,
@@ -20,7 +19,8 @@ from application.ports.event_log import (
     TreeQuery,
     World,
 )
-from application.work import provenance_of
+from application.log.texts import TextStore
+from application.log.unit_of_work import provenance_of
 from domain.run.commands import RunCommand
 from domain.run.state import Run
 from domain.session.state import Session

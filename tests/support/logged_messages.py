@@ -4,9 +4,9 @@ from typing import Any
 
 from uuid_utils.compat import uuid7
 
-from application.envelope import Provenance
-from application.keeping import TextStore
-from application.ports.event_log import Appended, Decision, Submission, World
+from application.log.envelope import Provenance
+from application.log.event_log import Appended, Decision, Submission, World
+from application.log.texts import TextStore
 from domain.run.events import ContinuationPlanned
 from domain.run.facts import Ingredient
 from domain.run.state import Run

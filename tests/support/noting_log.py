@@ -7,7 +7,7 @@ from io import TextIOWrapper
 from pathlib import Path
 from typing import Any, TypeVar
 
-from application.ports.event_log import (
+from application.log.event_log import (
     AlreadyReserved,
     Appended,
     Decision,

@@ -4,9 +4,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, cast
 
+from application.log.event_log import EventLog
 from application.ports.configurations import PinnedConfiguration
 from application.ports.contents import Contents
-from application.ports.event_log import EventLog
 from domain.configuration.configuration import Configuration
 from infrastructure.outbound.configuration.active import ActiveConfigurations
 from infrastructure.outbound.configuration.loading import LoadedConfiguration

@@ -5,9 +5,9 @@ from pathlib import Path
 from typing import Any
 
 from application.fitting import Ineligible
-from application.planning import PlannedChild, PlanTexts, plan_spawn
 from application.ports.configurations import PinnedConfiguration
 from application.ports.credentials import NOTHING_FOUND, FoundCredentials
+from application.spawn.plan import PlannedChild, PlanTexts, plan_spawn
 from domain.configuration.configuration import Configuration
 from domain.configuration.runtimes import Runtime
 from domain.run.facts import SpawnOptions

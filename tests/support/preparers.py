@@ -4,12 +4,12 @@ from pathlib import Path
 
 from psycopg_pool import AsyncConnectionPool
 
-from application.context_gathering import ContextGatherer
-from application.preparing import RunPreparer
-from application.stepping import StepRunner
+from application.context.scripts import ContextGatherer
+from application.log.unit_of_work import UnitOfWork
+from application.spawn.prepare import RunPreparer
 from application.steps.attachments import AttachmentsStep
+from application.steps.run_steps import StepRunner
 from application.steps.workspace import WorkspaceStep
-from application.work import UnitOfWork
 from infrastructure.outbound.attachments.attachment_files import WorkspaceAttachments
 from infrastructure.outbound.bootstrap_files import DiskBootstrapFiles
 from infrastructure.outbound.log.connections import LogConnection

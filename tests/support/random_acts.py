@@ -7,7 +7,7 @@ from itertools import count
 
 from uuid_utils.compat import uuid7
 
-from application.ports.event_log import (
+from application.log.event_log import (
     AlreadyReserved,
     Content,
     Decision,

@@ -9,7 +9,7 @@ from uuid import UUID
 from psycopg_pool import AsyncConnectionPool
 from uuid_utils.compat import uuid7
 
-from application.envelope import RecordedEvent
+from application.log.envelope import RecordedEvent
 from infrastructure.outbound.log.connections import Connect, LogConnection, open_connection
 from infrastructure.outbound.log.loading import LOCK_CLASS
 from infrastructure.outbound.log.postgres_log import PostgresLog

@@ -5,10 +5,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from application.envelope import SYSTEM
+from application.log.envelope import SYSTEM
+from application.log.unit_of_work import UnitOfWork
 from application.ports.configurations import PinnedConfiguration
 from application.ports.hooks import HookAnswer, HookFailure
-from application.work import UnitOfWork
 from domain.delivery.hook_payloads import HookCall
 from infrastructure.outbound.configuration.active import ActiveConfigurations
 from infrastructure.outbound.configuration.loading import load_values

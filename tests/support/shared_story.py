@@ -2,9 +2,9 @@
 
 from uuid_utils.compat import uuid7
 
-from application.envelope import Provenance
-from application.keeping import TextStore
-from application.ports.event_log import Decision, Submission, World
+from application.log.envelope import Provenance
+from application.log.event_log import Decision, Submission, World
+from application.log.texts import TextStore
 from domain.run.commands import SettleDependencies
 from domain.run.facts import Dependency
 from domain.run.plan_facts import PreambleSizes

@@ -5,22 +5,22 @@ from pathlib import Path
 from typing import Any
 from uuid import UUID
 
-from application.claims import Claims
-from application.context_gathering import ContextGatherer
-from application.due_work import DueWork
-from application.envelope import SYSTEM, Actor
-from application.holder import Holder
-from application.preparing import RunPreparer
-from application.rooms import Bulkhead
-from application.spawn_request import SpawnRequest
-from application.spawning import SpawnResult, SpawnService
-from application.stepping import StepRunner
+from application.concurrency.bulkhead import Bulkhead
+from application.context.scripts import ContextGatherer
+from application.coordination.claims import Claims
+from application.coordination.holder import Holder
+from application.log.envelope import SYSTEM, Actor
+from application.log.unit_of_work import UnitOfWork
+from application.session.stop import StopService
+from application.spawn.prepare import RunPreparer
+from application.spawn.request import SpawnRequest
+from application.spawn.service import SpawnResult, SpawnService
 from application.steps.attachments import AttachmentsStep
-from application.steps.step_maker import StepMaker, StepPlace, StepResult, UndoFailed
+from application.steps.run_steps import StepRunner
+from application.steps.step import StepMaker, StepPlace, StepResult, UndoFailed
+from application.steps.undo import StepUndoer
 from application.steps.workspace import WorkspaceStep
-from application.stopping import StopService
-from application.undoing import StepUndoer
-from application.work import UnitOfWork
+from application.workers.due import DueWork
 from domain.context.attachments import RequestedAttachment
 from domain.run.facts import Plan, SpawnOptions, StepState, UndoOutcome
 from domain.run.state import Run

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 from uuid import UUID
 
-from application.envelope import Envelope
+from application.log.envelope import Envelope
 from infrastructure.outbound.log.mapper import EventMapper, payload_object
 from infrastructure.outbound.log.postgres_log import channel_of
 from infrastructure.outbound.log.reading import COLUMNS, recorded_event

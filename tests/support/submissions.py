@@ -7,8 +7,8 @@ from typing import Any, TypeVar
 
 from uuid_utils.compat import uuid7
 
-from application.envelope import Provenance
-from application.ports.event_log import Appended, Change, Decision, EventLog, Submission, World
+from application.log.envelope import Provenance
+from application.log.event_log import Appended, Change, Decision, EventLog, Submission, World
 from domain.values.record import session_stream
 from domain.values.refusals import Rejected
 from tests.support.storytelling import observed

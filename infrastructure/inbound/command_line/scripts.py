@@ -25,7 +25,7 @@ from infrastructure.inbound.command_line.spawning import CleanupChoice
 from infrastructure.inbound.command_line.tables import TableColumn, value_of
 
 if TYPE_CHECKING:
-    from application.script_trial import TrialResult, TrialRun
+    from application.context.script_trial import TrialResult, TrialRun
 
 _COLUMNS = (
     TableColumn("SCRIPT", value_of("id"), elastic=True),

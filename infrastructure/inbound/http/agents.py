@@ -5,9 +5,9 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Response
 
-from application.access import Caller
-from application.agent_listing import listed_agents
 from application.ports.registry import LaneState
+from application.queries.access import Caller
+from application.queries.agents import listed_agents
 from domain.run.state import Run
 from domain.values.session_key import agent_id_of
 from infrastructure.inbound.http import examples

@@ -10,9 +10,9 @@ from starlette.requests import ClientDisconnect
 from starlette.routing import Match
 from starlette.types import Scope
 
-from application.envelope import WRITER_VERSION
-from application.ports.event_log import LogUnavailable
-from application.work import ContentsErased
+from application.log.envelope import WRITER_VERSION
+from application.log.event_log import LogUnavailable
+from application.log.unit_of_work import ContentsErased
 from domain.values.refusals import Rejected
 from infrastructure.failures import UserError
 from infrastructure.inbound.http import (

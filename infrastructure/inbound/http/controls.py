@@ -5,7 +5,7 @@ from typing import Annotated
 from fastapi import APIRouter, Request, Response
 from pydantic import Field
 
-from application.ports.event_log import AlreadyReserved, StoredAnswer
+from application.log.event_log import AlreadyReserved, StoredAnswer
 from infrastructure.inbound.http import examples
 from infrastructure.inbound.http.bodies import Body, read_body
 from infrastructure.inbound.http.described import (

@@ -4,14 +4,14 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
-from application.access import Access, TokenVerifier
-from application.announcing import Announcer
-from application.continuing import SessionContinuation
-from application.ports.event_log import Tail
+from application.delivery.announce import Announcer
+from application.log.event_log import Tail
+from application.log.unit_of_work import UnitOfWork
 from application.ports.transcripts import Transcripts
-from application.spawning import SpawnService
-from application.stopping import StopService
-from application.work import UnitOfWork
+from application.queries.access import Access, TokenVerifier
+from application.session.continue_session import SessionContinuation
+from application.session.stop import StopService
+from application.spawn.service import SpawnService
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from application.envelope import RecordedEvent
+from application.log.envelope import RecordedEvent
 from application.ports.contents import Contents
 from domain.run.events import ScriptsResolved, StepUndoFailed
 from domain.values.record import ContentRef

@@ -3,9 +3,9 @@
 from dataclasses import dataclass
 from uuid import UUID
 
-from application.access import Caller
-from application.envelope import RecordedEvent
-from application.ports.event_log import EventLog
+from application.log.envelope import RecordedEvent
+from application.log.event_log import EventLog
+from application.queries.access import Caller
 
 EVENTS_EXAMINED_MAX = 5_000
 EVENTS_AT_ONCE = 500

@@ -10,8 +10,8 @@ import orjson
 from starlette.responses import StreamingResponse
 from starlette.types import Receive, Scope, Send
 
-from application.envelope import RecordedEvent
-from application.ports.event_log import Tail
+from application.log.envelope import RecordedEvent
+from application.log.event_log import Tail
 from infrastructure.inbound.http.droppable_connection import connection_dropper
 from infrastructure.inbound.http.event_bodies import event_body
 

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Query, Request, Response
 from pydantic import Field
 
-from application.access import Caller
+from application.queries.access import Caller
 from domain.event_types import EVENT_TYPES
 from infrastructure.inbound.http import examples
 from infrastructure.inbound.http.described import problem_responses, success_response

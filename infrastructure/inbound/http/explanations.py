@@ -4,8 +4,8 @@ from typing import Any
 
 from fastapi import APIRouter, Response
 
-from application.answers import SpawnRefusal
-from application.explaining import RunExplanation, read_explanation
+from application.log.answers import SpawnRefusal
+from application.queries.explain import RunExplanation, read_explanation
 from domain.run.state import Run
 from infrastructure.inbound.http import explanation_examples as examples
 from infrastructure.inbound.http.described import problem_responses, success_response

@@ -5,7 +5,7 @@ from collections.abc import Callable, Coroutine, Iterable
 from http import HTTPStatus
 from typing import Any
 
-from application.ports.event_log import LogUnavailable
+from application.log.event_log import LogUnavailable
 from application.timely import with_timeout
 
 LOG_HEADER = b"spawnlog-log"

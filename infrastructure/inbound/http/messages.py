@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 from fastapi import APIRouter, Request, Response
 from pydantic import Field, field_validator
 
-from application.ports.event_log import AlreadyReserved, StoredAnswer
+from application.log.event_log import AlreadyReserved, StoredAnswer
 from domain.spawn.continuation import NoSession, RunIsActive
 from domain.values.refusals import SessionIsClosed
 from infrastructure.inbound.http import examples

@@ -2,7 +2,7 @@
 
 from fastapi import Request, Response
 
-from application.ports.event_log import StoredAnswer
+from application.log.event_log import StoredAnswer
 from infrastructure.inbound.http.doors import Services
 from infrastructure.inbound.http.problems import HttpProblem, problem_response
 from infrastructure.inbound.http.requests import position_headers

@@ -4,7 +4,7 @@ from collections.abc import Awaitable, Callable
 
 from fastapi import Response
 
-from application.ports.event_log import AlreadyReserved, Reservation, StoredAnswer
+from application.log.event_log import AlreadyReserved, Reservation, StoredAnswer
 from infrastructure.inbound.http.problems import HttpProblem
 
 Render = Callable[[StoredAnswer, bool], Awaitable[Response]]

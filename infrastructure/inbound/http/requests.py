@@ -9,9 +9,9 @@ import orjson
 from fastapi import Depends, Path, Request, Response
 from pydantic import AfterValidator
 
-from application.access import ALL_SCOPES, AccessScope, Caller
-from application.envelope import Actor
-from application.ports.event_log import Reservation
+from application.log.envelope import Actor
+from application.log.event_log import Reservation
+from application.queries.access import ALL_SCOPES, AccessScope, Caller
 from domain.configuration.configuration import Configuration
 from domain.run.state import Run
 from domain.values.session_key import InvalidSessionKey

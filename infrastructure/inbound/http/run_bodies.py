@@ -7,7 +7,7 @@ from uuid import UUID
 
 import orjson
 
-from application.announcing import estimated_cost_usd
+from application.delivery.announce import estimated_cost_usd
 from application.ports.contents import Contents
 from application.ports.registry import StatusRows
 from domain.run.lifecycle import PREPARING

@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass, replace
 
-from application.access import Access, Caller
 from application.ports.registry import Registry, RunQuery
+from application.queries.access import Access, Caller
 from domain.run.state import Run
 from infrastructure.inbound.http.paging import Cursor
 

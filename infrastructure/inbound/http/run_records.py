@@ -6,7 +6,7 @@ from uuid import UUID
 
 from fastapi import APIRouter, Query, Response
 
-from application.envelope import RecordedEvent
+from application.log.envelope import RecordedEvent
 from domain.run.events import RunStarted
 from domain.values.record import run_stream
 from infrastructure.inbound.http import examples

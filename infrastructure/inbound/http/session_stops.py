@@ -2,7 +2,7 @@
 
 from fastapi import APIRouter, Request, Response
 
-from application.ports.event_log import AlreadyReserved, StoredAnswer
+from application.log.event_log import AlreadyReserved, StoredAnswer
 from infrastructure.inbound.http import session_examples
 from infrastructure.inbound.http.bodies import read_body
 from infrastructure.inbound.http.controls import StopBody

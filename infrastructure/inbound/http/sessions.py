@@ -5,9 +5,9 @@ from typing import Any
 
 from fastapi import APIRouter, Request, Response
 
-from application.access import Caller
-from application.ports.event_log import AlreadyReserved, StoredAnswer
+from application.log.event_log import AlreadyReserved, StoredAnswer
 from application.ports.registry import RunQuery
+from application.queries.access import Caller
 from domain.session.state import Session
 from domain.values.refusals import Rejected
 from infrastructure.inbound.http import examples, session_examples

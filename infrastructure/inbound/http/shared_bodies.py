@@ -8,9 +8,9 @@ from uuid import UUID
 
 import orjson
 
+from application.log.unit_of_work import UnitOfWork
 from application.ports.contents import Contents
 from application.ports.registry import RunQuery
-from application.work import UnitOfWork
 from domain.run.events import RunStarted
 from domain.session.events import SharedContextChanged, SharedContextInherited
 from domain.session.shared_context import effective_shared_keys

@@ -5,14 +5,14 @@ import re
 from fastapi import APIRouter, Request, Response
 from pydantic import BaseModel, ConfigDict
 
-from application.access import Caller
-from application.patching_context import (
+from application.log.unit_of_work import ContentsErased
+from application.queries.access import Caller
+from application.session.shared_context import (
     ContextPatch,
     ContextPatcher,
     PatchResult,
     SharedContextTooLarge,
 )
-from application.work import ContentsErased
 from domain.run.events import RunStarted
 from domain.session.decide import ContextMoved
 from domain.session.shared_context import KEY_RULE, effective_shared_keys, is_key

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 import orjson
 from pydantic import Field, field_validator
 
-from application.spawn_request import SpawnRequest
+from application.spawn.request import SpawnRequest
 from domain.configuration.configuration import Configuration
 from domain.run.facts import SpawnOptions
 from domain.spawn.request import effective_cleanup, effective_mode

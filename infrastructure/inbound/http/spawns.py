@@ -4,8 +4,8 @@ from typing import Any, cast
 
 from fastapi import APIRouter, Request, Response
 
-from application.access import Caller
-from application.ports.event_log import AlreadyReserved, StoredAnswer
+from application.log.event_log import AlreadyReserved, StoredAnswer
+from application.queries.access import Caller
 from domain.values.refusals import SessionIsClosed
 from infrastructure.inbound.http import examples
 from infrastructure.inbound.http.bodies import read_body

@@ -4,8 +4,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 from uuid import UUID
 
+from application.log.event_log import EventLog
 from application.ports.contents import Contents
-from application.ports.event_log import EventLog
 from domain.context.attachment_manifest import (
     FilesMismatch,
     attachments_receipt,

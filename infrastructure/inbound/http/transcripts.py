@@ -2,8 +2,8 @@
 
 from fastapi import APIRouter, Request, Response
 
-from application.ports.event_log import AlreadyReserved, StoredAnswer
-from application.providing_transcripts import (
+from application.log.event_log import AlreadyReserved, StoredAnswer
+from application.session.transcript import (
     EntryTooLarge,
     SubmittedTranscript,
     TranscriptIntake,

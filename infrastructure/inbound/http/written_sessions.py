@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-from application.access import Caller
+from application.queries.access import Caller
 from domain.values.session_key import render_session_key
 from infrastructure.inbound.http.doors import Services
 from infrastructure.inbound.http.requests import (

@@ -6,11 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from uuid import UUID
 
-from application.ports.attachment_files import (
-    AttachmentsNotRemoved,
-    AttachmentsNotWritten,
-    RemovalOutcome,
-)
+from application.ports.files import AttachmentsNotRemoved, AttachmentsNotWritten, RemovalOutcome
 from domain.context.attachment_manifest import FOLDERS, manifest_text, relative_dir
 from domain.context.attachments import MANIFEST_NAME, AcceptedFiles
 from infrastructure.outbound.attachments.allowance import Deadline, DeadlineExceeded

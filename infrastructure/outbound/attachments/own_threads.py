@@ -5,7 +5,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
-from application.steps.step_maker import STEPS_AT_ONCE_MAX
+from application.steps.step import STEPS_AT_ONCE_MAX
 from infrastructure.outbound.attachments.allowance import Deadline, run_with_deadline
 
 REMOVALS_AT_ONCE_MAX = 4

@@ -8,13 +8,13 @@ from uuid import UUID
 
 import orjson
 
-from application.envelope import Actor, Provenance
-from application.keeping import TextStore, keyed_hash
+from application.log.envelope import Actor, Provenance
+from application.log.event_log import ContentKey, Decision, EventLog, Submission, World
+from application.log.texts import TextStore, keyed_hash
 from application.ports.configurations import PinnedConfiguration, RevisionErased, SecretMissing
 from application.ports.contents import Contents
 from application.ports.credentials import Credential
-from application.ports.event_log import ContentKey, Decision, EventLog, Submission, World
-from application.ports.identities import Identities
+from application.ports.identifiers import Identities
 from domain.configuration.configuration import Configuration
 from domain.configuration.problems import ConfigurationError
 from domain.configuration.runtimes import CommandRuntime, Runtime

@@ -10,7 +10,7 @@ import psycopg
 from eventsourcing.persistence import IntegrityError, NotSupportedError, StoredEvent
 from psycopg.rows import DictRow, tuple_row
 
-from application.envelope import WRITER_VERSION, Envelope, Provenance
+from application.log.envelope import WRITER_VERSION, Envelope, Provenance
 from infrastructure.outbound.eventsourcing_log.streams import TYPE_VERSION
 from infrastructure.outbound.identities import RandomIdentities
 from infrastructure.outbound.log.chain import chain_hash

@@ -5,8 +5,8 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 from uuid import UUID
 
-from application.envelope import WRITER_VERSION, Envelope, Provenance, RecordedEvent
-from application.ports.event_log import (
+from application.log.envelope import WRITER_VERSION, Envelope, Provenance, RecordedEvent
+from application.log.event_log import (
     AlreadyReserved,
     Appended,
     Content,

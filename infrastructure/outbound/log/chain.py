@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from functools import lru_cache
 from uuid import UUID
 
-from application.envelope import Envelope
+from application.log.envelope import Envelope
 
 CHAIN_FORMAT = 1
 CACHED_INSTANTS_MAX = 1_024

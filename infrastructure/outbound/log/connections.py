@@ -8,7 +8,7 @@ import psycopg
 from psycopg.rows import TupleRow
 from psycopg_pool import AsyncConnectionPool, PoolTimeout
 
-from application.ports.event_log import LogUnavailable
+from application.log.event_log import LogUnavailable
 from infrastructure.outbound.log.binary_format import BinaryColumn, ColumnDumper
 
 LogConnection = psycopg.AsyncConnection[TupleRow]

@@ -11,7 +11,7 @@ from typing import Any, Generic, TypeVar
 
 from psycopg_pool import AsyncConnectionPool
 
-from application.ports.event_log import LogUnavailable
+from application.log.event_log import LogUnavailable
 from application.timely import with_timeout
 from infrastructure.outbound.log.connections import LogConnection, borrow_connection
 

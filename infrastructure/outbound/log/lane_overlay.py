@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from uuid import UUID
 
-from application.ports.event_log import LaneFacts, LaneQuery
+from application.log.event_log import LaneFacts, LaneQuery
 from application.projections.run_rows import run_row
 from domain.run.state import Run
 

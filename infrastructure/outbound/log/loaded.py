@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from uuid import UUID
 
-from application.ports.event_log import (
+from application.log.event_log import (
     LaneFacts,
     LaneQuery,
     Reservation,

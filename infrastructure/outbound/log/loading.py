@@ -6,7 +6,7 @@ from uuid import UUID
 
 from psycopg import AsyncCursor
 
-from application.ports.event_log import LaneFacts, LaneQuery, Reserved, StoredAnswer, Submission
+from application.log.event_log import LaneFacts, LaneQuery, Reserved, StoredAnswer, Submission
 from application.projections.fold import FOREVER
 from domain.run.state import Run
 from domain.session.state import Session

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from psycopg import sql
 
-from application.envelope import WRITER_VERSION
+from application.log.envelope import WRITER_VERSION
 from application.projections.fold import FOREVER
 from infrastructure.outbound.log.connections import LogConnection
 from infrastructure.outbound.log.paged_fold import StreamPart

@@ -8,8 +8,8 @@ from uuid import UUID
 
 from psycopg_pool import AsyncConnectionPool
 
-from application.envelope import RecordedEvent
-from application.ports.event_log import Appended, Submission
+from application.log.envelope import RecordedEvent
+from application.log.event_log import Appended, Submission
 from infrastructure.outbound.log.connections import Connect, LogConnection, borrow_connection
 from infrastructure.outbound.log.fail_point import FailPoint
 from infrastructure.outbound.log.format import format_of, require_known_format

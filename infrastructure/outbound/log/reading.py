@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 from uuid import UUID
 
-from application.envelope import Actor, Envelope, Provenance, RecordedEvent
+from application.log.envelope import Actor, Envelope, Provenance, RecordedEvent
 from infrastructure.outbound.log.connections import LogConnection
 from infrastructure.outbound.log.mapper import EventMapper
 

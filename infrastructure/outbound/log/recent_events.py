@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from itertools import islice
 from uuid import UUID
 
-from application.envelope import RecordedEvent
+from application.log.envelope import RecordedEvent
 
 RECENT_EVENTS_MAX = 5_000
 

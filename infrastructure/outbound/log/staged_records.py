@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from application.ports.event_log import StagedFile
+from application.log.event_log import StagedFile
 from infrastructure.outbound.log.binary_format import encode_column
 from infrastructure.outbound.log.connections import LogConnection
 

@@ -5,8 +5,8 @@ from typing import Any
 
 from psycopg import AsyncRawCursor
 
-from application.envelope import Envelope
-from application.ports.event_log import Content
+from application.log.envelope import Envelope
+from application.log.event_log import Content
 from application.projections.fold import FOREVER, RowSpan
 from infrastructure.outbound.log.batch import Batch
 from infrastructure.outbound.log.binary_format import BinaryColumn, encode_column

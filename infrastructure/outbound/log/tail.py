@@ -12,9 +12,9 @@ from uuid import UUID
 
 import psycopg
 
-from application import cancelling
-from application.envelope import RecordedEvent
-from application.ports.event_log import LogUnavailable
+from application.concurrency import tasks as cancelling
+from application.log.envelope import RecordedEvent
+from application.log.event_log import LogUnavailable
 from infrastructure.outbound.log.connections import Connect, LogConnection
 from infrastructure.outbound.log.mapper import EventMapper
 from infrastructure.outbound.log.reading import read_events

@@ -4,7 +4,7 @@ import asyncio
 from dataclasses import dataclass
 from typing import Any
 
-from application.ports.event_log import Appended, Submission
+from application.log.event_log import Appended, Submission
 from infrastructure.outbound.log.batch import SubmissionOutcome
 
 

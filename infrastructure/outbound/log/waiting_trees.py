@@ -5,7 +5,7 @@ from typing import Any
 
 from psycopg import AsyncCursor
 
-from application.ports.event_log import TreeQuery
+from application.log.event_log import TreeQuery
 from application.projections.fold import FOREVER
 from application.projections.run_rows import due
 from domain.run.state import Run

@@ -15,8 +15,8 @@ from uuid import UUID
 
 import psycopg
 
-from application.envelope import RecordedEvent
-from application.ports.event_log import Appended, LogUnavailable, Submission
+from application.log.envelope import RecordedEvent
+from application.log.event_log import Appended, LogUnavailable, Submission
 from infrastructure.outbound.log.batch import Batch, SubmissionOutcome
 from infrastructure.outbound.log.commit_fate import is_recorded
 from infrastructure.outbound.log.connections import PLANNING, Connect, LogConnection

@@ -10,7 +10,7 @@ from uuid import UUID
 
 from psycopg_pool import AsyncConnectionPool
 
-from application.ports.event_log import LogUnavailable
+from application.log.event_log import LogUnavailable
 from application.ports.runtimes import TranscriptEntry
 from application.ports.transcripts import Extent, RecordedEntry, SealedTranscript
 from application.projections.fold import FOREVER

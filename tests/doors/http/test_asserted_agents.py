@@ -2,8 +2,8 @@
 
 import pytest
 
-from application.access import Caller
-from application.envelope import Actor
+from application.log.envelope import Actor
+from application.queries.access import Caller
 from domain.configuration.configuration import Configuration
 from infrastructure.inbound.http.problems import HttpProblem
 from infrastructure.inbound.http.requests import require_agent_access

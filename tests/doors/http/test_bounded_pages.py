@@ -5,9 +5,9 @@ from uuid import UUID
 
 import pytest
 
-from application.access import Access, Caller
-from application.envelope import Actor
+from application.log.envelope import Actor
 from application.ports.registry import RunQuery
+from application.queries.access import Access, Caller
 from domain.run.state import Run
 from domain.session.state import Session
 from infrastructure.inbound.http.event_pages import EventFilter, page_of_events

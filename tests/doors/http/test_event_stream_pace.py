@@ -7,7 +7,7 @@ from uuid import uuid4
 
 from starlette.types import Message
 
-from application.envelope import RecordedEvent
+from application.log.envelope import RecordedEvent
 from infrastructure.inbound.http.event_stream import (
     CHECKPOINT_EVENTS,
     EventStream,

@@ -9,8 +9,8 @@ from urllib.parse import quote
 import httpx2
 import pytest
 
-from application.access import Caller
-from application.envelope import Actor
+from application.log.envelope import Actor
+from application.queries.access import Caller
 from infrastructure.inbound.http.doors import Services
 from infrastructure.inbound.http.requests import resolve_session_reference
 from tests.support.http_house import ONE, House

@@ -7,7 +7,7 @@ from uuid import uuid4
 import psycopg
 import pytest
 
-from application.providing_transcripts import TRANSCRIPT_BYTES_MAX
+from application.session.transcript import TRANSCRIPT_BYTES_MAX
 from infrastructure.outbound.embedded_postgres.layout import Home
 from tests.support.http_house import House
 from tests.support.http_problems import problem_of

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from application.envelope import SYSTEM
+from application.log.envelope import SYSTEM
 from infrastructure.outbound.configuration.active import ActiveConfigurations
 from infrastructure.outbound.configuration.loading import load_values
 from infrastructure.outbound.configured_tokens import ConfiguredTokens

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from application.ports.attachment_files import AttachmentsNotRemoved, AttachmentsNotWritten
+from application.ports.files import AttachmentsNotRemoved, AttachmentsNotWritten
 from tests.support.attachment_folders import Ground, expected_contents, ground_in
 from tests.support.ordinary_user import Becoming
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from application.ports.attachment_files import AttachmentsNotRemoved, AttachmentsNotWritten
+from application.ports.files import AttachmentsNotRemoved, AttachmentsNotWritten
 from domain.context.attachments import AcceptedFiles, accept_file
 from tests.support.attachment_folders import (
     FILES,

@@ -4,7 +4,7 @@ import asyncio
 import threading
 from pathlib import Path
 
-from application.steps.step_maker import STEPS_AT_ONCE_MAX
+from application.steps.step import STEPS_AT_ONCE_MAX
 from tests.support.attachment_folders import FILES, OTHER_RUN, RUN, SECONDS, ground_in
 
 THREADS = 40

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from application.ports.attachment_files import AttachmentsNotWritten
+from application.ports.files import AttachmentsNotWritten
 from domain.context.attachments import AcceptedFiles, accept_file
 from tests.support.attachment_folders import (
     FILES,

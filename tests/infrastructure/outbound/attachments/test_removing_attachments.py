@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from application.ports.attachment_files import AttachmentsNotRemoved, RemovalOutcome
+from application.ports.files import AttachmentsNotRemoved, RemovalOutcome
 from tests.support.attachment_folders import (
     FILES,
     OTHER_RUN,

@@ -9,7 +9,7 @@ from uuid import uuid4
 
 import pytest
 
-from application.ports.attachment_files import AttachmentFiles, AttachmentsNotWritten
+from application.ports.files import AttachmentFiles, AttachmentsNotWritten
 from domain.context.attachments import AcceptedFiles, accept_file, check_attachments
 from tests.support.attachment_folders import (
     FILES,

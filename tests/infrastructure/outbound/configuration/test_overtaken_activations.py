@@ -6,7 +6,7 @@ from typing import Any, TypeVar
 
 import pytest
 
-from application.envelope import SYSTEM
+from application.log.envelope import SYSTEM
 from application.ports.configurations import PinnedConfiguration
 from infrastructure.outbound.configuration.active import (
     REVISIONS_REMEMBERED_MAX,

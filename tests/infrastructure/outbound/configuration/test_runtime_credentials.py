@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from application.envelope import Actor
+from application.log.envelope import Actor
 from application.ports.credentials import Credential
 from infrastructure.outbound.configuration.active import ActiveConfigurations
 from infrastructure.outbound.configuration.loading import load_values

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from application.envelope import SYSTEM
+from application.log.envelope import SYSTEM
 from application.ports.configurations import PinnedConfiguration, WorkspaceForbidden
 from infrastructure.outbound.configuration.active import ActiveConfigurations, WorkspaceUnusable
 from infrastructure.outbound.configuration.loading import load_values

@@ -13,7 +13,7 @@ from eventsourcing.persistence import (
 )
 from eventsourcing.utils import get_topic
 
-from application.envelope import SYSTEM
+from application.log.envelope import SYSTEM
 from domain.event_types import LOG_FORMAT
 from infrastructure.outbound.eventsourcing_log.factory import LogFactory
 from tests.support.application_logs import ask, whole_log

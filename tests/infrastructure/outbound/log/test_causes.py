@@ -1,6 +1,6 @@
 """Each event names the one that led to it, as it is known under the lock."""
 
-from application.envelope import Actor, Envelope
+from application.log.envelope import Actor, Envelope
 from domain.run.commands import StopRun
 from tests.support import run_commands as ask
 from tests.support.logged_family import LoggedFamily

@@ -8,7 +8,7 @@ from uuid import UUID
 
 import pytest
 
-from application.envelope import Actor, Envelope, Provenance
+from application.log.envelope import Actor, Envelope, Provenance
 from infrastructure.outbound.log.chain import chain_hash, microseconds
 from infrastructure.outbound.log.mapper import EventMapper
 from infrastructure.outbound.log.reading import COLUMNS, recorded_event

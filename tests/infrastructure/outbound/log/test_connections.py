@@ -6,7 +6,7 @@ from contextlib import suppress
 import psycopg
 import pytest
 
-from application.ports.event_log import LogUnavailable
+from application.log.event_log import LogUnavailable
 from infrastructure.outbound.log.connections import (
     LogConnection,
     borrow_connection,

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 
 import pytest
 
-from application.ports.event_log import LogUnavailable
+from application.log.event_log import LogUnavailable
 from infrastructure.outbound.log import joined_reads
 from infrastructure.outbound.log.connections import LogConnection
 from infrastructure.outbound.log.joined_reads import CoalescedReads

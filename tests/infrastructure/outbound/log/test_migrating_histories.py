@@ -7,7 +7,7 @@ from uuid import UUID
 import psycopg
 import pytest
 
-from application.envelope import RecordedEvent
+from application.log.envelope import RecordedEvent
 from domain.event_types import EVENT_TYPES
 from domain.values.record import run_id_of
 from infrastructure.outbound.log.migrating import current_revision, migrate, newest_revision

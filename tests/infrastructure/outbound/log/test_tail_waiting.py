@@ -5,7 +5,7 @@ from functools import partial
 
 import pytest
 
-from application.ports.event_log import LogUnavailable
+from application.log.event_log import LogUnavailable
 from domain.values.refusals import CorruptHistory
 from infrastructure.outbound.log.same_log import LogWentBack
 from infrastructure.outbound.log.tail import LogHasGap

@@ -5,7 +5,7 @@ import asyncio
 import psycopg
 import pytest
 
-from application.ports.event_log import Decision, LogUnavailable, Reservation, StoredAnswer, World
+from application.log.event_log import Decision, LogUnavailable, Reservation, StoredAnswer, World
 from infrastructure.outbound.log import writer
 from infrastructure.outbound.log.connections import LogConnection, open_connection
 from infrastructure.outbound.log.loading import LOCK

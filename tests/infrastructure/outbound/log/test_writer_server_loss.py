@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from application.envelope import RecordedEvent
-from application.ports.event_log import LogUnavailable
+from application.log.envelope import RecordedEvent
+from application.log.event_log import LogUnavailable
 from infrastructure.connecting import DatabaseConnector
 from infrastructure.database import Database
 from infrastructure.outbound.embedded_postgres.server import EmbeddedPostgres

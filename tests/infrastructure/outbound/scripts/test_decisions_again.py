@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from application.context_gathering import ContextGatherer
+from application.context.scripts import ContextGatherer
 from application.context_receipts import evaluated_candidates
-from application.keeping import TextStore
+from application.log.texts import TextStore
 from application.ports.configurations import PinnedConfiguration
 from domain.context.agent_override import OverrideCandidate, choose_override
 from infrastructure.outbound.configuration.loading import load_values

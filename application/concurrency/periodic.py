@@ -1,0 +1,58 @@
+"""Work that is done whenever there is reason to, and now and then without one."""
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import Awaitable, Callable
+
+from application.concurrency import tasks
+from application.log.event_log import LogUnavailable
+
+AWAY_SECONDS = 0.5
+_log = logging.getLogger("spawnlog.work")
+
+
+class PeriodicTask:
+    """Does `work` when woken and at the latest every `seconds`; a failure is logged, not fatal."""
+
+    def __init__(self, name: str, work: Callable[[], Awaitable[object]], seconds: float) -> None:
+        self._name = name
+        self._work = work
+        self._seconds = seconds
+        self._woken = asyncio.Event()
+        self._task: asyncio.Task[None] | None = None
+
+    def notify(self) -> None:
+        """There is reason to work now."""
+        self._woken.set()
+
+    def start(self) -> None:
+        """Begin."""
+        self._task = asyncio.create_task(self._repeat(), name=self._name)
+
+    async def close(self) -> None:
+        """Stop, in the middle of work if need be."""
+        if self._task is not None:
+            await tasks.cancel_all([self._task])
+            self._task = None
+
+    async def _repeat(self) -> None:
+        away = False
+        while True:
+            self._woken.clear()
+            try:
+                await self._work()
+                away = False
+            except LogUnavailable as why:
+                # Soon again: a lease that is not renewed in time costs every run that is held.
+                if not away:
+                    _log.warning("%s: %s", self._name, why)
+                away = True
+                await asyncio.sleep(min(self._seconds, AWAY_SECONDS))
+                continue
+            except Exception:
+                _log.exception("%s failed and is tried again", self._name)
+                await asyncio.sleep(self._seconds)
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(self._seconds):
+                    await self._woken.wait()

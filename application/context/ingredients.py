@@ -1,0 +1,106 @@
+"""The pieces of a child's prompt that are known when its session is created."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from application.context_receipts import injected_receipts
+from application.log.texts import TextStore
+from application.ports.bootstrap_files import BootstrapFiles
+from domain.configuration.configuration import Configuration
+from domain.context.bootstrap_files import BootstrapFile, select_bootstrap_files, unreadable_warning
+from domain.context.preamble import is_blank, preamble_sizes, preamble_warning, truncated_preamble
+from domain.delivery.announcement import RunStats, announce
+from domain.run.facts import Ingredient, ScriptReceipt
+from domain.run.plan_facts import PreambleSizes
+from domain.run.state import Run
+
+BOOTSTRAP_SOURCE = "bootstrap:"
+
+
+@dataclass(frozen=True, slots=True)
+class BroughtIngredients:
+    """What its parent or its workspace brings to a child's prompt, and what the caller is told of
+    it; `sizes` are those of a preamble."""
+
+    ingredients: tuple[Ingredient, ...] = ()
+    warnings: tuple[str, ...] = ()
+    sizes: PreambleSizes | None = None
+
+
+def message_ingredients(run: Run, receipts: Sequence[ScriptReceipt]) -> tuple[Ingredient, ...]:
+    """What scripts put in front, the task, what they put behind: in the order of the message."""
+    scripts = [
+        Ingredient(source=f"script:{one.id}", position=one.position, content=one.injected)
+        for one in injected_receipts(receipts)
+        if one.injected is not None
+    ]
+    task = Ingredient(source="task", position="task", content=run.task)
+    before = [one for one in scripts if one.position == "prepend"]
+    after = [one for one in scripts if one.position == "append"]
+    return (*before, task, *after)
+
+
+def preamble_ingredients(
+    run: Run, text: str | None, configuration: Configuration, keeper: TextStore
+) -> BroughtIngredients:
+    """The parent's preamble, cut to the agent's limit; nothing when it is blank."""
+    assert run.agent_id is not None
+    if run.preamble is None or text is None or is_blank(text):
+        return BroughtIngredients()
+    limit = configuration.subagents_for(run.agent_id).context_preamble_max_chars
+    cut = truncated_preamble(text, limit)
+    sizes = preamble_sizes(text, limit)
+    warning = preamble_warning(sizes, run.agent_id)
+    warnings = () if warning is None else (warning,)
+    if not cut:
+        return BroughtIngredients(warnings=warnings, sizes=sizes)
+    content = run.preamble if cut == text else keeper.store("preamble", cut)
+    ingredient = Ingredient(source="preamble", position="preamble", content=content)
+    return BroughtIngredients((ingredient,), warnings, sizes)
+
+
+async def bootstrap_ingredients(
+    run: Run,
+    folder: str | None,
+    configuration: Configuration,
+    files: BootstrapFiles,
+    keeper: TextStore,
+) -> BroughtIngredients:
+    """The bootstrap files of the folder that the child will work in, within the limits of its
+    agent; a request for a light context has none, and nothing is looked at."""
+    assert run.agent_id is not None
+    if run.light_context or folder is None:
+        return BroughtIngredients()
+    limits = configuration.bootstrap_limits_for(run.agent_id)
+    read = await files.read(folder, limits.chars_max)
+    usable = [BootstrapFile(one.name, one.text) for one in read if one.skipped is None]
+    within = select_bootstrap_files(usable, limits)
+    return BroughtIngredients(
+        tuple(
+            Ingredient(
+                source=f"{BOOTSTRAP_SOURCE}{file.name}",
+                position="bootstrap",
+                content=keeper.store("bootstrap", file.text),
+            )
+            for file in within.files
+        ),
+        (
+            *(unreadable_warning(one.name, one.skipped) for one in read if one.skipped),
+            *within.warnings,
+        ),
+    )
+
+
+def refusal_announcement(run: Run, text: str) -> str:
+    """What stands in the inbox when nobody was there to be told of a refusal."""
+    announcement = announce(
+        outcome="error",
+        result=None,
+        stats=RunStats(
+            session_key=run.child_session_key or run.requester.session_key,
+            session_id=str(run.session_id),
+        ),
+        notes=(f"the spawn was refused: {text}",),
+    )
+    assert announcement is not None
+    return announcement.text

@@ -1,0 +1,190 @@
+"""Runs the context scripts of a spawn, one after the other, and keeps a receipt of each.
+
+No script failure ever fails the spawn: it is recorded, and what the script proposed is void.
+"""
+
+import asyncio
+import logging
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from application.context.script_log import ScriptLog
+from application.context_receipts import (
+    evaluated_candidates,
+    read_finished,
+    remove_proposals,
+    script_receipt,
+    scripts_proposing_secrets,
+    skipped_script_receipt,
+)
+from application.log.texts import TextStore
+from application.ports.configurations import PinnedConfiguration
+from application.ports.credentials import Credentials
+from application.ports.scripts import ScriptFinished, ScriptRun, ScriptRunner, ScriptSecrets
+from domain.configuration.context_scripts import ContextScript
+from domain.context.agent_override import OverrideCandidate, OverrideChoice, choose_override
+from domain.context.script_output import ScriptReading
+from domain.context.script_request import SpawnVariables
+from domain.run.facts import Candidate, ScriptReceipt
+from domain.run.state import Run
+
+_log = logging.getLogger("spawnlog.scripts")
+
+
+@dataclass(frozen=True, slots=True)
+class GatheredContext:
+    """What the scripts gave, ready to be recorded."""
+
+    receipts: tuple[ScriptReceipt, ...]
+    candidates: tuple[Candidate, ...]
+    override_to: str | None
+
+
+NOTHING = GatheredContext((), (), None)
+
+
+"""What comes of no scripts."""
+
+
+class ContextGatherer:
+    """Runs what the configuration lists for the requested agent. Without `credentials` every agent
+    that a script proposes is taken to have its own; without `secrets` there are none to mask."""
+
+    def __init__(
+        self,
+        scripts: ScriptRunner,
+        credentials: Credentials | None = None,
+        secrets: ScriptSecrets | None = None,
+    ) -> None:
+        self._scripts = scripts
+        self._credentials = credentials
+        self._secrets = secrets
+
+    def listed(self, run: Run, pinned: PinnedConfiguration) -> tuple[ContextScript, ...]:
+        """The scripts of a spawn, in the order they run."""
+        assert run.requested_agent_id is not None
+        return pinned.configuration.context_scripts_for(run.requested_agent_id)
+
+    async def gather(
+        self, run: Run, task: str, pinned: PinnedConfiguration, keeper: TextStore
+    ) -> GatheredContext:
+        """Run the scripts of a spawn within their limits."""
+        requested = run.requested_agent_id
+        assert requested is not None
+        variables = SpawnVariables(
+            target_agent_id=requested,
+            task=task,
+            requester_agent_id=run.requester.agent_id,
+            label=run.label,
+            requester_session_key=run.requester.session_key,
+            cleanup=run.options.cleanup,
+            cfg=pinned.redacted,
+        )
+        return await self.gather_for(variables, _facts(run), pinned, keeper)
+
+    async def gather_for(
+        self,
+        variables: SpawnVariables,
+        facts: Mapping[str, str],
+        pinned: PinnedConfiguration,
+        keeper: TextStore,
+    ) -> GatheredContext:
+        """Run the scripts for what is told them: these variables and facts."""
+        requested = variables.target_agent_id
+        listed = pinned.configuration.context_scripts_for(requested)
+        log = self._log_for(listed, pinned)
+        receipts: list[ScriptReceipt] = []
+        candidates: list[OverrideCandidate] = []
+        stopped = False
+        left_seconds: float = pinned.configuration.spawnlog.scripts_total_seconds
+        for script in listed:
+            if stopped or left_seconds <= 0:
+                why = "an earlier script stopped the rest" if stopped else "no time was left"
+                receipts.append(skipped_script_receipt(script, why, keeper))
+                continue
+            began = time.monotonic()
+            finished = await self._run(
+                ScriptRun(
+                    script=script,
+                    variables=variables,
+                    pinned=pinned,
+                    facts=facts,
+                    timeout_seconds=min(script.timeout_seconds, left_seconds),
+                    output_bytes_max=pinned.configuration.spawnlog.script_output_bytes_max,
+                )
+            )
+            left_seconds -= time.monotonic() - began
+            reading = self._mask_reading(read_finished(script, finished), pinned)
+            receipts.append(script_receipt(script, finished, reading, keeper))
+            log.tell(script, finished, reading)
+            if reading.error is not None:
+                stopped = script.error_handling == "stop"
+            elif reading.override is not None:
+                candidates.append(OverrideCandidate(script.id, script.priority, reading.override))
+        choice = await self._choose_agent(requested, candidates, pinned)
+        log.tell_choice(listed, choice)
+        unnamed = self._proposals_with_secrets(choice, pinned)
+        return GatheredContext(
+            remove_proposals(receipts, unnamed),
+            evaluated_candidates(choice, unnamed),
+            _winning_agent(choice),
+        )
+
+    def _mask_reading(self, reading: ScriptReading, pinned: PinnedConfiguration) -> ScriptReading:
+        """The reading; its error may quote what a program complained of."""
+        if self._secrets is None or reading.error is None:
+            return reading
+        return replace(reading, error=self._secrets.mask_for(pinned)(reading.error))
+
+    def _proposals_with_secrets(
+        self, choice: OverrideChoice, pinned: PinnedConfiguration
+    ) -> frozenset[str]:
+        if self._secrets is None or not choice.candidates:
+            return frozenset()
+        return scripts_proposing_secrets(choice, self._secrets.mask_for(pinned))
+
+    def _log_for(self, listed: Sequence[ContextScript], pinned: PinnedConfiguration) -> ScriptLog:
+        if self._secrets is None or all(script.log is False for script in listed):
+            return ScriptLog()
+        return ScriptLog(self._secrets.mask_for(pinned))
+
+    async def _choose_agent(
+        self, requested: str, candidates: Sequence[OverrideCandidate], pinned: PinnedConfiguration
+    ) -> OverrideChoice:
+        """Looks for the credentials of one proposed agent after the other, the best first."""
+        configured = pinned.configuration.agent_ids()
+        without: set[str] = set()
+        while True:
+            choice = choose_override(
+                requested, candidates, configured, lambda id: id not in without
+            )
+            best = choice.winner.agent_id if choice.winner else None
+            if best is None or self._credentials is None:
+                return choice
+            if not (await self._credentials.found(pinned, best)).missing:
+                return choice
+            without.add(best)
+
+    async def _run(self, request: ScriptRun) -> ScriptFinished:
+        try:
+            return await self._scripts.run(request)
+        except asyncio.CancelledError:
+            raise
+        except Exception:
+            # The runner should not raise; a spawn must not depend on it.
+            _log.exception("context script %s", request.script.id)
+            return ScriptFinished(error="Script could not be run; the server's log says why")
+
+
+def _facts(run: Run) -> Mapping[str, str]:
+    return {
+        "SPAWNLOG_RUN_ID": str(run.run_id),
+        "SPAWNLOG_REQUESTER_SESSION_KEY": run.requester.session_key,
+        "SPAWNLOG_DEPTH": str(run.depth),
+        "SPAWNLOG_ATTEMPT": str(run.attempt),
+    }
+
+
+def _winning_agent(choice: OverrideChoice) -> str | None:
+    return choice.agent_id if choice.is_override else None

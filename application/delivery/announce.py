@@ -1,0 +1,174 @@
+"""Tells requesters what came of their children, and takes their acknowledgements."""
+
+import logging
+from uuid import UUID
+
+from application.delivery_target import ask_delivery_target
+from application.log.envelope import Actor
+from application.log.event_log import Reservation, StoredAnswer
+from application.log.unit_of_work import ContentsErased, UnitOfWork
+from application.ports.hooks import HookClient
+from domain.delivery.announcement import (
+    ChildFinding,
+    RunStats,
+    announce,
+    display_name,
+    status_of,
+    stop_note,
+)
+from domain.run.commands import AcknowledgeAnnouncement, AnnounceRun
+from domain.run.state import Run
+from domain.values.refusals import NotYet, WrongStage
+
+_log = logging.getLogger("spawnlog.announcing")
+
+
+class Announcer:
+    """Announces ended runs, each once."""
+
+    def __init__(self, work: UnitOfWork, hooks: HookClient) -> None:
+        self._work = work
+        self._hooks = hooks
+
+    async def announce(self, run_id: UUID) -> None:
+        """Announce a run that has ended and waits for nothing. Repeating it changes nothing."""
+        run = await self._work.run(run_id)
+        if run.stage != "ended" or run.pending_descendants:
+            return
+        try:
+            await self._announce(run)
+        except (WrongStage, NotYet) as why:
+            _log.info("run %s is not announced now: %s", run_id, why)
+        except ContentsErased as why:
+            _log.warning("run %s is announced without its texts: %s", run_id, why)
+            await self._work.record(run, (_announce_without_text(run),))
+
+    async def _announce(self, run: Run) -> None:
+        keeper = await self._work.text_store(run)
+        disposition, reason = disposition_of(run)
+        text = None
+        if disposition == "inbox":
+            text = await self._text(run)
+            if text is None:
+                disposition, reason = "skipped", "the child asked that nobody be told"
+        origin = await ask_delivery_target(self._work, self._hooks, run) if text else None
+        command = AnnounceRun(
+            disposition=disposition,
+            reason=reason,
+            status=status_of(run.outcome or "unknown"),
+            text=keeper.store("announcement", text) if text else None,
+            pending_descendants=0,
+            origin=keeper.store("origin", origin) if origin is not None else None,
+        )
+        await self._work.record(run, (command,), keeper)
+
+    async def _text(self, run: Run) -> str | None:
+        refs = [ref for ref in (run.result, run.error, run.stop_reason) if ref is not None]
+        texts = await self._work.contents.texts(refs)
+        notes: list[str] = []
+        if run.outcome == "stopped":
+            # Stopped before anybody held it, a run ended at once, and its end has the reason.
+            why = run.stop_reason or (run.error if run.end_reason == "stopped" else None)
+            reason = texts.get(why.id) if why else None
+            notes.append(stop_note(run.stop_requested_by or "somebody", reason))
+        elif run.error is not None:
+            notes.append(texts.get(run.error.id, ""))
+        announcement = announce(
+            outcome=run.outcome or "unknown",
+            result=texts.get(run.result.id) if run.result else None,
+            stats=stats_of(run),
+            notes=[note for note in (*notes, *run.warnings) if note],
+            findings=await self._findings(run),
+        )
+        return announcement.text if announcement else None
+
+    async def _findings(self, run: Run) -> tuple[ChildFinding, ...]:
+        """What came of the run's own children, for an orchestrator's requester. What came of those
+        of an earlier run of its session was told with that one."""
+        if run.child_session_key is None or run.role != "orchestrator":
+            return ()
+        below = await self._work.registry.runs_below(run.child_session_key)
+        children = [
+            one
+            for one in below
+            if one.requester.session_key == run.child_session_key
+            and one.requester.run_id in (None, run.run_id)
+        ]
+        refs = [ref for one in children for ref in (one.result, one.error) if ref is not None]
+        texts = await self._work.contents.texts(refs)
+        tasks = await self._work.contents.previews(one.task for one in children if not one.label)
+        return tuple(
+            ChildFinding(
+                name=display_name(one.label, tasks.get(one.task.id), _key(one)),
+                outcome=one.outcome,
+                result=texts.get(one.result.id) if one.result else None,
+                error=texts.get(one.error.id) if one.error else None,
+            )
+            for one in children
+            if one.outcome is not None
+        )
+
+    async def acknowledge(
+        self, run: Run, actor: Actor, reservation: Reservation | None = None
+    ) -> StoredAnswer:
+        """The requester has taken the announcement. Repeating it changes nothing.
+
+        Raises `CannotDeliver` when the run has no announcement in an inbox.
+        """
+        answer = StoredAnswer("acknowledged", {"id": str(run.run_id), "runId": str(run.run_id)})
+        command = AcknowledgeAnnouncement(by=actor.name)
+        await self._work.record(
+            run, (command,), actor=actor, reservation=reservation, answer=answer
+        )
+        return answer
+
+
+def _key(run: Run) -> str:
+    return run.child_session_key or str(run.run_id)
+
+
+def disposition_of(run: Run) -> tuple[str, str | None]:
+    """Whether its requester is to be told of a run, and why not."""
+    if run.outcome == "stopped" and run.stop_by_requester:
+        return "skipped", "its requester stopped it"
+    # Of a run that never started no runtime can have brought anything.
+    if run.direct_delivery and run.started_at is not None:
+        return "not_required", "its runtime brings the result to the thread"
+    if not run.options.expects_completion_message:
+        return "not_required", "no completion message was expected"
+    return "inbox", None
+
+
+def _announce_without_text(run: Run) -> AnnounceRun:
+    return AnnounceRun(
+        disposition="skipped",
+        reason="its texts were erased",
+        status=status_of(run.outcome or "unknown"),
+        text=None,
+        pending_descendants=0,
+    )
+
+
+def stats_of(run: Run) -> RunStats:
+    """The numbers of the stats line."""
+    usage = run.usage
+    return RunStats(
+        session_key=run.child_session_key or "",
+        runtime_ms=run.runtime_ms,
+        input_tokens=usage.input_tokens if usage else None,
+        output_tokens=usage.output_tokens if usage else None,
+        total_tokens=usage.total_tokens if usage else None,
+        estimated_cost_usd=estimated_cost_usd(run),
+        session_id=str(run.session_id),
+        transcript_path=run.transcript_path,
+    )
+
+
+def estimated_cost_usd(run: Run) -> float | None:
+    """What the tokens cost by the prices in the plan; None without a price or without tokens."""
+    plan, usage = run.plan, run.usage
+    if plan is None or usage is None or plan.cost_input_usd_per_million is None:
+        return None
+    output = plan.cost_output_usd_per_million or 0.0
+    spent = usage.input_tokens * plan.cost_input_usd_per_million + usage.output_tokens * output
+    return spent / 1_000_000

@@ -1,0 +1,244 @@
+"""Runs claimed children: starts them, writes down what they say, and records how they end.
+
+The order is what makes it safe: the gate is opened but shut, `RunStarted` is recorded, only then
+the child executes. Whoever dies in between leaves a record that says exactly how far it came.
+"""
+
+import asyncio
+import contextlib
+import logging
+import time
+from dataclasses import dataclass, field
+from uuid import UUID
+
+from application.concurrency.batches import iterate_batches
+from application.execution.end import RunFinalizer
+from application.execution.launch import LaunchComposer
+from application.judging import evaluate_end
+from application.log.event_log import LogUnavailable
+from application.log.unit_of_work import UnitOfWork
+from application.persisting import retry_while_unavailable
+from application.ports.configurations import SecretMissing
+from application.ports.runtimes import (
+    AgentRuntimes,
+    CannotLaunch,
+    RuntimeEnd,
+    RuntimeSession,
+    TranscriptEntry,
+)
+from application.ports.transcripts import Transcripts
+from application.settling import wait_or_cancel
+from domain.context.fork import inherited_rows
+from domain.run.state import Run
+from domain.values.refusals import LostClaim, Rejected, StopWanted, WrongStage
+
+FLUSH_ENTRIES = 200
+FLUSH_SECONDS = 0.1
+FLUSH_CHARACTERS = 1_000_000
+ENDING_SECONDS_MAX = 15.0
+_log = logging.getLogger("spawnlog.executing")
+
+
+@dataclass(slots=True)
+class _Execution:
+    """A run in the hands of this process."""
+
+    run: Run
+    session: RuntimeSession | None = None
+    stop: asyncio.Event = field(default_factory=asyncio.Event)
+    interrupted: str | None = None
+    let_go: bool = False
+    task: "asyncio.Task[None] | None" = None
+
+    def is_abandoned(self) -> bool:
+        """Whether nothing may be recorded of it any more."""
+        return self.let_go
+
+
+class RunExecutor:
+    """Holds the runs that this process executes."""
+
+    def __init__(
+        self,
+        work: UnitOfWork,
+        launching: LaunchComposer,
+        runtimes: AgentRuntimes,
+        transcripts: Transcripts,
+        sealing: RunFinalizer,
+    ) -> None:
+        self._work = work
+        self._launching = launching
+        self._runtimes = runtimes
+        self._transcripts = transcripts
+        self._sealing = sealing
+        self._held: dict[UUID, _Execution] = {}
+
+    @property
+    def held(self) -> frozenset[UUID]:
+        """The runs in the hands of this process."""
+        return frozenset(self._held)
+
+    def take(self, run: Run) -> None:
+        """Execute a claimed run. Taking one that is already held changes nothing."""
+        if run.run_id in self._held:
+            return
+        execution = _Execution(run)
+        self._held[run.run_id] = execution
+        execution.task = asyncio.create_task(self._execute(execution), name=f"run {run.run_id}")
+
+    def stop(self, run_id: UUID) -> None:
+        """Somebody asked the run to stop, and it is on record."""
+        execution = self._held.get(run_id)
+        if execution is not None:
+            execution.stop.set()
+
+    async def abandon_all(self) -> None:
+        """The lease is lost: kill everything and record nothing more about it."""
+        for execution in self._held.values():
+            execution.let_go = True
+            execution.stop.set()
+        await self._all_ended()
+
+    async def drain(self, seconds: float, why: str) -> None:
+        """Give runs time to end by themselves, then end them as interrupted."""
+        tasks = [one.task for one in self._held.values() if one.task is not None]
+        if tasks:
+            await asyncio.wait(tasks, timeout=seconds)
+        for execution in self._held.values():
+            execution.interrupted = why
+            execution.stop.set()
+        await self._all_ended()
+
+    async def _all_ended(self) -> None:
+        tasks = [one.task for one in self._held.values() if one.task is not None]
+        await wait_or_cancel(tasks, ENDING_SECONDS_MAX)
+
+    async def _execute(self, execution: _Execution) -> None:
+        run_id = execution.run.run_id
+        try:
+            end = await self._begin_and_follow(execution)
+            if not execution.let_go:
+                await self._record_end(execution, end)
+        except (LostClaim, WrongStage) as lost:
+            _log.warning("run %s is no longer ours: %s", run_id, lost)
+        except LogUnavailable as away:
+            _log.warning("run %s was let go of: %s", run_id, away)
+        except Exception:
+            _log.exception("run %s: executing failed", run_id)
+            if not execution.let_go:
+                await self._record_failure(execution)
+        finally:
+            if execution.session is not None:
+                await execution.session.kill()
+            self._held.pop(run_id, None)
+
+    async def _record_failure(self, execution: _Execution) -> None:
+        end = RuntimeEnd(
+            outcome="error",
+            reason="interrupted",
+            error="interrupted: an internal error; the server's log has the details",
+        )
+        if execution.session is not None:
+            await execution.session.kill()
+        with contextlib.suppress(Exception):
+            await self._record_end(execution, end)
+
+    async def _begin_and_follow(self, execution: _Execution) -> RuntimeEnd:
+        try:
+            began = await self._begin(execution)
+        except CannotLaunch as cannot:
+            return RuntimeEnd(outcome="error", reason=cannot.reason, error=str(cannot))
+        except SecretMissing as missing:
+            return RuntimeEnd(outcome="error", reason="not_executable", error=str(missing))
+        except StopWanted:
+            return RuntimeEnd(outcome="stopped", reason="stopped")
+        if execution.let_go:
+            return RuntimeEnd(outcome="error", reason="interrupted")
+        return await self._follow(execution, began)
+
+    async def _begin(self, execution: _Execution) -> RuntimeSession:
+        run = execution.run
+        keeper, prepared = await retry_while_unavailable(
+            lambda: self._launching.prepare_with_texts(run), given_up=execution.is_abandoned
+        )
+        session = await self._runtimes.open(prepared.launch)
+        execution.session = session
+        appended = await retry_while_unavailable(
+            lambda: self._work.record(run, (prepared.start,), keeper),
+            given_up=execution.is_abandoned,
+        )
+        execution.run = appended.runs[run.run_id]
+        if not execution.let_go:
+            session.go()
+        return session
+
+    async def _follow(self, execution: _Execution, session: RuntimeSession) -> RuntimeEnd:
+        began = time.monotonic()
+        plan = execution.run.plan
+        limit = plan.run_timeout_seconds if plan else 0
+        writing = asyncio.create_task(self._write_down(execution, session))
+        stopping = asyncio.create_task(execution.stop.wait())
+        try:
+            await asyncio.wait(
+                (writing, stopping),
+                timeout=limit or None,
+                return_when=asyncio.FIRST_COMPLETED,
+            )
+            if not writing.done():
+                await session.kill()
+            fenced = not await writing
+            end = await session.end()
+        finally:
+            stopping.cancel()
+            writing.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await stopping
+        if fenced:
+            raise LostClaim(0, execution.run.epoch)
+        late = limit and time.monotonic() - began >= limit
+        return evaluate_end(
+            end,
+            interrupted=execution.interrupted,
+            stop_wanted=execution.stop.is_set(),
+            timed_out=bool(late),
+        )
+
+    async def _write_down(self, execution: _Execution, session: RuntimeSession) -> bool:
+        """Write entries in batches; False when the claim was replaced (the child is killed)."""
+        written = inherited_rows(execution.run.fork)
+        entries = iterate_batches(
+            session.entries(),
+            size=FLUSH_ENTRIES,
+            seconds=FLUSH_SECONDS,
+            weigh=_characters,
+            weight=FLUSH_CHARACTERS,
+        )
+        async for batch in entries:
+            if not await self._flush(execution, written, batch):
+                await session.kill()
+                return False
+            written += len(batch)
+        return True
+
+    async def _flush(
+        self, execution: _Execution, written: int, batch: list[TranscriptEntry]
+    ) -> bool:
+        run = execution.run
+        return await retry_while_unavailable(
+            lambda: self._transcripts.append(run.run_id, run.epoch, written + 1, batch),
+            given_up=execution.is_abandoned,
+        )
+
+    async def _record_end(self, execution: _Execution, end: RuntimeEnd) -> None:
+        try:
+            await retry_while_unavailable(
+                lambda: self._sealing.end(execution.run, end), given_up=execution.is_abandoned
+            )
+        except (LostClaim, WrongStage):
+            raise
+        except Rejected as rejected:
+            _log.warning("the end of %s is not recorded: %s", execution.run.run_id, rejected)
+
+
+def _characters(entry: TranscriptEntry) -> int:
+    return sum(len(value) for value in entry.body.values() if isinstance(value, str))

@@ -1,0 +1,250 @@
+"""What a child is given when it starts: its prompt, composed from recorded ingredients."""
+
+from dataclasses import dataclass
+
+from application.child_facts import (
+    address_refs,
+    attachments_dir,
+    attachments_note,
+    build_child_facts,
+)
+from application.child_workspace import REPLACED_WORKSPACE, unusable_workspace_text
+from application.context.ingredients import BOOTSTRAP_SOURCE
+from application.log.texts import TextStore
+from application.log.unit_of_work import UnitOfWork
+from application.ports.child_tokens import ChildTokens
+from application.ports.credentials import Credentials
+from application.ports.runtimes import CannotLaunch, Launch
+from application.ports.transcripts import Transcripts
+from application.ports.workspace_folders import WorkspaceFolders
+from application.shared_starts import SharedStart, read_shared_start
+from domain.context.bootstrap_files import BootstrapFile
+from domain.context.fork import forked_entries, inherited_rows
+from domain.context.thread_binding import Origin, read_origin
+from domain.prompt.child_prompt import (
+    ComposedPrompt,
+    Surroundings,
+    compose_continuation,
+    compose_prompt,
+)
+from domain.prompt.pieces import Contribution, TextPart, task_pieces
+from domain.prompt.shared_context import shared_pieces
+from domain.run.commands import StartRun
+from domain.run.events import ContinuationPlanned, SessionCreated
+from domain.run.facts import PromptPart
+from domain.run.state import Run
+
+HISTORY_FILES_MAX = 500
+
+
+"""Of so many runs before it, the newest, a run is told where they are."""
+
+
+_ATTACHED_GONE = "what was attached is not there any more; spawn again with the files"
+
+
+@dataclass(frozen=True, slots=True)
+class PreparedLaunch:
+    """A launch and the record of it."""
+
+    launch: Launch
+    start: StartRun
+
+
+class LaunchComposer:
+    """Composes prompts and launches from the record. `url` is where children call back."""
+
+    def __init__(
+        self,
+        work: UnitOfWork,
+        tokens: ChildTokens,
+        folders: WorkspaceFolders,
+        credentials: Credentials,
+        transcripts: Transcripts,
+        url: str | None,
+    ) -> None:
+        self._work = work
+        self._tokens = tokens
+        self._folders = folders
+        self._credentials = credentials
+        self._transcripts = transcripts
+        self.url = url
+
+    async def prepare_with_texts(self, run: Run) -> tuple[TextStore, PreparedLaunch]:
+        """The same, and who keeps its texts. `CannotLaunch` when they were erased meanwhile."""
+        keeper = await self._work.text_store_or_none(run)
+        if keeper is None:
+            raise CannotLaunch("erased", "its texts were erased before it could start")
+        return keeper, await self.prepare(run, keeper)
+
+    async def prepare(self, run: Run, keeper: TextStore) -> PreparedLaunch:
+        """The launch of a claimed run. Raises `CannotLaunch`."""
+        pinned = await self._work.configurations.at(run.config_revision)
+        assert run.agent_id is not None
+        assert run.plan is not None
+        assert run.child_session_key is not None
+        runtime = pinned.configuration.runtime_for(run.agent_id)
+        if runtime is None:
+            raise CannotLaunch("not_executable", f'agent "{run.agent_id}" has no runtime')
+        opened = await self._work.run(run.opened_by) if run.opened_by else run
+        shared = await read_shared_start(self._work, run, opened, keeper)
+        prompt = await self._compose(run, opened, shared)
+        await self._ensure_folders(run, opened)
+        launch = Launch(
+            run_id=run.run_id,
+            session_key=run.child_session_key,
+            agent_id=run.agent_id,
+            requester_session_key=run.requester.session_key,
+            depth=run.depth,
+            runtime=runtime,
+            system_prompt=prompt.system_prompt,
+            message=prompt.message,
+            model=_reference(run),
+            thinking=run.plan.thinking,
+            tools_allow=run.plan.tools_allow,
+            tools_deny=run.plan.tools_deny,
+            workspace_dir=run.plan.workspace_dir,
+            attachments_dir=attachments_dir(opened),
+            history_files=await self._history(run, opened),
+            delivery_origin=await self._thread(run),
+            deliver=bool(run.direct_delivery),
+            shared_context=shared.whole(),
+            environment={
+                **await self._credentials.environment(pinned, run.agent_id),
+                **self._work.configurations.environment_of(pinned, runtime),
+            },
+            url=self.url,
+            token=self._tokens.mint(run.run_id, run.epoch),
+        )
+        start = StartRun(
+            epoch=run.epoch,
+            runtime=runtime.type,
+            system_prompt=keeper.store("systemPrompt", prompt.system_prompt),
+            message=keeper.store("message", prompt.message),
+            parts=_store_parts(prompt, keeper),
+            shared_context_position=shared.position,
+            shared_context=shared.keys,
+            inherits=shared.inherits,
+        )
+        return PreparedLaunch(launch, start)
+
+    async def _ensure_folders(self, run: Run, opened: Run) -> None:
+        """Much may have happened to them while the run was queued. An agent's own folder is made
+        again; nothing else is, and no link is followed that was not there before."""
+        assert run.plan is not None
+        assert run.agent_id is not None
+        folder, source = run.plan.workspace_dir, run.plan.workspace_source
+        try:
+            if folder is not None and source == "agent":
+                missing = await self._folders.missing(folder)
+                if missing is not None:
+                    await self._folders.make(*missing)
+        except OSError as error:
+            raise CannotLaunch(
+                "not_executable", unusable_workspace_text(error, run.agent_id)
+            ) from None
+        # Before sources were recorded, links were not resolved either.
+        if folder is not None and source and not await self._folders.is_still(folder):
+            raise CannotLaunch("not_executable", REPLACED_WORKSPACE)
+        attached = attachments_dir(opened)
+        if attached is not None and not await self._folders.is_still(attached):
+            raise CannotLaunch("not_executable", _ATTACHED_GONE)
+
+    async def _history(self, run: Run, opened: Run) -> tuple[str, ...]:
+        """What was said in the session before. The file of what it begins with may have been made
+        on another machine; what its earlier runs said is sealed, that beginning included."""
+        if run.continues is not None:
+            assert run.child_session_key is not None
+            runs = await self._work.registry.runs_of_session(
+                run.child_session_key, limit=HISTORY_FILES_MAX + 1
+            )
+            said = [one.transcript_path for one in runs if one.run_id != run.run_id]
+            before = tuple(path for path in reversed(said) if path is not None)
+            # A first run that never started has no transcript that its beginning could be in.
+            return before if opened.transcript else (*await self._fork_snapshot(opened), *before)
+        return await self._fork_snapshot(run)
+
+    async def _fork_snapshot(self, opened: Run) -> tuple[str, ...]:
+        rows = inherited_rows(opened.fork)
+        if rows == 0:
+            return ()
+        assert opened.agent_id is not None
+        try:
+            path = await self._transcripts.write_fork_snapshot(
+                opened.run_id, session_id=opened.session_id, agent_id=opened.agent_id, count=rows
+            )
+        except OSError as error:
+            text = f"its earlier conversation cannot be written: {error.strerror}"
+            raise CannotLaunch("not_executable", text) from None
+        return (path,)
+
+    async def _thread(self, run: Run) -> Origin | None:
+        if run.delivery_origin is None:
+            return None
+        return read_origin(await self._work.contents.text(run.delivery_origin)) or None
+
+    async def _compose(self, run: Run, opened: Run, shared: SharedStart) -> ComposedPrompt:
+        planned = await self._planned(run)
+        kept = [one.content for one in planned.ingredients]
+        texts = await self._work.contents.texts([*kept, *address_refs(run)])
+        pieces: dict[str, list[Contribution]] = {"prepend": [], "append": []}
+        bootstrap: list[BootstrapFile] = []
+        task = preamble = ""
+        for one in planned.ingredients:
+            text = texts.get(one.content.id, "")
+            match one.position:
+                case "task":
+                    task = text
+                case "preamble":
+                    preamble = text
+                case "bootstrap":
+                    name = one.source.removeprefix(BOOTSTRAP_SOURCE)
+                    bootstrap.append(BootstrapFile(name, text))
+                case "prepend" | "append":
+                    source = one.source.removeprefix("script:")
+                    pieces[one.position].append(Contribution(source, text))
+        child = build_child_facts(run, planned.max_depth, texts)
+        surroundings = Surroundings(
+            preamble=preamble,
+            fork_entries=forked_entries(opened.fork),
+            bootstrap=tuple(bootstrap),
+            attachments=attachments_note(opened),
+            shared_context=shared_pieces(shared.values, run.run_id),
+        )
+        if run.continues is not None:
+            return compose_continuation(child, task, surroundings)
+        said = task_pieces(task, prepend=pieces["prepend"], append=pieces["append"])
+        return compose_prompt(child, said, surroundings)
+
+    async def _planned(self, run: Run) -> SessionCreated | ContinuationPlanned:
+        kind = "SessionCreated" if run.continues is None else "ContinuationPlanned"
+        recorded = await self._work.log.first(kind, run.run_id)
+        assert recorded is not None
+        assert isinstance(recorded.event, SessionCreated | ContinuationPlanned)
+        return recorded.event
+
+
+def _reference(run: Run) -> str | None:
+    assert run.plan is not None
+    if run.plan.model is None:
+        return None
+    provider = run.plan.model_provider
+    return f"{provider}/{run.plan.model}" if provider else run.plan.model
+
+
+def _store_parts(prompt: ComposedPrompt, keeper: TextStore) -> tuple[PromptPart, ...]:
+    texts = {
+        "systemPrompt": prompt.system_prompt.encode(),
+        "message": prompt.message.encode(),
+    }
+    return tuple(_store_part(part, texts[part.of], keeper) for part in prompt.parts)
+
+
+def _store_part(part: TextPart, text: bytes, keeper: TextStore) -> PromptPart:
+    return PromptPart(
+        of=part.of,
+        source=part.source,
+        start=part.start,
+        end=part.end,
+        hmac=keeper.hash(text[part.start : part.end]),
+    )

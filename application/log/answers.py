@@ -1,0 +1,147 @@
+"""What callers are told, made from the record alone, so that a repeat gives the same."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+from uuid import UUID
+
+from application.log.event_log import StoredAnswer
+from domain.context.fork import accepted_note, fork_note
+from domain.run.facts import STEP_ORDER
+from domain.run.state import Run
+from domain.values.refusals import ERASED, ERASED_RULE
+
+_ERASED_SINCE = "the text of this refusal was erased"
+AnswerStatus = Literal["forbidden", "error"]
+ResponseBody = dict[str, object]
+
+
+"""What the caller is told of one child."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SpawnRefusal:
+    """A recorded refusal in the words of the caller. `child_session_key` is that of a child which
+    something was made for before a step failed. Of a batch `run_id` is the run for which all were
+    refused, and `task` its place, from 0 on; None when the refusal is of the batch as a whole."""
+
+    run_id: UUID
+    rule: str
+    status: AnswerStatus
+    text: str
+    current: int | None = None
+    limit: int | None = None
+    child_session_key: str | None = None
+    batch_id: UUID | None = None
+    task: int | None = None
+
+
+def refused_session_key(run: Run, step: str) -> str | None:
+    """The session key that is told with a refusal: of a step that failed, save of attachments, for
+    which nobody outside has heard of it."""
+    return run.child_session_key if step in STEP_ORDER and step != "attachments" else None
+
+
+def child_body(
+    run: Run,
+    *,
+    key: str,
+    note: str | None,
+    warnings: tuple[str, ...],
+    model_applied: bool | None,
+    attachments: Mapping[str, object] | None,
+) -> ResponseBody:
+    """What is told of a child that exists; `key` is its session key, `attachments` the receipt of
+    what was attached."""
+    return {
+        "runId": str(run.run_id),
+        "childSessionKey": key,
+        "sessionId": str(run.session_id),
+        "label": run.label,
+        "mode": run.options.mode,
+        "note": note,
+        "modelApplied": model_applied,
+        "attachments": attachments,
+        "warnings": list(warnings),
+    }
+
+
+def accepted_response(told: ResponseBody) -> StoredAnswer:
+    """The answer to a spawn whose child exists."""
+    return StoredAnswer("accepted", {"status": "accepted", "runs": [told], **told})
+
+
+def accepted_batch_response(batch_id: UUID, told: Sequence[ResponseBody]) -> StoredAnswer:
+    """The answer to a request for several, whose children exist; with the fields of the one at the
+    top when there is one."""
+    only = told[0] if len(told) == 1 else {}
+    body = {"status": "accepted", "batchId": str(batch_id), "runs": list(told), **only}
+    return StoredAnswer("accepted", body)
+
+
+def body_of_run(run: Run, attachments: Mapping[str, object] | None) -> ResponseBody:
+    """What is told of a child, from its run."""
+    assert run.plan is not None
+    assert run.child_session_key is not None
+    return child_body(
+        run,
+        key=run.child_session_key,
+        note=accepted_note(run.options.mode, run.requester.session_key, fork_note(run.fork)),
+        warnings=run.warnings,
+        model_applied=run.plan.model_applied,
+        attachments=attachments,
+    )
+
+
+def continued_response(
+    last: Run, run_id: UUID, warnings: tuple[str, ...], model_applied: bool | None
+) -> StoredAnswer:
+    """The answer to a message that a session goes on with; `last` is the run before the new one."""
+    body: dict[str, object] = {
+        "status": "accepted",
+        "runId": str(run_id),
+        "continues": str(last.run_id),
+        "childSessionKey": last.child_session_key,
+        "sessionId": str(last.session_id),
+        "modelApplied": model_applied,
+        "warnings": list(warnings),
+    }
+    return StoredAnswer("continued", body)
+
+
+def refusal_of_run(run: Run, text: str | None) -> SpawnRefusal:
+    """The refusal of a refused run, in the words that are kept of it."""
+    assert run.refusal is not None
+    current, limit = run.refusal.inputs.get("current"), run.refusal.inputs.get("limit")
+    return SpawnRefusal(
+        run_id=run.run_id,
+        rule=run.refusal.rule,
+        status="forbidden" if run.refusal.status == "forbidden" else "error",
+        text=text or (ERASED if run.refusal.rule == ERASED_RULE else _ERASED_SINCE),
+        current=current if isinstance(current, int) else None,
+        limit=limit if isinstance(limit, int) else None,
+        child_session_key=refused_session_key(run, run.refusal.step),
+        batch_id=run.batch.batch_id if run.batch else None,
+        task=refused_task_index(run, run.refusal.step),
+    )
+
+
+def refused_task_index(run: Run, step: str) -> int | None:
+    """The place in its batch of a run that was refused in this step; None when it is in none, and
+    when all of the batch was refused as one."""
+    return run.batch.index if run.batch is not None and step != "admission" else None
+
+
+def refusal_response(refusal: SpawnRefusal) -> StoredAnswer:
+    """The answer to a refused spawn."""
+    body: dict[str, object] = {
+        "runId": str(refusal.run_id),
+        "rule": refusal.rule,
+        "text": refusal.text,
+        "current": refusal.current,
+        "limit": refusal.limit,
+        "childSessionKey": refusal.child_session_key,
+    }
+    if refusal.batch_id is not None:
+        body |= {"batchId": str(refusal.batch_id), "task": refusal.task}
+    return StoredAnswer(refusal.status, body)

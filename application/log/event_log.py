@@ -1,0 +1,230 @@
+"""The log as use cases see it: commands decided in the writer, and events read by position.
+
+A caller does not hand over finished events. It names the streams it needs and a pure decision; the
+writer loads their state under the append lock, decides, and records events, rows, contents and the
+idempotency record in one transaction. So a decision always sees the newest record, a cap is exact,
+and a refusal or a conflict is the caller's own.
+"""
+
+from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Generic, NamedTuple, Protocol, TypeVar
+from uuid import UUID
+
+from application.log.envelope import Provenance, RecordedEvent
+from domain.event_types import AnyEvent
+from domain.run.state import Run
+from domain.session.state import Session
+from domain.values.record import ContentRef
+from domain.values.refusals import Rejected
+
+T = TypeVar("T")
+T_co = TypeVar("T_co", covariant=True)
+Change = tuple[str, AnyEvent]
+
+
+"""A stream and the event to append to it."""
+
+
+class Content(NamedTuple):
+    """A free text to keep beside the log, under the session that owns it."""
+
+    ref: ContentRef
+    session_id: UUID
+    kind: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class ContentKey:
+    """A session's key for the keyed hashes of its contents."""
+
+    session_id: UUID
+    key: bytes = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class StagedFile:
+    """A file that a request brought, kept until it is written: the `ordinal`-th of its run, from
+    0 on. It stands in no event."""
+
+    run_id: UUID
+    ordinal: int
+    body: bytes = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class LaneQuery:
+    """Ask for the state of a lane under the lock: how many run, who is next (at most `take`)."""
+
+    lane: str
+    depth: int
+    take: int
+
+
+class LaneFacts(NamedTuple):
+    """`running` holds a slot now; `next` are queued runs, first in line first."""
+
+    running: int
+    next: tuple[Run, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class TreeQuery:
+    """Ask for what of a tree waits, or may come to wait, for other runs: under the lock."""
+
+    root: str
+
+
+@dataclass(frozen=True, slots=True)
+class Reservation:
+    """An idempotency key to reserve in the same append. `fingerprint` tells the body."""
+
+    token: str
+    method: str
+    path: str
+    key: str
+    fingerprint: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class StoredAnswer:
+    """What the caller was told, kept for a repeat of its request: a kind that the door knows how
+    to say, and what goes with it."""
+
+    kind: str
+    body: dict[str, object]
+
+
+@dataclass(frozen=True, slots=True)
+class Reserved:
+    """A reservation on record; `answer` is None while its request is still under way."""
+
+    fingerprint: bytes
+    run_id: UUID | None
+    answer: StoredAnswer | None
+
+
+class AlreadyReserved(Rejected):
+    """The idempotency key is taken: nothing was decided."""
+
+    def __init__(self, reserved: Reserved) -> None:
+        super().__init__("the idempotency key was used before")
+        self.reserved = reserved
+
+
+class World(NamedTuple):
+    """What is on record about the streams a submission named; absent when never recorded. `tree`
+    are the runs with dependencies that are prepared or wait, of the tree that it named."""
+
+    runs: Mapping[UUID, Run]
+    sessions: Mapping[str, Session]
+    now: datetime
+    lane: LaneFacts | None = None
+    config_version: int = 0
+    tree: Sequence[Run] = ()
+
+
+class Decision(NamedTuple, Generic[T_co]):
+    """What to record. `answer` completes the submission's own reservation; without it that stays
+    open under `reserve_run`. `run_answer` completes the one that a run's spawn has left open."""
+
+    result: T_co
+    changes: Sequence[Change] = ()
+    contents: Sequence[Content] = ()
+    keys: Sequence[ContentKey] = ()
+    answer: StoredAnswer | None = None
+    run_answer: tuple[UUID, StoredAnswer] | None = None
+    reserve_run: UUID | None = None
+    staged: Sequence[StagedFile] = ()
+
+
+class Submission(NamedTuple, Generic[T]):
+    """A command for the writer. `decide` must be pure and may raise `Rejected`.
+
+    `about` are the runs that it is about, when they are several: an event of a session that names
+    one of them is recorded as being about that one.
+    """
+
+    command_id: UUID
+    streams: tuple[str, ...]
+    decide: Callable[[World], Decision[T]]
+    provenance: Provenance
+    lane: LaneQuery | None = None
+    tree: TreeQuery | None = None
+    reservation: Reservation | None = None
+    about: frozenset[UUID] = frozenset()
+
+
+class Appended(NamedTuple, Generic[T_co]):
+    """What came of a submission: the decision's result, the position it is true at, and the
+    state after it of the streams that were named or changed."""
+
+    result: T_co
+    position: int
+    runs: Mapping[UUID, Run]
+    sessions: Mapping[str, Session]
+
+
+class LogUnavailable(Exception):
+    """The log cannot be reached now. Nothing is known to be recorded; ask again."""
+
+
+class EventLog(Protocol):
+    """One log."""
+
+    @property
+    def log_id(self) -> UUID:
+        """Which log this is; it never changes."""
+        ...
+
+    async def submit(self, submission: Submission[T]) -> Appended[T]:
+        """Decide and record. Raises what `decide` raised, `AlreadyReserved`, `LogUnavailable`."""
+        ...
+
+    async def head(self) -> int:
+        """The last position; 0 for an empty log."""
+        ...
+
+    async def read(
+        self,
+        *,
+        after: int = 0,
+        limit: int,
+        types: Sequence[str] = (),
+        run_id: UUID | None = None,
+        correlations: Sequence[str] | None = None,
+        until: int | None = None,
+    ) -> Sequence[RecordedEvent]:
+        """Events in order of position, those behind `after`, at most `limit`."""
+        ...
+
+    async def first(self, event_type: str, run_id: UUID) -> RecordedEvent | None:
+        """The first event of a type of a run."""
+        ...
+
+
+class Tail(Protocol):
+    """Follows the log as it grows; shared by everything in the process that waits."""
+
+    @property
+    def position(self) -> int:
+        """The last position seen."""
+        ...
+
+    async def changed(
+        self,
+        run_id: UUID | None,
+        *,
+        after: int,
+        timeout_seconds: float,
+        types: Collection[str] = (),
+    ) -> bool:
+        """Wait for an event behind `after`; False on timeout. Of that run, if one is given, and of
+        one of the types, if any are."""
+        ...
+
+    def follow(self, *, after: int) -> AsyncIterator[RecordedEvent]:
+        """Every event behind `after`, for ever."""
+        ...

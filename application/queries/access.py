@@ -1,0 +1,103 @@
+"""Who may do what: callers, their scopes, and the sessions they may act for."""
+
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from typing import Literal, Protocol
+from uuid import UUID
+
+from application.log.envelope import Actor
+from application.ports.registry import Registry
+from domain.run.state import Run
+
+AccessScope = Literal["spawn", "read", "content", "control", "worker", "admin"]
+ALL_SCOPES: frozenset[AccessScope] = frozenset(
+    {"spawn", "read", "content", "control", "worker", "admin"}
+)
+ANCESTORS_MAX = 64
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Caller:
+    """Somebody who showed a token. `patterns` are of session keys in their canonical form, `*`
+    stands for anything; `run_id` is set for a child that acts with its own token."""
+
+    actor: Actor
+    scopes: frozenset[AccessScope]
+    patterns: tuple[str, ...]
+    run_id: UUID | None = None
+
+    @property
+    def sees_everything(self) -> bool:
+        """Whether whole-log questions are open to it."""
+        return "*" in self.patterns
+
+    @property
+    def only_session(self) -> str | None:
+        """The one session it acts for; None when its patterns may fit more than one."""
+        if len(self.patterns) != 1 or "*" in self.patterns[0]:
+            return None
+        return self.patterns[0]
+
+    def may(self, scope: AccessScope) -> bool:
+        """Whether it has the scope; `admin` has all."""
+        return scope in self.scopes or "admin" in self.scopes
+
+    def acts_for(self, session_key: str) -> bool:
+        """Whether it may act for this session."""
+        return any(fnmatchcase(session_key, _literal(pattern)) for pattern in self.patterns)
+
+
+def _literal(pattern: str) -> str:
+    """Only `*` is special in a pattern; `?` and `[` stand for themselves."""
+    return pattern.replace("[", "[[]").replace("?", "[?]")
+
+
+class TokenVerifier(Protocol):
+    """Knows whose a token is."""
+
+    async def caller_of(self, token: str) -> Caller | None:
+        """The caller; None for a token that is unknown, expired or dead with its run."""
+        ...
+
+
+class Access:
+    """Answers what depends on the record: who stands above whom."""
+
+    def __init__(self, registry: Registry) -> None:
+        self._registry = registry
+
+    async def covers_session(self, caller: Caller, session_key: str) -> bool:
+        """Whether a session is one the caller acts for, or below one."""
+        key: str | None = session_key
+        for _ in range(ANCESTORS_MAX):
+            if key is None:
+                return False
+            if caller.acts_for(key):
+                return True
+            session = await self._registry.session(key)
+            key = session.spawned_by if session else None
+        return False
+
+    async def covers_run(
+        self, caller: Caller, run: Run, known: dict[str, bool] | None = None
+    ) -> bool:
+        """Whether a run belongs to what the caller may see: its own, or in a tree it acts for.
+
+        `known` are the requesters that were looked up before for this caller: whoever asks about
+        many runs keeps it, so that each requester is looked up once.
+        """
+        if caller.sees_everything or caller.run_id == run.run_id:
+            return True
+        requester = run.requester.session_key
+        if known is None:
+            return await self.covers_session(caller, requester)
+        if requester not in known:
+            known[requester] = await self.covers_session(caller, requester)
+        return known[requester]
+
+    async def is_sibling(self, caller: Caller, run: Run) -> bool:
+        """Whether a run has the same requester as the caller's own run."""
+        if caller.run_id is None:
+            return False
+        own = await self._registry.run(caller.run_id)
+        return own is not None and own.requester.session_key == run.requester.session_key

@@ -1,0 +1,230 @@
+"""Stops runs: one and everything below it."""
+
+import logging
+from dataclasses import dataclass, replace
+from uuid import UUID
+
+from application.batch_refusing import sibling_refusals
+from application.context.ingredients import refusal_announcement
+from application.log.answers import SpawnRefusal, refusal_response
+from application.log.envelope import Actor, Provenance
+from application.log.event_log import (
+    Decision,
+    LogUnavailable,
+    Reservation,
+    StoredAnswer,
+    Submission,
+)
+from application.log.retry import must_be_new
+from application.log.texts import TextStore
+from application.log.unit_of_work import RunCommands, UnitOfWork, provenance_of
+from application.spawn.prepare import RunPreparer
+from domain.run.commands import ScheduleArchive, StopRun
+from domain.run.lifecycle import OVER, PREPARING
+from domain.run.state import Run
+from domain.session.state import Session
+from domain.spawn.batch import batch_members, must_be_prepared
+from domain.values.refusals import ReadAgain
+
+READS_MAX = 5
+LOOKS_MAX = 200
+_log = logging.getLogger("spawnlog.stopping")
+
+
+@dataclass(frozen=True, slots=True)
+class StopRequest:
+    """Who stops, and why. With `is_of_session` the requester of a run is stopped with it, and so
+    need not be told."""
+
+    actor: Actor
+    reason: str | None
+    is_of_session: bool = False
+
+
+class StopService:
+    """Stops for others."""
+
+    def __init__(self, work: UnitOfWork, preparing: RunPreparer) -> None:
+        self._work = work
+        self._preparing = preparing
+
+    async def stop(
+        self, run: Run, actor: Actor, reason: str | None, reservation: Reservation | None = None
+    ) -> StoredAnswer:
+        """Stop a run and its descendants, the run first so that it starts no more of them.
+
+        One that is held ends when its holder has ended it; one that is over stays as it is.
+        """
+        await must_be_new(self._work, provenance_of(run, actor), reservation)
+        answer = StoredAnswer("stopping", {"runId": str(run.run_id), "wasOver": run.stage in OVER})
+        stop = StopRequest(actor, reason)
+        run = await self._stop_one(run, stop)
+        # Those below the session are of its last run: no other one has anybody below it any more.
+        is_last = run.continued_by is None and run.stage != "refused"
+        if run.child_session_key is not None and is_last:
+            await self._stop_below(run.child_session_key, stop)
+        await self._store_response(provenance_of(run, actor), reservation, answer)
+        return answer
+
+    async def stop_session(
+        self,
+        session: Session,
+        actor: Actor,
+        reason: str | None,
+        reservation: Reservation | None = None,
+    ) -> StoredAnswer:
+        """Stop a session's own run, if it has one, and all that is below it. One that stays open
+        after its runs (mode `session`) is closed first, so that it takes no message meanwhile, and
+        put away as soon as its last run is announced."""
+        provenance = Provenance(
+            actor=actor,
+            correlation=session.root_session_key,
+            config_revision=self._work.configurations.current().revision,
+        )
+        await must_be_new(self._work, provenance, reservation)
+        stop = StopRequest(actor, reason)
+        run = await self._work.run(session.run_id) if session.run_id is not None else None
+        closes = run is not None and run.options.mode == "session"
+        if run is not None and closes:
+            run = await self._close(run, actor)
+        was_over = run is None or run.stage in OVER
+        if run is not None:
+            after = await self._stop_one(run, stop)
+            while after.continued_by is not None:
+                # It was over before it could be stopped, and a message came.
+                run = await self._work.run(after.continued_by)
+                was_over = run.stage in OVER
+                after = await self._stop_one(run, stop)
+        answer = StoredAnswer(
+            "stopping",
+            {
+                "sessionKey": session.session_key,
+                "sessionId": str(session.session_id),
+                "runId": str(run.run_id) if run is not None else None,
+                "wasOver": was_over,
+                "closed": closes or session.stage == "closed",
+            },
+        )
+        await self._stop_below(session.session_key, replace(stop, is_of_session=True))
+        await self._store_response(provenance, reservation, answer)
+        return answer
+
+    async def _close(self, run: Run, actor: Actor) -> Run:
+        """Close the session of its last run; gives the run that is the last one then."""
+        command = ScheduleArchive(reason="session_closed")
+        for _ in range(READS_MAX):
+            try:
+                appended = await self._work.record(run, (command,), actor=actor)
+                return appended.runs[run.run_id]
+            except ReadAgain:
+                run = await self._last(run)
+        raise LogUnavailable("the session changes too fast to be closed; ask again in a moment")
+
+    async def _last(self, run: Run) -> Run:
+        assert run.child_session_key is not None
+        session = await self._work.registry.session(run.child_session_key)
+        assert session is not None
+        assert session.run_id is not None
+        return await self._work.run(session.run_id)
+
+    async def _store_response(
+        self, provenance: Provenance, reservation: Reservation | None, answer: StoredAnswer
+    ) -> None:
+        """Keep the answer under the key of the request, once all is done: who was not answered asks
+        again, and then those are stopped that were not reached."""
+        if reservation is None:
+            return
+        await self._work.log.submit(
+            Submission(
+                command_id=self._work.identities.event_id(),
+                streams=(),
+                decide=lambda _: Decision(None, answer=answer),
+                provenance=provenance,
+                reservation=reservation,
+            )
+        )
+
+    async def _stop_below(self, session_key: str, stop: StopRequest) -> None:
+        """Level by level: those below may still spawn while they are reached one after another,
+        so it looks again until a look finds nobody who was not told."""
+        told: set[UUID] = set()
+        for _ in range(LOOKS_MAX):
+            below = await self._work.registry.runs_below(session_key)
+            fresh = [
+                one
+                for one in below
+                if one.stage not in OVER
+                and one.stop_requested_by is None
+                and one.run_id not in told
+            ]
+            if not fresh:
+                return
+            for one in fresh:
+                await self._stop_one(one, stop)
+                told.add(one.run_id)
+        _log.error("session %s: its descendants spawn faster than they can be stopped", session_key)
+
+    async def _stop_one(self, run: Run, stop: StopRequest) -> Run:
+        """Stop one run; gives it as it is then."""
+        for _ in range(READS_MAX):
+            try:
+                return await self._stop_now(run, stop)
+            except ReadAgain:
+                run = await self._work.run(run.run_id)
+        raise LogUnavailable("the run changes too fast to be stopped; ask again in a moment")
+
+    async def _stop_now(self, run: Run, stop: StopRequest) -> Run:
+        if run.stage in OVER:
+            # Nothing is recorded of it; a message may have come meanwhile.
+            return await self._work.run(run.run_id)
+        actor = stop.actor
+        text = f"the spawn was stopped by {actor.name} before its session was created"
+        # A run whose texts were erased is stopped without the reason.
+        keeper = await self._work.text_store_or_none(run)
+        asked = [RunCommands(run, (self._command(run, stop, text, keeper),), keeper)]
+        # There is no batch of which only a part was prepared.
+        with_it = batch_members(run) if run.stage in PREPARING and run.batch is not None else ()
+        if with_it:
+            asked += await sibling_refusals(self._work, run, text)
+        appended = await self._work.record_all(
+            asked,
+            actor=actor,
+            spawn_answer=_refusal_answer(run, text),
+            must_fit=lambda family: must_be_prepared(family, with_it),
+        )
+        after = appended.runs[run.run_id]
+        if after.stage == "refused":
+            for one in batch_members(run):
+                self._preparing.interrupt(one)
+        return after
+
+    def _command(self, run: Run, stop: StopRequest, text: str, keeper: TextStore | None) -> StopRun:
+        by_requester = stop.is_of_session or stop.actor.session == run.requester.session_key
+        if keeper is None:
+            return StopRun(by=stop.actor.name, by_requester=by_requester)
+        told = by_requester or self._preparing.has_waiting_caller(run.run_id)
+        return StopRun(
+            by=stop.actor.name,
+            by_requester=by_requester,
+            reason=keeper.store("stopReason", stop.reason) if stop.reason else None,
+            text=keeper.store("refusal", text),
+            announcement=(
+                None if told else keeper.store("announcement", refusal_announcement(run, text))
+            ),
+        )
+
+
+def _refusal_answer(run: Run, text: str) -> StoredAnswer | None:
+    """How the spawn's own caller is answered when it is still waiting for its answer."""
+    if run.stage not in PREPARING:
+        return None
+    return refusal_response(
+        SpawnRefusal(
+            run_id=run.run_id,
+            rule="stopped",
+            status="error",
+            text=text,
+            batch_id=run.batch.batch_id if run.batch else None,
+            task=run.batch.index if run.batch else None,
+        )
+    )

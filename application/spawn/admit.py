@@ -1,0 +1,214 @@
+"""A spawn is permitted or refused: decided under the log's lock, by its newest configuration."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+from application.coordination.holder import Holder
+from application.log.answers import SpawnRefusal, refusal_response
+from application.log.envelope import Actor, Provenance
+from application.log.event_log import (
+    ContentKey,
+    Decision,
+    LogUnavailable,
+    Reservation,
+    StoredAnswer,
+    Submission,
+    TreeQuery,
+    World,
+)
+from application.log.texts import TextStore
+from application.log.unit_of_work import UnitOfWork
+from application.ports.configurations import PinnedConfiguration
+from application.run_names import apply_references, resolve_references
+from application.spawn.attachments import EvaluatedAttachments, evaluate_attachments
+from application.spawn.request import SpawnRequest, spawn_commands
+from domain.run.state import Run
+from domain.session.state import Session
+from domain.spawn.decide import SpawnDecision, request_spawns
+from domain.spawn.request import RequestSpawn, SpawnPolicy
+from domain.values.record import run_stream, session_stream
+from domain.values.refusals import AgentOnRecord, ConfigurationMoved, ReadAgain
+
+ATTEMPTS_MAX = 5
+_MOVED = "the configuration changed while the request was read; ask again"
+
+
+@dataclass(frozen=True, slots=True)
+class AdmissionRequest:
+    """A request and what came with it; `keys` are those of the texts that are kept for each of its
+    runs, in their order."""
+
+    request: SpawnRequest
+    actor: Actor
+    reservation: Reservation | None
+    traceparent: str | None
+    keys: tuple[bytes, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class AdmissionResult:
+    """The runs as they were recorded, and at which position; `refusal` is the answer to a request
+    that was refused."""
+
+    runs: tuple[Run, ...]
+    position: int
+    refusal: StoredAnswer | None
+
+
+class Admission:
+    """Records each request with its decision, in one append."""
+
+    def __init__(self, work: UnitOfWork, holder: Holder) -> None:
+        self._work = work
+        self._holder = holder
+
+    async def admit(self, asked: AdmissionRequest, pinned: PinnedConfiguration) -> AdmissionResult:
+        """Decide under `pinned`, or under the log's revision when that is a later one.
+
+        Raises what the log raises: `AlreadyReserved`, `SessionIsClosed`, `LogUnavailable`.
+        """
+        requester = asked.request.requester_key
+        registry = self._work.registry
+        # Most of those whom this process had nothing to do with are not on record, which is seen
+        # anyway when the spawn is decided.
+        known = await registry.session(requester) if registry.has_seen_recently(requester) else None
+        for _ in range(ATTEMPTS_MAX):
+            try:
+                return await self._decide(asked, known, pinned)
+            except (AgentOnRecord, ReadAgain):
+                # The session is on record, and nothing was known of it here, or it went on with
+                # another run since then: once more with what is so now.
+                known = await registry.session(requester)
+            except ConfigurationMoved as moved:
+                pinned = await self._later_revision(pinned, moved.revision)
+        raise LogUnavailable(_MOVED)
+
+    async def _later_revision(
+        self, pinned: PinnedConfiguration, revision: int
+    ) -> PinnedConfiguration:
+        """The revision that came after the one the request was read under."""
+        newer = await self._work.configurations.at(revision)
+        if _session_naming(newer) != _session_naming(pinned):
+            raise LogUnavailable(_MOVED)
+        return newer
+
+    async def _decide(
+        self, asked: AdmissionRequest, known: Session | None, pinned: PinnedConfiguration
+    ) -> AdmissionResult:
+        request = asked.request
+        if known is not None:
+            request = replace(request, requester_agent_id=known.agent_id)
+        ids = self._work.identities
+        files = await evaluate_attachments(request, pinned.configuration)
+        commands = spawn_commands(
+            request, asked.actor, pinned, ids, self._holder.name, files.verdict if files else None
+        )
+        command = commands[0]
+        parent = await self._work.registry.run(known.run_id) if known and known.run_id else None
+        root = known.root_session_key if known else command.requester_key
+        asks_for = request.dependencies
+        # All of a batch wait for the same.
+        names = await resolve_references(self._work, asks_for, command.requester_key, root, parent)
+        commands = tuple(apply_references(one, names) for one in commands)
+        command = commands[0]
+        streams = [run_stream(one.run_id) for one in commands]
+        streams.append(session_stream(command.requester_key))
+        streams += [run_stream(one.run_id) for one in names.dependencies]
+        if parent is not None:
+            streams.append(run_stream(parent.run_id))
+        appended = await self._work.log.submit(
+            Submission(
+                command_id=ids.event_id(),
+                streams=tuple(streams),
+                decide=self._decision(commands, asked.keys, known, pinned, files),
+                provenance=Provenance(
+                    actor=asked.actor,
+                    correlation=root,
+                    causation=parent.last_event_id if parent else None,
+                    run_id=command.run_id,
+                    traceparent=asked.traceparent,
+                    config_revision=pinned.revision,
+                ),
+                tree=TreeQuery(root) if names.dependencies else None,
+                reservation=asked.reservation,
+                about=frozenset(one.run_id for one in commands),
+            )
+        )
+        runs = tuple(appended.runs[one.run_id] for one in commands)
+        return AdmissionResult(runs, appended.position, _refusal_answer(command, appended.result))
+
+    def _decision(
+        self,
+        commands: Sequence[RequestSpawn],
+        keys: Sequence[bytes],
+        known: Session | None,
+        pinned: PinnedConfiguration,
+        files: EvaluatedAttachments | None,
+    ) -> Callable[[World], Decision[SpawnDecision]]:
+        command, new_id = commands[0], self._work.identities.event_id
+        policy = policy_of(pinned, command.requester_agent_id)
+
+        def decide(world: World) -> Decision[SpawnDecision]:
+            if world.config_version > pinned.revision:
+                raise ConfigurationMoved(world.config_version)
+            on_record = world.sessions.get(command.requester_key)
+            if known is None and on_record is not None:
+                # Whose child it is, and so of which tree, was not known when this was asked for.
+                raise AgentOnRecord(on_record.agent_id)
+            keepers = [
+                TextStore(one.session_id, key, new_id)
+                for one, key in zip(commands, keys, strict=True)
+            ]
+            asked = [(one, each.store) for one, each in zip(commands, keepers, strict=True)]
+            answered = request_spawns(world.sessions, world.runs, asked, policy, world.tree)
+            return Decision(
+                answered,
+                answered.changes,
+                [text for one in keepers for text in one.kept],
+                [ContentKey(one.session_id, key) for one, key in zip(commands, keys, strict=True)],
+                answer=_refusal_answer(command, answered),
+                reserve_run=command.run_id,
+                # Nobody will write what belongs to a spawn that is refused.
+                staged=files.staged(command.run_id) if files and not answered.refusal else (),
+            )
+
+        return decide
+
+
+def policy_of(pinned: PinnedConfiguration, requester_agent_id: str) -> SpawnPolicy:
+    """What the configuration says about this requester's spawns."""
+    configuration = pinned.configuration
+    own = configuration.subagents_for(requester_agent_id)
+    defaults = configuration.subagent_defaults
+    return SpawnPolicy(
+        max_spawn_depth=defaults.max_spawn_depth,
+        max_children=defaults.max_children_per_agent,
+        require_agent_id=own.require_agent_id,
+        allow_agents=own.allow_agents,
+        require_agent_id_from=own.require_agent_id_from,
+        allow_agents_from=own.allow_agents_from,
+    )
+
+
+def _session_naming(pinned: PinnedConfiguration) -> tuple[str, str, str]:
+    """What decides which session a key stands for."""
+    configuration = pinned.configuration
+    session = configuration.session
+    return session.main_key, session.scope, configuration.default_agent_id
+
+
+def _refusal_answer(command: RequestSpawn, answered: SpawnDecision) -> StoredAnswer | None:
+    refusal = answered.refusal
+    if refusal is None:
+        return None
+    return refusal_response(
+        SpawnRefusal(
+            run_id=command.run_id,
+            rule=refusal.rule,
+            status=refusal.status,
+            text=refusal.text,
+            current=refusal.current,
+            limit=refusal.limit,
+            batch_id=command.batch.batch_id if command.batch else None,
+        )
+    )

@@ -1,0 +1,91 @@
+"""What a request attaches, judged once and before anything is recorded of it."""
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from uuid import UUID
+
+from application.log.event_log import StagedFile
+from application.ports.contents import Contents
+from application.spawn.request import SpawnRequest
+from domain.configuration.configuration import Configuration
+from domain.configuration.tools import Attachments
+from domain.context.attachment_manifest import (
+    attachments_receipt,
+    file_list,
+    parse_file_list,
+    relative_dir,
+    render_file_list,
+)
+from domain.context.attachments import (
+    AttachmentRefusal,
+    RequestedAttachment,
+    check_attachments,
+    check_unread_attachments,
+    mount_path_hint,
+)
+from domain.run.state import Run
+from domain.spawn.request import AttachmentsVerdict
+
+
+@dataclass(frozen=True, slots=True)
+class EvaluatedAttachments:
+    """The verdict, and the contents if it is a good one."""
+
+    verdict: AttachmentsVerdict
+    bodies: tuple[bytes, ...] = field(default=(), repr=False)
+
+    def staged(self, run_id: UUID) -> tuple[StagedFile, ...]:
+        """The contents as they are set aside until they are written."""
+        return tuple(StagedFile(run_id, ordinal, body) for ordinal, body in enumerate(self.bodies))
+
+
+async def evaluate_attachments(
+    request: SpawnRequest, configuration: Configuration
+) -> EvaluatedAttachments | None:
+    """Judge what is attached under the limits that are configured; None when nothing is."""
+    if not request.attachments:
+        return None
+    limits = configuration.tools.sessions_spawn.attachments
+    unread = check_unread_attachments(request.attachments, limits)
+    if unread is not None:
+        return _refused_attachments(request.attachments, unread)
+    # Megabytes of base64 would hold up everybody else.
+    return await asyncio.to_thread(_evaluate_files, request.attachments, request.mount_path, limits)
+
+
+async def read_attachments_receipt(run: Run, contents: Contents) -> dict[str, object] | None:
+    """What the caller is told of the files that were attached; None when none were."""
+    asked = run.attachments
+    if asked is None or asked.manifest is None:
+        return None
+    text = await contents.text(asked.manifest)
+    return (
+        attachments_receipt(relative_dir(run.run_id), parse_file_list(text))
+        if text is not None
+        else None
+    )
+
+
+def _evaluate_files(
+    asked: Sequence[RequestedAttachment], mount_path: str | None, limits: Attachments
+) -> EvaluatedAttachments:
+    judged = check_attachments(asked, limits)
+    if isinstance(judged, AttachmentRefusal):
+        return _refused_attachments(asked, judged)
+    verdict = AttachmentsVerdict(
+        count=judged.count,
+        total_bytes=judged.total_bytes,
+        mount_path_hint=mount_path_hint(mount_path),
+        retain=limits.retain_on_session_keep,
+        manifest=render_file_list(file_list(judged)),
+    )
+    return EvaluatedAttachments(verdict, tuple(file.content for file in judged.files))
+
+
+def _refused_attachments(
+    asked: Sequence[RequestedAttachment], why: AttachmentRefusal
+) -> EvaluatedAttachments:
+    return EvaluatedAttachments(
+        AttachmentsVerdict(count=len(asked), refusal=why.text, refusal_status=why.status)
+    )

@@ -1,0 +1,85 @@
+"""Runs that wait for others: queued once all of these are done, ended when one of them failed."""
+
+from collections.abc import Mapping
+from uuid import UUID
+
+from application.log.envelope import RecordedEvent
+from application.log.event_log import LogUnavailable
+from application.log.texts import TextStore
+from application.log.unit_of_work import UnitOfWork
+from application.spawn.create import LANE
+from domain.run.commands import SettleDependencies
+from domain.run.events import DescendantsSettled, RunAnnounced, RunEnded, RunWaits, SpawnRefused
+from domain.run.facts import Dependency
+from domain.run.state import Run
+from domain.spawn.dependencies import evaluate_dependencies, outcome_text, render_dependency
+from domain.values.refusals import ReadAgain, WrongStage
+
+READS_MAX = 10
+_DONE_WITH = (RunEnded, DescendantsSettled, RunAnnounced, SpawnRefused)
+
+
+class DependencyWaits:
+    """Looks again at what a waiting run waits for."""
+
+    def __init__(self, work: UnitOfWork) -> None:
+        self._work = work
+
+    async def reevaluate(self, run_id: UUID) -> None:
+        """Record what has come of it since; nothing when nothing has, or when it waits no more."""
+        for _ in range(READS_MAX):
+            run = await self._work.run(run_id)
+            if run.waits_for is None or run.stage != "session-created":
+                return
+            # Whose texts were erased ends without saying why.
+            keeper = await self._work.text_store_or_none(run)
+            command = await self._command(run, keeper)
+            try:
+                await self._work.record(run, (command,), keeper)
+            except ReadAgain:
+                # Another one that it waits for failed first.
+                continue
+            except WrongStage:
+                return
+            return
+        raise LogUnavailable("what the run waits for changes too fast; it is looked at again")
+
+    async def _command(self, run: Run, keeper: TextStore | None) -> SettleDependencies:
+        targets = await self._targets(run)
+        failed = evaluate_dependencies(run, targets).failed
+        if failed is None:
+            return SettleDependencies(lane=LANE)
+        text = _failure_text(failed, targets[failed.run_id])
+        error = keeper.store("error", text) if keeper is not None else None
+        return SettleDependencies(lane=LANE, culprit=failed.run_id, error=error)
+
+    async def _targets(self, run: Run) -> Mapping[UUID, Run]:
+        return {run_id: await self._work.run(run_id) for run_id in run.waits_for or ()}
+
+
+class AwaitedRuns:
+    """For whom somebody waits, as far as this process has seen since it began: so that the end of
+    a run for which nobody waits gives no reason to look."""
+
+    def __init__(self) -> None:
+        self._run_ids: set[UUID] = set()
+
+    def is_met_by(self, recorded: RecordedEvent) -> bool:
+        """Whether something may be done now for a run that waits, after this event."""
+        event = recorded.event
+        if isinstance(event, RunWaits):
+            self._run_ids.update(event.run_ids)
+            return False
+        run_id = recorded.envelope.provenance.run_id
+        if run_id not in self._run_ids or not isinstance(event, _DONE_WITH):
+            return False
+        if isinstance(event, RunAnnounced | SpawnRefused):
+            self._run_ids.discard(run_id)
+        return True
+
+
+def _failure_text(failed: Dependency, target: Run) -> str:
+    return (
+        f"it was not started: {render_dependency(failed)}, which it depends on, "
+        f"{outcome_text(target)}"
+    )

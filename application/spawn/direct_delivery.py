@@ -1,0 +1,28 @@
+"""Whether the runtime of a run brings its result to the thread that its session is bound to."""
+
+from collections.abc import Sequence
+
+from application.log.event_log import Content
+from application.log.unit_of_work import UnitOfWork
+from domain.configuration.configuration import Configuration
+from domain.context.thread_binding import is_routable, read_origin
+from domain.run.state import Run
+from domain.values.record import ContentRef
+
+
+async def delivers_directly(
+    work: UnitOfWork,
+    run: Run,
+    configuration: Configuration,
+    origin: ContentRef | None,
+    kept: Sequence[Content] = (),
+) -> bool:
+    """Whether it does. `origin` says where the thread is; its text may be one of those that are
+    `kept` for the next append."""
+    if run.options.mode != "session" or origin is None or run.agent_id is None:
+        return False
+    if not configuration.delivers_to_origin(run.agent_id):
+        return False
+    texts = {one.ref.id: one.text for one in kept}
+    text = texts.get(origin.id) or await work.contents.text(origin)
+    return is_routable(read_origin(text))

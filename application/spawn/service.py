@@ -1,0 +1,155 @@
+"""A spawn from the request to the answer."""
+
+import asyncio
+import logging
+from dataclasses import dataclass
+
+from application.coordination.holder import Holder
+from application.log.answers import (
+    ResponseBody,
+    accepted_batch_response,
+    accepted_response,
+    body_of_run,
+    refusal_of_run,
+    refusal_response,
+)
+from application.log.envelope import Actor
+from application.log.event_log import LogUnavailable, Reservation, StoredAnswer
+from application.log.unit_of_work import UnitOfWork
+from application.ports.configurations import PinnedConfiguration
+from application.settling import wait_or_cancel
+from application.spawn.admit import Admission, AdmissionRequest
+from application.spawn.attachments import read_attachments_receipt
+from application.spawn.outcomes import PreparedRun
+from application.spawn.prepare import RunPreparer
+from application.spawn.prepare_batch import BatchPreparer, PreparedBatch
+from application.spawn.request import RecordedInputs, SpawnRequest
+from application.steps.preparation import CallerPresence
+from domain.run.lifecycle import PREPARING
+from domain.run.state import Run
+from domain.spawn.batch import is_refused_by_batch
+
+_log = logging.getLogger("spawnlog.spawning")
+
+
+@dataclass(frozen=True, slots=True)
+class SpawnResult:
+    """What came of it: the run, how its caller is answered, and the position of the append that
+    decided it; None when others decided it."""
+
+    run: Run
+    answer: StoredAnswer
+    position: int | None
+
+
+class SpawnService:
+    """Takes requests, and holds their preparation."""
+
+    def __init__(self, work: UnitOfWork, preparing: RunPreparer, holder: Holder) -> None:
+        self._work = work
+        self._preparing = preparing
+        self._batches = BatchPreparer(work, preparing)
+        self._admitting = Admission(work, holder)
+        self._under_way: set[asyncio.Task[SpawnResult]] = set()
+
+    async def spawn(
+        self,
+        request: SpawnRequest,
+        actor: Actor,
+        reservation: Reservation | None,
+        caller_is_there: CallerPresence,
+        traceparent: str | None = None,
+        *,
+        pinned: PinnedConfiguration,
+    ) -> SpawnResult:
+        """Admit, prepare, answer. A caller that goes away cancels nothing.
+
+        `pinned` is the revision under which the request was read. When the log is at a later one
+        by now, that one decides, provided that the request reads the same under it.
+
+        Raises what the log raises: `AlreadyReserved`, `SessionIsClosed`, `LogUnavailable`.
+        """
+        task = asyncio.create_task(
+            self._spawn(request, actor, reservation, caller_is_there, traceparent, pinned)
+        )
+        self._under_way.add(task)
+        task.add_done_callback(self._ended)
+        try:
+            return await asyncio.shield(task)
+        except asyncio.CancelledError:
+            if not task.cancelled():
+                raise
+            raise LogUnavailable(
+                "the service is stopping; the spawn goes on: ask again under its Idempotency-Key"
+            ) from None
+
+    def _ended(self, task: "asyncio.Task[SpawnResult]") -> None:
+        self._under_way.discard(task)
+        if not task.cancelled() and task.exception() is not None:
+            _log.debug("a spawn ended with %r", task.exception())
+
+    async def wait_idle(self, seconds: float) -> None:
+        """Wait until every spawn under way is answered, so long at most. The others are left as
+        they are recorded, for whoever takes them over."""
+        await wait_or_cancel(self._under_way, seconds)
+
+    async def _spawn(
+        self,
+        request: SpawnRequest,
+        actor: Actor,
+        reservation: Reservation | None,
+        caller_is_there: CallerPresence,
+        traceparent: str | None,
+        pinned: PinnedConfiguration,
+    ) -> SpawnResult:
+        keys = tuple(self._work.identities.content_key() for _ in request.tasks)
+        asked = AdmissionRequest(request, actor, reservation, traceparent, keys)
+        admitted = await self._admitting.admit(asked, pinned)
+        first = admitted.runs[0]
+        if admitted.refusal is not None:
+            return SpawnResult(first, admitted.refusal, admitted.position)
+        in_hand = [
+            RecordedInputs(key, task, request.workspace_argument)
+            for key, task in zip(keys, request.tasks, strict=True)
+        ]
+        if first.batch is not None:
+            batch = await self._batches.prepare(admitted.runs, caller_is_there, in_hand)
+            return await self._respond_batch(batch)
+        return await self._respond(
+            await self._preparing.prepare(first, caller_is_there, in_hand[0])
+        )
+
+    async def _respond(self, prepared: PreparedRun) -> SpawnResult:
+        run = prepared.run
+        _must_be_decided(run)
+        if run.refusal is None:
+            return SpawnResult(
+                run, accepted_response(await self._response_body(run)), prepared.position
+            )
+        kept = run.refusal.text
+        text = await self._work.contents.text(kept) if kept is not None else None
+        return SpawnResult(run, refusal_response(refusal_of_run(run, text)), prepared.position)
+
+    async def _respond_batch(self, prepared: PreparedBatch) -> SpawnResult:
+        first = prepared.runs[0]
+        _must_be_decided(first)
+        assert first.batch is not None
+        if first.refusal is None:
+            told = [await self._response_body(run) for run in prepared.runs]
+            return SpawnResult(
+                first, accepted_batch_response(first.batch.batch_id, told), prepared.position
+            )
+        # All were refused for one of them.
+        culprit = next((one for one in prepared.runs if not is_refused_by_batch(one)), first)
+        return await self._respond(PreparedRun(culprit, prepared.position))
+
+    async def _response_body(self, run: Run) -> ResponseBody:
+        return body_of_run(run, await read_attachments_receipt(run, self._work.contents))
+
+
+def _must_be_decided(run: Run) -> None:
+    if run.stage in PREPARING:
+        raise LogUnavailable(
+            "another server has taken this spawn over; ask again with the same"
+            f" Idempotency-Key, or read run {run.run_id}"
+        )

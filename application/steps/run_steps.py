@@ -1,0 +1,217 @@
+"""Takes the steps of a preparation: each is recorded before it makes anything, and when it has."""
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import Coroutine, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+from uuid import UUID
+
+from application.log.event_log import LogUnavailable
+from application.log.unit_of_work import UnitOfWork
+from application.ports.fault_injection import FaultPoint
+from application.ports.staged_files import StagedFiles
+from application.steps.preparation import Preparation
+from application.steps.step import (
+    STEPS_AT_ONCE_MAX,
+    StepMaker,
+    StepPlace,
+    StepRefused,
+    StepResult,
+    UndoFailed,
+)
+from domain.run.commands import BeginStep, RunCommand, StartPreparation, TakeStep
+from domain.run.facts import Plan, StepName
+from domain.run.lifecycle import PREPARING
+from domain.run.state import Run
+from domain.values.refusals import Refusal, WrongStage
+
+CommandList = tuple[RunCommand, ...]
+_log = logging.getLogger("spawnlog.stepping")
+
+
+@dataclass(frozen=True, slots=True)
+class StepsTaken:
+    """All is made: `before` is to be recorded with what comes next."""
+
+    preparation: Preparation
+    child_session_key: str
+    before: CommandList
+
+
+@dataclass(frozen=True, slots=True)
+class StepFailed:
+    """A step was refused; what was made so far is undone from the record."""
+
+    preparation: Preparation
+    before: CommandList
+    refusal: Refusal
+    step: StepName
+
+
+@dataclass(frozen=True, slots=True)
+class _WantedStep:
+    maker: StepMaker
+    place: StepPlace
+
+
+class StepRunner:
+    """Goes through the steps in their order. A spawn that has nothing to make is not held up."""
+
+    def __init__(
+        self,
+        work: UnitOfWork,
+        makers: Sequence[StepMaker],
+        staged: StagedFiles,
+        interruption: FaultPoint,
+    ) -> None:
+        self._work = work
+        self._makers = tuple(makers)
+        self._staged = staged
+        self._interruption = interruption
+        self._room = asyncio.Semaphore(STEPS_AT_ONCE_MAX)
+        self._asked: dict[UUID, asyncio.Task[StepResult]] = {}
+
+    def interrupt(self, run_id: UUID) -> None:
+        """The spawn was refused meanwhile: nobody waits for an answer from outside any more. What
+        comes of it there is undone from the record, once whoever was asked must be through."""
+        task = self._asked.get(run_id)
+        if task is not None:
+            task.cancel()
+
+    async def go(
+        self,
+        preparation: Preparation,
+        plan: Plan,
+        start: StartPreparation,
+        before: CommandList,
+    ) -> StepsTaken | StepFailed:
+        """Make what the plan needs, going on from what is on record.
+
+        `before` is recorded in front, `start` once. Raises `LostClaim` and `WrongStage` when
+        somebody else has decided meanwhile: what is made then is dealt with from the record.
+        """
+        run = preparation.run
+        wanted: list[_WantedStep] = []
+        for maker in self._makers:
+            try:
+                place = await self._place(preparation, plan, maker)
+            except StepRefused as refused:
+                return StepFailed(preparation, before, refused.refusal, maker.name)
+            if place is not None:
+                wanted.append(_WantedStep(maker, place))
+        if run.child_session_key is None:
+            start = replace(start, steps=tuple(one.maker.name for one in wanted))
+            before = (*before, start)
+        for one in wanted:
+            # Its time counts from when it is on record: not before it can be made. Who waits for an
+            # answer of somebody else takes the room of nobody.
+            async with self._room if one.place.root is not None else contextlib.nullcontext():
+                begun, is_resumed = await self._begin(preparation, one, before)
+                try:
+                    made = await self._make(begun, one.maker, is_resumed=is_resumed)
+                except StepRefused as refused:
+                    after = (_take_nothing(begun, one.maker.name),) if refused.is_nothing else ()
+                    return StepFailed(begun, after, refused.refusal, one.maker.name)
+            preparation, before = begun, (_take_made(begun, one.maker.name, made),)
+        return StepsTaken(preparation, start.child_session_key, before)
+
+    async def drop_staged_files(self, run: Run) -> None:
+        """The files are where they belong, or never will be."""
+        if run.attachments is not None:
+            # What is left for now is swept away later.
+            with contextlib.suppress(LogUnavailable):
+                await self._staged.drop(run.run_id)
+
+    async def undo_late_steps(self, run: Run) -> None:
+        """Others have decided about the run, maybe undone its steps while one was still made here:
+        what came too late for them is unmade. Doing that twice is as good as once. What is no file
+        does not come too late: nobody undoes it before its time is over."""
+        if run.stage in PREPARING:
+            return
+        for maker in reversed(self._makers):
+            state = run.step(maker.name)
+            if state is None or state.root is None:
+                continue
+            if run.stage == "refused" or state.phase == "undone":
+                try:
+                    await maker.undo(run, state)
+                except UndoFailed as failure:
+                    _log.warning("run %s: step %s: %s", run.run_id, maker.name, failure)
+        await self.drop_staged_files(run)
+
+    async def _place(
+        self, preparation: Preparation, plan: Plan, maker: StepMaker
+    ) -> StepPlace | None:
+        state = preparation.run.step(maker.name)
+        if state is None:
+            return await maker.place(preparation.run, plan)
+        if state.phase == "taken":
+            return None
+        # The place is on record, whatever has become of it since.
+        return StepPlace(state.root, state.relative, state.limit_seconds)
+
+    async def _begin(
+        self, preparation: Preparation, wanted: _WantedStep, before: CommandList
+    ) -> tuple[Preparation, bool]:
+        run, name = preparation.run, wanted.maker.name
+        begin = BeginStep(
+            epoch=run.epoch,
+            step=name,
+            limit_seconds=wanted.place.limit_seconds or wanted.maker.limit_seconds,
+            root=wanted.place.root,
+            relative=wanted.place.relative,
+        )
+        appended = await self._work.record(run, (*before, begin), preparation.keeper)
+        begun = replace(
+            preparation, run=appended.runs[run.run_id], keeper=preparation.keeper.empty_copy()
+        )
+        return begun, run.step(name) is not None
+
+    async def _make(
+        self, preparation: Preparation, maker: StepMaker, *, is_resumed: bool
+    ) -> StepResult:
+        run = preparation.run
+        state = run.step(maker.name)
+        assert state is not None
+        self._interruption("before", f"step:{maker.name}")
+        making = maker.make(run, state, is_resumed=is_resumed)
+        # Files are written to their end: they are undone as soon as that is known.
+        made = await (making if state.root is not None else self._answer(run.run_id, making))
+        self._interruption("after", f"step:{maker.name}")
+        return made
+
+    async def _answer(self, run_id: UUID, making: Coroutine[Any, Any, StepResult]) -> StepResult:
+        task = asyncio.create_task(making)
+        self._asked[run_id] = task
+        try:
+            return await task
+        except asyncio.CancelledError:
+            if (current := asyncio.current_task()) and current.cancelling():
+                task.cancel()
+                raise
+            raise WrongStage("go on with the preparation", "refused meanwhile") from None
+        finally:
+            self._asked.pop(run_id, None)
+
+
+def _take_nothing(preparation: Preparation, name: StepName) -> TakeStep:
+    return _take_made(preparation, name, StepResult(outcome="nothing", made=False))
+
+
+def _take_made(preparation: Preparation, name: StepName, made: StepResult) -> TakeStep:
+    keep = preparation.keeper.store
+    return TakeStep(
+        epoch=preparation.run.epoch,
+        step=name,
+        outcome=made.outcome,
+        made=made.made,
+        manifest=made.manifest,
+        file_count=made.file_count,
+        total_bytes=made.total_bytes,
+        can_undo=made.can_undo,
+        origin=keep("origin", made.origin) if made.origin is not None else None,
+        fork=made.fork,
+        token=keep("token", made.token) if made.token is not None else None,
+    )

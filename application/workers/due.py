@@ -1,0 +1,118 @@
+"""Works off what has become due: claims some of it, does it side by side, gives the claims up."""
+
+import asyncio
+import itertools
+import logging
+from collections.abc import Awaitable, Callable
+from uuid import UUID
+
+from application.concurrency import tasks
+from application.concurrency.bulkhead import BulkheadFull
+from application.concurrency.periodic import PeriodicTask
+from application.coordination.claims import Claim, Claims
+from application.coordination.port import ClaimKind
+from application.log.event_log import LogUnavailable
+from application.persisting import retry_while_unavailable
+
+DUE_BATCH = 50
+
+
+"""So much of one kind is claimed at a time, and under way if nothing else is said."""
+
+
+DUE_SECONDS = 1.0
+RELEASE_ATTEMPTS_MAX = 3
+_log = logging.getLogger("spawnlog.due")
+
+
+class DueWork:
+    """One kind of it; `do` does what is due of a run. Whatever takes its time holds up nothing but
+    itself, until `at_once_max` of them are under way."""
+
+    def __init__(
+        self,
+        kind: ClaimKind,
+        claims: Claims,
+        do: Callable[[UUID], Awaitable[None]],
+        *,
+        seconds: float | None = None,
+        at_once_max: int | None = None,
+    ) -> None:
+        self.kind = kind
+        self._claims = claims
+        self._do = do
+        self._at_once_max = at_once_max
+        self._claiming = asyncio.Lock()
+        self._under_way: set[asyncio.Task[None]] = set()
+        self._away: LogUnavailable | None = None
+        self._repeating = PeriodicTask(kind, self._start_due, seconds or DUE_SECONDS)
+
+    def start(self) -> None:
+        """Do what is due when woken, and look for it every so many seconds."""
+        self._repeating.start()
+
+    def notify(self) -> None:
+        """Something may be due now."""
+        self._repeating.notify()
+
+    async def close(self) -> None:
+        """Stop, in the middle of work if need be: its claims stand until they expire."""
+        await self._repeating.close()
+        await tasks.cancel_all(tuple(self._under_way))
+
+    async def run_all_due(self) -> None:
+        """Do all that is due now, and wait until that is done and what was under way already.
+        Raises `LogUnavailable` when the database is away."""
+        await self._start_due()
+        if self._under_way:
+            await asyncio.wait(tuple(self._under_way))
+        self._log_failure()
+
+    async def _start_due(self) -> None:
+        """Begin all that is due now; wait only while there is no room for it."""
+        async with self._claiming:
+            while True:
+                self._log_failure()
+                room = min(DUE_BATCH, (self._at_once_max or DUE_BATCH) - len(self._under_way))
+                if room <= 0:
+                    await asyncio.wait(self._under_way, return_when=asyncio.FIRST_COMPLETED)
+                    continue
+                claims = await self._claims.take(self.kind, room)
+                for claim in claims:
+                    self._begin(claim)
+                if len(claims) < room:
+                    return
+
+    def _begin(self, claim: Claim) -> None:
+        task = asyncio.create_task(self._process(claim), name=f"{self.kind} {claim.run_id}")
+        self._under_way.add(task)
+        task.add_done_callback(self._under_way.discard)
+        self._claims.renew_while(claim, task)
+
+    def _log_failure(self) -> None:
+        away, self._away = self._away, None
+        if away is not None:
+            raise away
+
+    async def _process(self, claim: Claim) -> None:
+        try:
+            try:
+                await self._do(claim.run_id)
+            except LogUnavailable as away:
+                self._away = away
+            await self._release_claim(claim)
+        except LogUnavailable as away:
+            self._away = away
+        except BulkheadFull as why:
+            # Its claim stands until it expires, so that those behind it have their turn.
+            _log.info("%s of run %s: %s", self.kind, claim.run_id, why)
+        except Exception:
+            # The claim of what failed stands until it expires, so that it holds up nobody.
+            _log.exception("%s of run %s failed", self.kind, claim.run_id)
+
+    async def _release_claim(self, claim: Claim) -> None:
+        attempts = itertools.count(1)
+        await retry_while_unavailable(
+            lambda: self._claims.give_up(claim),
+            given_up=lambda: next(attempts) == RELEASE_ATTEMPTS_MAX,
+        )

@@ -1,0 +1,153 @@
+"""Takes over what a holder left behind when it died.
+
+A preparation goes on from its record. A run that was claimed but never started is claimed again:
+nothing of it has executed. A run that had started is ended as interrupted; it is never executed
+a second time.
+"""
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable
+from uuid import UUID
+
+from application.coordination.holder import Holder
+from application.coordination.port import Coordination, LostRun
+from application.execution.end import RunFinalizer
+from application.execution.execute import RunExecutor
+from application.log.unit_of_work import UnitOfWork
+from application.ports.runtimes import RuntimeEnd
+from application.settling import wait_or_cancel
+from application.spawn.prepare import RunPreparer
+from application.spawn.prepare_batch import BatchPreparer
+from application.steps.preparation import no_caller
+from domain.run.commands import ClaimRun, ResumePreparation
+from domain.run.lifecycle import PREPARING
+from domain.run.state import Run
+from domain.values.refusals import Rejected
+
+LOST_RUNS_MAX = 200
+_log = logging.getLogger("spawnlog.recovering")
+
+
+class RunRecovery:
+    """Finds runs without a living holder, and does for each what its record allows."""
+
+    def __init__(
+        self,
+        work: UnitOfWork,
+        coordination: Coordination,
+        preparing: RunPreparer,
+        executing: RunExecutor,
+        sealing: RunFinalizer,
+        *,
+        holder: Holder,
+        lease_seconds: float,
+    ) -> None:
+        self._work = work
+        self._coordination = coordination
+        self._preparing = preparing
+        self._batches = BatchPreparer(work, preparing)
+        self._executing = executing
+        self._sealing = sealing
+        self._holder = holder
+        self._lease_seconds = lease_seconds
+        self._absent_since: dict[str, float] = {}
+        self._idle_since: dict[UUID, float] = {}
+        self._under_way: dict[UUID, asyncio.Task[None]] = {}
+
+    async def recover(self) -> int:
+        """Look once; gives how many runs were taken over."""
+        lost = await self._coordination.lost_runs(limit=LOST_RUNS_MAX)
+        self._forget_present({one.holder for one in lost if one.absent})
+        taken = [one for one in lost if self._is_gone(one)] + await self._dropped_runs()
+        for one in taken:
+            if one.run_id not in self._under_way:
+                task = asyncio.create_task(self._take_over(one), name=f"recover {one.run_id}")
+                self._under_way[one.run_id] = task
+                task.add_done_callback(self._done(one.run_id))
+        return len(taken)
+
+    def _done(self, run_id: UUID) -> Callable[[object], None]:
+        def forget(_: object) -> None:
+            self._under_way.pop(run_id, None)
+
+        return forget
+
+    async def wait_idle(self, seconds: float) -> None:
+        """Wait until what was taken over is dealt with, so long at most."""
+        await wait_or_cancel(self._under_way.values(), seconds)
+
+    async def _dropped_runs(self) -> list[LostRun]:
+        """Runs that are held under our own name while nothing works on them, as after a failure in
+        the middle: seen so for the time of a lease, they are taken over like any other."""
+        held = await self._coordination.held_runs(self._holder.name, limit=LOST_RUNS_MAX)
+        busy = self._executing.held | self._preparing.under_way | self._under_way.keys()
+        idle = {one.run_id: one for one in held if one.run_id not in busy}
+        now = time.monotonic()
+        self._idle_since = {run_id: self._idle_since.get(run_id, now) for run_id in idle}
+        return [
+            one
+            for run_id, one in idle.items()
+            if now - self._idle_since[run_id] >= self._lease_seconds
+        ]
+
+    def _is_gone(self, lost: LostRun) -> bool:
+        """A holder whose lease expired is gone. One without any row may only have lost it with
+        the table; it gets the time of one lease to write it again."""
+        if lost.holder == self._holder.name:
+            return False
+        if not lost.absent:
+            return True
+        since = self._absent_since.setdefault(lost.holder, time.monotonic())
+        return time.monotonic() - since >= self._lease_seconds
+
+    def _forget_present(self, absent: set[str]) -> None:
+        for holder in list(self._absent_since):
+            if holder not in absent:
+                del self._absent_since[holder]
+
+    async def _take_over(self, lost: LostRun) -> None:
+        try:
+            run = await self._work.run(lost.run_id)
+            if run.epoch != lost.epoch:
+                return
+            _log.warning("run %s (%s) lost its holder %s", run.run_id, run.stage, lost.holder)
+            if run.stage in PREPARING and run.batch is not None:
+                await self._batches.resume(run, self._holder.name, _loss_reason(lost))
+            elif run.stage in PREPARING:
+                await self._resume(run, lost)
+            elif run.stage == "queued":
+                await self._claim_again(run)
+            elif run.stage == "started":
+                await self._interrupt(run, lost)
+        except Rejected as rejected:
+            _log.info("run %s was taken over by another server: %s", lost.run_id, rejected)
+        except Exception:
+            _log.exception("run %s cannot be taken over", lost.run_id)
+
+    async def _resume(self, run: Run, lost: LostRun) -> None:
+        command = ResumePreparation(
+            holder=self._holder.name,
+            lost_epoch=run.epoch,
+            reason=_loss_reason(lost),
+        )
+        appended = await self._work.record(run, (command,))
+        await self._preparing.prepare(appended.runs[run.run_id], no_caller)
+
+    async def _claim_again(self, run: Run) -> None:
+        command = ClaimRun(holder=self._holder.name, lost_epoch=run.epoch)
+        appended = await self._work.record(run, (command,))
+        self._executing.take(appended.runs[run.run_id])
+
+    async def _interrupt(self, run: Run, lost: LostRun) -> None:
+        end = RuntimeEnd(
+            outcome="error",
+            reason="interrupted",
+            error=f"interrupted: the server that held this run is gone ({lost.holder})",
+        )
+        await self._sealing.end(run, end)
+
+
+def _loss_reason(lost: LostRun) -> str:
+    return f"holder {lost.holder} is gone"

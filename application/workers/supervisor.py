@@ -1,0 +1,248 @@
+"""Keeps a server process at work: its lease, its lanes, announcements, archives, recovery."""
+
+import asyncio
+import contextlib
+import logging
+import time
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+
+from application import due_kinds
+from application.concurrency import tasks
+from application.concurrency.periodic import PeriodicTask
+from application.coordination.claims import Claims
+from application.coordination.holder import Holder
+from application.coordination.port import Coordination
+from application.delivery.announce import Announcer
+from application.delivery.archive import Archiver
+from application.delivery.hooks import HookNotifier
+from application.execution.dispatch import Dispatcher
+from application.execution.execute import RunExecutor
+from application.log.envelope import RecordedEvent
+from application.log.event_log import LogUnavailable, Tail
+from application.session.continue_session import SessionContinuation
+from application.spawn.dependencies import AwaitedRuns, DependencyWaits
+from application.spawn.prepare import RunPreparer
+from application.steps.undo import StepUndoer
+from application.timely import with_timeout
+from application.workers.due import DueWork
+from application.workers.recovery import RunRecovery
+from domain.event_types import ConfigurationActivated
+from domain.run.events import (
+    ArchiveScheduled,
+    DescendantsSettled,
+    RunAnnounced,
+    RunArchived,
+    RunEnded,
+    RunQueued,
+    SpawnRefused,
+    StopRequested,
+)
+from domain.run.facts import STEP_ORDER
+
+DISPATCH_SECONDS = 1.0
+SWEEP_SECONDS = 60.0
+FINISH_SECONDS_MAX = 3.0
+
+
+"""For each kind of what is due: a server that was told to stop has not long for all of them."""
+
+
+FORGET_SECONDS = 3600.0
+RENEW_SECONDS_MIN = 0.1
+ANSWERS_KEPT_DAYS = 7
+_UNDONE_AFTER = (RunEnded, RunAnnounced, RunArchived)
+
+
+"""What a preparation made may be due for undoing then."""
+
+
+_log = logging.getLogger("spawnlog.conducting")
+
+
+@dataclass(frozen=True, slots=True)
+class Workers:
+    """Those who do the work. `sweeping` removes files that were set aside and are not wanted any
+    more."""
+
+    preparing: RunPreparer
+    continuing: SessionContinuation
+    dispatching: Dispatcher
+    executing: RunExecutor
+    announcing: Announcer
+    archiving: Archiver
+    depending: DependencyWaits
+    recovering: RunRecovery
+    undoing: StepUndoer
+    telling: HookNotifier
+    sweeping: Callable[[], Awaitable[object]]
+
+
+class Supervisor:
+    """One a process. `url` is recorded with the lease; `follow_configuration` is called when
+    another configuration was activated, `alive` whenever the lease was renewed."""
+
+    def __init__(
+        self,
+        crew: Workers,
+        coordination: Coordination,
+        tail: Tail,
+        *,
+        holder: Holder,
+        lease_seconds: float,
+        follow_configuration: Callable[[int], Awaitable[None]],
+        alive: Callable[[], None],
+    ) -> None:
+        self._crew = crew
+        self._coordination = coordination
+        self._tail = tail
+        self._holder = holder
+        self._lease_seconds = lease_seconds
+        self._follow_configuration = follow_configuration
+        self._alive = alive
+        self._renewed = time.monotonic()
+        self.url: str | None = None
+        self._dispatch = PeriodicTask("dispatch", crew.dispatching.dispatch, DISPATCH_SECONDS)
+        claims = Claims(coordination, holder, lease_seconds=lease_seconds)
+        self._announce = due_kinds.announcement_work(claims, crew.announcing)
+        self._archive = due_kinds.archive_work(claims, crew.archiving)
+        self._wait = due_kinds.wait_work(claims, crew.depending)
+        self._awaited = AwaitedRuns()
+        self._effect = due_kinds.effect_work(claims, crew.undoing, crew.telling)
+        self._prolong = PeriodicTask("claims", claims.prolong, lease_seconds / 3)
+        self._renew = PeriodicTask("lease", self._renew_lease, lease_seconds / 3)
+        self._sweep = PeriodicTask("staged files", crew.sweeping, SWEEP_SECONDS)
+        self._recover = PeriodicTask(
+            "recover", crew.recovering.recover, min(1.0, lease_seconds / 4)
+        )
+        self._forget = PeriodicTask("forget", self._forget_answers, FORGET_SECONDS)
+        self._following: asyncio.Task[None] | None = None
+
+    async def join(self) -> None:
+        """Take the lease: before this nothing may be held under this name."""
+        await self._renew_lease()
+
+    def start(self) -> None:
+        """Begin to work."""
+        self._following = asyncio.create_task(self._follow(), name="conductor")
+        for repeating in self._all():
+            repeating.start()
+
+    async def stop_claiming(self) -> None:
+        """Take no new runs: the process is about to end."""
+        await self._dispatch.close()
+        await self._recover.close()
+
+    async def wait_idle(self, seconds: float) -> None:
+        """Wait for what was taken over from others, so long at most."""
+        await self._crew.recovering.wait_idle(seconds)
+
+    async def finish_due(self) -> None:
+        """Announce, archive, undo and tell what is due now, for the last time; each has its time
+        for it, whatever became of the one before."""
+        for due in (self._announce, self._archive, self._effect):
+            try:
+                # What a hook does not take in time is done after the next start.
+                await with_timeout(due.run_all_due(), FINISH_SECONDS_MAX)
+            except (LogUnavailable, TimeoutError) as away:
+                _log.warning("%s: what is due is left to the next start: %s", due.kind, away)
+
+    async def close(self) -> None:
+        """End all work and give the lease up. Nothing may be held by then."""
+        if self._following is not None:
+            await tasks.cancel_all([self._following])
+        for repeating in self._all():
+            await repeating.close()
+        with contextlib.suppress(LogUnavailable):
+            await self._coordination.leave(self._holder.name)
+
+    def _all(self) -> tuple[PeriodicTask | DueWork, ...]:
+        return (
+            self._renew,
+            self._dispatch,
+            self._announce,
+            self._archive,
+            self._effect,
+            self._wait,
+            # Until there is no work left whose claims it could keep up.
+            self._prolong,
+            self._sweep,
+            self._recover,
+            self._forget,
+        )
+
+    async def _follow(self) -> None:
+        # A log that cannot be followed ends the server; whoever follows it says why.
+        with contextlib.suppress(LogUnavailable):
+            async for recorded in self._tail.follow(after=self._tail.position):
+                try:
+                    await self._on_event(recorded)
+                except Exception:
+                    # The next event must be heeded whatever became of this one.
+                    _log.exception("event %d was not heeded", recorded.envelope.position)
+
+    async def _on_event(self, recorded: RecordedEvent) -> None:
+        run_id = recorded.envelope.provenance.run_id
+        if isinstance(recorded.event, _UNDONE_AFTER) or self._crew.telling.is_triggered_by(
+            recorded.event
+        ):
+            self._effect.notify()
+        if self._awaited.is_met_by(recorded):
+            self._wait.notify()
+        match recorded.event:
+            case RunQueued():
+                self._dispatch.notify()
+            case RunEnded():
+                self._dispatch.notify()
+                self._announce.notify()
+            case DescendantsSettled():
+                self._announce.notify()
+            case RunAnnounced() | ArchiveScheduled():
+                self._archive.notify()
+            case StopRequested() if run_id is not None:
+                self._crew.executing.stop(run_id)
+            case SpawnRefused() if run_id is not None:
+                self._crew.preparing.interrupt(run_id)
+                if recorded.event.step in STEP_ORDER:
+                    self._effect.notify()
+            case ConfigurationActivated():
+                await self._follow_configuration(recorded.event.revision)
+            case _:
+                pass
+
+    async def _renew_lease(self) -> None:
+        """Prolong the lease. It counts from before the question was asked: the database's clock
+        cannot have given more than that."""
+        asked = time.monotonic()
+        left = self._renewed + self._lease_seconds - asked
+        try:
+            # A database that does not answer at all must not hide that the lease has run out.
+            ours = await with_timeout(
+                self._coordination.renew(
+                    self._holder.name, url=self.url, lease_seconds=self._lease_seconds
+                ),
+                max(left, RENEW_SECONDS_MIN),
+            )
+        except (LogUnavailable, TimeoutError) as away:
+            if time.monotonic() - self._renewed >= self._lease_seconds:
+                await self._abandon_runs("it could not be renewed in time")
+            if isinstance(away, TimeoutError):
+                raise LogUnavailable("the database does not answer") from away
+            raise
+        if not ours:
+            await self._abandon_runs("it had expired")
+            return
+        self._renewed = asked
+        self._alive()
+
+    async def _abandon_runs(self, why: str) -> None:
+        """Kill what is held, record nothing more of it, and go on under another name: whoever
+        finds those runs without a holder decides what becomes of them, this process included."""
+        _log.error("the lease of %s is lost: %s", self._holder.name, why)
+        await self._crew.executing.abandon_all()
+        self._holder.replace_name()
+        self._renewed = time.monotonic()
+        self._renew.notify()
+
+    async def _forget_answers(self) -> None:
+        await self._coordination.forget_old_answers(days=ANSWERS_KEPT_DAYS)
