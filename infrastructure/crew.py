@@ -14,17 +14,14 @@ from application.execution.end import RunFinalizer
 from application.execution.execute import RunExecutor
 from application.execution.launch import LaunchComposer
 from application.log.unit_of_work import UnitOfWork
-from application.ports.bootstrap_files import BootstrapFiles
-from application.ports.child_tokens import ChildTokens
 from application.ports.credentials import Credentials
 from application.ports.fault_injection import FaultPoint
-from application.ports.files import AttachmentFiles
+from application.ports.files import AttachmentFiles, BootstrapFiles, StagedFiles, WorkspaceFolders
 from application.ports.hooks import HookClient
+from application.ports.identifiers import ChildTokens
 from application.ports.runtimes import AgentRuntimes
 from application.ports.scripts import ScriptRunner, ScriptSecrets
-from application.ports.staged_files import StagedFiles
 from application.ports.transcripts import Transcripts
-from application.ports.workspace_folders import WorkspaceFolders
 from application.session.continue_session import SessionContinuation
 from application.spawn.dependencies import DependencyWaits
 from application.spawn.prepare import RunPreparer

@@ -2,8 +2,8 @@
 
 from collections.abc import Callable
 
+from application.concurrency.tasks import with_timeout
 from application.log.event_log import LogUnavailable
-from application.timely import with_timeout
 from infrastructure.inbound.http.doors import Readiness
 from infrastructure.outbound.log.format import UnknownFormat
 from infrastructure.outbound.log.postgres_log import PostgresLog

@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from application.context_receipts import injected_receipts
+from application.context.scripts import injected_receipts
 from application.log.texts import TextStore
-from application.ports.bootstrap_files import BootstrapFiles
+from application.ports.files import BootstrapFiles
 from domain.configuration.configuration import Configuration
 from domain.context.bootstrap_files import BootstrapFile, select_bootstrap_files, unreadable_warning
 from domain.context.preamble import is_blank, preamble_sizes, preamble_warning, truncated_preamble

@@ -4,8 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from uuid import UUID
 
-from application.context.scripts import ContextGatherer
-from application.context_receipts import injected_receipts
+from application.context.scripts import ContextGatherer, injected_receipts
 from application.log.texts import TextStore
 from application.ports.configurations import PinnedConfiguration
 from application.ports.identifiers import Identities

@@ -7,10 +7,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from uuid import UUID
 
+from application.concurrency.tasks import with_timeout
 from application.coordination.holder import Holder
 from application.coordination.port import ClaimKey, ClaimKind, WorkClaims
 from application.log.event_log import LogUnavailable
-from application.timely import with_timeout
 
 PROLONG_SECONDS_MIN = 0.1
 _log = logging.getLogger("spawnlog.due")

@@ -8,16 +8,16 @@ import asyncio
 import contextlib
 import logging
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from uuid import UUID
 
 from application.concurrency.batches import iterate_batches
+from application.concurrency.tasks import wait_or_cancel
 from application.execution.end import RunFinalizer
 from application.execution.launch import LaunchComposer
-from application.judging import evaluate_end
 from application.log.event_log import LogUnavailable
+from application.log.retry import retry_while_unavailable
 from application.log.unit_of_work import UnitOfWork
-from application.persisting import retry_while_unavailable
 from application.ports.configurations import SecretMissing
 from application.ports.runtimes import (
     AgentRuntimes,
@@ -27,10 +27,28 @@ from application.ports.runtimes import (
     TranscriptEntry,
 )
 from application.ports.transcripts import Transcripts
-from application.settling import wait_or_cancel
 from domain.context.fork import inherited_rows
 from domain.run.state import Run
 from domain.values.refusals import LostClaim, Rejected, StopWanted, WrongStage
+
+# What the end of a runtime means when it was killed: whoever wanted that speaks first.
+
+
+def evaluate_end(
+    end: RuntimeEnd, *, interrupted: str | None, stop_wanted: bool, timed_out: bool
+) -> RuntimeEnd:
+    """The end as it is recorded. One that came by itself is what its runtime says it is."""
+    if end.reason != "stopped":
+        return end
+    if interrupted is not None:
+        text = f"interrupted: {interrupted}"
+        return replace(end, outcome="error", reason="interrupted", error=text)
+    if stop_wanted:
+        return replace(end, outcome="stopped", error=None)
+    if timed_out:
+        return replace(end, outcome="timeout", reason="timeout", error=None)
+    return end
+
 
 FLUSH_ENTRIES = 200
 FLUSH_SECONDS = 0.1

@@ -1,7 +1,11 @@
 """Requests that are sent again after what they asked for was done."""
 
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import TypeVar
+
 from application.log.envelope import Provenance
-from application.log.event_log import Decision, Reservation, Submission, World
+from application.log.event_log import Decision, LogUnavailable, Reservation, Submission, World
 from application.log.unit_of_work import UnitOfWork
 from domain.values.refusals import Rejected
 
@@ -36,3 +40,24 @@ async def must_be_new(
 
 class _KeyIsFree(Rejected):
     """The key is free, and stays so."""
+
+
+# Asking the log until it answers.
+
+
+PAUSE_SECONDS = 0.5
+T = TypeVar("T")
+
+
+async def retry_while_unavailable(
+    ask: Callable[[], Awaitable[T]], *, given_up: Callable[[], bool]
+) -> T:
+    """The answer, once there is one. While the log is away the question is asked again and again;
+    `LogUnavailable` is raised only when it was given up meanwhile."""
+    while True:
+        try:
+            return await ask()
+        except LogUnavailable:
+            if given_up():
+                raise
+            await asyncio.sleep(PAUSE_SECONDS)

@@ -2,7 +2,8 @@
 
 import hashlib
 import hmac
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
+from typing import Protocol
 from uuid import UUID
 
 from application.log.event_log import Content
@@ -42,3 +43,30 @@ class TextStore:
     def empty_copy(self) -> "TextStore":
         """An empty keeper of the same session, for a decision that may be made more than once."""
         return TextStore(self._session_id, self._key, self._new_id)
+
+
+# Free texts beside the log.
+
+
+class Contents(Protocol):
+    """Reads what appends have kept."""
+
+    async def key(self, session_id: UUID) -> bytes | None:
+        """The session's key; None when it was destroyed."""
+        ...
+
+    async def text(self, ref: ContentRef) -> str | None:
+        """The text of a reference; None when it was erased."""
+        ...
+
+    async def texts(self, refs: Iterable[ContentRef]) -> Mapping[UUID, str]:
+        """Several texts by content id; erased ones are absent."""
+        ...
+
+    async def kept_bytes(self, session_id: UUID, kind: str) -> int:
+        """How many bytes the texts of this kind have that are kept of a session."""
+        ...
+
+    async def previews(self, refs: Iterable[ContentRef]) -> Mapping[UUID, str]:
+        """The first 200 characters of several texts."""
+        ...

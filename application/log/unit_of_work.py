@@ -17,9 +17,8 @@ from application.log.event_log import (
     Submission,
     World,
 )
-from application.log.texts import TextStore
+from application.log.texts import Contents, TextStore
 from application.ports.configurations import Configurations
-from application.ports.contents import Contents
 from application.ports.identifiers import Identities
 from application.ports.registry import Registry
 from domain.run.commands import RunCommand

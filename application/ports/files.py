@@ -1,6 +1,7 @@
 """The files that a spawn attaches, as they lie in the workspace of the child."""
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Literal, Protocol
 from uuid import UUID
 
@@ -65,4 +66,80 @@ class AttachmentFiles(Protocol):
 
         Raises `AttachmentsNotRemoved`, also when it took longer than `timeout_seconds`.
         """
+        ...
+
+
+# Bootstrap files: what a workspace tells every child that works in it.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReadFile:
+    """A bootstrap file that is there. `skipped` says why it cannot be used, as a clause that a
+    sentence can end with; then there is no text."""
+
+    name: str
+    text: str = ""
+    skipped: str | None = None
+
+
+class BootstrapFiles(Protocol):
+    """Reads the bootstrap files of a workspace."""
+
+    async def read(self, folder: str, chars_max: int) -> tuple[ReadFile, ...]:
+        """Those of `domain.bootstrap_files.BOOTSTRAP_NAMES` that are in the folder, in that order;
+        never an error.
+
+        `folder` is absolute and has every link resolved. Of a file with more than `chars_max`
+        characters more than `chars_max` are given, so that it is seen to be too long, and never all
+        of it whatever its size. Texts are storable and begin behind a byte order mark. Only regular
+        files are read, and no link is followed.
+        """
+        ...
+
+
+# Files that a request brought, from its admission until they are written or not wanted.
+
+
+class StagedFiles(Protocol):
+    """Reads and drops what admissions have kept. None of it is part of the log."""
+
+    async def read(self, run_id: UUID) -> tuple[bytes, ...]:
+        """The run's files in their order; none when they were dropped."""
+        ...
+
+    async def drop(self, run_id: UUID) -> None:
+        """They are written, or will never be."""
+        ...
+
+    async def sweep(self, limit: int) -> int:
+        """Drop the files of at most `limit` runs that are not being prepared any more; gives of
+        how many they were."""
+        ...
+
+
+# The folders that children work in, as they are made and, when all was in vain, unmade.
+
+
+class WorkspaceFolders(Protocol):
+    """Makes the folder of an agent. A path is absolute, with every link in it resolved."""
+
+    async def missing(self, path: str) -> tuple[str, str] | None:
+        """The deepest folder of the path that is there, and the rest that is not; None when the
+        whole is there. Raises OSError for a path that no folder can be made at."""
+        ...
+
+    async def is_still(self, path: str) -> bool:
+        """Whether a folder is at the path, and no link on the way to it. Of one that cannot be
+        reached too it is no."""
+        ...
+
+    async def make(self, root: str, relative: str) -> bool:
+        """Make the rest below what is there, private, one folder after the other; whether any of
+        it was made now. No link is followed. May be repeated. Raises OSError."""
+        ...
+
+    async def remove_if_empty(
+        self, root: str, relative: str
+    ) -> Literal["undone", "nothing_there", "left_in_place"]:
+        """Remove what `make` made as far as nothing is in it. May be repeated. Raises OSError."""
         ...

@@ -18,3 +18,14 @@ class Identities(Protocol):
     def content_key(self) -> bytes:
         """32 random bytes: a session's key for keyed hashes."""
         ...
+
+
+# Tokens for children, by which they call back.
+
+
+class ChildTokens(Protocol):
+    """Mints a token that is good while the run is held under that claim."""
+
+    def mint(self, run_id: UUID, epoch: int) -> str:
+        """The token; it is never recorded."""
+        ...

@@ -4,7 +4,6 @@ from dataclasses import dataclass
 from uuid import UUID
 
 from application.context.ingredients import bootstrap_ingredients
-from application.fitting import Ineligible
 from application.log.answers import SpawnRefusal, continued_response, refusal_response
 from application.log.envelope import Actor, Provenance
 from application.log.event_log import (
@@ -18,12 +17,12 @@ from application.log.event_log import (
 from application.log.retry import must_be_new
 from application.log.texts import TextStore
 from application.log.unit_of_work import UnitOfWork, provenance_of
-from application.ports.bootstrap_files import BootstrapFiles
 from application.ports.configurations import PinnedConfiguration
 from application.ports.credentials import Credentials
+from application.ports.files import BootstrapFiles
 from application.spawn.create import LANE
 from application.spawn.direct_delivery import delivers_directly
-from application.spawn.plan import PlannedChild, plan_continuation
+from application.spawn.plan import Ineligible, PlannedChild, plan_continuation
 from domain.run.events import ContinuationPlanned, SessionCreated
 from domain.run.evolve import initial_run
 from domain.run.facts import Ingredient

@@ -2,20 +2,51 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from uuid import UUID
 
-from application.first_seen import register_session
 from application.log.envelope import Actor, Provenance
 from application.log.event_log import Change, Decision, LogUnavailable, Submission, World
 from application.log.session_texts import SessionTexts, open_session_texts
 from application.log.unit_of_work import UnitOfWork
 from application.ports.configurations import PinnedConfiguration
 from domain.session.decide import ChangeSharedContext, ContextMoved, decide
+from domain.session.events import SessionObserved
 from domain.session.shared_context import effective_shared_keys, limit_refusal
 from domain.session.state import Session, evolve
+from domain.spawn.decide import SessionRegistration, find_depth, observe_session
 from domain.values.json_text import compact_json, read_json
 from domain.values.record import Stamp, session_stream
 from domain.values.refusals import ConfigurationMoved, ReadAgain, Refusal, Rejected
+from domain.values.session_key import agent_id_of
 from domain.values.shared_values import SharedChange
+
+# A session that is seen for the first time because something is told of it.
+
+
+def register_session(
+    session_id: UUID,
+    session_key: str,
+    display_key: str,
+    pinned: PinnedConfiguration,
+    actor: Actor,
+    world: World,
+) -> SessionObserved:
+    """The session as its key and the configuration tell of it."""
+    agent_id = agent_id_of(session_key)
+    sighting = SessionRegistration(
+        session_id=session_id,
+        session_key=session_key,
+        display_key=display_key,
+        agent_id=agent_id,
+        asserted_by=actor.name,
+        sandboxed=pinned.configuration.is_sandboxed(agent_id, session_key),
+    )
+    return observe_session(
+        sighting,
+        depth=find_depth(session_key, world.sessions).depth,
+        max_spawn_depth=pinned.configuration.subagent_defaults.max_spawn_depth,
+    )
+
 
 ATTEMPTS_MAX = 50
 

@@ -4,7 +4,6 @@ import logging
 from dataclasses import dataclass, replace
 from uuid import UUID
 
-from application.batch_refusing import sibling_refusals
 from application.context.ingredients import refusal_announcement
 from application.log.answers import SpawnRefusal, refusal_response
 from application.log.envelope import Actor, Provenance
@@ -19,6 +18,7 @@ from application.log.retry import must_be_new
 from application.log.texts import TextStore
 from application.log.unit_of_work import RunCommands, UnitOfWork, provenance_of
 from application.spawn.prepare import RunPreparer
+from application.spawn.refuse import sibling_refusals
 from domain.run.commands import ScheduleArchive, StopRun
 from domain.run.lifecycle import OVER, PREPARING
 from domain.run.state import Run

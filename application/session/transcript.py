@@ -5,7 +5,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from uuid import UUID
 
-from application.first_seen import register_session
 from application.log.envelope import Actor, Provenance
 from application.log.event_log import (
     Change,
@@ -22,6 +21,7 @@ from application.log.session_texts import has_texts
 from application.log.texts import TextStore
 from application.log.unit_of_work import ContentsErased, UnitOfWork
 from application.ports.configurations import PinnedConfiguration
+from application.session.shared_context import register_session
 from domain.context.fork import ParentExtent
 from domain.delivery.provided_transcript import (
     ProvidedEntry,

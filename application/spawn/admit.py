@@ -19,9 +19,13 @@ from application.log.event_log import (
 from application.log.texts import TextStore
 from application.log.unit_of_work import UnitOfWork
 from application.ports.configurations import PinnedConfiguration
-from application.run_names import apply_references, resolve_references
 from application.spawn.attachments import EvaluatedAttachments, evaluate_attachments
-from application.spawn.request import SpawnRequest, spawn_commands
+from application.spawn.request import (
+    SpawnRequest,
+    apply_references,
+    resolve_references,
+    spawn_commands,
+)
 from domain.run.state import Run
 from domain.session.state import Session
 from domain.spawn.decide import SpawnDecision, request_spawns

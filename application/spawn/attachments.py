@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from uuid import UUID
 
 from application.log.event_log import StagedFile
-from application.ports.contents import Contents
+from application.log.texts import Contents
 from application.spawn.request import SpawnRequest
 from domain.configuration.configuration import Configuration
 from domain.configuration.tools import Attachments

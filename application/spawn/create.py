@@ -13,15 +13,14 @@ from application.context.shared_context import read_shared_spawn
 from application.log.answers import accepted_response, child_body
 from application.log.event_log import LogUnavailable
 from application.log.unit_of_work import UnitOfWork
-from application.ports.bootstrap_files import BootstrapFiles
-from application.ready_run import Ready
+from application.ports.files import BootstrapFiles
 from application.spawn.attachments import read_attachments_receipt
 from application.spawn.direct_delivery import delivers_directly
-from application.spawn.outcomes import PreparedRun
+from application.spawn.outcomes import PreparedRun, Ready
 from application.spawn.plan import PlannedChild
+from application.steps.context_fork import read_context_request
 from application.steps.preparation import Preparation
 from application.steps.run_steps import StepsTaken
-from application.wished_context import read_context_request
 from domain.context.fork import accepted_note, fork_note, fork_warnings
 from domain.run.commands import CreateSession, TakeStep
 from domain.run.facts import HOOK_ORDER, ForkFacts, ScriptReceipt

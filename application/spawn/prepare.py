@@ -11,17 +11,20 @@ from contextlib import contextmanager
 from dataclasses import replace
 from uuid import UUID
 
-from application.child_workspace import read_requested_workspace
 from application.context.scripts import NOTHING, ContextGatherer, GatheredContext
-from application.fitting import Ineligible
 from application.log.texts import TextStore
 from application.log.unit_of_work import ContentsErased, UnitOfWork
-from application.ports.bootstrap_files import BootstrapFiles
 from application.ports.credentials import Credentials
-from application.ready_run import Erased, NotReady, Ready, revoke_ready
+from application.ports.files import BootstrapFiles
 from application.spawn.create import ChildCreation
-from application.spawn.outcomes import PreparedRun
-from application.spawn.plan import PlannedChild, PlanTexts, plan_spawn
+from application.spawn.outcomes import Erased, NotReady, PreparedRun, Ready, revoke_ready
+from application.spawn.plan import (
+    Ineligible,
+    PlannedChild,
+    PlanTexts,
+    plan_spawn,
+    read_requested_workspace,
+)
 from application.spawn.refuse import refuse, refuse_erased
 from application.spawn.request import RecordedInputs
 from application.steps.preparation import CallerPresence, Preparation

@@ -10,13 +10,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from uuid import UUID
 
-from application.batch_refusing import refuse_batch
 from application.context.shared_context import read_shared_spawn
 from application.log.answers import accepted_batch_response
 from application.log.event_log import Appended, LogUnavailable
 from application.log.unit_of_work import RunCommands, UnitOfWork
-from application.ready_run import Erased, NotReady, Ready, revoke_ready
+from application.spawn.outcomes import Erased, NotReady, Ready, revoke_ready
 from application.spawn.prepare import RunPreparer
+from application.spawn.refuse import refuse_batch
 from application.spawn.request import RecordedInputs
 from application.steps.preparation import CallerPresence, no_caller
 from domain.run.commands import ResumePreparation

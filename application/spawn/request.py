@@ -1,17 +1,30 @@
 """A spawn request of the right shape, and the command it becomes."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from uuid import UUID
 
 from application.log.envelope import Actor
+from application.log.unit_of_work import UnitOfWork
 from application.ports.configurations import PinnedConfiguration
 from application.ports.identifiers import Identities
+from application.ports.registry import Registry, RunQuery
 from domain.context.attachments import RequestedAttachment
 from domain.plan.model import storable_model_name
-from domain.run.facts import BatchFacts, ContextMode, SpawnOptions
-from domain.spawn.dependencies import DependencyRequest
-from domain.spawn.request import AttachmentsVerdict, RequestSpawn, SharedContextInput
+from domain.run.facts import BatchFacts, ContextMode, Dependency, SpawnOptions
+from domain.run.state import Run
+from domain.spawn.dependencies import DependencyRequest, request_field
+from domain.spawn.request import (
+    AttachmentsVerdict,
+    RequestSpawn,
+    SharedContextInput,
+    merge_dependencies,
+)
 from domain.values.agent_id import is_valid_agent_id, normalise_agent_id
+from domain.values.refusals import Refusal
 from domain.values.session_key import agent_id_of
+from domain.values.shared_values import ReferenceRequest
+from domain.values.text import quote_name
 from domain.values.thinking_level import normalise_thinking
 
 
@@ -145,3 +158,184 @@ def _is_sandboxed(request: SpawnRequest, pinned: PinnedConfiguration) -> bool:
     agents = {request.requester_agent_id, agent_id_of(request.requester_key)}
     key = request.requester_key
     return any(pinned.configuration.is_sandboxed(agent, key) for agent in agents)
+
+
+# Which runs are meant by the names in a request. What is bound here is judged under the log's lock
+# once more, from the states of then; which run it is does not change.
+
+
+ANCESTORS_MAX = 64
+NAMED_RUNS_MAX = 200
+CANDIDATES_MAX = 200
+CANDIDATES_SHOWN_MAX = 20
+
+
+@dataclass(frozen=True, slots=True)
+class ResolvedReferences:
+    """The runs that a spawn depends on, those above it, and which results are to arrive under which
+    keys; or what is to be said of a name that stands for no run, or for several."""
+
+    dependencies: tuple[Dependency, ...] = ()
+    ancestors: tuple[UUID, ...] = ()
+    references: tuple[ReferenceRequest, ...] = ()
+    unbound: Refusal | None = None
+
+
+NO_REFERENCES = ResolvedReferences()
+
+
+@dataclass(frozen=True, slots=True)
+class _ReferenceScope:
+    """Who asks: in which tree, under which key, and below which runs."""
+
+    root: str
+    key: str
+    ancestors: tuple[UUID, ...]
+
+
+async def resolve_references(
+    work: UnitOfWork,
+    asked: Sequence[DependencyRequest],
+    requester: str,
+    root: str,
+    parent: Run | None,
+) -> ResolvedReferences:
+    """The names in a request of a session, in the tree of its root session; `parent` is the run of
+    the session, if it has one."""
+    if not asked:
+        return NO_REFERENCES
+    asker = _ReferenceScope(root, requester, await _ancestors(work.registry, parent))
+    labels = sorted({one.name for one in asked if one.via != "reference"})
+    of_label = (
+        await work.registry.runs_by_label(root, labels, limit=NAMED_RUNS_MAX) if labels else ()
+    )
+    dependencies: list[Dependency] = []
+    for one in asked:
+        if one.via == "reference":
+            candidates = await _runs_of_requester(work.registry, one.name, asker)
+        else:
+            candidates = await _runs_of_tree(work.registry, one.name, of_label, asker)
+        if len(candidates) > 1:
+            return ResolvedReferences(unbound=_ambiguous_refusal(one, candidates))
+        if not candidates:
+            return ResolvedReferences(unbound=await _unknown_refusal(work, one, asker))
+        run_id = candidates[0].run_id
+        dependencies.append(
+            Dependency(run_id=run_id, name=one.name, via=one.via, require=one.require)
+        )
+    references = tuple(
+        ReferenceRequest(key=one.name, run_id=one.run_id)
+        for one in dependencies
+        if one.via == "reference"
+    )
+    return ResolvedReferences(merge_dependencies(dependencies), asker.ancestors, references)
+
+
+def apply_references(command: RequestSpawn, names: ResolvedReferences) -> RequestSpawn:
+    """The request with what its names stand for."""
+    if names == NO_REFERENCES:
+        return command
+    shared = command.shared
+    if names.references:
+        shared = replace(shared or SharedContextInput(), references=names.references)
+    return replace(
+        command,
+        dependencies=names.dependencies,
+        ancestors=names.ancestors,
+        unbound=names.unbound,
+        shared=shared,
+    )
+
+
+async def _runs_of_tree(
+    registry: Registry, name: str, of_label: Sequence[Run], asker: _ReferenceScope
+) -> Sequence[Run]:
+    """Those with exactly this label, else the one with this id."""
+    labelled = [run for run in of_label if run.label == name]
+    # Those above can never be waited for, so the name means another if there is one.
+    found = [run for run in labelled if run.run_id not in asker.ancestors] or labelled
+    if found:
+        return found
+    run = await _run_by_id(registry, name)
+    return [run] if run is not None and run.requester.root_session_key == asker.root else []
+
+
+async def _runs_of_requester(
+    registry: Registry, name: str, asker: _ReferenceScope
+) -> Sequence[Run]:
+    """Those with exactly this label, else with a label that begins like it, else by id: of the runs
+    that the session has spawned itself."""
+    beginning = await registry.runs_by_label_prefix(asker.key, name, limit=NAMED_RUNS_MAX)
+    found = [run for run in beginning if run.label == name] or beginning
+    if found:
+        return found
+    run = await _run_by_id(registry, name)
+    return [run] if run is not None and run.requester.session_key == asker.key else []
+
+
+async def _ancestors(registry: Registry, parent: Run | None) -> tuple[UUID, ...]:
+    """The run of the session that asks, that of its requester, and so on."""
+    above: list[UUID] = []
+    while parent is not None and len(above) < ANCESTORS_MAX:
+        above.append(parent.run_id)
+        run_id = parent.requester.run_id
+        parent = await registry.run(run_id) if run_id is not None else None
+    return tuple(above)
+
+
+async def _run_by_id(registry: Registry, name: str) -> Run | None:
+    try:
+        return await registry.run(UUID(name))
+    except ValueError:
+        return None
+
+
+async def _unknown_refusal(
+    work: UnitOfWork, asked: DependencyRequest, asker: _ReferenceScope
+) -> Refusal:
+    is_reference = asked.via == "reference"
+    query = RunQuery(requester=asker.key) if is_reference else RunQuery(tree=asker.root)
+    runs = await work.registry.runs(query, at=await work.log.head(), limit=CANDIDATES_MAX)
+    newest: dict[UUID, Run] = {}
+    for run in runs:
+        if run.stage != "refused" and run.run_id not in asker.ancestors:
+            newest.setdefault(run.session_id, run)
+    there = f" There are: {_list_runs(list(newest.values()))}"
+    if is_reference:
+        text = (
+            f"{request_field(asked)}: no run of this session has the label or id "
+            f"{quote_name(asked.name)}."
+        )
+        text += there if newest else " It has spawned none yet."
+        return Refusal("reference_unknown", "error", text)
+    text = (
+        f"{asked.via} names {quote_name(asked.name)}, and no run of this tree has that label or id."
+    )
+    text += there if newest else " No run of this tree can be waited for yet."
+    return Refusal("dependency_unknown", "error", text)
+
+
+def _ambiguous_refusal(asked: DependencyRequest, runs: Sequence[Run]) -> Refusal:
+    is_reference, name = asked.via == "reference", quote_name(asked.name)
+    if is_reference and any(run.label != asked.name for run in runs):
+        text = (
+            f"{request_field(asked)}: {name} is the beginning of {len(runs)} labels: "
+            f"{_list_runs(runs)};"
+            " name one whole, or its run id"
+        )
+        return Refusal("reference_ambiguous", "error", text)
+    which = ", ".join(f"run {run.run_id}" for run in runs[:CANDIDATES_SHOWN_MAX])
+    same = f"is the label of {len(runs)} sessions: {which}; name one by its run id"
+    if is_reference:
+        return Refusal("reference_ambiguous", "error", f"{request_field(asked)}: {name} {same}")
+    text = f"{asked.via} names {name}, which {same}"
+    return Refusal("dependency_ambiguous", "error", text)
+
+
+def _list_runs(runs: Sequence[Run]) -> str:
+    shown = ", ".join(
+        f"{quote_name(run.label)} (run {run.run_id})" if run.label else f"run {run.run_id}"
+        for run in runs[:CANDIDATES_SHOWN_MAX]
+    )
+    more = len(runs) - CANDIDATES_SHOWN_MAX
+    return f"{shown}, and more" if more > 0 else shown

@@ -4,6 +4,7 @@ import asyncio
 import logging
 from dataclasses import dataclass
 
+from application.concurrency.tasks import wait_or_cancel
 from application.coordination.holder import Holder
 from application.log.answers import (
     ResponseBody,
@@ -17,7 +18,6 @@ from application.log.envelope import Actor
 from application.log.event_log import LogUnavailable, Reservation, StoredAnswer
 from application.log.unit_of_work import UnitOfWork
 from application.ports.configurations import PinnedConfiguration
-from application.settling import wait_or_cancel
 from application.spawn.admit import Admission, AdmissionRequest
 from application.spawn.attachments import read_attachments_receipt
 from application.spawn.outcomes import PreparedRun

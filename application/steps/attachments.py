@@ -2,10 +2,14 @@
 
 import itertools
 
-from application.ports.contents import Contents
+from application.log.texts import Contents
 from application.ports.fault_injection import FaultPoint
-from application.ports.files import AttachmentFiles, AttachmentsNotRemoved, AttachmentsNotWritten
-from application.ports.staged_files import StagedFiles
+from application.ports.files import (
+    AttachmentFiles,
+    AttachmentsNotRemoved,
+    AttachmentsNotWritten,
+    StagedFiles,
+)
 from application.steps.step import StepPlace, StepRefused, StepResult, UndoFailed
 from domain.context.attachment_manifest import (
     FilesMismatch,

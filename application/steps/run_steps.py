@@ -11,7 +11,7 @@ from uuid import UUID
 from application.log.event_log import LogUnavailable
 from application.log.unit_of_work import UnitOfWork
 from application.ports.fault_injection import FaultPoint
-from application.ports.staged_files import StagedFiles
+from application.ports.files import StagedFiles
 from application.steps.preparation import Preparation
 from application.steps.step import (
     STEPS_AT_ONCE_MAX,

@@ -1,9 +1,9 @@
 """The step that has a thread of the requester's channel bound to the child."""
 
 from application.concurrency.bulkhead import BulkheadFull
+from application.log.texts import Contents
 from application.log.unit_of_work import UnitOfWork
 from application.ports.configurations import PinnedConfiguration, RevisionErased
-from application.ports.contents import Contents
 from application.ports.hooks import HookClient, HookFailure
 from application.steps.step import StepPlace, StepRefused, StepResult, UndoFailed
 from domain.configuration.problems import ConfigurationError

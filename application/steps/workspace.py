@@ -2,8 +2,7 @@
 
 import errno
 
-from application.child_workspace import unusable_workspace_text
-from application.ports.workspace_folders import WorkspaceFolders
+from application.ports.files import WorkspaceFolders
 from application.steps.step import StepPlace, StepRefused, StepResult, UndoFailed
 from domain.run.facts import Plan, StepName, StepState, UndoOutcome
 from domain.run.state import Run
@@ -63,3 +62,24 @@ def _folder_refusal(run: Run, error: OSError) -> StepRefused:
     assert run.agent_id is not None
     text = unusable_workspace_text(error, run.agent_id)
     return StepRefused(Refusal(rule="workspace", status="error", text=text))
+
+
+def unusable_workspace_text(
+    error: OSError, agent_id: str, recorded: str | None = None, named: str | None = None
+) -> str:
+    """What the caller is told of a folder that cannot be had, by whose folder it is."""
+    reason = error.strerror or type(error).__name__
+    if named is not None:
+        return (
+            f"The workspace that the request names cannot be used: {reason}."
+            " Name a folder that is there, or leave workspaceDir out."
+        )
+    if recorded is not None:
+        return (
+            f"The workspace on record for the requester cannot be used: {reason}."
+            " Put the folder back, or ask from another session."
+        )
+    return (
+        f'The workspace of agent "{agent_id}" cannot be made: {reason}.'
+        " Give the agent another workspace, or mend this one."
+    )

@@ -11,13 +11,13 @@ import time
 from collections.abc import Callable
 from uuid import UUID
 
+from application.concurrency.tasks import wait_or_cancel
 from application.coordination.holder import Holder
 from application.coordination.port import Coordination, LostRun
 from application.execution.end import RunFinalizer
 from application.execution.execute import RunExecutor
 from application.log.unit_of_work import UnitOfWork
 from application.ports.runtimes import RuntimeEnd
-from application.settling import wait_or_cancel
 from application.spawn.prepare import RunPreparer
 from application.spawn.prepare_batch import BatchPreparer
 from application.steps.preparation import no_caller

@@ -7,9 +7,9 @@ import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
-from application import due_kinds
 from application.concurrency import tasks
 from application.concurrency.periodic import PeriodicTask
+from application.concurrency.tasks import with_timeout
 from application.coordination.claims import Claims
 from application.coordination.holder import Holder
 from application.coordination.port import Coordination
@@ -24,7 +24,7 @@ from application.session.continue_session import SessionContinuation
 from application.spawn.dependencies import AwaitedRuns, DependencyWaits
 from application.spawn.prepare import RunPreparer
 from application.steps.undo import StepUndoer
-from application.timely import with_timeout
+from application.workers import due as due_kinds
 from application.workers.due import DueWork
 from application.workers.recovery import RunRecovery
 from domain.event_types import ConfigurationActivated

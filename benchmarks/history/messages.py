@@ -2,11 +2,10 @@
 
 from uuid import UUID
 
-from application.fitting import Ineligible
 from application.log.envelope import Actor, Provenance
 from application.log.event_log import Decision, Submission, World
 from application.spawn.create import LANE
-from application.spawn.plan import plan_continuation
+from application.spawn.plan import Ineligible, plan_continuation
 from benchmarks.history.fates import Fate
 from benchmarks.history.hooks import hooks_of
 from benchmarks.history.requests import Child

@@ -7,11 +7,10 @@ from application.context.ingredients import (
     preamble_ingredients,
     refusal_announcement,
 )
-from application.context_receipts import evaluated_candidates
-from application.fitting import Ineligible, evaluate_agent
+from application.context.scripts import evaluated_candidates
 from application.log.texts import TextStore
 from application.spawn.create import LANE
-from application.spawn.plan import build_child_plan
+from application.spawn.plan import Ineligible, build_child_plan, evaluate_agent
 from benchmarks.history.awaiting import refused_for
 from benchmarks.history.fates import Fate
 from benchmarks.history.hooks import hooks_of

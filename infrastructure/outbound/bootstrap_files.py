@@ -4,7 +4,7 @@ import asyncio
 import codecs
 import os
 
-from application.ports.bootstrap_files import ReadFile
+from application.ports.files import ReadFile
 from domain.context.bootstrap_files import BOOTSTRAP_NAMES
 from infrastructure.outbound.regular_file import NotAFile
 from infrastructure.outbound.rooted_folder import RootedFolder

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from application.delivery_target import ask_delivery_target
+from application.delivery.announce import ask_delivery_target
 from application.log.unit_of_work import UnitOfWork
 from application.ports.hooks import HookFailure
 from application.steps.context_engine import ContextEngineStep

@@ -5,7 +5,7 @@ from uuid import UUID, uuid4
 
 from application.context.ingredients import BroughtIngredients, bootstrap_ingredients
 from application.log.texts import TextStore, keyed_hash
-from application.ports.bootstrap_files import ReadFile
+from application.ports.files import ReadFile
 from domain.configuration.configuration import Configuration
 from tests.support.planned_children import asked
 

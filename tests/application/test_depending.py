@@ -6,11 +6,11 @@ from uuid import UUID
 
 import pytest
 
+from application.context.shared_context import read_shared_start
 from application.log.envelope import RecordedEvent
 from application.log.unit_of_work import UnitOfWork
-from application.run_names import resolve_references
-from application.shared_starts import read_shared_start
 from application.spawn.dependencies import AwaitedRuns, DependencyWaits
+from application.spawn.request import resolve_references
 from domain.prompt.shared_context import shared_pieces
 from domain.run.facts import Dependency
 from domain.spawn.dependencies import DependencyRequest

@@ -3,7 +3,7 @@
 import pytest
 
 from application.log.event_log import LogUnavailable
-from application.persisting import retry_while_unavailable
+from application.log.retry import retry_while_unavailable
 
 
 class Away:

@@ -5,9 +5,8 @@ from typing import Any
 
 import pytest
 
-from application.fitting import Ineligible
 from application.ports.configurations import WorkspaceForbidden
-from application.spawn.plan import PlannedChild
+from application.spawn.plan import Ineligible, PlannedChild
 from domain.run.plan_facts import ModelVerdict, PlanFacts, WorkspaceFacts
 from tests.support.planned_children import (
     BOXED,

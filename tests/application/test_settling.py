@@ -2,7 +2,7 @@
 
 import asyncio
 
-from application.settling import wait_or_cancel
+from application.concurrency.tasks import wait_or_cancel
 
 
 async def test_what_ends_in_time_is_not_broken_off() -> None:

@@ -7,12 +7,16 @@ from uuid import UUID
 
 import pytest
 
-from application.context.shared_context import read_shared_spawn
+from application.context.shared_context import (
+    NOTHING_SHARED,
+    SharedStart,
+    read_shared_spawn,
+    read_shared_start,
+)
 from application.log.envelope import Actor
 from application.log.unit_of_work import ContentsErased, UnitOfWork
 from application.ports.runtimes import CannotLaunch
 from application.session.shared_context import ContextPatch, ContextPatcher, SharedContextTooLarge
-from application.shared_starts import NOTHING_SHARED, SharedStart, read_shared_start
 from domain.session.decide import ContextMoved
 from domain.session.shared_context import effective_shared_keys
 from domain.spawn.cascade import CannotShare

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from application.timely import with_timeout
+from application.concurrency.tasks import with_timeout
 
 
 async def test_an_answer_in_time_is_given() -> None:

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from application.steps.context_fork import read_context_request
 from application.steps.thread_binding import ThreadBindingStep
-from application.wished_context import read_context_request
 from domain.run.facts import StepState
 from tests.support import run_commands as ask
 from tests.support.kept_family import KeptFamily

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 import pytest
 
-from application.fitting import Ineligible
+from application.spawn.plan import Ineligible
 from domain.spawn.request import effective_cleanup, effective_mode
 from domain.values.refusals import Refusal
 from domain.values.session_key import child_key

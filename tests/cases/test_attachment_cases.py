@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 import pytest
 
-from application.child_facts import attachments_dir
+from application.execution.launch import attachments_dir
 from application.steps.step import StepRefused
 from domain.configuration.tools import Attachments
 from domain.context.attachments import AttachmentRefusal, RequestedAttachment, check_attachments

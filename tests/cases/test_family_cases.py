@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 import pytest
 
-from application.child_facts import attachments_dir
+from application.execution.launch import attachments_dir
 from domain.run.facts import SpawnOptions
 from domain.run.state import Run
 from domain.values.refusals import Rejected

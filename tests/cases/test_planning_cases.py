@@ -5,8 +5,7 @@ from typing import Any
 
 import pytest
 
-from application.fitting import Ineligible
-from application.spawn.plan import PlannedChild
+from application.spawn.plan import Ineligible, PlannedChild
 from domain.configuration.models import split_model_reference
 from domain.plan.tools import tool_policy
 from domain.session.role import capabilities_at

@@ -5,7 +5,7 @@ from typing import Any, cast
 
 import pytest
 
-from application.fitting import Ineligible
+from application.spawn.plan import Ineligible
 from domain.plan.timeout import run_timeout_seconds
 from tests.support.case_comparison import hold
 from tests.support.case_spawns import CaseSpawn

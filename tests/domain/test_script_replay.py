@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from application.context_receipts import read_finished, script_receipt
+from application.context.scripts import read_finished, script_receipt
 from application.log.texts import TextStore
 from application.ports.scripts import ScriptFinished
 from domain.configuration.context_scripts import ContextScript

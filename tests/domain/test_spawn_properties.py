@@ -8,8 +8,7 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from application.fitting import Ineligible
-from application.spawn.plan import PlannedChild
+from application.spawn.plan import Ineligible, PlannedChild
 from domain.run.commands import RunCommand
 from domain.run.events import SessionCreated, SpawnRefused
 from domain.values.refusals import LostClaim, SessionIsClosed

@@ -9,9 +9,9 @@ from uuid import UUID
 from application.delivery.announce import Announcer
 from application.log.envelope import Actor
 from application.log.event_log import Appended, EventLog, Submission, World
+from application.log.texts import Contents
 from application.log.unit_of_work import UnitOfWork
 from application.ports.configurations import Configurations, PinnedConfiguration
-from application.ports.contents import Contents
 from application.ports.hooks import HookClient
 from application.ports.registry import Registry
 from application.queries.access import Access, Caller

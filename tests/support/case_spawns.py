@@ -8,11 +8,10 @@ from collections.abc import Mapping
 from typing import Any
 from uuid import UUID, uuid4
 
-from application.fitting import Ineligible, evaluate_agent
 from application.log.envelope import Actor
 from application.ports.configurations import PinnedConfiguration
 from application.spawn.admit import policy_of
-from application.spawn.plan import PlannedChild, build_child_plan
+from application.spawn.plan import Ineligible, PlannedChild, build_child_plan, evaluate_agent
 from application.spawn.request import SpawnRequest, spawn_command
 from domain.configuration.configuration import Configuration
 from domain.run.events import SpawnRequested

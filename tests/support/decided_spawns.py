@@ -8,11 +8,10 @@ from pathlib import Path
 from typing import Any, TypeVar, cast
 from uuid import UUID
 
-from application.fitting import Ineligible
 from application.log.envelope import Actor
 from application.ports.configurations import PinnedConfiguration
 from application.spawn.admit import policy_of
-from application.spawn.plan import PlannedChild, PlanTexts, plan_spawn
+from application.spawn.plan import Ineligible, PlannedChild, PlanTexts, plan_spawn
 from application.spawn.request import SpawnRequest, spawn_command
 from domain.context.fork import accepted_note
 from domain.event_types import AnyEvent

@@ -5,8 +5,8 @@ from pathlib import Path
 from typing import Any, cast
 
 from application.log.event_log import EventLog
+from application.log.texts import Contents
 from application.ports.configurations import PinnedConfiguration
-from application.ports.contents import Contents
 from domain.configuration.configuration import Configuration
 from infrastructure.outbound.configuration.active import ActiveConfigurations
 from infrastructure.outbound.configuration.loading import LoadedConfiguration

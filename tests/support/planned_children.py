@@ -4,10 +4,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from application.fitting import Ineligible
 from application.ports.configurations import PinnedConfiguration
 from application.ports.credentials import NOTHING_FOUND, FoundCredentials
-from application.spawn.plan import PlannedChild, PlanTexts, plan_spawn
+from application.spawn.plan import Ineligible, PlannedChild, PlanTexts, plan_spawn
 from domain.configuration.configuration import Configuration
 from domain.configuration.runtimes import Runtime
 from domain.run.facts import SpawnOptions

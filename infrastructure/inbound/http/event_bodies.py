@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from application.log.envelope import RecordedEvent
-from application.ports.contents import Contents
+from application.log.texts import Contents
 from domain.run.events import ScriptsResolved, StepUndoFailed
 from domain.values.record import ContentRef
 

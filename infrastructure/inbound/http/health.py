@@ -3,7 +3,7 @@
 import orjson
 from fastapi import APIRouter, Response
 
-from application.timely import with_timeout
+from application.concurrency.tasks import with_timeout
 from infrastructure.inbound.http import examples
 from infrastructure.inbound.http.described import problem_responses, success_response
 from infrastructure.inbound.http.problems import HttpProblem

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 from uuid import UUID
 
-from application.ports.contents import Contents
+from application.log.texts import Contents
 from domain.context.thread_binding import read_origin
 from domain.run.state import Run
 from domain.values.record import ContentRef

@@ -5,8 +5,8 @@ from collections.abc import Callable, Coroutine, Iterable
 from http import HTTPStatus
 from typing import Any
 
+from application.concurrency.tasks import with_timeout
 from application.log.event_log import LogUnavailable
-from application.timely import with_timeout
 
 LOG_HEADER = b"spawnlog-log"
 POSITION_HEADER = b"spawnlog-position"

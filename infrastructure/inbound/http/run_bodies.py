@@ -8,7 +8,7 @@ from uuid import UUID
 import orjson
 
 from application.delivery.announce import estimated_cost_usd
-from application.ports.contents import Contents
+from application.log.texts import Contents
 from application.ports.registry import StatusRows
 from domain.run.lifecycle import PREPARING
 from domain.run.state import Run

@@ -8,8 +8,8 @@ from uuid import UUID
 
 import orjson
 
+from application.log.texts import Contents
 from application.log.unit_of_work import UnitOfWork
-from application.ports.contents import Contents
 from application.ports.registry import RunQuery
 from domain.run.events import RunStarted
 from domain.session.events import SharedContextChanged, SharedContextInherited

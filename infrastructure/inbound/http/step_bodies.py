@@ -5,7 +5,7 @@ from typing import Any
 from uuid import UUID
 
 from application.log.event_log import EventLog
-from application.ports.contents import Contents
+from application.log.texts import Contents
 from domain.context.attachment_manifest import (
     FilesMismatch,
     attachments_receipt,

@@ -10,9 +10,8 @@ import orjson
 
 from application.log.envelope import Actor, Provenance
 from application.log.event_log import ContentKey, Decision, EventLog, Submission, World
-from application.log.texts import TextStore, keyed_hash
+from application.log.texts import Contents, TextStore, keyed_hash
 from application.ports.configurations import PinnedConfiguration, RevisionErased, SecretMissing
-from application.ports.contents import Contents
 from application.ports.credentials import Credential
 from application.ports.identifiers import Identities
 from domain.configuration.configuration import Configuration

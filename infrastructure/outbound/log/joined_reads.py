@@ -11,8 +11,8 @@ from typing import Any, Generic, TypeVar
 
 from psycopg_pool import AsyncConnectionPool
 
+from application.concurrency.tasks import with_timeout
 from application.log.event_log import LogUnavailable
-from application.timely import with_timeout
 from infrastructure.outbound.log.connections import LogConnection, borrow_connection
 
 QUESTIONS_MAX = 2

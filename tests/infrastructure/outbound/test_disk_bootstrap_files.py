@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from application.ports.bootstrap_files import ReadFile
+from application.ports.files import ReadFile
 from infrastructure.outbound.bootstrap_files import DiskBootstrapFiles, read_files
 
 CHARS_MAX = 20_000

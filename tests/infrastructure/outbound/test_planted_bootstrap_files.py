@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from application.ports.bootstrap_files import ReadFile
+from application.ports.files import ReadFile
 from infrastructure.outbound.bootstrap_files import read_files
 from tests.support.ordinary_user import Becoming
 from tests.support.process_table import open_descriptors

@@ -7,8 +7,7 @@ from typing import Any
 
 import pytest
 
-from application.context.scripts import ContextGatherer
-from application.context_receipts import evaluated_candidates
+from application.context.scripts import ContextGatherer, evaluated_candidates
 from application.log.texts import TextStore
 from application.ports.configurations import PinnedConfiguration
 from domain.context.agent_override import OverrideCandidate, choose_override
