@@ -18,10 +18,10 @@ from benchmarks.server import CONFIGURATION
 from domain.run.facts import SpawnOptions
 from domain.spawn.decide import SpawnDecision, request_spawns
 from domain.values.record import run_stream, session_stream
-from infrastructure.outbound.configuration.loading import load_values
-from infrastructure.outbound.identities import RandomIdentities
-from infrastructure.outbound.log.connections import LogConnection, open_connection
+from infrastructure.outbound.configuration.load import load_values
+from infrastructure.outbound.identity.identifiers import RandomIdentities
 from infrastructure.outbound.log.postgres_log import PostgresLog
+from infrastructure.outbound.log.schema.connections import LogConnection, open_connection
 
 ACTOR = Actor(kind="token", token="admin")
 

@@ -22,9 +22,9 @@ from benchmarks.history.copied_rows import with_bytes
 from benchmarks.history.linking import chain
 from benchmarks.history.shifts import START, MadeShift, made, planned
 from benchmarks.history.simulation import LengthMissed, Shift
-from infrastructure.database import migrate_database, open_database
-from infrastructure.failures import UserError
-from infrastructure.outbound.data_directory import DataDirectory
+from infrastructure.contract.errors import UserError
+from infrastructure.outbound.identity.data_directory import DataDirectory
+from infrastructure.server.database import migrate_database, open_database
 
 EVENTS_MIN, EVENTS_MAX = 100, 10_000_000
 PROCESSES_MAX = 64

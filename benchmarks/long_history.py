@@ -15,7 +15,7 @@ from benchmarks.load import Connection
 from benchmarks.report import Figure
 from benchmarks.server import COMMAND, own_environment, running_server
 from benchmarks.waking import measured_waking
-from infrastructure.database import open_database
+from infrastructure.server.database import open_database
 
 FOLLOW_EVENTS_MAX = 200_000
 FOLLOW_SECONDS_MAX = 300.0

@@ -19,7 +19,7 @@ from benchmarks.report import Cell, Figure, Timing, timing
 from benchmarks.server import PATIENT, Server, running_server
 from benchmarks.slow_commits import DELAY_MS, commit_ms, slowed_commits
 from infrastructure.outbound.embedded_postgres.server import EmbeddedPostgres
-from infrastructure.outbound.log.migrating import migrate
+from infrastructure.outbound.log.schema.migrate import migrate
 
 APPENDS = "appends (admissions)"
 SPAWNS = "spawns over HTTP, accepted"

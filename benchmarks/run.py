@@ -21,7 +21,7 @@ from benchmarks.long_history import measured_history
 from benchmarks.matrix import Size, measured_matrix
 from benchmarks.report import Cell, Figure, document, figures_table, table
 from benchmarks.slow_commits import DELAY_MS
-from infrastructure.failures import UserError
+from infrastructure.contract.errors import UserError
 
 CALLERS = (1, 8, 32, 128)
 CALLERS_MAX = 256

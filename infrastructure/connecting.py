@@ -6,14 +6,14 @@ from collections.abc import Callable
 import psycopg
 from psycopg_pool import AsyncConnectionPool
 
-from infrastructure.database import Database
 from infrastructure.outbound.embedded_postgres.errors import EmbeddedPostgresError
-from infrastructure.outbound.log.connections import (
+from infrastructure.outbound.log.schema.connections import (
     KEEPALIVE,
     PLANNING,
     LogConnection,
     open_connection,
 )
+from infrastructure.server.database import Database
 
 READING_CONNECTIONS_MAX = 12
 # One for each kind of work that goes on by itself: none of them waits for another.

@@ -3,7 +3,7 @@
 import socket
 
 from domain.configuration.settings import Settings
-from infrastructure.failures import UserError
+from infrastructure.contract.errors import UserError
 
 
 def bind_socket(settings: Settings) -> socket.socket:

@@ -2,11 +2,11 @@
 
 import os
 
-from infrastructure.outbound.processes.gatehouse import ProcessLauncher
-from infrastructure.outbound.scripts.http_scripts import HttpScripts
-from infrastructure.outbound.scripts.local_file import LocalFileScripts
-from infrastructure.outbound.scripts.script_secrets import FileOf
-from infrastructure.outbound.scripts.served_scripts import ScriptsByUri
+from infrastructure.outbound.child_processes.launcher import ProcessLauncher
+from infrastructure.outbound.scripts.by_uri import ScriptsByUri
+from infrastructure.outbound.scripts.http import HttpScripts
+from infrastructure.outbound.scripts.local import LocalFileScripts
+from infrastructure.outbound.scripts.secrets import FileOf
 
 
 def build_script_runner(gatehouse: ProcessLauncher, file_of: FileOf) -> ScriptsByUri:

@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
-from infrastructure.outbound.log.verifying.verification import VerifyOrder, run_verification
-from infrastructure.outbound.log.verifying.whole_tables import ExpectedHead
+from infrastructure.outbound.log.verify.verify import VerifyOrder, run_verification
+from infrastructure.outbound.log.verify.whole_tables import ExpectedHead
 from infrastructure.verify_order import OnVerifyProgress, VerifyOptions, VerifyReport
 
 STATE_FILE = "log-verify.json"

@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator, Iterator
 import pytest
 from hypothesis import HealthCheck, settings
 
-from infrastructure.outbound.log.connections import LogConnection, open_connection
+from infrastructure.outbound.log.schema.connections import LogConnection, open_connection
 from tests.support.databases import Databases, serving_databases
 from tests.support.logged_family import LoggedFamily
 from tests.support.ordinary_user import Becoming, ordinary_user

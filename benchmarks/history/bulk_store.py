@@ -20,9 +20,9 @@ from psycopg import sql
 
 from application.projections import run_rows, session_rows
 from benchmarks.history.tables import TABLES
-from infrastructure.failures import UserError
-from infrastructure.outbound.log.binary_format import COPY_HEADER, COPY_TRAILER
-from infrastructure.outbound.log.storing import PRINTED
+from infrastructure.contract.errors import UserError
+from infrastructure.outbound.log.append.store import PRINTED
+from infrastructure.outbound.log.codec.binary import COPY_HEADER, COPY_TRAILER
 
 WAITING_CHUNKS_MAX = 1
 STORE_SECONDS_MAX = 1_800.0

@@ -3,7 +3,7 @@
 from typing import Any
 
 from application.ports.configurations import PinnedConfiguration
-from infrastructure.outbound.configuration.loading import LoadedConfiguration, load_values
+from infrastructure.outbound.configuration.load import LoadedConfiguration, load_values
 
 AGENTS = ("main", "planner", "researcher", "coder", "summarizer", "clerk", "reviewer")
 ALLOWED = ("main", "planner", "researcher", "coder", "summarizer", "steward", "archivist")

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from itertools import chain
 from typing import Any
 
-from infrastructure.outbound.log.binary_format import encoded
+from infrastructure.outbound.log.codec.binary import encoded
 
 _LENGTH = struct.Struct(">i").pack
 

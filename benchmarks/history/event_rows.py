@@ -9,7 +9,7 @@ import struct
 from collections.abc import Iterable
 
 from benchmarks.history.tables import TABLES
-from infrastructure.outbound.log.batch import StoredRow
+from infrastructure.outbound.log.append.batch import StoredRow
 
 _YEAR_2000_MICROSECONDS = 946_684_800_000_000
 _NUMBER_BYTES = 12

@@ -7,7 +7,7 @@ only the last step is left to whoever knows the hash before.
 
 from collections.abc import Iterable
 
-from infrastructure.outbound.log.chain import link_hash
+from infrastructure.outbound.log.codec.chain import link_hash
 
 
 def chain(previous: bytes, rests: Iterable[bytes]) -> list[bytes]:

@@ -9,8 +9,8 @@ from application.projections.fold import FOREVER, RowChanges, RowSpan
 from application.projections.run_rows import RunRow
 from application.projections.session_rows import SessionRow
 from benchmarks.history.simulated_log import Entry
-from infrastructure.outbound.log.batch import Batch, StoredRow
-from infrastructure.outbound.log.storing import (
+from infrastructure.outbound.log.append.batch import Batch, StoredRow
+from infrastructure.outbound.log.append.store import (
     PREVIEW_CHARS,
     RUN_COLUMNS,
     SESSION_COLUMNS,

@@ -8,8 +8,8 @@ from domain.configuration.settings import Token
 from domain.values.session_key import InvalidSessionKey, fold_part
 from domain.values.text import single_line
 from infrastructure.outbound.configuration.active import ActiveConfigurations
-from infrastructure.outbound.configuration.loading import LoadedConfiguration
-from infrastructure.outbound.tokens import KnownToken, digest_of
+from infrastructure.outbound.configuration.load import LoadedConfiguration
+from infrastructure.outbound.identity.tokens import KnownToken, digest_of
 
 _log = logging.getLogger("spawnlog.tokens")
 

@@ -8,10 +8,10 @@ import pytest
 from application.delivery.archive import Archiver
 from application.log.unit_of_work import UnitOfWork
 from domain.run.facts import SpawnOptions, TranscriptSeal
-from infrastructure.outbound.identities import RandomIdentities
-from infrastructure.outbound.tables.contents import PostgresContents
-from infrastructure.outbound.tables.registry import PostgresRegistry
-from infrastructure.outbound.transcripts.rows_and_files import StoredTranscripts
+from infrastructure.outbound.identity.identifiers import RandomIdentities
+from infrastructure.outbound.read_model.contents import PostgresContents
+from infrastructure.outbound.read_model.registry import PostgresRegistry
+from infrastructure.outbound.transcripts.transcripts import StoredTranscripts
 from tests.support import run_commands as ask
 from tests.support.logged_family import LoggedFamily
 from tests.support.logged_messages import send

@@ -9,7 +9,7 @@ from application.log.texts import TextStore
 from application.ports.configurations import PinnedConfiguration
 from application.ports.scripts import ScriptFinished, ScriptRun
 from domain.configuration.configuration import Configuration
-from infrastructure.outbound.identities import RandomIdentities
+from infrastructure.outbound.identity.identifiers import RandomIdentities
 from tests.support.storytelling import requested, run_id, run_of
 
 

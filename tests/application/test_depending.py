@@ -16,7 +16,7 @@ from domain.run.facts import Dependency
 from domain.spawn.dependencies import DependencyRequest
 from domain.spawn.request import SharedContextInput
 from domain.values.shared_values import ReferenceRequest
-from infrastructure.inbound.http.shared_bodies import run_body
+from infrastructure.inbound.http.schemas.shared_context import run_body
 from tests.support import run_commands as ask
 from tests.support.logged_family import LoggedFamily
 from tests.support.run_histories import started as run_started

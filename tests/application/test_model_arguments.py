@@ -10,7 +10,7 @@ from application.spawn.request import SpawnRequest, spawn_command
 from domain.configuration.configuration import Configuration
 from domain.run.facts import SpawnOptions
 from domain.spawn.request import RequestSpawn
-from infrastructure.outbound.identities import RandomIdentities
+from infrastructure.outbound.identity.identifiers import RandomIdentities
 
 MODELS: dict[str, Any] = {"anthropic/claude": {"alias": " My Claude "}, "p/opus": {"alias": "opus"}}
 

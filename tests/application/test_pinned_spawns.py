@@ -17,10 +17,10 @@ from domain.run.events import SessionCreated, SpawnRefused, SpawnRequested
 from domain.run.facts import SpawnOptions
 from domain.run.state import Run
 from infrastructure.outbound.configuration.active import ActiveConfigurations
-from infrastructure.outbound.configuration.loading import load_values
-from infrastructure.outbound.identities import RandomIdentities
-from infrastructure.outbound.tables.contents import PostgresContents
-from infrastructure.outbound.tables.registry import PostgresRegistry
+from infrastructure.outbound.configuration.load import load_values
+from infrastructure.outbound.identity.identifiers import RandomIdentities
+from infrastructure.outbound.read_model.contents import PostgresContents
+from infrastructure.outbound.read_model.registry import PostgresRegistry
 from tests.support.preparers import preparing_on
 from tests.support.running_log import RunningLog
 from tests.support.storytelling import ROOT

@@ -15,9 +15,9 @@ from application.context.scripts import ContextGatherer
 from application.log.texts import TextStore
 from application.ports.configurations import PinnedConfiguration
 from application.ports.scripts import Mask, ScriptFinished, ScriptRun
-from infrastructure.outbound.configuration.loading import LoadedConfiguration, load_values
-from infrastructure.outbound.identities import RandomIdentities
-from infrastructure.outbound.scripts.script_secrets import ConfiguredSecrets
+from infrastructure.outbound.configuration.load import LoadedConfiguration, load_values
+from infrastructure.outbound.identity.identifiers import RandomIdentities
+from infrastructure.outbound.scripts.secrets import ConfiguredSecrets
 from tests.support.storytelling import requested, run_id, run_of
 
 SECRET = "canary-s3cret-of-the-environment"

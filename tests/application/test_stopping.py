@@ -9,9 +9,9 @@ from application.session.stop import StopService
 from domain.run.lifecycle import OVER
 from domain.run.state import Run
 from infrastructure.outbound.configuration.active import ActiveConfigurations
-from infrastructure.outbound.identities import RandomIdentities
-from infrastructure.outbound.tables.contents import PostgresContents
-from infrastructure.outbound.tables.registry import PostgresRegistry
+from infrastructure.outbound.identity.identifiers import RandomIdentities
+from infrastructure.outbound.read_model.contents import PostgresContents
+from infrastructure.outbound.read_model.registry import PostgresRegistry
 from tests.support.logged_family import LoggedFamily
 from tests.support.preparers import preparing_on
 from tests.support.running_log import RunningLog

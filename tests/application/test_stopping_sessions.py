@@ -18,9 +18,9 @@ from domain.run.state import Run
 from domain.session.state import Session
 from domain.spawn.continuation import Message, continue_session
 from domain.values.record import run_stream, session_stream
-from infrastructure.outbound.identities import RandomIdentities
-from infrastructure.outbound.tables.contents import PostgresContents
-from infrastructure.outbound.tables.registry import PostgresRegistry
+from infrastructure.outbound.identity.identifiers import RandomIdentities
+from infrastructure.outbound.read_model.contents import PostgresContents
+from infrastructure.outbound.read_model.registry import PostgresRegistry
 from tests.support import run_commands as ask
 from tests.support.logged_family import LANE, LoggedFamily
 from tests.support.placed_configurations import PlacedConfigurations

@@ -11,11 +11,11 @@ import pytest
 
 from benchmarks.generate import Generated, generate, main
 from domain.event_types import EVENT_TYPES
-from infrastructure.failures import UserError
-from infrastructure.outbound.log.chain import chain_hash
-from infrastructure.outbound.log.connections import LogConnection
-from infrastructure.outbound.log.mapper import EventMapper
-from infrastructure.outbound.log.reading import COLUMNS, recorded_event
+from infrastructure.contract.errors import UserError
+from infrastructure.outbound.log.codec.chain import chain_hash
+from infrastructure.outbound.log.codec.mapper import EventMapper
+from infrastructure.outbound.log.read.events import COLUMNS, recorded_event
+from infrastructure.outbound.log.schema.connections import LogConnection
 from tests.support.databases import Databases
 from tests.support.running_log import running_on
 from tests.support.submissions import key, observe

@@ -15,11 +15,11 @@ from domain.configuration.configuration import Configuration
 from domain.configuration.context_scripts import ContextScript
 from domain.context.script_output import ScriptReading, read_script_output
 from domain.prompt.pieces import Contribution, task_message
-from infrastructure.outbound.processes.collect import ProgramResult
-from infrastructure.outbound.processes.program import Exit
-from infrastructure.outbound.scripts.local_file import program_of
-from infrastructure.outbound.scripts.script_failure import failure_of, status_failure
-from infrastructure.outbound.scripts.script_requests import request_of
+from infrastructure.outbound.child_processes.program import Exit
+from infrastructure.outbound.child_processes.run_to_end import ProgramResult
+from infrastructure.outbound.scripts.failures import failure_of, status_failure
+from infrastructure.outbound.scripts.http_request import request_of
+from infrastructure.outbound.scripts.local import program_of
 from tests.support.case_comparison import Whole, hold
 from tests.support.cases import Answer, Case, Given, Runner, cases_of
 from tests.support.run_histories import a_requested_run

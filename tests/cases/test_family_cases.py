@@ -9,7 +9,7 @@ from domain.run.facts import SpawnOptions
 from domain.run.state import Run
 from domain.values.refusals import Rejected
 from domain.values.session_key import canonical_session_key
-from infrastructure.inbound.http.run_bodies import status_of
+from infrastructure.inbound.http.schemas.run import status_of
 from tests.support import run_commands as ask
 from tests.support.case_comparison import CHILD, hold
 from tests.support.case_families import CaseFamily, as_set, ended_after, milliseconds

@@ -10,7 +10,7 @@ from application.spawn.request import SpawnRequest
 from domain.context.fork import accepted_note
 from domain.run.events import RunStarted, SessionCreated
 from domain.values.record import ContentRef
-from infrastructure.inbound.http.spawn_body import SpawnBody, spawn_request
+from infrastructure.inbound.http.schemas.spawn import SpawnBody, spawn_request
 from tests.support import run_commands as ask
 from tests.support.case_comparison import Whole, hold
 from tests.support.case_families import CaseFamily

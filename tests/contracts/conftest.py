@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from infrastructure.outbound.processes.gatehouse import ProcessLauncher
+from infrastructure.outbound.child_processes.launcher import ProcessLauncher
 from tests.support.launches import careful_gatehouse
 
 

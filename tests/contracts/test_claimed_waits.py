@@ -13,8 +13,8 @@ from domain.run.facts import Dependency
 from domain.run.state import Run
 from domain.spawn.decide import SpawnDecision
 from infrastructure.outbound.log import waiting_trees
-from infrastructure.outbound.tables.coordination import PostgresCoordination
-from infrastructure.outbound.tables.registry import PostgresRegistry
+from infrastructure.outbound.read_model.coordination import PostgresCoordination
+from infrastructure.outbound.read_model.registry import PostgresRegistry
 from tests.support import run_commands as ask
 from tests.support.logged_family import LoggedFamily
 from tests.support.running_log import RunningLog

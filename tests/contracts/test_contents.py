@@ -6,7 +6,7 @@ from uuid_utils.compat import uuid7
 from application.log.event_log import ContentKey, Decision
 from application.log.texts import TextStore, keyed_hash
 from domain.values.record import ContentRef
-from infrastructure.outbound.tables.contents import PostgresContents
+from infrastructure.outbound.read_model.contents import PostgresContents
 from tests.support.logged_family import LoggedFamily, content_key_of
 from tests.support.running_log import RunningLog
 from tests.support.storytelling import ref, run_id

@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from application.log.event_log import Decision, Reservation, StoredAnswer, Submission
-from infrastructure.outbound.tables.coordination import PostgresCoordination
+from infrastructure.outbound.read_model.coordination import PostgresCoordination
 from tests.support import run_commands as ask
 from tests.support.held_commits import until
 from tests.support.logged_family import LoggedFamily

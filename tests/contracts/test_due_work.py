@@ -7,7 +7,7 @@ from uuid import UUID
 import pytest
 
 from application.coordination.port import ClaimKey, ClaimKind
-from infrastructure.outbound.tables.coordination import PostgresCoordination
+from infrastructure.outbound.read_model.coordination import PostgresCoordination
 from tests.support import run_commands as ask
 from tests.support.held_commits import until
 from tests.support.logged_family import LoggedFamily

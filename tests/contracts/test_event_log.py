@@ -11,7 +11,7 @@ import pytest
 from application.log.event_log import Decision, LogUnavailable, Submission, World
 from domain.values.record import run_stream, session_stream
 from domain.values.refusals import CorruptHistory, Rejected
-from infrastructure.outbound.log import writer
+from infrastructure.outbound.log.append import writer
 from tests.support import run_commands as ask
 from tests.support import run_histories as past
 from tests.support.logged_family import LoggedFamily

@@ -11,7 +11,7 @@ import orjson
 import pytest
 
 from application.ports.runtimes import TranscriptEntry
-from infrastructure.outbound.transcripts.rows_and_files import StoredTranscripts
+from infrastructure.outbound.transcripts.transcripts import StoredTranscripts
 from tests.support import run_commands as ask
 from tests.support.held_commits import held_commits
 from tests.support.logged_family import LoggedFamily

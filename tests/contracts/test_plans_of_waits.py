@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from infrastructure.outbound.log.connections import PLANNING, LogConnection
+from infrastructure.outbound.log.schema.connections import PLANNING, LogConnection
 from infrastructure.outbound.log.waiting_trees import ROWS_MAX, WAITING
-from infrastructure.outbound.tables.coordination import CLAIM_WAITS
+from infrastructure.outbound.read_model.coordination import CLAIM_WAITS
 
 RUNS, WAITS = 10_000, 1_000
 TREE = "agent:main:r"

@@ -11,7 +11,7 @@ from uuid import UUID
 import pytest
 
 from application.ports.runtimes import TranscriptEntry
-from infrastructure.outbound.transcripts.rows_and_files import StoredTranscripts
+from infrastructure.outbound.transcripts.transcripts import StoredTranscripts
 from tests.support import run_commands as ask
 from tests.support.folder_trees import tree_of
 from tests.support.logged_family import LoggedFamily

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from application.ports.registry import RunQuery, StatusRows
-from infrastructure.outbound.log.connections import LogConnection
-from infrastructure.outbound.tables.registry import PostgresRegistry, page_of_runs
+from infrastructure.outbound.log.schema.connections import LogConnection
+from infrastructure.outbound.read_model.registry import PostgresRegistry, page_of_runs
 from tests.support import run_commands as ask
 from tests.support.logged_family import LoggedFamily
 from tests.support.logged_messages import finish, go_on, send

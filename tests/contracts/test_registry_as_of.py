@@ -12,8 +12,8 @@ from application.projections.fold import Fold
 from domain.run.lifecycle import OVER, SETTLED
 from domain.run.state import Run
 from domain.values.record import run_id_of
-from infrastructure.outbound.log.rebuilding import rebuild
-from infrastructure.outbound.tables.registry import PostgresRegistry
+from infrastructure.outbound.log.rebuild.rebuild import rebuild
+from infrastructure.outbound.read_model.registry import PostgresRegistry
 from tests.support import run_commands as ask
 from tests.support.logged_family import LoggedFamily
 from tests.support.random_family import live_at_random

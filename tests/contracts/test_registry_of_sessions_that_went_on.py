@@ -2,7 +2,7 @@
 
 import pytest
 
-from infrastructure.outbound.tables.registry import PostgresRegistry
+from infrastructure.outbound.read_model.registry import PostgresRegistry
 from tests.support.logged_family import LoggedFamily
 from tests.support.logged_messages import send
 from tests.support.running_log import RunningLog

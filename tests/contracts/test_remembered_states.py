@@ -1,7 +1,7 @@
 """States that are remembered never answer for a table that is another one now."""
 
-from infrastructure.outbound.log.rebuilding import rebuild
-from infrastructure.outbound.tables.registry import PostgresRegistry
+from infrastructure.outbound.log.rebuild.rebuild import rebuild
+from infrastructure.outbound.read_model.registry import PostgresRegistry
 from tests.support.logged_family import LoggedFamily
 from tests.support.running_log import RunningLog, running_on
 

@@ -11,10 +11,10 @@ import pytest
 from application.ports.runtimes import AgentRuntimes, CannotLaunch, RuntimeSession
 from domain.configuration.runtimes import Runtime, ScriptedRuntime, WorkerRuntime
 from domain.run.facts import Usage
-from infrastructure.outbound.processes.gatehouse import ProcessLauncher
+from infrastructure.outbound.child_processes.launcher import ProcessLauncher
+from infrastructure.outbound.runtimes.by_type import RuntimesByType
 from infrastructure.outbound.runtimes.command import CommandRuntimes
 from infrastructure.outbound.runtimes.scripted import ScriptedRuntimes
-from infrastructure.outbound.runtimes.served import RuntimesByType
 from tests.support.launches import SERVER, all_of, command, launch, pairs, program
 
 HELLO = {"message": "hello"}

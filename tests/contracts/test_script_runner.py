@@ -10,9 +10,9 @@ from typing import Any, Protocol
 import pytest
 
 from application.ports.scripts import ScriptFinished, ScriptRunner
-from infrastructure.outbound.processes.gatehouse import ProcessLauncher
-from infrastructure.outbound.scripts.http_scripts import HttpScripts
-from infrastructure.outbound.scripts.local_file import LocalFileScripts
+from infrastructure.outbound.child_processes.launcher import ProcessLauncher
+from infrastructure.outbound.scripts.http import HttpScripts
+from infrastructure.outbound.scripts.local import LocalFileScripts
 from tests.support.launches import SERVER, program
 from tests.support.process_table import carrying, until
 from tests.support.script_runs import script_run, source_in

@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from application.log.event_log import Decision, StagedFile, Submission
-from infrastructure.outbound.log.writer import BATCH_TEXT_BYTES_MAX
-from infrastructure.outbound.tables.staged_files import PostgresStagedFiles
+from infrastructure.outbound.log.append.writer import BATCH_TEXT_BYTES_MAX
+from infrastructure.outbound.read_model.staged_files import PostgresStagedFiles
 from tests.support import run_commands as ask
 from tests.support.logged_family import LoggedFamily
 from tests.support.running_log import RunningLog

@@ -8,14 +8,14 @@ import pytest
 
 from application.log.envelope import Actor
 from application.queries.access import ALL_SCOPES
-from infrastructure.outbound.tables.registry import PostgresRegistry
-from infrastructure.outbound.tokens import (
+from infrastructure.outbound.identity.tokens import (
     ChildTokenSigner,
     KnownToken,
     KnownTokens,
     admin_token,
     digest_of,
 )
+from infrastructure.outbound.read_model.registry import PostgresRegistry
 from tests.support import run_commands as ask
 from tests.support.logged_family import LoggedFamily
 from tests.support.running_log import RunningLog

@@ -15,8 +15,8 @@ import pytest
 
 from application.ports.runtimes import EntryKind, TranscriptEntry
 from domain.values.refusals import LostClaim
-from infrastructure.outbound.transcripts import rows_and_files
-from infrastructure.outbound.transcripts.rows_and_files import StoredTranscripts
+from infrastructure.outbound.transcripts import transcripts as rows_and_files
+from infrastructure.outbound.transcripts.transcripts import StoredTranscripts
 from tests.support import run_commands as ask
 from tests.support.held_commits import held_commits
 from tests.support.logged_family import LoggedFamily

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from infrastructure.database import open_database
-from infrastructure.outbound.data_directory import DataDirectory
+from infrastructure.outbound.identity.data_directory import DataDirectory
+from infrastructure.server.database import open_database
 from tests.support.data_directories import copied, new_place
 from tests.support.databases import Databases
 from tests.support.hook_server import HookServer

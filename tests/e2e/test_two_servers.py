@@ -6,9 +6,9 @@ from typing import Any
 import psycopg
 import pytest
 
-from infrastructure.composition import rebuild
+from infrastructure.contract.orders import ServeOptions
 from infrastructure.outbound.embedded_postgres.layout import Home
-from infrastructure.serve_options import ServeOptions
+from infrastructure.server.operations import rebuild
 from tests.support.embedded_servers import answers, keepers_of, server_is_gone
 from tests.support.mortal_server import QUICK_LEASE_SECONDS, Mortal
 from tests.support.process_table import is_alive

@@ -12,7 +12,7 @@ from itertools import pairwise
 import pytest
 
 from application.projections.fold import FOREVER
-from infrastructure.outbound.log.chain import chain_hash
+from infrastructure.outbound.log.codec.chain import chain_hash
 from tests.support.contested_runs import CAP
 from tests.support.storm import OWN, RESTARTS_AT, Record, storm
 from tests.support.storm_judging import out_of_order, too_early, too_late

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from domain.configuration.configuration import Configuration
 from domain.configuration.runtimes import CommandRuntime
-from infrastructure.outbound.configuration.loading import load
+from infrastructure.outbound.configuration.load import load
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 

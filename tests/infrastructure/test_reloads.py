@@ -10,8 +10,8 @@ from application.ports.configurations import PinnedConfiguration
 from domain.configuration.configuration import Configuration
 from domain.configuration.session import SessionSection
 from domain.configuration.settings import Settings
-from infrastructure.outbound.configuration.loading import LoadedConfiguration
-from infrastructure.serving import _reload_now
+from infrastructure.outbound.configuration.load import LoadedConfiguration
+from infrastructure.server.lifecycle import _reload_now
 
 GOOD = "{agents: {defaults: {runtime: {type: 'scripted'}}}, session: {mainKey: '%s'}}"
 

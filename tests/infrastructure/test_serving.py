@@ -7,8 +7,8 @@ import pytest
 
 from domain.configuration.configuration import Configuration
 from domain.configuration.settings import Settings
-from infrastructure.outbound.configuration.loading import load_text
-from infrastructure.serving import main_key_warning, settings_needing_restart, warn_about
+from infrastructure.outbound.configuration.load import load_text
+from infrastructure.server.lifecycle import main_key_warning, settings_needing_restart, warn_about
 from tests.support.running_server import ROOT
 
 BEFORE = Settings(lease_seconds=15, drain_seconds=10)
@@ -66,7 +66,7 @@ def test_what_is_read_at_each_use_needs_none() -> None:
 def test_an_end_that_takes_too_long_is_the_end_all_the_same() -> None:
     script = (
         "import asyncio\n"
-        "from infrastructure.serving import _end_after\n"
+        "from infrastructure.server.lifecycle import _end_after\n"
         "async def end():\n"
         "    with _end_after(0.05):\n"
         "        while True:\n"

@@ -7,11 +7,11 @@ from typing import Any
 from application.log.envelope import Actor
 from application.ports.configurations import PinnedConfiguration
 from infrastructure.outbound.configuration.active import ActiveConfigurations
-from infrastructure.outbound.configuration.loading import load_values
+from infrastructure.outbound.configuration.load import load_values
 from infrastructure.outbound.credentials.agent_credentials import AgentCredentials
 from infrastructure.outbound.credentials.auth_profiles import FILE_NAME
-from infrastructure.outbound.identities import RandomIdentities
-from infrastructure.outbound.tables.contents import PostgresContents
+from infrastructure.outbound.identity.identifiers import RandomIdentities
+from infrastructure.outbound.read_model.contents import PostgresContents
 from tests.support.running_log import RunningLog
 
 COMMAND = {"type": "command", "command": ["true"]}

@@ -6,8 +6,8 @@ import psycopg
 from psycopg.sql import SQL, Identifier
 
 from application.log.envelope import Actor, Envelope, Provenance
-from infrastructure.outbound.log.chain import chain_hash
-from infrastructure.outbound.log.reading import COLUMNS
+from infrastructure.outbound.log.codec.chain import chain_hash
+from infrastructure.outbound.log.read.events import COLUMNS
 
 
 def ask(database_url: str, schema: str, query: str, *values: Any) -> list[Any]:

@@ -9,7 +9,7 @@ from application.ports.configurations import PinnedConfiguration
 from application.ports.hooks import HookAnswer, HookFailure
 from domain.delivery.hook_payloads import HookCall
 from infrastructure.outbound.configuration.active import ActiveConfigurations
-from infrastructure.outbound.configuration.loading import LoadedConfiguration, load_values
+from infrastructure.outbound.configuration.load import LoadedConfiguration, load_values
 from infrastructure.outbound.hooks.http_hooks import HttpHooks
 from tests.support.hook_server import HookServer
 

@@ -7,7 +7,7 @@ from uuid import UUID
 
 from domain.context.attachment_manifest import manifest_text, relative_dir
 from domain.context.attachments import AcceptedFiles, accept_file
-from infrastructure.outbound.attachments.attachment_files import WorkspaceAttachments
+from infrastructure.outbound.files.attachments import WorkspaceAttachments
 from tests.support.folder_trees import tree_of
 
 RUN = UUID("6f0c1c1e-3d0e-4c52-9d4e-0f6a4d4b7c11")

@@ -22,7 +22,7 @@ from domain.run.lifecycle import OVER
 from domain.run.state import Run
 from domain.session.state import Session
 from domain.values.record import ContentRef
-from infrastructure.outbound.identities import RandomIdentities
+from infrastructure.outbound.identity.identifiers import RandomIdentities
 from tests.support.case_families import CaseFamily
 
 OPERATOR = Actor(kind="token", token="operator")

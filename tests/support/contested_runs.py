@@ -16,8 +16,8 @@ from domain.run.commands import RunCommand
 from domain.run.lifecycle import PREPARING
 from domain.run.state import Run
 from domain.values.refusals import Rejected
-from infrastructure.outbound.log.connections import LogConnection, borrow_connection
-from infrastructure.outbound.transcripts.rows_and_files import StoredTranscripts
+from infrastructure.outbound.log.schema.connections import LogConnection, borrow_connection
+from infrastructure.outbound.transcripts.transcripts import StoredTranscripts
 from tests.support import run_commands as ask
 from tests.support.family_log import child_key
 from tests.support.logged_family import LoggedFamily

@@ -17,7 +17,7 @@ from psycopg.conninfo import conninfo_to_dict
 
 from infrastructure.outbound.embedded_postgres.layout import Home
 from infrastructure.outbound.embedded_postgres.server import EmbeddedPostgres
-from infrastructure.outbound.log.migrating import migrate
+from infrastructure.outbound.log.schema.migrate import migrate
 
 MAINTENANCE = "postgres"
 TEMPLATE = "migrated"

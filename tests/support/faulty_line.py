@@ -17,7 +17,7 @@ from pathlib import Path
 
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
-from infrastructure.outbound.log.connections import LogConnection, open_connection
+from infrastructure.outbound.log.schema.connections import LogConnection, open_connection
 
 PIECE_BYTES = 65_536
 HEAD_BYTES = 5

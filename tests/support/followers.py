@@ -9,7 +9,7 @@ import pytest
 
 from application.log.envelope import RecordedEvent
 from application.log.event_log import LogUnavailable
-from infrastructure.outbound.log.tail import LogTail
+from infrastructure.outbound.log.read.tail import LogTail
 from tests.support.held_commits import until
 
 

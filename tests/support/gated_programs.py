@@ -4,10 +4,10 @@ import sys
 from collections.abc import Callable, Coroutine
 from typing import Any
 
-from infrastructure.outbound.processes.collect import ProgramResult
-from infrastructure.outbound.processes.gated_process import GuardedProcess
-from infrastructure.outbound.processes.gatehouse import ProcessLauncher
-from infrastructure.outbound.processes.program import Program
+from infrastructure.outbound.child_processes.guarded_process import GuardedProcess
+from infrastructure.outbound.child_processes.launcher import ProcessLauncher
+from infrastructure.outbound.child_processes.program import Program
+from infrastructure.outbound.child_processes.run_to_end import ProgramResult
 
 Runner = Callable[..., Coroutine[Any, Any, ProgramResult]]
 

@@ -17,7 +17,7 @@ from psycopg import sql
 from sqlalchemy import create_engine
 from sqlalchemy.pool import NullPool
 
-from infrastructure.outbound.log.migrating import scripts_folder, sqlalchemy_url
+from infrastructure.outbound.log.schema.migrate import scripts_folder, sqlalchemy_url
 
 FOLDER = Path(__file__).parent.parent / "golden_databases"
 

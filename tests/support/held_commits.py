@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 
 import psycopg
 
-from infrastructure.outbound.log.connections import LogConnection, open_connection
+from infrastructure.outbound.log.schema.connections import LogConnection, open_connection
 
 HELD_TABLES = ("events", "idempotency")
 _HOLD = "pg_advisory_lock(7, 7)"

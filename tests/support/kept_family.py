@@ -19,8 +19,8 @@ from domain.spawn.batch import decide_for_all
 from domain.spawn.cascade import CascadeState, streams_of
 from domain.values.record import ContentRef
 from domain.values.shared_values import SharedChange, SharedKey
-from infrastructure.outbound.log.connections import LogConnection
-from infrastructure.outbound.transcripts.rows_and_files import StoredTranscripts
+from infrastructure.outbound.log.schema.connections import LogConnection
+from infrastructure.outbound.transcripts.transcripts import StoredTranscripts
 from tests.support.logged_family import LoggedFamily, content_key_of
 
 RECEIPT_TEXTS = ("output", "injected", "error")

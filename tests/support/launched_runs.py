@@ -17,7 +17,7 @@ from domain.configuration.runtimes import Runtime
 from domain.run.events import RunEvent, SessionCreated
 from domain.run.facts import AttachmentsRequest, Ingredient
 from domain.values.record import ContentRef
-from infrastructure.outbound.workspace_folders import LocalWorkspaceFolders
+from infrastructure.outbound.files.workspaces import LocalWorkspaceFolders
 from tests.support.no_credentials import NoCredentials
 from tests.support.run_histories import (
     claimed,

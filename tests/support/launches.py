@@ -11,7 +11,7 @@ from uuid import UUID
 
 from application.ports.runtimes import Launch, RuntimeEnd, RuntimeSession, TranscriptEntry
 from domain.configuration.runtimes import CommandRuntime, Runtime, ScriptedRuntime
-from infrastructure.outbound.processes.gatehouse import ProcessLauncher
+from infrastructure.outbound.child_processes.launcher import ProcessLauncher
 from tests.support.process_table import is_alive, open_descriptors, until_no_more_is_open
 
 SERVER = {

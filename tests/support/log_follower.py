@@ -11,8 +11,8 @@ import sys
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from infrastructure.outbound.log import tail
-from infrastructure.outbound.log.tail import LogTail
+from infrastructure.outbound.log.read import tail
+from infrastructure.outbound.log.read.tail import LogTail
 from tests.support.faulty_line import Weather, faulty_line
 from tests.support.followers import following
 

@@ -17,8 +17,9 @@ from pathlib import Path
 from typing import Any
 
 from application.log.event_log import LogUnavailable
-from infrastructure.outbound.log import tail, writer
-from infrastructure.outbound.transcripts.rows_and_files import StoredTranscripts
+from infrastructure.outbound.log.append import writer
+from infrastructure.outbound.log.read import tail
+from infrastructure.outbound.transcripts.transcripts import StoredTranscripts
 from tests.support.contested_runs import ContestedRuns
 from tests.support.faulty_line import Weather, faulty_line
 from tests.support.followers import following

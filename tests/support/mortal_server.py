@@ -9,7 +9,7 @@ from typing import Any
 
 import httpx2
 
-from infrastructure.outbound.log.fail_point import VARIABLE
+from infrastructure.outbound.log.append.fail_point import VARIABLE
 from tests.support.running_server import wait_for
 from tests.support.spawning_server import Stories
 from tests.support.turnstiles import Turnstile

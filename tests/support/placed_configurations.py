@@ -9,8 +9,8 @@ from application.log.texts import Contents
 from application.ports.configurations import PinnedConfiguration
 from domain.configuration.configuration import Configuration
 from infrastructure.outbound.configuration.active import ActiveConfigurations
-from infrastructure.outbound.configuration.loading import LoadedConfiguration
-from infrastructure.outbound.identities import RandomIdentities
+from infrastructure.outbound.configuration.load import LoadedConfiguration
+from infrastructure.outbound.identity.identifiers import RandomIdentities
 from tests.support.plan_words import WORKSPACES
 
 

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
-from infrastructure.outbound.log.connections import open_connection
+from infrastructure.outbound.log.schema.connections import open_connection
 from tests.support.embedded_servers import PROJECT
 from tests.support.held_commits import until
 from tests.support.running_log import RunningLog

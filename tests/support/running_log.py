@@ -10,10 +10,10 @@ from psycopg_pool import AsyncConnectionPool
 from uuid_utils.compat import uuid7
 
 from application.log.envelope import RecordedEvent
-from infrastructure.outbound.log.connections import Connect, LogConnection, open_connection
-from infrastructure.outbound.log.loading import LOCK_CLASS
+from infrastructure.outbound.log.append.load import LOCK_CLASS
 from infrastructure.outbound.log.postgres_log import PostgresLog
-from infrastructure.outbound.log.tail import LogTail
+from infrastructure.outbound.log.read.tail import LogTail
+from infrastructure.outbound.log.schema.connections import Connect, LogConnection, open_connection
 
 EVENTS_MAX = 100_000
 POOL_CONNECTIONS_MAX = 4

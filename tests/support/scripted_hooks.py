@@ -11,10 +11,10 @@ from application.ports.configurations import PinnedConfiguration
 from application.ports.hooks import HookAnswer, HookFailure
 from domain.delivery.hook_payloads import HookCall
 from infrastructure.outbound.configuration.active import ActiveConfigurations
-from infrastructure.outbound.configuration.loading import load_values
-from infrastructure.outbound.identities import RandomIdentities
-from infrastructure.outbound.tables.contents import PostgresContents
-from infrastructure.outbound.tables.registry import PostgresRegistry
+from infrastructure.outbound.configuration.load import load_values
+from infrastructure.outbound.identity.identifiers import RandomIdentities
+from infrastructure.outbound.read_model.contents import PostgresContents
+from infrastructure.outbound.read_model.registry import PostgresRegistry
 from tests.support.running_log import RunningLog
 
 URL = "https://hooks.example/"

@@ -16,9 +16,9 @@ from typing import Any
 from uuid import UUID
 
 from application.log.envelope import Envelope
-from infrastructure.outbound.log.mapper import EventMapper, payload_object
+from infrastructure.outbound.log.codec.mapper import EventMapper, payload_object
 from infrastructure.outbound.log.postgres_log import channel_of
-from infrastructure.outbound.log.reading import COLUMNS, recorded_event
+from infrastructure.outbound.log.read.events import COLUMNS, recorded_event
 from tests.support.embedded_servers import PROJECT
 from tests.support.log_follower import DEAF_CHANNEL, FollowerOrder
 from tests.support.log_writer import WriterOrder

@@ -13,8 +13,8 @@ from typing import Any
 import psycopg
 
 from infrastructure.outbound.embedded_postgres.server import EmbeddedPostgres
-from infrastructure.outbound.log.loading import LOCK_CLASS
-from infrastructure.outbound.log.migrating import migrate
+from infrastructure.outbound.log.append.load import LOCK_CLASS
+from infrastructure.outbound.log.schema.migrate import migrate
 from tests.support.databases import temporary_home
 from tests.support.embedded_servers import is_alive, postmaster_of, server_is_gone, wait_until
 

@@ -7,14 +7,10 @@ import psycopg
 
 from application.log.envelope import Actor, Envelope, Provenance
 from domain.run.facts import Ingredient, ScriptReceipt
-from infrastructure.outbound.log.chain import chain_hash
-from infrastructure.outbound.log.reading import COLUMNS
-from infrastructure.outbound.log.verifying.verification import (
-    Verification,
-    VerifyOrder,
-    run_verification,
-)
-from infrastructure.outbound.log.verifying.whole_tables import ExpectedHead
+from infrastructure.outbound.log.codec.chain import chain_hash
+from infrastructure.outbound.log.read.events import COLUMNS
+from infrastructure.outbound.log.verify.verify import Verification, VerifyOrder, run_verification
+from infrastructure.outbound.log.verify.whole_tables import ExpectedHead
 from tests.support.kept_family import KeptFamily
 from tests.support.running_log import RunningLog, running_on
 from tests.support.storytelling import ref

@@ -3,7 +3,7 @@
 import os
 from pathlib import Path
 
-from infrastructure.outbound.transcripts.rows_and_files import StoredTranscripts
+from infrastructure.outbound.transcripts.transcripts import StoredTranscripts
 from tests.support.logged_family import LoggedFamily
 
 KEY = b"k" * 32

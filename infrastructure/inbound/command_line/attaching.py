@@ -9,9 +9,9 @@ from typing import Annotated
 
 import typer
 
-from infrastructure.inbound.command_line.failures import CommandFailed
-from infrastructure.inbound.command_line.paging import JsonObject
-from infrastructure.inbound.command_line.plain_text import printable_line
+from infrastructure.inbound.command_line.client.paging import JsonObject
+from infrastructure.inbound.command_line.display.failures import CommandFailed
+from infrastructure.inbound.command_line.display.plain_text import printable_line
 
 ATTACHED_BYTES_MAX = 12 * 1024 * 1024
 """All files together as they are read."""

@@ -1,7 +1,7 @@
 """`spawnlog run explain`: how a spawn, or a message to a session, was decided."""
 
-from infrastructure.inbound.command_line.finding import find_run
-from infrastructure.inbound.command_line.options import (
+from infrastructure.inbound.command_line.client.find_run import find_run
+from infrastructure.inbound.command_line.client.options import (
     AsOfOption,
     DataDir,
     Output,
@@ -10,15 +10,15 @@ from infrastructure.inbound.command_line.options import (
     Url,
     open_client,
 )
-from infrastructure.inbound.command_line.paths import path_of
-from infrastructure.inbound.command_line.plain_text import printable_line
-from infrastructure.inbound.command_line.rendering import (
+from infrastructure.inbound.command_line.display.output import (
     print_block,
     print_note,
     print_object,
     print_table,
 )
-from infrastructure.inbound.command_line.tables import TableColumn, value_of
+from infrastructure.inbound.command_line.display.plain_text import printable_line
+from infrastructure.inbound.command_line.display.tables import TableColumn, value_of
+from infrastructure.inbound.command_line.paths import path_of
 
 _COLUMNS = (
     TableColumn("RULE", value_of("rule")),

@@ -2,17 +2,17 @@
 
 from collections.abc import Iterator, Mapping
 
-from infrastructure.inbound.command_line.options import (
+from infrastructure.inbound.command_line.client.options import (
     DataDir,
     Output,
     OutputOption,
     Url,
     open_client,
 )
-from infrastructure.inbound.command_line.paging import JsonObject, Listing
-from infrastructure.inbound.command_line.rendering import print_listing, print_table
-from infrastructure.inbound.command_line.runs import short_id
-from infrastructure.inbound.command_line.tables import Item, TableColumn, value_of
+from infrastructure.inbound.command_line.client.paging import JsonObject, Listing
+from infrastructure.inbound.command_line.commands.runs import short_id
+from infrastructure.inbound.command_line.display.output import print_listing, print_table
+from infrastructure.inbound.command_line.display.tables import Item, TableColumn, value_of
 
 _LANE_COLUMNS = (
     TableColumn("LANE", value_of("lane")),

@@ -6,29 +6,26 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from infrastructure.failures import UserError
-from infrastructure.inbound.command_line import (
+from infrastructure.contract.errors import UserError
+from infrastructure.inbound.command_line import explanations, lanes, shared_contexts, verifying
+from infrastructure.inbound.command_line.commands import (
     agents,
     announcements,
-    configuration,
-    demo,
+    config,
     events,
-    explanations,
-    lanes,
-    log_commands,
+    log,
     run_records,
     runs,
     scripts,
-    sending,
-    serving,
+    send,
+    serve,
     sessions,
-    shared_contexts,
-    spawning,
-    stopping,
-    verifying,
+    spawn,
+    stop,
 )
-from infrastructure.inbound.command_line.failures import CommandFailed
-from infrastructure.inbound.command_line.plain_text import printable_block
+from infrastructure.inbound.command_line.demo import command
+from infrastructure.inbound.command_line.display.failures import CommandFailed
+from infrastructure.inbound.command_line.display.plain_text import printable_block
 
 EPILOG = (
     "Exit status: 0 fine, 1 a difference or a run that failed, 2 usage or error, 3 refused, "
@@ -96,10 +93,10 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.callback()(_root)
-app.command("serve")(serving.serve)
-app.command("migrate")(serving.migrate)
-app.command("demo")(demo.demo)
-app.command("spawn")(spawning.spawn)
+app.command("serve")(serve.serve)
+app.command("migrate")(serve.migrate)
+app.command("demo")(command.demo)
+app.command("spawn")(spawn.spawn)
 
 _run = _group("run", "Runs: spawns and what became of them.")
 _run.command("list")(runs.list_runs)
@@ -108,8 +105,8 @@ _run.command("log")(run_records.run_log)
 _run.command("events")(run_records.run_events)
 _run.command("prompt")(run_records.run_prompt)
 _run.command("explain")(explanations.explain_run)
-_run.command("stop")(stopping.stop_run)
-_run.command("send")(sending.send_message)
+_run.command("stop")(stop.stop_run)
+_run.command("send")(send.send_message)
 _group("agent", "Agents that may be spawned.").command("list")(agents.list_agents)
 _group("event", "The log.").command("list")(events.list_events)
 _announcement = _group("announcement", "What sessions were told about their children.")
@@ -118,14 +115,14 @@ _announcement.command("ack")(announcements.acknowledge)
 _session = _group("session", "Sessions that spawn or were spawned.")
 _session.command("get")(sessions.get_session)
 _session.command("context")(shared_contexts.get_context)
-_session.command("stop")(stopping.stop_session)
+_session.command("stop")(stop.stop_session)
 _group("lane", "Lanes: what runs and what waits.").command("list")(lanes.list_lanes)
 _config = _group("config", "The configuration.")
-_config.command("check")(configuration.check_configuration)
-_config.command("show")(configuration.show_configuration)
+_config.command("check")(config.check_configuration)
+_config.command("show")(config.show_configuration)
 _group("script", "Context scripts.").command("test")(scripts.run_scripts)
 _log = _group("log", "Care of the log.")
-_log.command("rebuild")(log_commands.rebuild_log)
+_log.command("rebuild")(log.rebuild_log)
 _log.command("verify")(verifying.verify_log)
 
 if __name__ == "__main__":

@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from infrastructure.inbound.command_line.failures import CommandFailed, NotFound
-from infrastructure.inbound.command_line.plain_text import printable_line
+from infrastructure.inbound.command_line.display.failures import CommandFailed, NotFound
+from infrastructure.inbound.command_line.display.plain_text import printable_line
 
 PREFIX_CHARACTERS_MIN = 4
 PLACE_MAX = 10_000

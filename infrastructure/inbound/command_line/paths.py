@@ -2,7 +2,7 @@
 
 from urllib.parse import quote
 
-from infrastructure.inbound.command_line.failures import CommandFailed
+from infrastructure.inbound.command_line.display.failures import CommandFailed
 
 
 def path_of(*segments: str) -> str:

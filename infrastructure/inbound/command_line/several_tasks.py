@@ -5,16 +5,16 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from infrastructure.inbound.command_line.asking import follow_run, read_text_argument
-from infrastructure.inbound.command_line.failures import CommandFailed, Refused, RunFailed
-from infrastructure.inbound.command_line.options import Output
-from infrastructure.inbound.command_line.paging import JsonObject
-from infrastructure.inbound.command_line.plain_text import printable_line
-from infrastructure.inbound.command_line.rendering import print_fields, print_note, print_table
-from infrastructure.inbound.command_line.tables import TableColumn, value_of
+from infrastructure.inbound.command_line.client.options import Output
+from infrastructure.inbound.command_line.client.paging import JsonObject
+from infrastructure.inbound.command_line.client.submit import follow_run, read_text_argument
+from infrastructure.inbound.command_line.display.failures import CommandFailed, Refused, RunFailed
+from infrastructure.inbound.command_line.display.output import print_fields, print_note, print_table
+from infrastructure.inbound.command_line.display.plain_text import printable_line
+from infrastructure.inbound.command_line.display.tables import TableColumn, value_of
 
 if TYPE_CHECKING:
-    from infrastructure.inbound.command_line.client import Client
+    from infrastructure.inbound.command_line.client.client import Client
 
 Tasks = Annotated[
     list[str] | None,

@@ -4,7 +4,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from infrastructure.inbound.command_line.options import (
+from infrastructure.inbound.command_line.client.options import (
     AsOfOption,
     DataDir,
     Output,
@@ -13,15 +13,15 @@ from infrastructure.inbound.command_line.options import (
     Url,
     open_client,
 )
-from infrastructure.inbound.command_line.paths import path_of
-from infrastructure.inbound.command_line.rendering import (
+from infrastructure.inbound.command_line.commands.runs import short_id
+from infrastructure.inbound.command_line.display.output import (
     print_fields,
     print_object,
     print_table,
 )
-from infrastructure.inbound.command_line.runs import short_id
-from infrastructure.inbound.command_line.tables import TableColumn, value_of
-from infrastructure.inbound.command_line.times import format_instant
+from infrastructure.inbound.command_line.display.tables import TableColumn, value_of
+from infrastructure.inbound.command_line.display.times import format_instant
+from infrastructure.inbound.command_line.paths import path_of
 
 _SHOWN_MAX = 20
 

@@ -5,7 +5,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from infrastructure.inbound.command_line.rendering import print_note
+from infrastructure.inbound.command_line.display.output import print_note
 from infrastructure.verify_order import OnVerifyProgress
 
 VERIFY_LINE_SECONDS = 5.0

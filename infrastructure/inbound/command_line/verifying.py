@@ -5,17 +5,17 @@ from typing import Annotated
 
 import typer
 
-from infrastructure.inbound.command_line.failures import CommandFailed, RunFailed
-from infrastructure.inbound.command_line.options import (
+from infrastructure.contract.orders import ServeOptions
+from infrastructure.inbound.command_line.client.options import (
     ConfigFile,
     DatabaseUrl,
     HomeDir,
     Output,
     OutputOption,
 )
-from infrastructure.inbound.command_line.rendering import print_object
+from infrastructure.inbound.command_line.display.failures import CommandFailed, RunFailed
+from infrastructure.inbound.command_line.display.output import print_object
 from infrastructure.inbound.command_line.verify_display import show_verify_progress
-from infrastructure.serve_options import ServeOptions
 from infrastructure.verify_order import VerifyOptions, VerifyReport
 
 HASH_BYTES = 32
@@ -71,7 +71,7 @@ def verify_log(
 
 
 def _run_verification(options: ServeOptions, asked: VerifyOptions) -> VerifyReport:
-    from infrastructure.composition import verify
+    from infrastructure.server.operations import verify
 
     try:
         with show_verify_progress() as on_progress:

@@ -14,40 +14,43 @@ from application.log.envelope import WRITER_VERSION
 from application.log.event_log import LogUnavailable
 from application.log.unit_of_work import ContentsErased
 from domain.values.refusals import Rejected
-from infrastructure.failures import UserError
-from infrastructure.inbound.http import (
+from infrastructure.contract.errors import UserError
+from infrastructure.inbound.http import messages, session_stops
+from infrastructure.inbound.http.direct import DirectRoute
+from infrastructure.inbound.http.middleware.guard import RequestGuard
+from infrastructure.inbound.http.middleware.positions import PositionHeaders
+from infrastructure.inbound.http.openapi import describe
+from infrastructure.inbound.http.requests.services import Services
+from infrastructure.inbound.http.responses.problems import (
+    HttpProblem,
+    answer_problem,
+    problem_response,
+)
+from infrastructure.inbound.http.routes import (
     agents,
-    controls,
+    control,
     events,
     explanations,
     health,
-    messages,
     run_records,
     runs,
-    session_stops,
     sessions,
-    shared_contexts,
+    shared_context,
     spawns,
     transcripts,
 )
-from infrastructure.inbound.http.direct import DirectRoute
-from infrastructure.inbound.http.doors import Services
-from infrastructure.inbound.http.guarding import RequestGuard
-from infrastructure.inbound.http.marking import PositionHeaders
-from infrastructure.inbound.http.openapi import describe
-from infrastructure.inbound.http.problems import HttpProblem, answer_problem, problem_response
 
 ROUTERS = (
     spawns.router,
     runs.router,
     run_records.router,
     explanations.router,
-    controls.router,
+    control.router,
     messages.router,
     session_stops.router,
     sessions.router,
     transcripts.router,
-    shared_contexts.router,
+    shared_context.router,
     agents.router,
     events.router,
     health.router,

@@ -4,8 +4,8 @@ from typing import Annotated, Any
 
 from pydantic import Field, WithJsonSchema
 
-from infrastructure.inbound.http.problems import HttpProblem
-from infrastructure.inbound.http.requests import invalid_value
+from infrastructure.inbound.http.requests.caller import invalid_value
+from infrastructure.inbound.http.responses.problems import HttpProblem
 
 TASKS_MAX = 50
 TASK_BYTES_MAX = 8 * 1024 * 1024

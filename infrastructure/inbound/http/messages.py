@@ -8,22 +8,12 @@ from pydantic import Field, field_validator
 from application.log.event_log import AlreadyReserved, StoredAnswer
 from domain.spawn.continuation import NoSession, RunIsActive
 from domain.values.refusals import SessionIsClosed
-from infrastructure.inbound.http import examples
 from infrastructure.inbound.http.batch_body import TASK_BYTES_MAX
-from infrastructure.inbound.http.bodies import Body, read_body
-from infrastructure.inbound.http.described import (
-    BODY_PROBLEMS,
-    KEY_PROBLEMS,
-    problem_responses,
-    request_body_schema,
-    success_response,
-)
-from infrastructure.inbound.http.doors import Services
-from infrastructure.inbound.http.moments import resolve_as_of
-from infrastructure.inbound.http.problems import HttpProblem
-from infrastructure.inbound.http.refusals import refusal_response
+from infrastructure.inbound.http.examples import spawns_and_runs
 from infrastructure.inbound.http.replays import replay_answer
-from infrastructure.inbound.http.requests import (
+from infrastructure.inbound.http.requests.as_of import resolve_as_of
+from infrastructure.inbound.http.requests.bodies import Body, read_body
+from infrastructure.inbound.http.requests.caller import (
     ByCaller,
     InjectedServices,
     RunInPath,
@@ -33,6 +23,16 @@ from infrastructure.inbound.http.requests import (
     traceparent_of,
     visible_run,
 )
+from infrastructure.inbound.http.requests.replies import refusal_response
+from infrastructure.inbound.http.requests.services import Services
+from infrastructure.inbound.http.responses.described import (
+    BODY_PROBLEMS,
+    KEY_PROBLEMS,
+    problem_responses,
+    request_body_schema,
+    success_response,
+)
+from infrastructure.inbound.http.responses.problems import HttpProblem
 
 router = APIRouter(tags=["control"])
 
@@ -67,7 +67,9 @@ class MessageBody(Body):
     ),
     status_code=201,
     responses={
-        **success_response(examples.CONTINUED, status=201, description="Accepted and durable"),
+        **success_response(
+            spawns_and_runs.CONTINUED, status=201, description="Accepted and durable"
+        ),
         **problem_responses(
             "not_found",
             "run_active",

@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable
 from fastapi import Response
 
 from application.log.event_log import AlreadyReserved, Reservation, StoredAnswer
-from infrastructure.inbound.http.problems import HttpProblem
+from infrastructure.inbound.http.responses.problems import HttpProblem
 
 Render = Callable[[StoredAnswer, bool], Awaitable[Response]]
 """Turns an answer into a response; True when it is a repeat."""

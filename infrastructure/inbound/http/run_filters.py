@@ -6,8 +6,8 @@ from fastapi import Query
 from pydantic import Field
 
 from application.ports.registry import RunQuery
-from infrastructure.inbound.http.moments import instant_of
-from infrastructure.inbound.http.run_bodies import ROWS_BY_STATUS
+from infrastructure.inbound.http.requests.as_of import instant_of
+from infrastructure.inbound.http.schemas.run import ROWS_BY_STATUS
 
 TEXT_CHARS_MAX = 2048
 CURSOR_CHARS_MAX = 1024

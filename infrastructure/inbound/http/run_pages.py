@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from application.ports.registry import Registry, RunQuery
 from application.queries.access import Access, Caller
 from domain.run.state import Run
-from infrastructure.inbound.http.paging import Cursor
+from infrastructure.inbound.http.requests.paging import Cursor
 
 RUNS_EXAMINED_MAX = 5_000
 RUNS_AT_ONCE = 200

@@ -3,20 +3,10 @@
 from fastapi import APIRouter, Request, Response
 
 from application.log.event_log import AlreadyReserved, StoredAnswer
-from infrastructure.inbound.http import session_examples
-from infrastructure.inbound.http.bodies import read_body
-from infrastructure.inbound.http.controls import StopBody
-from infrastructure.inbound.http.described import (
-    BODY_PROBLEMS,
-    KEY_PROBLEMS,
-    problem_responses,
-    request_body_schema,
-    success_response,
-)
-from infrastructure.inbound.http.doors import Services
-from infrastructure.inbound.http.problems import HttpProblem
+from infrastructure.inbound.http.examples import sessions
 from infrastructure.inbound.http.replays import replay_answer
-from infrastructure.inbound.http.requests import (
+from infrastructure.inbound.http.requests.bodies import read_body
+from infrastructure.inbound.http.requests.caller import (
     ByCaller,
     InjectedServices,
     KeyInPath,
@@ -25,6 +15,16 @@ from infrastructure.inbound.http.requests import (
     reservation_of,
     resolve_session_key,
 )
+from infrastructure.inbound.http.requests.services import Services
+from infrastructure.inbound.http.responses.described import (
+    BODY_PROBLEMS,
+    KEY_PROBLEMS,
+    problem_responses,
+    request_body_schema,
+    success_response,
+)
+from infrastructure.inbound.http.responses.problems import HttpProblem
+from infrastructure.inbound.http.routes.control import StopBody
 
 router = APIRouter(tags=["control"])
 
@@ -39,7 +39,7 @@ router = APIRouter(tags=["control"])
         " put away with all its runs once the last one is announced. Repeating it changes nothing."
     ),
     responses={
-        **success_response(session_examples.STOPPED),
+        **success_response(sessions.STOPPED),
         **problem_responses("not_found", *BODY_PROBLEMS, *KEY_PROBLEMS),
     },
     openapi_extra=request_body_schema(StopBody, {"reason": "no longer needed"}),

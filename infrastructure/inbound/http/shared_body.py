@@ -18,7 +18,7 @@ from domain.spawn.request import SharedContextInput
 from domain.values.json_text import compact_json
 from domain.values.shared_values import SharedScope
 from domain.values.text import single_line
-from infrastructure.inbound.http.requests import invalid_value
+from infrastructure.inbound.http.requests.caller import invalid_value
 
 POINTER = "/sharedContext"
 REFERENCE = "reference"

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from infrastructure.inbound.http.examples import INSTANTS, REQUESTER, RUN_ID
+from infrastructure.inbound.http.examples.spawns_and_runs import INSTANTS, REQUESTER, RUN_ID
 
 PATCH: dict[str, Any] = {"projectGoal": "Build a modern web app", "constraints": None}
 

@@ -10,7 +10,7 @@ from domain.context.attachments import (
     RequestedAttachment,
     mount_path_hint,
 )
-from infrastructure.inbound.http.bodies import Body
+from infrastructure.inbound.http.requests.bodies import Body
 
 NAME_CHARS_MAX = 256
 ADDRESS_CHARS_MAX = 1024

@@ -4,12 +4,12 @@ from typing import NamedTuple
 
 from application.queries.access import Caller
 from domain.values.session_key import render_session_key
-from infrastructure.inbound.http.doors import Services
-from infrastructure.inbound.http.requests import (
+from infrastructure.inbound.http.requests.caller import (
     canonical_key,
     require_session_access,
     resolve_session_reference,
 )
+from infrastructure.inbound.http.requests.services import Services
 
 KEY_POINTER = "/path/key"
 

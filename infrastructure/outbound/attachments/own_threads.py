@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
 from application.steps.step import STEPS_AT_ONCE_MAX
-from infrastructure.outbound.attachments.allowance import Deadline, run_with_deadline
+from infrastructure.outbound.files.deadline import Deadline, run_with_deadline
 
 REMOVALS_AT_ONCE_MAX = 4
 

@@ -21,7 +21,7 @@ from domain.configuration.secrets import SecretReference, is_secret_name, variab
 from domain.event_types import ConfigurationActivated
 from domain.values.record import CONFIG_STREAM
 from domain.values.refusals import Rejected
-from infrastructure.outbound.configuration.loading import (
+from infrastructure.outbound.configuration.load import (
     LoadedConfiguration,
     configuration_from_stored,
 )

@@ -4,7 +4,7 @@ import stat
 from pathlib import Path
 
 from domain.configuration.problems import ConfigurationError, ConfigurationProblem
-from infrastructure.outbound.configuration.json5_text import Document, Json5Error, read_json5
+from infrastructure.outbound.configuration.json5 import Document, Json5Error, read_json5
 
 FILE_BYTES_MAX = 512 * 1024
 

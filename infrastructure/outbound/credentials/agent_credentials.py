@@ -18,7 +18,7 @@ from application.ports.credentials import (
 from domain.configuration.problems import ConfigurationError
 from domain.configuration.runtimes import CommandRuntime
 from domain.plan.credentials import FoundProfile, ProfileFile, merge_profiles, select_profiles
-from infrastructure.outbound.configuration.loading import LoadedConfiguration
+from infrastructure.outbound.configuration.load import LoadedConfiguration
 from infrastructure.outbound.credentials.auth_profiles import (
     FILE_NAME,
     LoadedProfiles,
@@ -27,8 +27,8 @@ from infrastructure.outbound.credentials.auth_profiles import (
     profile_warnings,
     read_profiles,
 )
-from infrastructure.outbound.credentials.profile_values import ProfileUnresolved, resolve_profile
 from infrastructure.outbound.credentials.runtime_variables import unset_variables
+from infrastructure.outbound.credentials.values import ProfileUnresolved, resolve_profile
 
 CACHED_FILES_MAX = 1_000
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from domain.plan.credentials import NO_PROFILES, ProfileFile
 from domain.values.text import single_line
-from infrastructure.outbound.configuration.json5_text import Document, Json5Error, read_json5
+from infrastructure.outbound.configuration.json5 import Document, Json5Error, read_json5
 from infrastructure.outbound.credentials.profile_reading import (
     ID_CHARACTERS_MAX,
     InvalidProfiles,

@@ -3,7 +3,7 @@
 from application.ports.credentials import MissingCredential
 from domain.configuration.problems import ConfigurationError, ConfigurationProblem
 from domain.configuration.runtimes import CommandRuntime
-from infrastructure.outbound.configuration.loading import LoadedConfiguration
+from infrastructure.outbound.configuration.load import LoadedConfiguration
 
 
 def unset_variables(

@@ -20,7 +20,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from infrastructure.outbound.embedded_postgres import child_process
+from infrastructure.outbound.embedded_postgres import process
 from infrastructure.outbound.embedded_postgres.account import Account
 from infrastructure.outbound.embedded_postgres.binaries import Programs
 from infrastructure.outbound.embedded_postgres.bounded_log import BoundedLog
@@ -89,7 +89,7 @@ def create_data_directory(
             os.chown(directory, account.uid, account.gid)
         with open_directory_view(directory, by_path) as view:
             command = [str(programs.directory / "initdb"), "-D", view.path, *_options(programs)]
-            program = child_process.start_program(
+            program = process.start_program(
                 command, account, (*view.descriptors, lock), signal.SIGTERM
             )
             assert program.stdout is not None

@@ -9,11 +9,11 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-from infrastructure.outbound.embedded_postgres import child_process
+from infrastructure.outbound.embedded_postgres import process
 
 _BOOT = (
     "import sys; sys.path.append(sys.argv[1]); "
-    "from infrastructure.outbound.embedded_postgres.keeper import main; main(sys.argv[2])"
+    "from infrastructure.outbound.embedded_postgres.supervisor import main; main(sys.argv[2])"
 )
 _PROJECT = Path(__file__).resolve().parents[3]
 _REPORT_BYTES_MAX = 10_000
@@ -59,7 +59,7 @@ class SupervisorProcess:
                     stdout=writer,
                     stderr=writer,
                     cwd="/",
-                    env=child_process.server_environment(),
+                    env=process.server_environment(),
                     pass_fds=(order.lock,),
                     start_new_session=True,
                     timeout=timeout_seconds,

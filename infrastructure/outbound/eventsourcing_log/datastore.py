@@ -9,8 +9,8 @@ from psycopg.rows import DictRow
 from psycopg.sql import SQL, Identifier
 
 from infrastructure.outbound.eventsourcing_log.settings import LogSettings
-from infrastructure.outbound.log.connections import CONNECT_TIMEOUT_SECONDS
 from infrastructure.outbound.log.postgres_log import channel_of
+from infrastructure.outbound.log.schema.connections import CONNECT_TIMEOUT_SECONDS
 
 LIVELINESS = {"keepalives_idle": 5, "keepalives_interval": 2, "keepalives_count": 3}
 NAMED = ("dbname", "host", "port", "user", "password")

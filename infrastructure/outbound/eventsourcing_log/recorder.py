@@ -21,16 +21,12 @@ from eventsourcing.persistence import (
 from eventsourcing.postgres import PostgresRecorder, PostgresTrackingRecorder
 from psycopg.rows import DictRow
 
-from infrastructure.outbound.eventsourcing_log.appending import Addition, append
+from infrastructure.outbound.eventsourcing_log.append import Addition, append
 from infrastructure.outbound.eventsourcing_log.datastore import LogDatastore
-from infrastructure.outbound.eventsourcing_log.reading import (
-    head_of,
-    read_events,
-    read_notifications,
-)
+from infrastructure.outbound.eventsourcing_log.read import head_of, read_events, read_notifications
 from infrastructure.outbound.eventsourcing_log.streams import Streams, must_be_storable
 from infrastructure.outbound.eventsourcing_log.subscription import LogSubscription
-from infrastructure.outbound.identities import RandomIdentities
+from infrastructure.outbound.identity.identifiers import RandomIdentities
 
 ATTEMPTS_MAX = 10
 ATTEMPT_PAUSE_SECONDS = 0.2

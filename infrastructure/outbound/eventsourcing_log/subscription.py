@@ -23,7 +23,7 @@ from eventsourcing.persistence import (
 from psycopg.rows import DictRow
 
 from infrastructure.outbound.eventsourcing_log.datastore import LogDatastore
-from infrastructure.outbound.eventsourcing_log.reading import head_of, read_notifications
+from infrastructure.outbound.eventsourcing_log.read import head_of, read_notifications
 from infrastructure.outbound.eventsourcing_log.streams import Streams
 
 PAGE_NOTIFICATIONS = 500

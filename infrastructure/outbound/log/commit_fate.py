@@ -1,9 +1,9 @@
 """What became of a batch whose commit was never confirmed."""
 
-from infrastructure.outbound.log.batch import Batch
-from infrastructure.outbound.log.connections import LogConnection
+from infrastructure.outbound.log.append.batch import Batch
+from infrastructure.outbound.log.append.load import BEGIN
 from infrastructure.outbound.log.loaded import reservation_key
-from infrastructure.outbound.log.loading import BEGIN
+from infrastructure.outbound.log.schema.connections import LogConnection
 
 
 async def is_recorded(connection: LogConnection, batch: Batch) -> bool:

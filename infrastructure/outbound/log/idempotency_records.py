@@ -4,8 +4,8 @@ from datetime import datetime
 
 import orjson
 
-from infrastructure.outbound.log.connections import LogConnection
 from infrastructure.outbound.log.loaded import IdempotencyWrites
+from infrastructure.outbound.log.schema.connections import LogConnection
 
 INSERT_IDEMPOTENCY = (
     "INSERT INTO idempotency (token, method, path, key, fingerprint, run_id, kind, body,"

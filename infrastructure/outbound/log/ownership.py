@@ -1,7 +1,7 @@
 """Whose log it is: spawnlog's own, or that of an application of the eventsourcing library."""
 
-from infrastructure.failures import UserError
-from infrastructure.outbound.log.connections import LogConnection
+from infrastructure.contract.errors import UserError
+from infrastructure.outbound.log.schema.connections import LogConnection
 
 OWNER = "SELECT to_jsonb(log_head) ->> 'application' FROM log_head"
 """The application's name, or NULL. It may also be asked in a schema that is older than marks."""

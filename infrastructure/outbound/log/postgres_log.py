@@ -10,16 +10,16 @@ from psycopg_pool import AsyncConnectionPool
 
 from application.log.envelope import RecordedEvent
 from application.log.event_log import Appended, Submission
-from infrastructure.outbound.log.connections import Connect, LogConnection, borrow_connection
-from infrastructure.outbound.log.fail_point import FailPoint
-from infrastructure.outbound.log.format import format_of, require_known_format
-from infrastructure.outbound.log.joined_reads import CoalescedReads
-from infrastructure.outbound.log.mapper import EventMapper
-from infrastructure.outbound.log.projection_versions import check_known_rows
-from infrastructure.outbound.log.reading import first_events, head_of, read_events
-from infrastructure.outbound.log.state_memory import StateCaches
-from infrastructure.outbound.log.tail import LogTail
-from infrastructure.outbound.log.writer import LogWriter
+from infrastructure.outbound.log.append.fail_point import FailPoint
+from infrastructure.outbound.log.append.writer import LogWriter
+from infrastructure.outbound.log.codec.mapper import EventMapper
+from infrastructure.outbound.log.read.events import first_events, head_of, read_events
+from infrastructure.outbound.log.read.joined_reads import CoalescedReads
+from infrastructure.outbound.log.read.state_memory import StateCaches
+from infrastructure.outbound.log.read.tail import LogTail
+from infrastructure.outbound.log.schema.connections import Connect, LogConnection, borrow_connection
+from infrastructure.outbound.log.schema.format import format_of, require_known_format
+from infrastructure.outbound.log.schema.projection_versions import check_known_rows
 
 T = TypeVar("T")
 

@@ -5,10 +5,10 @@ import logging
 import time
 
 from domain.values.refusals import CorruptHistory
-from infrastructure.failures import UserError
-from infrastructure.outbound.log.connections import open_connection
-from infrastructure.outbound.log.projection_versions import stale_projections
-from infrastructure.outbound.log.rebuilding import RebuildUnderWay, rebuild
+from infrastructure.contract.errors import UserError
+from infrastructure.outbound.log.rebuild.rebuild import RebuildUnderWay, rebuild
+from infrastructure.outbound.log.schema.connections import open_connection
+from infrastructure.outbound.log.schema.projection_versions import stale_projections
 from infrastructure.rebuild_progress import RebuildProgress
 
 PROGRESS_SECONDS = 3.0

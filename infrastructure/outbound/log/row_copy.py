@@ -4,8 +4,8 @@ import struct
 from collections.abc import Mapping, Sequence
 
 from application.projections.fold import RowSpan
-from infrastructure.outbound.log.binary_format import COPY_HEADER, COPY_TRAILER
-from infrastructure.outbound.log.connections import LogConnection
+from infrastructure.outbound.log.codec.binary import COPY_HEADER, COPY_TRAILER
+from infrastructure.outbound.log.schema.connections import LogConnection
 
 _COUNT = struct.Struct(">h").pack
 _SPAN = struct.Struct(">iqiq").pack

@@ -1,6 +1,6 @@
 """Whether a log is still the one that was read before."""
 
-from infrastructure.outbound.log.connections import LogConnection
+from infrastructure.outbound.log.schema.connections import LogConnection
 
 
 class LogWentBack(Exception):

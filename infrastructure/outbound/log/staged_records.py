@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 
 from application.log.event_log import StagedFile
-from infrastructure.outbound.log.binary_format import encode_column
-from infrastructure.outbound.log.connections import LogConnection
+from infrastructure.outbound.log.codec.binary import encode_column
+from infrastructure.outbound.log.schema.connections import LogConnection
 
 INSERT_STAGED = (
     "INSERT INTO staged_files (run_id, ordinal, body)"

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from application.log.event_log import Appended, Submission
-from infrastructure.outbound.log.batch import SubmissionOutcome
+from infrastructure.outbound.log.append.batch import SubmissionOutcome
 
 
 @dataclass(slots=True)

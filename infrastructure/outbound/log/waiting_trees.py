@@ -9,8 +9,8 @@ from application.log.event_log import TreeQuery
 from application.projections.fold import FOREVER
 from application.projections.run_rows import due
 from domain.run.state import Run
-from infrastructure.outbound.log.connections import LogConnection
-from infrastructure.outbound.log.state_memory import StateCaches
+from infrastructure.outbound.log.read.state_memory import StateCaches
+from infrastructure.outbound.log.schema.connections import LogConnection
 
 ROWS_MAX = 2_000
 _KINDS = ("prepare", "wait")

@@ -4,8 +4,8 @@ import asyncio
 import os
 from collections.abc import Callable
 
-from infrastructure.outbound.processes.program import Exit
-from infrastructure.outbound.processes.wire import (
+from infrastructure.outbound.child_processes.program import Exit
+from infrastructure.outbound.child_processes.protocol import (
     CODE,
     ERROR,
     KILLED,

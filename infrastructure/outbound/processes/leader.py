@@ -5,8 +5,8 @@ import os
 import signal
 from typing import NoReturn
 
+from infrastructure.outbound.child_processes.protocol import Spec
 from infrastructure.outbound.processes.parenthood import ProcessControl
-from infrastructure.outbound.processes.wire import Spec
 
 # Everything the gate opened is close-on-exec; this closes it a second way.
 DESCRIPTOR_MAX = 256

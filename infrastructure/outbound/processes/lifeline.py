@@ -9,7 +9,7 @@ import os
 import select
 import time
 
-from infrastructure.outbound.processes.wire import GO
+from infrastructure.outbound.child_processes.protocol import GO
 
 READ_BYTES = 64
 # No wait is longer, whatever the limit: the number must fit what poll() takes.

@@ -6,16 +6,16 @@ from collections.abc import AsyncIterator, Iterator, Mapping
 
 from application.ports.runtimes import CannotLaunch, Launch, RuntimeEnd, TranscriptEntry
 from domain.configuration.runtimes import CommandRuntime
-from infrastructure.outbound.processes.gated_process import GuardedProcess
-from infrastructure.outbound.processes.gatehouse import ProcessLauncher, ProcessLaunchError
-from infrastructure.outbound.processes.program import Exit
+from infrastructure.outbound.child_processes.guarded_process import GuardedProcess
+from infrastructure.outbound.child_processes.launcher import ProcessLauncher, ProcessLaunchError
+from infrastructure.outbound.child_processes.program import Exit
+from infrastructure.outbound.redaction.mask import Masker
 from infrastructure.outbound.runtimes.command_end import STDERR_BYTES_MAX, end_of, secrets_of
-from infrastructure.outbound.runtimes.command_masking import Masker
+from infrastructure.outbound.runtimes.command_input import program_for
 from infrastructure.outbound.runtimes.command_output import CommandOutput, command_output
-from infrastructure.outbound.runtimes.drained_pipe import DRAIN_SECONDS_MAX, DrainedPipe
-from infrastructure.outbound.runtimes.launching_input import program_for
 from infrastructure.outbound.runtimes.output_threads import OutputThreads
 from infrastructure.outbound.runtimes.stderr_tail import StderrTail
+from infrastructure.outbound.runtimes.streams import DRAIN_SECONDS_MAX, DrainedPipe
 
 OUTPUT_BYTES_MAX = 64 * 1024 * 1024
 

@@ -8,12 +8,12 @@ from application.ports.runtimes import Launch, RuntimeEnd
 from domain.configuration.secrets import is_secret_name
 from domain.delivery.transcript import RuntimeReading
 from domain.values.text import replace_unstorable
+from infrastructure.outbound.child_processes.program import Exit
 from infrastructure.outbound.processes.exit_words import (
     holder_fell_silent,
     signal_name,
     was_executed,
 )
-from infrastructure.outbound.processes.program import Exit
 from infrastructure.outbound.runtimes.transcript_entries import usage_of
 
 STDERR_BYTES_MAX = 8 * 1024

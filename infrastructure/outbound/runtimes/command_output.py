@@ -17,8 +17,8 @@ from domain.delivery.transcript import (
     read_plain_output,
 )
 from domain.values.text import replace_unstorable
-from infrastructure.outbound.runtimes.command_masking import NO_MASKING, MaskedText, Masker
-from infrastructure.outbound.runtimes.text_lines import TextLines
+from infrastructure.outbound.redaction.lines import TextLines
+from infrastructure.outbound.redaction.mask import NO_MASKING, MaskedText, Masker
 from infrastructure.outbound.runtimes.transcript_entries import entry_of
 
 PIECE_BYTES_MAX = 64 * 1024

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable
 from itertools import groupby
 
-from infrastructure.outbound.runtimes.known_value import KnownValue, MatchSpan
+from infrastructure.outbound.redaction.find_values import KnownValue, MatchSpan
 
 
 class KnownValues:

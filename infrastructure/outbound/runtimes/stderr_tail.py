@@ -4,8 +4,8 @@ import codecs
 from functools import partial
 from threading import Lock
 
-from infrastructure.outbound.processes.pipes import PipeReader
-from infrastructure.outbound.runtimes.command_masking import NO_MASKING, MaskedText, Masker
+from infrastructure.outbound.child_processes.pipes import PipeReader
+from infrastructure.outbound.redaction.mask import NO_MASKING, MaskedText, Masker
 from infrastructure.outbound.runtimes.output_threads import OutputThreads
 
 

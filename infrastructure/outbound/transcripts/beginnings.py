@@ -8,15 +8,11 @@ from application.log.event_log import LogUnavailable
 from application.ports.runtimes import TranscriptEntry
 from application.projections.fold import FOREVER
 from domain.run.lifecycle import PREPARING
-from infrastructure.outbound.log.connections import LogConnection, borrow_connection
+from infrastructure.outbound.log.schema.connections import LogConnection, borrow_connection
+from infrastructure.outbound.transcripts.files import TranscriptFolders, drop_file, has_content
 from infrastructure.outbound.transcripts.part_file import atomic_file
-from infrastructure.outbound.transcripts.transcript_files import (
-    TranscriptFolders,
-    drop_file,
-    has_content,
-)
+from infrastructure.outbound.transcripts.rows import Pool, pages
 from infrastructure.outbound.transcripts.transcript_lines import line_of, stored_body
-from infrastructure.outbound.transcripts.transcript_rows import Pool, pages
 
 ATTEMPTS_MAX = 10
 

@@ -8,8 +8,8 @@ from contextlib import ExitStack, asynccontextmanager, contextmanager, suppress
 from threading import Lock
 from typing import BinaryIO
 
-from infrastructure.outbound.rooted_folder import RootedFolder
-from infrastructure.outbound.transcripts.transcript_files import PART, TranscriptFolders
+from infrastructure.outbound.files.rooted_folder import RootedFolder
+from infrastructure.outbound.transcripts.files import PART, TranscriptFolders
 
 
 class PartFile:

@@ -5,8 +5,8 @@ import pytest
 from application.log.envelope import Actor
 from application.queries.access import Caller
 from domain.configuration.configuration import Configuration
-from infrastructure.inbound.http.problems import HttpProblem
-from infrastructure.inbound.http.requests import require_agent_access
+from infrastructure.inbound.http.requests.caller import require_agent_access
+from infrastructure.inbound.http.responses.problems import HttpProblem
 
 CONFIGURED = {"agents": {"list": [{"id": "ops"}, {"id": "lab"}]}}
 

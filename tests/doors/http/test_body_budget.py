@@ -12,8 +12,8 @@ from infrastructure.inbound.http.body_budget import (
     BodyBudget,
     BudgetExhausted,
 )
-from infrastructure.inbound.http.guarding import RequestGuard
-from infrastructure.inbound.http.marking import PositionHeaders
+from infrastructure.inbound.http.middleware.guard import RequestGuard
+from infrastructure.inbound.http.middleware.positions import PositionHeaders
 
 LARGE = 100 * 1024
 SECONDS = 10.0

@@ -8,7 +8,7 @@ from uuid import uuid4
 from starlette.types import Message
 
 from application.log.envelope import RecordedEvent
-from infrastructure.inbound.http.event_stream import (
+from infrastructure.inbound.http.routes.event_stream import (
     CHECKPOINT_EVENTS,
     EventStream,
     Frames,

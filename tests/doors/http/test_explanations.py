@@ -7,7 +7,7 @@ import pytest
 
 from domain.explanation.admission import ADMISSION_RULES
 from domain.explanation.plan import PLAN_RULES
-from infrastructure.inbound.http.explanation_examples import EXPLANATION
+from infrastructure.inbound.http.examples.explanations import EXPLANATION
 from tests.support.explained_spawns import ADMITTED, BEHIND_ADMISSION, plan_facts, told
 from tests.support.http_house import GHOST, House
 from tests.support.http_problems import problem_of

@@ -7,10 +7,13 @@ import httpx2
 import pytest
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from infrastructure.inbound.http.body_intake import BODY_BYTES_MAX, DISCARDED_BYTES_MAX
-from infrastructure.inbound.http.encoded_slashes import protect_encoded_slashes, restore_slashes
-from infrastructure.inbound.http.guarding import RequestGuard, host_of
-from infrastructure.inbound.http.marking import PositionHeaders
+from infrastructure.inbound.http.middleware.body_limits import BODY_BYTES_MAX, DISCARDED_BYTES_MAX
+from infrastructure.inbound.http.middleware.guard import RequestGuard, host_of
+from infrastructure.inbound.http.middleware.positions import PositionHeaders
+from infrastructure.inbound.http.responses.path_encoding import (
+    protect_encoded_slashes,
+    restore_slashes,
+)
 from tests.support.http_problems import problem_of
 
 HEAD = 7

@@ -8,8 +8,8 @@ from pathlib import Path
 import httpx2
 import pytest
 
-from infrastructure.database import migrate_database
 from infrastructure.outbound.embedded_postgres.server import EmbeddedPostgres
+from infrastructure.server.database import migrate_database
 from tests.support.http_problems import problem_of
 from tests.support.http_wire import client_of
 from tests.support.running_server import RunningServer, configuration, scripted, wait_for

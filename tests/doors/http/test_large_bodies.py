@@ -5,7 +5,10 @@ import time
 
 import pytest
 
-from infrastructure.inbound.http.body_intake import DISCARD_SECONDS_MAX, DISCARDED_BYTES_MAX
+from infrastructure.inbound.http.middleware.body_limits import (
+    DISCARD_SECONDS_MAX,
+    DISCARDED_BYTES_MAX,
+)
 from tests.support.http_house import House
 from tests.support.http_problems import problem_of
 from tests.support.http_requests import spawn_body, spawn_head

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Sequence
 
 from application.log.event_log import LogUnavailable
-from infrastructure.inbound.http.marking import POSITION_HEADER, PositionHeaders
+from infrastructure.inbound.http.middleware.positions import POSITION_HEADER, PositionHeaders
 from tests.support.running_log import RunningLog, running_on
 from tests.support.submissions import key, observing
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from infrastructure.inbound.http.problems import TITLES
+from infrastructure.inbound.http.responses.problems import TITLES
 from tests.support.http_house import House
 from tests.support.http_problems import problem_of
 

@@ -11,8 +11,8 @@ import pytest
 
 from application.log.envelope import Actor
 from application.queries.access import Caller
-from infrastructure.inbound.http.doors import Services
-from infrastructure.inbound.http.requests import resolve_session_reference
+from infrastructure.inbound.http.requests.caller import resolve_session_reference
+from infrastructure.inbound.http.requests.services import Services
 from tests.support.http_house import ONE, House
 from tests.support.http_problems import pointers_of, problem_of
 from tests.support.http_requests import spawn_body

@@ -11,10 +11,10 @@ import uvicorn
 from fastapi import FastAPI
 from starlette.types import Receive, Scope, Send
 
-from infrastructure.inbound.http.droppable_connection import DroppableConnection
-from infrastructure.inbound.http.event_stream import EventStream, Frames, StreamLimits
-from infrastructure.inbound.http.guarding import RequestGuard
-from infrastructure.inbound.http.marking import PositionHeaders
+from infrastructure.inbound.http.middleware.disconnects import DroppableConnection
+from infrastructure.inbound.http.middleware.guard import RequestGuard
+from infrastructure.inbound.http.middleware.positions import PositionHeaders
+from infrastructure.inbound.http.routes.event_stream import EventStream, Frames, StreamLimits
 from tests.support.http_tail import GrowingLog
 from tests.support.http_wire import head
 

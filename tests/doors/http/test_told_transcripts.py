@@ -7,7 +7,10 @@ from typing import Any
 import httpx2
 import pytest
 
-from infrastructure.inbound.http.examples import PROVIDED_TRANSCRIPT, TRANSCRIPT_PROVIDED
+from infrastructure.inbound.http.examples.spawns_and_runs import (
+    PROVIDED_TRANSCRIPT,
+    TRANSCRIPT_PROVIDED,
+)
 from tests.support.http_house import House
 from tests.support.http_problems import pointers_of, problem_of
 from tests.support.http_requests import a_key, replayed

@@ -8,12 +8,17 @@ import pytest
 
 from application.log.envelope import SYSTEM
 from infrastructure.outbound.configuration.active import ActiveConfigurations
-from infrastructure.outbound.configuration.loading import load_values
+from infrastructure.outbound.configuration.load import load_values
 from infrastructure.outbound.configured_tokens import ConfiguredTokens
-from infrastructure.outbound.identities import RandomIdentities
-from infrastructure.outbound.tables.contents import PostgresContents
-from infrastructure.outbound.tables.registry import PostgresRegistry
-from infrastructure.outbound.tokens import ChildTokenSigner, KnownTokens, admin_token, digest_of
+from infrastructure.outbound.identity.identifiers import RandomIdentities
+from infrastructure.outbound.identity.tokens import (
+    ChildTokenSigner,
+    KnownTokens,
+    admin_token,
+    digest_of,
+)
+from infrastructure.outbound.read_model.contents import PostgresContents
+from infrastructure.outbound.read_model.registry import PostgresRegistry
 from tests.support.running_log import RunningLog
 
 SET, UNSET = "SPAWNLOG_TEST_TOKEN", "SPAWNLOG_TEST_TOKEN_NOBODY_SETS"

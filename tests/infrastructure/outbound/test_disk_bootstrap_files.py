@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from application.ports.files import ReadFile
-from infrastructure.outbound.bootstrap_files import DiskBootstrapFiles, read_files
+from infrastructure.outbound.files.bootstrap_files import DiskBootstrapFiles, read_files
 
 CHARS_MAX = 20_000
 HUGE_BYTES = 100 * 1024 * 1024

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from application.ports.files import ReadFile
-from infrastructure.outbound.bootstrap_files import read_files
+from infrastructure.outbound.files.bootstrap_files import read_files
 from tests.support.ordinary_user import Becoming
 from tests.support.process_table import open_descriptors
 

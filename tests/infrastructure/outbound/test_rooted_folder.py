@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from infrastructure.outbound.rooted_folder import NotAFolder, RootedFolder
+from infrastructure.outbound.files.rooted_folder import NotAFolder, RootedFolder
 
 
 @contextmanager

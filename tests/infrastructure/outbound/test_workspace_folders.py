@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from infrastructure.outbound.workspace_folders import LocalWorkspaceFolders
+from infrastructure.outbound.files.workspaces import LocalWorkspaceFolders
 
 FOLDERS = LocalWorkspaceFolders()
 

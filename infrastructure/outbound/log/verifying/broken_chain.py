@@ -2,10 +2,10 @@
 
 from collections.abc import Sequence
 
-from infrastructure.outbound.log.verifying.chain_walk import Link
+from infrastructure.outbound.log.verify.chain import Link
+from infrastructure.outbound.log.verify.difference import Difference, format_positions
+from infrastructure.outbound.log.verify.rows import StoredEventRow, read_rows
 from infrastructure.outbound.log.verifying.connection import ReadConnection
-from infrastructure.outbound.log.verifying.difference import Difference, format_positions
-from infrastructure.outbound.log.verifying.stored_rows import StoredEventRow, read_rows
 
 LOOKED_FOR_POSITIONS = 10_000
 """How far behind a broken event the one that stood in its place is looked for."""

@@ -5,8 +5,8 @@ from typing import Any
 import psycopg
 from psycopg.rows import TupleRow
 
-from infrastructure.outbound.log.binary_format import BinaryColumn, ColumnDumper
-from infrastructure.outbound.log.connections import CONNECT_TIMEOUT_SECONDS, LOCK_TIMEOUT_MS
+from infrastructure.outbound.log.codec.binary import BinaryColumn, ColumnDumper
+from infrastructure.outbound.log.schema.connections import CONNECT_TIMEOUT_SECONDS, LOCK_TIMEOUT_MS
 
 ReadConnection = psycopg.Connection[TupleRow]
 

@@ -8,8 +8,8 @@ from uuid import UUID
 
 import orjson
 
-from infrastructure.failures import UserError
-from infrastructure.outbound.log.verifying.ranges import RangeFindings
+from infrastructure.contract.errors import UserError
+from infrastructure.outbound.log.verify.ranges import RangeFindings
 
 FILE_BYTES_MAX = 4_096
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from infrastructure.inbound.command_line.failures import failure_from_problem
+from infrastructure.inbound.command_line.display.failures import failure_from_problem
 
 
 @pytest.mark.parametrize(

@@ -8,17 +8,17 @@ from typing import Any
 
 import pytest
 
-from infrastructure.inbound.command_line.client import Client
-from infrastructure.inbound.command_line.demo_server import (
+from infrastructure.inbound.command_line.client.client import Client
+from infrastructure.inbound.command_line.client.location import ServerAddress
+from infrastructure.inbound.command_line.demo.server import (
     demo_data_directory,
     end_on_signals,
     examples_directory,
     start_demo_server,
 )
-from infrastructure.inbound.command_line.demo_stage import DemoStage
-from infrastructure.inbound.command_line.demo_stories import CHILDREN_MAX, STORIES
-from infrastructure.inbound.command_line.failures import CommandFailed
-from infrastructure.inbound.command_line.location import ServerAddress
+from infrastructure.inbound.command_line.demo.stage import DemoStage
+from infrastructure.inbound.command_line.demo.stories import CHILDREN_MAX, STORIES
+from infrastructure.inbound.command_line.display.failures import CommandFailed
 from tests.support.recorded_api import RecordedApi, Reply, problem
 
 RUN = "11111111-0000-4000-8000-000000000001"

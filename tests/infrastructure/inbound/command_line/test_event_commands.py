@@ -12,10 +12,10 @@ from typing import Any
 
 import pytest
 
-from infrastructure.inbound.command_line.client import Client
-from infrastructure.inbound.command_line.failures import CommandFailed, Unreachable
-from infrastructure.inbound.command_line.following import follow_events
-from infrastructure.inbound.command_line.location import ServerAddress
+from infrastructure.inbound.command_line.client.client import Client
+from infrastructure.inbound.command_line.client.follow import follow_events
+from infrastructure.inbound.command_line.client.location import ServerAddress
+from infrastructure.inbound.command_line.display.failures import CommandFailed, Unreachable
 from tests.support.command_line import Command
 from tests.support.recorded_api import Asked, RecordedApi, Reply, problem
 

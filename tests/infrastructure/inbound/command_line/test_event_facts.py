@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from infrastructure.inbound.command_line.event_facts import event_facts
+from infrastructure.inbound.command_line.display.event_line import event_facts
 
 
 @pytest.mark.parametrize(

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from infrastructure.inbound.command_line.failures import CommandFailed
-from infrastructure.inbound.command_line.finding import RUNS_SEARCHED_MAX, find_run
+from infrastructure.inbound.command_line.client.find_run import RUNS_SEARCHED_MAX, find_run
+from infrastructure.inbound.command_line.display.failures import CommandFailed
 
 ONE, OTHER = "agent:a:subagent:1", "agent:a:subagent:2"
 

@@ -11,9 +11,9 @@ from types import ModuleType
 
 import pytest
 
-from infrastructure.failures import UserError
+from infrastructure.contract.errors import UserError
+from infrastructure.contract.orders import ServeOptions
 from infrastructure.rebuild_progress import OnProgress, RebuildProgress
-from infrastructure.serve_options import ServeOptions
 from tests.support.command_line import Command
 
 
@@ -75,10 +75,10 @@ class Composition:
 @pytest.fixture
 def composition(monkeypatch: pytest.MonkeyPatch) -> Composition:
     stand_in = Composition()
-    module = ModuleType("infrastructure.composition")
+    module = ModuleType("infrastructure.server.operations")
     for name in ("serve", "migrate", "rebuild", "check_configuration"):
         setattr(module, name, getattr(stand_in, name))
-    monkeypatch.setitem(sys.modules, "infrastructure.composition", module)
+    monkeypatch.setitem(sys.modules, "infrastructure.server.operations", module)
     return stand_in
 
 

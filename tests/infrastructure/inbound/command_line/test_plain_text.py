@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from infrastructure.inbound.command_line.plain_text import printable_block, printable_line
+from infrastructure.inbound.command_line.display.plain_text import printable_block, printable_line
 
 
 def test_a_terminal_sequence_is_shown_and_not_obeyed() -> None:

@@ -5,8 +5,8 @@ import sys
 
 import pytest
 
-from infrastructure.inbound.command_line import rebuild_display
-from infrastructure.inbound.command_line.rebuild_display import show_rebuild_progress
+from infrastructure.inbound.command_line.display import progress
+from infrastructure.inbound.command_line.display.progress import show_rebuild_progress
 from infrastructure.rebuild_progress import RebuildProgress
 
 
@@ -28,7 +28,7 @@ class Clock:
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     made = Clock()
-    monkeypatch.setattr(rebuild_display, "time", made)
+    monkeypatch.setattr(progress, "time", made)
     return made
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from infrastructure.inbound.command_line.failures import CommandFailed, NotFound
+from infrastructure.inbound.command_line.display.failures import CommandFailed, NotFound
 from infrastructure.inbound.command_line.naming import (
     RunMatch,
     RunNames,

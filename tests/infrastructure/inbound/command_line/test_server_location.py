@@ -5,8 +5,12 @@ from pathlib import Path
 
 import pytest
 
-from infrastructure.inbound.command_line.failures import CommandFailed
-from infrastructure.inbound.command_line.location import DEFAULT_URL, ServerAddress, locate_server
+from infrastructure.inbound.command_line.client.location import (
+    DEFAULT_URL,
+    ServerAddress,
+    locate_server,
+)
+from infrastructure.inbound.command_line.display.failures import CommandFailed
 
 
 @pytest.fixture

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from infrastructure.inbound.command_line import sharing
+from infrastructure.inbound.command_line.commands import spawn_arguments
 from tests.support.command_line import Command
 from tests.support.recorded_api import RecordedApi, Reply
 
@@ -65,7 +65,7 @@ def test_what_is_no_object_is_told_and_nothing_is_asked(
 def test_a_file_that_cannot_be_shared_is_told_and_nothing_is_asked(
     spawnlog: Command, api: RecordedApi, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sharing, "FILE_BYTES_MAX", 10)
+    monkeypatch.setattr(spawn_arguments, "FILE_BYTES_MAX", 10)
     (tmp_path / "folder").mkdir()
     (tmp_path / "binary").write_bytes(b"\xff\xfe")
     (tmp_path / "long").write_bytes(b" " * 9 + b"{}")

@@ -2,7 +2,7 @@
 
 from rich.cells import cell_len
 
-from infrastructure.inbound.command_line.tables import TableColumn, table_lines, value_of
+from infrastructure.inbound.command_line.display.tables import TableColumn, table_lines, value_of
 
 COLUMNS = (
     TableColumn("N", value_of("n"), right=True),

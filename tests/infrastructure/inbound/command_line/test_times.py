@@ -2,7 +2,11 @@
 
 import pytest
 
-from infrastructure.inbound.command_line.times import format_duration, format_instant, format_offset
+from infrastructure.inbound.command_line.display.times import (
+    format_duration,
+    format_instant,
+    format_offset,
+)
 
 
 def test_times_are_shown_in_utc_to_the_millisecond() -> None:

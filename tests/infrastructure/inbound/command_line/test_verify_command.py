@@ -11,9 +11,9 @@ from types import ModuleType
 
 import pytest
 
-from infrastructure.failures import UserError
+from infrastructure.contract.errors import UserError
+from infrastructure.contract.orders import ServeOptions
 from infrastructure.inbound.command_line import verify_display
-from infrastructure.serve_options import ServeOptions
 from infrastructure.verify_order import OnVerifyProgress, VerifyOptions, VerifyReport
 from tests.support.command_line import Command
 
@@ -56,9 +56,9 @@ class Composition:
 @pytest.fixture
 def composition(monkeypatch: pytest.MonkeyPatch) -> Composition:
     stand_in = Composition()
-    module = ModuleType("infrastructure.composition")
+    module = ModuleType("infrastructure.server.operations")
     module.verify = stand_in.verify  # type: ignore[attr-defined]
-    monkeypatch.setitem(sys.modules, "infrastructure.composition", module)
+    monkeypatch.setitem(sys.modules, "infrastructure.server.operations", module)
     return stand_in
 
 

@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 
 from domain.configuration.problems import ConfigurationError, ConfigurationProblem
-from infrastructure.outbound.configuration.loading import load, load_text, load_values
+from infrastructure.outbound.configuration.load import load, load_text, load_values
 
 
 def problems_of(text: str) -> list[str]:

@@ -7,7 +7,7 @@ from domain.configuration.configuration import Configuration
 from domain.configuration.problems import ConfigurationError
 from domain.configuration.runtimes import CommandRuntime, OpenClawRuntime
 from domain.configuration.secrets import SecretReference
-from infrastructure.outbound.configuration.loading import (
+from infrastructure.outbound.configuration.load import (
     configuration_from_stored,
     load,
     load_text,

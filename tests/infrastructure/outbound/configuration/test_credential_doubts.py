@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from infrastructure.outbound.configuration.loading import load
+from infrastructure.outbound.configuration.load import load
 from tests.support.agent_folders import api_key, write_profiles
 
 CANARY = "canary-of-a-doubt-0123456789"

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from infrastructure.outbound.configuration.loading import LoadedConfiguration, load_values
+from infrastructure.outbound.configuration.load import LoadedConfiguration, load_values
 
 CANARY = "canary-of-a-hook-0123456789"
 AT = "spawnlog.hooks.subagentEnded"

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from infrastructure.outbound.configuration.json5_text import Document, Json5Error, read_json5
+from infrastructure.outbound.configuration.json5 import Document, Json5Error, read_json5
 
 
 def value_of(text: str) -> Any:

@@ -8,7 +8,7 @@ import pytest
 
 from domain.configuration.problems import ConfigurationError, ConfigurationProblem
 from domain.plan.effective import effective_values
-from infrastructure.outbound.configuration.loading import (
+from infrastructure.outbound.configuration.load import (
     configuration_from_stored,
     load_text,
     load_values,

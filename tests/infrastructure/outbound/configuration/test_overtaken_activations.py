@@ -12,7 +12,7 @@ from infrastructure.outbound.configuration.active import (
     REVISIONS_REMEMBERED_MAX,
     ActiveConfigurations,
 )
-from infrastructure.outbound.configuration.loading import load_values
+from infrastructure.outbound.configuration.load import load_values
 
 
 class SilentLog:

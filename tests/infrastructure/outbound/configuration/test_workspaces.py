@@ -8,9 +8,9 @@ import pytest
 from application.log.envelope import SYSTEM
 from application.ports.configurations import PinnedConfiguration, WorkspaceForbidden
 from infrastructure.outbound.configuration.active import ActiveConfigurations, WorkspaceUnusable
-from infrastructure.outbound.configuration.loading import load_values
-from infrastructure.outbound.identities import RandomIdentities
-from infrastructure.outbound.tables.contents import PostgresContents
+from infrastructure.outbound.configuration.load import load_values
+from infrastructure.outbound.identity.identifiers import RandomIdentities
+from infrastructure.outbound.read_model.contents import PostgresContents
 from tests.support.running_log import RunningLog
 
 UNSET = "SPAWNLOG_TEST_ROOT_NOBODY_SETS"

@@ -14,11 +14,11 @@ from eventsourcing.persistence import (
     StoredEvent,
 )
 
-from infrastructure.outbound.eventsourcing_log import appending
+from infrastructure.outbound.eventsourcing_log import append
 from infrastructure.outbound.eventsourcing_log import recorder as recorders
 from infrastructure.outbound.eventsourcing_log.factory import LogFactory
 from infrastructure.outbound.eventsourcing_log.recorder import LogApplicationRecorder
-from infrastructure.outbound.log.loading import LOCK
+from infrastructure.outbound.log.append.load import LOCK
 from tests.support.application_logs import ask, whole_log
 from tests.support.embedded_servers import wait_until
 from tests.support.eventsourcing_environments import environment_of, own_schema
@@ -68,7 +68,7 @@ def test_the_index_of_the_table_stands_behind_the_look_at_the_versions(
 ) -> None:
     stream = uuid4()
     log.recorder.insert_events([stored(stream, 1)])
-    monkeypatch.setattr(appending, "_must_continue", lambda *_: None)
+    monkeypatch.setattr(append, "_must_continue", lambda *_: None)
     with pytest.raises(IntegrityError, match="duplicate key"):
         log.recorder.insert_events([stored(uuid4(), 1), stored(stream, 1)])
     assert log.positions() == 1
@@ -79,7 +79,7 @@ def test_a_plan_made_for_an_empty_log_does_not_read_all_of_a_long_one(log: OneLo
     with psycopg.connect(log.url, autocommit=True) as connection:
         connection.execute(f"SET search_path TO {log.schema}")
         connection.execute("SET plan_cache_mode = force_generic_plan")
-        connection.execute(f"PREPARE versions AS {appending.VERSIONS.replace('%b', '$1')}")
+        connection.execute(f"PREPARE versions AS {append.VERSIONS.replace('%b', '$1')}")
         plan = connection.execute("EXPLAIN EXECUTE versions ('{a,b}')").fetchall()
     text = "\n".join(str(row[0]) for row in plan)
     assert "using events_stream_version_key" in text
@@ -180,7 +180,7 @@ def _waiting(log: OneLog) -> list[int]:
 def test_a_commit_that_was_confirmed_to_nobody_is_found_and_not_repeated(
     log: OneLog, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    real, lost = appending.append, list[list[int]]()
+    real, lost = append.append, list[list[int]]()
 
     def losing(
         connection: recorders.RecorderConnection, *args: object, **kwargs: object

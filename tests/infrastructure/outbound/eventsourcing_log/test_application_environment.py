@@ -21,7 +21,7 @@ from infrastructure.outbound.eventsourcing_log.recorder import (
     LogApplicationRecorder,
     RecorderConnection,
 )
-from infrastructure.outbound.log.migrating import newest_revision, scripts_folder
+from infrastructure.outbound.log.schema.migrate import newest_revision, scripts_folder
 from tests.support.application_logs import ask, whole_log
 from tests.support.eventsourcing_environments import environment_of, own_schema
 from tests.support.harbours import Harbour, Harbours

@@ -9,12 +9,12 @@ import psycopg
 import pytest
 from eventsourcing.persistence import NotSupportedError
 
-from infrastructure.failures import UserError
+from infrastructure.contract.errors import UserError
 from infrastructure.outbound.eventsourcing_log.factory import LogFactory
-from infrastructure.outbound.log.connections import open_connection
-from infrastructure.outbound.log.identity import identify
-from infrastructure.outbound.log.migrating import MIGRATION_LOCK, migrate
-from infrastructure.outbound.log.rebuilding import rebuild
+from infrastructure.outbound.log.rebuild.rebuild import rebuild
+from infrastructure.outbound.log.schema.connections import open_connection
+from infrastructure.outbound.log.schema.identity import identify
+from infrastructure.outbound.log.schema.migrate import MIGRATION_LOCK, migrate
 from tests.support.application_logs import ask, whole_log
 from tests.support.embedded_servers import wait_until
 from tests.support.eventsourcing_environments import environment_of, own_schema

@@ -18,7 +18,7 @@ from eventsourcing.persistence import (
     Subscription,
 )
 
-from infrastructure.outbound.eventsourcing_log import reading, subscription
+from infrastructure.outbound.eventsourcing_log import read, subscription
 from infrastructure.outbound.eventsourcing_log.factory import LogFactory
 from tests.support.application_logs import ask
 from tests.support.embedded_servers import wait_until
@@ -73,9 +73,9 @@ def test_an_event_recorded_just_before_it_listens_is_not_lost(
     """The library's own subscription looks first and listens later."""
     recorder, _ = log
     monkeypatch.setattr(subscription, "POLL_SECONDS", 3600.0)
-    real = reading.head_of
+    real = read.head_of
 
-    def looking(connection: reading.ReaderConnection) -> int:
+    def looking(connection: read.ReaderConnection) -> int:
         monkeypatch.setattr(subscription, "head_of", real)
         head = real(connection)
         append(recorder, "between the first look and the next")

@@ -9,9 +9,9 @@ from uuid import UUID
 import pytest
 
 from application.log.envelope import Actor, Envelope, Provenance
-from infrastructure.outbound.log.chain import chain_hash, microseconds
-from infrastructure.outbound.log.mapper import EventMapper
-from infrastructure.outbound.log.reading import COLUMNS, recorded_event
+from infrastructure.outbound.log.codec.chain import chain_hash, microseconds
+from infrastructure.outbound.log.codec.mapper import EventMapper
+from infrastructure.outbound.log.read.events import COLUMNS, recorded_event
 from tests.support.running_log import RunningLog
 from tests.support.whole_story import tell_everything
 

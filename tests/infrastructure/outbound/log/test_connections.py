@@ -7,7 +7,7 @@ import psycopg
 import pytest
 
 from application.log.event_log import LogUnavailable
-from infrastructure.outbound.log.connections import (
+from infrastructure.outbound.log.schema.connections import (
     LogConnection,
     borrow_connection,
     open_connection,

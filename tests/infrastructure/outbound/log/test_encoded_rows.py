@@ -14,15 +14,15 @@ from application.projections.session_rows import SessionFinding, SessionRow
 from benchmarks.history.copied_rows import copied
 from domain.run.state import Run
 from domain.session.state import Session
-from infrastructure.outbound.log import encoded_rows
-from infrastructure.outbound.log.encoded_rows import RowEncoder, run_encoder, session_encoder
-from infrastructure.outbound.log.row_copy import with_spans
-from infrastructure.outbound.log.storing import (
+from infrastructure.outbound.log.append.store import (
     PRINTED,
     RUN_COLUMNS,
     SESSION_COLUMNS,
     row_arrays,
 )
+from infrastructure.outbound.log.codec import rows
+from infrastructure.outbound.log.codec.rows import RowEncoder, run_encoder, session_encoder
+from infrastructure.outbound.log.row_copy import with_spans
 from tests.support.family_histories import a_family
 from tests.support.family_log import Recorded
 
@@ -115,7 +115,7 @@ def test_whatever_changes_is_encoded_and_what_was_left_out_too(
 
 
 def test_only_the_rows_that_were_used_last_are_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(encoded_rows, "CACHED_ROWS_MAX", 1)
+    monkeypatch.setattr(rows, "CACHED_ROWS_MAX", 1)
     encoder = run_encoder()
     fold = StreamFold((), (), encoder.encode, session_encoder().encode)
     for one in HISTORY:

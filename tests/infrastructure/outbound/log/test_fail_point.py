@@ -6,7 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from infrastructure.outbound.log.fail_point import VARIABLE, FailPoint, names_of
+from infrastructure.outbound.log.append.fail_point import VARIABLE, FailPoint, names_of
 from tests.support import hooked_runs as hooked
 from tests.support import run_histories as past
 

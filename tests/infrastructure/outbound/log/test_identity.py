@@ -5,10 +5,10 @@ import asyncio
 import pytest
 
 from domain.event_types import LOG_FORMAT
-from infrastructure.failures import UserError
-from infrastructure.outbound.log.connections import LogConnection, open_connection
-from infrastructure.outbound.log.identity import identify
-from infrastructure.outbound.log.migrating import migrate
+from infrastructure.contract.errors import UserError
+from infrastructure.outbound.log.schema.connections import LogConnection, open_connection
+from infrastructure.outbound.log.schema.identity import identify
+from infrastructure.outbound.log.schema.migrate import migrate
 from tests.support.running_log import RunningLog
 from tests.support.submissions import at_once, key, observe, observing
 

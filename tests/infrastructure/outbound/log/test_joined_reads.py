@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 import pytest
 
 from application.log.event_log import LogUnavailable
-from infrastructure.outbound.log import joined_reads
-from infrastructure.outbound.log.connections import LogConnection
-from infrastructure.outbound.log.joined_reads import CoalescedReads
+from infrastructure.outbound.log.read import joined_reads
+from infrastructure.outbound.log.read.joined_reads import CoalescedReads
+from infrastructure.outbound.log.schema.connections import LogConnection
 from tests.support.running_log import RunningLog
 
 

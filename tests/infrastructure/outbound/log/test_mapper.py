@@ -8,7 +8,7 @@ from eventsourcing.persistence import Cipher, StoredEvent
 
 from domain.event_types import EVENT_TYPES
 from domain.values.refusals import CorruptHistory
-from infrastructure.outbound.log.mapper import EventMapper, payload_object
+from infrastructure.outbound.log.codec.mapper import EventMapper, payload_object
 from tests.support.run_histories import announced, archived
 
 HISTORIES = Path(__file__).parents[3] / "histories"

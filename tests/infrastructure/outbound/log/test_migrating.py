@@ -12,8 +12,8 @@ import pytest
 from sqlalchemy.exc import ProgrammingError
 
 import infrastructure
-from infrastructure.outbound.log.connections import open_connection
-from infrastructure.outbound.log.migrating import (
+from infrastructure.outbound.log.schema.connections import open_connection
+from infrastructure.outbound.log.schema.migrate import (
     MIGRATION_LOCK,
     current_revision,
     migrate,

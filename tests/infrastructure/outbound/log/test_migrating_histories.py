@@ -10,12 +10,12 @@ import pytest
 from application.log.envelope import RecordedEvent
 from domain.event_types import EVENT_TYPES
 from domain.values.record import run_id_of
-from infrastructure.outbound.log.migrating import current_revision, migrate, newest_revision
+from infrastructure.outbound.log.rebuild.rebuild import rebuild
 from infrastructure.outbound.log.rebuild_at_start import bring_rows_up_to_date
-from infrastructure.outbound.log.rebuilding import rebuild
-from infrastructure.outbound.log.verifying.verification import VerifyOrder, run_verification
-from infrastructure.outbound.tables.contents import PostgresContents
-from infrastructure.outbound.tables.registry import PostgresRegistry
+from infrastructure.outbound.log.schema.migrate import current_revision, migrate, newest_revision
+from infrastructure.outbound.log.verify.verify import VerifyOrder, run_verification
+from infrastructure.outbound.read_model.contents import PostgresContents
+from infrastructure.outbound.read_model.registry import PostgresRegistry
 from tests.support.golden_databases import fill, revisions
 from tests.support.running_log import running_on
 from tests.support.submissions import observe

@@ -10,16 +10,16 @@ from domain.run.state import Run
 from domain.session.state import Session
 from domain.values.record import Stamp
 from domain.values.refusals import CorruptHistory
-from infrastructure.outbound.log.connections import LogConnection
-from infrastructure.outbound.log.encoded_rows import run_encoder, session_encoder
-from infrastructure.outbound.log.mapper import EventMapper
-from infrastructure.outbound.log.paged_fold import (
+from infrastructure.outbound.log.codec.mapper import EventMapper
+from infrastructure.outbound.log.codec.rows import run_encoder, session_encoder
+from infrastructure.outbound.log.rebuild.fold_pages import (
     FoldedEvent,
     PagedFold,
     StreamPart,
     TableStates,
     read_folded,
 )
+from infrastructure.outbound.log.schema.connections import LogConnection
 from tests.support.running_log import RunningLog
 from tests.support.whole_story import tell_everything
 

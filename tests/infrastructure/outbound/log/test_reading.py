@@ -5,9 +5,9 @@ from datetime import UTC
 import pytest
 
 from domain.values.refusals import CorruptHistory
-from infrastructure.outbound.log.connections import LogConnection
-from infrastructure.outbound.log.mapper import EventMapper
-from infrastructure.outbound.log.reading import read_events
+from infrastructure.outbound.log.codec.mapper import EventMapper
+from infrastructure.outbound.log.read.events import read_events
+from infrastructure.outbound.log.schema.connections import LogConnection
 from tests.support.running_log import RunningLog
 from tests.support.whole_story import tell_everything
 

@@ -7,20 +7,21 @@ from typing import Any
 import pytest
 
 from domain.values.refusals import CorruptHistory
-from infrastructure.failures import UserError
-from infrastructure.outbound.log import projection_versions, rebuild_at_start
-from infrastructure.outbound.log.connections import LogConnection
-from infrastructure.outbound.log.format import UnknownFormat
-from infrastructure.outbound.log.identity import identify
-from infrastructure.outbound.log.projection_versions import (
+from infrastructure.contract.errors import UserError
+from infrastructure.outbound.log import rebuild_at_start
+from infrastructure.outbound.log.rebuild.rebuild import RebuildCounts, rebuild
+from infrastructure.outbound.log.rebuild_at_start import bring_rows_up_to_date
+from infrastructure.outbound.log.schema import projection_versions
+from infrastructure.outbound.log.schema.connections import LogConnection
+from infrastructure.outbound.log.schema.format import UnknownFormat
+from infrastructure.outbound.log.schema.identity import identify
+from infrastructure.outbound.log.schema.projection_versions import (
     NOTED_VERSIONS,
     IncompatibleRows,
     note_versions,
     require_known_rows,
     stale_projections,
 )
-from infrastructure.outbound.log.rebuild_at_start import bring_rows_up_to_date
-from infrastructure.outbound.log.rebuilding import RebuildCounts, rebuild
 from tests.support.rebuilds import rows
 from tests.support.running_log import RunningLog
 from tests.support.submissions import at_once, key, observe, observing

@@ -6,11 +6,11 @@ import pytest
 
 from domain.event_types import EVENT_TYPES, LOG_FORMAT
 from domain.values.refusals import CorruptHistory
-from infrastructure.outbound.log import building, part_fold
-from infrastructure.outbound.log.connections import LogConnection
-from infrastructure.outbound.log.format import UnknownFormat
-from infrastructure.outbound.log.projection_versions import stale_projections
-from infrastructure.outbound.log.rebuilding import rebuild
+from infrastructure.outbound.log.rebuild import build, fold_part
+from infrastructure.outbound.log.rebuild.rebuild import rebuild
+from infrastructure.outbound.log.schema.connections import LogConnection
+from infrastructure.outbound.log.schema.format import UnknownFormat
+from infrastructure.outbound.log.schema.projection_versions import stale_projections
 from tests.support.running_log import RunningLog
 from tests.support.submissions import observe
 from tests.support.whole_story import tell_everything
@@ -43,7 +43,7 @@ async def _rows(running: RunningLog) -> dict[str, list[Any]]:
 async def test_a_log_in_which_everything_has_happened_is_folded_to_the_same_rows(
     running: RunningLog, monkeypatch: pytest.MonkeyPatch, processes_from: int
 ) -> None:
-    monkeypatch.setattr(building, "PROCESSES_FROM_EVENTS", processes_from)
+    monkeypatch.setattr(build, "PROCESSES_FROM_EVENTS", processes_from)
     await tell_everything(running)
     assert set(await running.types()) == {name for name, _ in EVENT_TYPES}
     before = await _rows(running)
@@ -62,8 +62,8 @@ async def test_a_log_in_which_everything_has_happened_is_folded_to_the_same_rows
 async def test_neither_the_size_of_pages_nor_that_of_the_memory_matters(
     running: RunningLog, monkeypatch: pytest.MonkeyPatch, page: int, states: int
 ) -> None:
-    monkeypatch.setattr(part_fold, "PAGE_EVENTS", page)
-    monkeypatch.setattr(part_fold, "STATES_MAX", states)
+    monkeypatch.setattr(fold_part, "PAGE_EVENTS", page)
+    monkeypatch.setattr(fold_part, "STATES_MAX", states)
     await tell_everything(running)
     before = await _rows(running)
     assert (await rebuild(running.url)).differing == 0

@@ -5,12 +5,12 @@ import sys
 
 import pytest
 
-from infrastructure.outbound.log import next_tables, part_fold
-from infrastructure.outbound.log.connections import LogConnection
-from infrastructure.outbound.log.paged_fold import StreamPart
-from infrastructure.outbound.log.part_fold import PartFold, PartTakenOver
-from infrastructure.outbound.log.projection_versions import VERSIONS
-from infrastructure.outbound.log.rebuilding import rebuild
+from infrastructure.outbound.log.rebuild import fold_part, tables
+from infrastructure.outbound.log.rebuild.fold_pages import StreamPart
+from infrastructure.outbound.log.rebuild.fold_part import PartFold, PartTakenOver
+from infrastructure.outbound.log.rebuild.rebuild import rebuild
+from infrastructure.outbound.log.schema.connections import LogConnection
+from infrastructure.outbound.log.schema.projection_versions import VERSIONS
 from infrastructure.rebuild_progress import RebuildProgress
 from tests.support.embedded_servers import PROJECT
 from tests.support.held_commits import until
@@ -56,7 +56,7 @@ async def test_a_rebuild_that_was_killed_goes_on_where_it_was(
     folded = (await running.ask("SELECT sum(position)::int / 2 FROM rebuilding"))[0][0]
     assert folded > 0
     heard: list[RebuildProgress] = []
-    monkeypatch.setattr(part_fold, "PAGE_EVENTS", PAGE)
+    monkeypatch.setattr(fold_part, "PAGE_EVENTS", PAGE)
     rebuilt = await rebuild(running.url, on_progress=heard.append)
     assert (heard[0].began, heard[0].done) == (folded, folded)
     assert rebuilt.differing == 0
@@ -99,15 +99,15 @@ async def test_a_rebuild_of_a_log_that_was_longer_begins_anew(
     running: RunningLog, connection: LogConnection
 ) -> None:
     await observe(running.log, range(3))
-    shape = await next_tables.shape(connection)
-    await next_tables.create(connection, shape, 2)
+    shape = await tables.shape(connection)
+    await tables.create(connection, shape, 2)
     await connection.execute("UPDATE rebuilding SET position = 3")
-    assert await next_tables.positions(connection, shape) == {
+    assert await tables.positions(connection, shape) == {
         StreamPart(0, 2): 3,
         StreamPart(1, 2): 3,
     }
     await connection.execute("UPDATE rebuilding SET position = 4 WHERE part = 1")
-    assert await next_tables.positions(connection, shape) is None
+    assert await tables.positions(connection, shape) is None
 
 
 @pytest.mark.slow
@@ -115,7 +115,7 @@ async def test_a_process_that_waits_for_the_database_ends_with_its_holder(
     running: RunningLog, connection: LogConnection
 ) -> None:
     await observe(running.log, range(3))
-    await next_tables.create(connection, "any", 1)
+    await tables.create(connection, "any", 1)
     await connection.execute("BEGIN")
     await connection.execute("LOCK TABLE rebuilding IN ACCESS EXCLUSIVE MODE")
     holder = await asyncio.create_subprocess_exec(
@@ -142,7 +142,7 @@ async def test_of_two_who_fold_the_same_part_the_second_stops(
     running: RunningLog, connection: LogConnection
 ) -> None:
     await observe(running.log, range(3))
-    await next_tables.create(connection, "any", 1)
+    await tables.create(connection, "any", 1)
     first, second = (PartFold(connection, StreamPart(0, 1), 0, page_events=2) for _ in range(2))
     assert [page.upto async for page in first.pages(3)] == [2, 3]
     with pytest.raises(PartTakenOver, match="another rebuild has taken this one over"):

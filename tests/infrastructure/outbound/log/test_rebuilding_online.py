@@ -6,10 +6,10 @@ import time
 import pytest
 
 from application.projections.fold import FOREVER
-from infrastructure.outbound.log import building, part_fold, swapping
-from infrastructure.outbound.log.connections import LogConnection, open_connection
-from infrastructure.outbound.log.rebuilding import RebuildCounts, RebuildUnderWay, rebuild
-from infrastructure.outbound.log.swapping import SwapFailed
+from infrastructure.outbound.log.rebuild import build, fold_part, swap
+from infrastructure.outbound.log.rebuild.rebuild import RebuildCounts, RebuildUnderWay, rebuild
+from infrastructure.outbound.log.rebuild.swap import SwapFailed
+from infrastructure.outbound.log.schema.connections import LogConnection, open_connection
 from tests.support.held_commits import until
 from tests.support.logged_family import LoggedFamily
 from tests.support.rebuilds import catalog, held_table
@@ -58,7 +58,7 @@ async def test_those_who_read_and_write_notice_nothing_of_it(
     running: RunningLog, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await tell_everything(running)
-    monkeypatch.setattr(part_fold, "PAGE_EVENTS", 50)
+    monkeypatch.setattr(fold_part, "PAGE_EVENTS", 50)
     witnesses = [Witness(running, number) for number in range(WRITERS)]
     async with asyncio.TaskGroup() as group:
         for witness in witnesses:
@@ -69,7 +69,7 @@ async def test_those_who_read_and_write_notice_nothing_of_it(
 
         await until(all_have_lived, "everybody is at work")
         for processes_from in (0, 10**9):
-            monkeypatch.setattr(building, "PROCESSES_FROM_EVENTS", processes_from)
+            monkeypatch.setattr(build, "PROCESSES_FROM_EVENTS", processes_from)
             before = min(witness.lives for witness in witnesses)
             assert (await rebuild(running.url)).differing == 0
             assert min(witness.lives for witness in witnesses) > before
@@ -150,8 +150,8 @@ async def test_while_a_vacuum_is_waited_for_nobody_else_has_to_wait(running: Run
 async def test_more_events_than_may_be_folded_under_the_lock_are_folded_before_it(
     running: RunningLog, held_back: HeldBack, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(swapping, "NEAR_EVENTS", 2)
-    monkeypatch.setattr(swapping, "BEHIND_EVENTS_MAX", 2)
+    monkeypatch.setattr(swap, "NEAR_EVENTS", 2)
+    monkeypatch.setattr(swap, "BEHIND_EVENTS_MAX", 2)
     async with held_back as rebuilding:
         await observe(running.log, range(50))
     rebuilt = await rebuilding
@@ -171,8 +171,8 @@ async def test_a_second_rebuild_at_once_is_refused(
 async def test_a_log_that_grows_too_fast_is_told_of(
     running: RunningLog, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(swapping, "NEAR_EVENTS", -1)
-    monkeypatch.setattr(swapping, "BEHIND_EVENTS_MAX", -1)
+    monkeypatch.setattr(swap, "NEAR_EVENTS", -1)
+    monkeypatch.setattr(swap, "BEHIND_EVENTS_MAX", -1)
     await observe(running.log, range(5))
     before = await catalog(running)
     with pytest.raises(SwapFailed, match="grows faster than its rows can be made"):
@@ -185,8 +185,8 @@ async def test_a_log_that_grows_too_fast_is_told_of(
 async def test_a_reader_who_never_ends_is_told_of(
     running: RunningLog, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(swapping, "ATTEMPTS_MAX", 2)
-    monkeypatch.setattr(swapping, "PAUSE_SECONDS", 0.01)
+    monkeypatch.setattr(swap, "ATTEMPTS_MAX", 2)
+    monkeypatch.setattr(swap, "PAUSE_SECONDS", 0.01)
     await observe(running.log, range(5))
     async with held_table(running.url, "sessions"):
         with pytest.raises(SwapFailed, match="end the long queries"):

@@ -4,9 +4,9 @@ import pytest
 from psycopg import errors
 
 from application.projections.fold import FOREVER
-from infrastructure.outbound.log.connections import LogConnection
-from infrastructure.outbound.log.rebuilding import rebuild
-from infrastructure.outbound.log.swapping import SwapFailed
+from infrastructure.outbound.log.rebuild.rebuild import rebuild
+from infrastructure.outbound.log.rebuild.swap import SwapFailed
+from infrastructure.outbound.log.schema.connections import LogConnection
 from tests.support.logged_family import LoggedFamily
 from tests.support.rebuilds import catalog
 from tests.support.running_log import RunningLog

@@ -6,8 +6,8 @@ from itertools import count
 
 import pytest
 
-from infrastructure.outbound.log import recent_events, tail
 from infrastructure.outbound.log.postgres_log import channel_of
+from infrastructure.outbound.log.read import recent_events, tail
 from tests.support.followers import following
 from tests.support.held_commits import Lines, until
 from tests.support.running_log import RunningLog, running_on

@@ -9,21 +9,17 @@ from pathlib import Path
 import pytest
 
 from domain.event_types import EVENT_TYPES, LOG_FORMAT
-from infrastructure.failures import UserError
-from infrastructure.outbound.log.chain import chain_hash
-from infrastructure.outbound.log.format import UnknownFormat
-from infrastructure.outbound.log.mapper import EventMapper
-from infrastructure.outbound.log.reading import COLUMNS, recorded_event
-from infrastructure.outbound.log.verifying import verification
+from infrastructure.contract.errors import UserError
+from infrastructure.outbound.log.codec.chain import chain_hash
+from infrastructure.outbound.log.codec.mapper import EventMapper
+from infrastructure.outbound.log.read.events import COLUMNS, recorded_event
+from infrastructure.outbound.log.schema.format import UnknownFormat
+from infrastructure.outbound.log.verify import verify
+from infrastructure.outbound.log.verify.processes import VerificationStopped
+from infrastructure.outbound.log.verify.rows import read_rows
+from infrastructure.outbound.log.verify.verify import Verification, VerifyOrder, run_verification
+from infrastructure.outbound.log.verify.whole_tables import ExpectedHead
 from infrastructure.outbound.log.verifying.connection import open_read_connection
-from infrastructure.outbound.log.verifying.processes import VerificationStopped
-from infrastructure.outbound.log.verifying.stored_rows import read_rows
-from infrastructure.outbound.log.verifying.verification import (
-    Verification,
-    VerifyOrder,
-    run_verification,
-)
-from infrastructure.outbound.log.verifying.whole_tables import ExpectedHead
 from tests.support.kept_family import KeptFamily
 from tests.support.running_log import RunningLog
 from tests.support.running_server import ROOT
@@ -89,7 +85,7 @@ async def test_rows_are_copied_out_as_they_were_hashed(running: RunningLog, tmp_
 async def test_what_is_appended_meanwhile_is_no_difference(
     running: RunningLog, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(verification, "RANGE_EVENTS_MAX", 30)
+    monkeypatch.setattr(verify, "RANGE_EVENTS_MAX", 30)
     family = KeptFamily(running.log, running.pool, tmp_path, max_children=900)
     for number in range(8):
         await family.begin(f"early {number}")

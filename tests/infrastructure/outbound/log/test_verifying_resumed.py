@@ -10,16 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from infrastructure.failures import UserError
-from infrastructure.outbound.log.verifying import processes, verification
+from infrastructure.contract.errors import UserError
+from infrastructure.outbound.log.verify import processes, verify
+from infrastructure.outbound.log.verify.processes import RangeWorkers, VerificationStopped
+from infrastructure.outbound.log.verify.ranges import Range
+from infrastructure.outbound.log.verify.verify import Verification, VerifyOrder, run_verification
 from infrastructure.outbound.log.verifying.noted_progress import note_progress, read_progress
-from infrastructure.outbound.log.verifying.processes import RangeWorkers, VerificationStopped
-from infrastructure.outbound.log.verifying.ranges import Range
-from infrastructure.outbound.log.verifying.verification import (
-    Verification,
-    VerifyOrder,
-    run_verification,
-)
 from tests.support.kept_family import KeptFamily
 from tests.support.process_table import carrying, children, is_alive
 from tests.support.running_log import RunningLog
@@ -108,7 +104,7 @@ async def test_one_that_was_killed_leaves_nothing_and_is_resumed(
         while (reached := json.loads(killed.stdout.readline())) < 40:
             pass
         workers = children(killed.pid)
-        assert len(workers) == verification.PROCESSES
+        assert len(workers) == verify.PROCESSES
         os.kill(killed.pid, signal.SIGKILL)
     wait_for("the workers' end", lambda: not any(map(is_alive, workers)))
     found = await _verify(running, tmp_path, resume=True)

@@ -2,8 +2,8 @@
 
 import pytest
 
-from infrastructure.outbound.log.storing import RUN_COLUMNS, SESSION_COLUMNS
-from infrastructure.outbound.log.verifying import ranges, verification
+from infrastructure.outbound.log.append.store import RUN_COLUMNS, SESSION_COLUMNS
+from infrastructure.outbound.log.verify import ranges, verify
 from tests.support.told_log import ToldLog
 
 pytestmark = pytest.mark.slow
@@ -104,7 +104,7 @@ def test_the_size_of_the_pages_does_not_matter(
 def test_ranges_are_looked_over_by_several_processes(
     told: ToldLog, monkeypatch: pytest.MonkeyPatch, size: int
 ) -> None:
-    monkeypatch.setattr(verification, "RANGE_EVENTS_MAX", size)
+    monkeypatch.setattr(verify, "RANGE_EVENTS_MAX", size)
     whole = told.verify()
     assert whole.difference is None
     assert (whole.checked.position, whole.began) == (told.last, 0)

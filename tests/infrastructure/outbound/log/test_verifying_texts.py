@@ -112,7 +112,7 @@ def test_a_changed_transcript_is_named(told: ToldLog, change: str, words: str) -
 def test_texts_are_compared_in_bounded_batches(
     told: ToldLog, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from infrastructure.outbound.log.verifying import contents, transcripts
+    from infrastructure.outbound.log.verify import contents, transcripts
 
     whole = told.verify().checked
     monkeypatch.setattr(contents, "READ_BYTES_MAX", 400)

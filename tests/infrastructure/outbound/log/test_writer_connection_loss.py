@@ -6,9 +6,9 @@ import psycopg
 import pytest
 
 from application.log.event_log import Decision, LogUnavailable, Reservation, StoredAnswer, World
-from infrastructure.outbound.log import writer
-from infrastructure.outbound.log.connections import LogConnection, open_connection
-from infrastructure.outbound.log.loading import LOCK
+from infrastructure.outbound.log.append import writer
+from infrastructure.outbound.log.append.load import LOCK
+from infrastructure.outbound.log.schema.connections import LogConnection, open_connection
 from tests.support.held_commits import Lines, held_commits, until
 from tests.support.running_log import RunningLog, running_on
 from tests.support.submissions import at_once, key, observe, observing, seen, stalling, submission

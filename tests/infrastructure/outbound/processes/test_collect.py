@@ -5,8 +5,8 @@ import tracemalloc
 
 import pytest
 
-from infrastructure.outbound.processes.gatehouse import ProcessLauncher
-from infrastructure.outbound.processes.program import Exit
+from infrastructure.outbound.child_processes.launcher import ProcessLauncher
+from infrastructure.outbound.child_processes.program import Exit
 from tests.support.gated_programs import DAEMON, Runner, python
 from tests.support.process_table import carrying, children, until
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from infrastructure.outbound.processes.gatehouse import ProcessLauncher
-from infrastructure.outbound.processes.program import Exit, Program
+from infrastructure.outbound.child_processes.launcher import ProcessLauncher
+from infrastructure.outbound.child_processes.program import Exit, Program
 from tests.support.gated_programs import Runner, python, started
 from tests.support.process_table import children
 

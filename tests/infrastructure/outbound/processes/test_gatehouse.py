@@ -12,11 +12,11 @@ from pathlib import Path
 import pytest
 import uvloop
 
-from infrastructure.outbound.processes import gatehouse as gatehouse_module
-from infrastructure.outbound.processes import warm_handle
-from infrastructure.outbound.processes.collect import ProgramResult, run_to_end
-from infrastructure.outbound.processes.gatehouse import ProcessLauncher, ProcessLaunchError
-from infrastructure.outbound.processes.program import Exit, Program
+from infrastructure.outbound.child_processes import fork_server_client
+from infrastructure.outbound.child_processes import launcher as gatehouse_module
+from infrastructure.outbound.child_processes.launcher import ProcessLauncher, ProcessLaunchError
+from infrastructure.outbound.child_processes.program import Exit, Program
+from infrastructure.outbound.child_processes.run_to_end import ProgramResult, run_to_end
 from tests.support.gated_programs import Runner, lines, started
 from tests.support.process_table import children, is_alive, state, until, until_dead
 
@@ -112,7 +112,7 @@ async def test_a_warm_process_that_cannot_start_says_why(
 ) -> None:
     broken = tmp_path / "warm.py"
     broken.write_text("raise RuntimeError('no fork today')\n")
-    monkeypatch.setattr(warm_handle, "PROGRAM", broken)
+    monkeypatch.setattr(fork_server_client, "PROGRAM", broken)
     with pytest.raises(
         ProcessLaunchError, match="could not be started: RuntimeError: no fork today"
     ):
@@ -147,7 +147,7 @@ async def test_closing_waits_for_no_warm_process_that_hangs(
     with pytest.raises(TimeoutError):
         await asyncio.wait_for(run("true"), timeout=0.05)
     monkeypatch.setattr(gatehouse_module, "CLOSE_SECONDS_MAX", 0.05)
-    monkeypatch.setattr(warm_handle, "END_SECONDS_MAX", 0.05)
+    monkeypatch.setattr(fork_server_client, "END_SECONDS_MAX", 0.05)
     await gatehouse.close()
     assert not is_alive(hanging)
 

@@ -7,9 +7,9 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from infrastructure.outbound.processes.gatehouse import ProcessLauncher
-from infrastructure.outbound.processes.pipes import PipeWriter
-from infrastructure.outbound.processes.program import Exit, Program
+from infrastructure.outbound.child_processes.launcher import ProcessLauncher
+from infrastructure.outbound.child_processes.pipes import PipeWriter
+from infrastructure.outbound.child_processes.program import Exit, Program
 from tests.support.gated_programs import python, started
 from tests.support.process_table import (
     is_alive,

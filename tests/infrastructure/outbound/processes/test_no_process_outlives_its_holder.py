@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from infrastructure.outbound.processes import gated_process
-from infrastructure.outbound.processes.gatehouse import ProcessLauncher
-from infrastructure.outbound.processes.program import Exit, Program
+from infrastructure.outbound.child_processes import guarded_process
+from infrastructure.outbound.child_processes.launcher import ProcessLauncher
+from infrastructure.outbound.child_processes.program import Exit, Program
 from tests.support.gated_programs import DAEMON, lines, python, started
 from tests.support.process_table import carrying, children, is_alive, state, until, until_dead
 
@@ -124,7 +124,7 @@ async def test_a_killed_gate_needs_no_warm_process_to_take_the_leader(
 async def test_a_gate_that_does_not_answer_is_killed_with_its_program(
     gatehouse: ProcessLauncher, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(gated_process, "KILL_SECONDS_MAX", 0.05)
+    monkeypatch.setattr(guarded_process, "KILL_SECONDS_MAX", 0.05)
     process = await started(gatehouse, *python(DAEMON + "daemon()\nsignal.pause()"))
     daemon = int((await lines(process, 1))[0])
     os.kill(process.guard_pid, signal.SIGSTOP)

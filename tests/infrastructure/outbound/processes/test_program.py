@@ -2,8 +2,8 @@
 
 import pytest
 
-from infrastructure.outbound.processes.program import Program
-from infrastructure.outbound.processes.wire import (
+from infrastructure.outbound.child_processes.program import Program
+from infrastructure.outbound.child_processes.protocol import (
     LENGTH_BYTES,
     decode_report,
     decode_spec,

@@ -5,7 +5,7 @@ import pytest
 from application.ports.credentials import Credential
 from application.ports.runtimes import RuntimeEnd
 from domain.delivery.transcript import RuntimeReading
-from infrastructure.outbound.processes.program import Exit
+from infrastructure.outbound.child_processes.program import Exit
 from infrastructure.outbound.runtimes.command_end import end_of, secrets_of
 from tests.support.launches import command, launch
 

@@ -10,7 +10,7 @@ import pytest
 
 from application.ports.runtimes import CannotLaunch, RuntimeEnd, TranscriptEntry
 from domain.configuration.runtimes import CommandRuntime
-from infrastructure.outbound.processes.gatehouse import ProcessLauncher
+from infrastructure.outbound.child_processes.launcher import ProcessLauncher
 from infrastructure.outbound.runtimes.command import CommandRuntimes
 from tests.support.launches import (
     SERVER,

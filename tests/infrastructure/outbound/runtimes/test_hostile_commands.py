@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from domain.configuration.runtimes import CommandRuntime
-from infrastructure.outbound.processes.gatehouse import ProcessLauncher
+from infrastructure.outbound.child_processes.launcher import ProcessLauncher
 from infrastructure.outbound.runtimes.command import (
     OUTPUT_BYTES_MAX,
     CommandRuntimes,

@@ -7,8 +7,8 @@ import pytest
 
 from application.ports.runtimes import CannotLaunch
 from domain.configuration.runtimes import CommandRuntime
-from infrastructure.outbound.processes.program import Program
-from infrastructure.outbound.runtimes.launching_input import program_for
+from infrastructure.outbound.child_processes.program import Program
+from infrastructure.outbound.runtimes.command_input import program_for
 from tests.support.launches import SERVER, command, launch
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from application.ports.credentials import Credential
 from application.ports.runtimes import RuntimeEnd, TranscriptEntry
-from infrastructure.outbound.processes.gatehouse import ProcessLauncher
+from infrastructure.outbound.child_processes.launcher import ProcessLauncher
 from infrastructure.outbound.runtimes.command import CommandRuntimes
 from infrastructure.outbound.runtimes.command_output import PIECE_BYTES_MAX
 from tests.support.launches import SERVER, all_of, launch, python_command, text_of

@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from application.ports.credentials import REDACTED
-from infrastructure.outbound.runtimes.command_masking import MaskedText, Masker
+from infrastructure.outbound.redaction.mask import MaskedText, Masker
 
 CHUNK = 64 * 1024
 LINES = 100_000

@@ -4,8 +4,8 @@ import pytest
 
 from application.ports.runtimes import CannotLaunch
 from domain.configuration.runtimes import ModelRuntime, ScriptedRuntime
+from infrastructure.outbound.runtimes.by_type import RuntimesByType
 from infrastructure.outbound.runtimes.scripted import ScriptedRuntimes, ScriptedSession
-from infrastructure.outbound.runtimes.served import RuntimesByType
 from tests.support.launches import launch
 
 SERVED = RuntimesByType({"scripted": ScriptedRuntimes()})

@@ -10,12 +10,12 @@ from typing import Any
 
 import pytest
 
-from infrastructure.outbound.scripts.checked_addresses import (
+from infrastructure.outbound.scripts.address_guard import (
     LOOKUPS_AT_ONCE_MAX,
     NameLookups,
     address_complaint,
 )
-from infrastructure.outbound.scripts.http_scripts import HttpScripts
+from infrastructure.outbound.scripts.http import HttpScripts
 from tests.support.script_runs import script_run, source_in
 from tests.support.script_server import ScriptServer, answer, redirect
 

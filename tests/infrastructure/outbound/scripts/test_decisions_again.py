@@ -11,12 +11,12 @@ from application.context.scripts import ContextGatherer, evaluated_candidates
 from application.log.texts import TextStore
 from application.ports.configurations import PinnedConfiguration
 from domain.context.agent_override import OverrideCandidate, choose_override
-from infrastructure.outbound.configuration.loading import load_values
-from infrastructure.outbound.identities import RandomIdentities
-from infrastructure.outbound.processes.gatehouse import ProcessLauncher
-from infrastructure.outbound.scripts.http_scripts import HttpScripts
-from infrastructure.outbound.scripts.local_file import LocalFileScripts
-from infrastructure.outbound.scripts.served_scripts import ScriptsByUri
+from infrastructure.outbound.child_processes.launcher import ProcessLauncher
+from infrastructure.outbound.configuration.load import load_values
+from infrastructure.outbound.identity.identifiers import RandomIdentities
+from infrastructure.outbound.scripts.by_uri import ScriptsByUri
+from infrastructure.outbound.scripts.http import HttpScripts
+from infrastructure.outbound.scripts.local import LocalFileScripts
 from tests.support.launches import SERVER, program
 from tests.support.script_replay import raw_output, reading_again
 from tests.support.script_runs import source_in

@@ -5,16 +5,16 @@ from pathlib import Path
 
 import pytest
 
-from infrastructure.outbound.scripts import http_scripts
-from infrastructure.outbound.scripts.http_scripts import HttpScripts
+from infrastructure.outbound.scripts import http
+from infrastructure.outbound.scripts.http import HttpScripts
 from tests.support.process_table import until
 from tests.support.script_runs import script_run, source_in
 from tests.support.script_server import Asked, ScriptServer, answer
 
 
 async def test_only_so_many_are_called_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert http_scripts.CALLS_AT_ONCE_MAX == 100
-    monkeypatch.setattr(http_scripts, "CALLS_AT_ONCE_MAX", 2)
+    assert http.CALLS_AT_ONCE_MAX == 100
+    monkeypatch.setattr(http, "CALLS_AT_ONCE_MAX", 2)
     go = asyncio.Event()
     most = 0
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from application.ports.scripts import ScriptFinished
-from infrastructure.outbound.scripts.http_scripts import HttpScripts
+from infrastructure.outbound.scripts.http import HttpScripts
 from tests.support.process_table import until
 from tests.support.script_runs import script_run, source_in
 from tests.support.script_server import Asked, ScriptServer, answer, redirect

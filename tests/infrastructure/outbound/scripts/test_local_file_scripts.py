@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from application.ports.scripts import ScriptFinished
-from infrastructure.outbound.processes.gatehouse import ProcessLauncher
-from infrastructure.outbound.scripts.local_file import LocalFileScripts
+from infrastructure.outbound.child_processes.launcher import ProcessLauncher
+from infrastructure.outbound.scripts.local import LocalFileScripts
 from tests.support.gated_programs import DAEMON
 from tests.support.launches import SERVER, program
 from tests.support.process_table import is_alive

@@ -6,7 +6,7 @@
 import ssl
 from pathlib import Path
 
-from infrastructure.outbound.scripts.http_scripts import HttpScripts
+from infrastructure.outbound.scripts.http import HttpScripts
 from tests.support.script_runs import script_run, source_in
 from tests.support.script_server import ScriptServer, answer
 

@@ -3,10 +3,10 @@
 from dataclasses import replace
 from pathlib import Path
 
-from infrastructure.outbound.processes.gatehouse import ProcessLauncher
-from infrastructure.outbound.scripts.http_scripts import HttpScripts
-from infrastructure.outbound.scripts.local_file import LocalFileScripts
-from infrastructure.outbound.scripts.served_scripts import ScriptsByUri
+from infrastructure.outbound.child_processes.launcher import ProcessLauncher
+from infrastructure.outbound.scripts.by_uri import ScriptsByUri
+from infrastructure.outbound.scripts.http import HttpScripts
+from infrastructure.outbound.scripts.local import LocalFileScripts
 from tests.support.launches import SERVER, program
 from tests.support.script_runs import Source, script_run, source_in
 

@@ -1,0 +1,122 @@
+"""Where the server is, and the token that opens it.
+
+The address: `--url`, else SPAWNLOG_URL, else what the running server wrote into its data
+directory, else the default port of this machine. The token: SPAWNLOG_TOKEN, else the token file
+of the data directory. The file's token goes to the server of that directory and to this machine
+alone: a mistyped address must not collect it.
+"""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from ipaddress import ip_address
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from infrastructure.contract.data_directory import (
+    ADMIN_TOKEN_FILE,
+    SERVER_FILE,
+    default_data_directory,
+)
+from infrastructure.inbound.command_line.display.failures import CommandFailed
+
+DEFAULT_URL = "http://127.0.0.1:8700"
+_FILE_BYTES_MAX = 65_536
+
+
+@dataclass(frozen=True, slots=True)
+class ServerAddress:
+    """A server to speak to. `url` has no slash at its end; without a `token` none is sent."""
+
+    url: str
+    token: str | None = field(default=None, repr=False)
+
+    @property
+    def is_on_this_machine(self) -> bool:
+        """Whether the address is a loopback one."""
+        host = urlsplit(self.url).hostname or ""
+        if host == "localhost":
+            return True
+        try:
+            return ip_address(host).is_loopback
+        except ValueError:
+            return False
+
+
+def locate_server(
+    url: str | None, data_dir: Path | None, variables: Mapping[str, str]
+) -> ServerAddress:
+    """The server for these flags (None: not given) and this environment.
+
+    Raises CommandFailed when an address, a token or a file cannot be one.
+    """
+    directory = data_directory(data_dir, variables)
+    recorded = _read_recorded_url(directory / SERVER_FILE)
+    given = url or variables.get("SPAWNLOG_URL", "").strip()
+    bare = ServerAddress(_validate_url(given or recorded or DEFAULT_URL))
+    if token := variables.get("SPAWNLOG_TOKEN", "").strip():
+        return ServerAddress(bare.url, _validate_token(token, "SPAWNLOG_TOKEN"))
+    if not (bare.url == recorded or bare.is_on_this_machine):
+        return bare
+    file = directory / ADMIN_TOKEN_FILE
+    text = _read_small_file(file).strip()
+    return ServerAddress(bare.url, _validate_token(text, str(file))) if text else bare
+
+
+def data_directory(data_dir: Path | None, variables: Mapping[str, str]) -> Path:
+    """The data directory: the flag, else SPAWNLOG_DATA_DIR, else this user's."""
+    if data_dir is not None:
+        return data_dir.expanduser()
+    if text := variables.get("SPAWNLOG_DATA_DIR", "").strip():
+        return Path(text).expanduser()
+    return default_data_directory()
+
+
+def _read_recorded_url(file: Path) -> str | None:
+    text = _read_small_file(file)
+    if not text:
+        return None
+    try:
+        return _validate_url(str(json.loads(text)["url"]))
+    except (ValueError, LookupError, TypeError):
+        raise CommandFailed(
+            f'{file} is not the note of a server ({{"url": …}}): give --url, or remove the file'
+        ) from None
+
+
+def _read_small_file(file: Path) -> str:
+    """The text of a small file; empty when it is not there or is another user's."""
+    try:
+        with file.open("rb") as opened:
+            content = opened.read(_FILE_BYTES_MAX + 1)
+    except (FileNotFoundError, NotADirectoryError, PermissionError):
+        return ""
+    except OSError as error:
+        raise CommandFailed(f"cannot read {file}: {error.strerror}") from None
+    try:
+        return content.decode("utf-8") if len(content) <= _FILE_BYTES_MAX else ""
+    except UnicodeDecodeError:
+        raise CommandFailed(f"{file} is not text: remove it and start the server again") from None
+
+
+def _validate_url(text: str) -> str:
+    advice = "give an address such as http://127.0.0.1:8700, without user, path or query"
+    try:
+        parts = urlsplit(text)
+        port = parts.port
+    except ValueError:
+        raise CommandFailed(f"not an address of a server; {advice}") from None
+    plain = parts.scheme in ("http", "https") and parts.hostname and port != 0
+    if not plain or parts.username is not None or parts.query or parts.fragment:
+        raise CommandFailed(f"not an address of a server; {advice}")
+    if parts.path not in ("", "/") or any(
+        sign.isspace() or not sign.isprintable() for sign in text
+    ):
+        raise CommandFailed(f"not an address of a server; {advice}")
+    return text.removesuffix("/")
+
+
+def _validate_token(token: str, source: str) -> str:
+    if not token.isascii() or not token.isprintable() or " " in token:
+        raise CommandFailed(f"{source} does not hold a token: it must be one word of ASCII signs")
+    return token

@@ -1,0 +1,112 @@
+"""The options that many commands share, and what they open."""
+
+import os
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from infrastructure.inbound.command_line.client.client import Client
+
+
+class Output(StrEnum):
+    """How an answer is printed: a table for a person, or JSON for a program."""
+
+    TABLE = "table"
+    JSON = "json"
+    JSONL = "jsonl"
+
+
+Url = Annotated[
+    str | None,
+    typer.Option(
+        "--url",
+        metavar="URL",
+        help="Address of the server. [env: SPAWNLOG_URL]",
+        show_default=False,
+    ),
+]
+DataDir = Annotated[
+    Path | None,
+    typer.Option(
+        "--data-dir",
+        metavar="DIR",
+        help="Data directory of the server: its token and address are read there. "
+        "[env: SPAWNLOG_DATA_DIR]",
+        show_default=False,
+    ),
+]
+OutputOption = Annotated[
+    Output,
+    typer.Option("--output", "-o", help="A table, one JSON document, or one JSON line per item."),
+]
+LimitOption = Annotated[int, typer.Option("--limit", min=1, max=10_000, help="How many at most.")]
+RunName = Annotated[
+    str,
+    typer.Argument(
+        metavar="NAME",
+        help="Full id, unique beginning of one (4 or more), label, '#2' (second of `run list`), "
+        "last, or child key.",
+        show_default=False,
+    ),
+]
+AsOfOption = Annotated[
+    str | None,
+    typer.Option(
+        "--at",
+        metavar="AS-OF",
+        help="As it was then: pos:18342, or an RFC 3339 instant.",
+        show_default=False,
+    ),
+]
+SessionName = Annotated[
+    str, typer.Argument(metavar="SESSION", help="Session key or session id.", show_default=False)
+]
+RequesterOption = Annotated[
+    str,
+    typer.Option(
+        "--requester",
+        metavar="KEY",
+        envvar="SPAWNLOG_SESSION_KEY",
+        help="Key of the session that asks; a child has its own in the variable.",
+    ),
+]
+ConfigFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--config",
+        metavar="FILE",
+        envvar="SPAWNLOG_CONFIG",
+        help="Configuration, JSON5. Without one: a single agent `main`.",
+        show_default=False,
+    ),
+]
+DatabaseUrl = Annotated[
+    str | None,
+    typer.Option(
+        "--database-url",
+        metavar="URL",
+        help="PostgreSQL server to use instead of the embedded one. [env: SPAWNLOG_DATABASE_URL]",
+        show_default=False,
+    ),
+]
+HomeDir = Annotated[
+    Path | None,
+    typer.Option(
+        "--data-dir",
+        metavar="DIR",
+        help="Where the server keeps its data. [env: SPAWNLOG_DATA_DIR]",
+        show_default=False,
+    ),
+]
+
+
+def open_client(url: str | None, data_dir: Path | None) -> "Client":
+    """A client of the server that these flags and the environment name."""
+    # Here and not above: `--help` needs no HTTP library.
+    from infrastructure.inbound.command_line.client.client import Client
+    from infrastructure.inbound.command_line.client.location import locate_server
+
+    return Client(locate_server(url, data_dir, os.environ))

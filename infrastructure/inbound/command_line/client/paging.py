@@ -1,0 +1,47 @@
+"""Lists that come in pages: what a page holds, and how the next one is asked for."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from infrastructure.inbound.command_line.display.failures import CommandFailed
+
+JsonObject = dict[str, Any]
+PAGE_ITEMS_MAX = 500
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """Items of one or more pages, true at log position `position`.
+
+    `more` is whether the server has others; `next_after` where they begin, for lists that are
+    read on by `after`.
+    """
+
+    items: list[JsonObject]
+    more: bool
+    position: int | None = None
+    next_after: int | str | None = None
+
+
+def items_of(body: JsonObject) -> list[JsonObject]:
+    """The items of a page. CommandFailed when it is none."""
+    items = body.get("items")
+    if not isinstance(items, list) or not all(isinstance(item, dict) for item in items):
+        raise CommandFailed("the answer is not from a spawnlog server: it lists no items")
+    return items
+
+
+def next_page_parameters(body: JsonObject, after: int | str | None) -> dict[str, int | str] | None:
+    """The parameters of the page that follows this one; None when it was the last.
+
+    `after` is what this page was asked for with.
+    """
+    if cursor := body.get("nextCursor"):
+        return {"cursor": str(cursor)}
+    following = body.get("nextAfter")
+    if not isinstance(following, int | str) or str(following) == str(after or 0):
+        return None
+    head = body.get("head")
+    if isinstance(head, int) and isinstance(following, int):
+        return {"after": following} if following < head else None
+    return {"after": following} if body["items"] else None

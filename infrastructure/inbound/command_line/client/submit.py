@@ -1,0 +1,90 @@
+"""What commands that begin a run share: the text they are given, the key, and waiting for the
+result."""
+
+import sys
+import uuid
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from infrastructure.inbound.command_line.client.options import Output
+from infrastructure.inbound.command_line.client.paging import JsonObject
+from infrastructure.inbound.command_line.client.wait import wait_for_run
+from infrastructure.inbound.command_line.display.failures import (
+    CommandFailed,
+    Refused,
+    RunFailed,
+    Unreachable,
+)
+from infrastructure.inbound.command_line.display.output import print_block, print_note, print_object
+from infrastructure.inbound.command_line.display.plain_text import printable_line
+from infrastructure.inbound.command_line.display.times import format_duration
+
+if TYPE_CHECKING:
+    from infrastructure.inbound.command_line.client.client import Client
+
+
+TEXT_CHARACTERS_MAX = 16 * 1024 * 1024
+IDEMPOTENCY_KEY_CHARACTERS_MAX = 255
+IdempotencyKeyOption = Annotated[
+    str | None,
+    typer.Option(metavar="KEY", help="The same key and request again gives the same run."),
+]
+WaitForResult = Annotated[
+    bool, typer.Option("--wait", help="Wait until it is announced and print its result.")
+]
+
+
+def read_text_argument(argument: str, what: str) -> str:
+    """The argument, or standard input for `-`. CommandFailed for one that is too long."""
+    if argument != "-":
+        return argument
+    text = sys.stdin.read(TEXT_CHARACTERS_MAX + 1)
+    if len(text) > TEXT_CHARACTERS_MAX:
+        raise CommandFailed(f"a {what} has at most {TEXT_CHARACTERS_MAX} characters")
+    return text
+
+
+def post_once(
+    client: "Client", path: str, body: JsonObject, idempotency_key: str | None, lost: str
+) -> JsonObject:
+    """Ask for a run; the server's answer to an accepted one.
+
+    Raises Refused with the rule and the text. When the connection is lost, Unreachable tells the
+    key with which the same command can be repeated without a second run, after `lost`, which says
+    what may have happened.
+    """
+    key = idempotency_key or str(uuid.uuid4())
+    if len(key) > IDEMPOTENCY_KEY_CHARACTERS_MAX or not (key.isascii() and key.isprintable()):
+        raise CommandFailed(
+            f"an idempotency key is at most {IDEMPOTENCY_KEY_CHARACTERS_MAX} printable ASCII signs"
+        )
+    try:
+        return client.post(path, body, idempotency_key=key).body
+    except Unreachable as failure:
+        raise Unreachable(
+            f"{failure.message}\n  {lost}: the same command with "
+            f"--idempotency-key {key} finds out, and does nothing twice"
+        ) from None
+
+
+def follow_run(client: "Client", accepted: JsonObject, output: Output) -> None:
+    """Wait for the run's announcement and print its result. RunFailed when it did not end well,
+    Refused when it came to nothing."""
+    run_id = str(accepted.get("runId"))
+    print_note(f"run {printable_line(run_id)} is accepted; waiting for its announcement")
+    run = wait_for_run(client, run_id, until="announced")
+    if not print_object(run, output):
+        print_block(str(run.get("resultText") or "(not available)"))
+    status = printable_line(run.get("status"), 20)
+    if run.get("stage") == "refused":
+        raise Refused(
+            f"run {printable_line(run_id)}: {printable_line(run.get('error') or 'refused', 2000)}"
+        )
+    if run.get("outcome") != "success":
+        reason = printable_line(run.get("error") or "", 2000)
+        raise RunFailed(
+            f"run {printable_line(run_id)} ended as {status}{': ' if reason else ''}{reason}"
+        )
+    took = format_duration(run.get("runtimeMs"))
+    print_note(f"run {printable_line(run_id)} is {status}{f' after {took}' if took else ''}")

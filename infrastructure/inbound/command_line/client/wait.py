@@ -1,0 +1,68 @@
+"""Waiting for a run to come to a point of its life."""
+
+import time
+from typing import TYPE_CHECKING, Literal
+
+from infrastructure.inbound.command_line.client.paging import JsonObject
+from infrastructure.inbound.command_line.display.failures import Unreachable
+from infrastructure.inbound.command_line.display.tables import Item
+from infrastructure.inbound.command_line.paths import path_of
+
+if TYPE_CHECKING:
+    from infrastructure.inbound.command_line.client.client import Client
+
+
+WaitUntil = Literal["started", "ended", "announced", "archived"]
+POLL_SECONDS = 30.0
+ABSENT_SECONDS_MAX = 60.0
+
+
+"""How long a server may be away, as in a restart, before the wait is given up."""
+
+
+_REACHED: dict[WaitUntil, frozenset[str]] = {
+    "started": frozenset({"started", "ended", "announced", "archived", "refused"}),
+    "ended": frozenset({"ended", "announced", "archived", "refused"}),
+    "announced": frozenset({"announced", "archived", "refused"}),
+    "archived": frozenset({"archived", "refused"}),
+}
+
+
+def has_reached(run: Item, until: WaitUntil) -> bool:
+    """Whether the run has come that far, or never will because it was refused."""
+    return run.get("stage") in _REACHED[until]
+
+
+def wait_for_run(
+    client: "Client", run_id: str, *, until: WaitUntil, seconds_max: float | None = None
+) -> JsonObject:
+    """The run once it has come to `until`, or as it is after `seconds_max` (None: no end).
+
+    A lost connection is taken up again; Unreachable when the server stays away for a minute.
+    """
+    end = None if seconds_max is None else time.monotonic() + seconds_max
+    seen = time.monotonic()
+    pause_seconds = 0.25
+    while True:
+        left = POLL_SECONDS if end is None else min(POLL_SECONDS, end - time.monotonic())
+        wait = max(1, round(left))
+        try:
+            run = client.get(
+                path_of("runs", run_id),
+                {"wait": f"{wait}s", "until": until},
+                wait_seconds=wait,
+            ).body
+        except Unreachable:
+            now = time.monotonic()
+            if now - seen > ABSENT_SECONDS_MAX or (end is not None and now >= end):
+                raise
+            time.sleep(pause_seconds)
+            pause_seconds = min(pause_seconds * 2, 5)
+            continue
+        if has_reached(run, until) or (end is not None and time.monotonic() >= end):
+            return run
+        asked = time.monotonic() - seen
+        seen, pause_seconds = time.monotonic(), 0.25
+        if asked < 1:
+            # A server that answers at once does not wait; it must not be asked in a hot loop.
+            time.sleep(0.25)

@@ -1,0 +1,92 @@
+"""`spawnlog event list`: the log itself, page by page or live."""
+
+from typing import Annotated
+
+import typer
+
+from infrastructure.inbound.command_line.client.find_run import find_run
+from infrastructure.inbound.command_line.client.options import (
+    DataDir,
+    LimitOption,
+    Output,
+    OutputOption,
+    Url,
+    open_client,
+)
+from infrastructure.inbound.command_line.client.paging import JsonObject
+from infrastructure.inbound.command_line.commands.runs import short_id
+from infrastructure.inbound.command_line.display.event_line import event_facts
+from infrastructure.inbound.command_line.display.failures import CommandFailed
+from infrastructure.inbound.command_line.display.output import (
+    print_json_line,
+    print_listing,
+    print_note,
+)
+from infrastructure.inbound.command_line.display.plain_text import printable_line
+from infrastructure.inbound.command_line.display.tables import TableColumn, value_of
+from infrastructure.inbound.command_line.display.times import format_instant
+
+_COLUMNS = (
+    TableColumn("POSITION", value_of("position"), right=True),
+    TableColumn("TIME", lambda event: format_instant(event.get("recordedAt"))),
+    TableColumn("RUN", lambda event: short_id(event.get("runId"))),
+    TableColumn("EVENT", value_of("type")),
+    TableColumn("FACTS", event_facts, elastic=True),
+)
+
+
+def list_events(
+    after: Annotated[
+        int | None, typer.Option(min=0, metavar="POSITION", help="Only after this position.")
+    ] = None,
+    limit: LimitOption = 50,
+    event_type: Annotated[
+        list[str] | None,
+        typer.Option("--type", metavar="TYPE", help="Only such events; may be repeated."),
+    ] = None,
+    run: Annotated[
+        str | None, typer.Option("--run", metavar="NAME", help="Only events of this run.")
+    ] = None,
+    tree: Annotated[
+        str | None, typer.Option(metavar="KEY", help="Only the tree of this root session.")
+    ] = None,
+    follow: Annotated[
+        bool, typer.Option("--follow", "-f", help="Show events as they happen, until Ctrl-C.")
+    ] = False,
+    output: OutputOption = Output.TABLE,
+    url: Url = None,
+    data_dir: DataDir = None,
+) -> None:
+    """Show the log in order, from its beginning; with --follow from now on."""
+    if any("," in name for name in event_type or ()):
+        raise CommandFailed("give one type with each --type")
+    with open_client(url, data_dir) as client:
+        parameters: dict[str, str | int | None] = {
+            "after": after,
+            "types": ",".join(event_type) if event_type else None,
+            "runId": find_run(client, run).run_id if run else None,
+            "tree": tree,
+        }
+        if not follow:
+            listing = client.items("/v1/events", parameters, limit=limit)
+            print_listing(listing, _COLUMNS, output)
+            return
+        from infrastructure.inbound.command_line.client.follow import follow_events as followed
+
+        if output is not Output.JSONL and output is not Output.TABLE:
+            raise CommandFailed("a stream has no end: follow it with --output jsonl or table")
+        print_note("following the log; Ctrl-C ends it")
+        for event in followed(client, parameters):
+            if output is Output.JSONL:
+                print_json_line(event)
+            else:
+                print(_line(event), flush=True)
+
+
+def _line(event: JsonObject) -> str:
+    """An event on a line of its own: a stream has no table whose columns could be measured."""
+    return (
+        f"{printable_line(event.get('position')):>8}  {format_instant(event.get('recordedAt'))}  "
+        f"{short_id(event.get('runId')):8}  {printable_line(event.get('type'), 40):24}  "
+        f"{event_facts(event)}"
+    ).rstrip()

@@ -1,0 +1,156 @@
+"""`spawnlog run events`, `run log` and `run prompt`: what is on record about one run."""
+
+import json
+from typing import Annotated
+
+import typer
+
+from infrastructure.inbound.command_line.client.find_run import find_run
+from infrastructure.inbound.command_line.client.options import (
+    DataDir,
+    LimitOption,
+    Output,
+    OutputOption,
+    RunName,
+    Url,
+    open_client,
+)
+from infrastructure.inbound.command_line.client.paging import JsonObject, Listing
+from infrastructure.inbound.command_line.display.event_line import event_facts
+from infrastructure.inbound.command_line.display.output import (
+    print_block,
+    print_listing,
+    print_note,
+    print_object,
+    print_table,
+)
+from infrastructure.inbound.command_line.display.plain_text import printable_line
+from infrastructure.inbound.command_line.display.tables import Item, TableColumn, value_of
+from infrastructure.inbound.command_line.display.times import format_instant, format_offset
+from infrastructure.inbound.command_line.paths import path_of
+
+TRANSCRIPT_PAGE_ITEMS = 50
+EVENTS_MAX = 10_000
+_HEADINGS = {"systemPrompt": "system prompt", "message": "message"}
+_PART_COLUMNS = (
+    TableColumn("OF", value_of("of")),
+    TableColumn("SOURCE", value_of("source")),
+    TableColumn("START", value_of("start"), right=True),
+    TableColumn("END", value_of("end"), right=True),
+    TableColumn("HASH", lambda part: part.get("sha256") or part.get("hmac")),
+)
+
+
+def run_events(
+    name: RunName, output: OutputOption = Output.TABLE, url: Url = None, data_dir: DataDir = None
+) -> None:
+    """Show the events of a run: the story of its life, in order."""
+    with open_client(url, data_dir) as client:
+        found = find_run(client, name)
+        listing = client.items(path_of("runs", found.run_id, "events"), {}, limit=EVENTS_MAX)
+    if output is Output.TABLE and listing.items:
+        print_note(
+            f"run {found.run_id}, from {format_instant(listing.items[0].get('recordedAt'))} UTC"
+        )
+    print_listing(listing, event_columns(listing), output)
+
+
+def event_columns(listing: Listing) -> tuple[TableColumn, ...]:
+    """The columns of a run's events; times also as distances from the first, and without the
+    date when they are all of one day."""
+    times = [event.get("recordedAt") for event in listing.items]
+    start = times[0] if times else None
+    date = (
+        "" if len({format_instant(time)[:10] for time in times}) > 1 else format_instant(start)[:11]
+    )
+    return (
+        TableColumn("POSITION", value_of("position"), right=True),
+        TableColumn(
+            "TIME", lambda event: format_instant(event.get("recordedAt")).removeprefix(date)
+        ),
+        TableColumn(
+            "AFTER", lambda event: format_offset(start, event.get("recordedAt")), right=True
+        ),
+        TableColumn("EVENT", value_of("type")),
+        TableColumn("FACTS", event_facts, elastic=True),
+    )
+
+
+def run_log(
+    name: RunName,
+    limit: LimitOption = 200,
+    after: Annotated[
+        int | None, typer.Option(min=0, metavar="SEQUENCE", help="Go on after this entry.")
+    ] = None,
+    tools: Annotated[bool, typer.Option("--tools", help="With the calls of tools.")] = False,
+    output: OutputOption = Output.TABLE,
+    url: Url = None,
+    data_dir: DataDir = None,
+) -> None:
+    """Show the transcript of a run: what the child said, in order."""
+    with open_client(url, data_dir) as client:
+        found = find_run(client, name)
+        listing = client.items(
+            path_of("runs", found.run_id, "transcript"),
+            {"after": after, "tools": "true" if tools else None},
+            limit=limit,
+            page_items=TRANSCRIPT_PAGE_ITEMS,
+        )
+        run = client.get(path_of("runs", found.run_id)).body if output is Output.TABLE else {}
+    if output is not Output.TABLE:
+        print_listing(listing, (), output)
+        return
+    if run.get("continues"):
+        before = printable_line(run["continues"])
+        print_note(f"this run continues run {before}, which has a transcript of its own")
+    for entry in listing.items:
+        _print_entry(entry)
+    if not listing.items:
+        print_note("the transcript is empty")
+    elif listing.more:
+        print_note(f"there is more: go on with --after {listing.items[-1].get('sequence')}")
+
+
+def run_prompt(
+    name: RunName, output: OutputOption = Output.TABLE, url: Url = None, data_dir: DataDir = None
+) -> None:
+    """Show the prompt exactly as the child got it, and where each part of it came from."""
+    with open_client(url, data_dir) as client:
+        found = find_run(client, name)
+        prompt = client.get(path_of("runs", found.run_id, "prompt")).body
+    if print_object(prompt, output):
+        return
+    for key, heading in _HEADINGS.items():
+        text = str(prompt.get(key) or "")
+        print(f"=== {heading} ({len(text.encode('utf-8', 'replace'))} bytes) ===")
+        print_block(text)
+        print()
+    print("=== parts ===")
+    print_table(prompt.get("parts") or [], _PART_COLUMNS)
+
+
+def _print_entry(entry: JsonObject) -> None:
+    body = entry.get("body")
+    body = body if isinstance(body, dict) else {"text": body}
+    kind = str(entry.get("kind"))
+    time = format_instant(entry.get("recordedAt"))[11:]
+    speaker = printable_line(body.get("role") or body.get("name") or "", 60)
+    print(f"[{entry.get('sequence')}] {time} {printable_line(kind, 20)} {speaker}".rstrip())
+    print_block(_indent_text(_entry_text(kind, body)))
+
+
+def _entry_text(kind: str, body: Item) -> str:
+    if kind == "tool":
+        lines = [f"{name}: {_as_text(body[name])}" for name in ("input", "output") if name in body]
+        return "\n".join(lines)
+    if "text" in body:
+        return _as_text(body["text"])
+    return ", ".join(f"{name} {_as_text(value)}" for name, value in body.items())
+
+
+def _as_text(value: object) -> str:
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+def _indent_text(text: str) -> str:
+    return "\n".join(f"    {line}" for line in text.split("\n"))

@@ -1,0 +1,223 @@
+"""`spawnlog run list` and `spawnlog run get`."""
+
+from typing import Annotated
+
+import typer
+
+from infrastructure.inbound.command_line.attaching import attachments_summary
+from infrastructure.inbound.command_line.client.find_run import find_run
+from infrastructure.inbound.command_line.client.options import (
+    AsOfOption,
+    DataDir,
+    LimitOption,
+    Output,
+    OutputOption,
+    RunName,
+    Url,
+    open_client,
+)
+from infrastructure.inbound.command_line.client.paging import JsonObject
+from infrastructure.inbound.command_line.display.output import (
+    print_block,
+    print_fields,
+    print_listing,
+    print_object,
+)
+from infrastructure.inbound.command_line.display.tables import Item, TableColumn, value_of
+from infrastructure.inbound.command_line.display.times import format_duration, format_instant
+from infrastructure.inbound.command_line.paths import path_of
+
+SHORT_ID_CHARACTERS = 8
+_PLACE = "place"
+_CONTINUES = TableColumn("CONTINUES", lambda run: short_id(run.get("continues")))
+_COLUMNS = (
+    TableColumn("RUN", lambda run: short_id(run.get("runId"))),
+    TableColumn("STATUS", value_of("status"), coloured=True),
+    TableColumn("AGENT", value_of("agentId")),
+    TableColumn("LABEL", value_of("label"), elastic=True),
+    TableColumn("CREATED", lambda run: format_instant(run.get("createdAt"))[:19]),
+    TableColumn("TOOK", lambda run: format_duration(run.get("runtimeMs")), right=True),
+    TableColumn("REQUESTER", value_of("requesterSessionKey"), elastic=True),
+    TableColumn("TASK", lambda run: run.get("taskPreview") or run.get("task"), elastic=True),
+)
+_STAGES = (
+    "requested, scripts-resolved, overridden, session-created, queued, started, ended, announced, "
+    "archived or refused"
+)
+_STATUSES = (
+    "preparing, waiting, queued, running, done, failed, timeout, stopped, unknown or refused"
+)
+
+
+def list_runs(
+    requester: Annotated[
+        str | None, typer.Option(metavar="KEY", help="Only what this session asked for.")
+    ] = None,
+    tree: Annotated[
+        str | None, typer.Option(metavar="KEY", help="Only the tree of this root session.")
+    ] = None,
+    agent: Annotated[str | None, typer.Option(metavar="ID", help="Only this agent.")] = None,
+    label: Annotated[str | None, typer.Option(help="Only runs with this label.")] = None,
+    stage: Annotated[str | None, typer.Option(help=f"Only this stage: {_STAGES}.")] = None,
+    status: Annotated[str | None, typer.Option(help=f"Only this status: {_STATUSES}.")] = None,
+    outcome: Annotated[
+        str | None,
+        typer.Option(help="Only this outcome: success, error, timeout, stopped or unknown."),
+    ] = None,
+    since: Annotated[
+        str | None, typer.Option(metavar="TIME", help="Made at or after this RFC 3339 time.")
+    ] = None,
+    until: Annotated[
+        str | None, typer.Option(metavar="TIME", help="Made before this RFC 3339 time.")
+    ] = None,
+    at: AsOfOption = None,
+    limit: LimitOption = 50,
+    output: OutputOption = Output.TABLE,
+    url: Url = None,
+    data_dir: DataDir = None,
+) -> None:
+    """Show the runs, the newest first; what is refused is a run too."""
+    filters: dict[str, str | int | None] = {
+        "requester": requester,
+        "tree": tree,
+        "agentId": agent,
+        "label": label,
+        "stage": stage,
+        "status": status,
+        "outcome": outcome,
+        "since": since,
+        "until": until,
+        "at": at,
+    }
+    with open_client(url, data_dir) as client:
+        listing = client.items("/v1/runs", filters, limit=limit)
+    # A place in a list of some runs, or of the past, would name another run of today's.
+    has_places = output is Output.TABLE and not any(filters.values())
+    print_listing(listing, _columns_of(listing.items, has_places=has_places), output)
+
+
+def _columns_of(runs: list[JsonObject], *, has_places: bool) -> tuple[TableColumn, ...]:
+    """Those that a list of these runs needs; with `has_places` each is given its place."""
+    columns: tuple[TableColumn, ...] = _COLUMNS
+    if has_places:
+        for place, run in enumerate(runs, 1):
+            run[_PLACE] = f"#{place}"
+        columns = (TableColumn("", value_of(_PLACE), right=True), *columns)
+    if any(run.get("continues") for run in runs):
+        columns = (*columns[:-2], _CONTINUES, *columns[-2:])
+    return columns
+
+
+def get_run(
+    name: RunName,
+    at: AsOfOption = None,
+    output: OutputOption = Output.TABLE,
+    url: Url = None,
+    data_dir: DataDir = None,
+) -> None:
+    """Show one run, as it is or as it was."""
+    with open_client(url, data_dir) as client:
+        found = find_run(client, name)
+        run = client.get(path_of("runs", found.run_id), {"at": at}).body
+    if not print_object(run, output):
+        print_run(run)
+
+
+def print_run(run: JsonObject) -> None:
+    """Everything about a run that a person may want, in the order of its life."""
+    print_fields(
+        {
+            "run": run.get("runId"),
+            "status": _status(run),
+            "rule": run.get("rule"),
+            "label": run.get("label"),
+            "agent": _agent(run),
+            "requester": run.get("requesterSessionKey"),
+            "child": run.get("childSessionKey"),
+            "session": run.get("sessionId"),
+            "continues": run.get("continues"),
+            "depth": _depth(run),
+            "model": "/".join(filter(None, (run.get("modelProvider"), run.get("model")))),
+            "thinking": run.get("thinking"),
+            "timeout": f"{run['runTimeoutSeconds']}s" if run.get("runTimeoutSeconds") else None,
+            "mode": run.get("mode"),
+            "cleanup": run.get("cleanup"),
+            "workspace": run.get("workspaceDir"),
+            "attached": attachments_summary(run.get("attachments")),
+            "created": format_instant(run.get("createdAt")),
+            "started": format_instant(run.get("startedAt")),
+            "ended": format_instant(run.get("endedAt")),
+            "announced": format_instant(run.get("announcedAt")),
+            "announcement": _announcement(run),
+            "archived": format_instant(run.get("archivedAt")),
+            "took": format_duration(run.get("runtimeMs")),
+            "tokens": _tokens(run),
+            "cost": f"${run['estimatedCostUsd']}" if run.get("estimatedCostUsd") else None,
+            "transcript": run.get("transcriptPath"),
+            "configuration": run.get("configRevision"),
+        }
+    )
+    for warning in run.get("warnings") or ():
+        print_fields({"warning": warning})
+    for one in run.get("dependsOn") or ():
+        print_fields({"depends on": _format_dependency(one)})
+    for step in run.get("undoing") or ():
+        print_fields({"to undo": _format_undo(step)})
+    for heading, text in (
+        ("task", run.get("task") or run.get("taskPreview")),
+        ("result", run.get("resultText")),
+        ("error", run.get("error")),
+    ):
+        if text:
+            print(f"\n{heading}:")
+            print_block(str(text))
+
+
+def _format_undo(step: Item) -> str:
+    where = " of ".join(str(step[key]) for key in ("relative", "root") if step.get(key))
+    failures = f"failed {step['failures']} time(s)" if step.get("failures") else None
+    again = f"next attempt {format_instant(step.get('nextAttemptAt'))}"
+    told = ", ".join(filter(None, (str(step.get("step")), where, failures, again)))
+    return f"{told}: {step['error']}" if step.get("error") else told
+
+
+def _format_dependency(one: Item) -> str:
+    name, run_id = one.get("name"), one.get("runId")
+    named = f"{name} (run {run_id})" if name != run_id else f"run {run_id}"
+    any_end = "however it ends" if one.get("require") == "ended" else None
+    return ", ".join(filter(None, (named, any_end, one.get("state"))))
+
+
+def short_id(run_id: object) -> str:
+    """The beginning of a run id, enough to name the run."""
+    return str(run_id or "")[:SHORT_ID_CHARACTERS]
+
+
+def _status(run: Item) -> str:
+    status, stage = str(run.get("status")), str(run.get("stage"))
+    return status if status == stage else f"{status} ({stage})"
+
+
+def _agent(run: Item) -> str:
+    agent, requested = run.get("agentId"), run.get("requestedAgentId")
+    return f"{agent}" if requested in (None, agent) else f"{agent} (asked for: {requested})"
+
+
+def _announcement(run: Item) -> str | None:
+    announcement = run.get("announcement")
+    return str(announcement.get("state")) if isinstance(announcement, dict) else None
+
+
+def _depth(run: Item) -> str:
+    depth, role = run.get("depth"), run.get("role")
+    return f"{depth} ({role})" if role else str(depth if depth is not None else "")
+
+
+def _tokens(run: Item) -> str | None:
+    usage = run.get("usage")
+    if not isinstance(usage, dict):
+        return None
+    return (
+        f"{usage.get('totalTokens')} ({usage.get('inputTokens')} in, "
+        f"{usage.get('outputTokens')} out)"
+    )

@@ -1,0 +1,136 @@
+"""`spawnlog script test`: what an agent's context scripts would do to a spawn."""
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from infrastructure.inbound.command_line.client.options import (
+    ConfigFile,
+    HomeDir,
+    Output,
+    OutputOption,
+    RequesterOption,
+)
+from infrastructure.inbound.command_line.client.submit import read_text_argument
+from infrastructure.inbound.command_line.commands.spawn import CleanupChoice
+from infrastructure.inbound.command_line.display.failures import RunFailed
+from infrastructure.inbound.command_line.display.output import (
+    print_block,
+    print_fields,
+    print_note,
+    print_object,
+    print_table,
+)
+from infrastructure.inbound.command_line.display.plain_text import printable_line
+from infrastructure.inbound.command_line.display.tables import TableColumn, value_of
+
+if TYPE_CHECKING:
+    from application.context.script_trial import TrialResult, TrialRun
+
+
+_COLUMNS = (
+    TableColumn("SCRIPT", value_of("id"), elastic=True),
+    TableColumn("OUTCOME", value_of("outcome"), coloured=True),
+    TableColumn("STANDS", value_of("position")),
+    TableColumn("ENDED", lambda row: _format_end(row.get("statusCode"), row.get("exitCode"))),
+    TableColumn("MS", value_of("durationMs"), right=True),
+    TableColumn("BYTES", value_of("outputBytes"), right=True),
+    TableColumn("PROPOSES", value_of("candidate"), elastic=True),
+)
+_PLACES = {"prepend": "in front of", "append": "behind"}
+
+
+def run_scripts(
+    agent: Annotated[
+        str, typer.Argument(metavar="AGENT", help="Agent, or an alias of one.", show_default=False)
+    ],
+    task: Annotated[
+        str, typer.Option("--task", help="What it would be asked; - reads it from standard input.")
+    ],
+    label: Annotated[str | None, typer.Option(help="A name for the run.")] = None,
+    requester: RequesterOption = "main",
+    cleanup: Annotated[
+        CleanupChoice | None, typer.Option(help="OutputOption a spawn would say it.")
+    ] = None,
+    config: ConfigFile = None,
+    data_dir: HomeDir = None,
+    output: OutputOption = Output.TABLE,
+) -> None:
+    """Run an agent's context scripts without a spawn: what each gives, what would stand in front of
+    the task and behind it, and which agent would run.
+
+    The scripts run for real, on this machine, with SPAWNLOG_SCRIPT_TEST=1; no server is asked, and
+    nothing is recorded. Exits with 1 when a script fails.
+    """
+    from infrastructure.contract.orders import ServeOptions
+    from infrastructure.server.operations import try_scripts
+    from infrastructure.spawn_tried import ScriptTrialOptions
+
+    tried = ScriptTrialOptions(
+        agent=agent,
+        task=read_text_argument(task, "task"),
+        requester=requester,
+        label=label,
+        cleanup=None if cleanup is None else cleanup.value,
+    )
+    trial = try_scripts(ServeOptions(config=config, data_dir=data_dir), tried)
+    told = _trial_json(trial)
+    if not print_object(told, output):
+        _print_trial(trial, told)
+    if trial.failed:
+        some = "a script" if len(trial.failed) == 1 else f"{len(trial.failed)} scripts"
+        raise RunFailed(f"{some} failed: {printable_line(', '.join(trial.failed), 1000)}")
+
+
+def _trial_json(trial: "TrialResult") -> dict[str, Any]:
+    return {
+        "agentId": trial.asked.agent_id,
+        "configured": trial.is_configured,
+        "scripts": [_script_json(one) for one in trial.runs],
+        "candidates": [one.model_dump(mode="json", by_alias=True) for one in trial.candidates],
+        "runsAs": trial.agent_id,
+        "message": trial.message.text,
+        "parts": [one._asdict() for one in trial.message.parts],
+    }
+
+
+def _script_json(one: "TrialRun") -> dict[str, Any]:
+    left_out = {"output", "injected", "error", "output_hmac"}
+    plain = one.receipt.model_dump(mode="json", by_alias=True, exclude=left_out)
+    return {**plain, "output": one.output, "content": one.content, "error": one.error}
+
+
+def _print_trial(trial: "TrialResult", told: dict[str, Any]) -> None:
+    if not trial.is_configured:
+        name = printable_line(trial.asked.agent_id)
+        print_note(f'there is no agent "{name}": it gets the scripts of the defaults')
+    print_table(told["scripts"], _COLUMNS)
+    for script in told["scripts"]:
+        if script["error"]:
+            print_note(f"{printable_line(script['id'])}: {printable_line(script['error'], 1000)}")
+    print()
+    print_fields(
+        {
+            "agent": trial.asked.agent_id,
+            "candidates": ", ".join(_format_candidate(one) for one in told["candidates"]) or "none",
+            "runs as": trial.agent_id,
+        }
+    )
+    for script in told["scripts"]:
+        if script["content"] is not None:
+            print(
+                f"\n{printable_line(script['id'])} gives, {_PLACES[script['position']]} the task:\n"
+            )
+            print_block(script["content"])
+    print("\nmessage:\n")
+    print_block(trial.message.text)
+
+
+def _format_candidate(one: dict[str, Any]) -> str:
+    return f"{one['scriptId']}→{one['agentId'] or '(no agent id)'} ({one['verdict']})"
+
+
+def _format_end(status: object, code: object) -> str | None:
+    if status is not None:
+        return f"HTTP {status}"
+    return None if code is None else f"exit {code}"

@@ -1,0 +1,72 @@
+"""`spawnlog run send`: a message to the session of a run, which becomes its next run."""
+
+from typing import Annotated
+
+import typer
+
+from infrastructure.inbound.command_line.client.find_run import find_run
+from infrastructure.inbound.command_line.client.options import (
+    DataDir,
+    Output,
+    OutputOption,
+    RunName,
+    Url,
+    open_client,
+)
+from infrastructure.inbound.command_line.client.paging import JsonObject
+from infrastructure.inbound.command_line.client.submit import (
+    IdempotencyKeyOption,
+    WaitForResult,
+    follow_run,
+    post_once,
+    read_text_argument,
+)
+from infrastructure.inbound.command_line.display.failures import Refused
+from infrastructure.inbound.command_line.display.output import print_fields, print_object
+from infrastructure.inbound.command_line.paths import path_of
+
+_UNKNOWN_OUTCOME = "the message may have been taken or not"
+
+
+def send_message(
+    name: RunName,
+    message: Annotated[
+        str, typer.Argument(metavar="MESSAGE", help="What to say; - reads it from standard input.")
+    ],
+    wait: WaitForResult = False,
+    idempotency_key: IdempotencyKeyOption = None,
+    output: OutputOption = Output.TABLE,
+    url: Url = None,
+    data_dir: DataDir = None,
+) -> None:
+    """Go on with the session of a run; its last run must be announced. A refusal exits with 3, a
+    run that failed under --wait with 1."""
+    body: JsonObject = {"message": read_text_argument(message, "message")}
+    with open_client(url, data_dir) as client:
+        found = find_run(client, name)
+        path = path_of("runs", found.run_id, "messages")
+        try:
+            accepted = post_once(client, path, body, idempotency_key, _UNKNOWN_OUTCOME)
+        except Refused as refusal:
+            if refusal.problem is not None:
+                print_object(refusal.problem, output)
+            raise
+        if wait:
+            follow_run(client, accepted, output)
+        elif not print_object(accepted, output):
+            _print_accepted(accepted)
+
+
+def _print_accepted(accepted: JsonObject) -> None:
+    print_fields(
+        {
+            "status": accepted.get("status"),
+            "run": accepted.get("runId"),
+            "continues": accepted.get("continues"),
+            "child": accepted.get("childSessionKey"),
+        }
+    )
+    for warning in accepted.get("warnings") or ():
+        print_fields({"warning": warning})
+    if accepted.get("modelApplied") is False:
+        print_fields({"warning": "the model that was asked for is not used"})

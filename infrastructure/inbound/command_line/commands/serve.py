@@ -1,0 +1,58 @@
+"""`spawnlog serve` and `spawnlog migrate`: starting a server and its database."""
+
+from typing import Annotated
+
+import typer
+
+from infrastructure.contract.orders import ServeOptions
+from infrastructure.inbound.command_line.client.options import ConfigFile, DatabaseUrl, HomeDir
+
+
+def serve(
+    config: ConfigFile = None,
+    database_url: DatabaseUrl = None,
+    data_dir: HomeDir = None,
+    host: Annotated[
+        str | None,
+        typer.Option(metavar="HOST", help="Address to listen on. [env: SPAWNLOG_HOST]"),
+    ] = None,
+    port: Annotated[
+        int | None,
+        typer.Option(min=0, max=65_535, help="Port; 0 picks a free one. [env: SPAWNLOG_PORT]"),
+    ] = None,
+    no_auth: Annotated[
+        bool,
+        typer.Option(
+            "--no-auth", help="Let any program of this machine in. [env: SPAWNLOG_NO_AUTH]"
+        ),
+    ] = False,
+) -> None:
+    """Serve until SIGTERM or Ctrl-C.
+
+    SIGHUP reads the configuration again.
+    `spawnlog ready on http://HOST:PORT` is printed when requests are accepted.
+    """
+    from infrastructure.server.operations import serve as serve_until_stopped
+
+    options = ServeOptions(
+        config=config,
+        database_url=database_url,
+        data_dir=data_dir,
+        host=host,
+        port=port,
+        no_auth=True if no_auth else None,
+    )
+    raise typer.Exit(serve_until_stopped(options))
+
+
+def migrate(
+    config: ConfigFile = None, database_url: DatabaseUrl = None, data_dir: HomeDir = None
+) -> None:
+    """Bring the database schema to this release.
+
+    The embedded server's is brought up at its start anyway.
+    """
+    from infrastructure.server.operations import migrate as migrated
+
+    options = ServeOptions(config=config, database_url=database_url, data_dir=data_dir)
+    print(migrated(options))

@@ -1,0 +1,168 @@
+"""`spawnlog spawn`: ask for a sub-agent, and wait for it if wanted."""
+
+from enum import StrEnum
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from infrastructure.inbound.command_line.attaching import (
+    Attach,
+    AttachAs,
+    LightContext,
+    attachments_summary,
+    read_attachments,
+)
+from infrastructure.inbound.command_line.client.options import (
+    DataDir,
+    Output,
+    OutputOption,
+    RequesterOption,
+    Url,
+    open_client,
+)
+from infrastructure.inbound.command_line.client.paging import JsonObject
+from infrastructure.inbound.command_line.client.submit import (
+    IdempotencyKeyOption,
+    WaitForResult,
+    follow_run,
+    post_once,
+)
+from infrastructure.inbound.command_line.commands.spawn_arguments import (
+    Shared,
+    SharedScopeOption,
+    parse_shared_context,
+)
+from infrastructure.inbound.command_line.display.failures import Refused
+from infrastructure.inbound.command_line.display.output import print_fields, print_object
+from infrastructure.inbound.command_line.several_tasks import (
+    Parallel,
+    Tasks,
+    follow_batch,
+    print_batch,
+    task_members,
+)
+
+if TYPE_CHECKING:
+    from infrastructure.inbound.command_line.client.client import Client
+
+
+_UNKNOWN_OUTCOME = "the spawn may have been accepted or not"
+
+
+class CleanupChoice(StrEnum):
+    """What becomes of the child's session after its announcement."""
+
+    DELETE = "delete"
+    KEEP = "keep"
+
+
+Timeout = Annotated[
+    int | None, typer.Option(min=0, metavar="SECONDS", help="End it after so long; 0: never.")
+]
+TaskArgument = Annotated[
+    str | None, typer.Argument(metavar="TASK", help="What to do; - reads it from standard input.")
+]
+AgentId = Annotated[
+    str | None, typer.Option("--agent", metavar="ID", help="Agent, or an alias of one.")
+]
+CleanupOption = Annotated[
+    CleanupChoice | None, typer.Option(help="Archive right after the announcement, or later.")
+]
+DependsOnOption = Annotated[
+    list[str] | None,
+    typer.Option(metavar="RUN", help="Begin when this run of the tree is done (label or id)."),
+]
+ChainAfterOption = Annotated[
+    str | None, typer.Option(metavar="RUN", help="One run more to wait for, by label or id.")
+]
+
+
+def spawn(
+    task: TaskArgument = None,
+    tasks: Tasks = None,
+    parallel: Parallel = False,
+    requester: RequesterOption = "main",
+    agent: AgentId = None,
+    label: Annotated[str | None, typer.Option(help="A name for the run.")] = None,
+    model: Annotated[str | None, typer.Option(help="Model, as provider/name.")] = None,
+    thinking: Annotated[str | None, typer.Option(help="Thinking level.")] = None,
+    timeout: Timeout = None,
+    cleanup: CleanupOption = None,
+    attach: Attach = None,
+    attach_as: AttachAs = None,
+    light_context: LightContext = False,
+    depends_on: DependsOnOption = None,
+    chain_after: ChainAfterOption = None,
+    shared: Shared = None,
+    shared_scope: SharedScopeOption = None,
+    wait: WaitForResult = False,
+    idempotency_key: IdempotencyKeyOption = None,
+    output: OutputOption = Output.TABLE,
+    url: Url = None,
+    data_dir: DataDir = None,
+) -> None:
+    """Spawn a sub-agent, or several. A refusal exits with 3, a failed run under --wait with 1."""
+    optional = {
+        "agentId": agent,
+        "label": label,
+        "model": model,
+        "thinking": thinking,
+        "runTimeoutSeconds": timeout,
+        "cleanup": cleanup.value if cleanup else None,
+        "attachments": read_attachments(attach) if attach else None,
+        "attachAs": {"mountPath": attach_as} if attach_as is not None else None,
+        "lightContext": light_context or None,
+        "dependsOn": depends_on or None,
+        "chainAfter": chain_after,
+        "sharedContext": parse_shared_context(shared) if shared else None,
+        "sharedContextScope": shared_scope.value if shared_scope else None,
+    }
+    body: JsonObject = {"requester": {"sessionKey": requester}}
+    body |= task_members(task, tasks or (), parallel=parallel)
+    body |= {name: value for name, value in optional.items() if value is not None}
+    with open_client(url, data_dir) as client:
+        accepted = _post_or_print_refusal(client, body, idempotency_key, output)
+        if wait:
+            (follow_batch if parallel else follow_run)(client, accepted, output)
+        elif not print_object(accepted, output):
+            (print_batch if parallel else _print_accepted)(accepted)
+
+
+def _post_or_print_refusal(
+    client: "Client", body: JsonObject, idempotency_key: str | None, output: Output
+) -> JsonObject:
+    """The same as `ask`; a program is told the problem of a refusal too."""
+    try:
+        return post_spawn(client, body, idempotency_key)
+    except Refused as refusal:
+        if refusal.problem is not None:
+            print_object(refusal.problem, output)
+        raise
+
+
+def post_spawn(
+    client: "Client", body: JsonObject, idempotency_key: str | None = None
+) -> JsonObject:
+    """Ask for a spawn; the server's answer to an accepted one.
+
+    Raises Refused with the rule and the text. When the connection is lost, Unreachable tells the
+    key with which the same command can be repeated without a second run.
+    """
+    return post_once(client, "/v1/spawns", body, idempotency_key, _UNKNOWN_OUTCOME)
+
+
+def _print_accepted(accepted: JsonObject) -> None:
+    print_fields(
+        {
+            "status": accepted.get("status"),
+            "run": accepted.get("runId"),
+            "child": accepted.get("childSessionKey"),
+            "label": accepted.get("label"),
+            "mode": accepted.get("mode"),
+            "attached": attachments_summary(accepted.get("attachments")),
+        }
+    )
+    for warning in accepted.get("warnings") or ():
+        print_fields({"warning": warning})
+    if accepted.get("modelApplied") is False:
+        print_fields({"warning": "the model that was asked for is not used"})

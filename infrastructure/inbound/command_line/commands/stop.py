@@ -1,0 +1,124 @@
+"""`spawnlog run stop` and `spawnlog session stop`."""
+
+import sys
+import uuid
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from infrastructure.inbound.command_line.client.find_run import find_run
+from infrastructure.inbound.command_line.client.options import (
+    DataDir,
+    Output,
+    OutputOption,
+    RunName,
+    SessionName,
+    Url,
+    open_client,
+)
+from infrastructure.inbound.command_line.client.paging import JsonObject
+from infrastructure.inbound.command_line.client.wait import has_reached, wait_for_run
+from infrastructure.inbound.command_line.display.failures import CommandFailed
+from infrastructure.inbound.command_line.display.output import print_note, print_object
+from infrastructure.inbound.command_line.display.plain_text import printable_line
+from infrastructure.inbound.command_line.paths import path_of
+
+if TYPE_CHECKING:
+    from infrastructure.inbound.command_line.client.client import Client
+
+
+STOP_SECONDS_MAX = 30.0
+ReasonOption = Annotated[str | None, typer.Option(metavar="TEXT", help="Recorded with the stop.")]
+AssumeYes = Annotated[
+    bool, typer.Option("--yes", "-y", help="Do not ask when the name is not exact.")
+]
+
+
+def stop_run(
+    name: RunName,
+    reason: ReasonOption = None,
+    yes: AssumeYes = False,
+    output: OutputOption = Output.TABLE,
+    url: Url = None,
+    data_dir: DataDir = None,
+) -> None:
+    """Stop a run and everything it has spawned."""
+    with open_client(url, data_dir) as client:
+        found = find_run(client, name)
+        if not (found.exact or yes):
+            _confirm_run(client.get(path_of("runs", found.run_id)).body)
+        run = stop_and_wait(client, found.run_id, reason)
+    if print_object(run, output):
+        return
+    if has_reached(run, "ended"):
+        print(f"run {found.run_id} is {run.get('status')}")
+    else:
+        print(f"run {found.run_id} is told to stop, and still {run.get('status')}")
+
+
+def stop_and_wait(client: "Client", run_id: str, reason: str | None = None) -> JsonObject:
+    """Stop a run; the run as it is then, over unless that takes more than 30 seconds."""
+    path = path_of("runs", run_id, "stop")
+    client.post(path, _body(reason), idempotency_key=str(uuid.uuid4()))
+    return wait_for_run(client, run_id, until="ended", seconds_max=STOP_SECONDS_MAX)
+
+
+def stop_session(
+    session: SessionName,
+    reason: ReasonOption = None,
+    yes: AssumeYes = False,
+    output: OutputOption = Output.TABLE,
+    url: Url = None,
+    data_dir: DataDir = None,
+) -> None:
+    """Stop a session's own run and everything below it. A child that stays open is closed: it
+    takes no more messages."""
+    with open_client(url, data_dir) as client:
+        found = client.get(path_of("sessions", session)).body
+        key = str(found.get("sessionKey") or session)
+        if session not in (key, found.get("sessionId")) and not yes:
+            _confirm_session(found)
+        path = path_of("sessions", key, "stop")
+        stopped = client.post(path, _body(reason), idempotency_key=str(uuid.uuid4())).body
+        run = _wait_for_own_run(client, stopped)
+    if print_object(stopped, output):
+        return
+    closed = " is closed" if stopped.get("closed") else ""
+    print(f"session {printable_line(key)}{closed or ': all that it has spawned is told to stop'}")
+    if run is not None:
+        print(
+            f"run {printable_line(stopped.get('runId'))} is {printable_line(run.get('status'), 20)}"
+        )
+
+
+def _wait_for_own_run(client: "Client", stopped: JsonObject) -> JsonObject | None:
+    """The session's own run once it is over, or as it is after 30 seconds; None when it has none,
+    or was over before."""
+    if stopped.get("runId") is None or stopped.get("wasOver"):
+        return None
+    return wait_for_run(client, str(stopped["runId"]), until="ended", seconds_max=STOP_SECONDS_MAX)
+
+
+def _body(reason: str | None) -> JsonObject:
+    return {} if reason is None else {"reason": reason}
+
+
+def _confirm_run(run: JsonObject) -> None:
+    """Let a person confirm the run. CommandFailed when they do not, or nobody is there."""
+    told = printable_line(run.get("label") or run.get("task") or run.get("taskPreview") or "", 60)
+    line = f"{run.get('runId')} ({printable_line(run.get('status'), 20)}) {told}"
+    _confirm(line, "its full id", "Stop this run and everything it has spawned?")
+
+
+def _confirm_session(session: JsonObject) -> None:
+    key, stage = printable_line(session.get("sessionKey")), printable_line(session.get("stage"), 20)
+    line = f"{key} ({stage}), with {printable_line(session.get('pendingDescendants'), 20)} below it"
+    _confirm(line, "its whole key", "Stop this session and everything it has spawned?")
+
+
+def _confirm(line: str, exact: str, question: str) -> None:
+    if not sys.stdin.isatty():
+        raise CommandFailed(f"the name means {line}\nrepeat with {exact}, or with --yes")
+    print_note(line)
+    if not typer.confirm(question, err=True):
+        raise CommandFailed("nothing was stopped")

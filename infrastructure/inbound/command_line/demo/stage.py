@@ -1,0 +1,107 @@
+"""What the stories of the demo are told with: asking, waiting, expecting, printing."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from infrastructure.inbound.command_line.client.paging import JsonObject
+from infrastructure.inbound.command_line.client.wait import WaitUntil, has_reached, wait_for_run
+from infrastructure.inbound.command_line.commands.run_records import event_columns
+from infrastructure.inbound.command_line.commands.runs import short_id
+from infrastructure.inbound.command_line.commands.spawn import post_spawn
+from infrastructure.inbound.command_line.commands.stop import stop_and_wait
+from infrastructure.inbound.command_line.display.failures import CommandFailed, Refused
+from infrastructure.inbound.command_line.display.output import print_table
+from infrastructure.inbound.command_line.display.plain_text import printable_block, printable_line
+from infrastructure.inbound.command_line.paths import path_of
+
+if TYPE_CHECKING:
+    from infrastructure.inbound.command_line.client.client import Client
+
+
+WAIT_SECONDS_MAX = 60.0
+EVENTS_MAX = 1000
+RESULT_LINES_MAX = 12
+
+
+@dataclass
+class DemoStage:
+    """One story's place: `requester` is the session that asks in it."""
+
+    client: "Client"
+    requester: str
+    unexpected: list[str] = field(default_factory=list)
+
+    def spawn(self, task: str, agent: str, **options: object) -> str:
+        """Ask for a child; the id of its run. CommandFailed when it is refused."""
+        return str(post_spawn(self.client, self._body(task, agent, options)).get("runId"))
+
+    def spawn_together(self, tasks: list[str], agent: str, **options: object) -> list[str]:
+        """Ask for a child for each task, or none; the ids of their runs, in the tasks' order."""
+        together = {**self._body("", agent, options), "task": tasks, "parallel": True}
+        return [str(run.get("runId")) for run in post_spawn(self.client, together).get("runs", [])]
+
+    def refused(self, task: str, agent: str) -> JsonObject:
+        """Ask for a child that will be refused; the problem that says why."""
+        try:
+            accepted = post_spawn(self.client, self._body(task, agent, {}))
+        except Refused as refusal:
+            return dict(refusal.problem or {})
+        raise CommandFailed(f"run {accepted.get('runId')} was accepted, and should not have been")
+
+    def wait(self, run_id: str, until: WaitUntil = "announced") -> JsonObject:
+        """The run at that point of its life. CommandFailed when it does not come to it."""
+        run = wait_for_run(self.client, run_id, until=until, seconds_max=WAIT_SECONDS_MAX)
+        if not has_reached(run, until):
+            raise CommandFailed(f"run {run_id} is still {run.get('stage')}, not {until}")
+        return run
+
+    def stop(self, run_id: str, reason: str) -> None:
+        """Stop a run."""
+        stop_and_wait(self.client, run_id, reason)
+
+    def events(self, run_id: str) -> list[str]:
+        """Print the events of a run; their types, in order."""
+        listing = self.client.items(path_of("runs", run_id, "events"), {}, limit=EVENTS_MAX)
+        run = self.client.get(path_of("runs", run_id)).body
+        label = run.get("label")
+        print(
+            f"\n  run {short_id(run_id)}{f' ({printable_line(label)})' if label else ''}: agent "
+            f"{printable_line(run.get('agentId'))}, {printable_line(run.get('status'))}"
+        )
+        print_table(listing.items, event_columns(listing))
+        return [str(event.get("type")) for event in listing.items]
+
+    def show(self, heading: str, text: object) -> None:
+        """Print what a run gave, its first lines."""
+        lines = printable_block(str(text or "")).strip().split("\n")
+        shown = lines[:RESULT_LINES_MAX]
+        if len(lines) > len(shown):
+            shown.append("…")
+        print(f"  {heading}: " + "\n    ".join(shown))
+
+    def expect(self, what: str, found: object, wanted: object) -> None:
+        """Compare; a difference is told and makes the demo fail."""
+        if found != wanted:
+            self._differs(f"{what} is {found!r}, and should be {wanted!r}")
+
+    def expect_in(self, what: str, text: object, fragment: str) -> None:
+        """The fragment must stand in the text."""
+        if fragment not in str(text):
+            self._differs(f"{what} should hold {fragment!r}")
+
+    def expect_events(self, found: Iterable[str], *wanted: str) -> None:
+        """These events must have happened, in this order; others may stand between them."""
+        rest = iter(found)
+        for event in wanted:
+            if event not in rest:
+                self._differs(f"the events should hold {event}, in the order {', '.join(wanted)}")
+                return
+
+    def _body(self, task: str, agent: str, options: dict[str, object]) -> JsonObject:
+        requester = {"sessionKey": self.requester}
+        return {"requester": requester, "task": task, "agentId": agent, **options}
+
+    def _differs(self, text: str) -> None:
+        self.unexpected.append(text)
+        print(f"  NOT AS EXPECTED: {printable_line(text, 1000)}")

@@ -1,0 +1,188 @@
+"""The stories of the demo: what may become of a spawn, each shown on a real run.
+
+They need the agents of `examples/spawnlog.json5`; each checks what it shows.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from infrastructure.inbound.command_line.demo.stage import DemoStage
+from infrastructure.inbound.command_line.display.plain_text import printable_line
+
+CHILDREN_MAX = 5
+
+
+"""`maxChildrenPerAgent` of the examples."""
+
+
+_WHOLE_LIFE = (
+    "SpawnRequested",
+    "ScriptsResolved",
+    "SessionCreated",
+    "RunQueued",
+    "RunStarted",
+    "RunEnded",
+    "RunAnnounced",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Story:
+    """A story: its title, what it shows, and how it is played with the examples there."""
+
+    title: str
+    about: str
+    play: Callable[[DemoStage, Path], None]
+
+
+def _play_plain(stage: DemoStage, examples: Path) -> None:
+    file = examples / "data" / "harbour.txt"
+    content = file.read_bytes()
+    run = stage.wait(
+        stage.spawn("Count the words of data/harbour.txt", "counter", label="harbour-words")
+    )
+    stage.expect_events(stage.events(run["runId"]), *_WHOLE_LIFE)
+    stage.show("result", run.get("resultText"))
+    stage.expect("the outcome", run.get("outcome"), "success")
+    lines, words = content.count(b"\n"), len(content.split())
+    counted = f"{lines} lines, {words} words, {len(content)} bytes"
+    stage.expect_in("the result", run.get("resultText"), counted)
+
+
+def _play_alias(stage: DemoStage, examples: Path) -> None:
+    parent = (examples / "identities" / "steward" / "parent").read_text("utf-8").strip()
+    charter = (examples / "identities" / "steward" / "charter.md").read_text("utf-8").strip()
+    run = stage.wait(stage.spawn("Say who you are", "steward"))
+    events = stage.events(run["runId"])
+    stage.expect_events(events, "ScriptsResolved", "AgentOverridden", "SessionCreated", "RunEnded")
+    stage.show("result", run.get("resultText"))
+    stage.expect("the agent that was asked for", run.get("requestedAgentId"), "steward")
+    stage.expect("the agent that ran", run.get("agentId"), parent)
+    stage.expect("the outcome", run.get("outcome"), "success")
+    stage.expect_in("the result", run.get("resultText"), charter.splitlines()[0])
+
+
+def _play_fan_out(stage: DemoStage, _examples: Path) -> None:
+    tasks = {
+        "counter": ("Count the words of data/tides.txt", "data/tides.txt:"),
+        "searcher": ('Search for "low tide" in data', '"low tide"'),
+        "summer": ("Sum amount of data/sales.csv where region is north", "amount of"),
+    }
+    ids = {agent: stage.spawn(task, agent) for agent, (task, _) in tasks.items()}
+    for agent, run_id in ids.items():
+        run = stage.wait(run_id)
+        stage.expect_events(stage.events(run_id), *_WHOLE_LIFE)
+        stage.show("result", run.get("resultText"))
+        stage.expect(f"the outcome of {agent}", run.get("outcome"), "success")
+        stage.expect_in(f"the result of {agent}", run.get("resultText"), tasks[agent][1])
+
+
+def _play_together(stage: DemoStage, _examples: Path) -> None:
+    files = ("data/harbour.txt", "data/tides.txt")
+    tasks = [f"Count the words of {file}" for file in files]
+    goal = "which text is longer"
+    counts = stage.spawn_together(tasks, "counter", label="count", sharedContext={"goal": goal})
+    results = {"$count-1": "reference", "$count-2": "reference"}
+    last = stage.spawn("Tell what is known", "main", label="summary", sharedContext=results)
+    run = stage.wait(last)
+    for count, file in zip(counts, files, strict=True):
+        result = stage.wait(count).get("resultText")
+        stage.expect_in("the result of a count", result, file)
+        stage.expect_in("the result of the last", run.get("resultText"), str(result).strip())
+    stage.expect_events(
+        stage.events(last), "SessionCreated", "DependencyMet", "RunQueued", "RunEnded"
+    )
+    stage.show("result", run.get("resultText"))
+    stage.expect_in("the result of the last", run.get("resultText"), goal)
+
+
+def _play_failing(stage: DemoStage, _examples: Path) -> None:
+    run = stage.wait(stage.spawn("Open the harbour", "failing"))
+    stage.expect_events(stage.events(run["runId"]), "RunStarted", "RunEnded", "RunAnnounced")
+    stage.show("error", run.get("error"))
+    stage.expect("the outcome", run.get("outcome"), "error")
+    stage.expect_in("the error", run.get("error"), "the harbour is closed")
+
+
+def _play_timeout(stage: DemoStage, _examples: Path) -> None:
+    run = stage.wait(stage.spawn("Sleep for 60 seconds", "sleeper", runTimeoutSeconds=1))
+    stage.expect_events(stage.events(run["runId"]), "RunStarted", "RunEnded", "RunAnnounced")
+    stage.expect("the outcome", run.get("outcome"), "timeout")
+
+
+def _play_stopped(stage: DemoStage, _examples: Path) -> None:
+    run_id = stage.spawn("Sleep for 60 seconds", "sleeper")
+    stage.wait(run_id, "started")
+    stage.stop(run_id, "the demo has seen enough")
+    run = stage.wait(run_id)
+    stage.expect_events(stage.events(run_id), "RunStarted", "RunEnded", "RunAnnounced")
+    stage.expect("the outcome", run.get("outcome"), "stopped")
+
+
+def _play_cap(stage: DemoStage, _examples: Path) -> None:
+    sleeping = [stage.spawn("Sleep for 60 seconds", "sleeper") for _ in range(CHILDREN_MAX)]
+    print(f"\n  {len(sleeping)} children sleep; the session asks for one more")
+    problem = stage.refused("Sleep for 60 seconds", "sleeper")
+    run_id = str(problem.get("runId"))
+    stage.expect_events(stage.events(run_id), "SpawnRequested", "SpawnRefused")
+    stage.show("told", printable_line(problem.get("detail"), 500))
+    stage.expect("the code", problem.get("code"), "spawn_forbidden")
+    stage.expect("the rule", problem.get("rule"), "active_children")
+    for sleeper in sleeping:
+        stage.stop(sleeper, "the demo has seen enough")
+    for sleeper in sleeping:
+        stage.expect("the outcome of a sleeper", stage.wait(sleeper).get("outcome"), "stopped")
+    after = stage.wait(stage.spawn("Count the words of data/tides.txt", "counter"))
+    print("\n  the five are stopped, and their places are free again:")
+    stage.expect_events(stage.events(after["runId"]), *_WHOLE_LIFE)
+
+
+def _play_deleted(stage: DemoStage, _examples: Path) -> None:
+    run_id = stage.spawn("Count the words of data/tides.txt", "counter", cleanup="delete")
+    run = stage.wait(run_id, "archived")
+    stage.expect_events(stage.events(run_id), *_WHOLE_LIFE, "RunArchived")
+    stage.show("transcript", run.get("transcriptPath"))
+    stage.expect("the stage", run.get("stage"), "archived")
+    stage.expect_in("the path of the transcript", run.get("transcriptPath"), ".deleted.")
+
+
+STORIES = (
+    Story("A plain run", "Asked for, prepared, queued, started, ended, announced.", _play_plain),
+    Story(
+        "An alias",
+        "No agent is called steward: a context script knows whose name it is and brings the "
+        "charter, and the parent agent runs.",
+        _play_alias,
+    ),
+    Story(
+        "Three at once",
+        "One session asks for three children; they run side by side.",
+        _play_fan_out,
+    ),
+    Story(
+        "Two together, and one that waits",
+        "Two tasks of one request share a goal; a third run waits for both and is given what "
+        "they found.",
+        _play_together,
+    ),
+    Story(
+        "A run that fails", "The outcome comes from the exit status, not from words.", _play_failing
+    ),
+    Story(
+        "A run that takes too long",
+        "Its time is one second; then nothing of it is left.",
+        _play_timeout,
+    ),
+    Story("A run that is stopped", "Stopped by hand, with a reason on record.", _play_stopped),
+    Story(
+        "A refusal",
+        "A session may have five active children; the sixth is refused, and that is recorded too.",
+        _play_cap,
+    ),
+    Story(
+        "Put away at once",
+        'With cleanup "delete" the session is archived when told.',
+        _play_deleted,
+    ),
+)

@@ -1,0 +1,243 @@
+"""The short facts of an event, for one line: what a person looks for first.
+
+Events come from a server that may be newer than this program: what is missing is left out, and a
+type that is not known here shows its plain values.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from infrastructure.inbound.command_line.display.plain_text import printable_line
+from infrastructure.inbound.command_line.display.times import format_duration
+from infrastructure.inbound.command_line.event_reasons import failure_reasons
+from infrastructure.inbound.command_line.event_words import (
+    format_file_count,
+    format_named,
+    format_size,
+    format_text_bytes,
+    join_facts,
+)
+from infrastructure.inbound.command_line.shared_event_facts import format_inherited, format_shared
+from infrastructure.inbound.command_line.waiting_event_facts import (
+    format_batch_place,
+    format_dependencies,
+)
+
+Payload = Mapping[str, Any]
+FACTS_CHARACTERS_MAX = 400
+
+
+def event_facts(event: Mapping[str, Any]) -> str:
+    """One line about an event as `/v1/events` gives it."""
+    payload = event.get("payload")
+    if not isinstance(payload, Mapping):
+        return ""
+    try:
+        text = _FACTS.get(str(event.get("type")), _format_plain)(payload)
+    except (AttributeError, LookupError, TypeError, ValueError):
+        text = _format_plain(payload)
+    return printable_line(text + failure_reasons(event.get("texts")), FACTS_CHARACTERS_MAX)
+
+
+def _format_requested(payload: Payload) -> str:
+    requester = payload.get("requester") or {}
+    return join_facts(
+        format_named("agent", payload.get("requestedAgentId")),
+        format_named("label", payload.get("label")),
+        format_named("for", requester.get("sessionKey")),
+        format_file_count((payload.get("attachments") or {}).get("count")),
+        format_batch_place(payload),
+        format_dependencies(payload),
+    )
+
+
+def _format_scripts(payload: Payload) -> str:
+    receipts = payload.get("receipts") or []
+    if not receipts:
+        return "no context script"
+    return join_facts(
+        *(
+            " ".join(
+                part
+                for part in (
+                    f"{receipt.get('id')} {receipt.get('outcome')}",
+                    format_named("HTTP", receipt.get("statusCode")),
+                    format_text_bytes(receipt.get("injected")),
+                    f"in {format_duration(receipt.get('durationMs'))}",
+                    format_named("proposes", receipt.get("candidate")),
+                )
+                if part
+            )
+            for receipt in receipts
+        )
+    )
+
+
+def _format_overridden(payload: Payload) -> str:
+    return f"{payload.get('fromAgentId')} → {payload.get('toAgentId')}"
+
+
+def _format_created(payload: Payload) -> str:
+    plan = payload.get("plan") or {}
+    timeout = plan.get("runTimeoutSeconds")
+    return join_facts(
+        format_named("agent", payload.get("agentId")),
+        format_named("depth", payload.get("depth")),
+        payload.get("role"),
+        format_named("model", _format_model(plan)),
+        f"timeout {timeout}s" if timeout else "",
+        "brings its result to its thread" if payload.get("directDelivery") else "",
+    )
+
+
+def _format_message(payload: Payload) -> str:
+    requester = payload.get("requester") or {}
+    return join_facts(
+        format_named("continues run", payload.get("continues")),
+        format_named("agent", payload.get("agentId")),
+        format_named("label", payload.get("label")),
+        format_named("message", format_text_bytes(payload.get("message"))),
+        format_named("by", payload.get("by")),
+        format_named("for", requester.get("sessionKey")),
+    )
+
+
+def _format_model(plan: Payload) -> str:
+    return "/".join(filter(None, (plan.get("modelProvider"), plan.get("model"))))
+
+
+def _format_configured(payload: Payload) -> str:
+    return join_facts(
+        format_named("revision", payload.get("revision")),
+        format_named("from", payload.get("source")),
+    )
+
+
+def _format_claimed(payload: Payload) -> str:
+    """The count was taken before this run. A run taken over from a lost holder counts nobody."""
+    if not payload.get("laneWidth"):
+        return join_facts(format_named("attempt", payload.get("attempt")), "taken over")
+    running, width = int(payload["laneRunning"]) + 1, int(payload["laneWidth"])
+    return join_facts(format_named("attempt", payload.get("attempt")), f"lane {running}/{width}")
+
+
+def _format_started(payload: Payload) -> str:
+    return join_facts(
+        format_named("runtime", payload.get("runtime")),
+        format_named("system prompt", format_text_bytes(payload.get("systemPrompt"))),
+        format_named("message", format_text_bytes(payload.get("message"))),
+    )
+
+
+def _format_ended(payload: Payload) -> str:
+    usage = payload.get("usage") or {}
+    tokens = usage.get("totalTokens")
+    return join_facts(
+        payload.get("outcome"),
+        payload.get("reason") if payload.get("reason") != payload.get("outcome") else "",
+        format_named("exit", payload.get("exitCode")),
+        format_named("signal", payload.get("signal")),
+        format_duration(payload.get("runtimeMs")),
+        f"{tokens} tokens" if tokens else "",
+        format_named("stopped by", payload.get("stoppedBy")),
+        format_named("waits for descendants:", payload.get("pendingDescendants") or None),
+    )
+
+
+def _format_announced(payload: Payload) -> str:
+    return join_facts(payload.get("disposition"), payload.get("status"), payload.get("reason"))
+
+
+def _format_refused(payload: Payload) -> str:
+    inputs = payload.get("inputs") or {}
+    compared = [f"{name} {value}" for name, value in inputs.items() if value is not None]
+    return join_facts(
+        format_named("rule", payload.get("rule")),
+        format_named("at", payload.get("step")),
+        *compared,
+    )
+
+
+def _format_step_begun(payload: Payload) -> str:
+    return join_facts(
+        payload.get("step"), format_named("in", payload.get("root")), payload.get("relative")
+    )
+
+
+def _format_step_taken(payload: Payload) -> str:
+    return join_facts(
+        f"{payload.get('step')} {payload.get('outcome')}",
+        format_file_count(payload.get("fileCount")),
+        format_size(payload.get("totalBytes")),
+    )
+
+
+def _format_failed(payload: Payload) -> str:
+    again = format_duration(1000 * int(payload["retryAfterSeconds"]))
+    what = payload.get("step") or payload.get("hook")
+    return join_facts(what, f"attempt {payload.get('attempt')}", f"again in {again}")
+
+
+def _format_observed(payload: Payload) -> str:
+    return join_facts(
+        payload.get("sessionKey"), format_named("depth", payload.get("depth")), payload.get("role")
+    )
+
+
+def _format_admitted(payload: Payload) -> str:
+    """The count was taken before this child."""
+    active = int(payload["activeChildren"]) + 1
+    return join_facts(f"run {payload.get('runId')}", f"children {active}/{payload['maxChildren']}")
+
+
+def _format_child(payload: Payload) -> str:
+    return f"run {payload.get('runId')}"
+
+
+def _format_plain(payload: Payload) -> str:
+    values = ((name, value) for name, value in payload.items() if not _is_compound(value))
+    return join_facts(*(f"{name} {value}" for name, value in values if value not in (None, "")))
+
+
+def _is_compound(value: object) -> bool:
+    return isinstance(value, Mapping | list)
+
+
+_FACTS: Mapping[str, Callable[[Payload], str]] = {
+    "SpawnRequested": _format_requested,
+    "ScriptsResolved": _format_scripts,
+    "AgentOverridden": _format_overridden,
+    "PreparationStarted": lambda payload: str(payload["childSessionKey"]),
+    "StepBegun": _format_step_begun,
+    "StepTaken": _format_step_taken,
+    "StepUndone": lambda payload: f"{payload['step']} {payload['how']}",
+    "StepUndoFailed": _format_failed,
+    "HookTold": lambda payload: f"{payload['hook']}, attempt {payload['attempt']}",
+    "HookFailed": _format_failed,
+    "HookParked": lambda payload: f"{payload['hook']}, {payload['attempts']} attempt(s)",
+    "TranscriptProvided": lambda payload: f"{payload['entries']} entries",
+    "SessionCreated": _format_created,
+    "MessageReceived": _format_message,
+    "ContinuationPlanned": _format_created,
+    "RunContinued": lambda payload: f"by run {payload['runId']}",
+    "ArchiveScheduled": lambda payload: str(payload["reason"]),
+    "SessionContinued": lambda payload: join_facts(_format_child(payload), payload.get("role")),
+    "SessionClosed": lambda payload: str(payload["reason"]),
+    "RunQueued": lambda payload: f"lane {payload['lane']}",
+    "RunClaimed": _format_claimed,
+    "RunStarted": _format_started,
+    "RunEnded": _format_ended,
+    "StopRequested": lambda payload: format_named("by", payload.get("by")),
+    "ConfigurationActivated": _format_configured,
+    "RunAnnounced": _format_announced,
+    "SpawnRefused": _format_refused,
+    "SessionObserved": _format_observed,
+    "ChildAdmitted": _format_admitted,
+    "ChildReleased": _format_child,
+    "ChildSettled": _format_child,
+    "RunArchived": lambda payload: str(payload["reason"]),
+    "RunWaits": lambda payload: f"for {', '.join(payload['runIds'])}",
+    "DependencyMet": lambda payload: join_facts(_format_child(payload), payload["outcome"]),
+    "SharedContextChanged": format_shared,
+    "SharedContextInherited": format_inherited,
+}

@@ -1,0 +1,82 @@
+"""Answers as a person or a program wants them: tables, blocks of text, JSON."""
+
+import json
+import sys
+from collections.abc import Mapping, Sequence
+
+from infrastructure.inbound.command_line.client.options import Output
+from infrastructure.inbound.command_line.client.paging import Listing
+from infrastructure.inbound.command_line.display.plain_text import printable_block, printable_line
+from infrastructure.inbound.command_line.display.tables import Item, TableColumn, table_lines
+
+
+def print_listing(listing: Listing, columns: Sequence[TableColumn], output: Output) -> None:
+    """A list in the wanted form; for a person with a note when there is more of it."""
+    if output is Output.JSON:
+        print_json({"items": listing.items, "more": listing.more, "nextAfter": listing.next_after})
+    elif output is Output.JSONL:
+        for item in listing.items:
+            print_json_line(item)
+    else:
+        print_table(listing.items, columns)
+        if listing.more and listing.next_after is not None:
+            print_note(f"there are more: go on with --after {printable_line(listing.next_after)}")
+        elif listing.more:
+            print_note("there are more: raise --limit, or narrow the list")
+
+
+def print_table(items: Sequence[Item], columns: Sequence[TableColumn]) -> None:
+    """A table, cut to the width of a terminal and of full width elsewhere; a note when empty."""
+    from rich.console import Console
+
+    if not items:
+        print_note("nothing to show")
+        return
+    console = Console(file=sys.stdout, markup=False, highlight=False, emoji=False)
+    if not console.is_terminal:
+        for line in table_lines(items, columns, None):
+            print(line.plain)
+        return
+    for line in table_lines(items, columns, console.width):
+        console.print(line, soft_wrap=True)
+
+
+def print_fields(fields: Mapping[str, object]) -> None:
+    """Names and values below each other; None and empty values are left out."""
+    shown = {
+        name: printable_line(value, 2000)
+        for name, value in fields.items()
+        if value not in (None, "")
+    }
+    width = max(map(len, shown), default=0)
+    for name, value in shown.items():
+        print(f"{name:<{width}}  {value}")
+
+
+def print_block(text: str) -> None:
+    """A text over its lines, made safe."""
+    print(printable_block(text).rstrip("\n"))
+
+
+def print_json(value: object) -> None:
+    """One JSON document. ASCII alone: a terminal that shows it obeys nothing in it."""
+    print(json.dumps(value, indent=2))
+
+
+def print_json_line(value: object) -> None:
+    """One JSON document on one line, sent at once."""
+    print(json.dumps(value, separators=(",", ":")), flush=True)
+
+
+def print_object(value: Item, output: Output) -> bool:
+    """Print the object when JSON is wanted; whether it was."""
+    if output is Output.JSON:
+        print_json(value)
+    elif output is Output.JSONL:
+        print_json_line(value)
+    return output is not Output.TABLE
+
+
+def print_note(text: str) -> None:
+    """A remark for a person, beside the answer. The caller makes foreign text safe."""
+    print(text, file=sys.stderr, flush=True)

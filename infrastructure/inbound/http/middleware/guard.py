@@ -1,0 +1,130 @@
+"""Guards before anything is read: whose host and origin, how large, how a response is marked."""
+
+import logging
+import re
+from collections.abc import Iterable
+from urllib.parse import urlsplit
+
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from infrastructure.inbound.http.body_budget import BodyBudget
+from infrastructure.inbound.http.middleware.body_limits import BodyIntake
+from infrastructure.inbound.http.middleware.positions import PositionHeaders
+from infrastructure.inbound.http.responses.path_encoding import protect_encoded_slashes
+from infrastructure.inbound.http.responses.problems import HttpProblem, problem_response
+
+TARGET_BYTES_MAX = 16 * 1024
+HEADERS_BYTES_MAX = 64 * 1024
+SECURITY_HEADERS = (
+    (b"x-content-type-options", b"nosniff"),
+    (b"cache-control", b"no-store"),
+    (b"content-security-policy", b"default-src 'none'; frame-ancestors 'none'"),
+    (b"referrer-policy", b"no-referrer"),
+)
+_CONTROL = re.compile(rb"%[01]")
+_log = logging.getLogger("spawnlog.http")
+
+
+def host_of(authority: str) -> str:
+    """The host of `host:port`, in lower case and without brackets; empty when it is none."""
+    try:
+        return (urlsplit(f"//{authority}").hostname or "").lower()
+    except ValueError:
+        return ""
+
+
+class RequestGuard:
+    """Refuses what comes under a foreign name (a page in a browser that was lured here), bodies
+    over the limit, declared or not, and texts that cannot be kept. Answers what failed inside.
+    Every answer is marked with its log and a position.
+    """
+
+    def __init__(
+        self,
+        app: ASGIApp,
+        hosts: Iterable[str],
+        marks: PositionHeaders,
+        budget: BodyBudget | None = None,
+    ) -> None:
+        self._app = app
+        self._hosts = frozenset(host.lower() for host in hosts)
+        self._marks = marks
+        self._budget = budget or BodyBudget()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass the request on, or answer it."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        scope = {**scope, "path": protect_encoded_slashes(scope)}
+        intake = BodyIntake(receive, self._budget)
+        started = False
+
+        async def marked(message: Message) -> None:
+            nonlocal started
+            if message["type"] == "http.response.start":
+                started = True
+                headers = await self._marks.with_position(
+                    message["status"], message.get("headers", ())
+                )
+                message["headers"] = [*headers, *SECURITY_HEADERS]
+            await intake.answer(message, send)
+
+        try:
+            self._check_request(scope, intake)
+            await self._app(scope, intake.receive, marked)
+        except HttpProblem as problem:
+            await problem_response(problem, scope)(scope, receive, marked)
+        except Exception as error:
+            # Said once, and answered, so that the connection lives on for what comes next.
+            _log.error("%s %s failed", scope["method"], _path_for_log(scope), exc_info=error)
+            if not started:
+                await problem_response(_internal_problem(), scope)(scope, receive, marked)
+        finally:
+            intake.release()
+
+    def _check_request(self, scope: Scope, intake: BodyIntake) -> None:
+        headers = [(name.lower(), value.decode("latin-1")) for name, value in scope["headers"]]
+        hosts = [value for name, value in headers if name == b"host"]
+        if len(hosts) != 1 or host_of(hosts[0]) not in self._hosts:
+            raise HttpProblem(
+                "foreign_host",
+                "this server is not addressed by that name; use its own address or list the name"
+                " in spawnlog.allowedHosts",
+            )
+        for name, value in headers:
+            if name == b"origin" and host_of(authority_of(value)) not in self._hosts:
+                raise HttpProblem(
+                    "foreign_origin", "requests from pages of other sites are refused"
+                )
+            if name == b"content-length":
+                intake.declare(value)
+        _require_usable_path(scope)
+
+
+def authority_of(origin: str) -> str:
+    """The authority of an origin; empty for `null` and what is no URL."""
+    try:
+        return urlsplit(origin).netloc
+    except ValueError:
+        return ""
+
+
+def _require_usable_path(scope: Scope) -> None:
+    query = scope["query_string"]
+    if len(scope["raw_path"]) + len(query) > TARGET_BYTES_MAX:
+        raise HttpProblem("target_too_long", f"a URL may have {TARGET_BYTES_MAX} bytes at most")
+    if sum(len(name) + len(value) for name, value in scope["headers"]) > HEADERS_BYTES_MAX:
+        raise HttpProblem(
+            "headers_too_large", f"all headers may have {HEADERS_BYTES_MAX} bytes at most"
+        )
+    if _CONTROL.search(scope["raw_path"]) or b"%00" in query:
+        raise HttpProblem("invalid_request", "a URL must not contain NUL or control characters")
+
+
+def _path_for_log(scope: Scope) -> str:
+    return str(scope["raw_path"][:200].decode("latin-1"))
+
+
+def _internal_problem() -> HttpProblem:
+    return HttpProblem("internal", "an internal error; the server's log has the details")

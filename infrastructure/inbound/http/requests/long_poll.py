@@ -1,0 +1,102 @@
+"""Long-polling: a read that waits until something is so."""
+
+import asyncio
+import re
+import time
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any
+from uuid import UUID
+
+from fastapi import Query
+
+from domain.run.state import Run
+from infrastructure.inbound.http.requests.services import Services
+from infrastructure.inbound.http.responses.problems import HttpProblem
+
+WAIT_SECONDS_MAX = 60.0
+_WAIT = re.compile(r"([0-9]{1,6}(?:\.[0-9]{1,3})?)(ms|s|m)")
+_SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0}
+Wait = Annotated[
+    str | None,
+    Query(
+        max_length=16,
+        description="How long to wait, 60 s at most: a time such as `30s`, `500ms` or `1m`.",
+        examples=["30s"],
+    ),
+]
+REACHED: Mapping[str, tuple[str, ...]] = {
+    "started": ("started", "ended", "announced", "archived", "refused"),
+    "ended": ("ended", "announced", "archived", "refused"),
+    "announced": ("announced", "archived", "refused"),
+    "archived": ("archived", "refused"),
+}
+
+
+"""The stages at which each `until` is reached; a refusal ends every wait."""
+
+
+REACHING: Mapping[str, tuple[str, ...]] = {
+    "started": ("RunStarted", "RunEnded", "SpawnRefused"),
+    "ended": ("RunEnded", "SpawnRefused"),
+    "announced": ("RunAnnounced", "SpawnRefused"),
+    "archived": ("RunArchived", "SpawnRefused"),
+}
+
+
+"""The events with which each is reached."""
+
+
+def wait_seconds(text: str | None) -> float:
+    """`30s`, `500ms` or `1m` in seconds, 60 at most; 0 for none."""
+    if text is None:
+        return 0.0
+    match = _WAIT.fullmatch(text)
+    if match is None:
+        raise HttpProblem("invalid_request", "wait must be a time such as 30s, 500ms or 1m")
+    return min(float(match.group(1)) * _SECONDS[match.group(2)], WAIT_SECONDS_MAX)
+
+
+async def wait_until(doors: Services, run: Run, until: str, seconds: float) -> None:
+    """Return when the run has reached a stage, the time is over, or the service stops."""
+    deadline = time.monotonic() + seconds
+    while True:
+        position = doors.tail.position
+        now = await doors.work.run(run.run_id)
+        if now.stage in REACHED[until]:
+            return
+        types = REACHING[until]
+        if not await wait_for_growth(
+            doors, run.run_id, after=position, deadline=deadline, types=types
+        ):
+            return
+
+
+async def wait_for_growth(
+    doors: Services,
+    run_id: UUID | None,
+    *,
+    after: int,
+    deadline: float,
+    types: Sequence[str] = (),
+) -> bool:
+    """Wait for the log to grow behind `after` (about that run, if one is given, by events of those
+    types).
+
+    False when the time, of the monotonic clock, is over, or the service stops.
+    """
+    left = deadline - time.monotonic()
+    if left <= 0:
+        return False
+    if doors.closing():
+        return False
+    growing = asyncio.ensure_future(
+        doors.tail.changed(run_id, after=after, timeout_seconds=left, types=types)
+    )
+    try:
+        # One and the same future for all who wait: that the service stops wakes them, and until
+        # then they cost nothing.
+        either: tuple[asyncio.Future[Any], ...] = (growing, doors.stopped)
+        await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
+        return growing.done() and growing.result()
+    finally:
+        growing.cancel()

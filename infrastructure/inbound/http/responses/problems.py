@@ -1,0 +1,105 @@
+"""Problems, as RFC 9457 wants them: what went wrong, in words and as a stable code."""
+
+from collections.abc import Mapping, Sequence
+from http import HTTPStatus
+from typing import Any
+
+import orjson
+from fastapi import Request, Response
+from starlette.types import Scope
+
+MEDIA_TYPE = "application/problem+json"
+TYPE_PREFIX = "urn:spawnlog:problem:"
+TITLES: Mapping[str, tuple[int, str]] = {
+    "unauthorized": (401, "Authentication is needed"),
+    "not_permitted": (403, "Not permitted"),
+    "foreign_host": (403, "Foreign host"),
+    "foreign_origin": (403, "Foreign origin"),
+    "spawn_forbidden": (403, "The spawn is not permitted"),
+    "spawn_error": (422, "The spawn cannot be prepared"),
+    "not_found": (404, "Not found"),
+    "method_not_allowed": (405, "Method not allowed"),
+    "session_closed": (409, "The session is closed or its run is over"),
+    "transcript_is_kept_here": (409, "The transcript is kept here"),
+    "run_active": (409, "The run is not done"),
+    "no_session": (409, "There is no session"),
+    "too_much_told": (409, "Too much was told of the session"),
+    "not_started": (409, "The run has not started"),
+    "no_announcement": (409, "There is no announcement"),
+    "idempotency_in_flight": (409, "The same request is under way"),
+    "precondition_failed": (412, "The shared context has changed"),
+    "foreign_cursor": (410, "The cursor is of another log"),
+    "too_large": (413, "The request is too large"),
+    "target_too_long": (414, "The URL is too long"),
+    "headers_too_large": (431, "The headers are too large"),
+    "not_json": (415, "The body is not JSON"),
+    "malformed_json": (400, "The body is malformed"),
+    "invalid_request": (422, "The request is invalid"),
+    "not_served_yet": (422, "Not served yet"),
+    "idempotency_key_reused": (422, "The idempotency key was used for another request"),
+    "erased": (410, "The text was erased"),
+    "unavailable": (503, "Not ready"),
+    "internal": (500, "Internal error"),
+}
+RETRYABLE = frozenset({"idempotency_in_flight", "run_active", "unavailable"})
+
+
+class HttpProblem(Exception):
+    """Answers a request with a problem. `more` are members beside the standard ones."""
+
+    def __init__(
+        self,
+        code: str,
+        detail: str,
+        *,
+        errors: Sequence[Mapping[str, str]] = (),
+        headers: Mapping[str, str] | None = None,
+        **more: Any,
+    ) -> None:
+        super().__init__(detail)
+        self.code = code
+        self.status, self.title = TITLES[code]
+        self.detail = detail
+        self.errors = tuple(errors)
+        self.headers = dict(headers or {})
+        self.more = {name: value for name, value in more.items() if value is not None}
+
+    def body(self, instance: str) -> dict[str, Any]:
+        """The members of the problem."""
+        body: dict[str, Any] = {
+            "type": TYPE_PREFIX + self.code,
+            "title": self.title,
+            "status": self.status,
+            "detail": self.detail,
+            "instance": instance,
+            "code": self.code,
+            "retryable": self.code in RETRYABLE,
+            **self.more,
+        }
+        if self.errors:
+            body["errors"] = [dict(error) for error in self.errors]
+        return body
+
+
+def problem_response(problem: HttpProblem, scope: Scope) -> Response:
+    """The problem on the wire, as an answer to the request of `scope`."""
+    headers = dict(problem.headers)
+    body = problem.body(scope["raw_path"].decode("latin-1"))
+    if problem.status == HTTPStatus.UNAUTHORIZED:
+        headers["WWW-Authenticate"] = "Bearer"
+    if problem.status == HTTPStatus.SERVICE_UNAVAILABLE:
+        headers.setdefault("Retry-After", "1")
+    if "Retry-After" in headers:
+        body["retryAfterMs"] = int(headers["Retry-After"]) * 1000
+    return Response(
+        orjson.dumps(body),
+        status_code=problem.status,
+        media_type=MEDIA_TYPE,
+        headers=headers,
+    )
+
+
+async def answer_problem(request: Request, problem: Exception) -> Response:
+    """For the application's table of exception handlers."""
+    assert isinstance(problem, HttpProblem)
+    return problem_response(problem, request.scope)

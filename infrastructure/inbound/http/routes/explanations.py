@@ -1,0 +1,82 @@
+"""`GET /v1/runs/{runId}/explain`: how a spawn was decided."""
+
+from typing import Any
+
+from fastapi import APIRouter, Response
+
+from application.log.answers import SpawnRefusal
+from application.queries.explain import RunExplanation, read_explanation
+from domain.run.state import Run
+from infrastructure.inbound.http.examples import explanations as examples
+from infrastructure.inbound.http.requests.as_of import AsOfParameter, resolve_as_of
+from infrastructure.inbound.http.requests.caller import (
+    ByCaller,
+    InjectedServices,
+    RunInPath,
+    json_response,
+    readable_run,
+    require_scope,
+)
+from infrastructure.inbound.http.responses.described import problem_responses, success_response
+
+router = APIRouter(tags=["runs"])
+
+
+@router.get(
+    "/v1/runs/{runId}/explain",
+    operation_id="explainRun",
+    summary="How a spawn, or a message, was decided",
+    description=(
+        "Every rule in the order in which they are judged: what it compared (`compared`, and in"
+        " words `text`), its `result`, and the position and configuration revision under which that"
+        " was recorded. `passed` did not refuse the spawn, `refused` did; `not_judged` stands for"
+        " rules to which the decision did not come, or not yet, and `not_recorded` for what the"
+        " release that decided did not record. A step that made something for the child stands at"
+        " the event that says so. `refused` is the rule that refused, with the text"
+        " that the caller was told, or null. `given` holds what was asked for and is kept beside"
+        " the log: a workspace, and words that are no name. `configured` of the tools and"
+        " `workspaceRoots` are what the revision says, as its file wrote it; null when it cannot"
+        " be read any more. Of a run that goes on with a session after a message the only rule of"
+        " admission is `active_children`, no script runs, and the workspace is `kept`. Nothing is"
+        " judged again."
+    ),
+    responses={
+        **success_response(examples.EXPLANATION),
+        **problem_responses("not_found"),
+    },
+)
+async def explain_run(
+    doors: InjectedServices, caller: ByCaller, runId: RunInPath, at: AsOfParameter = None
+) -> Response:
+    """The decisions about one run, as far as they were made then."""
+    require_scope(caller, "read")
+    moment = await resolve_as_of(doors, at)
+    run = await readable_run(doors, caller, runId, moment)
+    told = await read_explanation(
+        doors.work, run, until=moment.position, full=caller.may("content")
+    )
+    return json_response(doors, _body(run, told), moment.position)
+
+
+def _body(run: Run, told: RunExplanation) -> dict[str, Any]:
+    return {
+        "runId": run.run_id,
+        "stage": run.stage,
+        "configRevision": run.config_revision,
+        "given": told.given,
+        "decisions": [one.model_dump(mode="json") for one in told.decisions],
+        "refused": _refusal_body(run, told.refusal),
+    }
+
+
+def _refusal_body(run: Run, refusal: SpawnRefusal | None) -> dict[str, Any] | None:
+    if run.refusal is None or refusal is None:
+        return None
+    return {
+        "rule": refusal.rule,
+        "status": refusal.status,
+        "text": refusal.text,
+        "current": refusal.current,
+        "limit": refusal.limit,
+        "step": run.refusal.step,
+    }

@@ -1,0 +1,220 @@
+"""What a session shares with its family, and what of it a run was given."""
+
+import re
+
+from fastapi import APIRouter, Request, Response
+from pydantic import BaseModel, ConfigDict
+
+from application.log.unit_of_work import ContentsErased
+from application.queries.access import Caller
+from application.session.shared_context import (
+    ContextPatch,
+    ContextPatcher,
+    PatchResult,
+    SharedContextTooLarge,
+)
+from domain.run.events import RunStarted
+from domain.session.decide import ContextMoved
+from domain.session.shared_context import KEY_RULE, effective_shared_keys, is_key
+from domain.session.state import Session
+from domain.values.refusals import SessionIsClosed
+from infrastructure.inbound.http import shared_examples
+from infrastructure.inbound.http.requests.as_of import AsOfParameter, resolve_as_of
+from infrastructure.inbound.http.requests.bodies import JSON, read_body
+from infrastructure.inbound.http.requests.caller import (
+    ByCaller,
+    InjectedServices,
+    KeyInPath,
+    RunInPath,
+    invalid_value,
+    json_response,
+    position_headers,
+    readable_run,
+    require_scope,
+    resolve_session_key,
+)
+from infrastructure.inbound.http.requests.services import Services
+from infrastructure.inbound.http.responses.described import (
+    BODY_PROBLEMS,
+    problem_responses,
+    request_body_schema,
+    success_response,
+)
+from infrastructure.inbound.http.responses.problems import HttpProblem
+from infrastructure.inbound.http.schemas.shared_context import (
+    lineage,
+    run_body,
+    session_body,
+    sizes_body,
+)
+from infrastructure.inbound.http.shared_body import literals, pointer_of
+from infrastructure.inbound.http.written_sessions import resolve_target_session
+
+router = APIRouter(tags=["shared context"])
+PATH = "/v1/sessions/{key}/shared-context"
+IF_MATCH = "/headers/If-Match"
+MEDIA_TYPES = (JSON, "application/merge-patch+json")
+_VERSION = re.compile(r'"(0|[1-9][0-9]{0,18})"')
+IF_MATCH_PARAMETER = {
+    "name": "If-Match",
+    "in": "header",
+    "required": True,
+    "description": "The `ETag` of what was read, or `*`.",
+    "schema": {"type": "string", "maxLength": 21, "pattern": rf"^(\*|{_VERSION.pattern})$"},
+    "example": '"52"',
+}
+
+
+class SharedContextPatch(BaseModel):
+    """`PATCH …/shared-context`: a JSON merge patch; keys with their values, null takes one away."""
+
+    model_config = ConfigDict(extra="allow")
+
+
+@router.get(
+    "/v1/runs/{runId}/shared-context",
+    operation_id="getRunSharedContext",
+    summary="What a run was given of its family's context",
+    description=(
+        "Whole, also what its prompt shortens; a child reads it with its own token. `position` is"
+        " where the run was claimed: the context is as it was then, null when nothing was shared."
+        " `erased` has the keys whose values are gone."
+    ),
+    responses={
+        **success_response(shared_examples.RUN_CONTEXT),
+        **problem_responses("not_found", "not_started"),
+    },
+)
+async def get_run_context(doors: InjectedServices, caller: ByCaller, runId: RunInPath) -> Response:
+    """The context of a run."""
+    require_scope(caller, "content")
+    now = await resolve_as_of(doors, None)
+    run = await readable_run(doors, caller, runId, now)
+    recorded = await doors.work.log.first("RunStarted", run.run_id)
+    if recorded is None:
+        raise HttpProblem("not_started", "the run has not started, so it was given nothing yet")
+    assert isinstance(recorded.event, RunStarted)
+    body = await run_body(doors.work.contents, run.run_id, recorded.event)
+    return json_response(doors, body, now.position)
+
+
+@router.get(
+    PATH,
+    operation_id="getSharedContext",
+    summary="What a session shares with its family",
+    description=(
+        "What its next child starts with, for tokens with scope `content`. `sizes` has the bytes of"
+        " each value, `sources` who wrote each key where, `history` what was written in which order"
+        " (the 200 newest), `startedWith` which children started with"
+        " which version (the 500 newest). The `ETag` is the version, 0 while nothing was shared."
+    ),
+    responses={
+        **success_response(shared_examples.SESSION_CONTEXT),
+        **problem_responses("not_found"),
+    },
+)
+async def get_session_context(
+    doors: InjectedServices, caller: ByCaller, key: KeyInPath, at: AsOfParameter = None
+) -> Response:
+    """The context of a session."""
+    require_scope(caller, "content")
+    moment = await resolve_as_of(doors, at)
+    session_key = await resolve_session_key(doors, caller, key)
+    session = await doors.work.registry.session(session_key, at=moment.position)
+    if session is None or not await doors.access.covers_session(caller, session_key):
+        headers = position_headers(doors, moment.position)
+        raise HttpProblem("not_found", "there is no such session on record", headers=headers)
+    return await _context_response(doors, session, moment.position)
+
+
+@router.patch(
+    PATH,
+    operation_id="patchSharedContext",
+    summary="Write into what a session shares",
+    description=(
+        "A JSON merge patch (RFC 7396) by a token that acts for the session, with the `ETag` that"
+        " it was made for in `If-Match`, or `*`. Children that are at work keep what they started"
+        " with. A patch that changes nothing records nothing. A token without scope `content` is"
+        " answered with `sessionKey`, `version`, `position` and `sizes` alone."
+    ),
+    responses={
+        **success_response(shared_examples.SESSION_CONTEXT),
+        **problem_responses(
+            "not_found", "session_closed", "precondition_failed", "erased", *BODY_PROBLEMS
+        ),
+    },
+    openapi_extra={
+        **request_body_schema(SharedContextPatch, shared_examples.PATCH, required=True),
+        "parameters": [IF_MATCH_PARAMETER],
+    },
+)
+async def patch_session_context(
+    request: Request, doors: InjectedServices, caller: ByCaller, key: KeyInPath
+) -> Response:
+    """Patch the context of a session."""
+    require_scope(caller, "spawn")
+    session = await resolve_target_session(doors, caller, key)
+    body, _ = await read_body(request, SharedContextPatch, media_types=MEDIA_TYPES)
+    patch = ContextPatch(
+        session_key=session.session_key,
+        display_key=session.display_key,
+        values=_values(body),
+        expected=_expected_version(request),
+    )
+    patched = await _apply_patch(doors, caller, patch)
+    if patched.session is None:
+        raise HttpProblem("not_found", "there is no such session on record, and nothing to record")
+    if not caller.may("content"):
+        return _sizes_response(doors, patched.session, patched.position)
+    return await _context_response(doors, patched.session, patched.position)
+
+
+async def _apply_patch(doors: Services, caller: Caller, patch: ContextPatch) -> PatchResult:
+    try:
+        return await ContextPatcher(doors.work).patch(patch, caller.actor)
+    except ContextMoved as moved:
+        raise HttpProblem("precondition_failed", str(moved), current=moved.current) from None
+    except SharedContextTooLarge as much:
+        raise HttpProblem("invalid_request", str(much)) from None
+    except SessionIsClosed as closed:
+        raise HttpProblem("session_closed", str(closed)) from None
+    except ContentsErased as erased:
+        raise HttpProblem("erased", str(erased)) from None
+
+
+async def _context_response(doors: Services, session: Session, position: int) -> Response:
+    keys = effective_shared_keys(session)
+    texts = await doors.work.contents.texts([one.value for one in keys if one.value is not None])
+    told = await lineage(doors.work, session, position)
+    body = session_body(session, texts, told, position)
+    return json_response(doors, body, position, headers=_etag(session))
+
+
+def _sizes_response(doors: Services, session: Session, position: int) -> Response:
+    """For those who may write what they may not read."""
+    return json_response(doors, sizes_body(session, position), position, headers=_etag(session))
+
+
+def _etag(session: Session) -> dict[str, str]:
+    return {"ETag": f'"{session.shared_position or 0}"'}
+
+
+def _values(body: SharedContextPatch) -> dict[str, object]:
+    """The members of the patch; what they say has to be right by itself already."""
+    values = dict(body.model_extra or {})
+    for key in values:
+        if not is_key(key):
+            raise invalid_value(pointer_of(key, ""), KEY_RULE)
+    literals({key: value for key, value in values.items() if value is not None}, "")
+    return values
+
+
+def _expected_version(request: Request) -> int | None:
+    """The version that the patch was made for; None for any."""
+    given = request.headers.get("if-match", "").strip()
+    if given == "*":
+        return None
+    version = _VERSION.fullmatch(given)
+    if version is None:
+        raise invalid_value(IF_MATCH, 'must be the ETag that was read, such as "52", or *')
+    return int(version[1])

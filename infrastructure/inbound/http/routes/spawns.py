@@ -1,0 +1,118 @@
+"""`POST /v1/spawns`."""
+
+from typing import Any, cast
+
+from fastapi import APIRouter, Request, Response
+
+from application.log.event_log import AlreadyReserved, StoredAnswer
+from application.queries.access import Caller
+from domain.values.refusals import SessionIsClosed
+from infrastructure.inbound.http.examples import spawns_and_runs
+from infrastructure.inbound.http.middleware.disconnects import presence_check
+from infrastructure.inbound.http.replays import replay_answer
+from infrastructure.inbound.http.requests.bodies import read_body
+from infrastructure.inbound.http.requests.caller import (
+    ByCaller,
+    InjectedServices,
+    caller_of,
+    json_response,
+    require_agent_access,
+    require_scope,
+    require_session_access,
+    reservation_of,
+    resolve_session_reference,
+    services_of,
+    traceparent_of,
+)
+from infrastructure.inbound.http.requests.replies import refusal_response
+from infrastructure.inbound.http.requests.services import Services
+from infrastructure.inbound.http.responses.described import (
+    BODY_PROBLEMS,
+    KEY_PROBLEMS,
+    problem_responses,
+    request_body_schema,
+    success_response,
+)
+from infrastructure.inbound.http.responses.problems import HttpProblem
+from infrastructure.inbound.http.schemas.spawn import REQUESTER_KEY, SpawnBody, spawn_request
+
+router = APIRouter(tags=["spawns"])
+PATH = "/v1/spawns"
+
+
+@router.post(
+    PATH,
+    operation_id="spawn",
+    summary="Spawn a sub-agent",
+    description=(
+        "Decides, gathers the child's context, opens its session and queues its run. Answered when"
+        " the session exists; what was decided is durable by then. A caller that goes away cancels"
+        " nothing. A refusal is recorded like everything else. A list of tasks is decided as one:"
+        " its answer has a `batchId`, and all runs in `runs`; a refusal names the run and the task"
+        " for which all were refused. The requester may be given by its session id, or as `current`"
+        " by a token that acts for one session; what is on record about"
+        " it outranks what the request says of it."
+    ),
+    status_code=201,
+    responses={
+        **success_response(spawns_and_runs.SPAWNED, status=201, description="Accepted and durable"),
+        **problem_responses(
+            "spawn_forbidden",
+            "spawn_error",
+            "session_closed",
+            *BODY_PROBLEMS,
+            *KEY_PROBLEMS,
+        ),
+    },
+    openapi_extra=request_body_schema(SpawnBody, spawns_and_runs.SPAWN, required=True),
+)
+async def spawn(request: Request, doors: InjectedServices, caller: ByCaller) -> Response:
+    """Take a spawn."""
+    return await _answer_spawn(request, doors, caller)
+
+
+async def spawn_directly(request: Request) -> Response:
+    """The same for a request without parameters, see `DirectRoute`."""
+    return await _answer_spawn(request, services_of(request), await caller_of(request))
+
+
+async def _answer_spawn(request: Request, doors: Services, caller: Caller) -> Response:
+    require_scope(caller, "spawn")
+    if doors.closing():
+        raise HttpProblem("unavailable", "the service is stopping; ask again in a moment")
+    body, raw = await read_body(request, SpawnBody)
+    named = await resolve_session_reference(
+        doors, caller, body.requester.session_key, REQUESTER_KEY
+    )
+    pinned = doors.work.configurations.current()
+    asked = spawn_request(body, pinned.configuration, named)
+    require_session_access(caller, asked.requester_key)
+    if asked.asserts_agent:
+        require_agent_access(caller, asked.requester_agent_id, pinned.configuration)
+    reservation = reservation_of(request, caller, raw)
+    is_there = presence_check(request.scope)
+    try:
+        spawned = await doors.spawning.spawn(
+            asked, caller.actor, reservation, is_there, traceparent_of(request), pinned=pinned
+        )
+    except AlreadyReserved as reserved:
+        assert reservation is not None
+        return await replay_answer(
+            reserved, reservation, lambda one, _: _response(doors, request, one, None)
+        )
+    except SessionIsClosed as closed:
+        raise HttpProblem("session_closed", str(closed)) from None
+    return await _response(doors, request, spawned.answer, spawned.position)
+
+
+async def _response(
+    doors: Services, request: Request, told: StoredAnswer, recorded: int | None
+) -> Response:
+    """`recorded` is where it was recorded for this request. That was after it came, so it is behind
+    nothing that was told before, and nobody need be asked how far the log goes."""
+    position = await doors.work.log.head() if recorded is None else recorded
+    if told.kind == "accepted":
+        runs = cast("list[dict[str, Any]]", told.body["runs"])
+        headers = {"Location": f"/v1/runs/{runs[0]['runId']}"}
+        return json_response(doors, told.body, position, status=201, headers=headers)
+    return refusal_response(doors, request, told, position)

@@ -1,0 +1,108 @@
+"""`PUT /v1/sessions/{key}/transcript`: what was said in a session that lives elsewhere."""
+
+from fastapi import APIRouter, Request, Response
+
+from application.log.event_log import AlreadyReserved, StoredAnswer
+from application.session.transcript import (
+    EntryTooLarge,
+    SubmittedTranscript,
+    TranscriptIntake,
+    TranscriptTooLarge,
+)
+from domain.session.decide import TranscriptIsKeptHere
+from domain.values.refusals import SessionIsClosed
+from infrastructure.inbound.http.examples import spawns_and_runs
+from infrastructure.inbound.http.replays import replay_answer
+from infrastructure.inbound.http.requests.bodies import read_body
+from infrastructure.inbound.http.requests.caller import (
+    ByCaller,
+    InjectedServices,
+    KeyInPath,
+    invalid_value,
+    json_response,
+    require_scope,
+    reservation_of,
+)
+from infrastructure.inbound.http.requests.services import Services
+from infrastructure.inbound.http.responses.described import (
+    BODY_PROBLEMS,
+    KEY_PROBLEMS,
+    problem_responses,
+    request_body_schema,
+    success_response,
+)
+from infrastructure.inbound.http.responses.problems import HttpProblem
+from infrastructure.inbound.http.schemas.transcript import (
+    VALUES_MAX,
+    TranscriptBody,
+    provided_entries,
+)
+from infrastructure.inbound.http.written_sessions import resolve_target_session
+
+router = APIRouter(tags=["sessions"])
+
+
+@router.put(
+    "/v1/sessions/{key}/transcript",
+    operation_id="provideTranscript",
+    summary="Tell what was said in a session",
+    description=(
+        "For a requester that lives elsewhere: a child that is spawned with `context` `fork` begins"
+        " with what was told last before its spawn. The whole conversation is told each time, and"
+        " takes the place of the one before; the same again changes nothing and records nothing."
+        " `tokens` is `totalTokens`, else the last usage entry or a quarter of the bytes, whichever"
+        " is more. A session that was spawned here is told by nobody: its transcript is its run's."
+    ),
+    responses={
+        **success_response(spawns_and_runs.TRANSCRIPT_PROVIDED),
+        **problem_responses(
+            "session_closed",
+            "transcript_is_kept_here",
+            "too_much_told",
+            "erased",
+            *BODY_PROBLEMS,
+            *KEY_PROBLEMS,
+        ),
+    },
+    openapi_extra=request_body_schema(
+        TranscriptBody, spawns_and_runs.PROVIDED_TRANSCRIPT, required=True
+    ),
+)
+async def provide_transcript(
+    request: Request, doors: InjectedServices, caller: ByCaller, key: KeyInPath
+) -> Response:
+    """Keep a transcript."""
+    require_scope(caller, "spawn")
+    session = await resolve_target_session(doors, caller, key)
+    body, raw = await read_body(request, TranscriptBody, values_max=VALUES_MAX)
+    told = SubmittedTranscript(
+        session_key=session.session_key,
+        display_key=session.display_key,
+        entries=provided_entries(body),
+        total_tokens=body.total_tokens,
+    )
+    reservation = reservation_of(request, caller, raw)
+    try:
+        provided = await TranscriptIntake(doors.work).provide(told, caller.actor, reservation)
+    except AlreadyReserved as reserved:
+        assert reservation is not None
+        return await replay_answer(
+            reserved, reservation, lambda one, _: _repeated_response(doors, one)
+        )
+    except EntryTooLarge as large:
+        raise invalid_value(f"/entries/{large.index}", str(large)) from None
+    except TranscriptIsKeptHere as kept:
+        raise HttpProblem("transcript_is_kept_here", str(kept)) from None
+    except TranscriptTooLarge as much:
+        raise HttpProblem("too_much_told", str(much)) from None
+    except SessionIsClosed as closed:
+        raise HttpProblem("session_closed", str(closed)) from None
+    return _response(doors, provided.answer, provided.position)
+
+
+async def _repeated_response(doors: Services, told: StoredAnswer) -> Response:
+    return _response(doors, told, await doors.work.log.head())
+
+
+def _response(doors: Services, told: StoredAnswer, position: int) -> Response:
+    return json_response(doors, {**told.body, "position": position}, position)

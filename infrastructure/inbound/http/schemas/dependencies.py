@@ -1,0 +1,121 @@
+"""What a request says that its run is to wait for, and how that reads of a run."""
+
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any
+
+from pydantic import Field, WithJsonSchema
+
+from domain.run.facts import DependencyNeeds, DependencyVia
+from domain.run.lifecycle import PREPARING
+from domain.run.state import Run
+from domain.spawn.dependencies import DependencyRequest
+from domain.spawn.request import DEPENDENCIES_MAX
+from infrastructure.inbound.http.requests.caller import invalid_value
+
+NAME_CHARACTERS_MAX = 200
+_NEEDS: Mapping[object, DependencyNeeds] = {"success": "success", "ended": "ended"}
+_NAME_RULE = f"must be a label or a run id, 1 to {NAME_CHARACTERS_MAX} printable characters"
+_SHAPE = 'must be a label or a run id, or {"run": …, "require": "success" or "ended"}'
+_SCHEMA: dict[str, Any] = {
+    "anyOf": [
+        {"type": "string", "minLength": 1, "maxLength": NAME_CHARACTERS_MAX},
+        {
+            "type": "object",
+            "properties": {
+                "run": {"type": "string", "minLength": 1, "maxLength": NAME_CHARACTERS_MAX},
+                "require": {"enum": ["success", "ended"], "default": "success"},
+            },
+            "required": ["run"],
+            "additionalProperties": False,
+        },
+    ]
+}
+DependencyField = Annotated[Any, WithJsonSchema(_SCHEMA)]
+DependsOnField = Annotated[
+    list[DependencyField],
+    Field(
+        max_length=DEPENDENCIES_MAX,
+        description=(
+            "Earlier runs of the same tree, by their labels or ids. The child is prepared, and"
+            " queued when all of them have ended with `success` and all below them is done; with"
+            ' `{"run": …, "require": "ended"}` any end will do.'
+        ),
+    ),
+]
+ChainAfterField = Annotated[
+    Any,
+    WithJsonSchema({"anyOf": [*_SCHEMA["anyOf"], {"type": "null"}]}),
+    Field(description="One run more to wait for, as in `dependsOn`."),
+]
+
+
+def dependency_requests(
+    depends_on: Sequence[object], chain_after: object, references: Sequence[DependencyRequest]
+) -> tuple[DependencyRequest, ...]:
+    """The runs that are to be waited for, by name, with those whose results are referred to. 422
+    for what names none, and for too many."""
+    asked = [
+        _dependency_request(one, "dependsOn", f"/dependsOn/{index}")
+        for index, one in enumerate(depends_on)
+    ]
+    if chain_after is not None:
+        asked.append(_dependency_request(chain_after, "chainAfter", "/chainAfter"))
+    asked += references
+    if len(asked) > DEPENDENCIES_MAX:
+        text = f"names {len(asked)} runs to wait for with those before it, and may name"
+        pointer = "/sharedContext" if references else f"/{asked[-1].via}"
+        raise invalid_value(pointer, f"{text} {DEPENDENCIES_MAX}")
+    return tuple(asked)
+
+
+def _dependency_request(value: object, via: DependencyVia, pointer: str) -> DependencyRequest:
+    if isinstance(value, str):
+        return DependencyRequest(_name(value, pointer), via)
+    if not isinstance(value, dict) or "run" not in value or value.keys() - {"run", "require"}:
+        raise invalid_value(pointer, _SHAPE)
+    name = value["run"]
+    require = value.get("require", "success")
+    if not isinstance(name, str):
+        raise invalid_value(f"{pointer}/run", _NAME_RULE)
+    if not isinstance(require, str) or require not in _NEEDS:
+        raise invalid_value(f"{pointer}/require", 'must be "success" or "ended"')
+    return DependencyRequest(_name(name, f"{pointer}/run"), via, _NEEDS[require])
+
+
+def _name(given: str, pointer: str) -> str:
+    name = given.strip()
+    if not 0 < len(name) <= NAME_CHARACTERS_MAX or not name.isprintable():
+        raise invalid_value(pointer, _NAME_RULE)
+    return name
+
+
+def is_waiting(run: Run) -> bool:
+    """Whether it is prepared and waits for others."""
+    return run.stage == "session-created" and run.waits_for is not None
+
+
+def dependency_bodies(run: Run) -> list[dict[str, Any]]:
+    """What the run depends on. `state`: `waiting`, `met`, or `unmet` when it was over itself before
+    that one was done as it was required to be."""
+    # Within the append that creates the session it is not recorded yet what is waited for.
+    is_undecided = run.stage == "session-created" and run.holder is not None
+    is_open = run.stage in PREPARING or is_undecided or is_waiting(run)
+    never_waited = run.stage in PREPARING or is_undecided or run.stage == "refused"
+    unmet = (
+        {one.run_id for one in run.dependencies or ()} if never_waited else {*_dependencies_of(run)}
+    )
+    states = {True: "waiting" if is_open else "unmet", False: "met"}
+    return [
+        {
+            "runId": one.run_id,
+            "name": one.name,
+            "via": one.via,
+            "require": one.require,
+            "state": states[one.run_id in unmet],
+        }
+        for one in run.dependencies or ()
+    ]
+
+
+def _dependencies_of(run: Run) -> Sequence[object]:
+    return run.waits_for or ()

@@ -1,0 +1,221 @@
+"""The body of a spawn: its shape, and the request that it becomes."""
+
+import math
+from typing import Annotated, Any, Literal
+
+import orjson
+from pydantic import Field, field_validator
+
+from application.spawn.request import SpawnRequest
+from domain.configuration.configuration import Configuration
+from domain.run.facts import SpawnOptions
+from domain.spawn.request import effective_cleanup, effective_mode
+from domain.values.agent_id import is_valid_agent_id, normalise_agent_id
+from domain.values.session_key import agent_id_of, render_session_key
+from infrastructure.inbound.http.batch_body import LABEL_CHARS_MAX, TaskField, tasks_of
+from infrastructure.inbound.http.requests.bodies import Body
+from infrastructure.inbound.http.requests.caller import canonical_key, invalid_value
+from infrastructure.inbound.http.schemas.dependencies import (
+    ChainAfterField,
+    DependsOnField,
+    dependency_requests,
+)
+from infrastructure.inbound.http.shared_body import parse_shared_values, references_of
+from infrastructure.inbound.http.spawn_parts import (
+    ATTACHMENTS_MAX,
+    AttachAsBody,
+    AttachmentBody,
+    NameField,
+    RequesterBody,
+    attachment_requests,
+)
+
+REQUESTER_KEY = "/requester/sessionKey"
+
+
+class SpawnBody(Body):
+    """`POST /v1/spawns`."""
+
+    requester: RequesterBody
+    task: TaskField
+    label: Annotated[str, Field(max_length=LABEL_CHARS_MAX)] | None = None
+    agent_id: Annotated[str, Field(max_length=4096)] | None = None
+    model: NameField | None = None
+    thinking: NameField | None = None
+    run_timeout_seconds: Annotated[
+        float | None,
+        Field(description="Rounded down to whole seconds; 0, or less, is without limit."),
+    ] = None
+    thread: Annotated[
+        bool,
+        Field(
+            description=(
+                "Bind the child to a thread of the requester's channel. `mode` is `session` then,"
+                " unless it is given: the child stays and takes messages until it is stopped."
+            )
+        ),
+    ] = False
+    mode: Literal["run", "session"] | None = None
+    cleanup: Literal["delete", "keep"] | None = None
+    sandbox: Annotated[
+        Literal["inherit", "require"],
+        Field(description="`require` refuses a child that would not be in a sandbox."),
+    ] = "inherit"
+    context: Annotated[
+        Literal["isolated", "fork"] | None,
+        Field(
+            description=(
+                "`fork`: the child begins with the requester's conversation up to now. Only of the"
+                " requester's own agent. Without it a child in a thread of a channel follows"
+                " `session.threadBindings.defaultSpawnContext`, any other starts `isolated`."
+            )
+        ),
+    ] = None
+    light_context: Annotated[
+        bool, Field(description="Leave the files of the agent's workspace out of the prompt.")
+    ] = False
+    expects_completion_message: bool = True
+    attachments: Annotated[
+        list[AttachmentBody],
+        Field(
+            max_length=ATTACHMENTS_MAX,
+            description=(
+                "Files that are put into the child's workspace, as far as"
+                " `tools.sessions_spawn.attachments` permits; off unless it is enabled."
+            ),
+        ),
+    ] = Field(default_factory=list)
+    attach_as: AttachAsBody = Field(default_factory=AttachAsBody)
+    context_preamble: str | None = None
+    shared_context: Annotated[
+        dict[str, Any] | None,
+        Field(
+            description=(
+                "Keys with any values, at most 64 KiB of JSON with what the requester's session"
+                " shares already. The child reads them in its prompt, as do those that are spawned"
+                " by this session later, and those below it."
+            )
+        ),
+    ] = None
+    shared_context_scope: Annotated[
+        Literal["family", "child"],
+        Field(description="`child`: the keys are for this child, and for those below it, alone."),
+    ] = "family"
+    parallel: Annotated[
+        bool,
+        Field(
+            description=(
+                "Of a list of tasks: they run side by side. All runs are admitted and prepared, or"
+                " none is. Their labels are `<label>-1` and so on."
+            )
+        ),
+    ] = False
+    depends_on: DependsOnField = Field(default_factory=list)
+    chain_after: ChainAfterField = None
+
+    @field_validator("label")
+    @classmethod
+    def _one_line(cls, label: str | None) -> str | None:
+        if label is not None and not label.isprintable():
+            raise ValueError("must be one line without control characters")
+        return label
+
+    @field_validator("run_timeout_seconds", mode="before")
+    @classmethod
+    def _a_number(cls, value: object) -> object:
+        # An integer is a number too; a boolean is none.
+        if isinstance(value, int) and not isinstance(value, bool):
+            return float(value)
+        return value
+
+    @field_validator("run_timeout_seconds")
+    @classmethod
+    def _finite(cls, value: float | None) -> float | None:
+        if value is not None and not math.isfinite(value):
+            raise ValueError("must be a number of seconds, 0 for no limit")
+        return value
+
+
+def spawn_request(
+    body: SpawnBody, configuration: Configuration, requester_key: str | None = None
+) -> SpawnRequest:
+    """The request in the words of the use case. 422 for a key or task that cannot be used.
+
+    `requester_key` is the canonical key of a requester that was given by something else than its
+    key, such as its session id.
+    """
+    label = (body.label or "").strip() or None
+    attached_files = len(body.attachments)
+    batch = tasks_of(body.task, parallel=body.parallel, label=label, attached=attached_files)
+    if body.attach_as.mount_path is not None and not body.attachments:
+        raise invalid_value(
+            "/attachAs/mountPath", "is for attachments: attach a file or leave it out"
+        )
+    session = configuration.session
+    spelling = requester_key or body.requester.session_key
+    key = requester_key or canonical_key(spelling, configuration, REQUESTER_KEY)
+    override = (body.requester.agent_id_override or "").strip()
+    if override and not is_valid_agent_id(override):
+        raise invalid_value("/requester/agentIdOverride", "must match [a-z0-9][a-z0-9_-]{0,63}")
+    requester_agent_id = normalise_agent_id(override) if override else agent_id_of(key)
+    return SpawnRequest(
+        requester_key=key,
+        requester_display_key=render_session_key(
+            spelling, main_key=session.main_key, scope=session.scope
+        ),
+        requester_agent_id=requester_agent_id,
+        asserts_agent=requester_agent_id != agent_id_of(key),
+        origin=_origin(body.requester),
+        task=body.task if isinstance(body.task, str) else batch[0],
+        preamble=body.context_preamble or None,
+        label=label,
+        agent_id=(body.agent_id or "").strip() or None,
+        thread=body.thread,
+        workspace_argument=body.requester.workspace_dir,
+        attachments=attachment_requests(body.attachments),
+        mount_path=body.attach_as.mount_path,
+        light_context=body.light_context,
+        context_argument=body.context,
+        shared=parse_shared_values(body.shared_context, body.shared_context_scope),
+        batch=batch,
+        dependencies=dependency_requests(
+            body.depends_on, body.chain_after, references_of(body.shared_context)
+        ),
+        options=_options(body),
+    )
+
+
+def _options(body: SpawnBody) -> SpawnOptions:
+    mode = effective_mode(body.mode, thread=body.thread)
+    return SpawnOptions(
+        model=(body.model or "").strip() or None,
+        thinking=(body.thinking or "").strip() or None,
+        run_timeout_seconds=body.run_timeout_seconds,
+        mode=mode,
+        cleanup=effective_cleanup(body.cleanup, mode),
+        expects_completion_message=body.expects_completion_message,
+        active_model=body.requester.active_model,
+        active_thinking=body.requester.active_thinking,
+        sandbox=body.sandbox,
+        requester_sandboxed=body.requester.sandboxed,
+    )
+
+
+def _origin(requester: RequesterBody) -> str | None:
+    """The addresses of the requester as JSON text; None when it gave none."""
+    names = (
+        "channel",
+        "account_id",
+        "to",
+        "thread_id",
+        "group_id",
+        "group_channel",
+        "group_space",
+        "member_role_ids",
+    )
+    given = {
+        RequesterBody.model_fields[name].alias or name: getattr(requester, name)
+        for name in names
+        if getattr(requester, name) not in (None, [])
+    }
+    return orjson.dumps(given).decode() if given else None

@@ -1,0 +1,154 @@
+"""The warm process: forks a gate for each request, so that a start costs no interpreter's start.
+
+Run as `python -I -S warm.py` with a stream socket as stdin. Each request is one byte, the number of
+descriptors that come with it: lifeline, status, stdout, stderr, and stdin unless it is /dev/null.
+It keeps none of them. It has no other thread and knows no program: specs are read by the gates.
+
+It reaps the gates, and when one of them died in an unexpected way it ends what that gate left
+behind. It exits when the socket has ended and its gates are gone, which they are soon: whoever
+held the socket held their lifelines.
+"""
+
+import contextlib
+import gc
+import os
+import select
+import signal
+import socket
+import sys
+import time
+
+from infrastructure.outbound.child_processes.guard import ProcessGuard
+from infrastructure.outbound.child_processes.protocol import ERROR, encode_report
+from infrastructure.outbound.child_processes.reaper import end_children, reap
+from infrastructure.outbound.processes.child_exits import ChildExits
+from infrastructure.outbound.processes.parenthood import ProcessControl
+
+if __name__ == "__main__":
+    # -I and -S leave only the standard library on the path.
+    sys.path.append(os.path.abspath(__file__).rsplit(os.sep, 4)[0])
+
+
+REQUEST_DESCRIPTORS_MAX = 5
+READY_BYTE = b"R"
+FORK_SERVER_REAP_SECONDS_MAX = 0.2
+REAP_AGAIN_MS = 5000
+LAST_GUARDS_SECONDS_MAX = 15.0
+
+
+class ForkServer:
+    """Serves one control socket until it ends."""
+
+    def __init__(self, control: socket.socket) -> None:
+        self._control = control
+        self._parenthood = ProcessControl()
+        self._parenthood.adopt_orphans()
+        self._parenthood.set_name("spawnlog-warm")
+        self._exits = ChildExits()
+        self._gates: set[int] = set()
+        self._left_behind = False
+
+    def serve(self) -> None:
+        """Returns in the warm process only; a gate never comes back from its fork."""
+        poller = select.poll()
+        poller.register(self._control, select.POLLIN)
+        poller.register(self._exits.descriptor, select.POLLIN)
+        self._control.send(READY_BYTE)
+        while True:
+            ready = [fd for fd, _ in poller.poll(REAP_AGAIN_MS if self._left_behind else None)]
+            self._reap_guards()
+            if self._control.fileno() in ready and not self._answer():
+                break
+        poller.unregister(self._control)
+        self._control.close()
+        self._wait_for_guards(poller)
+
+    def _reap_guards(self) -> None:
+        self._exits.forget()
+        reap(self._note)
+        if self._left_behind:
+            self._left_behind = bool(
+                end_children(FORK_SERVER_REAP_SECONDS_MAX, self._note, self._gates)
+            )
+
+    def _note(self, pid: int, status: int) -> None:
+        """A gate that did not end with 0 leaves its descendants to us."""
+        if pid not in self._gates or status != 0:
+            self._left_behind = True
+        self._gates.discard(pid)
+
+    def _answer(self) -> bool:
+        """One request; false when the socket has ended."""
+        flags = getattr(socket, "MSG_CMSG_CLOEXEC", 0)
+        try:
+            word, descriptors, _, _ = socket.recv_fds(
+                self._control, 1, REQUEST_DESCRIPTORS_MAX, flags
+            )
+        except ConnectionError:
+            return False
+        if not word:
+            return False
+        try:
+            # Fewer arrive when the table of descriptors is full; the holder then sees no gate.
+            if len(descriptors) == word[0]:
+                self._fork_guard(descriptors)
+        finally:
+            for descriptor in descriptors:
+                os.close(descriptor)
+        return True
+
+    def _fork_guard(self, descriptors: list[int]) -> None:
+        status = descriptors[1]
+        try:
+            pid = os.fork()
+        except OSError as error:
+            text = f"no process could be made for it: {error.strerror}"
+            with contextlib.suppress(OSError):
+                os.write(status, encode_report(ERROR, text))
+            return
+        if pid:
+            self._gates.add(pid)
+            return
+        code = 1
+        try:
+            self._control.close()
+            self._exits.close()
+            code = self._run_guard(descriptors).run()
+        finally:
+            os._exit(code)
+
+    def _run_guard(self, descriptors: list[int]) -> ProcessGuard:
+        for descriptor in descriptors:
+            os.set_inheritable(descriptor, False)
+        lifeline, status, stdout, stderr, *rest = descriptors
+        stdin = rest[0] if rest else os.open(os.devnull, os.O_RDONLY)
+        return ProcessGuard(lifeline, status, (stdin, stdout, stderr), self._parenthood)
+
+    def _wait_for_guards(self, poller: select.poll) -> None:
+        deadline = time.monotonic() + LAST_GUARDS_SECONDS_MAX
+        while self._gates and time.monotonic() < deadline:
+            poller.poll(100)
+            self._reap_guards()
+        if self._gates or self._left_behind:
+            end_children(FORK_SERVER_REAP_SECONDS_MAX * 5, self._note)
+
+
+def main() -> None:
+    """Takes the control socket from stdin and leaves /dev/null in the place of all three."""
+    # A service manager signals the whole group; only the holder decides when programs end.
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGPIPE):
+        signal.signal(number, signal.SIG_IGN)
+    signal.pthread_sigmask(signal.SIG_SETMASK, ())
+    control = socket.socket(fileno=os.dup(0))
+    warm = ForkServer(control)
+    null = os.open(os.devnull, os.O_RDWR)
+    for stream in (0, 1, 2):
+        os.dup2(null, stream)
+    os.close(null)
+    gc.freeze()
+    gc.disable()
+    warm.serve()
+
+
+if __name__ == "__main__":
+    main()

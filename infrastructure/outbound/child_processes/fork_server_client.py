@@ -1,0 +1,123 @@
+"""The holder's side of the warm process: starting it, asking it for gates, ending it."""
+
+import asyncio
+import contextlib
+import os
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+from infrastructure.outbound.child_processes.pipes import PipeReader
+
+START_SECONDS_MAX = 20.0
+END_SECONDS_MAX = 20.0
+COMPLAINT_BYTES_MAX = 4096
+PROGRAM = Path(__file__).with_name("warm.py")
+
+# The dynamic loader's, without which some interpreters do not start. Nothing else of the server's
+# environment may be read from /proc of a process that runs beside the programs.
+INHERITED_VARIABLES = ("LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH")
+
+
+class ForkServerStartError(Exception):
+    """The warm process could not be started; the text says why."""
+
+
+class ForkServerLostError(Exception):
+    """The warm process is gone or does not take requests."""
+
+
+class ForkServerClient:
+    """One warm process and the only other end of its control socket."""
+
+    def __init__(self) -> None:
+        """Starts the process without waiting for it; raises OSError."""
+        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
+        try:
+            complaints, stderr = os.pipe()
+            try:
+                self._process = _start(theirs, stderr)
+            except BaseException:
+                os.close(complaints)
+                raise
+            finally:
+                os.close(stderr)
+        except BaseException:
+            ours.close()
+            raise
+        finally:
+            theirs.close()
+        ours.setblocking(False)
+        self._control = ours
+        self._complaints = PipeReader(complaints)
+
+    @property
+    def pid(self) -> int:
+        """The process id of the warm process."""
+        return self._process.pid
+
+    async def ready(self) -> None:
+        """Waits until it takes requests; raises WarmStartError, and then nothing is left of it."""
+        loop = asyncio.get_running_loop()
+        try:
+            async with asyncio.timeout(START_SECONDS_MAX):
+                if await loop.sock_recv(self._control, 1):
+                    self._complaints.close()
+                    return
+                complaint = await self._complaints.read(COMPLAINT_BYTES_MAX)
+            reason = complaint.decode(errors="replace").strip().rpartition("\n")[2]
+        except TimeoutError:
+            reason = f"it was not ready within {START_SECONDS_MAX:g} seconds"
+        except BaseException:
+            self.discard()
+            raise
+        await self.end(at_once=True)
+        raise ForkServerStartError(
+            f"the process that starts programs could not be started: {reason or 'it ended'}"
+        )
+
+    def send(self, descriptors: list[int]) -> None:
+        """Asks for a gate that gets these descriptors; raises WarmLostError."""
+        try:
+            socket.send_fds(self._control, [bytes([len(descriptors)])], descriptors)
+        except OSError as error:
+            raise ForkServerLostError(error.strerror) from error
+
+    def is_alive(self) -> bool:
+        """Whether the process has not ended; reaps it if it has."""
+        return self._process.poll() is None
+
+    def discard(self) -> None:
+        """Kills it and does not wait long: a process that was killed is soon gone."""
+        self._control.close()
+        self._complaints.close()
+        self._process.kill()
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self._process.wait(timeout=1)
+
+    async def end(self, *, at_once: bool = False) -> None:
+        """Ends the control socket, upon which the process exits; kills it if it does not."""
+        self._control.close()
+        self._complaints.close()
+        try:
+            if at_once:
+                self._process.kill()
+            await asyncio.to_thread(self._process.wait, END_SECONDS_MAX)
+        except subprocess.TimeoutExpired:
+            self.discard()
+        except asyncio.CancelledError:
+            self.discard()
+            raise
+
+
+def _start(control: socket.socket, stderr: int) -> subprocess.Popen[bytes]:
+    kept = {name: os.environ[name] for name in INHERITED_VARIABLES if name in os.environ}
+    return subprocess.Popen(
+        [sys.executable, "-I", "-S", str(PROGRAM)],
+        stdin=control.fileno(),
+        stdout=subprocess.DEVNULL,
+        stderr=stderr,
+        env=kept,
+        start_new_session=True,
+    )

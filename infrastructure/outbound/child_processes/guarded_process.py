@@ -1,0 +1,155 @@
+"""The holder's side of one program behind its gate."""
+
+import asyncio
+import contextlib
+import os
+import signal
+from collections.abc import Callable
+from types import TracebackType
+
+from infrastructure.outbound.child_processes.pipes import PipeReader, PipeWriter, open_pipes
+from infrastructure.outbound.child_processes.program import Exit, Program
+from infrastructure.outbound.child_processes.protocol import GO, HEARTBEAT, encode_spec
+from infrastructure.outbound.processes.gate_reports import GuardReports
+
+KILL_SECONDS_MAX = 15.0
+
+
+class GuardedProcess:
+    """A program whose gate stands. Executed at `go()`; dead, with all below it, after `wait()`.
+
+    `stdout` and `stderr` are read with `await read(n)`, by one task each; they hold back a program
+    that is not read, so read both while it runs. After the end they give what is left, then `b""`.
+    As an async context manager it ends the program and gives up what was not read.
+    """
+
+    guard_pid: int
+
+    def __init__(
+        self,
+        program: Program,
+        when_ended: Callable[["GuardedProcess"], None],
+        silence_seconds_max: float | None = None,
+    ) -> None:
+        """Makes the pipes; raises OSError when there are no descriptors left."""
+        pipes = open_pipes(4 if program.stdin is None else 5)
+        lifeline, status, stdout, stderr = pipes[:4]
+        self.guard_pid = 0
+        self.stdout = PipeReader(stdout[0])
+        self.stderr = PipeReader(stderr[0])
+        self._stdin = PipeWriter(pipes[4][1]) if program.stdin is not None else None
+        self._input = program.stdin or b""
+        self._lifeline = PipeWriter(lifeline[1])
+        self._reports = GuardReports(status[0], self._has_ended)
+        self._when_ended = when_ended
+        self._gone = False
+        self._for_gate = [lifeline[0], status[1], stdout[1], stderr[1]]
+        self._for_gate += [pipes[4][0]] if program.stdin is not None else []
+        self._spec = encode_spec(program.argv, program.env, program.cwd, silence_seconds_max)
+
+    async def open(self, send: Callable[[list[int]], None]) -> bool:
+        """Hands the gate's ends to `send` and waits for the gate; false when none came to be.
+
+        When this raises or returns false, nothing is left of the process.
+        """
+        try:
+            try:
+                send(self._for_gate)
+            finally:
+                self._close_guard_ends()
+            self._lifeline.write(self._spec)
+            self._spec = b""
+            pid = await asyncio.shield(self._reports.ready)
+        except BaseException:
+            self.abandon()
+            raise
+        if pid is None:
+            self.abandon()
+            return False
+        self.guard_pid = pid
+        return True
+
+    def go(self) -> None:
+        """Executes the program now and begins to write its input. Does nothing the second time,
+        nor when the process was killed before."""
+        if not self._gone:
+            self._gone = True
+            self._lifeline.write(GO)
+            if self._stdin is not None:
+                self._stdin.write(self._input, close_after=True)
+                self._input = b""
+
+    def heartbeat(self) -> None:
+        """Tells the gate that its holder is alive. Never waits; a gate that does not listen is
+        passed over, as is one that has not got its whole specification yet."""
+        if not self._spec:
+            self._lifeline.write_at_once(HEARTBEAT)
+
+    async def wait(self) -> Exit:
+        """How it ended, when the leader has exited and every descendant is dead.
+
+        Cancelling this kills the program; for a time limit, wait for a task of it or call `kill()`.
+        """
+        try:
+            return await asyncio.shield(self._reports.ended)
+        except asyncio.CancelledError:
+            self._let_go()
+            raise
+
+    async def kill(self) -> Exit:
+        """Ends the program and all below it; returns when they are dead. May be called again.
+
+        A gate that has not answered after `KILL_SECONDS_MAX` seconds is itself killed, and the
+        program with it.
+        """
+        self._let_go()
+        ended = self._reports.ended
+        await asyncio.wait({ended}, timeout=KILL_SECONDS_MAX)
+        if not ended.done() and self.guard_pid:
+            self._reports.expect_no_report()
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(self.guard_pid, signal.SIGKILL)
+            await asyncio.wait({ended}, timeout=KILL_SECONDS_MAX)
+        if not ended.done():
+            return Exit(error="its gate does not end; what it started may still run", killed=True)
+        return ended.result()
+
+    def reported_error(self) -> str | None:
+        """What was said of a gate that never came to be, if anything was."""
+        reported = self._reports.reported
+        return reported.error if reported is not None else None
+
+    def abandon(self) -> None:
+        """Lets go of everything without waiting: the gate ends what there is, unseen."""
+        self._close_guard_ends()
+        self._let_go()
+        self.stdout.close()
+        self.stderr.close()
+
+    async def __aenter__(self) -> "GuardedProcess":
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        try:
+            await self.kill()
+        finally:
+            self.abandon()
+
+    def _let_go(self) -> None:
+        self._gone = True
+        self._lifeline.close()
+        if self._stdin is not None:
+            self._stdin.close()
+
+    def _close_guard_ends(self) -> None:
+        while self._for_gate:
+            os.close(self._for_gate.pop())
+
+    def _has_ended(self) -> None:
+        self._let_go()
+        self._when_ended(self)

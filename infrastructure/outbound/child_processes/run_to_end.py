@@ -1,0 +1,117 @@
+"""Runs one program to its end under limits and keeps its output."""
+
+import asyncio
+import time
+from dataclasses import dataclass
+
+from infrastructure.outbound.child_processes.guarded_process import GuardedProcess
+from infrastructure.outbound.child_processes.launcher import ProcessLauncher
+from infrastructure.outbound.child_processes.pipes import PipeReader
+from infrastructure.outbound.child_processes.program import Exit, Program
+
+DRAIN_SECONDS_MAX = 1.0
+
+
+@dataclass(frozen=True)
+class ProgramResult:
+    """`stdout` is at most `output_bytes_max` bytes from the start, `stderr_tail` at most
+    `stderr_bytes_max` from the end. `duration_seconds` counts from the execution to the end of the
+    last process."""
+
+    stdout: bytes
+    stderr_tail: bytes
+    exit: Exit
+    timed_out: bool
+    overflowed: bool
+    duration_seconds: float
+
+
+async def run_to_end(
+    gatehouse: ProcessLauncher,
+    program: Program,
+    *,
+    timeout_seconds: float,
+    output_bytes_max: int,
+    stderr_bytes_max: int,
+) -> ProgramResult:
+    """Executes the program and waits for its end.
+
+    It is killed after `timeout_seconds`, and when it prints more than `output_bytes_max` bytes to
+    stdout; what it printed till then is kept. Of stderr only the tail is kept, and no amount of it
+    is too much. Cancelling kills it. Raises what `ProcessLauncher.open` raises.
+    """
+    async with await gatehouse.open(program) as process:
+        head = _Head(process.stdout, output_bytes_max)
+        tail = _Tail(process.stderr, stderr_bytes_max)
+        pumps = {asyncio.create_task(head.fill()), asyncio.create_task(tail.fill())}
+        try:
+            started = time.monotonic()
+            process.go()
+            timed_out = not await _end_or_overflow(process, head, timeout_seconds)
+            exit_ = await process.kill()
+            duration = time.monotonic() - started
+            drained, _ = await asyncio.wait(pumps, timeout=DRAIN_SECONDS_MAX)
+            for pump in drained:
+                pump.result()
+        finally:
+            for pump in pumps:
+                pump.cancel()
+            await asyncio.gather(*pumps, return_exceptions=True)
+        return ProgramResult(
+            stdout=bytes(head.kept),
+            stderr_tail=bytes(tail.kept),
+            exit=exit_,
+            timed_out=timed_out and exit_.error is not None,
+            overflowed=head.overflowed.is_set(),
+            duration_seconds=duration,
+        )
+
+
+async def _end_or_overflow(process: GuardedProcess, head: "_Head", timeout_seconds: float) -> bool:
+    """False when neither came in time."""
+    watched = {
+        asyncio.create_task(process.wait()),
+        asyncio.create_task(head.overflowed.wait()),
+    }
+    try:
+        done, _ = await asyncio.wait(
+            watched, timeout=timeout_seconds, return_when=asyncio.FIRST_COMPLETED
+        )
+        return bool(done)
+    finally:
+        for task in watched:
+            task.cancel()
+        await asyncio.gather(*watched, return_exceptions=True)
+
+
+class _Head:
+    """The first bytes; stops reading, and says so, when there are more."""
+
+    def __init__(self, pipe: PipeReader, bytes_max: int) -> None:
+        self._pipe = pipe
+        self._bytes_max = bytes_max
+        self.kept = bytearray()
+        self.overflowed = asyncio.Event()
+
+    async def fill(self) -> None:
+        while data := await self._pipe.read():
+            self.kept += data[: self._bytes_max - len(self.kept) + 1]
+            if len(self.kept) > self._bytes_max:
+                del self.kept[self._bytes_max :]
+                self.overflowed.set()
+                return
+
+
+class _Tail:
+    """The last bytes, however many there are."""
+
+    def __init__(self, pipe: PipeReader, bytes_max: int) -> None:
+        self._pipe = pipe
+        self._bytes_max = bytes_max
+        self.kept = bytearray()
+
+    async def fill(self) -> None:
+        while data := await self._pipe.read():
+            self.kept += data
+            if len(self.kept) > self._bytes_max:
+                del self.kept[: len(self.kept) - self._bytes_max]

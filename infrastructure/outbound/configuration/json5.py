@@ -1,0 +1,208 @@
+"""JSON5 text to values, with the place of each.
+
+A reader of our own: what a configuration means must not depend on a reader that turns the text
+`\\u0041` into `A`, parts surrogate pairs, or stumbles over a key called `e2e`; and each mistake
+is reported with its line.
+"""
+
+import re
+from dataclasses import dataclass, field
+from typing import Any, NoReturn
+
+from infrastructure.outbound.configuration.json5_strings import (
+    StringError,
+    decode_identifier,
+    read_string,
+)
+
+NESTING_MAX = 100
+_BLANK = re.compile(
+    r"(?:[\t\n\v\f\r \u00a0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000\ufeff]+"
+    r"|//[^\n\r\u2028\u2029]*|/\*.*?\*/)*",
+    re.DOTALL,
+)
+_WORD = re.compile(r"[^\s{}\[\],:\"'/\ufeff]+")
+_INTEGER = re.compile(r"[+-]?(?:0|[1-9][0-9]*)")
+_HEXADECIMAL = re.compile(r"([+-]?)0[xX]([0-9a-fA-F]{1,16})")
+_DECIMAL = re.compile(
+    r"[+-]?(?:(?:0|[1-9][0-9]*)(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?",
+)
+_LINE_END = re.compile(r"\r\n|\n|\r")
+_LITERALS = {"true": True, "false": False, "null": None}
+_EXACT_MAX = 2**53
+
+
+class Json5Error(Exception):
+    """A text that is not JSON5; `offset` counts characters from 0."""
+
+    def __init__(self, message: str, offset: int, pointer: str = "") -> None:
+        super().__init__(message)
+        self.message, self.offset, self.pointer = message, offset, pointer
+
+
+@dataclass(frozen=True)
+class ValueOffsets:
+    """Character offsets of a value and of its key (the same where it has none)."""
+
+    value: int
+    key: int
+
+
+@dataclass(frozen=True)
+class Document:
+    """Values and, by JSON pointer, where they stand. `repeated` are keys that stand twice."""
+
+    values: Any
+    places: dict[str, ValueOffsets]
+    repeated: tuple[tuple[str, int], ...]
+    text: str = field(repr=False)
+
+    def line_and_column(self, offset: int) -> tuple[int, int]:
+        """Both from 1; the column counts characters."""
+        line, start = 1, 0
+        for end in _LINE_END.finditer(self.text, 0, offset):
+            line, start = line + 1, end.end()
+        return line, offset - start + 1
+
+
+def read_json5(text: str) -> Document:
+    """The document; Json5Error at the first place where it is none, or where it is too deep."""
+    reader = _Reader(text)
+    values = reader.whole()
+    return Document(values, reader.places, tuple(reader.repeated), text)
+
+
+class _Reader:
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.at = 0
+        self.places: dict[str, ValueOffsets] = {}
+        self.repeated: list[tuple[str, int]] = []
+
+    def whole(self) -> Any:
+        self._skip_blank()
+        if self.at == len(self.text):
+            self._fail("is empty; the least that works is {}")
+        value = self._value("", self.at, 0)
+        self._skip_blank()
+        if self.at < len(self.text):
+            self._fail("unexpected text after the end of the document")
+        return value
+
+    def _value(self, pointer: str, key_at: int, depth: int) -> Any:
+        self.places[pointer] = ValueOffsets(self.at, key_at)
+        sign = self.text[self.at : self.at + 1]
+        if sign in ("{", "["):
+            if depth == NESTING_MAX:
+                self._fail(f"is nested deeper than {NESTING_MAX} levels", pointer=pointer)
+            opened, self.at = self.at, self.at + 1
+            inside = self._object if sign == "{" else self._array
+            return inside(pointer, opened, depth + 1)
+        if sign in ('"', "'"):
+            return self._string(pointer)
+        return self._word_value(pointer)
+
+    def _object(self, pointer: str, opened: int, depth: int) -> dict[str, Any]:
+        members: dict[str, Any] = {}
+        while not self._closes("}", opened):
+            key_at = self.at
+            key = self._key(pointer)
+            self._skip_blank()
+            if self.text[self.at : self.at + 1] != ":":
+                self._fail(f"expected : after the key {_printable_key(key)}")
+            self.at += 1
+            self._skip_blank()
+            inner = f"{pointer}/{key.replace('~', '~0').replace('/', '~1')}"
+            if key in members:
+                self.repeated.append((inner, key_at))
+            members[key] = self._value(inner, key_at, depth)
+            self._comma_or("}", opened)
+        return members
+
+    def _array(self, pointer: str, opened: int, depth: int) -> list[Any]:
+        items: list[Any] = []
+        while not self._closes("]", opened):
+            items.append(self._value(f"{pointer}/{len(items)}", self.at, depth))
+            self._comma_or("]", opened)
+        return items
+
+    def _closes(self, sign: str, opened: int) -> bool:
+        self._skip_blank()
+        if self.at == len(self.text):
+            self._fail(f"the {self.text[opened]} that opens here is never closed", opened)
+        if self.text[self.at] != sign:
+            return False
+        self.at += 1
+        return True
+
+    def _comma_or(self, sign: str, opened: int) -> None:
+        self._skip_blank()
+        if self.at == len(self.text):
+            self._fail(f"the {self.text[opened]} that opens here is never closed", opened)
+        if self.text[self.at] == ",":
+            self.at += 1
+        elif self.text[self.at] != sign:
+            self._fail(f"expected , or {sign}")
+
+    def _key(self, pointer: str) -> str:
+        if self.text[self.at] in "\"'":
+            return self._string(pointer)
+        word = _WORD.match(self.text, self.at)
+        name = decode_identifier(word.group()) if word else None
+        if word is None or name is None:
+            self._fail("expected a key; a key that is not a plain word stands in quotes")
+        self.at = word.end()
+        return name
+
+    def _string(self, pointer: str) -> str:
+        try:
+            text, self.at = read_string(self.text, self.at)
+        except StringError as failure:
+            raise Json5Error(failure.message, failure.offset, pointer) from None
+        return text
+
+    def _word_value(self, pointer: str) -> Any:
+        word = _WORD.match(self.text, self.at)
+        if word is None:
+            self._fail("expected a value", pointer=pointer)
+        text = word.group()
+        if text in _LITERALS:
+            value: Any = _LITERALS[text]
+        elif text.lstrip("+-") in ("NaN", "Infinity"):
+            self._fail("NaN and Infinity are not allowed", pointer=pointer)
+        else:
+            value = self._number(text, pointer)
+        self.at = word.end()
+        return value
+
+    def _number(self, text: str, pointer: str) -> int | float:
+        if match := _HEXADECIMAL.fullmatch(text):
+            number: int | float = int(match.group(1) + match.group(2), 16)
+        elif _INTEGER.fullmatch(text) and len(text) <= 20:
+            number = int(text)
+        elif _DECIMAL.fullmatch(text):
+            number = float(text)
+        else:
+            self._fail("expected a value; a text stands in quotes", pointer=pointer)
+        if number in (float("inf"), float("-inf")):
+            self._fail("the number is too large", pointer=pointer)
+        # 8.0 and 8 are one number to whoever writes the file.
+        if isinstance(number, float) and number.is_integer() and abs(number) <= _EXACT_MAX:
+            return int(number)
+        if isinstance(number, int) and not -(2**63) <= number < 2**63:
+            return float(number)
+        return number
+
+    def _skip_blank(self) -> None:
+        blank = _BLANK.match(self.text, self.at)
+        self.at = blank.end() if blank else self.at
+        if self.text.startswith("/*", self.at):
+            self._fail("the comment that begins here never ends")
+
+    def _fail(self, message: str, offset: int | None = None, pointer: str = "") -> NoReturn:
+        raise Json5Error(message, self.at if offset is None else offset, pointer)
+
+
+def _printable_key(key: str) -> str:
+    short = key if len(key) <= 40 else key[:40] + "…"
+    return f'"{short}"' if short.isprintable() else ascii(short)

@@ -1,0 +1,190 @@
+"""From a file, a text or values to a configuration that can be used and kept."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from itertools import chain, islice
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+from domain.configuration.configuration import Configuration
+from domain.configuration.problems import ConfigurationError, ConfigurationProblem, render_error
+from domain.configuration.secrets import SecretReference
+from domain.configuration.settings import TokenSource
+from domain.configuration.warnings import configuration_warnings, script_warnings
+from domain.values.json_text import compact_json
+from infrastructure.outbound.configuration.json5_file import read_file, read_text
+from infrastructure.outbound.configuration.root_doubts import (
+    agent_workspace_warnings,
+    workspace_root_warnings,
+)
+from infrastructure.outbound.configuration.secrets import (
+    expand_environment,
+    misplaced_secret_text,
+    redact,
+    secret_at,
+    secret_in_file,
+)
+from infrastructure.outbound.configuration.validate import ConfigurationSource, check, pointer_in
+from infrastructure.outbound.configuration.warnings import hook_warnings
+from infrastructure.outbound.credentials.warnings import credential_warnings
+
+WARNINGS_MAX = 50
+
+
+@dataclass(frozen=True)
+class LoadedConfiguration:
+    """A configuration with what is needed to keep it and to use it.
+
+    `configuration` and `stored` hold no secret but `configuration.spawnlog.database_url`: secrets
+    are references, for `resolve`. `stored` is what is hashed, kept, and given to scripts as `cfg`.
+    `path` is None for the built-in; `folder` is what relative paths in the file start from.
+    `warnings` (at most 50) tell what is not wrong and can hardly be meant.
+    """
+
+    configuration: Configuration
+    stored: dict[str, Any]
+    path: Path | None
+    secret_pointers: tuple[str, ...]
+    folder: Path
+    _values: Any = field(repr=False, compare=False)
+    warnings: tuple[ConfigurationProblem, ...] = ()
+
+    @property
+    def stored_text(self) -> str:
+        """`stored` as compact JSON in the order of the file, which is the order of arguments
+        in an `argMap`."""
+        return compact_json(self.stored)
+
+    def resolve(
+        self, value: str | SecretReference, variables: Mapping[str, str] | None = None
+    ) -> str:
+        """The text that is meant: a reference looked up in the file, each `${NAME}` replaced from
+        the environment. Call it at the moment of use and keep nothing. ConfigurationError."""
+        text = self.resolve_secret(value.pointer) if isinstance(value, SecretReference) else value
+        return expand_environment(text, variables)
+
+    def resolve_secret(self, pointer: str) -> str:
+        """The text at a pointer of the file, as it stands there. ConfigurationError."""
+        return secret_at(self._values, pointer, str(self.path or "configuration"))
+
+    def resolve_token(self, source: TokenSource, variables: Mapping[str, str] | None = None) -> str:
+        """The text of a token, from wherever the file says it is. ConfigurationError."""
+        if source.variable is not None:
+            return expand_environment("${" + source.variable + "}", variables)
+        if source.file is not None:
+            return secret_in_file(self.path_of(expand_environment(source.file, variables)))
+        assert source.secret is not None
+        return self.resolve(source.secret, variables)
+
+    def place(self, written: str) -> Path:
+        """The path that is meant where `${NAME}` may stand in it. ConfigurationError."""
+        return self.path_of(self.resolve(written))
+
+    def path_of(self, written: str) -> Path:
+        """A path as the file writes it: `~` is the home folder, relative ones start at `folder`.
+        ConfigurationError for a `~name` that is nobody's, and for one that is blank, which would be
+        `folder` itself."""
+        if not written.strip():
+            message = "a path is blank: a variable that it refers to holds nothing"
+            raise ConfigurationError(
+                [ConfigurationProblem(message, str(self.path or "configuration"))]
+            )
+        try:
+            return self.folder / Path(written).expanduser()
+        except RuntimeError:
+            message = "names a home folder that this machine does not know"
+            raise ConfigurationError([ConfigurationProblem(message, source=written)]) from None
+
+
+def load(path: Path | None) -> LoadedConfiguration:
+    """The configuration of a file, or the built-in one for None. Raises ConfigurationError."""
+    if path is None:
+        builtin = Configuration.builtin()
+        stored = builtin.model_dump(mode="json", by_alias=True, exclude_unset=True)
+        return LoadedConfiguration(builtin, stored, None, (), Path.cwd(), stored)
+    document = read_file(path)
+    origin = ConfigurationSource(str(path), document)
+    check(document.values, origin, references_allowed=False)
+    return _build_loaded(document.values, origin, path, path.absolute().parent)
+
+
+def load_text(
+    text: str, source: str, folder: Path | None = None, *, references_allowed: bool = False
+) -> LoadedConfiguration:
+    """The configuration that a JSON5 text holds, as if read from a file. ConfigurationError.
+
+    `references_allowed`: the text may have been made from a kept revision.
+    """
+    document = read_text(text, source)
+    origin = ConfigurationSource(source, document)
+    check(document.values, origin, references_allowed=references_allowed)
+    return _build_loaded(document.values, origin, None, folder or Path.cwd())
+
+
+def load_values(
+    values: object, source: str = "config", folder: Path | None = None
+) -> LoadedConfiguration:
+    """The configuration that JSON values make, which may have been taken from a kept revision and
+    changed. Raises ConfigurationError, without lines."""
+    try:
+        document = read_text(json.dumps(values, ensure_ascii=False), source)
+    except RecursionError:
+        raise ConfigurationError([ConfigurationProblem("is nested too deep", source)]) from None
+    except ValueError:
+        raise ConfigurationError(
+            [ConfigurationProblem("holds a number too large to keep", source)]
+        ) from None
+    except ConfigurationError as failure:
+        raise ConfigurationError(
+            replace(problem, line=None, column=None) for problem in failure.problems
+        ) from None
+    origin = ConfigurationSource(source)
+    check(document.values, origin, references_allowed=True)
+    return _build_loaded(document.values, origin, None, folder or Path.cwd())
+
+
+def configuration_from_stored(values: Mapping[str, Any]) -> Configuration:
+    """The configuration of a kept revision; ConfigurationError when this program cannot read it,
+    as when a newer one wrote it."""
+    try:
+        return Configuration.model_validate(dict(values))
+    except ValidationError as failure:
+        raise ConfigurationError(
+            ConfigurationProblem(render_error(error)[0], "kept revision", pointer_in(values, error))
+            for error in failure.errors(include_url=False)
+        ) from None
+
+
+def _build_loaded(
+    values: dict[str, Any], origin: ConfigurationSource, path: Path | None, folder: Path
+) -> LoadedConfiguration:
+    stored, pointers = redact(values)
+    usable = stored
+    if "databaseUrl" in values.get("spawnlog", {}):
+        address = {"databaseUrl": values["spawnlog"]["databaseUrl"]}
+        usable = {**stored, "spawnlog": {**stored["spawnlog"], **address}}
+    try:
+        configuration = Configuration.model_validate(usable)
+    except ValidationError as failure:
+        # The values were in order: what is not in order now is a secret in a place for none.
+        places = (pointer_in(usable, error) for error in failure.errors(include_url=False))
+        raise ConfigurationError(
+            origin.problem(place, misplaced_secret_text(place)) for place in places
+        ) from None
+    loaded = LoadedConfiguration(configuration, stored, path, pointers, folder, values)
+    doubtful = chain(
+        configuration_warnings(configuration),
+        script_warnings(configuration),
+        agent_workspace_warnings(configuration, loaded.place),
+        workspace_root_warnings(configuration.spawnlog.workspace_roots, loaded.place),
+        credential_warnings(configuration, loaded.place),
+        hook_warnings(configuration.spawnlog.hooks, loaded.resolve),
+    )
+    warnings = tuple(
+        origin.problem(doubt.pointer, doubt.message, doubt.nearest)
+        for doubt in islice(doubtful, WARNINGS_MAX)
+    )
+    return replace(loaded, warnings=warnings)

@@ -1,0 +1,167 @@
+"""Whether values are a configuration; and if not, everything that is wrong, in reading order."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any
+
+from pydantic import ValidationError
+
+from domain.configuration.configuration import Configuration
+from domain.configuration.problems import (
+    ConfigurationError,
+    ConfigurationProblem,
+    parts_of,
+    pointer_of,
+    render_error,
+)
+from domain.configuration.runtimes import RUNTIME_TYPES
+from domain.configuration.secrets import has_secret_url
+from infrastructure.outbound.configuration.json5 import Document
+from infrastructure.outbound.configuration.literal_texts import literal_texts
+from infrastructure.outbound.configuration.unknown_keys import unknown_keys
+
+PROBLEMS_MAX = 50
+REFERENCE_KEY = "$secret"
+_IN_A_KEY = (
+    "a key below this one holds a secret (a URL with a user name, a password, or a query parameter "
+    "such as sig), and keys are shown; write ${NAME} in the place of the secret"
+)
+
+
+@dataclass(frozen=True)
+class ConfigurationSource:
+    """Where values came from: how problems name it, and the text if there is one."""
+
+    source: str
+    document: Document | None = None
+
+    def problem(
+        self, pointer: str, message: str, nearest: str | None = None, *, at_key: bool = False
+    ) -> ConfigurationProblem:
+        """A problem at a value, or at the key it belongs to."""
+        line = column = None
+        if self.document is not None:
+            place = self._place(pointer)
+            offset = place.key if at_key else place.value
+            line, column = self.document.line_and_column(offset)
+        return ConfigurationProblem(message, self.source, pointer, line, column, nearest)
+
+    def _place(self, pointer: str) -> Any:
+        assert self.document is not None
+        # What is missing has no place of its own; what it is missing from has.
+        while pointer not in self.document.places:
+            pointer = pointer.rpartition("/")[0]
+        return self.document.places[pointer]
+
+
+def check(values: Any, origin: ConfigurationSource, *, references_allowed: bool) -> None:
+    """Raises ConfigurationError with all that is wrong (at most 50 problems).
+
+    `references_allowed`: whether `{"$secret": …}` may stand in it, as in a kept revision.
+    """
+    problems = list(_problems(values, origin, references_allowed))
+    if not problems:
+        return
+    first: dict[str, ConfigurationProblem] = {}
+    for problem in problems:
+        first.setdefault(problem.pointer, problem)
+    ordered = sorted(first.values(), key=lambda each: (each.line or 0, each.column or 0))
+    if len(ordered) > PROBLEMS_MAX:
+        more = ConfigurationProblem("there are more problems than are listed here", origin.source)
+        ordered = [*ordered[:PROBLEMS_MAX], more]
+    raise ConfigurationError(ordered)
+
+
+def _problems(
+    values: Any, origin: ConfigurationSource, references_allowed: bool
+) -> Iterator[ConfigurationProblem]:
+    if not isinstance(values, dict):
+        yield origin.problem("", "must be an object: { … }")
+        return
+    for pointer in _secret_keys(values, ""):
+        # Nothing else is said: other problems would show the key.
+        yield origin.problem(pointer, _IN_A_KEY)
+        return
+    for pointer, value in islice(_references(values, ""), PROBLEMS_MAX):
+        if not references_allowed:
+            message = "stands only in revisions that spawnlog keeps; write the value or ${NAME}"
+            yield origin.problem(pointer, message, at_key=True)
+        elif not isinstance(value, str) or not value.startswith("/"):
+            yield origin.problem(pointer, "must be a JSON pointer", at_key=True)
+    # One more of each than is listed, so that it is known that there are more.
+    for pointer, message, nearest in islice(unknown_keys(values), PROBLEMS_MAX + 1):
+        yield origin.problem(pointer, message, nearest, at_key=True)
+    for pointer, message in islice(literal_texts(values), PROBLEMS_MAX + 1):
+        yield origin.problem(pointer, message)
+    try:
+        Configuration.model_validate(values)
+    except ValidationError as failure:
+        errors = (error for error in failure.errors(include_url=False) if _is_news(error))
+        for error in islice(errors, PROBLEMS_MAX + 1):
+            text, meant = render_error(error)
+            yield origin.problem(pointer_in(values, error), text, meant)
+
+
+def _is_news(error: Mapping[str, Any]) -> bool:
+    """Unknown keys are known by now, and a list of which a part is wrong is called too short."""
+    is_echo = error["type"] == "too_short" and error["input"]
+    return error["type"] != "extra_forbidden" and not is_echo
+
+
+def pointer_in(values: Any, error: Mapping[str, Any]) -> str:
+    """The pointer of the value that an error is about.
+
+    The library's path has parts of its own making (which alternative it tried): what is no key
+    of the values is left out, save a last part, which names what is missing.
+    """
+    path: list[str | int] = []
+    here, previous = values, None
+    parts = list(error["loc"])
+    for index, part in enumerate(parts):
+        is_alternative = previous == "runtime" and part in RUNTIME_TYPES
+        if not is_alternative and _has(here, part):
+            here = here[part]
+            path.append(part)
+        elif error["type"] == "missing" and index == len(parts) - 1:
+            path.append(part)
+        previous = part
+    inner = "type" if error["type"] == "union_tag_invalid" else error.get("ctx", {}).get("at", "")
+    for text in parts_of("/" + inner):
+        part = int(text) if isinstance(here, list) and text.isdecimal() else text
+        if not _has(here, part):
+            break
+        here = here[part]
+        path.append(part)
+    return pointer_of(path)
+
+
+def _has(here: Any, part: str | int) -> bool:
+    if isinstance(here, dict):
+        return part in here
+    return isinstance(here, list) and isinstance(part, int) and 0 <= part < len(here)
+
+
+def _secret_keys(values: Any, pointer: str) -> Iterator[str]:
+    """The pointer of each object that has such a key."""
+    if isinstance(values, dict):
+        if any(has_secret_url(key) for key in values):
+            yield pointer
+            return
+        for key, value in values.items():
+            yield from _secret_keys(value, pointer + pointer_of([key]))
+    elif isinstance(values, list):
+        for index, value in enumerate(values):
+            yield from _secret_keys(value, f"{pointer}/{index}")
+
+
+def _references(values: Any, pointer: str) -> Iterator[tuple[str, Any]]:
+    if isinstance(values, dict):
+        for key, value in values.items():
+            inner = pointer + pointer_of([key])
+            if key == REFERENCE_KEY:
+                yield inner, value
+            yield from _references(value, inner)
+    elif isinstance(values, list):
+        for index, value in enumerate(values):
+            yield from _references(value, f"{pointer}/{index}")

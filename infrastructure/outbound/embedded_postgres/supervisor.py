@@ -1,0 +1,195 @@
+"""The keeper: the parent of the server, which runs as long as anybody uses it.
+
+A process of its own, so that it outlives whoever started it. It needs the standard library alone
+and is started by `launch.py`. It sleeps on the lock that every user of the server shares; when it
+gets that lock alone, the last user is gone, in whatever way, and it stops the server. It starts a
+killed server again while there are users. If the keeper is killed, the system tells the server to
+stop.
+"""
+
+import os
+import signal
+import subprocess
+import threading
+import time
+import traceback
+
+from infrastructure.outbound.embedded_postgres import data_directory, install, process
+from infrastructure.outbound.embedded_postgres.bounded_log import BoundedLog
+from infrastructure.outbound.embedded_postgres.errors import (
+    EmbeddedPostgresError,
+    from_os_error,
+    from_output,
+)
+from infrastructure.outbound.embedded_postgres.install import Installation
+from infrastructure.outbound.embedded_postgres.launch import SupervisorArguments
+from infrastructure.outbound.embedded_postgres.layout import PORT, Home
+from infrastructure.outbound.embedded_postgres.locks import FileLock
+
+_STEADY_SECONDS = 60.0
+_FAILURES_MAX = 5
+_PAUSE_SECONDS = 0.2
+_ORPHAN_GRACE_SECONDS = 1.0
+_FAST_STOP_SECONDS_MAX = 60.0
+
+# Given on the command line, where the configuration file of the data cannot weaken them: what is
+# acknowledged is on disk, nobody but the owner connects, and the log quotes no statements.
+_SETTINGS = {
+    "fsync": "on",
+    "synchronous_commit": "on",
+    "full_page_writes": "on",
+    "listen_addresses": "",
+    "port": str(PORT),
+    "unix_socket_permissions": "0700",
+    "cluster_name": "spawnlog",
+    "logging_collector": "off",
+    "log_destination": "stderr",
+    "log_min_messages": "log",
+    "log_min_error_statement": "panic",
+    "log_checkpoints": "off",
+    "log_timezone": "UTC",
+    "timezone": "UTC",
+}
+
+
+def main(order_text: str) -> None:
+    """Run a keeper until nobody uses its server.
+
+    Returns at once in the process that was started and goes on in a child of it. Why the server
+    cannot run is written to standard output, which ends when the keeper does.
+    """
+    if os.fork():
+        os._exit(0)
+    report = os.dup(1)
+    null = os.open(os.devnull, os.O_RDWR)
+    for standard in (0, 1, 2):
+        os.dup2(null, standard)
+    os.umask(0o077)
+    # A shell that starts a program in the background has it ignore this signal, and so would every
+    # program that it starts: a server that has just begun would not be stopped by it.
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    order = SupervisorArguments.read(order_text)
+    home = Home(order.home)
+    log = BoundedLog(home.log)
+    reason = ""
+    try:
+        os.set_inheritable(order.lock, False)
+        process.adopt_orphans()
+        PostgresSupervisor(home, order, log).run()
+    except EmbeddedPostgresError as error:
+        reason = str(error)
+    except OSError as error:
+        reason = str(from_os_error(error, home.root))
+    except Exception as error:
+        log.write(traceback.format_exc().encode())
+        reason = f"the keeper of the embedded PostgreSQL failed ({error!r}); its log is {home.log}"
+    if reason:
+        log.write(f"keeper: {reason}\n".encode("utf-8", "replace"))
+        try:
+            os.write(report, reason.encode("utf-8", "replace"))
+        except OSError:
+            os._exit(1)
+    os._exit(1 if reason else 0)
+
+
+class PostgresSupervisor:
+    """Starts the server, starts it again when it dies, stops it when nobody uses it."""
+
+    def __init__(self, home: Home, order: SupervisorArguments, log: BoundedLog) -> None:
+        self._home = home
+        self._order = order
+        self._log = log
+        self._turn = threading.Lock()
+        self._server: subprocess.Popen[bytes] | None = None
+        self._leaving = threading.Event()
+        self._gone = threading.Event()
+
+    def run(self) -> None:
+        """Keep the server until it was stopped; raises when it cannot run."""
+        installed = install.prepare_installation(
+            self._home, self._order.directories, self._order.lock, self._log
+        )
+        threading.Thread(target=self._stop_when_unused, daemon=True).start()
+        try:
+            with (
+                data_directory.open_directory_view(self._home.data, installed.by_path) as data,
+                data_directory.open_directory_view(
+                    self._home.sockets, installed.by_path
+                ) as sockets,
+            ):
+                self._keep(installed, data, sockets)
+        finally:
+            installed.remove_what_lies_outside()
+
+    def _keep(
+        self,
+        installed: Installation,
+        data: data_directory.DirectoryView,
+        sockets: data_directory.DirectoryView,
+    ) -> None:
+        failures = 0
+        ran_before = False
+        while True:
+            began = time.monotonic()
+            with self._turn:
+                if self._leaving.is_set():
+                    return
+                data_directory.remove_stale_lock_file(self._home.data)
+                server = self._start(installed, data, sockets)
+            assert server.stdout is not None
+            output = self._log.follow(server.stdout)
+            status = server.wait()
+            process.end_orphans(_ORPHAN_GRACE_SECONDS)
+            if self._leaving.is_set():
+                self._gone.set()
+                output.output()
+                return
+            steady = time.monotonic() - began > _STEADY_SECONDS
+            failures = 0 if steady else failures + 1
+            refused = status > 0 and not ran_before and not steady
+            if refused or failures > _FAILURES_MAX:
+                text = output.output().replace(data.path, str(self._home.data))
+                raise from_output("start", text, self._home.root, self._home.log)
+            ran_before = True
+            self._log.write(f"keeper: the server ended with status {status}\n".encode())
+            # Whoever leaves meanwhile does not wait for the next start.
+            self._leaving.wait(_PAUSE_SECONDS * (failures - 1))
+
+    def _start(
+        self,
+        installed: Installation,
+        data: data_directory.DirectoryView,
+        sockets: data_directory.DirectoryView,
+    ) -> subprocess.Popen[bytes]:
+        settings = {**_SETTINGS, "unix_socket_directories": sockets.path}
+        arguments = [part for item in settings.items() for part in ("-c", "=".join(item))]
+        self._server = process.start_program(
+            [str(installed.programs.directory / "postgres"), "-D", data.path, *arguments],
+            installed.account,
+            (*data.descriptors, *sockets.descriptors, self._order.lock),
+            signal.SIGINT,
+        )
+        return self._server
+
+    def _stop_when_unused(self) -> None:
+        """Wait for the last user to go, then stop the server while nobody can start or join.
+
+        The lock of the users is let go of before the one for starting is asked for: a starter
+        holds the latter while it waits for the former.
+        """
+        users = FileLock(self._home.holders_lock)
+        starting = FileLock(self._home.start_lock)
+        while True:
+            users.wait_exclusive()
+            users.release()
+            starting.wait_exclusive()
+            if users.try_exclusive():
+                break
+            starting.release()
+        with self._turn:
+            self._leaving.set()
+            server = self._server
+        if server is not None:
+            server.send_signal(signal.SIGINT)
+            if not self._gone.wait(_FAST_STOP_SECONDS_MAX):
+                server.send_signal(signal.SIGQUIT)

@@ -1,0 +1,78 @@
+"""Bootstrap files from the disk, where whoever worked in the folder may have put anything."""
+
+import asyncio
+import codecs
+import os
+
+from application.ports.files import ReadFile
+from domain.context.bootstrap_files import BOOTSTRAP_NAMES
+from infrastructure.outbound.files.regular_file import NotAFile
+from infrastructure.outbound.files.rooted_folder import RootedFolder
+
+UTF8_BYTES_MAX = 4
+
+
+"""Bytes that one character takes at most."""
+
+
+class _Unusable(Exception):
+    """The file is there and cannot be used; the text is the reason."""
+
+
+class DiskBootstrapFiles:
+    """Implements `BootstrapFiles`."""
+
+    async def read(self, folder: str, chars_max: int) -> tuple[ReadFile, ...]:
+        """The files that are there; read off the event loop."""
+        # Most workspaces have none, and a thread costs more than this question.
+        if not _has_any(folder):
+            return ()
+        return await asyncio.to_thread(read_files, folder, chars_max)
+
+
+def _has_any(folder: str) -> bool:
+    return any(os.path.lexists(os.path.join(folder, name)) for name in BOOTSTRAP_NAMES)
+
+
+def read_files(folder: str, chars_max: int) -> tuple[ReadFile, ...]:
+    """The same, at once."""
+    try:
+        with RootedFolder.open_to_pass(folder) as opened:
+            found = [_read(opened, name, chars_max) for name in BOOTSTRAP_NAMES]
+    except FileNotFoundError:
+        return ()
+    except (OSError, ValueError) as error:
+        why = f"its folder cannot be opened ({_reason(error)})"
+        return tuple(ReadFile(name=name, skipped=why) for name in BOOTSTRAP_NAMES)
+    return tuple(file for file in found if file is not None)
+
+
+def _read(folder: RootedFolder, name: str, chars_max: int) -> ReadFile | None:
+    # One character more than may stay, behind a mark and before one that is cut in two.
+    bytes_max = len(codecs.BOM_UTF8) + (chars_max + 2) * UTF8_BYTES_MAX
+    try:
+        with folder.read(name) as file:
+            content = file.read(bytes_max)
+        return ReadFile(name=name, text=_text(content, is_all=len(content) < bytes_max))
+    except FileNotFoundError:
+        return None
+    except (_Unusable, NotAFile) as unusable:
+        why = str(unusable.strerror if isinstance(unusable, NotAFile) else unusable)
+    except OSError as error:
+        why = f"it cannot be read ({_reason(error)})"
+    return ReadFile(name=name, skipped=why)
+
+
+def _text(content: bytes, *, is_all: bool) -> str:
+    """The characters; at the end of a mere start, one that was cut in two is left out."""
+    if b"\0" in content:
+        raise _Unusable("it holds NUL and so is no text")
+    try:
+        text, _ = codecs.utf_8_decode(content.removeprefix(codecs.BOM_UTF8), "strict", is_all)
+    except UnicodeDecodeError:
+        raise _Unusable("it is not UTF-8") from None
+    return text
+
+
+def _reason(error: Exception) -> str:
+    return error.strerror or type(error).__name__ if isinstance(error, OSError) else "no valid path"

@@ -1,0 +1,251 @@
+"""A batch of submissions decided one after another: pure, from loaded facts to rows to write."""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+from uuid import UUID
+
+from application.log.envelope import WRITER_VERSION, Envelope, Provenance, RecordedEvent
+from application.log.event_log import (
+    AlreadyReserved,
+    Appended,
+    Content,
+    ContentKey,
+    Decision,
+    LaneFacts,
+    LaneQuery,
+    LogUnavailable,
+    Reserved,
+    StagedFile,
+    Submission,
+    TreeQuery,
+    World,
+)
+from application.projections.fold import Fold
+from domain.event_types import TYPE_OF, AnyEvent
+from domain.run.events import DescendantsSettled, RunClaimed
+from domain.run.state import Run
+from domain.session.state import Session
+from domain.values.record import CONFIG_STREAM, run_id_of, session_key_of
+from domain.values.refusals import CorruptHistory
+from infrastructure.outbound.log.codec.chain import encode_event, link_hash
+from infrastructure.outbound.log.codec.mapper import EventMapper
+from infrastructure.outbound.log.lane_overlay import overlay_lane
+from infrastructure.outbound.log.loaded import IdempotencyWrites, LoadedFacts, reservation_key
+from infrastructure.outbound.log.read.state_memory import StateCaches
+from infrastructure.outbound.log.waiting_trees import may_wait
+
+
+class StoredRow(NamedTuple):
+    """An event, its envelope and its stored bytes; `encoded` is what its hash covers beside the
+    hash before it."""
+
+    envelope: Envelope
+    event: AnyEvent
+    state: bytes
+    encoded: bytes
+
+
+@dataclass(slots=True)
+class SubmissionOutcome:
+    """What came of one submission: its answer, or the error it raised."""
+
+    appended: Appended[Any] | None = None
+    error: BaseException | None = None
+
+
+class Batch:
+    """Decides submissions in order, carrying the state each leaves for the next."""
+
+    def __init__(
+        self, loaded: LoadedFacts, mapper: EventMapper, new_id: Callable[[], UUID]
+    ) -> None:
+        self._loaded = loaded
+        self._mapper = mapper
+        self._new_id = new_id
+        self.fold = Fold(loaded.runs, loaded.sessions)
+        self.recorded_at = max(loaded.recorded_at, loaded.now)
+        self.position = loaded.position
+        self.chain_hash = loaded.chain_hash
+        self.events: list[StoredRow] = []
+        self.contents: list[Content] = []
+        self.keys: list[ContentKey] = []
+        self.staged: list[StagedFile] = []
+        self.text_bytes = 0
+        self.idempotency = IdempotencyWrites()
+        self._reserved = dict(loaded.reserved)
+        self._runs_before = {run.run_id: run for run in loaded.runs}
+        self._runs_changed: set[UUID] = set()
+        self._config_version = loaded.config_version
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether there is nothing to write."""
+        idempotency = self.idempotency
+        return not (self.events or self.contents or idempotency.inserts or idempotency.answers)
+
+    @property
+    def recorded(self) -> tuple[RecordedEvent, ...]:
+        """The events to write, as whoever follows the log is told of them."""
+        return tuple(RecordedEvent(row.envelope, row.event) for row in self.events)
+
+    def remember(self, remembered: StateCaches) -> None:
+        """The batch is committed: its states are those of the record now."""
+        # Of several rows of one key the last one has the newest version, and is the one kept.
+        for run_span in self.fold.run_rows.opened:
+            row = run_span.row
+            remembered.runs.store(row.run_id, row.state, run_span.from_position)
+        for span in self.fold.session_rows.opened:
+            remembered.sessions.store(span.row.session_key, span.row.state, span.from_position)
+
+    def decide(self, submission: Submission[Any]) -> SubmissionOutcome:
+        """Decide one submission and take its changes in.
+
+        A rejection or a failing decision leaves everything as it was. `CorruptHistory` is raised,
+        not returned: then the batch is not usable any more.
+        """
+        reservation = submission.reservation
+        key = reservation_key(reservation) if reservation else None
+        try:
+            if key is not None and key in self._reserved:
+                raise AlreadyReserved(self._reserved[key])
+            decision = submission.decide(self._world(submission))
+            if not decision.changes and (decision.contents or decision.keys or decision.staged):
+                raise ValueError("texts are kept with events that refer to them, or not at all")
+        except CorruptHistory:
+            raise
+        except Exception as error:
+            return SubmissionOutcome(error=error)
+        self._record(submission, decision)
+        self.contents.extend(decision.contents)
+        self.text_bytes += sum(one.ref.bytes for one in decision.contents)
+        self.keys.extend(decision.keys)
+        self.staged.extend(decision.staged)
+        self.text_bytes += sum(len(one.body) for one in decision.staged)
+        self._note_idempotency(submission, decision)
+        changed = (stream for stream, _ in decision.changes)
+        return SubmissionOutcome(self._appended(decision.result, {*submission.streams, *changed}))
+
+    def _appended(self, result: Any, streams: Iterable[str]) -> Appended[Any]:
+        """The states as they are now: a later submission of the batch may change them again."""
+        runs: dict[UUID, Run] = {}
+        sessions: dict[str, Session] = {}
+        for stream in streams:
+            run_id, key = run_id_of(stream), session_key_of(stream)
+            if run_id is not None and run_id in self.fold.runs:
+                runs[run_id] = self.fold.runs[run_id]
+            elif key is not None and key in self.fold.sessions:
+                sessions[key] = self.fold.sessions[key]
+        return Appended(result, self.position, runs, sessions)
+
+    def _world(self, submission: Submission[Any]) -> World:
+        return World(
+            runs=self.fold.runs,
+            sessions=self.fold.sessions,
+            now=self.recorded_at,
+            lane=self._lane(submission.lane) if submission.lane else None,
+            config_version=self._config_version,
+            tree=self._tree(submission.tree) if submission.tree else (),
+        )
+
+    def _tree(self, query: TreeQuery) -> tuple[Run, ...]:
+        """What was read of the tree, as earlier submissions of this batch have left it, and what
+        they have added."""
+        if query in self._loaded.crowded:
+            raise LogUnavailable("too many spawns of this tree are under way; ask again later")
+        return tuple(run for run in self.fold.runs.values() if may_wait(run, query.root))
+
+    def _lane(self, query: LaneQuery) -> LaneFacts:
+        return overlay_lane(
+            query,
+            self._loaded.lanes[query],
+            self._runs_before,
+            {run_id: self.fold.runs[run_id] for run_id in self._runs_changed},
+        )
+
+    def _record(self, submission: Submission[Any], decision: Decision[Any]) -> None:
+        last = self.position + len(decision.changes)
+        previous: UUID | None = None
+        for stream, event in decision.changes:
+            version = self._next_version(stream)
+            state = self._mapper.state(event)
+            type_name, type_version = TYPE_OF[type(event)]
+            position = self.position + 1
+            envelope = Envelope(
+                position=position,
+                stream=stream,
+                version=version,
+                type=type_name,
+                type_version=type_version,
+                recorded_at=self.recorded_at,
+                occurred_at=self._loaded.now,
+                event_id=self._new_id(),
+                command_id=submission.command_id,
+                provenance=self._provenance(submission, stream, event, previous),
+                writer_version=WRITER_VERSION,
+                append_last=last,
+                chain_hash=b"",
+            )
+            hashed = encode_event(envelope, state)
+            digest = link_hash(self.chain_hash, hashed)
+            self.fold.apply(stream, event, envelope.stamp)
+            run_id = run_id_of(stream)
+            if run_id is not None:
+                self._runs_changed.add(run_id)
+            self.position, self.chain_hash = position, digest
+            previous = envelope.event_id
+            self.events.append(StoredRow(envelope.chained(digest), event, state, hashed))
+
+    def _provenance(
+        self,
+        submission: Submission[Any],
+        stream: str,
+        event: AnyEvent,
+        previous: UUID | None,
+    ) -> Provenance:
+        """An append may be about several runs: each event names its own run, tree and cause."""
+        source = submission.provenance
+        named = getattr(event, "run_id", None) if submission.about else None
+        about = named if named in submission.about else source.run_id
+        run_id = run_id_of(stream) or about
+        run = self.fold.runs.get(run_id) if run_id is not None else None
+        last = run.last_event_id if run is not None else None
+        others = run_id != source.run_id and type(event) is not DescendantsSettled
+        if others or type(event) is RunClaimed:
+            cause = last
+        elif previous is not None:
+            cause = previous
+        else:
+            # What an outside caller asks for has no event as its cause, unless it names one.
+            cause = source.causation or (last if source.actor.kind == "system" else None)
+        return Provenance(
+            actor=source.actor,
+            correlation=run.requester.root_session_key if run is not None else source.correlation,
+            causation=cause,
+            run_id=run_id,
+            traceparent=source.traceparent,
+            config_revision=run.config_revision if run is not None else source.config_revision,
+        )
+
+    def _next_version(self, stream: str) -> int:
+        if stream == CONFIG_STREAM:
+            self._config_version += 1
+            return self._config_version
+        return self.fold.version_of(stream) + 1
+
+    def _note_idempotency(self, submission: Submission[Any], decision: Decision[Any]) -> None:
+        if submission.reservation is not None:
+            key = reservation_key(submission.reservation)
+            self.idempotency.inserts.append(
+                (submission.reservation, decision.reserve_run, decision.answer)
+            )
+            self._reserved[key] = Reserved(
+                submission.reservation.fingerprint, decision.reserve_run, decision.answer
+            )
+        if decision.run_answer is not None:
+            run_id, answer = decision.run_answer
+            # The first one stays: what comes later in the batch was decided without knowing it.
+            self.idempotency.answers.setdefault(run_id, answer)
+            for name, reserved in self._reserved.items():
+                if reserved.run_id == run_id and reserved.answer is None:
+                    self._reserved[name] = replace(reserved, answer=answer)

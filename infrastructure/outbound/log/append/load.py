@@ -1,0 +1,214 @@
+"""The first round trip of a batch: the lock, the head, and every state the batch names."""
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+from uuid import UUID
+
+from psycopg import AsyncCursor
+
+from application.log.event_log import LaneFacts, LaneQuery, Reserved, StoredAnswer, Submission
+from application.projections.fold import FOREVER
+from domain.run.state import Run
+from domain.session.state import Session
+from domain.values.record import run_id_of, session_key_of
+from infrastructure.outbound.log import waiting_trees
+from infrastructure.outbound.log.codec.mapper import payload_object
+from infrastructure.outbound.log.loaded import LoadedFacts, ReservationKey, reservation_key
+from infrastructure.outbound.log.read.state_memory import (
+    StateCache,
+    StateCaches,
+    StoredState,
+    marks_of,
+    stored_state_columns,
+)
+from infrastructure.outbound.log.schema.connections import LogConnection
+from infrastructure.outbound.log.schema.format import require_known_format
+from infrastructure.outbound.log.schema.projection_versions import (
+    NOTED_VERSIONS,
+    require_known_rows,
+)
+
+LOCK_CLASS = 0x53504C47
+
+
+"""First half of the advisory lock's key; the second is the schema, so that two logs in one
+database do not wait for each other."""
+
+
+LOCK = f"SELECT pg_advisory_xact_lock({LOCK_CLASS}, hashtext(current_schema()))"
+
+# The head is read by a statement of its own: one that starts after the lock is held.
+HEAD = (
+    "SELECT position, recorded_at, chain_hash, format, clock_timestamp(),"
+    " (SELECT coalesce(max(version), 0) FROM events WHERE stream = 'log:config')"
+    " FROM log_head"
+)
+
+# The head is read behind the lock whatever the database is set to.
+BEGIN = f"BEGIN ISOLATION LEVEL READ COMMITTED; {LOCK}"
+
+# One key at a time and newest first: PostgreSQL keeps the plan that it made while the tables were
+# small, and the order leaves it nothing but the key's own index.
+_NEWEST = "ORDER BY from_position DESC LIMIT 1"
+
+# A state that is remembered at the version on record is not sent again.
+STATES = (
+    f"SELECT head.*, {NOTED_VERSIONS}, 'runs'::regclass::oid::bigint, "
+    "'sessions'::regclass::oid::bigint,"
+    " states.* FROM"
+    f" ({HEAD}) AS head (position, recorded_at, chain_hash, format, now, config_version)"
+    " LEFT JOIN (SELECT t.run_id, NULL AS session_key, one.* FROM"
+    " unnest(%b::uuid[], %b::int[], %b::bigint[]) AS t (run_id, known, since)"
+    f" CROSS JOIN LATERAL (SELECT {stored_state_columns('runs')} FROM runs"
+    f" WHERE runs.run_id = t.run_id AND to_position = {FOREVER} {_NEWEST}) AS one"
+    " UNION ALL SELECT NULL, t.session_key, one.* FROM"
+    " unnest(%b::text[], %b::int[], %b::bigint[]) AS t (session_key, known, since)"
+    f" CROSS JOIN LATERAL (SELECT {stored_state_columns('sessions')} FROM sessions"
+    f" WHERE sessions.session_key = t.session_key AND to_position = {FOREVER} {_NEWEST}) AS one"
+    ") AS states ON true"
+)
+RESERVED = (
+    "SELECT token, method, path, key, fingerprint, run_id, kind, body FROM idempotency"
+    " JOIN unnest(%b::text[], %b::text[], %b::text[], %b::text[]) AS t (token, method, path, key)"
+    " USING (token, method, path, key)"
+)
+LANE_RUNNING = (
+    "SELECT count(*) FROM runs WHERE lane = %b AND lane_depth = %b AND holder IS NOT NULL"
+    f" AND to_position = {FOREVER}"
+)
+LANE_NEXT = (
+    "SELECT run_id, version, from_position, state FROM runs"
+    " WHERE lane = %b AND lane_depth = %b AND holder IS NULL"
+    f" AND to_position = {FOREVER} AND stage = 'queued' ORDER BY queued_position LIMIT %b"
+)
+
+
+async def load(
+    connection: LogConnection, submissions: Sequence[Submission[Any]], remembered: StateCaches
+) -> LoadedFacts:
+    """Begin the transaction, take the lock and read. The transaction is left open."""
+    run_ids, session_keys = _streams(submissions)
+    keys = {reservation_key(one.reservation) for one in submissions if one.reservation}
+    lane_queries = {one.lane for one in submissions if one.lane}
+    tree_queries = {one.tree for one in submissions if one.tree}
+    # Two statements in one message, which cannot be prepared.
+    await connection.execute(BEGIN, prepare=False)
+    reserved: AsyncCursor[Any] | None = None
+    lanes: dict[LaneQuery, tuple[AsyncCursor[Any], AsyncCursor[Any]]] = {}
+    trees: waiting_trees.TreeCursors = {}
+    if keys or lane_queries or tree_queries:
+        async with connection.pipeline():
+            if keys:
+                reserved = await connection.execute(RESERVED, _columns(keys))
+            lanes = {query: await _query_lane(connection, query) for query in lane_queries}
+            trees = await waiting_trees.query_waiting_runs(connection, tree_queries)
+    # Not in the pipeline: a psycopg pipeline ends with a Flush, after which PostgreSQL counts no
+    # idle time, and a process that is frozen with the lock in its hands would stop all others.
+    head, runs, sessions = await _states(connection, run_ids, session_keys, remembered)
+    lane_facts = {
+        query: await _lane_facts(*cursors, remembered.runs) for query, cursors in lanes.items()
+    }
+    waiting, crowded = await waiting_trees.read_waiting_runs(trees, remembered)
+    beside = (*(run for facts in lane_facts.values() for run in facts.next), *waiting)
+    return LoadedFacts(
+        position=head[0],
+        recorded_at=head[1],
+        chain_hash=head[2],
+        now=head[4],
+        runs=tuple({**{run.run_id: run for run in beside}, **runs}.values()),
+        sessions=tuple(sessions),
+        config_version=head[5],
+        reserved=_reserved(await _rows(reserved), submissions),
+        lanes=lane_facts,
+        crowded=crowded,
+    )
+
+
+async def _states(
+    connection: LogConnection,
+    run_ids: list[UUID],
+    session_keys: list[str],
+    remembered: StateCaches,
+) -> tuple[Sequence[Any], dict[UUID, Run], list[Session]]:
+    """The head, and the states of the streams that are on record."""
+    known_runs = remembered.runs.known(run_ids)
+    known_sessions = remembered.sessions.known(session_keys)
+    cursor = await connection.execute(
+        STATES,
+        [
+            *(run_ids, *marks_of(run_ids, known_runs), remembered.runs.table),
+            *(session_keys, *marks_of(session_keys, known_sessions), remembered.sessions.table),
+        ],
+    )
+    rows = await cursor.fetchall()
+    head = rows[0]
+    require_known_format(head[3])
+    require_known_rows(head[6])
+    remembered.runs.of(head[7])
+    remembered.sessions.of(head[8])
+    runs: dict[UUID, Run] = {}
+    sessions: list[Session] = []
+    for row in rows:
+        run_id, key, found = row[9], row[10], StoredState(*row[11:])
+        if run_id is not None:
+            runs[run_id] = remembered.runs.found(run_id, found, known_runs, Run.model_validate_json)
+        elif key is not None:
+            sessions.append(
+                remembered.sessions.found(key, found, known_sessions, Session.model_validate_json)
+            )
+    return head, runs, sessions
+
+
+def _columns(keys: Iterable[ReservationKey]) -> list[list[str]]:
+    return [list(column) for column in zip(*keys, strict=True)]
+
+
+def _streams(submissions: Sequence[Submission[Any]]) -> tuple[list[UUID], list[str]]:
+    runs: set[UUID] = set()
+    sessions: set[str] = set()
+    for submission in submissions:
+        for stream in submission.streams:
+            run_id = run_id_of(stream)
+            key = session_key_of(stream)
+            if run_id is not None:
+                runs.add(run_id)
+            elif key is not None:
+                sessions.add(key)
+    return list(runs), list(sessions)
+
+
+async def _query_lane(
+    connection: LogConnection, query: LaneQuery
+) -> tuple[AsyncCursor[Any], AsyncCursor[Any]]:
+    return (
+        await connection.execute(LANE_RUNNING, [query.lane, query.depth]),
+        await connection.execute(LANE_NEXT, [query.lane, query.depth, query.take]),
+    )
+
+
+async def _lane_facts(
+    running: AsyncCursor[Any], following: AsyncCursor[Any], memory: StateCache[UUID, Run]
+) -> LaneFacts:
+    count = await running.fetchone()
+    assert count is not None
+    runs = memory.states(await following.fetchall(), Run.model_validate_json)
+    return LaneFacts(count[0], tuple(runs))
+
+
+async def _rows(cursor: AsyncCursor[Any] | None) -> list[Any]:
+    return await cursor.fetchall() if cursor is not None else []
+
+
+def _reserved(
+    rows: Sequence[Any], submissions: Sequence[Submission[Any]]
+) -> dict[ReservationKey, Reserved]:
+    asked = {reservation_key(one.reservation) for one in submissions if one.reservation}
+    found: dict[ReservationKey, Reserved] = {}
+    for token, method, path, key, fingerprint, run_id, kind, body in rows:
+        name = (token, method, path, key)
+        if name in asked:
+            answer = None
+            if kind is not None:
+                answer = StoredAnswer(kind, payload_object(body.encode()))
+            found[name] = Reserved(bytes(fingerprint), run_id, answer)
+    return found

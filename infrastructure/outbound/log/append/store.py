@@ -1,0 +1,243 @@
+"""The second round trip of a batch: every row it makes, and the commit, in one pipeline."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from psycopg import AsyncRawCursor
+
+from application.log.envelope import Envelope
+from application.log.event_log import Content
+from application.projections.fold import FOREVER, RowSpan
+from infrastructure.outbound.log.append.batch import Batch
+from infrastructure.outbound.log.codec.binary import BinaryColumn, encode_column
+from infrastructure.outbound.log.idempotency_records import store_idempotency
+from infrastructure.outbound.log.schema.connections import LogConnection
+from infrastructure.outbound.log.staged_records import store_staged
+
+PREVIEW_CHARS = 200
+_EVENT_COLUMNS = {
+    "position": "bigint",
+    "stream": "text",
+    "version": "int",
+    "type": "text",
+    "type_version": "smallint",
+    "recorded_at": "timestamptz",
+    "occurred_at": "timestamptz",
+    "event_id": "uuid",
+    "command_id": "uuid",
+    "actor_kind": "text",
+    "actor_token": "text",
+    "actor_session": "text",
+    "causation": "uuid",
+    "correlation": "text",
+    "run_id": "uuid",
+    "traceparent": "text",
+    "config_revision": "int",
+    "writer_version": "text",
+    "append_last": "bigint",
+    "chain_hash": "bytea",
+    "state": "bytea",
+}
+RUN_COLUMNS = {
+    "run_id": "uuid",
+    "version": "int",
+    "created_position": "bigint",
+    "created_at": "timestamptz",
+    "stage": "text",
+    "outcome": "text",
+    "session_id": "uuid",
+    "requester": "text",
+    "root": "text",
+    "child_session_key": "text",
+    "agent_id": "text",
+    "label": "text",
+    "lane": "text",
+    "lane_depth": "int",
+    "queued_position": "bigint",
+    "holder": "text",
+    "epoch": "int",
+    "due_kind": "text",
+    "due_at": "timestamptz",
+    "effects_at": "timestamptz",
+    "inbox_position": "bigint",
+    "state": "text",
+}
+SESSION_COLUMNS = {
+    "session_key": "text",
+    "version": "int",
+    "created_position": "bigint",
+    "created_at": "timestamptz",
+    "session_id": "uuid",
+    "root": "text",
+    "run_id": "uuid",
+    "state": "text",
+}
+_SPAN_COLUMNS = {"from_position": "bigint", "to_position": "bigint"}
+PRINTED = {"state": "utf-8"}
+
+
+"""How `row_arrays` gives the states of rows."""
+
+
+_CONTENT_COLUMNS = {
+    "content_id": "uuid",
+    "session_id": "uuid",
+    "kind": "text",
+    "bytes": "int",
+    "hmac": "text",
+    "preview": "text",
+    "body": "text",
+}
+
+
+def _insert(table: str, columns: dict[str, str]) -> str:
+    arrays = ", ".join(f"%b::{kind}[]" for kind in columns.values())
+    names = ", ".join(columns)
+    return f"INSERT INTO {table} ({names}) SELECT * FROM unnest({arrays}) AS t ({names})"
+
+
+def _close(table: str, key: str, kind: str) -> str:
+    return (
+        f"UPDATE {table} SET to_position = found.closed FROM (SELECT t.closed, one.ctid"
+        f" FROM unnest(%b::{kind}[], %b::bigint[]) AS t (key, closed) CROSS JOIN LATERAL"
+        f" (SELECT ctid FROM {table} WHERE {table}.{key} = t.key AND to_position = {FOREVER}"
+        " ORDER BY from_position DESC LIMIT 1) AS one) AS found"
+        f" WHERE {table}.ctid = found.ctid"
+    )
+
+
+def _number_placeholders(query: str) -> str:
+    """With `$1`, `$2` … in place of each `%b`: psycopg would look for them at every execution,
+    because it remembers no query of this length."""
+    first, *behind = query.split("%b")
+    return first + "".join(f"${number}{text}" for number, text in enumerate(behind, 1))
+
+
+INSERT_EVENTS = _insert("events", _EVENT_COLUMNS)
+INSERT_RUNS = _insert("runs", RUN_COLUMNS | _SPAN_COLUMNS)
+INSERT_SESSIONS = _insert("sessions", SESSION_COLUMNS | _SPAN_COLUMNS)
+INSERT_CONTENTS = _insert("contents", _CONTENT_COLUMNS)
+CLOSE_RUNS = _close("runs", "run_id", "uuid")
+CLOSE_SESSIONS = _close("sessions", "session_key", "text")
+INSERT_KEYS = (
+    "INSERT INTO content_keys (session_id, key) SELECT * FROM unnest(%b::uuid[], %b::bytea[])"
+    " ON CONFLICT (session_id) DO NOTHING"
+)
+MOVE_HEAD = "UPDATE log_head SET position = %b, recorded_at = %b, chain_hash = %b"
+NOTE_COMMIT = "INSERT INTO commits (last_position, recorded_at) VALUES (%b, %b)"
+
+# A row may only be opened when the one before it is closed, and the parts of one statement have no
+# order but the one in which they ask each other.
+_AFTER_CLOSING = " WHERE (SELECT count(*) FROM {}) >= 0"
+
+# One statement, because each costs its driver as much as its rows cost the database.
+STORE = _number_placeholders(
+    f"WITH keys AS ({INSERT_KEYS}), texts AS ({INSERT_CONTENTS}), head AS ({MOVE_HEAD}),"
+    f" commit AS ({NOTE_COMMIT}), runs_closed AS ({CLOSE_RUNS} RETURNING 1),"
+    f" sessions_closed AS ({CLOSE_SESSIONS} RETURNING 1),"
+    f" runs_opened AS ({INSERT_RUNS}{_AFTER_CLOSING.format('runs_closed')}),"
+    f" sessions_opened AS ({INSERT_SESSIONS}{_AFTER_CLOSING.format('sessions_closed')})"
+    f" {INSERT_EVENTS}"
+)
+
+
+async def store(connection: LogConnection, batch: Batch, channel: str) -> None:
+    """Write the batch and commit. Nothing here is expected to fail: all was decided before."""
+    async with connection.pipeline():
+        await store_idempotency(connection, batch.idempotency, batch.recorded_at)
+        if batch.staged:
+            await store_staged(connection, batch.staged)
+        if batch.events:
+            await AsyncRawCursor(connection).execute(STORE, _values(batch))
+        await connection.execute("COMMIT")
+        if batch.events:
+            await notify(connection, channel, batch.position)
+
+
+async def notify(connection: LogConnection, channel: str, position: int) -> None:
+    """Tell other processes how far the log goes. Behind the commit, not in it: a transaction that
+    notifies holds a lock of the whole cluster while it waits for the disk."""
+    await connection.execute("SELECT pg_notify(%s, %s)", [channel, str(position)])
+
+
+def _values(batch: Batch) -> list[Any]:
+    """As `STORE` takes them."""
+    events = event_arrays(
+        [row.envelope for row in batch.events], [row.state for row in batch.events]
+    )
+    runs, sessions = batch.fold.run_rows, batch.fold.session_rows
+    return [
+        encode_column("uuid", [one.session_id for one in batch.keys]),
+        encode_column("bytea", [one.key for one in batch.keys]),
+        *_columns(_content_arrays(batch.contents), _CONTENT_COLUMNS),
+        *(batch.position, batch.recorded_at, batch.chain_hash),
+        *(batch.position, batch.recorded_at),
+        *_closed_columns(runs.closed, "uuid"),
+        *_closed_columns(sessions.closed, "text"),
+        *_rows(runs.opened, RUN_COLUMNS),
+        *_rows(sessions.opened, SESSION_COLUMNS),
+        *_columns(events, _EVENT_COLUMNS),
+    ]
+
+
+def _rows(spans: Sequence[RowSpan[Any]], columns: dict[str, str]) -> list[BinaryColumn]:
+    return _columns(row_arrays(spans, columns), columns | PRINTED | _SPAN_COLUMNS)
+
+
+def _closed_columns(closed: Mapping[Any, int], kind: str) -> list[BinaryColumn]:
+    return [encode_column(kind, list(closed)), encode_column("bigint", list(closed.values()))]
+
+
+def _columns(arrays: Sequence[Sequence[Any]], kinds: Mapping[str, str]) -> list[BinaryColumn]:
+    return [
+        encode_column(kind, values) for values, kind in zip(arrays, kinds.values(), strict=True)
+    ]
+
+
+def row_arrays(spans: Sequence[RowSpan[Any]], columns: dict[str, str]) -> list[list[Any]]:
+    """The spans of a projection as one array a column, `from` and `to` last. The fields of the
+    rows are the columns, in their order, the state at the end, as `PRINTED`."""
+    if not spans:
+        return [[] for _ in (*columns, "from", "to")]
+    arrays: list[list[Any]] = [
+        list(values) for values in zip(*(one.row for one in spans), strict=True)
+    ]
+    assert len(arrays) == len(columns)
+    # What `model_dump_json` asks, which makes a string of it.
+    arrays[-1] = [
+        state.__pydantic_serializer__.to_json(state, exclude_none=True) for state in arrays[-1]
+    ]
+    arrays.append([span.from_position for span in spans])
+    arrays.append([span.to_position for span in spans])
+    return arrays
+
+
+def event_arrays(envelopes: Sequence[Envelope], states: Sequence[bytes]) -> list[list[Any]]:
+    """Events as one array a column, as `INSERT_EVENTS` takes them."""
+    arrays: list[list[Any]] = []
+    for name in _EVENT_COLUMNS:
+        if name == "state":
+            arrays.append(list(states))
+        elif name.startswith("actor_"):
+            field = name.removeprefix("actor_")
+            arrays.append([getattr(one.provenance.actor, field) for one in envelopes])
+        elif name in _PROVENANCE:
+            arrays.append([getattr(one.provenance, name) for one in envelopes])
+        else:
+            arrays.append([getattr(one, name) for one in envelopes])
+    return arrays
+
+
+_PROVENANCE = {"causation", "correlation", "run_id", "traceparent", "config_revision"}
+
+
+def _content_arrays(contents: Sequence[Content]) -> list[list[Any]]:
+    return [
+        [one.ref.id for one in contents],
+        [one.session_id for one in contents],
+        [one.kind for one in contents],
+        [one.ref.bytes for one in contents],
+        [one.ref.hmac for one in contents],
+        [one.text[:PREVIEW_CHARS] for one in contents],
+        [one.text for one in contents],
+    ]

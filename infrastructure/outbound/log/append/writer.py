@@ -1,0 +1,241 @@
+"""The writer: one a process. It takes what has gathered, decides it under the lock, commits once.
+
+There is no linger: while one batch commits, the next one gathers. A connection lost at the commit
+leaves its fate open, so the writer looks whether the batch's last event is there before it tells
+anybody anything or decides again.
+"""
+
+import asyncio
+import contextlib
+import logging
+from collections import deque
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
+from uuid import UUID
+
+import psycopg
+
+from application.log.envelope import RecordedEvent
+from application.log.event_log import Appended, LogUnavailable, Submission
+from infrastructure.outbound.log.append.batch import Batch, SubmissionOutcome
+from infrastructure.outbound.log.append.fail_point import FailPoint, names_of
+from infrastructure.outbound.log.append.load import load
+from infrastructure.outbound.log.append.store import notify, store
+from infrastructure.outbound.log.codec.mapper import EventMapper
+from infrastructure.outbound.log.commit_fate import is_recorded
+from infrastructure.outbound.log.read.state_memory import StateCaches
+from infrastructure.outbound.log.schema.connections import PLANNING, Connect, LogConnection
+from infrastructure.outbound.log.schema.format import UnknownFormat
+from infrastructure.outbound.log.waiting_submission import QueuedSubmission
+
+T = TypeVar("T")
+BATCH_SUBMISSIONS_MAX = 64
+BATCH_TEXT_BYTES_MAX = 32 * 1024 * 1024
+
+
+"""A batch takes no more texts once it has so many; PostgreSQL takes no message of a gigabyte."""
+
+
+QUEUE_SUBMISSIONS_MAX = 10_000
+RECONNECT_ATTEMPTS_MAX = 40
+RECONNECT_PAUSE_SECONDS = 0.25
+_log = logging.getLogger("spawnlog.log")
+
+
+class LogWriter:
+    """Batches submissions into appends. `on_append` hears of the events, after the commit."""
+
+    def __init__(
+        self,
+        connect: Connect,
+        *,
+        channel: str,
+        new_id: Callable[[], UUID],
+        on_append: Callable[[Sequence[RecordedEvent]], None],
+        fail_point: FailPoint,
+        remembered: StateCaches,
+    ) -> None:
+        self._connect = connect
+        self._channel = channel
+        self._new_id = new_id
+        self._on_append = on_append
+        self._mapper = EventMapper()
+        self._fail_point = fail_point
+        self._remembered = remembered
+        self._queue: deque[QueuedSubmission] = deque()
+        self._gathered = asyncio.Event()
+        self._connection: LogConnection | None = None
+        self._task: asyncio.Task[None] | None = None
+        self._closing = False
+        self.on_unknown: Callable[[str], None] = lambda _: None
+
+    async def start(self) -> None:
+        """Connect and begin to write."""
+        self._connection = await self._opened()
+        self._task = asyncio.create_task(self._write_on(), name="log writer")
+
+    async def close(self) -> None:
+        """Write what was submitted, then stop."""
+        self._closing = True
+        self._gathered.set()
+        if self._task is not None:
+            await self._task
+        if self._connection is not None:
+            await self._connection.close()
+
+    @property
+    def backend_pid(self) -> int | None:
+        """By which the database knows the writer's connection; its notifications carry it."""
+        return self._connection.info.backend_pid if self._connection is not None else None
+
+    async def submit(self, submission: Submission[T]) -> Appended[T]:
+        """Queue a submission and wait until it is decided and durable."""
+        if self._closing:
+            raise LogUnavailable("the service is stopping; ask again in a moment")
+        if len(self._queue) >= QUEUE_SUBMISSIONS_MAX:
+            raise LogUnavailable("the log is overloaded; ask again in a moment")
+        future: asyncio.Future[Appended[Any]] = asyncio.get_running_loop().create_future()
+        self._queue.append(QueuedSubmission(submission, future))
+        self._gathered.set()
+        return await future
+
+    async def _write_on(self) -> None:
+        while True:
+            await self._gathered.wait()
+            if not self._queue:
+                if self._closing:
+                    return
+                self._gathered.clear()
+                continue
+            # Not a linger: who is ready to submit does so first, and then shares the commit.
+            await asyncio.sleep(0)
+            taken = [
+                self._queue.popleft() for _ in range(min(len(self._queue), BATCH_SUBMISSIONS_MAX))
+            ]
+            try:
+                await self._write(taken)
+            except Exception as error:
+                _log.exception("a batch of %d submissions failed", len(taken))
+                await self._disconnect()
+                for waiting in taken:
+                    waiting.fail(error)
+
+    async def _write(self, taken: list[QueuedSubmission]) -> None:
+        try:
+            await self._write_or_reconnect(taken)
+        except UnknownFormat as unknown:
+            self.on_unknown(str(unknown))
+            raise
+        except Exception as error:
+            if len(taken) == 1:
+                _log.error("a submission cannot be recorded: %s", _short_reason(error))
+                taken[0].fail(error)
+                return
+            # One submission spoils the batch: each one alone, so that it hurts only its caller.
+            for waiting in taken:
+                await self._write([waiting])
+
+    async def _write_or_reconnect(self, taken: list[QueuedSubmission]) -> None:
+        batch: Batch | None = None
+        outcomes: list[SubmissionOutcome] = []
+        refused: Exception | None = None
+        for attempt in range(RECONNECT_ATTEMPTS_MAX):
+            try:
+                connection = await self._connected()
+                if batch is not None and await is_recorded(connection, batch):
+                    # Whoever was to be notified may not have been.
+                    await notify(connection, self._channel, batch.position)
+                    return self._tell(taken, outcomes, batch)
+                if refused is not None:
+                    break
+                batch, outcomes = await self._decide(connection, taken)
+                self._put_back(taken, len(outcomes))
+                await self._store(connection, batch)
+                return self._tell(taken, outcomes, batch)
+            except Exception as error:
+                is_away = self._is_away(error)
+                # Also when it is not: after a failed pipeline psycopg may believe in prepared
+                # statements that the server never had.
+                await self._disconnect()
+                if not is_away:
+                    refused = error
+                    continue
+                if attempt == 0:
+                    _log.warning("the database is away: %s", _short_reason(error))
+                await asyncio.sleep(RECONNECT_PAUSE_SECONDS)
+        if refused is not None:
+            raise refused
+        for waiting in taken:
+            waiting.fail(LogUnavailable("the database is away; ask again in a moment"))
+
+    async def _store(self, connection: LogConnection, batch: Batch) -> None:
+        if batch.is_empty:
+            # Not a rollback, for which psycopg forgets the statements it has prepared.
+            await connection.execute("COMMIT")
+            return
+        self._fail_point.pass_by("before", names_of(one.event for one in batch.events))
+        await store(connection, batch, self._channel)
+        self._fail_point.pass_by("after", names_of(one.event for one in batch.events))
+
+    def _tell(
+        self, taken: list[QueuedSubmission], outcomes: list[SubmissionOutcome], batch: Batch
+    ) -> None:
+        if batch.events:
+            batch.remember(self._remembered)
+            self._on_append(batch.recorded)
+        for waiting, outcome in zip(taken, outcomes, strict=True):
+            waiting.answer(outcome)
+
+    def _is_away(self, error: Exception) -> bool:
+        """Whether it may go better on another connection, or in a moment."""
+        if self._connection is None or self._connection.closed:
+            return isinstance(error, psycopg.Error)
+        if isinstance(error, psycopg.errors.ProgramLimitExceeded):
+            return False
+        return isinstance(error, psycopg.OperationalError | psycopg.InterfaceError)
+
+    async def _decide(
+        self, connection: LogConnection, taken: list[QueuedSubmission]
+    ) -> tuple[Batch, list[SubmissionOutcome]]:
+        loaded = await load(connection, [waiting.submission for waiting in taken], self._remembered)
+        batch = Batch(loaded, self._mapper, self._new_id)
+        outcomes: list[SubmissionOutcome] = []
+        for waiting in taken:
+            outcomes.append(batch.decide(waiting.submission))
+            if batch.text_bytes > BATCH_TEXT_BYTES_MAX:
+                break
+        return batch, outcomes
+
+    def _put_back(self, taken: list[QueuedSubmission], decided: int) -> None:
+        """Those whose texts the batch has no room for are first in the next one."""
+        self._queue.extendleft(reversed(taken[decided:]))
+        del taken[decided:]
+
+    async def _connected(self) -> LogConnection:
+        if self._connection is None or self._connection.closed:
+            self._remembered.forget()
+            self._connection = await self._opened()
+        return self._connection
+
+    async def _opened(self) -> LogConnection:
+        connection = await self._connect()
+        try:
+            await connection.execute(PLANNING)
+        except BaseException:
+            await connection.close()
+            raise
+        return connection
+
+    async def _disconnect(self) -> None:
+        if self._connection is not None:
+            with contextlib.suppress(psycopg.Error):
+                await self._connection.close()
+            self._connection = None
+            self._remembered.forget()
+
+
+def _short_reason(error: Exception) -> str:
+    """What went wrong, without the rows that a database quotes in its details."""
+    if isinstance(error, psycopg.Error) and error.diag.message_primary:
+        return f"{type(error).__name__}: {error.diag.message_primary}"
+    return f"{type(error).__name__}: {str(error).strip().partition(chr(10))[0]}"

@@ -1,0 +1,247 @@
+"""The tail: one a process. It follows the log by position and wakes whoever waits.
+
+The writer of its own process hands it what was committed; of what others write it hears by
+notification, and it asks by itself now and then, so that a missed one costs at most `POLL_SECONDS`.
+Positions have no gaps, so it can tell that it missed nothing; if it ever sees one, it stops loudly.
+"""
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Callable, Collection, Sequence
+from uuid import UUID
+
+import psycopg
+
+from application.concurrency import tasks as cancelling
+from application.log.envelope import RecordedEvent
+from application.log.event_log import LogUnavailable
+from infrastructure.outbound.log.codec.mapper import EventMapper
+from infrastructure.outbound.log.read.events import read_events
+from infrastructure.outbound.log.read.recent_events import RecentEvents
+from infrastructure.outbound.log.same_log import require_same_log
+from infrastructure.outbound.log.schema.connections import Connect, LogConnection
+
+POLL_SECONDS = 1.0
+PAGE_EVENTS = 500
+RECONNECT_PAUSE_SECONDS = 0.25
+_log = logging.getLogger("spawnlog.tail")
+
+
+class LogHasGap(Exception):
+    """A position is missing: the log was damaged, and nothing may be told from it."""
+
+
+class LogTail:
+    """Follows the log from its head at the start."""
+
+    def __init__(self, connect: Connect, *, channel: str) -> None:
+        self._connect = connect
+        self._channel = channel
+        self._mapper = EventMapper()
+        self._position = 0
+        self._recent = RecentEvents()
+        self._grown = asyncio.Event()
+        self._hint = asyncio.Event()
+        self._connection: LogConnection | None = None
+        self._task: asyncio.Task[None] | None = None
+        self._listener: asyncio.Task[None] | None = None
+        self.failure: BaseException | None = None
+        self.on_failure: Callable[[str], None] = lambda _: None
+        self.own_writer: Callable[[], int | None] = lambda: None
+
+    @property
+    def position(self) -> int:
+        """The last position seen."""
+        return self._position
+
+    async def start(self) -> None:
+        """Begin at the present head."""
+        self._connection = await self._connect()
+        try:
+            head = await self._connection.execute("SELECT position FROM log_head")
+            row = await head.fetchone()
+        except BaseException:
+            await self._disconnect()
+            raise
+        assert row is not None
+        self._position = row[0]
+        self._task = asyncio.create_task(self._follow_on(), name="log tail")
+        self._listener = asyncio.create_task(self._listen_on(), name="log listener")
+
+    async def close(self) -> None:
+        """Stop following. A tail that has failed before ends as quietly as any other."""
+        tasks = [task for task in (self._task, self._listener) if task is not None]
+        await cancelling.cancel_all(tasks)
+        await asyncio.gather(*tasks, return_exceptions=True)
+        # A task that was cancelled while it connected keeps a connection alive in its traceback,
+        # and one that was cancelled before its first step has run no `finally`.
+        self._task = self._listener = None
+        await self._disconnect()
+
+    async def _disconnect(self) -> None:
+        if self._connection is not None:
+            await self._connection.close()
+            self._connection = None
+
+    def take(self, events: Sequence[RecordedEvent]) -> None:
+        """Events that the writer of this process has committed. Those that join on to what was
+        seen need not be read again; before others there is something of another process."""
+        fresh = [event for event in events if event.envelope.position > self._position]
+        if not fresh or self.failure is not None:
+            return
+        if fresh[0].envelope.position == self._position + 1:
+            self._note(fresh)
+        else:
+            self._hint.set()
+
+    async def changed(
+        self,
+        run_id: UUID | None,
+        *,
+        after: int,
+        timeout_seconds: float,
+        types: Collection[str] = (),
+    ) -> bool:
+        """Wait for an event behind `after`; False on timeout. Of that run, if one is given, and of
+        one of the types, if any are."""
+        self._must_go_on()
+        if run_id is None and not types:
+            return await self._grown_beyond(after, timeout_seconds)
+        with self._recent.waiting(run_id, types) as event:
+            try:
+                async with asyncio.timeout(timeout_seconds):
+                    if self._recent.has(run_id, after, types):
+                        return True
+                    if await self._had_event_of(run_id, after, types):
+                        return True
+                    await event.wait()
+                    self._must_go_on()
+            except TimeoutError:
+                return False
+        return True
+
+    def _must_go_on(self) -> None:
+        if self.failure is not None:
+            raise LogUnavailable("the log cannot be followed any more; see the server's log")
+
+    async def _had_event_of(self, run_id: UUID | None, after: int, types: Collection[str]) -> bool:
+        """Whether the log has such an event from before those that are kept."""
+        kept_from = self._recent.first_position or self._position + 1
+        if after >= kept_from - 1:
+            return False
+        return bool(await self._read(after, limit=1, run_id=run_id, types=tuple(types)))
+
+    async def _grown_beyond(self, after: int, timeout_seconds: float) -> bool:
+        try:
+            async with asyncio.timeout(timeout_seconds):
+                while self._position <= after:
+                    await self._next_growth()
+                    self._must_go_on()
+        except TimeoutError:
+            return False
+        return True
+
+    async def _next_growth(self) -> None:
+        grown = self._grown
+        await grown.wait()
+
+    async def follow(self, *, after: int) -> AsyncIterator[RecordedEvent]:
+        """Every event behind `after`, from memory where it is still there, else from the log."""
+        position = after
+        while True:
+            self._must_go_on()
+            if position >= self._position:
+                await self._grown_beyond(position, timeout_seconds=3600)
+                continue
+            kept = self._recent.behind(position) or await self._read(position, limit=PAGE_EVENTS)
+            for event in kept:
+                yield event
+            position = kept[-1].envelope.position if kept else position
+
+    async def _read(
+        self,
+        after: int,
+        *,
+        limit: int,
+        run_id: UUID | None = None,
+        types: Sequence[str] = (),
+    ) -> list[RecordedEvent]:
+        """Events that were seen before, from the log; it waits for a database that is away."""
+        until = self._position
+        while True:
+            try:
+                async with await self._connect() as connection:
+                    return await read_events(
+                        connection,
+                        self._mapper,
+                        after=after,
+                        limit=limit,
+                        until=until,
+                        run_id=run_id,
+                        types=types,
+                    )
+            except (psycopg.OperationalError, psycopg.InterfaceError):
+                await asyncio.sleep(RECONNECT_PAUSE_SECONDS)
+
+    async def _follow_on(self) -> None:
+        while True:
+            try:
+                self._connection = self._connection or await self._connect()
+                await self._catch_up(self._connection)
+                try:
+                    async with asyncio.timeout(POLL_SECONDS):
+                        await self._hint.wait()
+                except TimeoutError:
+                    await require_same_log(self._connection, self._position, self._recent.newest)
+                self._hint.clear()
+            except (psycopg.OperationalError, psycopg.InterfaceError):
+                await self._disconnect()
+                await asyncio.sleep(RECONNECT_PAUSE_SECONDS)
+            except Exception as error:
+                self.failure = error
+                _log.exception("the tail stops: it cannot read the log")
+                self._recent.wake_all()
+                self._tell_growth()
+                self.on_failure(f"the log cannot be followed: {error}")
+                return
+
+    async def _catch_up(self, connection: LogConnection) -> None:
+        while True:
+            events = await read_events(
+                connection, self._mapper, after=self._position, limit=PAGE_EVENTS
+            )
+            # Some may have been handed over while the question was under way.
+            self._note([one for one in events if one.envelope.position > self._position])
+            if len(events) < PAGE_EVENTS:
+                return
+
+    def _note(self, events: Sequence[RecordedEvent]) -> None:
+        """Take new events in, in order, and wake those who wait for them."""
+        for event in events:
+            if event.envelope.position != self._position + 1:
+                raise LogHasGap(f"position {self._position + 1} is missing from the log")
+            self._position = event.envelope.position
+            self._recent.add(event)
+        if events:
+            self._tell_growth()
+
+    def _tell_growth(self) -> None:
+        grown, self._grown = self._grown, asyncio.Event()
+        grown.set()
+
+    async def _listen_on(self) -> None:
+        while True:
+            connection: LogConnection | None = None
+            try:
+                connection = await self._connect()
+                await connection.execute(f'LISTEN "{self._channel}"')
+                self._hint.set()
+                async for notification in connection.notifies():
+                    # What the writer of this process has committed it hands over itself.
+                    if notification.pid != self.own_writer():
+                        self._hint.set()
+            except (psycopg.OperationalError, psycopg.InterfaceError):
+                await asyncio.sleep(RECONNECT_PAUSE_SECONDS)
+            finally:
+                if connection is not None:
+                    await connection.close()

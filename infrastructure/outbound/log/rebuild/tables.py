@@ -1,0 +1,208 @@
+"""The tables that are built beside the live ones, and the exchange of the two.
+
+`runs_next` and `sessions_next` are like the live tables, without their indexes, which are made
+once the bulk is loaded. Until then one index, of the rows that are still true by their key, is all
+that the fold needs. `rebuilding` says how far each part of the streams is.
+"""
+
+from dataclasses import dataclass
+
+from psycopg import sql
+
+from application.log.envelope import WRITER_VERSION
+from application.projections.fold import FOREVER
+from infrastructure.outbound.log.rebuild.fold_pages import StreamPart
+from infrastructure.outbound.log.schema.connections import LogConnection
+from infrastructure.outbound.log.schema.projection_versions import VERSIONS, note_versions
+
+KEYS = {"runs": "run_id", "sessions": "session_key"}
+
+
+"""The live tables, and what names an aggregate in each."""
+
+
+_LIKE = (
+    "CREATE TABLE {next} (LIKE {live} INCLUDING DEFAULTS INCLUDING CONSTRAINTS INCLUDING STORAGE"
+    " INCLUDING COMPRESSION INCLUDING GENERATED INCLUDING STATISTICS INCLUDING COMMENTS)"
+    " WITH ({options})"
+)
+
+# No vacuum comes between while nothing but the rebuild looks at them.
+_QUIET = "autovacuum_enabled"
+
+
+@dataclass(frozen=True, slots=True)
+class Index:
+    """An index of a live table: `building` is its name on the table that is being built, `how`
+    the end of its definition, `constraint` its key word (`PRIMARY KEY`, `UNIQUE`) if it is one."""
+
+    table: str
+    name: str
+    building: str
+    is_unique: bool
+    how: str
+    constraint: str | None
+
+
+async def shape(connection: LogConnection) -> str:
+    """What the tables that are being built depend on: release, versions, columns, indexes. A
+    rebuild that was begun for another shape cannot go on."""
+    cursor = await connection.execute(
+        "SELECT string_agg(attrelid::regclass || '.' || attname || ' '"
+        " || format_type(atttypid, atttypmod), ', ' ORDER BY attrelid::regclass::text, attnum)"
+        " FROM pg_attribute WHERE attrelid IN ('runs'::regclass, 'sessions'::regclass)"
+        " AND attnum > 0 AND NOT attisdropped"
+    )
+    row = await cursor.fetchone()
+    assert row is not None
+    indexes = [f"{one.name}{one.how}" for one in await indexes_of(connection)]
+    return "; ".join([WRITER_VERSION, str(VERSIONS), row[0], *indexes])
+
+
+async def positions(connection: LogConnection, wanted: str) -> dict[StreamPart, int] | None:
+    """How far each part of an unfinished rebuild of this shape is; None when there is none."""
+    found = await connection.execute("SELECT to_regclass('rebuilding') IS NOT NULL")
+    if (await found.fetchone()) != (True,):
+        return None
+    cursor = await connection.execute(
+        "SELECT part, position, shape = %s AND position <= (SELECT position FROM log_head)"
+        " FROM rebuilding ORDER BY part",
+        [wanted],
+    )
+    rows = await cursor.fetchall()
+    if not all(row[2] for row in rows):
+        return None
+    return {StreamPart(row[0], len(rows)): row[1] for row in rows} or None
+
+
+async def create(connection: LogConnection, wanted: str, parts: int) -> dict[StreamPart, int]:
+    """Begin anew, whatever was there of an earlier rebuild."""
+    async with connection.transaction():
+        await drop(connection)
+        for table, key in KEYS.items():
+            await _create_like(connection, table)
+            await connection.execute(
+                f"CREATE UNIQUE INDEX {table}_next_key ON {table}_next ({key})"
+                f" WHERE to_position = {FOREVER}"
+            )
+        await connection.execute(
+            "CREATE TABLE rebuilding (part integer PRIMARY KEY, position bigint NOT NULL,"
+            " shape text NOT NULL)"
+        )
+        await connection.execute(
+            "INSERT INTO rebuilding SELECT part, 0, %s FROM generate_series(0, %s) AS part",
+            [wanted, parts - 1],
+        )
+    return {StreamPart(number, parts): 0 for number in range(parts)}
+
+
+async def drop(connection: LogConnection) -> None:
+    """Give up what was built."""
+    await connection.execute("DROP TABLE IF EXISTS runs_next, sessions_next, rebuilding")
+
+
+async def _create_like(connection: LogConnection, table: str) -> None:
+    options = [sql.SQL("{}=off").format(sql.Identifier(_QUIET))]
+    options += [
+        sql.SQL("{}={}").format(sql.Identifier(name), sql.Literal(value))
+        for name, value in (await _options(connection, table)).items()
+        if name != _QUIET
+    ]
+    next_table = sql.Identifier(f"{table}_next")
+    await connection.execute(
+        sql.SQL(_LIKE).format(
+            next=next_table, live=sql.Identifier(table), options=sql.SQL(", ").join(options)
+        )
+    )
+    owner = await (
+        await connection.execute(
+            "SELECT rolname FROM pg_class JOIN pg_roles ON pg_roles.oid = relowner"
+            " WHERE pg_class.oid = %s::regclass AND rolname <> current_user",
+            [table],
+        )
+    ).fetchone()
+    if owner is not None:
+        await connection.execute(
+            sql.SQL("ALTER TABLE {} OWNER TO {}").format(next_table, sql.Identifier(owner[0]))
+        )
+    cursor = await connection.execute(
+        "SELECT format('GRANT %%s ON %%I TO %%s', privilege_type, %s::text,"
+        " CASE WHEN grantee = 0 THEN 'PUBLIC' ELSE grantee::regrole::text END)"
+        " FROM pg_class, aclexplode(relacl) WHERE oid = %s::regclass AND grantee <> relowner",
+        [f"{table}_next", table],
+    )
+    for row in await cursor.fetchall():
+        await connection.execute(row[0])
+
+
+async def _options(connection: LogConnection, table: str) -> dict[str, str]:
+    cursor = await connection.execute(
+        "SELECT option_name, option_value FROM pg_class, pg_options_to_table(reloptions)"
+        " WHERE oid = %s::regclass",
+        [table],
+    )
+    return {row[0]: row[1] for row in await cursor.fetchall()}
+
+
+async def indexes_of(connection: LogConnection) -> list[Index]:
+    """The indexes of the live tables."""
+    cursor = await connection.execute(
+        "SELECT i.relname, pg_get_indexdef(i.oid), x.indisunique, c.contype::text,"
+        " x.indrelid::regclass::text FROM pg_index x JOIN pg_class i ON i.oid = x.indexrelid"
+        " LEFT JOIN pg_constraint c ON c.conindid = i.oid AND c.contype IN ('p', 'u')"
+        " WHERE x.indrelid IN ('runs'::regclass, 'sessions'::regclass) AND x.indisvalid"
+        " ORDER BY i.relname"
+    )
+    words = {"p": "PRIMARY KEY", "u": "UNIQUE"}
+    return [
+        Index(
+            table=table.rpartition(".")[2],
+            name=name,
+            building=f"{table.rpartition('.')[2]}_next_{number}",
+            is_unique=unique,
+            how=definition[definition.index(" USING ") :],
+            constraint=words.get(kind),
+        )
+        for number, (name, definition, unique, kind, table) in enumerate(await cursor.fetchall())
+    ]
+
+
+async def build(connection: LogConnection, index: Index) -> None:
+    """Make an index of the table that is being built, unless it is there already."""
+    unique = "UNIQUE " if index.is_unique else ""
+    await connection.execute(
+        f"CREATE {unique}INDEX IF NOT EXISTS {index.building} ON {index.table}_next{index.how}"
+    )
+
+
+async def analyze(connection: LogConnection) -> None:
+    """Let the planner know what the new tables hold before anybody asks them anything."""
+    await connection.execute("ANALYZE runs_next, sessions_next")
+
+
+async def exchange(connection: LogConnection, indexes: list[Index]) -> None:
+    """The new tables take the place and the names of the live ones, which are dropped. Inside a
+    transaction that holds the append lock and both live tables."""
+    for table in KEYS:
+        was_quiet = _QUIET in await _options(connection, table)
+        await connection.execute(f"DROP TABLE {table}")
+        await connection.execute(f"ALTER TABLE {table}_next RENAME TO {table}")
+        await connection.execute(f"DROP INDEX {table}_next_key")
+        if not was_quiet:
+            await connection.execute(f"ALTER TABLE {table} RESET ({_QUIET})")
+    for index in indexes:
+        name = sql.Identifier(index.name)
+        if index.constraint is not None:
+            statement = sql.SQL("ALTER TABLE {} ADD CONSTRAINT {} {} USING INDEX {}").format(
+                sql.Identifier(index.table),
+                name,
+                sql.SQL(index.constraint),
+                sql.Identifier(index.building),
+            )
+        else:
+            statement = sql.SQL("ALTER INDEX {} RENAME TO {}").format(
+                sql.Identifier(index.building), name
+            )
+        await connection.execute(statement)
+    await connection.execute("DROP TABLE rebuilding")
+    await note_versions(connection)

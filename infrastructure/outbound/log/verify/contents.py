@@ -1,0 +1,110 @@
+"""The texts beside the log: each is what the event that refers to it was recorded with."""
+
+import hmac
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+from uuid import UUID
+
+from domain.values.record import RUN_PREFIX, ContentRef
+from infrastructure.outbound.log.append.store import PREVIEW_CHARS
+from infrastructure.outbound.log.codec.binary import encode_column
+from infrastructure.outbound.log.verify.difference import Difference
+from infrastructure.outbound.log.verifying.connection import ReadConnection
+
+READ_BYTES_MAX = 4 * 1024 * 1024
+READ_MAX = 2_000
+
+
+"""How many bytes and how many texts are in memory at a time; a single larger text counts alone."""
+
+
+# A text of another length than recorded is wrong already, and might be of any size: it stays there.
+# Text and key by one statement, so that an erasure beside this is seen as a whole or not at all.
+_CONTENTS = (
+    "SELECT octet_length(c.body), c.session_id = t.owner AND c.bytes = t.bytes, c.hmac,"
+    f" c.preview = left(c.body, {PREVIEW_CHARS}),"
+    " CASE WHEN octet_length(c.body) = t.bytes THEN convert_to(c.body, 'UTF8') END, k.key"
+    " FROM unnest(%b::uuid[], %b::uuid[], %b::bigint[]) WITH ORDINALITY AS t (id, owner, bytes, n)"
+    " LEFT JOIN contents c ON c.content_id = t.id"
+    " LEFT JOIN content_keys k ON k.session_id = t.owner ORDER BY t.n"
+)
+
+
+class ContentMention(NamedTuple):
+    """A text as an event refers to it. `owner` is the session under whose key it is, `place`
+    where in the event the reference stands."""
+
+    position: int
+    stream: str
+    place: str
+    owner: UUID
+    ref: ContentRef
+
+
+@dataclass(slots=True)
+class ContentCounts:
+    """How many texts were compared, and how many are erased: gone together with their key."""
+
+    compared: int = 0
+    erased: int = 0
+
+
+def check_contents(
+    connection: ReadConnection, mentions: Iterable[ContentMention], counts: ContentCounts
+) -> Difference | None:
+    """The first text that is not what was recorded; the mentions are in order."""
+    for batch in _batches(mentions):
+        rows = connection.execute(
+            _CONTENTS,
+            [
+                encode_column("uuid", [one.ref.id for one in batch]),
+                encode_column("uuid", [one.owner for one in batch]),
+                encode_column("bigint", [one.ref.bytes for one in batch]),
+            ],
+            binary=True,
+        ).fetchall()
+        for mention, row in zip(batch, rows, strict=True):
+            wrong = _content_fault(mention, row, counts)
+            if wrong is not None:
+                whose = mention.stream.replace(RUN_PREFIX, "run ")
+                text = f"the {mention.place} of {whose} (content {mention.ref.id}) {wrong}"
+                return Difference(mention.position, "content", text)
+    return None
+
+
+def _batches(mentions: Iterable[ContentMention]) -> Iterator[Sequence[ContentMention]]:
+    batch: list[ContentMention] = []
+    size = 0
+    for mention in mentions:
+        if batch and (size + mention.ref.bytes > READ_BYTES_MAX or len(batch) >= READ_MAX):
+            yield batch
+            batch, size = [], 0
+        batch.append(mention)
+        size += mention.ref.bytes
+    if batch:
+        yield batch
+
+
+def _content_fault(
+    mention: ContentMention, row: Sequence[Any], counts: ContentCounts
+) -> str | None:
+    found_bytes, noted_well, noted_hmac, preview_fits, body, key = row
+    ref = mention.ref
+    if found_bytes is None:
+        if key is None:
+            counts.erased += 1
+            return None
+        return "is missing, and the key of its session is still there"
+    if key is None:
+        return "cannot be compared: the key of its session is gone, the text is not"
+    if body is None:
+        return f"was changed: it has {found_bytes} bytes and had {ref.bytes}"
+    if hmac.digest(key, body, "sha256").hex() != ref.hmac:
+        return "was changed: it is not the text that was recorded"
+    if not noted_well or noted_hmac != ref.hmac:
+        return "is the text that was recorded, but what is noted beside it was changed"
+    if not preview_fits:
+        return "is the text that was recorded, but its preview was changed"
+    counts.compared += 1
+    return None

@@ -1,0 +1,137 @@
+"""One range of positions, looked over by itself: what is in front of it is taken as it stands, for
+it is judged by whoever looks over the range in front."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+from uuid import UUID
+
+from domain.run.events import RunEnded
+from infrastructure.outbound.log.verify.chain import Link, WalkResult, link_at, walk
+from infrastructure.outbound.log.verify.contents import (
+    ContentCounts,
+    ContentMention,
+    check_contents,
+)
+from infrastructure.outbound.log.verify.difference import Difference, first_difference
+from infrastructure.outbound.log.verify.projections import RUNS, SESSIONS, check_rows
+from infrastructure.outbound.log.verify.refold import ReadEvent, Refold, RefoldResult
+from infrastructure.outbound.log.verify.rows import read_rows
+from infrastructure.outbound.log.verify.streams import StreamVersions, check_commits
+from infrastructure.outbound.log.verify.transcripts import RecordedTranscript, check_transcripts
+from infrastructure.outbound.log.verifying.broken_chain import explain_break
+from infrastructure.outbound.log.verifying.connection import ReadConnection
+from infrastructure.outbound.log.verifying.references import find_references
+
+PAGE_EVENTS = 2_000
+
+
+class Range(NamedTuple):
+    """The positions from `first` to `last`, both included."""
+
+    first: int
+    last: int
+
+
+@dataclass(slots=True)
+class RangeFindings:
+    """What was found in a range: the hash of its last good event and how much was compared, and
+    the first difference, if there is one."""
+
+    range: Range
+    chain_hash: bytes = b""
+    run_rows: int = 0
+    session_rows: int = 0
+    contents: int = 0
+    transcripts: int = 0
+    erased: int = 0
+    difference: Difference | None = None
+
+
+class RangeChecker:
+    """Looks over ranges of one log on one connection."""
+
+    def __init__(self, connection: ReadConnection, log_id: UUID, head_hash: bytes) -> None:
+        self._connection = connection
+        self._log_id = log_id
+        self._head_hash = head_hash
+
+    def check(self, asked: Range) -> RangeFindings:
+        """Look over one range, up to the first difference in it."""
+        findings = RangeFindings(asked)
+        link = link_at(self._connection, asked.first - 1)
+        if link is None:
+            # The range in front tells; if it does not, nothing else will.
+            before = asked.first - 1
+            findings.difference = Difference(before, "missing", f"position {before} is missing")
+            return findings
+        versions, refold = StreamVersions(self._connection), Refold(self._connection)
+        for first in range(asked.first, asked.last + 1, PAGE_EVENTS):
+            last = min(first + PAGE_EVENTS - 1, asked.last)
+            walked = self._walk(link, first, last)
+            page = refold.fold(walked.rows)
+            findings.difference = first_difference(
+                (
+                    walked.difference,
+                    check_commits(self._connection, link, walked.rows),
+                    versions.check(walked.rows),
+                    page.difference,
+                    self._check_beside(page, first, last, findings),
+                )
+            )
+            if findings.difference is not None:
+                break
+            link = walked.link
+        findings.chain_hash = link.chain_hash
+        return findings
+
+    def _walk(self, link: Link, first: int, last: int) -> WalkResult:
+        walked = walk(link, read_rows(self._connection, first, last), last)
+        wrong = walked.difference
+        if wrong is not None and wrong.kind == "changed":
+            told = explain_break(self._connection, walked.link, self._head_hash)
+            return walked._replace(difference=first_difference((told, wrong)))
+        return walked
+
+    def _check_beside(
+        self, page: RefoldResult, first: int, last: int, findings: RangeFindings
+    ) -> Difference | None:
+        """The texts and transcripts that the events of a page refer to, and the rows they made."""
+        connection = self._connection
+        contents, transcripts = ContentCounts(), ContentCounts()
+        if page.events:
+            last = min(last, page.events[-1].position)
+        found = first_difference(
+            (
+                check_contents(connection, _mentions(page.events, self._log_id), contents),
+                check_transcripts(connection, _sealed_transcripts(page.events), transcripts),
+                check_rows(connection, RUNS, page.runs, first, last),
+                check_rows(connection, SESSIONS, page.sessions, first, last),
+            )
+        )
+        findings.run_rows += len(page.runs)
+        findings.session_rows += len(page.sessions)
+        findings.contents += contents.compared
+        findings.transcripts += transcripts.compared
+        findings.erased += contents.erased + transcripts.erased
+        return found
+
+
+def _mentions(events: Sequence[ReadEvent], log_id: UUID) -> Iterator[ContentMention]:
+    """Every text that the events refer to, once. It is owned by the session of the run, by the
+    session itself, or by the log."""
+    seen: set[tuple[int, str, int]] = set()
+    for position, stream, event, run, session in events:
+        about = run or session
+        owner = about.session_id if about is not None else log_id
+        for place, ref in find_references(event):
+            identity = (ref.id.int, ref.hmac, ref.bytes)
+            if identity not in seen:
+                seen.add(identity)
+                yield ContentMention(position, stream, place, owner, ref)
+
+
+def _sealed_transcripts(events: Sequence[ReadEvent]) -> Iterator[RecordedTranscript]:
+    for position, _, event, run, _ in events:
+        if run is not None and type(event) is RunEnded and event.transcript is not None:
+            yield RecordedTranscript(position, run.run_id, run.session_id, event.transcript)

@@ -1,0 +1,157 @@
+"""Folds pages of events once more, by the writer's own functions and in constant memory."""
+
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from itertools import islice
+from typing import Any, NamedTuple
+from uuid import UUID
+
+from application.projections.run_rows import RunRow, run_row
+from application.projections.session_rows import SessionRow, session_row
+from domain.event_types import AnyEvent, ConfigurationActivated
+from domain.run.evolve import evolve as evolve_run
+from domain.session.state import evolve as evolve_session
+from domain.values.record import (
+    CONFIG_STREAM,
+    RUN_PREFIX,
+    SESSION_PREFIX,
+    Stamp,
+    run_stream,
+    session_stream,
+)
+from domain.values.refusals import CorruptHistory
+from infrastructure.outbound.log.codec.mapper import EventMapper
+from infrastructure.outbound.log.verify.difference import Difference
+from infrastructure.outbound.log.verify.projections import RUNS, SESSIONS, states_as_of
+from infrastructure.outbound.log.verify.rows import StoredEventRow
+from infrastructure.outbound.log.verifying.connection import ReadConnection
+
+STATES_MAX = 5_000
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+class ReadEvent(NamedTuple):
+    """An event where it stands, and the row it made: of its run, or of its session, or none."""
+
+    position: int
+    stream: str
+    event: AnyEvent
+    run: RunRow | None = None
+    session: SessionRow | None = None
+
+
+class RefoldResult(NamedTuple):
+    """The events of a page up to the first that does not fit, and the rows by their positions."""
+
+    events: list[ReadEvent]
+    runs: Mapping[int, RunRow]
+    sessions: Mapping[int, SessionRow]
+    difference: Difference | None
+
+
+class Refold:
+    """Carries states from page to page; one that is not in memory is read from its row.
+
+    Where rows end is not asked for, so that a wrong end leads to no wrong state.
+    """
+
+    def __init__(self, connection: ReadConnection) -> None:
+        self._connection = connection
+        self._mapper = EventMapper()
+        # By stream, in the order of use.
+        self._states: dict[str, Any] = {}
+
+    def fold(self, rows: Sequence[StoredEventRow]) -> RefoldResult:
+        """The next page."""
+        events: list[ReadEvent] = []
+        runs: dict[int, RunRow] = {}
+        sessions: dict[int, SessionRow] = {}
+        instant, microseconds = _EPOCH, 0
+        row = None
+        try:
+            self._remember(rows)
+            for row in rows:
+                if row.recorded_at != microseconds:
+                    microseconds = row.recorded_at
+                    instant = _EPOCH + timedelta(microseconds=microseconds)
+                event = self._event(row)
+                run: RunRow | None = None
+                session: SessionRow | None = None
+                if row.stream.startswith(RUN_PREFIX):
+                    run = runs[row.position] = run_row(self._run(row, event, instant))
+                elif row.stream.startswith(SESSION_PREFIX):
+                    session = session_row(self._session(row, event, instant))
+                    sessions[row.position] = session
+                elif row.stream != CONFIG_STREAM or not isinstance(event, ConfigurationActivated):
+                    raise CorruptHistory(f"{row.type} has no place in {row.stream}")
+                events.append(ReadEvent(row.position, row.stream, event, run, session))
+        except _FoldMismatch as unfit:
+            return RefoldResult(events, runs, sessions, unfit.difference)
+        except (CorruptHistory, AssertionError, ValueError, OverflowError) as error:
+            here = (row or rows[0]).position
+            reason = str(error) or "it cannot be what follows"
+            text = f"the event does not fit what is on record before it: {reason[:300]}"
+            return RefoldResult(events, runs, sessions, Difference(here, "projection", text))
+        self._forget()
+        return RefoldResult(events, runs, sessions, None)
+
+    def _event(self, row: StoredEventRow) -> AnyEvent:
+        try:
+            return self._mapper.event(
+                row.stream, row.version, row.type, row.type_version, row.state
+            )
+        except CorruptHistory:
+            text = f"its bytes are no event of the type {row.type}"
+            raise _FoldMismatch(Difference(row.position, "unreadable", text)) from None
+
+    def _run(self, row: StoredEventRow, event: Any, instant: datetime) -> Any:
+        before = self._states.pop(row.stream, None)
+        stamp = Stamp(row.position, row.version, instant, UUID(bytes=row.event_id))
+        state = evolve_run(before, event, stamp)
+        if before is None and run_stream(state.run_id) != row.stream:
+            raise CorruptHistory(f"{row.stream} begins with run {state.run_id}")
+        self._states[row.stream] = state
+        return state
+
+    def _session(self, row: StoredEventRow, event: Any, instant: datetime) -> Any:
+        before = self._states.pop(row.stream, None)
+        # A session does not say which event was its last.
+        stamp = Stamp(row.position, row.version, instant)
+        state = evolve_session(before, event, stamp)
+        if before is None and session_stream(state.session_key) != row.stream:
+            raise CorruptHistory(f"{row.stream} begins with session {state.session_key}")
+        self._states[row.stream] = state
+        return state
+
+    def _remember(self, rows: Sequence[StoredEventRow]) -> None:
+        """Have the states in memory that the page goes on from."""
+        states = self._states
+        runs: list[UUID] = []
+        sessions: list[str] = []
+        begun: set[str] = set()
+        for row in rows:
+            stream = row.stream
+            if stream in states or stream in begun:
+                continue
+            begun.add(stream)
+            if row.version == 1:
+                continue
+            if stream.startswith(RUN_PREFIX):
+                runs.append(UUID(stream.removeprefix(RUN_PREFIX)))
+            elif stream.startswith(SESSION_PREFIX):
+                sessions.append(stream.removeprefix(SESSION_PREFIX))
+        at = rows[0].position - 1 if rows else 0
+        for run in states_as_of(self._connection, RUNS, runs, at):
+            states[run_stream(run.run_id)] = run
+        for session in states_as_of(self._connection, SESSIONS, sessions, at):
+            states[session_stream(session.session_key)] = session
+
+    def _forget(self) -> None:
+        for stream in list(islice(self._states, max(0, len(self._states) - STATES_MAX))):
+            del self._states[stream]
+
+
+class _FoldMismatch(Exception):
+    def __init__(self, difference: Difference) -> None:
+        super().__init__(difference.text)
+        self.difference = difference

@@ -1,0 +1,117 @@
+"""Rows of the log as they stand, read without a detour through Python values.
+
+PostgreSQL's binary COPY puts a four-byte length before each field and 0xFFFFFFFF for an absent
+one, as the chain does. So a row that is copied out with the chain's columns in the chain's order is
+what was hashed, but for the two instants, which PostgreSQL counts from the year 2000.
+"""
+
+import struct
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from infrastructure.outbound.log.codec.chain import link_hash
+from infrastructure.outbound.log.verifying.connection import ReadConnection
+
+_ROWS = (
+    "COPY (SELECT position, stream, version::bigint, type, type_version::bigint, recorded_at,"
+    " occurred_at, event_id, command_id, actor_kind, actor_token, actor_session, causation,"
+    " correlation, run_id, traceparent, config_revision::bigint, writer_version, append_last,"
+    " state, chain_hash, octet_length(chain_hash), octet_length(state)"
+    " FROM events WHERE position BETWEEN {first} AND {last} ORDER BY position)"
+    " TO STDOUT (FORMAT BINARY)"
+)
+_COLUMNS = 23
+_SIGNATURE = b"PGCOPY\n\xff\r\n\0"
+_YEAR_2000_MICROSECONDS = 946_684_800_000_000
+_MODULUS = 2**64
+
+# Each begins where a text has ended: the length of what is next, and what has a fixed length.
+_POSITION = struct.Struct(">h4xqi")
+_VERSION = struct.Struct(">4xqi")
+_IDS = struct.Struct(">4xq4xq4xq4x16s4x16s")
+_INSTANTS_AT = 16
+_LENGTHS = struct.Struct(">4xi4xi")
+_NUMBER = struct.Struct(">q")
+_INSTANTS = struct.Struct(">QIQ")
+
+
+class StoredEventRow(NamedTuple):
+    """An event's row. Instants are microseconds since 1970-01-01 UTC, ids 16 bytes; `encoded` is
+    what the chain covers of it, from the position to the state."""
+
+    position: int
+    stream: str
+    version: int
+    type: str
+    type_version: int
+    recorded_at: int
+    event_id: bytes
+    command_id: bytes
+    append_last: int
+    state: bytes
+    chain_hash: bytes
+    encoded: bytearray
+
+    def hash_after(self, previous: bytes) -> bytes:
+        """What its chain hash must be behind an event with the hash `previous`."""
+        return link_hash(previous, self.encoded)
+
+    def hash_elsewhere(self, previous: bytes, *, moved: int, append_too: bool) -> bytes:
+        """What its chain hash would be `moved` positions further."""
+        encoded = bytearray(self.encoded)
+        _NUMBER.pack_into(encoded, 4, self.position + moved)
+        if append_too:
+            at = len(encoded) - len(self.state) - 4 - 8
+            _NUMBER.pack_into(encoded, at, self.append_last + moved)
+        return link_hash(previous, encoded)
+
+
+def read_rows(connection: ReadConnection, first: int, last: int) -> Iterator[StoredEventRow]:
+    """The rows at these positions, in order; those that are not there are left out."""
+    with connection.cursor() as cursor, cursor.copy(_ROWS.format(first=first, last=last)) as copy:
+        for data in copy:
+            row = bytearray(data)
+            if row.startswith(_SIGNATURE):
+                extension = int.from_bytes(row[15:19], "big")
+                del row[: 19 + extension]
+            # The end of the data is marked by a row of -1 columns.
+            if len(row) > 2:
+                yield _parse_row(row)
+
+
+def _parse_row(row: bytearray) -> StoredEventRow:
+    columns, position, stream_bytes = _POSITION.unpack_from(row)
+    assert columns == _COLUMNS
+    at = _POSITION.size
+    stream = row[at : at + stream_bytes].decode()
+    at += stream_bytes
+    version, type_bytes = _VERSION.unpack_from(row, at)
+    at += _VERSION.size
+    type_name = row[at : at + type_bytes].decode()
+    at += type_bytes
+    type_version, recorded, occurred, event_id, command_id = _IDS.unpack_from(row, at)
+    recorded += _YEAR_2000_MICROSECONDS
+    occurred += _YEAR_2000_MICROSECONDS
+    # An instant that was made infinite by hand does not fit: it only has to become a wrong one.
+    _INSTANTS.pack_into(row, at + _INSTANTS_AT, recorded % _MODULUS, 8, occurred % _MODULUS)
+    end = len(row) - _LENGTHS.size
+    hash_bytes, state_bytes = _LENGTHS.unpack_from(row, end)
+    chain_hash = bytes(row[end - hash_bytes : end])
+    end -= hash_bytes + 4
+    state = bytes(row[end - state_bytes : end])
+    (append_last,) = _NUMBER.unpack_from(row, end - state_bytes - 4 - 8)
+    del row[end:], row[:2]
+    return StoredEventRow(
+        position,
+        stream,
+        version,
+        type_name,
+        type_version,
+        recorded,
+        event_id,
+        command_id,
+        append_last,
+        state,
+        chain_hash,
+        row,
+    )

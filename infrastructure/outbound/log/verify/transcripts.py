@@ -1,0 +1,112 @@
+"""The transcripts beside the log: each is what was sealed when its run ended."""
+
+import hashlib
+import hmac
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import groupby
+from operator import itemgetter
+from typing import Any, NamedTuple
+from uuid import UUID
+
+import orjson
+
+from application.ports.transcripts import RecordedEntry
+from domain.run.facts import TranscriptSeal
+from infrastructure.outbound.log.codec.binary import encode_column
+from infrastructure.outbound.log.verify.contents import READ_BYTES_MAX, ContentCounts
+from infrastructure.outbound.log.verify.difference import Difference
+from infrastructure.outbound.log.verifying.connection import ReadConnection
+from infrastructure.outbound.transcripts.transcript_lines import line_of
+
+_KEYS = "SELECT session_id, key FROM content_keys WHERE session_id = ANY(%b::uuid[])"
+_ENTRIES = (
+    "SELECT run_id, sequence, recorded_at, kind, body FROM transcript_entries"
+    " WHERE run_id = ANY(%b::uuid[]) ORDER BY run_id, sequence"
+)
+
+
+class RecordedTranscript(NamedTuple):
+    """A transcript as the event that ended its run sealed it."""
+
+    position: int
+    run_id: UUID
+    owner: UUID
+    seal: TranscriptSeal
+
+
+class _ReadTranscript(NamedTuple):
+    entries: int
+    size: int
+    hmac: str
+
+
+def check_transcripts(
+    connection: ReadConnection, sealed: Iterable[RecordedTranscript], counts: ContentCounts
+) -> Difference | None:
+    """The first transcript that is not what was sealed; they are in order."""
+    for batch in _batches(sealed):
+        owners = list({one.owner for one in batch})
+        keys: dict[UUID, bytes] = dict(
+            connection.execute(_KEYS, [encode_column("uuid", owners)]).fetchall()
+        )
+        read = dict(_read(connection, batch, keys))
+        for one in batch:
+            wrong = _transcript_fault(one, read.get(one.run_id), one.owner in keys, counts)
+            if wrong is not None:
+                text = f"the transcript of run {one.run_id} {wrong}"
+                return Difference(one.position, "transcript", text)
+    return None
+
+
+def _batches(sealed: Iterable[RecordedTranscript]) -> Iterator[Sequence[RecordedTranscript]]:
+    batch: list[RecordedTranscript] = []
+    size = 0
+    for one in sealed:
+        if batch and size + one.seal.bytes > READ_BYTES_MAX:
+            yield batch
+            batch, size = [], 0
+        batch.append(one)
+        size += one.seal.bytes
+    if batch:
+        yield batch
+
+
+def _read(
+    connection: ReadConnection, batch: Sequence[RecordedTranscript], keys: dict[UUID, bytes]
+) -> Iterator[tuple[UUID, _ReadTranscript]]:
+    """What the transcripts are now, one entry in memory at a time when there is one long one."""
+    owners = {one.run_id: one.owner for one in batch}
+    with connection.cursor(binary=True) as cursor:
+        rows: Iterable[Any]
+        if len(batch) > 1:
+            rows = cursor.execute(_ENTRIES, [encode_column("uuid", list(owners))]).fetchall()
+        else:
+            rows = cursor.stream(_ENTRIES, [list(owners)])
+        for run_id, entries in groupby(rows, key=itemgetter(0)):
+            digest = hmac.new(keys.get(owners[run_id], b""), digestmod=hashlib.sha256)
+            count = size = 0
+            for _, sequence, recorded_at, kind, body in entries:
+                line = line_of(RecordedEntry(sequence, recorded_at, kind, orjson.loads(body)))
+                digest.update(line)
+                count += 1
+                size += len(line)
+            yield run_id, _ReadTranscript(count, size, digest.hexdigest())
+
+
+def _transcript_fault(
+    one: RecordedTranscript, read: _ReadTranscript | None, has_key: bool, counts: ContentCounts
+) -> str | None:
+    seal = one.seal
+    if not has_key:
+        counts.erased += 1
+        return None
+    found = read or _ReadTranscript(0, 0, "")
+    if (found.entries, found.size) != (seal.count, seal.bytes):
+        return (
+            f"was changed: it has {found.entries} entries of {found.size} bytes and had"
+            f" {seal.count} of {seal.bytes}"
+        )
+    if seal.count and found.hmac != seal.hmac:
+        return "was changed: its entries are not the ones that were sealed"
+    counts.compared += 1
+    return None

@@ -1,0 +1,168 @@
+"""Verifies a log from its first event to its head, beside servers that append to it."""
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import psycopg
+
+from infrastructure.outbound.log.verify.difference import Difference, first_difference
+from infrastructure.outbound.log.verify.processes import RangeWorkers, VerificationStopped
+from infrastructure.outbound.log.verify.ranges import Range, RangeChecker, RangeFindings
+from infrastructure.outbound.log.verify.whole_tables import (
+    ExpectedHead,
+    LogOverview,
+    StoredHead,
+    open_log,
+    row_without_event,
+)
+from infrastructure.outbound.log.verifying.connection import (
+    ReadConnection,
+    database_error_reason,
+    open_read_connection,
+)
+from infrastructure.outbound.log.verifying.noted_progress import (
+    Progress,
+    note_progress,
+    read_progress,
+)
+from infrastructure.verify_order import OnVerifyProgress, ignore_verify_progress
+
+RANGE_EVENTS_MAX = 40_000
+
+
+"""A range begins with reading the states that it goes on from, so it is not to be short."""
+
+
+PROCESSES = 2
+NOTE_SECONDS = 2.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VerifyOrder:
+    """What to verify. `head` was noted earlier by somebody; `state_file` is where the progress is
+    noted, from which `resume` goes on."""
+
+    state_file: Path
+    head: ExpectedHead | None = None
+    resume: bool = False
+    on_progress: OnVerifyProgress = ignore_verify_progress
+
+
+@dataclass(frozen=True, slots=True)
+class Verification:
+    """What came of it. `began` is the position behind which it began, `checked` what was found
+    right up to there and from there on; `head` the last event of the log."""
+
+    head: StoredHead
+    began: int
+    checked: Progress
+    seconds: float
+    difference: Difference | None
+
+
+def run_verification(conninfo: str, order: VerifyOrder) -> Verification:
+    """Look over the log. `VerificationStopped` when the database went away meanwhile."""
+    try:
+        with open_read_connection(conninfo) as connection:
+            return _VerificationRun(conninfo, connection, order).verify()
+    except psycopg.OperationalError as error:
+        raise VerificationStopped(f"{database_error_reason(error)}; go on with --resume") from error
+
+
+class _VerificationRun:
+    """One verification under way."""
+
+    def __init__(self, conninfo: str, connection: ReadConnection, order: VerifyOrder) -> None:
+        self._conninfo = conninfo
+        self._connection = connection
+        self._order = order
+        self._noted_at = time.monotonic()
+
+    def verify(self) -> Verification:
+        began = time.monotonic()
+        opening, start = self._open()
+        checked, difference = self._walk(opening, start)
+        note_progress(self._order.state_file, checked)
+        difference = first_difference(
+            (difference, opening.difference, self._rows(opening, checked))
+        )
+        if difference is not None:
+            unknown = row_without_event(self._connection, difference.position)
+            difference = first_difference((difference, unknown))
+        return Verification(
+            opening.head, start.position, checked, time.monotonic() - began, difference
+        )
+
+    def _open(self) -> tuple[LogOverview, Progress]:
+        order = self._order
+        log_id = self._connection.execute("SELECT log_id FROM log_head").fetchone()
+        resumed = None
+        if order.resume and log_id is not None:
+            resumed = read_progress(order.state_file, log_id[0])
+        noted = [order.head] if order.head is not None else []
+        if resumed is not None and resumed.position > 0:
+            source = "the verification that is resumed"
+            noted.append(ExpectedHead(resumed.position, resumed.chain_hash, source))
+        opening = open_log(self._connection, tuple(noted))
+        return opening, resumed or Progress(opening.head.log_id)
+
+    def _walk(self, opening: LogOverview, start: Progress) -> tuple[Progress, Difference | None]:
+        """Up to the head, or to the first difference: nothing behind it is looked at."""
+        checked = start
+        last = opening.head.position
+        if opening.difference is not None:
+            last = min(last, opening.difference.position)
+        self._order.on_progress(start.position, start.position, last)
+        for findings in self._in_order(opening.head, start.position + 1, last):
+            if findings.difference is not None:
+                return checked, findings.difference
+            checked = checked.after(findings)
+            if time.monotonic() - self._noted_at > NOTE_SECONDS:
+                note_progress(self._order.state_file, checked)
+                self._noted_at = time.monotonic()
+            self._order.on_progress(start.position, checked.position, last)
+        return checked, None
+
+    def _in_order(self, head: StoredHead, first: int, last: int) -> Iterator[RangeFindings]:
+        """The findings of all ranges, in order."""
+        ranges = _ranges(first, last)
+        if len(ranges) < 2:
+            checker = RangeChecker(self._connection, head.log_id, head.said_hash)
+            yield from map(checker.check, ranges)
+            return
+        with RangeWorkers(self._conninfo, head, PROCESSES) as processes:
+            yield from _distribute_ranges(processes, iter(ranges))
+
+    def _rows(self, opening: LogOverview, checked: Progress) -> Difference | None:
+        """When everything was walked: whether there are as many rows as the events made."""
+        if checked.position < opening.head.position:
+            return None
+        made = (checked.run_rows, checked.session_rows)
+        if made == (opening.run_rows, opening.session_rows):
+            return None
+        return row_without_event(self._connection, opening.head.position)
+
+
+def _ranges(first: int, last: int) -> list[Range]:
+    """Eight for each process, so that all have something to do up to the end; longer logs more."""
+    shared = -(-(last - first + 1) // (PROCESSES * 8))
+    size = min(RANGE_EVENTS_MAX, max(RANGE_EVENTS_MAX // 8, shared))
+    return [Range(begin, min(begin + size - 1, last)) for begin in range(first, last + 1, size)]
+
+
+def _distribute_ranges(processes: RangeWorkers, ranges: Iterator[Range]) -> Iterator[RangeFindings]:
+    """Share the ranges out, and put the findings back into order."""
+    waiting: dict[int, RangeFindings] = {}
+    following: list[int] = []
+    while True:
+        while processes.has_idle and (asked := next(ranges, None)) is not None:
+            processes.begin(asked)
+            following.append(asked.first)
+        if not following:
+            return
+        for findings in processes.answers():
+            waiting[findings.range.first] = findings
+        while following and following[0] in waiting:
+            yield waiting.pop(following.pop(0))

@@ -1,0 +1,200 @@
+"""What is looked at over the whole log: its head, the ends of rows, and rows that no event made.
+
+All of it is read in one snapshot, so that what a server appends meanwhile is no difference.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID
+
+from application.projections.fold import FOREVER
+from infrastructure.contract.errors import UserError
+from infrastructure.outbound.log.ownership import OWNER
+from infrastructure.outbound.log.schema.format import require_known_format
+from infrastructure.outbound.log.schema.projection_versions import VERSIONS
+from infrastructure.outbound.log.verify.difference import (
+    Difference,
+    first_difference,
+    format_positions,
+)
+from infrastructure.outbound.log.verify.projections import RUNS, SESSIONS, ProjectionTable
+from infrastructure.outbound.log.verifying.connection import ReadConnection, one_row
+
+_HEAD = (
+    "SELECT h.log_id, h.format, h.position, h.chain_hash, h.recorded_at, e.position, e.chain_hash,"
+    " e.recorded_at, (SELECT coalesce(max(last_position), 0) FROM commits) FROM log_head h"
+    " LEFT JOIN (SELECT position, chain_hash, recorded_at FROM events"
+    " ORDER BY position DESC LIMIT 1) AS e ON true"
+)
+
+# Where two rows of a key do not meet: the lower one of the end that is and the end that must be is
+# the first position at which the table says something else than the log.
+_ENDS = (
+    "SELECT count(*) FILTER (WHERE from_position <= %(head)s), coalesce(max(from_position), 0),"
+    " min(greatest(from_position, least(to_position, must_end)))"
+    " FILTER (WHERE to_position <> must_end) FROM (SELECT from_position, to_position,"
+    f" coalesce(lead(from_position) OVER (PARTITION BY {{key}} ORDER BY from_position), {FOREVER})"
+    " AS must_end FROM {table}) AS t"
+)
+_WRONG_END = (
+    "SELECT {key}, from_position, to_position, must_end FROM (SELECT {key}, from_position,"
+    f" to_position, coalesce(lead(from_position) OVER (PARTITION BY {{key}}"
+    f" ORDER BY from_position), {FOREVER}) AS must_end FROM {{table}}) AS t"
+    " WHERE to_position <> must_end"
+    " AND greatest(from_position, least(to_position, must_end)) = %s LIMIT 1"
+)
+_WITHOUT_EVENT = (
+    "SELECT t.from_position, t.{key} FROM {table} t LEFT JOIN events e"
+    " ON e.position = t.from_position AND e.stream = '{noun}:' || t.{key}"
+    " WHERE t.from_position <= %s AND e.position IS NULL ORDER BY 1 LIMIT 1"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class StoredHead:
+    """The last event as it stands in its table; `said_hash` is what the head says of it."""
+
+    log_id: UUID
+    position: int
+    chain_hash: bytes
+    said_hash: bytes
+
+    def __str__(self) -> str:
+        return f"{self.position}:{self.chain_hash.hex()}"
+
+
+@dataclass(frozen=True, slots=True)
+class LogOverview:
+    """What was seen before the walk: the head up to which to go, how many rows of runs and of
+    sessions began up to it, and what is wrong already."""
+
+    head: StoredHead
+    run_rows: int
+    session_rows: int
+    difference: Difference | None
+
+
+@dataclass(frozen=True, slots=True)
+class ExpectedHead:
+    """A head that somebody has noted earlier; `source` says who."""
+
+    position: int
+    chain_hash: bytes
+    source: str
+
+
+def open_log(connection: ReadConnection, noted: tuple[ExpectedHead, ...]) -> LogOverview:
+    """Look at the ends of everything. `UserError` when this program cannot judge the log."""
+    with connection.transaction():
+        # The lock of any reader, but before the snapshot: a rebuild that exchanges the tables in
+        # between would have rows in them that the snapshot does not see.
+        connection.execute(
+            "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ;"
+            " SET LOCAL statement_timeout = 0; SET LOCAL enable_hashjoin = on;"
+            f" LOCK TABLE {RUNS.name}, {SESSIONS.name} IN ACCESS SHARE MODE"
+        )
+        _require_verifiable(connection)
+        head, wrong = _head(connection)
+        found = [wrong, *(_compare_noted_head(connection, head, one) for one in noted)]
+        run_rows, run_end = _ends(connection, RUNS, head.position)
+        session_rows, session_end = _ends(connection, SESSIONS, head.position)
+    return LogOverview(
+        head, run_rows, session_rows, first_difference((*found, run_end, session_end))
+    )
+
+
+def _require_verifiable(connection: ReadConnection) -> None:
+    (application,) = one_row(connection, OWNER)
+    if application is not None:
+        raise UserError(
+            f"this log belongs to the eventsourcing application {application}; only a log of"
+            " spawnlog can be verified"
+        )
+    require_known_format(
+        int(one_row(connection, "SELECT coalesce(max(format), 0) FROM log_head")[0])
+    )
+    rows = connection.execute("SELECT name, version FROM projections").fetchall()
+    stale = [name for name, version in rows if VERSIONS.get(name, version) != version]
+    if stale:
+        raise UserError(
+            f"the rows of {', '.join(stale)} are of another version than this program makes;"
+            " run `spawnlog log rebuild` first"
+        )
+
+
+def _head(connection: ReadConnection) -> tuple[StoredHead, Difference | None]:
+    row = connection.execute(_HEAD).fetchone()
+    if row is None:
+        raise UserError("the log has no head; restore it from a backup")
+    log_id, _, position, chain_hash, recorded_at, last, last_hash, last_recorded_at, commit = row
+    head = StoredHead(log_id, last or 0, bytes(last_hash or b""), bytes(chain_hash))
+    if head.position < position:
+        what = f"{format_positions(head.position + 1, position)} missing"
+        text = f"{what}: the log ends at position {head.position} and its head says {position}"
+        return head, Difference(head.position + 1, "truncated", text)
+    if head.position > position:
+        text = f"the log goes on to position {head.position} and its head says {position}"
+        return head, Difference(position + 1, "head", text)
+    if head.position < commit:
+        what = f"{format_positions(head.position + 1, commit)} missing"
+        text = f"{what}: there was a commit that ended at position {commit}"
+        return head, Difference(head.position + 1, "truncated", text)
+    if last and (head.said_hash, recorded_at) != (head.chain_hash, last_recorded_at):
+        text = "the head of the log does not say the same as the last event"
+        return head, Difference(head.position, "head", text)
+    return head, None
+
+
+def _compare_noted_head(
+    connection: ReadConnection, head: StoredHead, noted: ExpectedHead
+) -> Difference | None:
+    if noted.position > head.position:
+        text = (
+            f"{format_positions(head.position + 1, noted.position)} missing: the log "
+            "ends at position"
+            f" {head.position}, and {noted.source} went to {noted.position}"
+        )
+        return Difference(head.position + 1, "truncated", text)
+    query = "SELECT chain_hash FROM events WHERE position = %s"
+    row = connection.execute(query, [noted.position]).fetchone()
+    if row is not None and bytes(row[0]) != noted.chain_hash:
+        text = f"its chain hash is not that of {noted.source}: the log was rewritten"
+        return Difference(noted.position, "rewritten", text)
+    return None
+
+
+def _ends(
+    connection: ReadConnection, table: ProjectionTable[Any], head: int
+) -> tuple[int, Difference | None]:
+    """How many rows began up to the head, and the first that ends where it must not."""
+    names = {"table": table.name, "key": table.key}
+    count, newest, wrong = one_row(connection, _ENDS.format(**names), {"head": head})
+    if wrong is not None:
+        key, begins, ends, must_end = one_row(connection, _WRONG_END.format(**names), [wrong])
+        text = (
+            f"the row of {table.noun} {key} that begins at position {begins} ends at"
+            f" {_end(ends)} and must end at {_end(must_end)}: to_position"
+        )
+        return count, Difference(wrong, "projection", text)
+    if newest > head:
+        text = f"a row of {table.name} begins at position {newest}, behind the end of the log"
+        return count, Difference(head + 1, "projection", text)
+    return count, None
+
+
+def _end(position: int) -> str:
+    return "no position (it is true still)" if position == FOREVER else f"position {position}"
+
+
+def row_without_event(connection: ReadConnection, head: int) -> Difference | None:
+    """The first row of a projection up to the head that begins at no event of its own."""
+    with connection.transaction():
+        connection.execute("SET LOCAL statement_timeout = 0; SET LOCAL enable_hashjoin = on")
+        found = []
+        for table in (RUNS, SESSIONS):
+            query = _WITHOUT_EVENT.format(table=table.name, key=table.key, noun=table.noun)
+            row = connection.execute(query, [head]).fetchone()
+            if row is not None:
+                text = f"a row of {table.noun} {row[1]} begins here that no event made"
+                found.append(Difference(max(1, row[0]), "projection", text))
+    return first_difference(found)

@@ -1,0 +1,71 @@
+"""Reads the texts beside the log."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
+from uuid import UUID
+
+from psycopg_pool import AsyncConnectionPool
+
+from domain.values.record import ContentRef
+from infrastructure.outbound.log.read.joined_reads import CoalescedReads
+from infrastructure.outbound.log.schema.connections import LogConnection, borrow_connection
+
+BODIES_MAX = 16
+
+
+"""How many texts one question is about: a small one must not wait for many large ones."""
+
+
+_STORED_BYTES = (
+    "SELECT COALESCE(sum(bytes), 0)::bigint FROM contents WHERE session_id = %s AND kind = %s"
+)
+
+
+class PostgresContents:
+    """Implements `Contents`."""
+
+    def __init__(self, pool: AsyncConnectionPool[LogConnection]) -> None:
+        self._pool = pool
+        self._keys = CoalescedReads(pool, _keys)
+        self._bodies = CoalescedReads(pool, partial(_column, "body"), keys_max=BODIES_MAX)
+        self._previews = CoalescedReads(pool, partial(_column, "preview"))
+
+    async def key(self, session_id: UUID) -> bytes | None:
+        """The session's key; None when it was destroyed."""
+        return await self._keys.get(session_id)
+
+    async def text(self, ref: ContentRef) -> str | None:
+        """The text of a reference; None when it was erased."""
+        return await self._bodies.get(ref.id)
+
+    async def texts(self, refs: Iterable[ContentRef]) -> Mapping[UUID, str]:
+        """Several texts by content id."""
+        return await self._bodies.get_all(ref.id for ref in refs)
+
+    async def kept_bytes(self, session_id: UUID, kind: str) -> int:
+        """How many bytes the texts of this kind have that are kept of a session."""
+        async with borrow_connection(self._pool) as connection:
+            cursor = await connection.execute(_STORED_BYTES, [session_id, kind])
+            row = await cursor.fetchone()
+        assert row is not None
+        return int(row[0])
+
+    async def previews(self, refs: Iterable[ContentRef]) -> Mapping[UUID, str]:
+        """The first 200 characters of several texts."""
+        return await self._previews.get_all(ref.id for ref in refs)
+
+
+async def _keys(connection: LogConnection, session_ids: Sequence[UUID]) -> Mapping[UUID, bytes]:
+    cursor = await connection.execute(
+        "SELECT session_id, key FROM content_keys WHERE session_id = ANY(%s)", [session_ids]
+    )
+    return {row[0]: bytes(row[1]) for row in await cursor.fetchall()}
+
+
+async def _column(
+    column: str, connection: LogConnection, content_ids: Sequence[UUID]
+) -> Mapping[UUID, str]:
+    cursor = await connection.execute(
+        f"SELECT content_id, {column} FROM contents WHERE content_id = ANY(%s)", [content_ids]
+    )
+    return {row[0]: row[1] for row in await cursor.fetchall()}

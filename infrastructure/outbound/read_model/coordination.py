@@ -1,0 +1,154 @@
+"""Leases and claims, on the database's clock."""
+
+from collections.abc import Sequence
+from typing import Any
+from uuid import UUID
+
+from psycopg_pool import AsyncConnectionPool
+
+from application.coordination.port import ClaimKey, ClaimKind, LostRun
+from application.projections.fold import FOREVER
+from infrastructure.outbound.log.schema.connections import LogConnection, borrow_connection
+
+_RENEW = (
+    "INSERT INTO holders (holder, url, until)"
+    " VALUES (%(holder)s, %(url)s, clock_timestamp() + make_interval(secs => %(seconds)s))"
+    " ON CONFLICT (holder) DO UPDATE SET until = excluded.until, url = excluded.url"
+    " WHERE holders.until > clock_timestamp() RETURNING holder"
+)
+_LOST = (
+    "SELECT runs.run_id, runs.stage, runs.holder, runs.epoch, holders.holder IS NULL FROM runs"
+    " LEFT JOIN holders ON holders.holder = runs.holder"
+    f" WHERE runs.due_kind IN ('prepare', 'run') AND runs.to_position = {FOREVER}"
+    " AND (holders.until IS NULL OR holders.until <= clock_timestamp())"
+    " ORDER BY runs.created_position LIMIT %s"
+)
+_HELD = (
+    "SELECT run_id, stage, holder, epoch, false FROM runs WHERE holder = %s"
+    f" AND due_kind IN ('prepare', 'run') AND to_position = {FOREVER}"
+    " ORDER BY created_position LIMIT %s"
+)
+
+
+def _claim(kind: str, column: str, further: str = "") -> str:
+    """Take the work of a kind that is due by a column, and that nobody has."""
+    return (
+        "INSERT INTO work_claims (run_id, kind, holder, until)"
+        f" SELECT runs.run_id, {kind}, %(holder)s,"
+        " clock_timestamp() + make_interval(secs => %(seconds)s)"
+        " FROM runs LEFT JOIN work_claims claims"
+        f" ON claims.run_id = runs.run_id AND claims.kind = {kind}"
+        f" WHERE runs.to_position = {FOREVER} AND runs.{column} <= clock_timestamp(){further}"
+        " AND (claims.until IS NULL OR claims.until <= clock_timestamp())"
+        # Two that claim at once go through the same rows in the same order: no deadlock.
+        f" ORDER BY runs.{column}, runs.run_id LIMIT %(limit)s"
+        " ON CONFLICT (run_id, kind) DO UPDATE SET holder = excluded.holder, until = excluded.until"
+        " WHERE work_claims.until <= clock_timestamp() RETURNING run_id"
+    )
+
+
+_EFFECTS = "effects"
+_CLAIM_DUE = _claim("runs.due_kind", "due_at", " AND runs.due_kind = %(kind)s")
+_CLAIM_EFFECTS = _claim(f"'{_EFFECTS}'", "effects_at")
+_WAIT = "wait"
+
+# Those alone for which something can be done, as the domain judges what they depend on: who claims
+# goes on until there are none.
+CLAIM_WAITS = _claim(
+    "runs.due_kind",
+    "due_at",
+    " AND runs.due_kind = %(kind)s AND EXISTS (SELECT 1 FROM"
+    " jsonb_array_elements_text(runs.state::jsonb -> 'waitsFor') AS awaited (run_id)"
+    " JOIN runs target ON target.run_id = awaited.run_id::uuid"
+    f" AND target.to_position = {FOREVER}"
+    " WHERE target.stage IN ('announced', 'archived', 'refused')"
+    " OR (target.stage = 'ended' AND (target.due_kind = 'announce' OR (target.outcome <> 'success'"
+    " AND EXISTS (SELECT 1 FROM jsonb_array_elements(runs.state::jsonb -> 'dependencies') AS wish"
+    " WHERE wish ->> 'runId' = awaited.run_id"
+    " AND COALESCE(wish ->> 'require', 'success') = 'success')))))",
+)
+_CLAIMS = {_EFFECTS: _CLAIM_EFFECTS, _WAIT: CLAIM_WAITS}
+
+# What is somebody else's by now is left alone.
+_MINE = (
+    " unnest(%(kinds)s::text[], %(run_ids)s::uuid[], %(holders)s::text[])"
+    " AS mine (kind, run_id, holder)"
+    " WHERE work_claims.run_id = mine.run_id AND work_claims.kind = mine.kind"
+    " AND work_claims.holder = mine.holder"
+)
+_PROLONG = (
+    "UPDATE work_claims SET until = clock_timestamp() + make_interval(secs => %(seconds)s) FROM"
+    f"{_MINE} AND work_claims.until > clock_timestamp()"
+    " RETURNING work_claims.kind, work_claims.run_id, work_claims.holder"
+)
+_RELEASE = f"DELETE FROM work_claims USING{_MINE}"
+
+
+class PostgresCoordination:
+    """Implements `Coordination`."""
+
+    def __init__(self, pool: AsyncConnectionPool[LogConnection]) -> None:
+        self._pool = pool
+
+    async def _fetch(self, sql: str, values: Any) -> list[Any]:
+        async with borrow_connection(self._pool) as connection:
+            cursor = await connection.execute(sql, values)
+            return await cursor.fetchall() if cursor.description else []
+
+    async def renew(self, holder: str, *, url: str | None, lease_seconds: float) -> bool:
+        """Prolong a holder's lease; False when it had expired."""
+        values = {"holder": holder, "url": url, "seconds": lease_seconds}
+        return bool(await self._fetch(_RENEW, values))
+
+    async def leave(self, holder: str) -> None:
+        """Let the lease expire now (the row stays, so that the holder counts as gone, not as
+        unknown)."""
+        await self._fetch(
+            "UPDATE holders SET until = clock_timestamp() WHERE holder = %s", [holder]
+        )
+        await self._fetch(
+            "DELETE FROM holders WHERE until < clock_timestamp() - interval '1 day'", []
+        )
+
+    async def lost_runs(self, *, limit: int) -> Sequence[LostRun]:
+        """Runs held by somebody without a valid lease."""
+        return [LostRun(*row) for row in await self._fetch(_LOST, [limit])]
+
+    async def held_runs(self, holder: str, *, limit: int) -> Sequence[LostRun]:
+        """Runs that are recorded as held by this holder."""
+        return [LostRun(*row) for row in await self._fetch(_HELD, [holder, limit])]
+
+    async def claim(
+        self, kind: ClaimKind, holder: str, *, limit: int, lease_seconds: float
+    ) -> Sequence[UUID]:
+        """Take due work that nobody has."""
+        values = {"holder": holder, "seconds": lease_seconds, "kind": kind, "limit": limit}
+        return [row[0] for row in await self._fetch(_CLAIMS.get(kind, _CLAIM_DUE), values)]
+
+    async def prolong(
+        self, claims: Sequence[ClaimKey], *, lease_seconds: float
+    ) -> frozenset[ClaimKey]:
+        """Prolong those that are not over yet."""
+        values = {**_columns(claims), "seconds": lease_seconds}
+        return frozenset(ClaimKey(*row) for row in await self._fetch(_PROLONG, values))
+
+    async def release(self, claims: Sequence[ClaimKey]) -> None:
+        """Give claims up."""
+        await self._fetch(_RELEASE, _columns(claims))
+
+    async def forget_old_answers(self, *, days: int) -> int:
+        """Delete idempotency records older than that."""
+        gone = await self._fetch(
+            "DELETE FROM idempotency WHERE created_at < clock_timestamp()"
+            " - make_interval(days => %s) AND kind IS NOT NULL RETURNING 1",
+            [days],
+        )
+        return len(gone)
+
+
+def _columns(claims: Sequence[ClaimKey]) -> dict[str, object]:
+    return {
+        "kinds": [one.kind for one in claims],
+        "run_ids": [one.run_id for one in claims],
+        "holders": [one.holder for one in claims],
+    }

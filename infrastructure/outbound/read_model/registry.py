@@ -1,0 +1,270 @@
+"""Reads the rows of runs and sessions, now or as of a position."""
+
+from collections.abc import Sequence
+from datetime import datetime
+from functools import partial
+from itertools import groupby
+from typing import Any
+from uuid import UUID
+
+from psycopg_pool import AsyncConnectionPool
+
+from application.ports.registry import LaneState, RunQuery, StatusRows
+from application.projections.fold import FOREVER
+from domain.run.lifecycle import OVER, SETTLED
+from domain.run.state import Run
+from domain.session.state import Session
+from infrastructure.outbound.log.read.joined_reads import CoalescedReads
+from infrastructure.outbound.log.read.state_memory import StateCaches
+from infrastructure.outbound.log.schema.connections import LogConnection, borrow_connection
+from infrastructure.outbound.read_model.states import open_runs, open_sessions, runs_as_of
+from infrastructure.outbound.tables.lanes import WAITING_LANES
+from infrastructure.outbound.tables.named_runs import RUNS_BY_LABEL, RUNS_BY_LABEL_PREFIX
+
+DESCENDANTS_MAX = 10_000
+
+
+class PostgresRegistry:
+    """Implements `Registry`."""
+
+    def __init__(
+        self, pool: AsyncConnectionPool[LogConnection], remembered: StateCaches | None = None
+    ) -> None:
+        remembered = remembered or StateCaches()
+        self._sessions = remembered.sessions
+        self._pool = pool
+        self._open_runs = CoalescedReads(pool, partial(open_runs, remembered.runs))
+        self._runs_as_of = CoalescedReads(pool, partial(runs_as_of, remembered.runs))
+        self._open_sessions = CoalescedReads(pool, partial(open_sessions, remembered.sessions))
+
+    async def _fetch(self, sql: str, values: Sequence[Any]) -> list[Any]:
+        async with borrow_connection(self._pool) as connection:
+            return await (await connection.execute(sql, values)).fetchall()
+
+    async def _runs(self, sql: str, values: Sequence[Any]) -> list[Run]:
+        return [Run.model_validate_json(row[0]) for row in await self._fetch(sql, values)]
+
+    async def run(self, run_id: UUID, *, at: int | None = None) -> Run | None:
+        """One run."""
+        if at is None:
+            return await self._open_runs.get(run_id)
+        return await self._runs_as_of.get((run_id, at))
+
+    async def run_at_version(self, run_id: UUID, version: int) -> Run | None:
+        """One run after so many of its events."""
+        found = await self._runs(
+            "SELECT state FROM runs WHERE run_id = %s AND version = %s", [run_id, version]
+        )
+        return found[0] if found else None
+
+    async def runs_of_session(self, child_session_key: str, *, limit: int) -> Sequence[Run]:
+        """The runs of a child session but those that were refused, the newest first."""
+        return await self._runs(
+            f"SELECT state FROM runs WHERE child_session_key = %s AND {_as_of_condition(None)}"
+            " AND stage <> 'refused' ORDER BY created_position DESC LIMIT %s",
+            [child_session_key, limit],
+        )
+
+    async def runs_by_label(self, tree: str, labels: Sequence[str], *, limit: int) -> Sequence[Run]:
+        """The newest run of each session of a tree with one of these labels, but those refused."""
+        return await self._runs(RUNS_BY_LABEL, [list(labels), tree, limit])
+
+    async def runs_by_label_prefix(
+        self, requester: str, prefix: str, *, limit: int
+    ) -> Sequence[Run]:
+        """The newest run of each session of a requester with a label that begins like this; those
+        with just this label come first."""
+        return await self._runs(RUNS_BY_LABEL_PREFIX, [requester, prefix, prefix, limit])
+
+    async def runs(
+        self,
+        query: RunQuery,
+        *,
+        at: int,
+        limit: int,
+        behind: int | None = None,
+        ascending: bool = False,
+    ) -> Sequence[Run]:
+        """Runs by position of creation."""
+        return await self._runs(*page_of_runs(query, at, limit, behind, ascending=ascending))
+
+    async def session(self, key_or_id: str, *, at: int | None = None) -> Session | None:
+        """A session by canonical key or by session id."""
+        column, value = _session_column(key_or_id)
+        if at is None and column == "session_key":
+            return await self._open_sessions.get(key_or_id)
+        rows = await self._fetch(
+            f"SELECT state FROM sessions WHERE {column} = %s AND {_as_of_condition(at)}",
+            [value, *_positions(at)],
+        )
+        return Session.model_validate_json(rows[0][0]) if rows else None
+
+    def has_seen_recently(self, session_key: str) -> bool:
+        """Whether the state of a session is in memory, of whatever version."""
+        return bool(self._sessions.known([session_key]))
+
+    async def runs_below(self, session_key: str) -> Sequence[Run]:
+        """The runs of every descendant of a session but those that were refused, parents before
+        children, siblings in the order in which they were asked for."""
+        return await self._runs(
+            f"{descendants_sql('state', None)} SELECT state FROM below"
+            " ORDER BY depth, created_position LIMIT %s",
+            [session_key, DESCENDANTS_MAX],
+        )
+
+    async def descendants(self, session_key: str, *, at: int | None = None) -> tuple[int, int]:
+        """How many runs below a session are not settled, and how many are not over."""
+        rows = await self._fetch(
+            f"{descendants_sql('stage', at)}"
+            " SELECT count(*) FILTER (WHERE stage <> ALL(%s)),"
+            " count(*) FILTER (WHERE stage <> ALL(%s)) FROM below",
+            [session_key, *_positions(at), *_positions(at), list(SETTLED), list(OVER)],
+        )
+        return rows[0][0], rows[0][1]
+
+    async def inbox(self, session_key: str, *, after: int, limit: int) -> tuple[int, Sequence[Run]]:
+        """Runs announced in a session's inbox, and the position at which it is so: one statement,
+        which sees one moment."""
+        rows = await self._fetch(
+            "SELECT head.position, one.state FROM log_head AS head LEFT JOIN LATERAL"
+            " (SELECT state, inbox_position FROM runs WHERE requester = %s AND inbox_position > %s"
+            f" AND {_as_of_condition(None)} ORDER BY inbox_position LIMIT %s) AS one ON true"
+            " ORDER BY one.inbox_position",
+            [session_key, after, limit],
+        )
+        return rows[0][0], [Run.model_validate_json(row[1]) for row in rows if row[1] is not None]
+
+    async def lanes(self) -> tuple[int, Sequence[LaneState]]:
+        """Every lane that has somebody in it, and the position at which it is so."""
+        rows = await self._fetch(
+            "SELECT position, lane, lane_depth, holder IS NOT NULL, state FROM log_head"
+            f" LEFT JOIN runs ON lane IS NOT NULL AND {_as_of_condition(None)}"
+            " ORDER BY lane, lane_depth, queued_position",
+            [],
+        )
+        members = [row[1:] for row in rows if row[1] is not None]
+        return rows[0][0], [
+            _lane(lane, depth, list(those))
+            for (lane, depth), those in groupby(members, key=lambda row: (row[0], row[1]))
+        ]
+
+    async def waiting_lanes(self, *, width: int) -> Sequence[tuple[str, int]]:
+        """Lanes and depths in which a run waits, and that are not seen to be full."""
+        rows = await self._fetch(WAITING_LANES, [width, width])
+        return [(row[0], row[1]) for row in rows]
+
+    async def position_at(self, instant: datetime) -> int:
+        """The last position recorded at or before an instant."""
+        rows = await self._fetch(
+            "SELECT last_position FROM commits WHERE recorded_at <= %s"
+            " ORDER BY recorded_at DESC, last_position DESC LIMIT 1",
+            [instant],
+        )
+        return int(rows[0][0]) if rows else 0
+
+
+def page_of_runs(
+    query: RunQuery, at: int, limit: int, behind: int | None, *, ascending: bool
+) -> tuple[str, list[Any]]:
+    """The query of a page and its values. In this form it goes along an index by creation and
+    looks at no more than the versions of the runs that it gives."""
+    clauses, values = _conditions(query)
+    clauses = ["created_position <= %s", _as_of_condition(at), *clauses]
+    values = [at, *_positions(at), *values]
+    if behind is not None:
+        clauses.append(f"created_position {'>' if ascending else '<'} %s")
+        values.append(behind)
+    order = "ASC" if ascending else "DESC"
+    sql = (
+        f"SELECT state FROM runs WHERE {' AND '.join(clauses)}"
+        f" ORDER BY created_position {order} LIMIT %s"
+    )
+    return sql, [*values, limit]
+
+
+def descendants_sql(column: str, at: int | None) -> str:
+    """`below`: where it was created, the child's key, this column and the depth of every run below
+    a session that was not refused. Positions: the session's key, and those of `at` twice.
+
+    A session may have been refused many thousand times. Each step looks along the index of
+    requesters alone (an expression is in no index), for one key at a time. A session that went on
+    has several runs, and what is below it is found once for each of them: told apart by where they
+    were created, those are one.
+    """
+    now = _as_of_condition(at).replace("position ", "position + 0 ")
+    found = (
+        f"SELECT created_position, child_session_key, {column} FROM runs"
+        f" WHERE {{}} AND stage <> 'refused' AND {now}"
+    )
+    return (
+        f"WITH RECURSIVE below (created_position, child_session_key, {column}, depth) AS ("
+        f" SELECT one.*, 1 FROM ({found.format('requester = %s')}) AS one UNION"
+        " SELECT one.*, below.depth + 1 FROM below CROSS JOIN LATERAL"
+        f" ({found.format('requester = below.child_session_key')} OFFSET 0) AS one"
+        " WHERE below.depth < 64 AND below.child_session_key IS NOT NULL)"
+    )
+
+
+def _as_of_condition(at: int | None) -> str:
+    if at is None:
+        return f"to_position = {FOREVER}"
+    return "from_position <= %s AND to_position > %s"
+
+
+def _positions(at: int | None) -> list[int]:
+    return [] if at is None else [at, at]
+
+
+def _session_column(key_or_id: str) -> tuple[str, str | UUID]:
+    try:
+        return "session_id", UUID(key_or_id)
+    except ValueError:
+        return "session_key", key_or_id
+
+
+def _conditions(query: RunQuery) -> tuple[list[str], list[Any]]:
+    pairs: list[tuple[str, Any]] = [
+        ("requester = %s", query.requester),
+        ("root = %s", query.tree),
+        _any_of("agent_id", query.agent_ids),
+        _any_of("label", query.labels),
+        _any_of("stage", query.stages),
+        _any_of("outcome", query.outcomes),
+        ("created_at >= %s", query.since),
+        ("created_at < %s", query.until),
+    ]
+    given = [(clause, value) for clause, value in pairs if value is not None]
+    clauses, values = [clause for clause, _ in given], [value for _, value in given]
+    if query.statuses is not None:
+        rows = [_status_rows(one) for one in query.statuses]
+        clauses.append(f"({' OR '.join(clause for clause, _ in rows) or 'false'})")
+        values += [value for _, those in rows for value in those]
+    return clauses, values
+
+
+def _any_of(column: str, values: tuple[str, ...] | None) -> tuple[str, Any]:
+    """One value is compared by itself: only then its index gives the rows in order of creation."""
+    if values is not None and len(values) == 1:
+        return f"{column} = %s", values[0]
+    return f"{column} = ANY(%s::text[])", None if values is None else list(values)
+
+
+def _status_rows(rows: StatusRows) -> tuple[str, list[Any]]:
+    clause = "stage = ANY(%s::text[])"
+    values: list[Any] = [list(rows.stages)]
+    if rows.outcome is not None:
+        clause, values = f"{clause} AND outcome = %s", [*values, rows.outcome]
+    if rows.waiting is not None:
+        waits = "(due_kind IS NOT DISTINCT FROM 'wait') = %s"
+        clause, values = f"{clause} AND {waits}", [*values, rows.waiting]
+    return f"({clause})", values
+
+
+def _lane(lane: str, depth: int, members: list[Any]) -> LaneState:
+    runs = [(held, Run.model_validate_json(state)) for _, _, held, state in members]
+    return LaneState(
+        lane,
+        depth,
+        tuple(run for held, run in runs if held),
+        tuple(run for held, run in runs if not held),
+    )

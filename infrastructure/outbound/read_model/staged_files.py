@@ -1,0 +1,47 @@
+"""Files that wait for being written."""
+
+from uuid import UUID
+
+from psycopg_pool import AsyncConnectionPool
+
+from application.projections.fold import FOREVER
+from domain.run.lifecycle import PREPARING
+from infrastructure.outbound.log.schema.connections import LogConnection, borrow_connection
+
+# A run that has no row is left alone: then the rows are not what they should be.
+_DELETE_EXPIRED = (
+    "WITH over AS (SELECT run_id FROM (SELECT DISTINCT run_id FROM staged_files) AS staged"
+    f" JOIN runs USING (run_id) WHERE to_position = {FOREVER} AND stage <> ALL(%s) LIMIT %s),"
+    " gone AS (DELETE FROM staged_files USING over WHERE staged_files.run_id = over.run_id)"
+    " SELECT count(*) FROM over"
+)
+
+
+class PostgresStagedFiles:
+    """Implements `StagedFiles`."""
+
+    def __init__(self, pool: AsyncConnectionPool[LogConnection]) -> None:
+        self._pool = pool
+
+    async def read(self, run_id: UUID) -> tuple[bytes, ...]:
+        """The run's files in their order."""
+        async with borrow_connection(self._pool) as connection:
+            cursor = await connection.execute(
+                "SELECT body FROM staged_files WHERE run_id = %s ORDER BY ordinal",
+                [run_id],
+                binary=True,
+            )
+            return tuple(row[0] for row in await cursor.fetchall())
+
+    async def drop(self, run_id: UUID) -> None:
+        """They are written, or will never be."""
+        async with borrow_connection(self._pool) as connection:
+            await connection.execute("DELETE FROM staged_files WHERE run_id = %s", [run_id])
+
+    async def sweep(self, limit: int) -> int:
+        """Drop the files of runs that are not being prepared any more."""
+        async with borrow_connection(self._pool) as connection:
+            cursor = await connection.execute(_DELETE_EXPIRED, [sorted(PREPARING), limit])
+            row = await cursor.fetchone()
+        assert row is not None
+        return int(row[0])

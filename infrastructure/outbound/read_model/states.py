@@ -1,0 +1,83 @@
+"""States of many runs and sessions with one question each; what is remembered is not sent again."""
+
+from collections.abc import Mapping, Sequence
+from uuid import UUID
+
+from application.projections.fold import FOREVER
+from domain.run.state import Run
+from domain.session.state import Session
+from infrastructure.outbound.log.read.state_memory import (
+    StateCache,
+    StoredState,
+    marks_of,
+    stored_state_columns,
+)
+from infrastructure.outbound.log.schema.connections import LogConnection
+
+# Each key is looked up by itself, newest row first. PostgreSQL keeps the plan that it made while
+# the tables were small, when to go through an index of all open rows cost no more than to find
+# one; the order leaves it nothing but the key's own index.
+_NEWEST = "ORDER BY from_position DESC LIMIT 1"
+OPEN_RUNS = (
+    "SELECT t.run_id, one.* FROM"
+    " unnest(%b::uuid[], %b::int[], %b::bigint[]) AS t (run_id, known, since)"
+    f" CROSS JOIN LATERAL (SELECT {stored_state_columns('runs')} FROM runs"
+    f" WHERE runs.run_id = t.run_id AND to_position = {FOREVER} {_NEWEST}) AS one"
+)
+RUNS_AS_OF = (
+    "SELECT t.run_id, t.at, one.* FROM"
+    " unnest(%b::uuid[], %b::bigint[], %b::int[], %b::bigint[]) AS t (run_id, at, known, since)"
+    f" CROSS JOIN LATERAL (SELECT {stored_state_columns('runs')} FROM runs WHERE "
+    "runs.run_id = t.run_id"
+    f" AND from_position <= t.at AND to_position > t.at {_NEWEST}) AS one"
+)
+OPEN_SESSIONS = (
+    "SELECT t.session_key, one.* FROM"
+    " unnest(%b::text[], %b::int[], %b::bigint[]) AS t (session_key, known, since)"
+    f" CROSS JOIN LATERAL (SELECT {stored_state_columns('sessions')} FROM sessions"
+    f" WHERE sessions.session_key = t.session_key AND to_position = {FOREVER} {_NEWEST}) AS one"
+)
+
+
+async def open_runs(
+    memory: StateCache[UUID, Run], connection: LogConnection, run_ids: Sequence[UUID]
+) -> Mapping[UUID, Run]:
+    """The newest states."""
+    known = memory.known(run_ids)
+    cursor = await connection.execute(
+        OPEN_RUNS, [list(run_ids), *marks_of(run_ids, known), memory.table]
+    )
+    return {
+        run_id: memory.found(run_id, StoredState(*row), known, Run.model_validate_json)
+        for run_id, *row in await cursor.fetchall()
+    }
+
+
+async def runs_as_of(
+    memory: StateCache[UUID, Run], connection: LogConnection, asked: Sequence[tuple[UUID, int]]
+) -> Mapping[tuple[UUID, int], Run]:
+    """The states as of a position each."""
+    run_ids = [run_id for run_id, _ in asked]
+    known = memory.known(run_ids)
+    cursor = await connection.execute(
+        RUNS_AS_OF,
+        [run_ids, [at for _, at in asked], *marks_of(run_ids, known), memory.table],
+    )
+    return {
+        (run_id, at): known[run_id][1] if state is None else Run.model_validate_json(state)
+        for run_id, at, _, _, state in await cursor.fetchall()
+    }
+
+
+async def open_sessions(
+    memory: StateCache[str, Session], connection: LogConnection, keys: Sequence[str]
+) -> Mapping[str, Session]:
+    """The newest states."""
+    known = memory.known(keys)
+    cursor = await connection.execute(
+        OPEN_SESSIONS, [list(keys), *marks_of(keys, known), memory.table]
+    )
+    return {
+        key: memory.found(key, StoredState(*row), known, Session.model_validate_json)
+        for key, *row in await cursor.fetchall()
+    }

@@ -1,0 +1,57 @@
+"""Why a script failed, in words for people."""
+
+import os
+
+from application.ports.scripts import ScriptRun
+from domain.configuration.secrets import variables_in
+from domain.values.text import replace_unstorable, single_line
+from infrastructure.outbound.child_processes.run_to_end import ProgramResult
+from infrastructure.outbound.processes.exit_words import signal_name, was_executed
+
+REASON_CHARACTERS_MAX = 100
+
+
+def failure_of(finished: ProgramResult, request: ScriptRun, path: str) -> str | None:
+    """None when it exited with 0 within its limits. What stands behind a variable of the uri is
+    not shown: it may be a secret."""
+    exit_ = finished.exit
+    if finished.timed_out:
+        return f"Script execution timed out after {request.timeout_seconds:g} seconds"
+    if finished.overflowed:
+        return (
+            f"Script printed more than {request.output_bytes_max} bytes and was ended; let it"
+            " print less"
+        )
+    if exit_.error is not None and not was_executed(exit_.error):
+        uri = request.script.uri
+        shown = uri if variables_in(uri) else path
+        return _never_executed(path, shown, exit_.error.replace(repr(path), repr(shown)))
+    if exit_.error is not None:
+        return f"Script was interrupted: {exit_.error}"
+    if exit_.signal is not None:
+        return f"Script was ended by signal {signal_name(exit_.signal)}"
+    if exit_.code == 0:
+        return None
+    tail = replace_unstorable(finished.stderr_tail.decode(errors="replace").strip())
+    return f"Script exited with code {exit_.code}" + (f": {tail}" if tail else "")
+
+
+def status_failure(status: int, reason: str) -> str | None:
+    """None for a status that says that all is well."""
+    if 200 <= status < 300:
+        return None
+    shown = single_line(reason, characters_max=REASON_CHARACTERS_MAX)
+    return f"HTTP {status}: {shown}" if shown else f"HTTP {status}"
+
+
+def _never_executed(path: str, shown: str, error: str) -> str:
+    """Looked at afterwards only, so that what is said of the file is no race with running it."""
+    if os.path.isdir(path):
+        return f"Script is a directory: {shown}; name the file in it"
+    if not os.path.exists(path):
+        return f"Script not found: {shown}"
+    if not os.access(path, os.X_OK):
+        return f"Script is not executable: {shown}; make it so with chmod +x"
+    if "Exec format error" in error:
+        return f"Script is no program: {shown}; begin it with a line such as #!/bin/sh"
+    return f"Script {error}"

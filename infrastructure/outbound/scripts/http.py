@@ -1,0 +1,190 @@
+"""Context scripts that are URLs, called at an address that was looked at before."""
+
+import asyncio
+import ssl
+import time
+from collections.abc import Sequence
+
+import httpx2
+
+from application.ports.scripts import ScriptCall, ScriptFinished, ScriptRun
+from domain.configuration.problems import ConfigurationError
+from domain.context.script_request import ArgumentsTooLong
+from infrastructure.outbound.scripts.address_guard import (
+    ADDRESSES_MAX,
+    NameLookups,
+    ResolveHost,
+    address_complaint,
+)
+from infrastructure.outbound.scripts.failures import status_failure
+from infrastructure.outbound.scripts.http_request import (
+    REDIRECTS_MAX,
+    ScriptNotCalled,
+    ScriptRequest,
+    called_words,
+    request_of,
+)
+from infrastructure.outbound.scripts.script_source import SourceOf
+
+CONNECT_SECONDS = 5.0
+CALLS_AT_ONCE_MAX = 100
+
+
+class HttpScripts:
+    """Implements `ScriptRunner` for scripts at a URL. A name is looked up once for each request,
+    every address of it is judged, and the connection goes to one of those. `resolve` looks names
+    up, `tls` says whom to trust."""
+
+    def __init__(
+        self,
+        source_of: SourceOf,
+        *,
+        resolve: ResolveHost | None = None,
+        tls: ssl.SSLContext | None = None,
+    ) -> None:
+        self._source_of = source_of
+        self._resolve = resolve or NameLookups().resolve
+        self._tls = tls
+        self._room = asyncio.Semaphore(CALLS_AT_ONCE_MAX)
+
+    async def run(self, request: ScriptRun) -> ScriptFinished:
+        """Calls the URL; all of it takes no longer than the script's time, names and redirects
+        included."""
+        answer = _Answer(request.output_bytes_max)
+        began = time.monotonic()
+        called: tuple[ScriptCall, ...] = ()
+        error: str | None = None
+        try:
+            uri = self._source_of(request.pinned).resolve(request.script.uri)
+            first = request_of(request, uri)
+            called = called_words(first) if request.script.log == "verbose" else ()
+            async with asyncio.timeout(request.timeout_seconds):
+                async with self._room:
+                    await self._follow(first, answer)
+            error = answer.failure()
+        except TimeoutError:
+            error = f"Script execution timed out after {request.timeout_seconds:g} seconds"
+        except (ArgumentsTooLong, ConfigurationError) as failure:
+            error = f"Script was not called: {failure}"
+        except ScriptNotCalled as failure:
+            error = str(failure)
+        except httpx2.TransportError:
+            error = "Script broke the connection off"
+        return ScriptFinished(
+            raw=bytes(answer.kept),
+            status_code=answer.status,
+            error=error,
+            duration_ms=round((time.monotonic() - began) * 1000),
+            called=called,
+        )
+
+    async def _follow(self, first: ScriptRequest, answer: "_Answer") -> None:
+        request: ScriptRequest | None = first
+        for _ in range(REDIRECTS_MAX + 1):
+            assert request is not None
+            request = await self._call(request, answer)
+            if request is None:
+                return
+        raise ScriptNotCalled(f"Script redirects more than {REDIRECTS_MAX} times")
+
+    async def _call(self, request: ScriptRequest, answer: "_Answer") -> ScriptRequest | None:
+        """One request; gives the one that it is redirected to."""
+        addresses = await self._checked(request)
+        # A connection that is kept is found by its address, and may have been made to another
+        # name: none is kept.
+        async with httpx2.AsyncHTTPTransport(
+            verify=self._trusted(),
+            trust_env=False,
+            limits=httpx2.Limits(max_connections=None, max_keepalive_connections=0),
+        ) as transport:
+            response = await _call_first_reachable(transport, request, addresses)
+            try:
+                return await answer.take(request, response)
+            finally:
+                await response.aclose()
+
+    async def _checked(self, request: ScriptRequest) -> Sequence[str]:
+        """The addresses of the host, when every one of them may be called."""
+        addresses = await self._resolve(request.host, request.port)
+        if not addresses:
+            raise ScriptNotCalled("Script host cannot be found")
+        for address in addresses:
+            complaint = address_complaint(address)
+            if complaint is not None:
+                raise ScriptNotCalled(complaint)
+        return addresses[:ADDRESSES_MAX]
+
+    def _trusted(self) -> ssl.SSLContext:
+        if self._tls is None:
+            self._tls = ssl.create_default_context()
+        return self._tls
+
+
+async def _call_first_reachable(
+    transport: httpx2.AsyncHTTPTransport, request: ScriptRequest, addresses: Sequence[str]
+) -> httpx2.Response:
+    """The beginning of the answer of the first address at which somebody is."""
+    for address in addresses:
+        try:
+            return await transport.handle_async_request(request.to(address, CONNECT_SECONDS))
+        except (httpx2.ConnectError, httpx2.ConnectTimeout) as error:
+            if _is_distrusted(error):
+                text = "Script cannot be reached: its certificate is not trusted here"
+                raise ScriptNotCalled(text) from None
+    raise ScriptNotCalled("Script cannot be reached")
+
+
+class _Answer:
+    """What was answered so far."""
+
+    def __init__(self, bytes_max: int) -> None:
+        self._bytes_max = bytes_max
+        self.kept = bytearray()
+        self.status: int | None = None
+        self._reason = ""
+        self._overflowed = self._encoded = False
+
+    async def take(self, request: ScriptRequest, response: httpx2.Response) -> ScriptRequest | None:
+        """Read the answer, unless it is a redirect: then gives where it leads."""
+        self.status = response.status_code
+        self._reason = response.reason_phrase
+        led = request.redirected_to(self.status, response.headers.get("Location", ""))
+        if led is not None:
+            return led
+        encoding = response.headers.get("Content-Encoding", "identity").strip().lower()
+        self._encoded = encoding not in ("", "identity")
+        if not self._encoded:
+            await self._read(response)
+        return None
+
+    async def _read(self, response: httpx2.Response) -> None:
+        async for piece in response.aiter_raw():
+            self.kept += piece[: self._bytes_max - len(self.kept) + 1]
+            if len(self.kept) > self._bytes_max:
+                del self.kept[self._bytes_max :]
+                self._overflowed = True
+                return
+
+    def failure(self) -> str | None:
+        """Why it is no answer; None when it is one."""
+        assert self.status is not None
+        failure = status_failure(self.status, self._reason)
+        if failure is not None:
+            return failure
+        if self._encoded:
+            return "Script answers in an encoding that it was not asked for; let it send identity"
+        if self._overflowed:
+            return (
+                f"Script answered more than {self._bytes_max} bytes and was ended; let it answer"
+                " less"
+            )
+        return None
+
+
+def _is_distrusted(error: BaseException) -> bool:
+    cause: BaseException | None = error
+    while cause is not None:
+        if isinstance(cause, ssl.SSLCertVerificationError):
+            return True
+        cause = cause.__cause__ or cause.__context__
+    return False

@@ -1,0 +1,95 @@
+"""Context scripts that are files of this machine, executed without a shell."""
+
+import os
+from collections.abc import Mapping
+
+from application.ports.scripts import ScriptCall, ScriptFinished, ScriptRun
+from domain.configuration.context_scripts import is_url
+from domain.configuration.problems import ConfigurationError
+from domain.configuration.secrets import has_secret_url
+from domain.context.script_request import ArgumentsTooLong, argument_items, json_input
+from domain.values.text import replace_unstorable
+from infrastructure.outbound.child_processes.launcher import ProcessLauncher, ProcessLaunchError
+from infrastructure.outbound.child_processes.program import Program
+from infrastructure.outbound.child_processes.run_to_end import run_to_end
+from infrastructure.outbound.processes.child_environment import expand_home, minimal_environment
+from infrastructure.outbound.scripts.failures import failure_of
+from infrastructure.outbound.scripts.script_source import SourceOf
+
+STDERR_BYTES_MAX = 8 * 1024
+_A_URL = (
+    "Script is a URL only once its variables are replaced, and taken for a file; write http:// or"
+    " https:// in uri"
+)
+
+
+class LocalFileScripts:
+    """Implements `ScriptRunner` for script files. `server` is the environment of this server;
+    relative paths count from the folder of the file that `source_of` gives for a revision, which
+    also replaces each `${NAME}` of a uri."""
+
+    def __init__(
+        self, gatehouse: ProcessLauncher, source_of: SourceOf, *, server: Mapping[str, str]
+    ) -> None:
+        self._gatehouse = gatehouse
+        self._source_of = source_of
+        self._server = server
+
+    async def run(self, request: ScriptRun) -> ScriptFinished:
+        """Executes the file in its own folder; it and all it started are gone afterwards."""
+        called: tuple[ScriptCall, ...] = ()
+        try:
+            source = self._source_of(request.pinned)
+            uri = source.resolve(request.script.uri)
+            if is_url(uri) or has_secret_url(uri):
+                # Taken for a path, it would be shown as one, with what is secret in it.
+                return ScriptFinished(error=_A_URL)
+            path = os.path.join(source.folder, expand_home(uri, self._server))
+            program = program_of(request, path, self._server)
+            called = _called_words(program) if request.script.log == "verbose" else ()
+            finished = await run_to_end(
+                self._gatehouse,
+                program,
+                timeout_seconds=request.timeout_seconds,
+                output_bytes_max=request.output_bytes_max,
+                stderr_bytes_max=STDERR_BYTES_MAX,
+            )
+        except (ArgumentsTooLong, ConfigurationError) as error:
+            return ScriptFinished(error=f"Script was not run: {error}", called=called)
+        except (ProcessLaunchError, OSError, ValueError) as error:
+            return ScriptFinished(error=f"Script could not be started: {error}", called=called)
+        return ScriptFinished(
+            raw=finished.stdout,
+            exit_code=finished.exit.code,
+            error=failure_of(finished, request, path),
+            duration_ms=round(finished.duration_seconds * 1000),
+            called=called,
+        )
+
+
+def program_of(request: ScriptRun, path: str, server: Mapping[str, str]) -> Program:
+    """The program that the script at `path` is: with format `json` it reads an object from stdin
+    and has no arguments, else each mapped variable is an argument. `ArgumentsTooLong` when those
+    do not fit."""
+    script = request.script
+    facts = {name: replace_unstorable(value) for name, value in request.facts.items()}
+    if script.format == "json":
+        items: tuple[str, ...] = ()
+        stdin = json_input(script.arg_map, request.variables).encode()
+    else:
+        items = argument_items(script.arg_map, request.variables)
+        stdin = None
+    return Program(
+        argv=(path, *items),
+        env=minimal_environment(server) | facts,
+        cwd=os.path.dirname(path),
+        stdin=stdin,
+    )
+
+
+def _called_words(program: Program) -> tuple[ScriptCall, ...]:
+    """What is executed, for a log."""
+    command = ("command:", program.argv)
+    if program.stdin is None:
+        return (command,)
+    return command, ("stdin:", program.stdin.decode())

@@ -1,0 +1,72 @@
+"""Reads the rows of transcripts."""
+
+from collections.abc import AsyncIterator, Sequence
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+import orjson
+from psycopg_pool import AsyncConnectionPool
+
+from application.ports.transcripts import Extent, RecordedEntry
+from infrastructure.outbound.log.schema.connections import LogConnection, borrow_connection
+
+PAGE_ENTRIES = 1_000
+_READ = (
+    "SELECT sequence, recorded_at, kind, body FROM transcript_entries"
+    " WHERE run_id = %s AND sequence > %s AND (%s::text[] IS NULL OR kind = ANY(%s))"
+    " ORDER BY sequence LIMIT %s"
+)
+
+# The first one that came too late ends it, whatever the clock said of those behind it.
+_EXTENT = (
+    "WITH one AS (SELECT sequence, recorded_at, kind, body FROM transcript_entries"
+    " WHERE run_id = %(run_id)s), ended AS (SELECT COALESCE("
+    "(SELECT min(sequence) - 1 FROM one WHERE recorded_at > %(until)s),"
+    " (SELECT max(sequence) FROM one), 0) AS last)"
+    " SELECT ended.last, (SELECT COALESCE(sum(octet_length(body)), 0) FROM one"
+    " WHERE sequence <= ended.last), (SELECT body FROM one WHERE sequence <= ended.last"
+    " AND kind = 'usage' ORDER BY sequence DESC LIMIT 1) FROM ended"
+)
+Pool = AsyncConnectionPool[LogConnection]
+
+
+async def read_rows(
+    pool: Pool, run_id: UUID, *, after: int, limit: int, kinds: Sequence[str] | None = None
+) -> Sequence[RecordedEntry]:
+    """Entries behind number `after`."""
+    wanted = list(kinds) if kinds is not None else None
+    async with borrow_connection(pool) as connection:
+        cursor = await connection.execute(_READ, [run_id, after, wanted, wanted, limit])
+        rows: list[Any] = await cursor.fetchall()
+    return [RecordedEntry(row[0], row[1], row[2], orjson.loads(row[3])) for row in rows]
+
+
+async def pages(
+    pool: Pool, run_id: UUID, *, until: int | None = None, size: int = PAGE_ENTRIES
+) -> AsyncIterator[Sequence[RecordedEntry]]:
+    """All entries of a run page by page, those up to number `until`."""
+    after = 0
+    while until is None or after < until:
+        limit = size if until is None else min(size, until - after)
+        page = await read_rows(pool, run_id, after=after, limit=limit)
+        if page:
+            yield page
+        if len(page) < limit:
+            return
+        after = page[-1].sequence
+
+
+async def extent_of(pool: Pool, run_id: UUID, *, until: datetime) -> Extent:
+    """What was written down of a run by `until`."""
+    async with borrow_connection(pool) as connection:
+        cursor = await connection.execute(_EXTENT, {"run_id": run_id, "until": until})
+        row = await cursor.fetchone()
+    assert row is not None
+    return Extent(row[0], int(row[1]), _tokens(row[2]) if row[2] is not None else None)
+
+
+def _tokens(body: str) -> int:
+    usage = orjson.loads(body)
+    counts = (usage.get("inputTokens"), usage.get("outputTokens"))
+    return sum(one for one in counts if isinstance(one, int))

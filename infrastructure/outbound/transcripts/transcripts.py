@@ -1,0 +1,145 @@
+"""Transcripts as rows fenced by the holder's epoch, and as files that appear whole or not."""
+
+import asyncio
+import hashlib
+import hmac
+from collections.abc import Sequence
+from datetime import datetime
+from pathlib import Path
+from uuid import UUID
+
+from psycopg_pool import AsyncConnectionPool
+
+from application.log.event_log import LogUnavailable
+from application.ports.runtimes import TranscriptEntry
+from application.ports.transcripts import Extent, RecordedEntry, SealedTranscript
+from application.projections.fold import FOREVER
+from infrastructure.outbound.log.schema.connections import LogConnection, borrow_connection
+from infrastructure.outbound.transcripts import beginnings
+from infrastructure.outbound.transcripts.files import TranscriptFolders, archive_file, restore_file
+from infrastructure.outbound.transcripts.part_file import atomic_file_async
+from infrastructure.outbound.transcripts.rows import extent_of, pages, read_rows
+from infrastructure.outbound.transcripts.transcript_lines import line_of, stored_body
+
+PAGE_ENTRIES = 1_000
+ATTEMPTS_MAX = 10
+
+# The row lock on the run's open state makes an append that ends the run wait for this write, and
+# this write wait for it: after the end not one entry is added.
+_FENCED = (
+    "WITH held AS MATERIALIZED (SELECT run_id FROM runs WHERE run_id = %(run_id)s"
+    f" AND to_position = {FOREVER} AND epoch = %(epoch)s AND stage = 'started' FOR SHARE)"
+    ", written AS (INSERT INTO transcript_entries (run_id, sequence, recorded_at, kind, body)"
+    " SELECT held.run_id, t.sequence, clock_timestamp(), t.kind, t.body FROM held,"
+    " unnest(%(sequences)s::int[], %(kinds)s::text[], %(bodies)s::text[])"
+    " AS t (sequence, kind, body) ON CONFLICT DO NOTHING)"
+    " SELECT count(*) FROM held"
+)
+_STILL_HELD = (
+    "SELECT 1 FROM runs WHERE run_id = %(run_id)s"
+    f" AND to_position = {FOREVER} AND epoch = %(epoch)s AND stage = 'started'"
+)
+
+
+class StoredTranscripts:
+    """Implements `Transcripts`. Files are `<folder>/<agent id>/<session id>.jsonl`, mode 0600,
+    `<session id>.<run id>.jsonl` for a run that continues a session, and `….fork.jsonl` for what a
+    child begins with."""
+
+    def __init__(self, pool: AsyncConnectionPool[LogConnection], folder: Path) -> None:
+        self._pool = pool
+        self._folders = TranscriptFolders(folder)
+
+    async def append(
+        self, run_id: UUID, epoch: int, first: int, entries: Sequence[TranscriptEntry]
+    ) -> bool:
+        """Write entries as number `first` and on."""
+        values = {
+            "run_id": run_id,
+            "epoch": epoch,
+            "sequences": list(range(first, first + len(entries))),
+            "kinds": [entry.kind for entry in entries],
+            "bodies": [stored_body(entry) for entry in entries],
+        }
+        async with borrow_connection(self._pool) as connection:
+            for _ in range(ATTEMPTS_MAX):
+                held = await (await connection.execute(_FENCED, values)).fetchone()
+                assert held is not None
+                if held[0]:
+                    return True
+                # An append that leaves the claim as it is, a wish to stop, closes the row that
+                # was waited for and opens another one, which that statement could not see.
+                if await (await connection.execute(_STILL_HELD, values)).fetchone() is None:
+                    return False
+        raise LogUnavailable("the run changes too fast to be written about; ask again in a moment")
+
+    async def read(
+        self, run_id: UUID, *, after: int, limit: int, kinds: Sequence[str] | None = None
+    ) -> Sequence[RecordedEntry]:
+        """Entries behind number `after`."""
+        return await read_rows(self._pool, run_id, after=after, limit=limit, kinds=kinds)
+
+    async def extent(self, run_id: UUID, *, until: datetime) -> Extent:
+        """What was written down of a run by `until`."""
+        return await extent_of(self._pool, run_id, until=until)
+
+    async def fork(self, run_id: UUID, epoch: int, entries: Sequence[TranscriptEntry]) -> bool:
+        """Write what a child begins with, in place of what was written of it before."""
+        return await beginnings.fork_rows(self._pool, run_id, epoch, entries)
+
+    async def drop_fork(self, run_id: UUID) -> bool:
+        """Remove the entries of a run that was refused; whether there were any."""
+        return await beginnings.unfork_rows(self._pool, run_id)
+
+    def fork_snapshot_place(self, session_id: UUID, agent_id: str) -> tuple[str, str]:
+        """Where the file of what a child begins with is: a folder, and the path below it."""
+        return str(self._folders.path), f"{agent_id}/{_snapshot_name(session_id)}"
+
+    async def write_fork_snapshot(
+        self, run_id: UUID, *, session_id: UUID, agent_id: str, count: int
+    ) -> str:
+        """Write the file of the first `count` entries, unless it is there; gives its path."""
+        await beginnings.write_fork_snapshot(
+            self._pool,
+            self._folders,
+            run_id,
+            agent_id=agent_id,
+            name=_snapshot_name(session_id),
+            count=count,
+        )
+        return "/".join(self.fork_snapshot_place(session_id, agent_id))
+
+    async def drop_fork_snapshot(self, session_id: UUID, agent_id: str) -> bool:
+        """Remove that file; whether it was there."""
+        return await beginnings.drop_fork_snapshot(
+            self._folders, agent_id=agent_id, name=_snapshot_name(session_id)
+        )
+
+    async def seal(
+        self, run_id: UUID, *, session_id: UUID, agent_id: str, key: bytes, continues: bool = False
+    ) -> SealedTranscript:
+        """Write the file and say what is in it."""
+        name = f"{session_id}.{run_id}.jsonl" if continues else f"{session_id}.jsonl"
+        digest = hmac.new(key, digestmod=hashlib.sha256)
+        count = size = 0
+        async with atomic_file_async(self._folders, agent_id, name) as file:
+            async for page in pages(self._pool, run_id, size=PAGE_ENTRIES):
+                lines = b"".join(line_of(entry) for entry in page)
+                digest.update(lines)
+                count += len(page)
+                size += len(lines)
+                await asyncio.to_thread(file.write, lines)
+        path = str(self._folders.path / agent_id / name)
+        return SealedTranscript(count, size, digest.hexdigest(), path)
+
+    async def archive(self, path: str, stamp: str) -> str:
+        """Rename a transcript; one that was put away before keeps its name."""
+        return await asyncio.to_thread(archive_file, self._folders, path, stamp)
+
+    async def restore(self, path: str) -> None:
+        """Give a transcript that was put away its name again."""
+        await asyncio.to_thread(restore_file, self._folders, path)
+
+
+def _snapshot_name(session_id: UUID) -> str:
+    return f"{session_id}.fork.jsonl"

@@ -1,0 +1,37 @@
+"""Whether requests can be served well: the database answers, the log can be read and followed."""
+
+from collections.abc import Callable
+
+from application.concurrency.tasks import with_timeout
+from application.log.event_log import LogUnavailable
+from infrastructure.inbound.http.requests.services import Readiness
+from infrastructure.outbound.log.postgres_log import PostgresLog
+from infrastructure.outbound.log.schema.format import UnknownFormat
+
+ANSWER_SECONDS_MAX = 2.0
+LAG_EVENTS_MAX = 10_000
+
+
+class ReadinessCheck:
+    """Asks anew each time. `closing` says whether the service is stopping."""
+
+    def __init__(self, log: PostgresLog, closing: Callable[[], bool]) -> None:
+        self._log = log
+        self._closing = closing
+
+    async def __call__(self) -> Readiness:
+        """What is in the way, if anything."""
+        if self._closing():
+            return Readiness(False, ("the service is stopping",))
+        if self._log.tail.failure is not None:
+            return Readiness(False, ("the log cannot be followed; see the server's log",))
+        try:
+            head = await with_timeout(self._log.known_head(), ANSWER_SECONDS_MAX)
+        except (TimeoutError, LogUnavailable):
+            return Readiness(False, ("the database does not answer",))
+        except UnknownFormat as newer:
+            return Readiness(False, (str(newer),))
+        behind = head - self._log.tail.position
+        if behind > LAG_EVENTS_MAX:
+            return Readiness(False, (f"the tail is {behind} events behind the log",))
+        return Readiness(True, ())

@@ -1,0 +1,236 @@
+"""The life of a server process: start, signals, drain, end."""
+
+import asyncio
+import contextlib
+import logging
+import os
+import signal
+import socket
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+
+import uvicorn
+
+from application.concurrency.periodic import PeriodicTask
+from application.log.envelope import Actor
+from domain.configuration.configuration import Configuration
+from domain.configuration.problems import ConfigurationError
+from domain.configuration.settings import Settings
+from domain.values.session_key import MAIN
+from infrastructure.garbage import tune_garbage_collector
+from infrastructure.inbound.http.application import create_application
+from infrastructure.inbound.http.middleware.disconnects import DroppableConnection
+from infrastructure.inbound.http.requests.services import Services
+from infrastructure.outbound.configuration.load import LoadedConfiguration, load
+from infrastructure.server.compose import ServerProcess
+
+HTTP_GRACE_SECONDS = 5
+STOP_SECONDS_MAX = 15.0
+NOTE_SECONDS = 5.0
+START_SETTINGS = frozenset({"lease_seconds", "drain_seconds", "allowed_hosts"})
+
+
+"""Read when the server starts, and not at a reload."""
+
+
+_log = logging.getLogger("spawnlog")
+
+
+class _UvicornServer(uvicorn.Server):
+    """Uvicorn that says when it accepts, and keeps its hands off the signals: they are ours."""
+
+    def __init__(self, config: uvicorn.Config) -> None:
+        super().__init__(config)
+        self.accepts = asyncio.Event()
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """Leave the signals alone."""
+        yield
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Start, then say so."""
+        await super().startup(sockets)
+        self.accepts.set()
+
+
+async def run_server(house: ServerProcess, listening: socket.socket, config: Path | None) -> int:
+    """Serve until SIGTERM or SIGINT; a second one ends at once. Gives the exit status."""
+    url = url_of(listening)
+    told_to_stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, _stop, told_to_stop)
+    house.on_end = told_to_stop.set
+    doors = await _open_unless_stopped(house, url, told_to_stop)
+    if doors is None:
+        return 0
+    try:
+        loop.add_signal_handler(signal.SIGHUP, _reload, house, config)
+        if house.settings.no_auth:
+            _log.warning("authentication is off: every program on this machine may do everything")
+        server = _UvicornServer(_uvicorn(create_application(doors)))
+        serving = asyncio.create_task(server.serve(sockets=[listening]))
+        await _wait_for_first(server.accepts, serving)
+        if serving.done():
+            await serving
+            return 2
+        house.directory.replace_note(url, os.getpid())
+        noting = PeriodicTask("note", partial(_note_address, house, url), NOTE_SECONDS)
+        noting.start()
+        tune_garbage_collector()
+        print(f"spawnlog ready on {url}", flush=True)
+        await _wait_for_first(told_to_stop, serving)
+        _log.info("stopping")
+        await noting.close()
+        with _end_after(house.settings.drain_seconds + STOP_SECONDS_MAX):
+            await house.drain()
+            server.should_exit = True
+            await serving
+    finally:
+        house.directory.forget_server(os.getpid())
+        with _end_after(STOP_SECONDS_MAX):
+            await house.close()
+    return 0
+
+
+async def _open_unless_stopped(
+    house: ServerProcess, url: str, told_to_stop: asyncio.Event
+) -> Services | None:
+    """The doors of the house, or None when it was told to stop before they were open: a start that
+    makes rows anew may take its time."""
+    opening = asyncio.create_task(house.open(url))
+    waiting = asyncio.create_task(told_to_stop.wait())
+    await asyncio.wait({opening, waiting}, return_when=asyncio.FIRST_COMPLETED)
+    waiting.cancel()
+    if not opening.done():
+        _log.info("stopping before the start is done")
+        opening.cancel()
+        with contextlib.suppress(asyncio.CancelledError), _end_after(STOP_SECONDS_MAX):
+            await opening
+        return None
+    return await opening
+
+
+@contextlib.contextmanager
+def _end_after(seconds: float) -> Iterator[None]:
+    """A database that does not answer must not keep a process that was told to stop: it ends
+    where it is, its children with it, and the next start goes on from the record. Nothing is
+    broken off for it: what waits for such a database does not let itself be broken off."""
+    timer = asyncio.get_running_loop().call_later(seconds, _exit_at_once, seconds)
+    try:
+        yield
+    finally:
+        timer.cancel()
+
+
+def _exit_at_once(seconds: float) -> None:
+    _log.error("stopping takes more than %d seconds: the process ends as it is", seconds)
+    os._exit(1)
+
+
+async def _note_address(house: ServerProcess, url: str) -> None:
+    house.directory.note_server(url, os.getpid())
+
+
+async def _wait_for_first(event: asyncio.Event, serving: asyncio.Task[None]) -> None:
+    """Wait for the event, or until nothing serves any more."""
+    waiting = asyncio.create_task(event.wait())
+    await asyncio.wait({waiting, serving}, return_when=asyncio.FIRST_COMPLETED)
+    waiting.cancel()
+
+
+def url_of(listening: socket.socket) -> str:
+    """Where the socket can be reached from this machine."""
+    host, port = listening.getsockname()[:2]
+    if host in ("0.0.0.0", "::"):  # noqa: S104
+        host = "127.0.0.1" if host == "0.0.0.0" else "::1"  # noqa: S104
+    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+
+
+def _uvicorn(application: object) -> uvicorn.Config:
+    return uvicorn.Config(
+        application,  # type: ignore[arg-type]
+        log_config=None,
+        access_log=False,
+        lifespan="off",
+        server_header=False,
+        date_header=True,
+        timeout_graceful_shutdown=HTTP_GRACE_SECONDS,
+        timeout_keep_alive=30,
+        h11_max_incomplete_event_size=65536,
+        http=DroppableConnection,
+        ws="none",
+    )
+
+
+def _stop(told_to_stop: asyncio.Event) -> None:
+    if told_to_stop.is_set():
+        # Asked twice: whoever asks wants it gone now. Children die with their lifelines.
+        os._exit(130)
+    told_to_stop.set()
+
+
+_reloads: set["asyncio.Task[None]"] = set()
+
+
+def _reload(house: ServerProcess, config: Path | None) -> None:
+    task = asyncio.create_task(_reload_now(house, config))
+    _reloads.add(task)
+    task.add_done_callback(_reloads.discard)
+
+
+async def _reload_now(house: ServerProcess, config: Path | None) -> None:
+    """Read the configuration again; one with an error changes nothing."""
+    before = house.configurations.current().configuration
+    try:
+        loaded = await asyncio.to_thread(load, config)
+        revision = await house.configurations.activate(loaded, Actor(kind="system"))
+    except ConfigurationError as error:
+        _log.error("the configuration is not changed: %s", error)
+    except Exception:
+        _log.exception("the configuration is not changed")
+    else:
+        try:
+            _log_reload(loaded, before, house.settings)
+        except Exception:
+            _log.exception("what the configuration changes cannot be told")
+        _log.info("configuration revision %d is active", revision)
+
+
+def _log_reload(loaded: LoadedConfiguration, before: Configuration, settings: Settings) -> None:
+    warn_about(loaded)
+    changed = settings_needing_restart(settings, loaded.configuration.spawnlog)
+    if changed:
+        _log.warning("a restart is needed for %s", ", ".join(changed))
+    moved = main_key_warning(before, loaded.configuration)
+    if moved is not None:
+        _log.warning("%s", moved)
+
+
+def warn_about(loaded: LoadedConfiguration) -> None:
+    """Log what a configuration can hardly mean."""
+    for warning in loaded.warnings:
+        _log.warning("%s", warning)
+
+
+def main_key_warning(before: Configuration, after: Configuration) -> str | None:
+    """What to tell when `main` stands for another session than it did; None when it does not.
+
+    `session.mainKey`, `session.scope` and the default agent make the session that `main` is.
+    """
+    old, new = before.canonical_key(MAIN), after.canonical_key(MAIN)
+    if old == new:
+        return None
+    return (
+        f"main was session {old} and is {new} now, by session.mainKey, session.scope or the default"
+        " agent; the children, caps and inbox of the former stay with it"
+    )
+
+
+def settings_needing_restart(before: Settings, after: Settings) -> tuple[str, ...]:
+    """The settings that a running server does not take over, as the file calls them."""
+    given = after.model_fields_set & START_SETTINGS
+    changed = [name for name in sorted(given) if getattr(before, name) != getattr(after, name)]
+    return tuple(Settings.model_fields[name].alias or name for name in changed)

@@ -1,0 +1,234 @@
+"""The one place where everything is put together, and what commands may ask of it."""
+
+import asyncio
+import os
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from domain.configuration.configuration import Configuration
+from domain.configuration.places import BUILT_IN
+from domain.configuration.problems import ConfigurationError
+from domain.configuration.settings import Settings, effective_settings
+from domain.plan.effective import EffectiveValue, effective_agent, effective_values
+from domain.values.refusals import CorruptHistory
+from infrastructure.contract.data_directory import default_data_directory
+from infrastructure.contract.errors import UserError
+from infrastructure.contract.orders import ServeOptions
+from infrastructure.listening import bind_socket
+from infrastructure.outbound.configuration.load import (
+    LoadedConfiguration,
+    configuration_from_stored,
+    load,
+)
+from infrastructure.outbound.identity.data_directory import DataDirectory
+from infrastructure.outbound.log.rebuild.rebuild import rebuild as rebuild_rows
+from infrastructure.rebuild_progress import OnProgress, ignore_rebuild_progress
+from infrastructure.server.database import migrate_database, open_database
+from infrastructure.server.logging import write_to_stderr
+from infrastructure.spawn_tried import ScriptTrialOptions
+from infrastructure.verify_order import OnVerifyProgress, VerifyOptions, VerifyReport
+from infrastructure.verify_order import ignore_verify_progress as say_nothing
+from infrastructure.verifying_logs import verify_log
+
+if TYPE_CHECKING:
+    from application.context.script_trial import TrialResult
+
+
+CONFIG_VARIABLE = "SPAWNLOG_CONFIG"
+
+
+@dataclass(frozen=True, slots=True)
+class RebuildReport:
+    """What a rebuild did; `differing` counts rows that were not what the events say."""
+
+    events: int
+    runs: int
+    sessions: int
+    seconds: float
+    differing: int
+
+    @property
+    def identical(self) -> bool:
+        """Whether it changed no row."""
+        return self.differing == 0
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigurationReport:
+    """What was found in a configuration file. It can be used when there are no problems, whatever
+    the warnings say."""
+
+    problems: tuple[str, ...]
+    agents: tuple[str, ...]
+    secret_pointers: tuple[str, ...]
+    warnings: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigurationShown:
+    """What a configuration says: `stored` as it would be kept, with references in the place of
+    secrets; `effective` with every default written out; `agents` the ids of its agents."""
+
+    stored: dict[str, Any]
+    effective: dict[str, Any]
+    agents: tuple[str, ...]
+    _configuration: Configuration
+    _is_built_in: bool
+
+    def agent(self, agent_id: str) -> tuple[EffectiveValue, ...] | None:
+        """What holds for one agent, and which place says so; None when there is no such agent."""
+        values = effective_agent(self._configuration, agent_id)
+        if values is None or not self._is_built_in:
+            return values
+        # Nothing is written anywhere that a place could be named.
+        return tuple(replace(value, source=BUILT_IN) for value in values)
+
+
+def serve(options: ServeOptions) -> int:
+    """Serve until told to stop; gives the exit status."""
+    # What only a server needs takes longer to load than many a command takes.
+    import uvloop
+
+    from infrastructure.server.compose import ServerProcess
+    from infrastructure.server.lifecycle import run_server, warn_about
+
+    write_to_stderr()
+    loaded, settings, directory = _prepare_start(options)
+    warn_about(loaded)
+    listening = bind_socket(settings)
+    try:
+        database = open_database(_database_url(loaded, settings), directory.postgres)
+    except BaseException:
+        listening.close()
+        raise
+    try:
+        house = ServerProcess(loaded, settings, directory, database)
+        with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+            return runner.run(run_server(house, listening, _config_path(options)))
+    finally:
+        listening.close()
+        database.close()
+
+
+def migrate(options: ServeOptions) -> str:
+    """Bring the database's schema up to date; gives a sentence about it."""
+    loaded, settings, directory = _prepare_start(options)
+    return migrate_database(_database_url(loaded, settings), directory.postgres)
+
+
+def rebuild(
+    options: ServeOptions, on_progress: OnProgress = ignore_rebuild_progress
+) -> RebuildReport:
+    """Make the rows of the projections anew from the events, while servers go on."""
+    loaded, settings, directory = _prepare_start(options)
+    database = open_database(_database_url(loaded, settings), directory.postgres)
+    try:
+        rebuilt = asyncio.run(rebuild_rows(database.conninfo, on_progress=on_progress))
+    except CorruptHistory as error:
+        raise UserError(f"the rows cannot be made anew from the log: {error}") from error
+    finally:
+        database.close()
+    return RebuildReport(
+        rebuilt.events, rebuilt.runs, rebuilt.sessions, rebuilt.seconds, rebuilt.differing or 0
+    )
+
+
+def verify(
+    options: ServeOptions, asked: VerifyOptions, on_progress: OnVerifyProgress = say_nothing
+) -> VerifyReport:
+    """Look the log over, while servers go on."""
+    loaded, settings, directory = _prepare_start(options)
+    database = open_database(_database_url(loaded, settings), directory.postgres)
+    try:
+        return verify_log(database.conninfo, directory.path, asked, on_progress)
+    finally:
+        database.close()
+
+
+def check_configuration(path: Path | None) -> ConfigurationReport:
+    """Look a configuration file over."""
+    try:
+        loaded = load(path)
+    except ConfigurationError as error:
+        return ConfigurationReport(tuple(str(one) for one in error.problems), (), ())
+    return ConfigurationReport(
+        (),
+        loaded.configuration.agent_ids(),
+        loaded.secret_pointers,
+        tuple(str(one) for one in loaded.warnings),
+    )
+
+
+def show_configuration(path: Path | None) -> ConfigurationShown:
+    """What a configuration file says, or the built-in configuration for None."""
+    try:
+        loaded = load(path)
+        # Read back, as a server reads it, the configuration holds no secret at all.
+        configuration = configuration_from_stored(loaded.stored)
+    except ConfigurationError as error:
+        raise UserError("\n".join(str(one) for one in error.problems)) from error
+    return ConfigurationShown(
+        loaded.stored,
+        effective_values(configuration, loaded.stored),
+        configuration.agent_ids(),
+        configuration,
+        path is None,
+    )
+
+
+def try_scripts(options: ServeOptions, asked: ScriptTrialOptions) -> "TrialResult":
+    """Run an agent's context scripts as a spawn would, without one; no server is needed."""
+    from infrastructure.server.script_trial import run_trial
+
+    loaded, _, folder = _load_settings(options)
+    return run_trial(loaded, asked, (folder or default_data_directory()) / "agents")
+
+
+def _prepare_start(options: ServeOptions) -> tuple[LoadedConfiguration, Settings, DataDirectory]:
+    loaded, settings, folder = _load_settings(options)
+    return loaded, settings, DataDirectory.open(folder)
+
+
+def _load_settings(options: ServeOptions) -> tuple[LoadedConfiguration, Settings, Path | None]:
+    """What holds, and the folder that it names."""
+    flags: dict[str, object] = {
+        "database_url": options.database_url,
+        "data_dir": str(options.data_dir) if options.data_dir else None,
+        "host": options.host,
+        "port": options.port,
+        "no_auth": options.no_auth,
+    }
+    try:
+        loaded = load(_config_path(options))
+        settings = effective_settings(loaded.configuration.spawnlog, os.environ, flags)
+        folder = data_directory_of(loaded, settings)
+    except ConfigurationError as error:
+        raise UserError("\n".join(str(one) for one in error.problems)) from error
+    return loaded, settings, folder
+
+
+def data_directory_of(loaded: LoadedConfiguration, settings: Settings) -> Path | None:
+    """The folder that the settings name, None for the one of this user; ConfigurationError when
+    the file names one that cannot be told."""
+    given = settings.data_dir
+    if given is None or given != loaded.configuration.spawnlog.data_dir:
+        return Path(given) if given else None
+    # A shell replaces what a variable or a flag refers to; in a file nobody has.
+    return loaded.path_of(loaded.resolve(given))
+
+
+def _config_path(options: ServeOptions) -> Path | None:
+    if options.config is not None:
+        return options.config
+    named = os.environ.get(CONFIG_VARIABLE, "").strip()
+    return Path(named) if named else None
+
+
+def _database_url(loaded: LoadedConfiguration, settings: Settings) -> str | None:
+    if settings.database_url is None:
+        return None
+    try:
+        return loaded.resolve(settings.database_url)
+    except ConfigurationError as error:
+        raise UserError(f"the database URL cannot be used: {error}") from error

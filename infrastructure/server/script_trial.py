@@ -1,0 +1,70 @@
+"""Runs an agent's context scripts on this machine, without a server and without a record."""
+
+import asyncio
+import os
+from pathlib import Path
+
+from application.context.script_trial import TrialRequest, TrialResult, try_scripts
+from application.context.scripts import ContextGatherer
+from application.ports.configurations import PinnedConfiguration
+from domain.configuration.configuration import Configuration
+from domain.values.agent_id import is_valid_agent_id, normalise_agent_id
+from domain.values.session_key import InvalidSessionKey, agent_id_of
+from infrastructure.contract.errors import UserError
+from infrastructure.outbound.child_processes.launcher import ProcessLauncher
+from infrastructure.outbound.configuration.load import LoadedConfiguration
+from infrastructure.outbound.credentials.agent_credentials import AgentCredentials
+from infrastructure.outbound.identity.identifiers import RandomIdentities
+from infrastructure.outbound.scripts.secrets import ConfiguredSecrets
+from infrastructure.script_house import build_script_runner
+from infrastructure.spawn_tried import ScriptTrialOptions
+
+
+class _SingleFile:
+    """The file of every revision."""
+
+    def __init__(self, loaded: LoadedConfiguration) -> None:
+        self._loaded = loaded
+
+    def file_of(self, _pinned: PinnedConfiguration, /) -> LoadedConfiguration:
+        """That file."""
+        return self._loaded
+
+
+def run_trial(loaded: LoadedConfiguration, tried: ScriptTrialOptions, agents: Path) -> TrialResult:
+    """What the scripts of the file do; `agents` is where agents have their own folders. UserError
+    for what no spawn can name."""
+    return asyncio.run(_try_scripts(loaded, _trial_request(loaded.configuration, tried), agents))
+
+
+def _trial_request(configuration: Configuration, tried: ScriptTrialOptions) -> TrialRequest:
+    if not is_valid_agent_id(tried.agent):
+        raise UserError("AGENT is no agent id: no spawn can name it")
+    try:
+        key = configuration.canonical_key(tried.requester)
+    except InvalidSessionKey as error:
+        raise UserError(f"--requester: {error.message}") from error
+    return TrialRequest(
+        agent_id=normalise_agent_id(tried.agent),
+        task=tried.task,
+        requester_agent_id=agent_id_of(key),
+        requester_key=key,
+        label=tried.label,
+        cleanup=tried.cleanup,
+    )
+
+
+async def _try_scripts(
+    loaded: LoadedConfiguration, asked: TrialRequest, agents: Path
+) -> TrialResult:
+    file = _SingleFile(loaded)
+    pinned = PinnedConfiguration(0, loaded.configuration, loaded.stored)
+    gatehouse = ProcessLauncher()
+    try:
+        scripts = build_script_runner(gatehouse, file.file_of)
+        credentials = AgentCredentials(file, agents)
+        secrets = ConfiguredSecrets(file.file_of, os.environ)
+        gathering = ContextGatherer(scripts, credentials, secrets)
+        return await try_scripts(asked, gathering, pinned, RandomIdentities())
+    finally:
+        await gatehouse.close()
