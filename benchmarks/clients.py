@@ -15,7 +15,7 @@ import uvloop
 from benchmarks.appending import Admissions, opened_log
 from benchmarks.floor import Copies, Floor, TableRows
 from benchmarks.load import Act, Connection, Measured, Spawner, Talker, measure
-from infrastructure.garbage import tune_garbage_collector
+from infrastructure.server.lifecycle import tune_garbage_collector
 
 PROCESSES_MAX = 2
 TOGETHER_SECONDS_MAX = 60.0

@@ -16,8 +16,8 @@ from domain.run.state import Run
 from domain.session.state import Session
 from domain.values.record import CONFIG_STREAM, run_stream, session_stream
 from infrastructure.outbound.log.append.batch import Batch, SubmissionOutcome
+from infrastructure.outbound.log.append.load import LoadedFacts
 from infrastructure.outbound.log.codec.mapper import EventMapper
-from infrastructure.outbound.log.loaded import LoadedFacts
 
 
 @dataclass(frozen=True, slots=True)

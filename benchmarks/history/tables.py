@@ -10,12 +10,8 @@ from application.projections.run_rows import RunRow
 from application.projections.session_rows import SessionRow
 from benchmarks.history.simulated_log import Entry
 from infrastructure.outbound.log.append.batch import Batch, StoredRow
-from infrastructure.outbound.log.append.store import (
-    PREVIEW_CHARS,
-    RUN_COLUMNS,
-    SESSION_COLUMNS,
-    row_arrays,
-)
+from infrastructure.outbound.log.append.store import PREVIEW_CHARS, row_arrays
+from infrastructure.outbound.log.codec.columns import RUN_COLUMNS, SESSION_COLUMNS
 
 Key = TypeVar("Key")
 Row = TypeVar("Row")

@@ -1,7 +1,11 @@
 """What was typed for a server: the flags of `serve`, `migrate` and `log rebuild`."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Literal
+
+from domain.run.facts import Cleanup
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -18,3 +22,85 @@ class ServeOptions:
     host: str | None = None
     port: int | None = None
     no_auth: bool | None = None
+
+
+# The spawn whose context scripts are tried.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScriptTrialOptions:
+    """What a person says of it; `requester` is a session's key in any spelling."""
+
+    agent: str
+    task: str
+    requester: str
+    label: str | None = None
+    cleanup: Cleanup | None = None
+
+
+# What to verify, and what came of it: between the command, which shows it, and the log.
+
+
+OnVerifyProgress = Callable[[int, int, int], None]
+
+
+"""Told the position behind which it began, the one up to which all is right, and the last one."""
+
+
+def ignore_verify_progress(_began: int, _position: int, _last: int) -> None:
+    """Nobody wants to know."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VerifyOptions:
+    """The flags. `head` is a position and a chain hash that were noted earlier, `state_file` where
+    progress is noted when not in the data directory; `resume` goes on from there."""
+
+    head: tuple[int, bytes] | None = None
+    resume: bool = False
+    state_file: Path | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VerifyReport:
+    """What was found. `events` were looked at, behind position `began`; of the texts and
+    transcripts beside them `contents` and `transcripts` were compared and `erased` are gone with
+    their keys. `position` and `kind` are of the first difference and `difference` says what it is.
+    """
+
+    head: str
+    began: int
+    events: int
+    run_rows: int
+    session_rows: int
+    contents: int
+    transcripts: int
+    erased: int
+    seconds: float
+    position: int | None = None
+    kind: str | None = None
+    difference: str | None = None
+
+
+# How far a rebuild is, told by the log to whoever shows it.
+
+
+RebuildStep = Literal["events", "indexes", "comparison", "exchange"]
+
+
+@dataclass(frozen=True, slots=True)
+class RebuildProgress:
+    """`done` of `total` events folded, or indexes made; `began` is how many of them were done
+    before this process began, by a rebuild that was killed."""
+
+    step: RebuildStep
+    done: int
+    total: int
+    began: int = 0
+
+
+OnProgress = Callable[[RebuildProgress], None]
+
+
+def ignore_rebuild_progress(_: RebuildProgress) -> None:
+    """Nobody wants to know."""

@@ -5,25 +5,51 @@ import logging
 import os
 from collections.abc import Callable
 from contextlib import AsyncExitStack, closing
+from dataclasses import dataclass
 
 from psycopg_pool import AsyncConnectionPool
 
+from application.concurrency.bulkhead import Bulkhead
+from application.context.scripts import ContextGatherer
 from application.coordination.holder import Holder
+from application.coordination.port import Coordination
+from application.delivery.announce import Announcer
+from application.delivery.archive import Archiver
+from application.delivery.hooks import HookNotifier
+from application.execution.dispatch import Dispatcher
+from application.execution.end import RunFinalizer
+from application.execution.execute import RunExecutor
+from application.execution.launch import LaunchComposer
 from application.log.envelope import Actor
 from application.log.unit_of_work import UnitOfWork
+from application.ports.credentials import Credentials
 from application.ports.fault_injection import FaultPoint
+from application.ports.files import AttachmentFiles, BootstrapFiles, StagedFiles, WorkspaceFolders
+from application.ports.hooks import HookClient
+from application.ports.identifiers import ChildTokens
+from application.ports.runtimes import AgentRuntimes
+from application.ports.scripts import ScriptRunner, ScriptSecrets
+from application.ports.transcripts import Transcripts
 from application.queries.access import Access
+from application.session.continue_session import SessionContinuation
 from application.session.stop import StopService
+from application.spawn.dependencies import DependencyWaits
+from application.spawn.prepare import RunPreparer
 from application.spawn.service import SpawnService
+from application.steps.attachments import AttachmentsStep
+from application.steps.context_engine import ContextEngineStep
+from application.steps.context_fork import ContextForkStep
+from application.steps.run_steps import StepRunner
+from application.steps.thread_binding import ThreadBindingStep
+from application.steps.undo import StepUndoer
+from application.steps.workspace import WorkspaceStep
+from application.workers.recovery import RunRecovery
 from application.workers.supervisor import Supervisor, Workers
 from domain.configuration.settings import Settings
-from infrastructure.connecting import DatabaseConnector
-from infrastructure.crew import WorkerDependencies, build_workers
 from infrastructure.inbound.http.requests.services import Services
 from infrastructure.outbound.child_processes.launcher import ProcessLauncher
 from infrastructure.outbound.configuration.active import ActiveConfigurations
 from infrastructure.outbound.configuration.load import LoadedConfiguration
-from infrastructure.outbound.configured_tokens import ConfiguredTokens
 from infrastructure.outbound.credentials.agent_credentials import AgentCredentials
 from infrastructure.outbound.files.attachments import WorkspaceAttachments
 from infrastructure.outbound.files.bootstrap_files import DiskBootstrapFiles
@@ -31,10 +57,15 @@ from infrastructure.outbound.files.workspaces import LocalWorkspaceFolders
 from infrastructure.outbound.hooks.http_hooks import HttpHooks
 from infrastructure.outbound.identity.data_directory import DataDirectory
 from infrastructure.outbound.identity.identifiers import RandomIdentities
-from infrastructure.outbound.identity.tokens import ChildTokenSigner, KnownTokens, admin_token
+from infrastructure.outbound.identity.tokens import (
+    ChildTokenSigner,
+    ConfiguredTokens,
+    KnownTokens,
+    admin_token,
+)
 from infrastructure.outbound.log.append.fail_point import FailPoint
 from infrastructure.outbound.log.postgres_log import PostgresLog
-from infrastructure.outbound.log.rebuild_at_start import bring_rows_up_to_date
+from infrastructure.outbound.log.rebuild.rebuild import bring_rows_up_to_date
 from infrastructure.outbound.log.schema.connections import LogConnection
 from infrastructure.outbound.log.schema.identity import LogIdentity, identify
 from infrastructure.outbound.read_model.contents import PostgresContents
@@ -44,12 +75,91 @@ from infrastructure.outbound.read_model.staged_files import PostgresStagedFiles
 from infrastructure.outbound.runtimes.by_type import RuntimesByType
 from infrastructure.outbound.runtimes.command import CommandRuntimes
 from infrastructure.outbound.runtimes.scripted import ScriptedRuntimes
-from infrastructure.outbound.scripts.secrets import ConfiguredSecrets
+from infrastructure.outbound.scripts.by_uri import ScriptsByUri
+from infrastructure.outbound.scripts.http import HttpScripts
+from infrastructure.outbound.scripts.local import LocalFileScripts
+from infrastructure.outbound.scripts.secrets import ConfiguredSecrets, FileOf
 from infrastructure.outbound.transcripts.transcripts import StoredTranscripts
-from infrastructure.script_house import build_script_runner
-from infrastructure.server.database import Database
-from infrastructure.server.health import ReadinessCheck
-from infrastructure.server_names import holder_name, hosts_of
+from infrastructure.server.database import Database, DatabaseConnector
+from infrastructure.server.health import ReadinessCheck, holder_name, hosts_of
+
+# Puts those together who do the work of one server process.
+
+
+STAGED_DELETIONS_MAX = 1_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkerDependencies:
+    """What a crew works with, and under whose name. `url` is where children call back."""
+
+    coordination: Coordination
+    transcripts: Transcripts
+    scripts: ScriptRunner
+    script_secrets: ScriptSecrets
+    runtimes: AgentRuntimes
+    tokens: ChildTokens
+    credentials: Credentials
+    folders: WorkspaceFolders
+    attachments: AttachmentFiles
+    staged: StagedFiles
+    bootstrap: BootstrapFiles
+    hooks: HookClient
+    interruption: FaultPoint
+    holder: Holder
+    lease_seconds: float
+    url: str | None
+
+
+def build_workers(work: UnitOfWork, means: WorkerDependencies) -> Workers:
+    """Everybody, idle as yet."""
+    sealing = RunFinalizer(work, means.transcripts)
+    makers = (
+        ThreadBindingStep(work, means.hooks),
+        ContextForkStep(work, means.transcripts),
+        WorkspaceStep(means.folders),
+        AttachmentsStep(means.attachments, means.staged, work.contents, means.interruption),
+        ContextEngineStep(work, means.hooks),
+    )
+    stepping = StepRunner(work, makers, means.staged, means.interruption)
+    gathering = ContextGatherer(means.scripts, means.credentials, means.script_secrets)
+    preparing = RunPreparer(work, gathering, stepping, means.bootstrap, means.credentials)
+    launching = LaunchComposer(
+        work, means.tokens, means.folders, means.credentials, means.transcripts, means.url
+    )
+    rooms = Bulkhead()
+    executing = RunExecutor(work, launching, means.runtimes, means.transcripts, sealing)
+    return Workers(
+        preparing=preparing,
+        continuing=SessionContinuation(work, means.bootstrap, means.credentials),
+        dispatching=Dispatcher(work, executing, means.holder),
+        executing=executing,
+        announcing=Announcer(work, means.hooks),
+        archiving=Archiver(work, means.transcripts),
+        depending=DependencyWaits(work),
+        recovering=RunRecovery(
+            work,
+            means.coordination,
+            preparing,
+            executing,
+            sealing,
+            holder=means.holder,
+            lease_seconds=means.lease_seconds,
+        ),
+        undoing=StepUndoer(work, makers, means.interruption, rooms),
+        telling=HookNotifier(work, means.hooks, means.interruption, rooms),
+        sweeping=lambda: means.staged.sweep(STAGED_DELETIONS_MAX),
+    )
+
+
+# Everything that runs context scripts, put together.
+
+
+def build_script_runner(gatehouse: ProcessLauncher, file_of: FileOf) -> ScriptsByUri:
+    """Runs files and calls URLs; `file_of` gives the file of a revision."""
+    files = LocalFileScripts(gatehouse, file_of, server=os.environ)
+    return ScriptsByUri(files, HttpScripts(file_of))
+
 
 _log = logging.getLogger("spawnlog")
 

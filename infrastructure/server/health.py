@@ -1,9 +1,13 @@
 """Whether requests can be served well: the database answers, the log can be read and followed."""
 
+import os
+import socket
 from collections.abc import Callable
+from uuid import uuid4
 
 from application.concurrency.tasks import with_timeout
 from application.log.event_log import LogUnavailable
+from domain.configuration.settings import Settings
 from infrastructure.inbound.http.requests.services import Readiness
 from infrastructure.outbound.log.postgres_log import PostgresLog
 from infrastructure.outbound.log.schema.format import UnknownFormat
@@ -35,3 +39,22 @@ class ReadinessCheck:
         if behind > LAG_EVENTS_MAX:
             return Readiness(False, (f"the tail is {behind} events behind the log",))
         return Readiness(True, ())
+
+
+# By which names a server is known: to the log as a holder, to callers as a host.
+
+
+LOOPBACK_NAMES = frozenset({"127.0.0.1", "localhost", "::1"})
+
+
+def holder_name() -> str:
+    """A name that no other process has, nor this one again."""
+    return f"{socket.gethostname()}:{os.getpid()}:{uuid4().hex[:8]}"
+
+
+def hosts_of(settings: Settings) -> frozenset[str]:
+    """The names by which the server may be addressed."""
+    names = {settings.host, *settings.allowed_hosts}
+    if settings.is_loopback or settings.host in ("0.0.0.0", "::"):  # noqa: S104
+        names |= LOOPBACK_NAMES
+    return frozenset(names)

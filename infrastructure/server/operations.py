@@ -14,8 +14,16 @@ from domain.plan.effective import EffectiveValue, effective_agent, effective_val
 from domain.values.refusals import CorruptHistory
 from infrastructure.contract.data_directory import default_data_directory
 from infrastructure.contract.errors import UserError
-from infrastructure.contract.orders import ServeOptions
-from infrastructure.listening import bind_socket
+from infrastructure.contract.orders import (
+    OnProgress,
+    OnVerifyProgress,
+    ScriptTrialOptions,
+    ServeOptions,
+    VerifyOptions,
+    VerifyReport,
+    ignore_rebuild_progress,
+)
+from infrastructure.contract.orders import ignore_verify_progress as say_nothing
 from infrastructure.outbound.configuration.load import (
     LoadedConfiguration,
     configuration_from_stored,
@@ -23,13 +31,48 @@ from infrastructure.outbound.configuration.load import (
 )
 from infrastructure.outbound.identity.data_directory import DataDirectory
 from infrastructure.outbound.log.rebuild.rebuild import rebuild as rebuild_rows
-from infrastructure.rebuild_progress import OnProgress, ignore_rebuild_progress
+from infrastructure.outbound.log.verify.verify import VerifyOrder, run_verification
+from infrastructure.outbound.log.verify.whole_tables import ExpectedHead
 from infrastructure.server.database import migrate_database, open_database
+from infrastructure.server.lifecycle import bind_socket
 from infrastructure.server.logging import write_to_stderr
-from infrastructure.spawn_tried import ScriptTrialOptions
-from infrastructure.verify_order import OnVerifyProgress, VerifyOptions, VerifyReport
-from infrastructure.verify_order import ignore_verify_progress as say_nothing
-from infrastructure.verifying_logs import verify_log
+
+# `spawnlog log verify` put together: a database, a place for the progress, and a report.
+
+
+STATE_FILE = "log-verify.json"
+
+
+def verify_log(
+    conninfo: str, data_directory: Path, options: VerifyOptions, on_progress: OnVerifyProgress
+) -> VerifyReport:
+    """Look over the log of this database."""
+    head = ExpectedHead(*options.head, "the head given") if options.head is not None else None
+    verification = run_verification(
+        conninfo,
+        VerifyOrder(
+            state_file=options.state_file or data_directory / STATE_FILE,
+            head=head,
+            resume=options.resume,
+            on_progress=on_progress,
+        ),
+    )
+    checked, found = verification.checked, verification.difference
+    return VerifyReport(
+        head=str(verification.head),
+        began=verification.began,
+        events=checked.position - verification.began,
+        run_rows=checked.run_rows,
+        session_rows=checked.session_rows,
+        contents=checked.contents,
+        transcripts=checked.transcripts,
+        erased=checked.erased,
+        seconds=verification.seconds,
+        position=found.position if found else None,
+        kind=found.kind if found else None,
+        difference=str(found) if found else None,
+    )
+
 
 if TYPE_CHECKING:
     from application.context.script_trial import TrialResult

@@ -11,13 +11,13 @@ from domain.configuration.configuration import Configuration
 from domain.values.agent_id import is_valid_agent_id, normalise_agent_id
 from domain.values.session_key import InvalidSessionKey, agent_id_of
 from infrastructure.contract.errors import UserError
+from infrastructure.contract.orders import ScriptTrialOptions
 from infrastructure.outbound.child_processes.launcher import ProcessLauncher
 from infrastructure.outbound.configuration.load import LoadedConfiguration
 from infrastructure.outbound.credentials.agent_credentials import AgentCredentials
 from infrastructure.outbound.identity.identifiers import RandomIdentities
 from infrastructure.outbound.scripts.secrets import ConfiguredSecrets
-from infrastructure.script_house import build_script_runner
-from infrastructure.spawn_tried import ScriptTrialOptions
+from infrastructure.server.compose import build_script_runner
 
 
 class _SingleFile:

@@ -12,7 +12,7 @@ from domain.run.commands import SettleDependencies
 from domain.run.facts import Dependency
 from domain.run.state import Run
 from domain.spawn.decide import SpawnDecision
-from infrastructure.outbound.log import waiting_trees
+from infrastructure.outbound.log.append import load
 from infrastructure.outbound.read_model.coordination import PostgresCoordination
 from infrastructure.outbound.read_model.registry import PostgresRegistry
 from tests.support import run_commands as ask
@@ -205,7 +205,7 @@ async def test_of_a_tree_is_read_what_depends_on_others_and_is_not_queued(
     assert sorted(found) == ["prepared", "waits"]
     assert other.names(await of_tree(family.log, other.root)) == ["y"]
     assert await of_tree(family.log, "agent:main:nobody") == []
-    monkeypatch.setattr(waiting_trees, "ROWS_MAX", 2)
+    monkeypatch.setattr(load, "ROWS_MAX", 2)
     with pytest.raises(LogUnavailable, match="too many spawns of this tree"):
         await of_tree(family.log, family.root)
     assert other.names(await of_tree(family.log, other.root)) == ["y"]

@@ -10,9 +10,8 @@ import pytest
 from infrastructure.outbound.log.append.load import STATES
 from infrastructure.outbound.log.append.store import CLOSE_RUNS, CLOSE_SESSIONS
 from infrastructure.outbound.log.schema.connections import PLANNING, LogConnection
-from infrastructure.outbound.read_model.registry import descendants_sql
+from infrastructure.outbound.read_model.registry import WAITING_LANES, descendants_sql
 from infrastructure.outbound.read_model.states import OPEN_RUNS, OPEN_SESSIONS, RUNS_AS_OF
-from infrastructure.outbound.tables.lanes import WAITING_LANES
 
 ROWS = 3_000
 BUFFERS_MAX = 30

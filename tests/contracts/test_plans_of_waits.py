@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
+from infrastructure.outbound.log.append.load import ROWS_MAX, WAITING
 from infrastructure.outbound.log.schema.connections import PLANNING, LogConnection
-from infrastructure.outbound.log.waiting_trees import ROWS_MAX, WAITING
 from infrastructure.outbound.read_model.coordination import CLAIM_WAITS
 
 RUNS, WAITS = 10_000, 1_000

@@ -7,7 +7,7 @@ import psycopg
 import pytest
 from psycopg import sql
 
-from infrastructure.outbound.embedded_postgres.layout import Home
+from infrastructure.outbound.embedded_postgres.data_directory import Home
 from tests.support.spawning_server import Stories
 
 pytestmark = pytest.mark.slow

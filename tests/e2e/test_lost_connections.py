@@ -5,7 +5,7 @@ import threading
 import psycopg
 import pytest
 
-from infrastructure.outbound.embedded_postgres.layout import Home
+from infrastructure.outbound.embedded_postgres.data_directory import Home
 from tests.support.mortal_server import QUICK_LEASE_SECONDS, Mortal
 from tests.support.running_server import wait_for
 from tests.support.spawning_server import CHILDREN_MAX, Stories

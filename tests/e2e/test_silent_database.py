@@ -12,7 +12,7 @@ import httpx2
 import psycopg
 import pytest
 
-from infrastructure.outbound.embedded_postgres.layout import Home
+from infrastructure.outbound.embedded_postgres.data_directory import Home
 from tests.support.data_directories import copied, new_place
 from tests.support.embedded_servers import postmaster_of
 from tests.support.process_table import children

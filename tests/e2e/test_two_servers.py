@@ -7,7 +7,7 @@ import psycopg
 import pytest
 
 from infrastructure.contract.orders import ServeOptions
-from infrastructure.outbound.embedded_postgres.layout import Home
+from infrastructure.outbound.embedded_postgres.data_directory import Home
 from infrastructure.server.operations import rebuild
 from tests.support.embedded_servers import answers, keepers_of, server_is_gone
 from tests.support.mortal_server import QUICK_LEASE_SECONDS, Mortal

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from infrastructure.inbound.http.schemas.event import event_bodies
-from infrastructure.inbound.http.step_bodies import add_undo_errors, pending_undo_body
+from infrastructure.inbound.http.schemas.run import add_undo_errors, pending_undo_body
 from tests.support.running_log import RunningLog
 from tests.support.step_workshop import Workshop
 

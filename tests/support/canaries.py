@@ -8,7 +8,7 @@ from pathlib import Path
 import psycopg
 from psycopg import sql
 
-from infrastructure.outbound.embedded_postgres.layout import Home
+from infrastructure.outbound.embedded_postgres.data_directory import Home
 from tests.support.running_server import RunningServer
 
 

@@ -15,7 +15,7 @@ import psycopg
 from psycopg import sql
 from psycopg.conninfo import conninfo_to_dict
 
-from infrastructure.outbound.embedded_postgres.layout import Home
+from infrastructure.outbound.embedded_postgres.data_directory import Home
 from infrastructure.outbound.embedded_postgres.server import EmbeddedPostgres
 from infrastructure.outbound.log.schema.migrate import migrate
 

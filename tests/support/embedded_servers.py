@@ -13,7 +13,7 @@ from pathlib import Path
 
 import psycopg
 
-from infrastructure.outbound.embedded_postgres.layout import Home
+from infrastructure.outbound.embedded_postgres.data_directory import Home
 from infrastructure.outbound.embedded_postgres.locks import FileLock
 
 PROJECT = Path(__file__).resolve().parents[2]

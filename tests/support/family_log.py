@@ -23,7 +23,7 @@ from domain.spawn.decide import SpawnDecision, request_spawns
 from domain.spawn.request import RequestSpawn, SpawnPolicy
 from domain.values.record import ContentRef, Stamp, run_id_of, session_key_of
 from domain.values.refusals import Rejected
-from infrastructure.outbound.log.waiting_trees import may_wait
+from infrastructure.outbound.log.append.load import may_wait
 from tests.support import run_commands as ask
 from tests.support.judged_messages import judged_message
 from tests.support.storytelling import ROOT, ref, run_id, stamp

@@ -10,7 +10,7 @@ from application.ports.scripts import ScriptRun
 from domain.configuration.configuration import Configuration
 from domain.configuration.context_scripts import ContextScript
 from domain.context.script_request import SpawnVariables
-from infrastructure.outbound.scripts.script_source import SourceOf
+from infrastructure.outbound.scripts.secrets import SourceOf
 
 VARIABLES: dict[str, Any] = {
     "target_agent_id": "steward",

@@ -7,7 +7,6 @@ import typer
 from typer.core import TyperGroup
 
 from infrastructure.contract.errors import UserError
-from infrastructure.inbound.command_line import explanations, lanes, shared_contexts, verifying
 from infrastructure.inbound.command_line.commands import (
     agents,
     announcements,
@@ -23,6 +22,10 @@ from infrastructure.inbound.command_line.commands import (
     spawn,
     stop,
 )
+from infrastructure.inbound.command_line.commands import agents as lanes
+from infrastructure.inbound.command_line.commands import log as verifying
+from infrastructure.inbound.command_line.commands import run_records as explanations
+from infrastructure.inbound.command_line.commands import sessions as shared_contexts
 from infrastructure.inbound.command_line.demo import command
 from infrastructure.inbound.command_line.display.failures import CommandFailed
 from infrastructure.inbound.command_line.display.plain_text import printable_block

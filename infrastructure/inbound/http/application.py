@@ -1,5 +1,6 @@
 """The HTTP application: every endpoint, and what is the same for all of them."""
 
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
 from fastapi import FastAPI, Request, Response
@@ -8,15 +9,13 @@ from fastapi.routing import APIRoute
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
 from starlette.routing import Match
-from starlette.types import Scope
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from application.log.envelope import WRITER_VERSION
 from application.log.event_log import LogUnavailable
 from application.log.unit_of_work import ContentsErased
 from domain.values.refusals import Rejected
 from infrastructure.contract.errors import UserError
-from infrastructure.inbound.http import messages, session_stops
-from infrastructure.inbound.http.direct import DirectRoute
 from infrastructure.inbound.http.middleware.guard import RequestGuard
 from infrastructure.inbound.http.middleware.positions import PositionHeaders
 from infrastructure.inbound.http.openapi import describe
@@ -39,6 +38,66 @@ from infrastructure.inbound.http.routes import (
     spawns,
     transcripts,
 )
+from infrastructure.inbound.http.routes import control as messages
+from infrastructure.inbound.http.routes import control as session_stops
+
+# A short way to the endpoint that is asked most.
+#
+# The framework finds a route, solves its dependencies and wraps both for every request; for a
+# spawn that is a third of what HTTP costs. So one endpoint is called here, where nothing is left
+# to find. The route stays as it is in the application: it describes itself, and takes what comes
+# otherwise.
+
+
+Endpoint = Callable[[Request], Awaitable[Response]]
+Handlers = Mapping[int | type[Exception], Callable[[Request, Exception], Awaitable[Response]]]
+
+
+class DirectRoute:
+    """Calls `endpoint` for requests of that method and path that have no parameters; its errors
+    are answered by the application's own handlers, and what they do not know is raised."""
+
+    def __init__(
+        self,
+        app: ASGIApp,
+        *,
+        method: str,
+        path: str,
+        endpoint: Endpoint,
+        handlers: Mapping[Any, Any],
+    ) -> None:
+        self._app = app
+        self._method = method
+        self._path = path
+        self._endpoint = endpoint
+        self._handlers: Handlers = handlers
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer the request, or pass it on."""
+        if not self._matches(scope):
+            await self._app(scope, receive, send)
+            return
+        request = Request(scope, receive)
+        try:
+            response = await self._endpoint(request)
+        except Exception as error:
+            handler = next(
+                (self._handlers[kind] for kind in type(error).__mro__ if kind in self._handlers),
+                None,
+            )
+            if handler is None:
+                raise
+            response = await handler(request, error)
+        await response(scope, receive, send)
+
+    def _matches(self, scope: Scope) -> bool:
+        return (
+            scope["type"] == "http"
+            and scope["path"] == self._path
+            and scope["method"] == self._method
+            and not scope["query_string"]
+        )
+
 
 ROUTERS = (
     spawns.router,

@@ -8,10 +8,9 @@ from fastapi.openapi.utils import get_openapi
 from fastapi.routing import APIRoute
 from pydantic import BaseModel
 
-from infrastructure.inbound.http.messages import MessageBody
 from infrastructure.inbound.http.requests.caller import IDEMPOTENCY_KEY_CHARS_MAX
 from infrastructure.inbound.http.responses.described import PROBLEM_SCHEMA
-from infrastructure.inbound.http.routes.control import StopBody
+from infrastructure.inbound.http.routes.control import MessageBody, StopBody
 from infrastructure.inbound.http.routes.sessions import AckBody
 from infrastructure.inbound.http.routes.shared_context import SharedContextPatch
 from infrastructure.inbound.http.schemas.spawn import SpawnBody

@@ -20,9 +20,12 @@ import time
 
 from infrastructure.outbound.child_processes.guard import ProcessGuard
 from infrastructure.outbound.child_processes.protocol import ERROR, encode_report
-from infrastructure.outbound.child_processes.reaper import end_children, reap
-from infrastructure.outbound.processes.child_exits import ChildExits
-from infrastructure.outbound.processes.parenthood import ProcessControl
+from infrastructure.outbound.child_processes.reaper import (
+    ChildExits,
+    ProcessControl,
+    end_children,
+    reap,
+)
 
 if __name__ == "__main__":
     # -I and -S leave only the standard library on the path.

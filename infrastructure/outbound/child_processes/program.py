@@ -1,6 +1,7 @@
 """What to run, and how it ended."""
 
 import os
+import signal as signals
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -71,3 +72,47 @@ def _size(text: str, place: str) -> int:
     if b"\0" in encoded:
         raise ValueError(f"{place} holds a NUL character, which no program can be given")
     return len(encoded) + 1
+
+
+# Words for how a program ended.
+
+
+NEVER_EXECUTED = "could not be executed: "
+HOLDER_FELL_SILENT = "its holder fell silent: "
+
+
+def was_executed(error: str) -> bool:
+    """Whether the error of an exit came after the program had been executed."""
+    return not error.startswith(NEVER_EXECUTED)
+
+
+def holder_fell_silent(error: str | None) -> bool:
+    """Whether the error of an exit says that the program was killed because its holder had shown
+    no sign of life, and not because anybody wanted it to end."""
+    return error is not None and error.startswith(HOLDER_FELL_SILENT)
+
+
+def signal_name(number: int) -> str:
+    """`SIGSEGV`, or the number where it has no name."""
+    try:
+        return signals.Signals(number).name
+    except ValueError:
+        return str(number)
+
+
+# What a program that works for us sees of the server: four variables, and what `~` means.
+
+
+PASSED_VARIABLES = ("PATH", "HOME", "LANG", "TMPDIR")
+
+
+def minimal_environment(server: Mapping[str, str]) -> dict[str, str]:
+    """The variables of the server's environment that every program gets, where they are set."""
+    return {name: server[name] for name in PASSED_VARIABLES if name in server}
+
+
+def expand_home(path: str, server: Mapping[str, str]) -> str:
+    """The path with a leading `~` or `~/` replaced by the server's home directory."""
+    if path != "~" and not path.startswith("~/"):
+        return path
+    return (server.get("HOME") or os.path.expanduser("~")) + path[1:]

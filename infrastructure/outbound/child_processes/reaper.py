@@ -16,6 +16,7 @@ import signal
 import sys
 import time
 from collections.abc import Callable, Collection
+from types import FrameType
 
 FREEZE_EVERY_ROUNDS = 4
 FREEZE_PASSES_MAX = 12
@@ -164,3 +165,87 @@ def parent_of(pid: int) -> int | None:
             return int(stat.read(1024).rpartition(b")")[2].split()[1])
     except (OSError, IndexError, ValueError):
         return None
+
+
+# Wakes a poll() when a child process has ended.
+
+
+class ChildExits:
+    """A descriptor that becomes readable with each SIGCHLD of this process."""
+
+    def __init__(self) -> None:
+        self.descriptor, self._write_end = os.pipe()
+        os.set_blocking(self.descriptor, False)
+        os.set_blocking(self._write_end, False)
+        signal.set_wakeup_fd(self._write_end, warn_on_full_buffer=False)
+        signal.signal(signal.SIGCHLD, _ignore_signal)
+
+    def forget(self) -> None:
+        """Empties the descriptor; what has ended is then asked of waitpid."""
+        with contextlib.suppress(BlockingIOError):
+            while os.read(self.descriptor, 4096):
+                pass
+
+    def close(self) -> None:
+        """For a forked process, which makes its own."""
+        signal.set_wakeup_fd(-1)
+        os.close(self.descriptor)
+        os.close(self._write_end)
+
+
+def _ignore_signal(_number: int, _frame: FrameType | None) -> None:
+    pass
+
+
+# Who inherits orphans and who dies with whom: prctl(2), which only Linux has.
+#
+# Elsewhere (macOS) these do nothing: a descendant that leaves its process group is then out of
+# reach, and a leader survives a gate that was killed with SIGKILL.
+
+
+PR_SET_PDEATHSIG = 1
+PR_SET_NAME = 15
+PR_SET_CHILD_SUBREAPER = 36
+
+
+def _prctl() -> Callable[..., int]:
+    import ctypes
+
+    function = ctypes.CDLL(None, use_errno=True).prctl
+    function.argtypes = [ctypes.c_int, *[ctypes.c_ulong] * 4]
+    function.restype = ctypes.c_int
+
+    def call(option: int, argument: int) -> int:
+        if function(option, argument, 0, 0, 0) != 0:
+            code = ctypes.get_errno()
+            raise OSError(code, os.strerror(code))
+        return 0
+
+    return call
+
+
+class ProcessControl:
+    """Made once in the warm process, so that no gate pays for loading ctypes."""
+
+    def __init__(self) -> None:
+        self._call = _prctl() if sys.platform == "linux" else None
+
+    def adopt_orphans(self) -> None:
+        """Descendants whose parent ends become children of this process."""
+        if self._call is not None:
+            self._call(PR_SET_CHILD_SUBREAPER, 1)
+
+    def die_with(self, parent: int) -> None:
+        """This process is killed when `parent` ends; at once if it has ended already."""
+        if self._call is not None:
+            self._call(PR_SET_PDEATHSIG, signal.SIGKILL)
+        if os.getppid() != parent:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    def set_name(self, name: str) -> None:
+        """The name in `ps -o comm` and `top`, at most 15 bytes."""
+        if self._call is not None:
+            import ctypes
+
+            text = ctypes.create_string_buffer(name.encode()[:15])
+            self._call(PR_SET_NAME, ctypes.addressof(text))

@@ -2,7 +2,8 @@
 
 import errno
 import logging
-from collections.abc import Callable, Mapping
+import os
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from uuid import UUID
 
@@ -11,7 +12,12 @@ import orjson
 from application.log.envelope import Actor, Provenance
 from application.log.event_log import ContentKey, Decision, EventLog, Submission, World
 from application.log.texts import Contents, TextStore, keyed_hash
-from application.ports.configurations import PinnedConfiguration, RevisionErased, SecretMissing
+from application.ports.configurations import (
+    PinnedConfiguration,
+    RevisionErased,
+    SecretMissing,
+    WorkspaceForbidden,
+)
 from application.ports.credentials import Credential
 from application.ports.identifiers import Identities
 from domain.configuration.configuration import Configuration
@@ -26,15 +32,77 @@ from infrastructure.outbound.configuration.load import (
     configuration_from_stored,
 )
 from infrastructure.outbound.configuration.secrets import is_evident_secret
-from infrastructure.outbound.configuration.workspaces import (
-    resolve_below_recorded,
-    resolve_below_roots,
-    resolve_own_workspace,
-    verify_recorded_workspace,
+
+# Folders that a child is given because its requester works in them.
+
+
+_BELOW_NO_ROOT = (
+    "The workspace that the request names is not below a configured root. Add its root to "
+    "spawnlog.workspaceRoots, or leave workspaceDir out."
+)
+_REPLACED = (
+    "The workspace on record for the requester is not the folder it was: a link leads from it to "
+    "another one. Put the folder back in the place of the link, or ask from another session."
+)
+_NOT_IN_THE_RECORDED = (
+    "The workspace that the request names is not in the one on record for its requester. Name a "
+    "folder in that one, or leave workspaceDir out."
 )
 
-_log = logging.getLogger("spawnlog.configuration")
 
+def resolve_own_workspace(folder: Path) -> str:
+    """An agent's own folder with every link resolved, whether it is there or not. OSError when no
+    folder can be there: something else is in its place, or a link that leads nowhere."""
+    there, missing = folder, list[str]()
+    while not os.path.lexists(there):
+        missing.append(there.name)
+        there = there.parent
+    if ".." in missing:
+        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT))
+    root = _resolve_existing(os.path.realpath(there, strict=True))
+    return os.path.join(root, *reversed(missing))
+
+
+def verify_recorded_workspace(recorded: str) -> str:
+    """The folder on record. It was recorded with every link resolved, so one that leads elsewhere
+    by now was put there later, maybe by whoever works in it: that is refused."""
+    if os.path.realpath(recorded) != recorded:
+        raise WorkspaceForbidden(_REPLACED)
+    return _resolve_existing(recorded)
+
+
+def resolve_below_recorded(requested: str, recorded: str) -> str:
+    """The folder that a request names, once it is known to be in the one on record."""
+    return _resolve_below(
+        requested, [Path(verify_recorded_workspace(recorded))], _NOT_IN_THE_RECORDED
+    )
+
+
+def resolve_below_roots(requested: str, roots: Iterable[Path]) -> str:
+    """The folder that a request names, once it is known to be below one of these."""
+    return _resolve_below(requested, roots, _BELOW_NO_ROOT)
+
+
+def _resolve_below(requested: str, roots: Iterable[Path], refused: str) -> str:
+    """The folder with every link resolved, which is what was compared. Whether it exists is looked
+    at last: who may not have it learns nothing of it."""
+    if not os.path.isabs(requested) or "\0" in requested:
+        raise WorkspaceForbidden(refused)
+    folder = Path(os.path.realpath(requested))
+    if not any(folder.is_relative_to(os.path.realpath(root)) for root in roots):
+        raise WorkspaceForbidden(refused)
+    return _resolve_existing(str(folder))
+
+
+def _resolve_existing(path: str) -> str:
+    """A folder that has to be there. OSError when it is not, or is no folder."""
+    if not Path(path).is_dir():
+        os.stat(path)
+        raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR))
+    return path
+
+
+_log = logging.getLogger("spawnlog.configuration")
 REVISIONS_MAX = 100_000
 ATTEMPTS_MAX = 20
 REVISIONS_REMEMBERED_MAX = 100

@@ -15,7 +15,7 @@ from application.ports.credentials import (
     FoundCredentials,
     MissingCredential,
 )
-from domain.configuration.problems import ConfigurationError
+from domain.configuration.problems import ConfigurationError, ConfigurationProblem
 from domain.configuration.runtimes import CommandRuntime
 from domain.plan.credentials import FoundProfile, ProfileFile, merge_profiles, select_profiles
 from infrastructure.outbound.configuration.load import LoadedConfiguration
@@ -27,11 +27,34 @@ from infrastructure.outbound.credentials.auth_profiles import (
     profile_warnings,
     read_profiles,
 )
-from infrastructure.outbound.credentials.runtime_variables import unset_variables
 from infrastructure.outbound.credentials.values import ProfileUnresolved, resolve_profile
 
-CACHED_FILES_MAX = 1_000
+# What the environment of a runtime refers to and cannot be had.
 
+
+def unset_variables(
+    runtime: CommandRuntime, loaded: LoadedConfiguration
+) -> list[MissingCredential]:
+    """Each variable of the server that is not set, and each of the runtime whose value stands in
+    another file than the one that was read here."""
+    missing: list[MissingCredential] = []
+    for name, value in runtime.env.items():
+        try:
+            loaded.resolve(value)
+        except ConfigurationError as failure:
+            missing += [_missing_variable(name, problem) for problem in failure.problems]
+    return missing
+
+
+def _missing_variable(name: str, problem: ConfigurationProblem) -> MissingCredential:
+    if problem.pointer:
+        text = f"{name} of its runtime stands in another file than the one this server has read"
+        return MissingCredential(name, text)
+    variable = problem.source
+    return MissingCredential(variable, f"{variable} is not set", is_unset=True)
+
+
+CACHED_FILES_MAX = 1_000
 _log = logging.getLogger("spawnlog.credentials")
 
 

@@ -11,9 +11,9 @@ from infrastructure.outbound.embedded_postgres import account as accounts
 from infrastructure.outbound.embedded_postgres import binaries, data_directory
 from infrastructure.outbound.embedded_postgres.account import Account
 from infrastructure.outbound.embedded_postgres.binaries import Programs
-from infrastructure.outbound.embedded_postgres.bounded_log import BoundedLog
+from infrastructure.outbound.embedded_postgres.data_directory import Home
 from infrastructure.outbound.embedded_postgres.errors import EmbeddedPostgresError
-from infrastructure.outbound.embedded_postgres.layout import Home
+from infrastructure.outbound.embedded_postgres.process import BoundedLog
 
 # Holds copied programs of homes that cannot be entered, while their servers run; never data.
 _SHARED_PLACE = Path("/var/lib/spawnlog-postgresql")

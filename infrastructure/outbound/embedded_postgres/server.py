@@ -11,9 +11,9 @@ import psycopg
 from psycopg import sql
 
 from infrastructure.outbound.embedded_postgres import binaries as programs
+from infrastructure.outbound.embedded_postgres.data_directory import DATABASE, Home
 from infrastructure.outbound.embedded_postgres.errors import EmbeddedPostgresError, from_os_error
 from infrastructure.outbound.embedded_postgres.launch import SupervisorArguments, SupervisorProcess
-from infrastructure.outbound.embedded_postgres.layout import DATABASE, Home
 from infrastructure.outbound.embedded_postgres.locks import FileLock
 
 _POLL_SECONDS = 0.01

@@ -15,7 +15,7 @@ import time
 import traceback
 
 from infrastructure.outbound.embedded_postgres import data_directory, install, process
-from infrastructure.outbound.embedded_postgres.bounded_log import BoundedLog
+from infrastructure.outbound.embedded_postgres.data_directory import PORT, Home
 from infrastructure.outbound.embedded_postgres.errors import (
     EmbeddedPostgresError,
     from_os_error,
@@ -23,8 +23,8 @@ from infrastructure.outbound.embedded_postgres.errors import (
 )
 from infrastructure.outbound.embedded_postgres.install import Installation
 from infrastructure.outbound.embedded_postgres.launch import SupervisorArguments
-from infrastructure.outbound.embedded_postgres.layout import PORT, Home
 from infrastructure.outbound.embedded_postgres.locks import FileLock
+from infrastructure.outbound.embedded_postgres.process import BoundedLog
 
 _STEADY_SECONDS = 60.0
 _FAILURES_MAX = 5

@@ -11,7 +11,7 @@ from eventsourcing.persistence import IntegrityError, NotSupportedError, StoredE
 from psycopg.rows import DictRow, tuple_row
 
 from application.log.envelope import WRITER_VERSION, Envelope, Provenance
-from infrastructure.outbound.eventsourcing_log.streams import TYPE_VERSION
+from infrastructure.outbound.eventsourcing_log.read import TYPE_VERSION
 from infrastructure.outbound.identity.identifiers import RandomIdentities
 from infrastructure.outbound.log.append.load import HEAD, LOCK
 from infrastructure.outbound.log.append.store import (

@@ -20,13 +20,12 @@ from eventsourcing.persistence import (
 )
 from eventsourcing.utils import Environment, EnvType, resolve_topic, strtobool
 
-from infrastructure.outbound.eventsourcing_log.datastore import LogDatastore
 from infrastructure.outbound.eventsourcing_log.recorder import (
     LogApplicationRecorder,
     LogProcessRecorder,
 )
 from infrastructure.outbound.eventsourcing_log.schema import prepare_log, prepare_schema
-from infrastructure.outbound.eventsourcing_log.settings import settings_of
+from infrastructure.outbound.eventsourcing_log.settings import LogDatastore, settings_of
 
 CREATE_TABLE = "CREATE_TABLE"
 

@@ -22,9 +22,14 @@ from eventsourcing.postgres import PostgresRecorder, PostgresTrackingRecorder
 from psycopg.rows import DictRow
 
 from infrastructure.outbound.eventsourcing_log.append import Addition, append
-from infrastructure.outbound.eventsourcing_log.datastore import LogDatastore
-from infrastructure.outbound.eventsourcing_log.read import head_of, read_events, read_notifications
-from infrastructure.outbound.eventsourcing_log.streams import Streams, must_be_storable
+from infrastructure.outbound.eventsourcing_log.read import (
+    Streams,
+    head_of,
+    must_be_storable,
+    read_events,
+    read_notifications,
+)
+from infrastructure.outbound.eventsourcing_log.settings import LogDatastore
 from infrastructure.outbound.eventsourcing_log.subscription import LogSubscription
 from infrastructure.outbound.identity.identifiers import RandomIdentities
 

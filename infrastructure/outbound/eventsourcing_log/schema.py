@@ -17,8 +17,8 @@ from sqlalchemy import Connection, create_engine, text
 from sqlalchemy import exc as sqlalchemy_errors
 from sqlalchemy.pool import NullPool
 
-from infrastructure.outbound.eventsourcing_log.datastore import LogDatastore
-from infrastructure.outbound.log.ownership import OWNER
+from infrastructure.outbound.eventsourcing_log.settings import LogDatastore
+from infrastructure.outbound.log.schema.format import OWNER
 from infrastructure.outbound.log.schema.migrate import (
     MIGRATION_LOCK,
     newest_revision,

@@ -22,9 +22,8 @@ from eventsourcing.persistence import (
 )
 from psycopg.rows import DictRow
 
-from infrastructure.outbound.eventsourcing_log.datastore import LogDatastore
-from infrastructure.outbound.eventsourcing_log.read import head_of, read_notifications
-from infrastructure.outbound.eventsourcing_log.streams import Streams
+from infrastructure.outbound.eventsourcing_log.read import Streams, head_of, read_notifications
+from infrastructure.outbound.eventsourcing_log.settings import LogDatastore
 
 PAGE_NOTIFICATIONS = 500
 PAGES_MAX = 10

@@ -9,8 +9,7 @@ from uuid import UUID
 from application.ports.files import AttachmentsNotRemoved, AttachmentsNotWritten, RemovalOutcome
 from domain.context.attachment_manifest import FOLDERS, manifest_text, relative_dir
 from domain.context.attachments import MANIFEST_NAME, AcceptedFiles
-from infrastructure.outbound.attachments.own_threads import AttachmentThreads
-from infrastructure.outbound.files.deadline import Deadline, DeadlineExceeded
+from infrastructure.outbound.files.deadline import AttachmentThreads, Deadline, DeadlineExceeded
 from infrastructure.outbound.files.remove import remove_entry
 from infrastructure.outbound.files.rooted_folder import FileState, NotAFolder, RootedFolder
 

@@ -18,9 +18,49 @@ from infrastructure.outbound.log.read.joined_reads import CoalescedReads
 from infrastructure.outbound.log.read.state_memory import StateCaches
 from infrastructure.outbound.log.schema.connections import LogConnection, borrow_connection
 from infrastructure.outbound.read_model.states import open_runs, open_sessions, runs_as_of
-from infrastructure.outbound.tables.lanes import WAITING_LANES
-from infrastructure.outbound.tables.named_runs import RUNS_BY_LABEL, RUNS_BY_LABEL_PREFIX
 
+# Which lanes have somebody to be claimed, asked at every change of the log.
+
+
+_CURRENT_ROW = f"lane IS NOT NULL AND to_position = {FOREVER}"
+_SAME_LANE = f"lane = places.lane AND lane_depth = places.lane_depth AND to_position = {FOREVER}"
+
+# From lane to lane along the index, and in each no farther than to whoever waits first: the cost
+# must not grow with those who stand in line.
+WAITING_LANES = (
+    "WITH RECURSIVE places (lane, lane_depth) AS ("
+    f" (SELECT lane, lane_depth FROM runs WHERE {_CURRENT_ROW} ORDER BY lane, lane_depth LIMIT 1)"
+    " UNION ALL SELECT following.lane, following.lane_depth FROM places CROSS JOIN LATERAL"
+    f" (SELECT lane, lane_depth FROM runs WHERE {_CURRENT_ROW}"
+    " AND (lane, lane_depth) > (places.lane, places.lane_depth)"
+    " ORDER BY lane, lane_depth LIMIT 1) AS following)"
+    " SELECT lane, lane_depth FROM places WHERE"
+    f" (SELECT count(holder) FROM (SELECT holder FROM runs WHERE {_SAME_LANE}"
+    " ORDER BY queued_position LIMIT %s) AS foremost) < %s"
+    f" AND EXISTS (SELECT FROM runs WHERE {_SAME_LANE} AND stage = 'queued' AND holder IS NULL)"
+    " ORDER BY 1, 2"
+)
+
+
+"""Lane and depth; the values are the width of a lane, twice."""
+
+
+# Runs by their labels: of each session the newest, without those that were refused.
+
+
+def _newest(condition: str, first: str = "") -> str:
+    return (
+        "SELECT state FROM (SELECT DISTINCT ON (session_id) state, label, created_position"
+        f" FROM runs WHERE {condition} AND to_position = {FOREVER} AND stage <> 'refused'"
+        " ORDER BY session_id, created_position DESC) AS newest"
+        f" ORDER BY {first}created_position DESC LIMIT %s"
+    )
+
+
+RUNS_BY_LABEL = _newest("label = ANY(%s) AND root = %s")
+
+# However many labels begin so: the one that is just this is among those that are given.
+RUNS_BY_LABEL_PREFIX = _newest("requester = %s AND starts_with(label, %s)", "label = %s DESC, ")
 DESCENDANTS_MAX = 10_000
 
 

@@ -10,10 +10,14 @@ from typing import NamedTuple
 
 from application.ports.credentials import REDACTED
 from domain.delivery import transcript as read
-from infrastructure.outbound.redaction.encodings import encoded_forms, written_forms
-from infrastructure.outbound.redaction.find_values import MatchSpan, merge_spans
-from infrastructure.outbound.runtimes.folded_text import CHARACTERS_MAX, FoldedText, fold_text
-from infrastructure.outbound.runtimes.known_values import KnownValues
+from infrastructure.outbound.redaction.encodings import (
+    CHARACTERS_MAX,
+    FoldedText,
+    encoded_forms,
+    fold_text,
+    written_forms,
+)
+from infrastructure.outbound.redaction.find_values import KnownValues, MatchSpan, merge_spans
 
 CHARACTERS_MIN = 8
 

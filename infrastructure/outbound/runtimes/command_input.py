@@ -8,8 +8,11 @@ from domain.configuration.runtimes import PROMPT_PLACEHOLDER, CommandRuntime
 from domain.context.script_request import ARGUMENT_BYTES_MAX, ARGUMENTS_BYTES_MAX
 from domain.values.json_text import compact_json
 from domain.values.text import replace_unstorable
-from infrastructure.outbound.child_processes.program import Program
-from infrastructure.outbound.processes.child_environment import expand_home, minimal_environment
+from infrastructure.outbound.child_processes.program import (
+    Program,
+    expand_home,
+    minimal_environment,
+)
 
 PROMPT_ARGUMENT_BYTES_MAX = 100 * 1024
 _USE_STDIN = 'set the runtime\'s input to "stdin-json" or "stdin-text"'

@@ -10,7 +10,7 @@ from domain.delivery import transcript as line
 from domain.delivery.transcript import RuntimeReading
 from domain.values.json_text import text_of
 from domain.values.text import replace_unstorable
-from infrastructure.outbound.runtimes.transcript_entries import entry_of, usage_of
+from infrastructure.outbound.runtimes.command_output import entry_of, usage_of
 
 
 class ScriptedRuntimes:

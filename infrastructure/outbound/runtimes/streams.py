@@ -1,8 +1,15 @@
 """A program's stdout, whose end is not awaited for long once the program has ended."""
 
 import asyncio
+import codecs
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from threading import Lock
+from typing import TypeVar
 
 from infrastructure.outbound.child_processes.pipes import PipeReader
+from infrastructure.outbound.redaction.mask import NO_MASKING, MaskedText, Masker
 
 DRAIN_SECONDS_MAX = 1.0
 
@@ -40,3 +47,82 @@ class DrainedPipe:
     def close(self) -> None:
         """Gives up what was not read. May be called again."""
         self._pipe.close()
+
+
+# The threads in which much output is looked through, and nothing else is done.
+
+
+THREADS = 2
+AT_ONCE_BYTES_MAX = 4_096
+
+
+"""So much is looked through at once: a thread would take longer to begin."""
+
+
+T = TypeVar("T")
+
+
+class OutputThreads:
+    """Masking a hostile line can take a second, in which this process has to be heard of. There
+    are none before they are needed."""
+
+    def __init__(self) -> None:
+        self._threads = ThreadPoolExecutor(THREADS, "child-output")
+
+    async def look(self, size: int, through: Callable[[], T]) -> T:
+        """Look through so many bytes. Whoever is cancelled meanwhile leaves a thread at it."""
+        if size <= AT_ONCE_BYTES_MAX:
+            return through()
+        return await asyncio.get_running_loop().run_in_executor(self._threads, through)
+
+    def close(self) -> None:
+        """End the threads; those at work end when that is done."""
+        self._threads.shutdown(wait=False)
+
+
+# The last of what a program prints to stderr.
+
+
+class StderrTail:
+    """Reads all of it and keeps the last `bytes_max` bytes, masked: masked before anything is
+    dropped, so that no credential is cut before it is found."""
+
+    def __init__(
+        self,
+        pipe: PipeReader,
+        bytes_max: int,
+        threads: OutputThreads,
+        masking: Masker = NO_MASKING,
+    ) -> None:
+        self._pipe = pipe
+        self._bytes_max = bytes_max
+        self._threads = threads
+        self._one_at_a_time = Lock()
+        self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
+        self._masked = MaskedText(masking)
+        self._kept = bytearray()
+
+    async def fill(self) -> None:
+        """Until the end of the pipe."""
+        while data := await self._pipe.read():
+            await self._threads.look(len(data), partial(self._take, data))
+
+    def close(self) -> None:
+        """Gives up what was not read. May be called again."""
+        self._pipe.close()
+
+    def text(self) -> str:
+        """What was kept; undecodable bytes are replaced. Nothing is read after it is asked for."""
+        with self._one_at_a_time:
+            rest = self._decoder.decode(b"", final=True)
+            self._keep(self._masked.take(rest) + self._masked.finish())
+            return self._kept.decode(errors="ignore")
+
+    def _take(self, data: bytes) -> None:
+        # Whoever waited for it may have given up: then `text` waits for it.
+        with self._one_at_a_time:
+            self._keep(self._masked.take(self._decoder.decode(data)))
+
+    def _keep(self, text: str) -> None:
+        self._kept += text.encode(errors="replace")
+        del self._kept[: -self._bytes_max]

@@ -5,8 +5,8 @@ import os
 from application.ports.scripts import ScriptRun
 from domain.configuration.secrets import variables_in
 from domain.values.text import replace_unstorable, single_line
+from infrastructure.outbound.child_processes.program import signal_name, was_executed
 from infrastructure.outbound.child_processes.run_to_end import ProgramResult
-from infrastructure.outbound.processes.exit_words import signal_name, was_executed
 
 REASON_CHARACTERS_MAX = 100
 

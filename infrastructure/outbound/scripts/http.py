@@ -24,7 +24,7 @@ from infrastructure.outbound.scripts.http_request import (
     called_words,
     request_of,
 )
-from infrastructure.outbound.scripts.script_source import SourceOf
+from infrastructure.outbound.scripts.secrets import SourceOf
 
 CONNECT_SECONDS = 5.0
 CALLS_AT_ONCE_MAX = 100

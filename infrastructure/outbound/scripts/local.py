@@ -10,11 +10,14 @@ from domain.configuration.secrets import has_secret_url
 from domain.context.script_request import ArgumentsTooLong, argument_items, json_input
 from domain.values.text import replace_unstorable
 from infrastructure.outbound.child_processes.launcher import ProcessLauncher, ProcessLaunchError
-from infrastructure.outbound.child_processes.program import Program
+from infrastructure.outbound.child_processes.program import (
+    Program,
+    expand_home,
+    minimal_environment,
+)
 from infrastructure.outbound.child_processes.run_to_end import run_to_end
-from infrastructure.outbound.processes.child_environment import expand_home, minimal_environment
 from infrastructure.outbound.scripts.failures import failure_of
-from infrastructure.outbound.scripts.script_source import SourceOf
+from infrastructure.outbound.scripts.secrets import SourceOf
 
 STDERR_BYTES_MAX = 8 * 1024
 _A_URL = (

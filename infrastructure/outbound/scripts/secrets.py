@@ -2,14 +2,16 @@
 
 import os
 from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Protocol
 
 from application.ports.configurations import PinnedConfiguration
 from application.ports.scripts import Mask
 from domain.configuration.problems import ConfigurationError
 from domain.configuration.secrets import variables_in
 from domain.values.json_text import compact_json
+from infrastructure.outbound.child_processes.program import PASSED_VARIABLES
 from infrastructure.outbound.configuration.load import LoadedConfiguration
-from infrastructure.outbound.processes.child_environment import PASSED_VARIABLES
 from infrastructure.outbound.redaction.mask import Masker
 
 FileOf = Callable[[PinnedConfiguration], LoadedConfiguration]
@@ -43,3 +45,25 @@ class ConfiguredSecrets:
                 continue
         for name in set(variables_in(compact_json(pinned.redacted))) - set(PASSED_VARIABLES):
             yield self._variables.get(name, "")
+
+
+# The file that a revision was read from, as far as scripts need it.
+
+
+class ScriptSource(Protocol):
+    """Relative paths of scripts start in `folder`."""
+
+    @property
+    def folder(self) -> Path:
+        """The folder of the file."""
+        ...
+
+    def resolve(self, value: str, /) -> str:
+        """The text with each `${NAME}` replaced. Raises `ConfigurationError`."""
+        ...
+
+
+SourceOf = Callable[[PinnedConfiguration], ScriptSource]
+
+
+"""Gives the file of a revision; of one that another server read, the same places here."""

@@ -9,10 +9,13 @@ from application.ports.runtimes import TranscriptEntry
 from application.projections.fold import FOREVER
 from domain.run.lifecycle import PREPARING
 from infrastructure.outbound.log.schema.connections import LogConnection, borrow_connection
-from infrastructure.outbound.transcripts.files import TranscriptFolders, drop_file, has_content
-from infrastructure.outbound.transcripts.part_file import atomic_file
-from infrastructure.outbound.transcripts.rows import Pool, pages
-from infrastructure.outbound.transcripts.transcript_lines import line_of, stored_body
+from infrastructure.outbound.transcripts.files import (
+    TranscriptFolders,
+    atomic_file,
+    drop_file,
+    has_content,
+)
+from infrastructure.outbound.transcripts.rows import Pool, line_of, pages, stored_body
 
 ATTEMPTS_MAX = 10
 

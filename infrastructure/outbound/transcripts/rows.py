@@ -1,5 +1,6 @@
 """Reads the rows of transcripts."""
 
+import json
 from collections.abc import AsyncIterator, Sequence
 from datetime import datetime
 from typing import Any
@@ -8,7 +9,9 @@ from uuid import UUID
 import orjson
 from psycopg_pool import AsyncConnectionPool
 
+from application.ports.runtimes import TranscriptEntry
 from application.ports.transcripts import Extent, RecordedEntry
+from domain.values.text import replace_unstorable
 from infrastructure.outbound.log.schema.connections import LogConnection, borrow_connection
 
 PAGE_ENTRIES = 1_000
@@ -70,3 +73,29 @@ def _tokens(body: str) -> int:
     usage = orjson.loads(body)
     counts = (usage.get("inputTokens"), usage.get("outputTokens"))
     return sum(one for one in counts if isinstance(one, int))
+
+
+# How entries stand in rows and in files.
+
+
+def stored_body(entry: TranscriptEntry) -> str:
+    """The body of an entry as its row has it."""
+    # PostgreSQL text cannot hold NUL, and JSON may carry it only escaped: a program can print it.
+    try:
+        return orjson.dumps(entry.body, default=str).decode()
+    except TypeError:
+        # Half of a surrogate pair, or a number of more than 64 bits.
+        return replace_unstorable(json.dumps(entry.body, default=str, ensure_ascii=False))
+
+
+def line_of(entry: RecordedEntry) -> bytes:
+    """The line of an entry in a transcript's file; the seal is made over all of them."""
+    return orjson.dumps(
+        {
+            "sequence": entry.sequence,
+            "recordedAt": entry.recorded_at,
+            "kind": entry.kind,
+            **entry.body,
+        },
+        option=orjson.OPT_APPEND_NEWLINE,
+    )

@@ -16,10 +16,19 @@ from application.ports.transcripts import Extent, RecordedEntry, SealedTranscrip
 from application.projections.fold import FOREVER
 from infrastructure.outbound.log.schema.connections import LogConnection, borrow_connection
 from infrastructure.outbound.transcripts import beginnings
-from infrastructure.outbound.transcripts.files import TranscriptFolders, archive_file, restore_file
-from infrastructure.outbound.transcripts.part_file import atomic_file_async
-from infrastructure.outbound.transcripts.rows import extent_of, pages, read_rows
-from infrastructure.outbound.transcripts.transcript_lines import line_of, stored_body
+from infrastructure.outbound.transcripts.files import (
+    TranscriptFolders,
+    archive_file,
+    atomic_file_async,
+    restore_file,
+)
+from infrastructure.outbound.transcripts.rows import (
+    extent_of,
+    line_of,
+    pages,
+    read_rows,
+    stored_body,
+)
 
 PAGE_ENTRIES = 1_000
 ATTEMPTS_MAX = 10

@@ -7,7 +7,7 @@ import orjson
 import pytest
 from starlette.types import Message, Receive, Scope, Send
 
-from infrastructure.inbound.http.body_budget import (
+from infrastructure.inbound.http.middleware.body_limits import (
     SMALL_BODY_BYTES_MAX,
     BodyBudget,
     BudgetExhausted,

@@ -10,9 +10,13 @@ from application.ports.registry import RunQuery
 from application.queries.access import Access, Caller
 from domain.run.state import Run
 from domain.session.state import Session
-from infrastructure.inbound.http.event_pages import EventFilter, page_of_events
-from infrastructure.inbound.http.requests.paging import Cursor
-from infrastructure.inbound.http.run_pages import RunPage, visible_runs
+from infrastructure.inbound.http.requests.paging import (
+    Cursor,
+    EventFilter,
+    RunPage,
+    page_of_events,
+    visible_runs,
+)
 from infrastructure.outbound.read_model.registry import PostgresRegistry
 from tests.support.logged_family import LoggedFamily
 from tests.support.running_log import RunningLog

@@ -7,7 +7,7 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.types import Message, Receive, Scope, Send
 
-from infrastructure.inbound.http.direct import DirectRoute
+from infrastructure.inbound.http.application import DirectRoute
 
 
 class Known(Exception):

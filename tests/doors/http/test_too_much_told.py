@@ -8,7 +8,7 @@ import psycopg
 import pytest
 
 from application.session.transcript import TRANSCRIPT_BYTES_MAX
-from infrastructure.outbound.embedded_postgres.layout import Home
+from infrastructure.outbound.embedded_postgres.data_directory import Home
 from tests.support.http_house import House
 from tests.support.http_problems import problem_of
 from tests.support.http_requests import a_key

@@ -9,10 +9,10 @@ import pytest
 from application.log.envelope import SYSTEM
 from infrastructure.outbound.configuration.active import ActiveConfigurations
 from infrastructure.outbound.configuration.load import load_values
-from infrastructure.outbound.configured_tokens import ConfiguredTokens
 from infrastructure.outbound.identity.identifiers import RandomIdentities
 from infrastructure.outbound.identity.tokens import (
     ChildTokenSigner,
+    ConfiguredTokens,
     KnownTokens,
     admin_token,
     digest_of,

@@ -6,14 +6,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Self
+from urllib.parse import quote
 
 import httpx2
 
 from infrastructure.inbound.command_line.client.location import ServerAddress
 from infrastructure.inbound.command_line.client.paging import (
     PAGE_ITEMS_MAX,
-    JsonObject,
-    Listing,
     items_of,
     next_page_parameters,
 )
@@ -22,6 +21,7 @@ from infrastructure.inbound.command_line.display.failures import (
     Unreachable,
     failure_from_problem,
 )
+from infrastructure.inbound.command_line.display.output import JsonObject, Listing
 
 Parameters = Mapping[str, str | int | None]
 CONNECT_SECONDS = 5.0
@@ -213,3 +213,18 @@ def _problem(response: httpx2.Response) -> JsonObject:
 def _number(response: httpx2.Response, header: str) -> int | None:
     text = response.headers.get(header, "")
     return int(text) if text.isascii() and text.isdigit() else None
+
+
+# Paths of the HTTP API.
+
+
+def path_of(*segments: str) -> str:
+    """A path under `/v1`, each segment quoted whole.
+
+    Raises CommandFailed for a segment that is empty or that a path would swallow.
+    """
+    for segment in segments:
+        if segment in ("", ".", ".."):
+            raise CommandFailed(f'"{segment}" is not a name that the server could know')
+    quoted = (quote(segment, safe="", errors="replace") for segment in segments)
+    return "/v1/" + "/".join(quoted)

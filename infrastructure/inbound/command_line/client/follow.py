@@ -6,9 +6,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from infrastructure.inbound.command_line.client.client import Client, Parameters
-from infrastructure.inbound.command_line.client.paging import JsonObject
 from infrastructure.inbound.command_line.display.failures import CommandFailed, Unreachable
-from infrastructure.inbound.command_line.display.output import print_note
+from infrastructure.inbound.command_line.display.output import JsonObject, print_note
 
 ABSENT_SECONDS_MAX = 120.0
 

@@ -1,22 +1,15 @@
 """The options that many commands share, and what they open."""
 
 import os
-from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from infrastructure.inbound.command_line.display.output import Output
+
 if TYPE_CHECKING:
     from infrastructure.inbound.command_line.client.client import Client
-
-
-class Output(StrEnum):
-    """How an answer is printed: a table for a person, or JSON for a program."""
-
-    TABLE = "table"
-    JSON = "json"
-    JSONL = "jsonl"
 
 
 Url = Annotated[

@@ -1,26 +1,9 @@
 """Lists that come in pages: what a page holds, and how the next one is asked for."""
 
-from dataclasses import dataclass
-from typing import Any
-
 from infrastructure.inbound.command_line.display.failures import CommandFailed
+from infrastructure.inbound.command_line.display.output import JsonObject
 
-JsonObject = dict[str, Any]
 PAGE_ITEMS_MAX = 500
-
-
-@dataclass(frozen=True, slots=True)
-class Listing:
-    """Items of one or more pages, true at log position `position`.
-
-    `more` is whether the server has others; `next_after` where they begin, for lists that are
-    read on by `after`.
-    """
-
-    items: list[JsonObject]
-    more: bool
-    position: int | None = None
-    next_after: int | str | None = None
 
 
 def items_of(body: JsonObject) -> list[JsonObject]:

@@ -7,8 +7,6 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from infrastructure.inbound.command_line.client.options import Output
-from infrastructure.inbound.command_line.client.paging import JsonObject
 from infrastructure.inbound.command_line.client.wait import wait_for_run
 from infrastructure.inbound.command_line.display.failures import (
     CommandFailed,
@@ -16,7 +14,13 @@ from infrastructure.inbound.command_line.display.failures import (
     RunFailed,
     Unreachable,
 )
-from infrastructure.inbound.command_line.display.output import print_block, print_note, print_object
+from infrastructure.inbound.command_line.display.output import (
+    JsonObject,
+    Output,
+    print_block,
+    print_note,
+    print_object,
+)
 from infrastructure.inbound.command_line.display.plain_text import printable_line
 from infrastructure.inbound.command_line.display.times import format_duration
 

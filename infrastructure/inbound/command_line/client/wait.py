@@ -3,10 +3,10 @@
 import time
 from typing import TYPE_CHECKING, Literal
 
-from infrastructure.inbound.command_line.client.paging import JsonObject
+from infrastructure.inbound.command_line.client.client import path_of
 from infrastructure.inbound.command_line.display.failures import Unreachable
+from infrastructure.inbound.command_line.display.output import JsonObject
 from infrastructure.inbound.command_line.display.tables import Item
-from infrastructure.inbound.command_line.paths import path_of
 
 if TYPE_CHECKING:
     from infrastructure.inbound.command_line.client.client import Client

@@ -1,20 +1,25 @@
 """`spawnlog agent list`: the agents that a session may spawn."""
 
+from collections.abc import Iterator, Mapping
+
 from infrastructure.inbound.command_line.client.options import (
     DataDir,
-    Output,
     OutputOption,
     RequesterOption,
     Url,
     open_client,
 )
-from infrastructure.inbound.command_line.client.paging import Listing
+from infrastructure.inbound.command_line.commands.runs import short_id
 from infrastructure.inbound.command_line.display.output import (
+    JsonObject,
+    Listing,
+    Output,
     print_listing,
     print_note,
     print_object,
+    print_table,
 )
-from infrastructure.inbound.command_line.display.tables import TableColumn, value_of
+from infrastructure.inbound.command_line.display.tables import Item, TableColumn, value_of
 
 _AGENT_COLUMNS = (
     TableColumn("AGENT", value_of("id")),
@@ -41,3 +46,50 @@ def list_agents(
     print_listing(agents, _AGENT_COLUMNS, output)
     if output is Output.TABLE and answer.body.get("allowAny"):
         print_note("any other agent may be asked for as well")
+
+
+# `spawnlog lane list`: what runs now, and what waits for a place.
+
+
+_LANE_COLUMNS = (
+    TableColumn("LANE", value_of("lane")),
+    TableColumn("DEPTH", value_of("depth"), right=True),
+    TableColumn("RUNNING", value_of("running"), right=True),
+    TableColumn("PLACE", value_of("place"), right=True),
+    TableColumn("STATE", value_of("state"), coloured=True),
+    TableColumn("RUN", lambda row: short_id(row.get("runId"))),
+    TableColumn("LABEL", value_of("label"), elastic=True),
+    TableColumn("HOLDER", value_of("holder")),
+    TableColumn("WAITS FOR", value_of("waitsFor"), elastic=True),
+)
+
+
+def list_lanes(
+    output: OutputOption = Output.TABLE, url: Url = None, data_dir: DataDir = None
+) -> None:
+    """Show each lane: its width, the runs that have a place, and those that wait for one."""
+    with open_client(url, data_dir) as client:
+        listing = client.items("/v1/lanes", {}, limit=10_000)
+    if output is not Output.TABLE:
+        print_listing(Listing(listing.items, more=False, position=listing.position), (), output)
+        return
+    print_table([row for lane in listing.items for row in _rows(lane)], _LANE_COLUMNS)
+
+
+def _rows(lane: JsonObject) -> Iterator[Item]:
+    """A row for the lane, then one for each run in it."""
+    running, queued = _runs(lane.get("running")), _runs(lane.get("queued"))
+    yield {
+        "lane": lane.get("lane") or lane.get("name"),
+        "depth": lane.get("depth"),
+        "running": f"{len(running)}/{lane.get('width')}",
+        "waitsFor": f"{len(queued)} queued" if queued else None,
+    }
+    for state, runs in (("running", running), ("queued", queued)):
+        for run in runs:
+            yield {**run, "state": state, "running": None, "depth": None, "lane": None}
+
+
+def _runs(value: object) -> list[Mapping[str, object]]:
+    entries = value if isinstance(value, list) else []
+    return [run if isinstance(run, dict) else {"runId": run} for run in entries]

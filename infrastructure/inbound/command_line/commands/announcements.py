@@ -5,19 +5,18 @@ from typing import Annotated
 
 import typer
 
+from infrastructure.inbound.command_line.client.client import path_of
 from infrastructure.inbound.command_line.client.options import (
     DataDir,
     LimitOption,
-    Output,
     OutputOption,
     SessionName,
     Url,
     open_client,
 )
-from infrastructure.inbound.command_line.display.output import print_listing, print_object
+from infrastructure.inbound.command_line.display.output import Output, print_listing, print_object
 from infrastructure.inbound.command_line.display.plain_text import printable_line
 from infrastructure.inbound.command_line.display.tables import TableColumn, value_of
-from infrastructure.inbound.command_line.paths import path_of
 
 _COLUMNS = (
     TableColumn("POSITION", value_of("position"), right=True),

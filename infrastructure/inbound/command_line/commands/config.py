@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from infrastructure.inbound.command_line.client.options import Output, OutputOption
+from infrastructure.inbound.command_line.client.options import OutputOption
 from infrastructure.inbound.command_line.display.failures import CommandFailed, NotFound
 from infrastructure.inbound.command_line.display.output import (
+    Output,
     print_json,
     print_json_line,
     print_note,

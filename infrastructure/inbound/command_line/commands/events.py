@@ -8,16 +8,16 @@ from infrastructure.inbound.command_line.client.find_run import find_run
 from infrastructure.inbound.command_line.client.options import (
     DataDir,
     LimitOption,
-    Output,
     OutputOption,
     Url,
     open_client,
 )
-from infrastructure.inbound.command_line.client.paging import JsonObject
 from infrastructure.inbound.command_line.commands.runs import short_id
 from infrastructure.inbound.command_line.display.event_line import event_facts
 from infrastructure.inbound.command_line.display.failures import CommandFailed
 from infrastructure.inbound.command_line.display.output import (
+    JsonObject,
+    Output,
     print_json_line,
     print_listing,
     print_note,

@@ -4,20 +4,21 @@ from typing import Annotated
 
 import typer
 
-from infrastructure.inbound.command_line.attaching import attachments_summary
+from infrastructure.inbound.command_line.client.client import path_of
 from infrastructure.inbound.command_line.client.find_run import find_run
 from infrastructure.inbound.command_line.client.options import (
     AsOfOption,
     DataDir,
     LimitOption,
-    Output,
     OutputOption,
     RunName,
     Url,
     open_client,
 )
-from infrastructure.inbound.command_line.client.paging import JsonObject
+from infrastructure.inbound.command_line.commands.spawn_arguments import attachments_summary
 from infrastructure.inbound.command_line.display.output import (
+    JsonObject,
+    Output,
     print_block,
     print_fields,
     print_listing,
@@ -25,7 +26,6 @@ from infrastructure.inbound.command_line.display.output import (
 )
 from infrastructure.inbound.command_line.display.tables import Item, TableColumn, value_of
 from infrastructure.inbound.command_line.display.times import format_duration, format_instant
-from infrastructure.inbound.command_line.paths import path_of
 
 SHORT_ID_CHARACTERS = 8
 _PLACE = "place"

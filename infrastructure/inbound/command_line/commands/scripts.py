@@ -7,7 +7,6 @@ import typer
 from infrastructure.inbound.command_line.client.options import (
     ConfigFile,
     HomeDir,
-    Output,
     OutputOption,
     RequesterOption,
 )
@@ -15,6 +14,7 @@ from infrastructure.inbound.command_line.client.submit import read_text_argument
 from infrastructure.inbound.command_line.commands.spawn import CleanupChoice
 from infrastructure.inbound.command_line.display.failures import RunFailed
 from infrastructure.inbound.command_line.display.output import (
+    Output,
     print_block,
     print_fields,
     print_note,
@@ -62,9 +62,8 @@ def run_scripts(
     The scripts run for real, on this machine, with SPAWNLOG_SCRIPT_TEST=1; no server is asked, and
     nothing is recorded. Exits with 1 when a script fails.
     """
-    from infrastructure.contract.orders import ServeOptions
+    from infrastructure.contract.orders import ScriptTrialOptions, ServeOptions
     from infrastructure.server.operations import try_scripts
-    from infrastructure.spawn_tried import ScriptTrialOptions
 
     tried = ScriptTrialOptions(
         agent=agent,

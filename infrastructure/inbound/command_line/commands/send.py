@@ -4,16 +4,15 @@ from typing import Annotated
 
 import typer
 
+from infrastructure.inbound.command_line.client.client import path_of
 from infrastructure.inbound.command_line.client.find_run import find_run
 from infrastructure.inbound.command_line.client.options import (
     DataDir,
-    Output,
     OutputOption,
     RunName,
     Url,
     open_client,
 )
-from infrastructure.inbound.command_line.client.paging import JsonObject
 from infrastructure.inbound.command_line.client.submit import (
     IdempotencyKeyOption,
     WaitForResult,
@@ -22,8 +21,12 @@ from infrastructure.inbound.command_line.client.submit import (
     read_text_argument,
 )
 from infrastructure.inbound.command_line.display.failures import Refused
-from infrastructure.inbound.command_line.display.output import print_fields, print_object
-from infrastructure.inbound.command_line.paths import path_of
+from infrastructure.inbound.command_line.display.output import (
+    JsonObject,
+    Output,
+    print_fields,
+    print_object,
+)
 
 _UNKNOWN_OUTCOME = "the message may have been taken or not"
 

@@ -1,9 +1,13 @@
 """`spawnlog session get`."""
 
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from infrastructure.inbound.command_line.client.client import path_of
 from infrastructure.inbound.command_line.client.options import (
     AsOfOption,
     DataDir,
-    Output,
     OutputOption,
     SessionName,
     Url,
@@ -11,6 +15,7 @@ from infrastructure.inbound.command_line.client.options import (
 )
 from infrastructure.inbound.command_line.commands.runs import short_id
 from infrastructure.inbound.command_line.display.output import (
+    Output,
     print_fields,
     print_note,
     print_object,
@@ -18,7 +23,6 @@ from infrastructure.inbound.command_line.display.output import (
 )
 from infrastructure.inbound.command_line.display.tables import TableColumn, value_of
 from infrastructure.inbound.command_line.display.times import format_instant
-from infrastructure.inbound.command_line.paths import path_of
 
 _RUNS_SHOWN_MAX = 20
 _OWN_COLUMNS = (
@@ -74,3 +78,86 @@ def _print_runs(heading: str, runs: object, columns: tuple[TableColumn, ...], fu
     print_table(shown[:_RUNS_SHOWN_MAX], columns)
     if len(runs) > _RUNS_SHOWN_MAX:
         print_note(f"there are more: see {further}")
+
+
+# `spawnlog session context`.
+
+
+_SHOWN_MAX = 20
+
+
+def _writer(source: Mapping[str, Any]) -> str | None:
+    """Who patched it, or the run whose spawn brought it."""
+    run_id = source.get("runId")
+    return source.get("by") or (f"run {short_id(run_id)}" if run_id else None)
+
+
+_KEY_COLUMNS = (
+    TableColumn("KEY", value_of("key")),
+    TableColumn("VALUE", value_of("value"), elastic=True),
+    TableColumn("WRITTEN BY", value_of("writer")),
+    TableColumn("POSITION", value_of("position"), right=True),
+)
+_HISTORY_COLUMNS = (
+    TableColumn("POSITION", value_of("position"), right=True),
+    TableColumn("TIME", lambda change: format_instant(change.get("recordedAt"))),
+    TableColumn("CAUSE", value_of("cause")),
+    TableColumn("WRITTEN BY", _writer),
+    TableColumn("KEYS", lambda change: ", ".join(map(str, change.get("keys") or ())), elastic=True),
+)
+_STARTED_COLUMNS = (
+    TableColumn("RUN", lambda start: short_id(start.get("runId"))),
+    TableColumn("VERSION", value_of("version"), right=True),
+    TableColumn("POSITION", value_of("position"), right=True),
+    TableColumn("LABEL", value_of("label"), elastic=True),
+)
+
+
+def get_context(
+    session: SessionName,
+    at: AsOfOption = None,
+    output: OutputOption = Output.TABLE,
+    url: Url = None,
+    data_dir: DataDir = None,
+) -> None:
+    """Show what a session shares with its children: the values, who wrote them, who has which."""
+    with open_client(url, data_dir) as client:
+        found = client.get(path_of("sessions", session, "shared-context"), {"at": at}).body
+    if print_object(found, output):
+        return
+    print_fields(
+        {
+            "session": found.get("sessionKey") or session,
+            "version": found.get("version"),
+            "position": found.get("position"),
+        }
+    )
+    sources = _mapping(found.get("sources"))
+    _print_section(
+        "shared",
+        [
+            {
+                "key": key,
+                "value": json.dumps(value, ensure_ascii=False, separators=(",", ":")),
+                "writer": _writer(_mapping(sources.get(key))),
+                "position": _mapping(sources.get(key)).get("position"),
+            }
+            for key, value in _mapping(found.get("values")).items()
+        ],
+        _KEY_COLUMNS,
+    )
+    _print_section("written, the last", found.get("history"), _HISTORY_COLUMNS, _SHOWN_MAX)
+    _print_section("started with, the last", found.get("startedWith"), _STARTED_COLUMNS, _SHOWN_MAX)
+
+
+def _print_section(
+    heading: str, items: object, columns: tuple[TableColumn, ...], most: int | None = None
+) -> None:
+    if not isinstance(items, list) or not items:
+        return
+    print(f"\n{heading}:")
+    print_table([_mapping(item) for item in items][-most if most else 0 :], columns)
+
+
+def _mapping(value: object) -> Mapping[str, Any]:
+    return value if isinstance(value, dict) else {}

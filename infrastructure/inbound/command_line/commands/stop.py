@@ -6,22 +6,25 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from infrastructure.inbound.command_line.client.client import path_of
 from infrastructure.inbound.command_line.client.find_run import find_run
 from infrastructure.inbound.command_line.client.options import (
     DataDir,
-    Output,
     OutputOption,
     RunName,
     SessionName,
     Url,
     open_client,
 )
-from infrastructure.inbound.command_line.client.paging import JsonObject
 from infrastructure.inbound.command_line.client.wait import has_reached, wait_for_run
 from infrastructure.inbound.command_line.display.failures import CommandFailed
-from infrastructure.inbound.command_line.display.output import print_note, print_object
+from infrastructure.inbound.command_line.display.output import (
+    JsonObject,
+    Output,
+    print_note,
+    print_object,
+)
 from infrastructure.inbound.command_line.display.plain_text import printable_line
-from infrastructure.inbound.command_line.paths import path_of
 
 if TYPE_CHECKING:
     from infrastructure.inbound.command_line.client.client import Client

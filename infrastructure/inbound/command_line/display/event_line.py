@@ -4,24 +4,91 @@ Events come from a server that may be newer than this program: what is missing i
 type that is not known here shows its plain values.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from infrastructure.inbound.command_line.display.plain_text import printable_line
 from infrastructure.inbound.command_line.display.times import format_duration
-from infrastructure.inbound.command_line.event_reasons import failure_reasons
-from infrastructure.inbound.command_line.event_words import (
-    format_file_count,
-    format_named,
-    format_size,
-    format_text_bytes,
-    join_facts,
-)
-from infrastructure.inbound.command_line.shared_event_facts import format_inherited, format_shared
-from infrastructure.inbound.command_line.waiting_event_facts import (
-    format_batch_place,
-    format_dependencies,
-)
+
+# Why something failed, as a server tells it beside an event to those who may read texts.
+
+
+def failure_reasons(texts: object) -> str:
+    """What follows the facts of the event: one reason, or one for each script; empty without."""
+    if not isinstance(texts, Mapping):
+        return ""
+    error, errors = texts.get("error"), texts.get("errors")
+    told = f": {error}" if error else ""
+    if isinstance(errors, Mapping):
+        told += "".join(f"; {name}: {why}" for name, why in errors.items() if why)
+    return told
+
+
+# The words of which the short facts of events are made.
+
+
+def join_facts(*parts: object) -> str:
+    """The parts that say something, with commas between them."""
+    return ", ".join(str(part) for part in parts if part not in (None, "", ()))
+
+
+def format_named(name: str, value: object) -> str:
+    """A name and its value; nothing without a value."""
+    return "" if value in (None, "") else f"{name} {value}"
+
+
+def format_text_bytes(reference: object) -> str:
+    """The size of a text that an event refers to."""
+    return format_size(reference.get("bytes")) if isinstance(reference, Mapping) else ""
+
+
+def format_size(size: object) -> str:
+    """A number of bytes."""
+    return f"{size} B" if isinstance(size, int) else ""
+
+
+def format_file_count(count: object) -> str:
+    """A number of files."""
+    return f"{count} file(s)" if isinstance(count, int) else ""
+
+
+# The short facts of the events by which sessions share something.
+
+
+def format_shared(payload: Mapping[str, Any]) -> str:
+    """Which keys were written, and by whom."""
+    run_id, by = payload.get("runId"), payload.get("by")
+    author = f"by run {run_id}" if run_id else f"by {by}" if by else ""
+    return ", ".join(filter(None, (_format_keys(payload["changes"]), author)))
+
+
+def format_inherited(payload: Mapping[str, Any]) -> str:
+    """Which keys a run starts with, and of whose."""
+    return ", ".join(filter(None, (_format_keys(payload["keys"]), f"of {payload['fromSession']}")))
+
+
+def _format_keys(keys: Sequence[Mapping[str, Any]]) -> str:
+    return ", ".join(
+        str(one["key"]) if one.get("value") else f"{one['key']} taken away" for one in keys
+    )
+
+
+# The short facts of a request that is about other runs too: its batch, and what it waits for.
+
+
+def format_batch_place(payload: Mapping[str, Any]) -> str:
+    """The place of a run in its batch."""
+    batch = payload.get("batch")
+    if not isinstance(batch, Mapping):
+        return ""
+    return f"task {int(batch['index']) + 1}/{len(batch['runIds'])} of batch {batch['batchId']}"
+
+
+def format_dependencies(payload: Mapping[str, Any]) -> str:
+    """The runs that it is to wait for, by the names it was asked for with."""
+    names = [str(one["name"]) for one in payload.get("dependencies") or ()]
+    return f"after {' and '.join(names)}" if names else ""
+
 
 Payload = Mapping[str, Any]
 FACTS_CHARACTERS_MAX = 400

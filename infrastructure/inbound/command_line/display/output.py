@@ -3,11 +3,36 @@
 import json
 import sys
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
 
-from infrastructure.inbound.command_line.client.options import Output
-from infrastructure.inbound.command_line.client.paging import Listing
 from infrastructure.inbound.command_line.display.plain_text import printable_block, printable_line
 from infrastructure.inbound.command_line.display.tables import Item, TableColumn, table_lines
+
+JsonObject = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """Items of one or more pages, true at log position `position`.
+
+    `more` is whether the server has others; `next_after` where they begin, for lists that are
+    read on by `after`.
+    """
+
+    items: list[JsonObject]
+    more: bool
+    position: int | None = None
+    next_after: int | str | None = None
+
+
+class Output(StrEnum):
+    """How an answer is printed: a table for a person, or JSON for a program."""
+
+    TABLE = "table"
+    JSON = "json"
+    JSONL = "jsonl"
 
 
 def print_listing(listing: Listing, columns: Sequence[TableColumn], output: Output) -> None:

@@ -7,8 +7,7 @@ from urllib.parse import urlsplit
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from infrastructure.inbound.http.body_budget import BodyBudget
-from infrastructure.inbound.http.middleware.body_limits import BodyIntake
+from infrastructure.inbound.http.middleware.body_limits import BodyBudget, BodyIntake
 from infrastructure.inbound.http.middleware.positions import PositionHeaders
 from infrastructure.inbound.http.responses.path_encoding import protect_encoded_slashes
 from infrastructure.inbound.http.responses.problems import HttpProblem, problem_response

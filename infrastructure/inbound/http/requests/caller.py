@@ -2,7 +2,7 @@
 
 import hashlib
 import re
-from typing import Annotated, Any, get_origin
+from typing import Annotated, Any, NamedTuple, get_origin
 from uuid import UUID
 
 import orjson
@@ -14,7 +14,7 @@ from application.log.event_log import Reservation
 from application.queries.access import ALL_SCOPES, AccessScope, Caller
 from domain.configuration.configuration import Configuration
 from domain.run.state import Run
-from domain.values.session_key import InvalidSessionKey
+from domain.values.session_key import InvalidSessionKey, render_session_key
 from infrastructure.inbound.http.requests.as_of import AsOf
 from infrastructure.inbound.http.requests.services import Services
 from infrastructure.inbound.http.responses.path_encoding import restore_slashes
@@ -261,3 +261,28 @@ def traceparent_of(request: Request) -> str | None:
     """The W3C trace context of a request; one that is malformed is left out."""
     value = request.headers.get("traceparent", "").strip().lower()
     return value if _TRACEPARENT.fullmatch(value) else None
+
+
+# The session that a request writes something about, which may be one that nobody has seen yet.
+
+
+KEY_POINTER = "/path/key"
+
+
+class TargetSession(NamedTuple):
+    """Its canonical key, and how it is shown to people."""
+
+    session_key: str
+    display_key: str
+
+
+async def resolve_target_session(doors: Services, caller: Caller, spelling: str) -> TargetSession:
+    """The session that a path names in any spelling; 422 for what names none, 403 unless the caller
+    acts for it."""
+    named = await resolve_session_reference(doors, caller, spelling, KEY_POINTER)
+    configuration = doors.work.configurations.current().configuration
+    session_key = named or canonical_key(spelling, configuration, KEY_POINTER)
+    require_session_access(caller, session_key)
+    naming = configuration.session
+    shown = render_session_key(named or spelling, main_key=naming.main_key, scope=naming.scope)
+    return TargetSession(session_key, shown)

@@ -1,24 +1,29 @@
 """`POST /v1/runs/{runId}/stop`."""
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 from fastapi import APIRouter, Request, Response
-from pydantic import Field
+from pydantic import Field, field_validator
 
 from application.log.event_log import AlreadyReserved, StoredAnswer
-from infrastructure.inbound.http.examples import spawns_and_runs
-from infrastructure.inbound.http.replays import replay_answer
+from domain.spawn.continuation import NoSession, RunIsActive
+from domain.values.refusals import SessionIsClosed
+from infrastructure.inbound.http.examples import sessions, spawns_and_runs
 from infrastructure.inbound.http.requests.as_of import resolve_as_of
 from infrastructure.inbound.http.requests.bodies import Body, read_body
 from infrastructure.inbound.http.requests.caller import (
     ByCaller,
     InjectedServices,
+    KeyInPath,
     RunInPath,
     json_response,
     require_scope,
     reservation_of,
+    resolve_session_key,
+    traceparent_of,
     visible_run,
 )
+from infrastructure.inbound.http.requests.replies import refusal_response, replay_answer
 from infrastructure.inbound.http.requests.services import Services
 from infrastructure.inbound.http.responses.described import (
     BODY_PROBLEMS,
@@ -28,6 +33,7 @@ from infrastructure.inbound.http.responses.described import (
     success_response,
 )
 from infrastructure.inbound.http.responses.problems import HttpProblem
+from infrastructure.inbound.http.schemas.spawn import TASK_BYTES_MAX
 
 router = APIRouter(tags=["control"])
 
@@ -75,3 +81,154 @@ async def stop_run(
 
 async def _response(doors: Services, told: StoredAnswer) -> Response:
     return json_response(doors, told.body, await doors.work.log.head())
+
+
+# `POST /v1/sessions/{key}/stop`.
+
+
+@router.post(
+    "/v1/sessions/{key}/stop",
+    operation_id="stopSession",
+    summary="Stop a session's run and all below it",
+    description=(
+        "Its own run, if it has one that is not over, and all its descendants. A child that stays"
+        " open after its runs (mode `session`) is closed by it: it takes no more messages, and is"
+        " put away with all its runs once the last one is announced. Repeating it changes nothing."
+    ),
+    responses={
+        **success_response(sessions.STOPPED),
+        **problem_responses("not_found", *BODY_PROBLEMS, *KEY_PROBLEMS),
+    },
+    openapi_extra=request_body_schema(StopBody, {"reason": "no longer needed"}),
+)
+async def stop_session(
+    request: Request, doors: InjectedServices, caller: ByCaller, key: KeyInPath
+) -> Response:
+    """Stop."""
+    require_scope(caller, "control")
+    body, raw = await read_body(request, StopBody)
+    session_key = await resolve_session_key(doors, caller, key)
+    session = await doors.work.registry.session(session_key)
+    if session is None or not await doors.access.covers_session(caller, session_key):
+        raise HttpProblem("not_found", "there is no such session on record")
+    if caller.run_id is not None and caller.run_id == session.run_id:
+        raise HttpProblem(
+            "not_permitted", "this token may stop the descendants of its session only"
+        )
+    reservation = reservation_of(request, caller, raw)
+    try:
+        told = await doors.stopping.stop_session(session, caller.actor, body.reason, reservation)
+    except AlreadyReserved as reserved:
+        assert reservation is not None
+        return await replay_answer(reserved, reservation, lambda one, _: _response(doors, one))
+    return await _response(doors, told)
+
+
+# `POST /v1/runs/{runId}/messages`.
+
+
+class MessageBody(Body):
+    """What is said to the session."""
+
+    message: str
+    mode: Annotated[
+        Literal["send", "steer"],
+        Field(description="`send` waits its turn: the session's run has to be over."),
+    ] = "send"
+
+    @field_validator("message")
+    @classmethod
+    def _said(cls, message: str) -> str:
+        if not message.strip():
+            raise ValueError("must say something")
+        return message
+
+
+@router.post(
+    "/v1/runs/{runId}/messages",
+    operation_id="sendMessage",
+    summary="Go on with a session",
+    description=(
+        "A message to the session of this run, whichever of its runs that is: it becomes a new run"
+        " of the session, which `continues` its last one. That has to be announced; the session is"
+        " open until it is put away, one of mode `session` until it is stopped. The new run takes a"
+        " place among the children of the session that spawned it, in the same workspace and by the"
+        " configuration of now; no context script runs again. A refusal is recorded."
+    ),
+    status_code=201,
+    responses={
+        **success_response(
+            spawns_and_runs.CONTINUED, status=201, description="Accepted and durable"
+        ),
+        **problem_responses(
+            "not_found",
+            "run_active",
+            "session_closed",
+            "no_session",
+            "spawn_forbidden",
+            "spawn_error",
+            "not_served_yet",
+            "erased",
+            *BODY_PROBLEMS,
+            *KEY_PROBLEMS,
+        ),
+    },
+    openapi_extra=request_body_schema(
+        MessageBody, {"message": "And the second chapter?"}, required=True
+    ),
+)
+async def send_message(
+    request: Request, doors: InjectedServices, caller: ByCaller, runId: RunInPath
+) -> Response:
+    """Take a message."""
+    require_scope(caller, "control")
+    if doors.closing():
+        raise HttpProblem("unavailable", "the service is stopping; ask again in a moment")
+    body, raw = await read_body(request, MessageBody)
+    _require_served_mode(body)
+    run = await visible_run(doors, caller, runId, await resolve_as_of(doors, None))
+    if not await doors.access.covers_run(caller, run) or caller.run_id == run.run_id:
+        raise HttpProblem(
+            "not_permitted", "this token may send to the descendants of its session only"
+        )
+    reservation = reservation_of(request, caller, raw)
+    try:
+        sent = await doors.continuing.send(
+            run, body.message, caller.actor, reservation, traceparent_of(request)
+        )
+    except AlreadyReserved as reserved:
+        assert reservation is not None
+        return await replay_answer(
+            reserved, reservation, lambda one, _: _repeated_response(doors, request, one)
+        )
+    except RunIsActive as active:
+        raise HttpProblem("run_active", str(active), headers={"Retry-After": "1"}) from None
+    except NoSession as none:
+        raise HttpProblem("no_session", str(none)) from None
+    except SessionIsClosed as closed:
+        raise HttpProblem("session_closed", str(closed)) from None
+    return _message_response(doors, request, sent.answer, sent.position)
+
+
+def _require_served_mode(body: MessageBody) -> None:
+    if body.mode == "steer":
+        raise HttpProblem(
+            "not_served_yet",
+            "this release does not serve /mode steer; wait for the run, or stop it and spawn again",
+            errors=[{"pointer": "/mode", "detail": "not served yet"}],
+        )
+    if len(body.message.encode()) > TASK_BYTES_MAX:
+        raise HttpProblem("too_large", f"a message may have {TASK_BYTES_MAX} bytes at most")
+
+
+async def _repeated_response(doors: Services, request: Request, told: StoredAnswer) -> Response:
+    return _message_response(doors, request, told, await doors.work.log.head())
+
+
+def _message_response(
+    doors: Services, request: Request, told: StoredAnswer, position: int
+) -> Response:
+    if told.kind != "continued":
+        return refusal_response(doors, request, told, position)
+    headers = {"Location": f"/v1/runs/{told.body['runId']}"}
+    return json_response(doors, told.body, position, status=201, headers=headers)

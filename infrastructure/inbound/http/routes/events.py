@@ -8,7 +8,6 @@ from pydantic import Field
 
 from application.queries.access import Caller
 from domain.event_types import EVENT_TYPES
-from infrastructure.inbound.http.event_pages import EventFilter, page_of_events
 from infrastructure.inbound.http.examples import spawns_and_runs
 from infrastructure.inbound.http.requests.as_of import resolve_as_of
 from infrastructure.inbound.http.requests.caller import (
@@ -21,7 +20,13 @@ from infrastructure.inbound.http.requests.caller import (
     require_scope,
     resolve_session_key,
 )
-from infrastructure.inbound.http.requests.paging import LIMIT_DEFAULT, POSITION_MAX, LimitParameter
+from infrastructure.inbound.http.requests.paging import (
+    LIMIT_DEFAULT,
+    POSITION_MAX,
+    EventFilter,
+    LimitParameter,
+    page_of_events,
+)
 from infrastructure.inbound.http.requests.services import Services
 from infrastructure.inbound.http.responses.described import problem_responses, success_response
 from infrastructure.inbound.http.responses.problems import HttpProblem

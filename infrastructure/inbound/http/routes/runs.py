@@ -3,11 +3,12 @@
 from typing import Annotated, Literal
 
 from fastapi import APIRouter, Query, Request, Response
+from pydantic import Field
 
-from infrastructure.inbound.http import run_filters as asking
+from application.ports.registry import RunQuery
 from infrastructure.inbound.http.examples import spawns_and_runs
 from infrastructure.inbound.http.requests import paging
-from infrastructure.inbound.http.requests.as_of import AsOfParameter, resolve_as_of
+from infrastructure.inbound.http.requests.as_of import AsOfParameter, instant_of, resolve_as_of
 from infrastructure.inbound.http.requests.caller import (
     ByCaller,
     InjectedServices,
@@ -19,11 +20,101 @@ from infrastructure.inbound.http.requests.caller import (
     visible_run,
 )
 from infrastructure.inbound.http.requests.long_poll import Wait, wait_seconds, wait_until
+from infrastructure.inbound.http.requests.paging import visible_runs
 from infrastructure.inbound.http.responses.described import problem_responses, success_response
 from infrastructure.inbound.http.responses.problems import HttpProblem
-from infrastructure.inbound.http.run_pages import visible_runs
-from infrastructure.inbound.http.schemas.run import run_bodies
-from infrastructure.inbound.http.step_bodies import add_undo_errors
+from infrastructure.inbound.http.schemas.run import ROWS_BY_STATUS, add_undo_errors, run_bodies
+
+# What runs can be asked for by.
+
+
+TEXT_CHARS_MAX = 2048
+CURSOR_CHARS_MAX = 1024
+StageFilter = Literal[
+    "requested", "scripts-resolved", "overridden", "session-created", "queued", "started",
+    "ended", "announced", "archived", "refused",
+]  # fmt: skip
+StatusFilter = Literal[
+    "preparing", "waiting", "queued", "running", "done", "failed", "timeout", "stopped",
+    "unknown", "refused",
+]  # fmt: skip
+OutcomeFilter = Literal["success", "error", "timeout", "stopped", "unknown"]
+ByRequester = Annotated[
+    str | None,
+    Query(
+        max_length=TEXT_CHARS_MAX,
+        description="Spawned by this session: its key in any spelling, its id, or `current`.",
+    ),
+]
+ByTree = Annotated[
+    str | None,
+    Query(
+        max_length=TEXT_CHARS_MAX,
+        description="In the tree below this root session: a key, a session id, or `current`.",
+    ),
+]
+ByAgent = Annotated[
+    tuple[Annotated[str, Field(max_length=64)], ...],
+    Query(alias="agentId", description="Of this agent, after any override; of any of several."),
+]
+ByLabel = Annotated[
+    tuple[Annotated[str, Field(max_length=TEXT_CHARS_MAX)], ...],
+    Query(alias="label", description="With exactly this label, or any of several."),
+]
+ByStage = Annotated[
+    tuple[StageFilter, ...], Query(alias="stage", description="At this stage, or any of several.")
+]
+ByStatus = Annotated[
+    tuple[StatusFilter, ...],
+    Query(alias="status", description="With this status, or any of several."),
+]
+ByOutcome = Annotated[
+    tuple[OutcomeFilter, ...],
+    Query(alias="outcome", description="Ended like this, or like any of several."),
+]
+CreatedSince = Annotated[
+    str | None, Query(max_length=64, description="Created at this RFC 3339 instant or later.")
+]
+CreatedBefore = Annotated[
+    str | None, Query(max_length=64, description="Created before this RFC 3339 instant.")
+]
+ByCursor = Annotated[
+    str | None,
+    Query(max_length=CURSOR_CHARS_MAX, description="`nextCursor` of the page before this one."),
+]
+SortOrder = Annotated[Literal["asc", "desc"], Query(description="By creation.")]
+
+
+def run_query(
+    requester: str | None,
+    tree: str | None,
+    agent_ids: tuple[str, ...],
+    labels: tuple[str, ...],
+    stages: tuple[str, ...],
+    statuses: tuple[str, ...],
+    outcomes: tuple[str, ...],
+    since: str | None,
+    until: str | None,
+) -> RunQuery:
+    """The question in the words of the registry; keys are canonical, and several values of one
+    filter mean any of them. 422 for what is no instant."""
+    return RunQuery(
+        requester=requester,
+        tree=tree,
+        agent_ids=_distinct(agent_ids),
+        labels=_distinct(labels),
+        stages=_distinct(stages),
+        outcomes=_distinct(outcomes),
+        statuses=tuple(ROWS_BY_STATUS[one] for one in _distinct(statuses) or ()) or None,
+        since=instant_of(since, "since") if since else None,
+        until=instant_of(until, "until") if until else None,
+    )
+
+
+def _distinct(values: tuple[str, ...]) -> tuple[str, ...] | None:
+    """In an order that is not the caller's: the same question has the same cursor."""
+    return tuple(sorted(set(values))) or None
+
 
 router = APIRouter(tags=["runs"])
 VERSION_MAX = 2**31 - 1
@@ -55,19 +146,19 @@ Version = Annotated[
 async def list_runs(
     doors: InjectedServices,
     caller: ByCaller,
-    requester: asking.ByRequester = None,
-    tree: asking.ByTree = None,
-    agent_ids: asking.ByAgent = (),
-    labels: asking.ByLabel = (),
-    stages: asking.ByStage = (),
-    statuses: asking.ByStatus = (),
-    outcomes: asking.ByOutcome = (),
-    since: asking.CreatedSince = None,
-    until: asking.CreatedBefore = None,
+    requester: ByRequester = None,
+    tree: ByTree = None,
+    agent_ids: ByAgent = (),
+    labels: ByLabel = (),
+    stages: ByStage = (),
+    statuses: ByStatus = (),
+    outcomes: ByOutcome = (),
+    since: CreatedSince = None,
+    until: CreatedBefore = None,
     at: AsOfParameter = None,
     limit: paging.LimitParameter = paging.LIMIT_DEFAULT,
-    cursor: asking.ByCursor = None,
-    order: asking.SortOrder = "desc",
+    cursor: ByCursor = None,
+    order: SortOrder = "desc",
 ) -> Response:
     """A page of the registry."""
     require_scope(caller, "read")
@@ -75,9 +166,7 @@ async def list_runs(
         requester = await resolve_session_key(doors, caller, requester, pointer="/query/requester")
     if tree:
         tree = await resolve_session_key(doors, caller, tree, pointer="/query/tree")
-    query = asking.run_query(
-        requester, tree, agent_ids, labels, stages, statuses, outcomes, since, until
-    )
+    query = run_query(requester, tree, agent_ids, labels, stages, statuses, outcomes, since, until)
     question = paging.fingerprint(query, order, caller.patterns, at)
     if cursor is None:
         place = paging.Cursor((await resolve_as_of(doors, at)).position, -1)

@@ -11,7 +11,6 @@ from application.queries.access import Caller
 from domain.session.state import Session
 from domain.values.refusals import Rejected
 from infrastructure.inbound.http.examples import sessions, spawns_and_runs
-from infrastructure.inbound.http.replays import replay_answer
 from infrastructure.inbound.http.requests.as_of import AsOf, AsOfParameter, resolve_as_of
 from infrastructure.inbound.http.requests.bodies import Body, read_body
 from infrastructure.inbound.http.requests.caller import (
@@ -29,6 +28,7 @@ from infrastructure.inbound.http.requests.caller import (
 )
 from infrastructure.inbound.http.requests.long_poll import Wait, wait_for_growth, wait_seconds
 from infrastructure.inbound.http.requests.paging import LIMIT_DEFAULT, After, LimitParameter
+from infrastructure.inbound.http.requests.replies import replay_answer
 from infrastructure.inbound.http.requests.services import Services
 from infrastructure.inbound.http.responses.described import (
     BODY_PROBLEMS,

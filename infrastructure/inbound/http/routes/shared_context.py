@@ -18,7 +18,7 @@ from domain.session.decide import ContextMoved
 from domain.session.shared_context import KEY_RULE, effective_shared_keys, is_key
 from domain.session.state import Session
 from domain.values.refusals import SessionIsClosed
-from infrastructure.inbound.http import shared_examples
+from infrastructure.inbound.http.examples import sessions
 from infrastructure.inbound.http.requests.as_of import AsOfParameter, resolve_as_of
 from infrastructure.inbound.http.requests.bodies import JSON, read_body
 from infrastructure.inbound.http.requests.caller import (
@@ -32,6 +32,7 @@ from infrastructure.inbound.http.requests.caller import (
     readable_run,
     require_scope,
     resolve_session_key,
+    resolve_target_session,
 )
 from infrastructure.inbound.http.requests.services import Services
 from infrastructure.inbound.http.responses.described import (
@@ -43,12 +44,12 @@ from infrastructure.inbound.http.responses.described import (
 from infrastructure.inbound.http.responses.problems import HttpProblem
 from infrastructure.inbound.http.schemas.shared_context import (
     lineage,
+    literals,
+    pointer_of,
     run_body,
     session_body,
     sizes_body,
 )
-from infrastructure.inbound.http.shared_body import literals, pointer_of
-from infrastructure.inbound.http.written_sessions import resolve_target_session
 
 router = APIRouter(tags=["shared context"])
 PATH = "/v1/sessions/{key}/shared-context"
@@ -81,7 +82,7 @@ class SharedContextPatch(BaseModel):
         " `erased` has the keys whose values are gone."
     ),
     responses={
-        **success_response(shared_examples.RUN_CONTEXT),
+        **success_response(sessions.RUN_CONTEXT),
         **problem_responses("not_found", "not_started"),
     },
 )
@@ -109,7 +110,7 @@ async def get_run_context(doors: InjectedServices, caller: ByCaller, runId: RunI
         " which version (the 500 newest). The `ETag` is the version, 0 while nothing was shared."
     ),
     responses={
-        **success_response(shared_examples.SESSION_CONTEXT),
+        **success_response(sessions.SESSION_CONTEXT),
         **problem_responses("not_found"),
     },
 )
@@ -138,13 +139,13 @@ async def get_session_context(
         " answered with `sessionKey`, `version`, `position` and `sizes` alone."
     ),
     responses={
-        **success_response(shared_examples.SESSION_CONTEXT),
+        **success_response(sessions.SESSION_CONTEXT),
         **problem_responses(
             "not_found", "session_closed", "precondition_failed", "erased", *BODY_PROBLEMS
         ),
     },
     openapi_extra={
-        **request_body_schema(SharedContextPatch, shared_examples.PATCH, required=True),
+        **request_body_schema(SharedContextPatch, sessions.PATCH, required=True),
         "parameters": [IF_MATCH_PARAMETER],
     },
 )

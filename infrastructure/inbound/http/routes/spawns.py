@@ -9,7 +9,6 @@ from application.queries.access import Caller
 from domain.values.refusals import SessionIsClosed
 from infrastructure.inbound.http.examples import spawns_and_runs
 from infrastructure.inbound.http.middleware.disconnects import presence_check
-from infrastructure.inbound.http.replays import replay_answer
 from infrastructure.inbound.http.requests.bodies import read_body
 from infrastructure.inbound.http.requests.caller import (
     ByCaller,
@@ -24,7 +23,7 @@ from infrastructure.inbound.http.requests.caller import (
     services_of,
     traceparent_of,
 )
-from infrastructure.inbound.http.requests.replies import refusal_response
+from infrastructure.inbound.http.requests.replies import refusal_response, replay_answer
 from infrastructure.inbound.http.requests.services import Services
 from infrastructure.inbound.http.responses.described import (
     BODY_PROBLEMS,

@@ -12,7 +12,6 @@ from application.session.transcript import (
 from domain.session.decide import TranscriptIsKeptHere
 from domain.values.refusals import SessionIsClosed
 from infrastructure.inbound.http.examples import spawns_and_runs
-from infrastructure.inbound.http.replays import replay_answer
 from infrastructure.inbound.http.requests.bodies import read_body
 from infrastructure.inbound.http.requests.caller import (
     ByCaller,
@@ -22,7 +21,9 @@ from infrastructure.inbound.http.requests.caller import (
     json_response,
     require_scope,
     reservation_of,
+    resolve_target_session,
 )
+from infrastructure.inbound.http.requests.replies import replay_answer
 from infrastructure.inbound.http.requests.services import Services
 from infrastructure.inbound.http.responses.described import (
     BODY_PROBLEMS,
@@ -37,7 +38,6 @@ from infrastructure.inbound.http.schemas.transcript import (
     TranscriptBody,
     provided_entries,
 )
-from infrastructure.inbound.http.written_sessions import resolve_target_session
 
 router = APIRouter(tags=["sessions"])
 

@@ -1,7 +1,8 @@
 """Shared contexts as JSON: values, and who wrote them."""
 
+import math
 from collections import deque
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID
@@ -13,10 +14,24 @@ from application.log.unit_of_work import UnitOfWork
 from application.ports.registry import RunQuery
 from domain.run.events import RunStarted
 from domain.session.events import SharedContextChanged, SharedContextInherited
-from domain.session.shared_context import effective_shared_keys
+from domain.session.shared_context import (
+    KEY_RULE,
+    REFERENCE_PREFIX,
+    SHARED_BYTES_MAX,
+    SHARED_DEPTH_MAX,
+    SHARED_KEYS_MAX,
+    effective_shared_keys,
+    is_key,
+    shared_size,
+)
 from domain.session.state import Session
+from domain.spawn.dependencies import DependencyRequest
+from domain.spawn.request import SharedContextInput
+from domain.values.json_text import compact_json
 from domain.values.record import session_stream
-from domain.values.shared_values import SharedKey
+from domain.values.shared_values import SharedKey, SharedScope
+from domain.values.text import single_line
+from infrastructure.inbound.http.requests.caller import invalid_value
 
 HISTORY_MAX = 200
 STARTED_MAX = 500
@@ -148,3 +163,88 @@ def _source(key: SharedKey) -> dict[str, Any]:
         "runId": key.run_id,
         "by": key.by,
     }
+
+
+# What a request says of a shared context: its keys, its values, and how much that may be.
+
+
+POINTER = "/sharedContext"
+REFERENCE = "reference"
+KEY_SHOWN_CHARACTERS_MAX = 128
+
+
+def references_of(values: Mapping[str, Any] | None) -> tuple[DependencyRequest, ...]:
+    """The runs whose results are to arrive, by the names that they are to arrive under. 422 for
+    what refers to none."""
+    names = [key for key in values or () if key.startswith(REFERENCE_PREFIX)]
+    return tuple(_reference(key, values or {}) for key in names)
+
+
+def parse_shared_values(
+    values: Mapping[str, Any] | None, scope: SharedScope
+) -> SharedContextInput | None:
+    """What a spawn shares but for the results of others; None when it shares nothing. 422 for what
+    cannot be shared."""
+    plain = {
+        key: value for key, value in (values or {}).items() if not key.startswith(REFERENCE_PREFIX)
+    }
+    return SharedContextInput(values=literals(plain, POINTER), scope=scope) if plain else None
+
+
+def literals(values: Mapping[str, Any], at: str) -> tuple[tuple[str, str], ...]:
+    """Keys with their values as compact JSON. 422 for what cannot be shared."""
+    if len(values) > SHARED_KEYS_MAX:
+        raise invalid_value(at or "/", f"has {len(values)} keys and may have {SHARED_KEYS_MAX}")
+    for key, value in values.items():
+        if not is_key(key):
+            raise invalid_value(pointer_of(key, at), KEY_RULE)
+        _require_plain_value(value, at or "/")
+    texts = tuple((key, compact_json(value)) for key, value in values.items())
+    size = shared_size((key, len(text.encode())) for key, text in texts).bytes
+    if size > SHARED_BYTES_MAX:
+        raise invalid_value(
+            at or "/",
+            f"has {size} bytes of JSON and may have {SHARED_BYTES_MAX}; share less, or attach a"
+            " file",
+        )
+    return texts
+
+
+def pointer_of(key: str, at: str) -> str:
+    """The JSON pointer of a key, cut where it is longer than any key may be."""
+    shown = single_line(key, characters_max=KEY_SHOWN_CHARACTERS_MAX)
+    return f"{at}/{shown.replace('~', '~0').replace('/', '~1')}"
+
+
+def _reference(key: str, values: Mapping[str, Any]) -> DependencyRequest:
+    pointer, name = pointer_of(key, POINTER), key.removeprefix(REFERENCE_PREFIX)
+    if not name:
+        raise invalid_value(pointer, "names no run")
+    if values[key] != REFERENCE:
+        raise invalid_value(pointer, f'must be "{REFERENCE}"')
+    if name in values:
+        shown = single_line(name, characters_max=KEY_SHOWN_CHARACTERS_MAX)
+        raise invalid_value(pointer, f"stands beside {shown}; one of them")
+    if not is_key(name):
+        raise invalid_value(pointer, KEY_RULE)
+    return DependencyRequest(name, "reference")
+
+
+def _require_plain_value(value: object, at: str) -> None:
+    """The whole is the first level, objects and lists in it are the second."""
+    level = [value]
+    for _ in range(SHARED_DEPTH_MAX):
+        if any(isinstance(one, float) and not math.isfinite(one) for one in level):
+            raise invalid_value(at, "has a number that is too large")
+        nested = [one for one in level if isinstance(one, dict | list)]
+        if not nested:
+            return
+        level = [inner for outer in nested for inner in _nested_values(outer)]
+    raise invalid_value(at, f"is nested deeper than {SHARED_DEPTH_MAX} levels")
+
+
+def _nested_values(value: object) -> Iterator[object]:
+    if isinstance(value, dict):
+        yield from value.values()
+    elif isinstance(value, list):
+        yield from value

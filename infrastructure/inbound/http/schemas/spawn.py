@@ -4,31 +4,188 @@ import math
 from typing import Annotated, Any, Literal
 
 import orjson
-from pydantic import Field, field_validator
+from pydantic import Field, WithJsonSchema, field_validator
 
 from application.spawn.request import SpawnRequest
 from domain.configuration.configuration import Configuration
+from domain.configuration.models import is_model_name
+from domain.context.attachments import (
+    MOUNT_PATH_CHARACTERS_MAX,
+    RequestedAttachment,
+    mount_path_hint,
+)
 from domain.run.facts import SpawnOptions
 from domain.spawn.request import effective_cleanup, effective_mode
 from domain.values.agent_id import is_valid_agent_id, normalise_agent_id
 from domain.values.session_key import agent_id_of, render_session_key
-from infrastructure.inbound.http.batch_body import LABEL_CHARS_MAX, TaskField, tasks_of
 from infrastructure.inbound.http.requests.bodies import Body
 from infrastructure.inbound.http.requests.caller import canonical_key, invalid_value
+from infrastructure.inbound.http.responses.problems import HttpProblem
 from infrastructure.inbound.http.schemas.dependencies import (
     ChainAfterField,
     DependsOnField,
     dependency_requests,
 )
-from infrastructure.inbound.http.shared_body import parse_shared_values, references_of
-from infrastructure.inbound.http.spawn_parts import (
-    ATTACHMENTS_MAX,
-    AttachAsBody,
-    AttachmentBody,
-    NameField,
-    RequesterBody,
-    attachment_requests,
-)
+from infrastructure.inbound.http.schemas.shared_context import parse_shared_values, references_of
+
+# The parts of a spawn's body: who asks, and what is attached.
+
+
+NAME_CHARS_MAX = 256
+ADDRESS_CHARS_MAX = 1024
+ATTACHMENTS_MAX = 1_000
+NameField = Annotated[str, Field(max_length=NAME_CHARS_MAX)]
+Address = Annotated[str, Field(max_length=ADDRESS_CHARS_MAX)]
+
+
+class RequesterBody(Body):
+    """Who asks, and where it can be answered."""
+
+    session_key: Annotated[
+        str,
+        Field(
+            min_length=1,
+            max_length=2048,
+            description=(
+                "Its key in any spelling, its session id, or `current` for the one session that the"
+                " token acts for."
+            ),
+        ),
+    ]
+    channel: Address | None = None
+    account_id: Address | None = None
+    to: Address | None = None
+    thread_id: Address | int | None = None
+    group_id: Address | None = None
+    group_channel: Address | None = None
+    group_space: Address | None = None
+    member_role_ids: Annotated[list[Address], Field(max_length=200)] = Field(default_factory=list)
+    agent_id_override: NameField | None = None
+    workspace_dir: Annotated[
+        str | None,
+        Field(
+            max_length=4096,
+            description=(
+                "The folder it works in, as an absolute path: a child of the same agent works there"
+                " too. It has to be in its folder on record; without one, in its agent's own or"
+                " below `spawnlog.workspaceRoots`."
+            ),
+        ),
+    ] = None
+    sandboxed: Annotated[
+        bool, Field(description="That it is in a sandbox, also when the record does not say so.")
+    ] = False
+    active_model: NameField | None = None
+    active_thinking: Annotated[str, Field(pattern=r"^[A-Za-z_ -]{1,32}$")] | None = None
+
+    @field_validator("active_model")
+    @classmethod
+    def _a_model(cls, name: str | None) -> str | None:
+        if name is not None and not is_model_name(name):
+            raise ValueError("must be the name of a model, such as provider/model")
+        return name
+
+    @field_validator("workspace_dir")
+    @classmethod
+    def _absolute(cls, path: str | None) -> str | None:
+        if path is None or not path.strip():
+            return None
+        if not path.startswith("/") or not path.isprintable():
+            raise ValueError("must be an absolute path without control characters")
+        return path
+
+
+class AttachmentBody(Body):
+    """A file: its name, and its content as text or as base64."""
+
+    name: Annotated[str, Field(max_length=4096)]
+    content: str
+    encoding: Literal["utf8", "base64"] = "utf8"
+    mime_type: Annotated[str, Field(max_length=255, pattern=r"^[ -~]*$")] | None = None
+
+
+class AttachAsBody(Body):
+    """Where attachments are wanted; a hint that the child is told."""
+
+    mount_path: str | None = None
+
+    @field_validator("mount_path")
+    @classmethod
+    def _a_hint(cls, path: str | None) -> str | None:
+        if path is None or not path.strip():
+            return None
+        hint = mount_path_hint(path)
+        if hint is None:
+            raise ValueError(
+                f"must be a path of letters, digits and ._-/: with {MOUNT_PATH_CHARACTERS_MAX}"
+                " characters at most"
+            )
+        return hint
+
+
+def attachment_requests(files: list[AttachmentBody]) -> tuple[RequestedAttachment, ...]:
+    """The files in the words of the domain."""
+    return tuple(
+        RequestedAttachment(
+            name=one.name, content=one.content, encoding=one.encoding, mime_type=one.mime_type
+        )
+        for one in files
+    )
+
+
+# What a request says of its tasks: one, or a list of them for as many runs.
+
+
+TASKS_MAX = 50
+TASK_BYTES_MAX = 8 * 1024 * 1024
+LABEL_CHARS_MAX = 200
+TaskField = Annotated[
+    Any,
+    WithJsonSchema(
+        {"anyOf": [{"type": "string"}, {"items": {"type": "string"}, "type": "array"}]},
+    ),
+    Field(description="With `parallel` a list: a run for each of them, or for none."),
+]
+
+
+def tasks_of(task: object, *, parallel: bool, label: str | None, attached: int) -> tuple[str, ...]:
+    """The tasks of a batch; none for a request with one task by itself. 422 for tasks that cannot
+    be used."""
+    if isinstance(task, str):
+        if parallel:
+            raise invalid_value("/parallel", "needs a list of tasks")
+        _must_be_tasks({"/task": task})
+        return ()
+    if not isinstance(task, list):
+        raise invalid_value("/task", "must be a text, or a list of texts")
+    if not parallel:
+        raise invalid_value("/task", "a list of tasks needs parallel: true")
+    if not task:
+        raise invalid_value("/task", "has no task")
+    if len(task) > TASKS_MAX:
+        raise invalid_value("/task", f"has {len(task)} tasks and may have {TASKS_MAX}")
+    for number, one in enumerate(task):
+        if not isinstance(one, str):
+            raise invalid_value(f"/task/{number}", "must be a text")
+    _must_be_tasks({f"/task/{number}": one for number, one in enumerate(task)})
+    last = f"{label}-{len(task)}" if label else ""
+    if len(last) > LABEL_CHARS_MAX:
+        raise invalid_value(
+            "/label", f"has {len(last)} characters with its number, and may have {LABEL_CHARS_MAX}"
+        )
+    if attached and len(task) > 1:
+        raise invalid_value("/attachments", "are for one task; spawn them one by one")
+    return tuple(task)
+
+
+def _must_be_tasks(tasks: dict[str, str]) -> None:
+    for pointer, task in tasks.items():
+        if not task.strip():
+            raise invalid_value(pointer, "task required")
+    if sum(len(task.encode()) for task in tasks.values()) > TASK_BYTES_MAX:
+        who = "a task" if len(tasks) == 1 else "all tasks together"
+        raise HttpProblem("too_large", f"{who} may have {TASK_BYTES_MAX} bytes at most")
+
 
 REQUESTER_KEY = "/requester/sessionKey"
 

@@ -1,6 +1,6 @@
 """A batch of submissions decided one after another: pure, from loaded facts to rows to write."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 from uuid import UUID
@@ -22,18 +22,44 @@ from application.log.event_log import (
     World,
 )
 from application.projections.fold import Fold
+from application.projections.run_rows import run_row
 from domain.event_types import TYPE_OF, AnyEvent
 from domain.run.events import DescendantsSettled, RunClaimed
 from domain.run.state import Run
 from domain.session.state import Session
 from domain.values.record import CONFIG_STREAM, run_id_of, session_key_of
 from domain.values.refusals import CorruptHistory
+from infrastructure.outbound.log.append.load import (
+    IdempotencyWrites,
+    LoadedFacts,
+    may_wait,
+    reservation_key,
+)
 from infrastructure.outbound.log.codec.chain import encode_event, link_hash
 from infrastructure.outbound.log.codec.mapper import EventMapper
-from infrastructure.outbound.log.lane_overlay import overlay_lane
-from infrastructure.outbound.log.loaded import IdempotencyWrites, LoadedFacts, reservation_key
 from infrastructure.outbound.log.read.state_memory import StateCaches
-from infrastructure.outbound.log.waiting_trees import may_wait
+
+# A lane as it is after the submissions of a batch that were decided before.
+
+
+def overlay_lane(
+    query: LaneQuery, read: LaneFacts, before: Mapping[UUID, Run], changed: Mapping[UUID, Run]
+) -> LaneFacts:
+    """What was read of the lane, with the runs that have changed since; `before` is how they were
+    then, without those that are new."""
+    running = read.running
+    for run_id, run in changed.items():
+        known = before.get(run_id)
+        running -= known is not None and _takes_a_slot(known, query)
+        running += _takes_a_slot(run, query)
+    following = (changed.get(run.run_id, run) for run in read.next)
+    waiting = (run for run in following if run.stage == "queued" and run.holder is None)
+    return LaneFacts(running, tuple(waiting))
+
+
+def _takes_a_slot(run: Run, query: LaneQuery) -> bool:
+    row = run_row(run)
+    return (row.lane, row.lane_depth) == (query.lane, query.depth) and row.holder is not None
 
 
 class StoredRow(NamedTuple):

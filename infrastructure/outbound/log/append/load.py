@@ -1,19 +1,28 @@
 """The first round trip of a batch: the lock, the head, and every state the batch names."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Any
 from uuid import UUID
 
 from psycopg import AsyncCursor
 
-from application.log.event_log import LaneFacts, LaneQuery, Reserved, StoredAnswer, Submission
+from application.log.event_log import (
+    LaneFacts,
+    LaneQuery,
+    Reservation,
+    Reserved,
+    StoredAnswer,
+    Submission,
+    TreeQuery,
+)
 from application.projections.fold import FOREVER
+from application.projections.run_rows import due
 from domain.run.state import Run
 from domain.session.state import Session
 from domain.values.record import run_id_of, session_key_of
-from infrastructure.outbound.log import waiting_trees
 from infrastructure.outbound.log.codec.mapper import payload_object
-from infrastructure.outbound.log.loaded import LoadedFacts, ReservationKey, reservation_key
 from infrastructure.outbound.log.read.state_memory import (
     StateCache,
     StateCaches,
@@ -27,6 +36,90 @@ from infrastructure.outbound.log.schema.projection_versions import (
     NOTED_VERSIONS,
     require_known_rows,
 )
+
+# What a batch is decided from, and what it leaves of idempotency keys.
+
+
+ReservationKey = tuple[str, str, str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class LoadedFacts:
+    """What the first round trip brought, all of it read under the lock. `crowded` are the trees of
+    which there is more than was read."""
+
+    position: int
+    recorded_at: datetime
+    chain_hash: bytes
+    now: datetime
+    runs: tuple[Run, ...]
+    sessions: tuple[Session, ...]
+    config_version: int
+    reserved: dict[ReservationKey, Reserved]
+    lanes: dict[LaneQuery, LaneFacts]
+    crowded: frozenset[TreeQuery] = frozenset()
+
+
+def reservation_key(reservation: Reservation) -> ReservationKey:
+    """What makes two requests the same request."""
+    return (reservation.token, reservation.method, reservation.path, reservation.key)
+
+
+@dataclass(slots=True)
+class IdempotencyWrites:
+    """Records to insert (with their answer, if already known) and answers to fill in, by run."""
+
+    inserts: list[tuple[Reservation, UUID | None, StoredAnswer | None]] = field(
+        default_factory=list
+    )
+    answers: dict[UUID, StoredAnswer] = field(default_factory=dict)
+
+
+# What of a tree waits for other runs, as it is read under the lock of the log.
+
+
+ROWS_MAX = 2_000
+_KINDS = ("prepare", "wait")
+
+# By what is due alone, in all trees: what was ever in a tree is more with every run, and its index
+# would be gone through under the lock. An expression is in none.
+WAITING = (
+    "SELECT run_id, version, from_position, state FROM runs"
+    " WHERE due_kind IN ('prepare', 'wait') AND root || '' = %b"
+    f" AND to_position = {FOREVER} LIMIT %b"
+)
+TreeCursors = dict[TreeQuery, AsyncCursor[Any]]
+
+
+def may_wait(run: Run, root: str) -> bool:
+    """Whether the run is of the tree, and waits or may come to wait for another."""
+    is_of_tree = run.requester.root_session_key == root
+    return is_of_tree and run.dependencies is not None and due(run)[0] in _KINDS
+
+
+async def query_waiting_runs(
+    connection: LogConnection, queries: Collection[TreeQuery]
+) -> TreeCursors:
+    """Ask for these trees."""
+    return {
+        query: await connection.execute(WAITING, [query.root, ROWS_MAX + 1]) for query in queries
+    }
+
+
+async def read_waiting_runs(
+    cursors: TreeCursors, remembered: StateCaches
+) -> tuple[Sequence[Run], frozenset[TreeQuery]]:
+    """What was found, and the trees of which there is more than that."""
+    runs: list[Run] = []
+    crowded: set[TreeQuery] = set()
+    for query, cursor in cursors.items():
+        rows = await cursor.fetchall()
+        if len(rows) > ROWS_MAX:
+            crowded.add(query)
+        else:
+            runs += remembered.runs.states(rows, Run.model_validate_json)
+    return runs, frozenset(crowded)
+
 
 LOCK_CLASS = 0x53504C47
 
@@ -95,20 +188,20 @@ async def load(
     await connection.execute(BEGIN, prepare=False)
     reserved: AsyncCursor[Any] | None = None
     lanes: dict[LaneQuery, tuple[AsyncCursor[Any], AsyncCursor[Any]]] = {}
-    trees: waiting_trees.TreeCursors = {}
+    trees: TreeCursors = {}
     if keys or lane_queries or tree_queries:
         async with connection.pipeline():
             if keys:
                 reserved = await connection.execute(RESERVED, _columns(keys))
             lanes = {query: await _query_lane(connection, query) for query in lane_queries}
-            trees = await waiting_trees.query_waiting_runs(connection, tree_queries)
+            trees = await query_waiting_runs(connection, tree_queries)
     # Not in the pipeline: a psycopg pipeline ends with a Flush, after which PostgreSQL counts no
     # idle time, and a process that is frozen with the lock in its hands would stop all others.
     head, runs, sessions = await _states(connection, run_ids, session_keys, remembered)
     lane_facts = {
         query: await _lane_facts(*cursors, remembered.runs) for query, cursors in lanes.items()
     }
-    waiting, crowded = await waiting_trees.read_waiting_runs(trees, remembered)
+    waiting, crowded = await read_waiting_runs(trees, remembered)
     beside = (*(run for facts in lane_facts.values() for run in facts.next), *waiting)
     return LoadedFacts(
         position=head[0],

@@ -1,18 +1,86 @@
 """The second round trip of a batch: every row it makes, and the commit, in one pipeline."""
 
 from collections.abc import Mapping, Sequence
+from datetime import datetime
 from typing import Any
 
+import orjson
 from psycopg import AsyncRawCursor
 
 from application.log.envelope import Envelope
-from application.log.event_log import Content
+from application.log.event_log import Content, StagedFile
 from application.projections.fold import FOREVER, RowSpan
 from infrastructure.outbound.log.append.batch import Batch
+from infrastructure.outbound.log.append.load import IdempotencyWrites
 from infrastructure.outbound.log.codec.binary import BinaryColumn, encode_column
-from infrastructure.outbound.log.idempotency_records import store_idempotency
+from infrastructure.outbound.log.codec.columns import RUN_COLUMNS, SESSION_COLUMNS
 from infrastructure.outbound.log.schema.connections import LogConnection
-from infrastructure.outbound.log.staged_records import store_staged
+
+# Idempotency records, as an append writes them.
+
+
+INSERT_IDEMPOTENCY = (
+    "INSERT INTO idempotency (token, method, path, key, fingerprint, run_id, kind, body,"
+    " created_at) VALUES (%b, %b, %b, %b, %b, %b, %b, %b, %b)"
+)
+ANSWER_IDEMPOTENCY = (
+    "UPDATE idempotency SET kind = t.kind, body = t.body"
+    " FROM unnest(%b::uuid[], %b::text[], %b::text[]) AS t (run_id, kind, body)"
+    " WHERE idempotency.run_id = t.run_id AND idempotency.kind IS NULL"
+)
+
+
+async def store_idempotency(
+    connection: LogConnection, writes: IdempotencyWrites, recorded_at: datetime
+) -> None:
+    """Reserve keys, and fill in the answers that are known now."""
+    for reservation, run_id, answer in writes.inserts:
+        await connection.execute(
+            INSERT_IDEMPOTENCY,
+            [
+                reservation.token,
+                reservation.method,
+                reservation.path,
+                reservation.key,
+                reservation.fingerprint,
+                run_id,
+                answer.kind if answer else None,
+                orjson.dumps(answer.body).decode() if answer else None,
+                recorded_at,
+            ],
+        )
+    if writes.answers:
+        answers = writes.answers.values()
+        await connection.execute(
+            ANSWER_IDEMPOTENCY,
+            [
+                list(writes.answers),
+                [answer.kind for answer in answers],
+                [orjson.dumps(answer.body).decode() for answer in answers],
+            ],
+        )
+
+
+# Files that are kept until they are written where they belong, as an append writes them.
+
+
+INSERT_STAGED = (
+    "INSERT INTO staged_files (run_id, ordinal, body)"
+    " SELECT * FROM unnest(%b::uuid[], %b::int[], %b::bytea[])"
+)
+
+
+async def store_staged(connection: LogConnection, staged: Sequence[StagedFile]) -> None:
+    """In a statement of its own: next to no append has any."""
+    await connection.execute(
+        INSERT_STAGED,
+        [
+            encode_column("uuid", [one.run_id for one in staged]),
+            encode_column("int", [one.ordinal for one in staged]),
+            encode_column("bytea", [one.body for one in staged]),
+        ],
+    )
+
 
 PREVIEW_CHARS = 200
 _EVENT_COLUMNS = {
@@ -37,40 +105,6 @@ _EVENT_COLUMNS = {
     "append_last": "bigint",
     "chain_hash": "bytea",
     "state": "bytea",
-}
-RUN_COLUMNS = {
-    "run_id": "uuid",
-    "version": "int",
-    "created_position": "bigint",
-    "created_at": "timestamptz",
-    "stage": "text",
-    "outcome": "text",
-    "session_id": "uuid",
-    "requester": "text",
-    "root": "text",
-    "child_session_key": "text",
-    "agent_id": "text",
-    "label": "text",
-    "lane": "text",
-    "lane_depth": "int",
-    "queued_position": "bigint",
-    "holder": "text",
-    "epoch": "int",
-    "due_kind": "text",
-    "due_at": "timestamptz",
-    "effects_at": "timestamptz",
-    "inbox_position": "bigint",
-    "state": "text",
-}
-SESSION_COLUMNS = {
-    "session_key": "text",
-    "version": "int",
-    "created_position": "bigint",
-    "created_at": "timestamptz",
-    "session_id": "uuid",
-    "root": "text",
-    "run_id": "uuid",
-    "state": "text",
 }
 _SPAN_COLUMNS = {"from_position": "bigint", "to_position": "bigint"}
 PRINTED = {"state": "utf-8"}

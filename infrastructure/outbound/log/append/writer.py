@@ -10,6 +10,7 @@ import contextlib
 import logging
 from collections import deque
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any, TypeVar
 from uuid import UUID
 
@@ -19,14 +20,70 @@ from application.log.envelope import RecordedEvent
 from application.log.event_log import Appended, LogUnavailable, Submission
 from infrastructure.outbound.log.append.batch import Batch, SubmissionOutcome
 from infrastructure.outbound.log.append.fail_point import FailPoint, names_of
-from infrastructure.outbound.log.append.load import load
+from infrastructure.outbound.log.append.load import BEGIN, load, reservation_key
 from infrastructure.outbound.log.append.store import notify, store
 from infrastructure.outbound.log.codec.mapper import EventMapper
-from infrastructure.outbound.log.commit_fate import is_recorded
 from infrastructure.outbound.log.read.state_memory import StateCaches
 from infrastructure.outbound.log.schema.connections import PLANNING, Connect, LogConnection
 from infrastructure.outbound.log.schema.format import UnknownFormat
-from infrastructure.outbound.log.waiting_submission import QueuedSubmission
+
+# A submission in the writer's queue, and whoever waits for what comes of it.
+
+
+@dataclass(slots=True)
+class QueuedSubmission:
+    """One of the queue. Who has gone away is told nothing."""
+
+    submission: Submission[Any]
+    future: asyncio.Future[Appended[Any]]
+
+    def fail(self, error: BaseException) -> None:
+        """It cannot be recorded."""
+        if not self.future.done():
+            self.future.set_exception(error)
+
+    def answer(self, outcome: SubmissionOutcome) -> None:
+        """It is decided, and what was recorded for it is durable."""
+        if self.future.done():
+            return
+        if outcome.error is not None:
+            self.future.set_exception(outcome.error)
+            return
+        assert outcome.appended is not None
+        self.future.set_result(outcome.appended)
+
+
+# What became of a batch whose commit was never confirmed.
+
+
+async def is_recorded(connection: LogConnection, batch: Batch) -> bool:
+    """Whether this very batch is in the log after all, by what no other can have written.
+
+    Asked under the lock: the transaction of a lost connection may still be committing.
+    """
+    await connection.execute(BEGIN, prepare=False)
+    found = await _is_stored(connection, batch)
+    await connection.execute("ROLLBACK")
+    return found
+
+
+async def _is_stored(connection: LogConnection, batch: Batch) -> bool:
+    if batch.events:
+        query = "SELECT 1 FROM events WHERE position = %s AND chain_hash = %s"
+        values = [batch.position, batch.chain_hash]
+    elif batch.idempotency.inserts:
+        reservation = batch.idempotency.inserts[0][0]
+        query = (
+            "SELECT 1 FROM idempotency WHERE (token, method, path, key) = (%s, %s, %s, %s)"
+            " AND fingerprint = %s AND created_at = %s"
+        )
+        name = reservation_key(reservation)
+        values = [*name, reservation.fingerprint, batch.recorded_at]
+    else:
+        return False
+    cursor = await connection.execute(query, values)
+    return await cursor.fetchone() is not None
+
 
 T = TypeVar("T")
 BATCH_SUBMISSIONS_MAX = 64

@@ -17,7 +17,7 @@ from application.projections.run_rows import RunFinding, run_finding
 from application.projections.session_rows import SessionFinding, session_finding
 from domain.run.state import Run
 from domain.session.state import Session
-from infrastructure.outbound.log.append.store import RUN_COLUMNS, SESSION_COLUMNS
+from infrastructure.outbound.log.codec.columns import RUN_COLUMNS, SESSION_COLUMNS
 
 CACHED_VALUES_MAX = 1_024
 CACHED_ROWS_MAX = 4_096

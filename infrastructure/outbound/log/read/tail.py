@@ -18,8 +18,32 @@ from application.log.event_log import LogUnavailable
 from infrastructure.outbound.log.codec.mapper import EventMapper
 from infrastructure.outbound.log.read.events import read_events
 from infrastructure.outbound.log.read.recent_events import RecentEvents
-from infrastructure.outbound.log.same_log import require_same_log
 from infrastructure.outbound.log.schema.connections import Connect, LogConnection
+
+# Whether a log is still the one that was read before.
+
+
+class LogWentBack(Exception):
+    """The log is shorter than it was, or another one: what was told of it is not so any more."""
+
+
+async def require_same_log(connection: LogConnection, seen: int, newest: bytes | None) -> None:
+    """Raises `LogWentBack` when the log was put back to an older state, or is another one.
+
+    `seen` is the last position that was seen, `newest` the chain's hash there, if it is known.
+    """
+    cursor = await connection.execute(
+        "SELECT (SELECT position FROM log_head),"
+        " (SELECT chain_hash FROM events WHERE position = %s)",
+        [seen],
+    )
+    row = await cursor.fetchone()
+    assert row is not None
+    if row[0] < seen:
+        raise LogWentBack(f"the log ends at {row[0]}, and has gone to {seen} before")
+    if newest is not None and row[1] is not None and bytes(row[1]) != newest:
+        raise LogWentBack(f"event {seen} is another one than before")
+
 
 POLL_SECONDS = 1.0
 PAGE_EVENTS = 500

@@ -5,13 +5,13 @@ from collections.abc import Callable, Coroutine, Iterable
 from contextlib import AbstractAsyncContextManager
 from typing import Any
 
+from infrastructure.contract.orders import OnProgress, RebuildProgress
 from infrastructure.outbound.log.rebuild import fold_part, tables
 from infrastructure.outbound.log.rebuild.compare import count_differing_rows
 from infrastructure.outbound.log.rebuild.fold_pages import StreamPart
 from infrastructure.outbound.log.rebuild.fold_part import PartFold
 from infrastructure.outbound.log.rebuild.worker import fold_in_process
 from infrastructure.outbound.log.schema.connections import LogConnection
-from infrastructure.rebuild_progress import OnProgress, RebuildProgress
 
 PARTS = 2
 

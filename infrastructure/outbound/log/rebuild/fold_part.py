@@ -5,14 +5,16 @@ rebuild that was killed goes on behind the last whole page, and of two who fold 
 second finds that it has moved and stops.
 """
 
-from collections.abc import AsyncIterator
+import struct
+from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
-from application.projections.fold import FOREVER, RowChanges
+from application.projections.fold import FOREVER, RowChanges, RowSpan
 from infrastructure.contract.errors import UserError
-from infrastructure.outbound.log.append.store import RUN_COLUMNS, SESSION_COLUMNS
+from infrastructure.outbound.log.codec.binary import COPY_HEADER, COPY_TRAILER
+from infrastructure.outbound.log.codec.columns import RUN_COLUMNS, SESSION_COLUMNS
 from infrastructure.outbound.log.codec.mapper import EventMapper
 from infrastructure.outbound.log.rebuild.fold_pages import (
     PagedFold,
@@ -20,8 +22,34 @@ from infrastructure.outbound.log.rebuild.fold_pages import (
     TableStates,
     read_folded,
 )
-from infrastructure.outbound.log.row_copy import copy_rows, with_spans
 from infrastructure.outbound.log.schema.connections import LogConnection
+
+# Rows of a projection as PostgreSQL's binary COPY takes them: the fastest way into a table.
+
+
+_COUNT = struct.Struct(">h").pack
+_SPAN = struct.Struct(">iqiq").pack
+
+
+def with_spans(spans: Sequence[RowSpan[bytes]], columns: Mapping[str, str]) -> bytes:
+    """Encoded rows, each with its number of columns in front and its span behind."""
+    count = _COUNT(len(columns) + 2)
+    pieces: list[bytes] = []
+    for row, begins, ends in spans:
+        pieces += (count, row, _SPAN(8, begins, 8, ends))
+    return b"".join(pieces)
+
+
+async def copy_rows(
+    connection: LogConnection, table: str, columns: Mapping[str, str], rows: bytes
+) -> None:
+    """Copy rows with their spans into a table, inside the transaction that is open."""
+    names = ", ".join([*columns, "from_position", "to_position"])
+    statement = f"COPY {table} ({names}) FROM STDIN (FORMAT BINARY)"
+    async with connection.cursor() as cursor, cursor.copy(statement) as copy:
+        for piece in (COPY_HEADER, rows, COPY_TRAILER):
+            await copy.write(piece)
+
 
 PAGE_EVENTS = 5_000
 STATES_MAX = 4_096

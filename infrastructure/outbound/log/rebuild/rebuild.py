@@ -6,7 +6,9 @@ few events are folded, and the tables change places in one transaction. A rebuil
 goes on where it was; of two at once, the second is refused.
 """
 
+import asyncio
 import contextlib
+import logging
 import time
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
@@ -15,13 +17,17 @@ from functools import partial
 from application.projections.fold import FOREVER
 from domain.values.refusals import CorruptHistory
 from infrastructure.contract.errors import UserError
-from infrastructure.outbound.log.ownership import require_own_log
+from infrastructure.contract.orders import OnProgress, RebuildProgress, ignore_rebuild_progress
 from infrastructure.outbound.log.rebuild import tables
 from infrastructure.outbound.log.rebuild.build import TableBuild
 from infrastructure.outbound.log.rebuild.swap import TableSwap
 from infrastructure.outbound.log.schema.connections import LogConnection, open_connection
-from infrastructure.outbound.log.schema.format import format_of, require_known_format
-from infrastructure.rebuild_progress import OnProgress, RebuildProgress, ignore_rebuild_progress
+from infrastructure.outbound.log.schema.format import (
+    format_of,
+    require_known_format,
+    require_own_log,
+)
+from infrastructure.outbound.log.schema.projection_versions import stale_projections
 
 REBUILD_LOCK_CLASS = 0x53504C52
 
@@ -99,3 +105,53 @@ async def _count_open(connection: LogConnection, table: str) -> int:
     ).fetchone()
     assert row is not None
     return int(row[0])
+
+
+# Rows of an older version are made anew before a server works on them.
+
+
+PROGRESS_SECONDS = 3.0
+WAIT_SECONDS = 0.5
+_log = logging.getLogger("spawnlog.log")
+
+
+async def bring_rows_up_to_date(conninfo: str) -> None:
+    """Rebuild when a projection's rows are of another version than this program makes; servers of
+    that version go on reading and writing meanwhile. Of several that start at once, one rebuilds
+    and the others wait for it. `UserError` when it cannot be done."""
+    stale = await _stale_projections(conninfo)
+    if stale:
+        _log.info("the rows of %s are of an older version: they are made anew", ", ".join(stale))
+    told = time.monotonic() - PROGRESS_SECONDS
+    while await _stale_projections(conninfo):
+        try:
+            rebuilt = await rebuild(conninfo, compare=False, on_progress=_ProgressLog())
+        except RebuildUnderWay:
+            if time.monotonic() - told >= PROGRESS_SECONDS:
+                _log.info("another process rebuilds the rows: waiting for it")
+                told = time.monotonic()
+            await asyncio.sleep(WAIT_SECONDS)
+        except CorruptHistory as error:
+            raise UserError(f"the rows cannot be made anew from the log: {error}") from error
+        else:
+            _log.info("%d events rebuilt in %.1f s", rebuilt.events, rebuilt.seconds)
+
+
+async def _stale_projections(conninfo: str) -> tuple[str, ...]:
+    async with await open_connection(conninfo, application="start") as connection:
+        return await stale_projections(connection)
+
+
+class _ProgressLog:
+    """A line of log at each new step, and now and then in between."""
+
+    def __init__(self) -> None:
+        self._step = ""
+        self._told = 0.0
+
+    def __call__(self, progress: RebuildProgress) -> None:
+        now = time.monotonic()
+        if progress.step == self._step and now - self._told < PROGRESS_SECONDS:
+            return
+        self._step, self._told = progress.step, now
+        _log.info("rebuild: %s, %d of %d", progress.step, progress.done, progress.total)

@@ -4,9 +4,12 @@ from dataclasses import dataclass
 from uuid import UUID
 
 from infrastructure.contract.errors import UserError
-from infrastructure.outbound.log.ownership import require_own_log
 from infrastructure.outbound.log.schema.connections import LogConnection
-from infrastructure.outbound.log.schema.format import format_of, require_known_format
+from infrastructure.outbound.log.schema.format import (
+    format_of,
+    require_known_format,
+    require_own_log,
+)
 from infrastructure.outbound.log.schema.projection_versions import require_not_newer
 
 

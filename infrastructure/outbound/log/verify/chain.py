@@ -1,13 +1,12 @@
 """From event to event: no position is left out, each hash follows from the one before it, and
 appends are whole."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from domain.event_types import EVENT_TYPES, UPCASTS
 from infrastructure.outbound.log.verify.difference import Difference, format_positions
-from infrastructure.outbound.log.verify.rows import StoredEventRow, read_rows
-from infrastructure.outbound.log.verifying.connection import ReadConnection
+from infrastructure.outbound.log.verify.rows import ReadConnection, StoredEventRow, read_rows
 
 _NOT_RECORDED = -(2**63)
 
@@ -100,3 +99,110 @@ def _find_append_fault(link: Link | StoredEventRow, row: StoredEventRow) -> Diff
 
 def _missing_positions(first: int, last: int) -> Difference:
     return Difference(first, "missing", f"{format_positions(first, last)} missing")
+
+
+# What was done to a log whose chain is broken: looked for once, at the first broken event.
+
+
+LOOKED_FOR_POSITIONS = 10_000
+
+
+"""How far behind a broken event the one that stood in its place is looked for."""
+
+
+REMOVED_MAX = INSERTED_MAX = 1_000
+
+
+"""How many events may have been taken out or put in, and the rest moved, for this to be told."""
+
+
+def explain_break(connection: ReadConnection, link: Link, head_hash: bytes) -> Difference:
+    """What became of the event behind `link`, whose hash is not what it must be.
+
+    `head_hash` is what the head says of the last event.
+    """
+    first = link.position + 1
+    rows = list(read_rows(connection, first, first + 1))
+    broken, following = rows[0], rows[1] if len(rows) > 1 else None
+    return (
+        _find_moved(connection, link, broken)
+        or _find_inserted(connection, link, broken)
+        or _find_removed(broken, following)
+        or _describe_change(link, broken, following, head_hash)
+    )
+
+
+def _find_moved(
+    connection: ReadConnection, link: Link, broken: StoredEventRow
+) -> Difference | None:
+    """The event that was recorded here stands further behind now."""
+    here = broken.position
+    before = broken
+    for row in read_rows(connection, here + 1, here + LOOKED_FOR_POSITIONS):
+        hashes = (broken.chain_hash, row.chain_hash)
+        distance = row.position - here
+        if _has_hash_of(row, link.chain_hash, -distance, hashes):
+            # Of two neighbours, the hash of the first may have gone with it or have stayed.
+            if any(_has_hash_of(broken, one.chain_hash, distance, hashes) for one in (before, row)):
+                text = f"it was swapped with the event at position {row.position}"
+                return Difference(here, "swapped", text)
+            inserted = format_positions(here, row.position - 1)
+            text = (
+                f"{inserted} inserted: the event that was recorded at position {here} now"
+                f" stands at position {row.position}"
+            )
+            return Difference(here, "inserted", text)
+        before = row
+    return None
+
+
+def _find_inserted(
+    connection: ReadConnection, link: Link, broken: StoredEventRow
+) -> Difference | None:
+    """The events in front of it are linked well, but were put between it and its predecessor."""
+    since = max(0, link.position - INSERTED_MAX)
+    fronts = {row.position: row.chain_hash for row in read_rows(connection, since, link.position)}
+    for inserted in range(1, link.position - since + 1):
+        before = fronts.get(link.position - inserted, b"")
+        if _has_hash_of(broken, before, -inserted, (broken.chain_hash,)):
+            what = format_positions(broken.position - inserted, link.position)
+            text = f"{what} inserted: what was recorded here was moved up by {inserted}"
+            return Difference(broken.position - inserted, "inserted", text)
+    return None
+
+
+def _find_removed(broken: StoredEventRow, following: StoredEventRow | None) -> Difference | None:
+    """The event stands where it does because those in front of it were taken out."""
+    if following is None:
+        return None
+    for removed in range(1, REMOVED_MAX + 1):
+        if _has_hash_of(following, broken.chain_hash, removed, (following.chain_hash,)):
+            here = broken.position
+            what = format_positions(here, here + removed - 1)
+            text = f"{what} missing: what was recorded behind was moved down by {removed}"
+            return Difference(here, "missing", text)
+    return None
+
+
+def _describe_change(
+    link: Link, broken: StoredEventRow, following: StoredEventRow | None, head_hash: bytes
+) -> Difference:
+    computed = broken.hash_after(link.chain_hash)
+    hash_was_changed = (
+        following.hash_after(computed) == following.chain_hash
+        if following is not None
+        else computed == head_hash
+    )
+    if hash_was_changed:
+        text = "the event is the one that was recorded, but its chain hash was changed"
+        return Difference(broken.position, "hash", text)
+    text = "its bytes are not the ones that were recorded (chain)"
+    return Difference(broken.position, "changed", text)
+
+
+def _has_hash_of(row: StoredEventRow, previous: bytes, moved: int, hashes: Sequence[bytes]) -> bool:
+    """Whether the row has one of these hashes when it stands `moved` positions further."""
+    return any(
+        row.hash_elsewhere(previous, moved=moved, append_too=append_too) in hashes
+        for append_too in (False, True)
+    )

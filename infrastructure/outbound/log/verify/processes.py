@@ -20,11 +20,8 @@ import psycopg
 from infrastructure.contract.errors import UserError
 from infrastructure.outbound.log.verify.difference import Difference
 from infrastructure.outbound.log.verify.ranges import Range, RangeChecker, RangeFindings
+from infrastructure.outbound.log.verify.rows import database_error_reason, open_read_connection
 from infrastructure.outbound.log.verify.whole_tables import StoredHead
-from infrastructure.outbound.log.verifying.connection import (
-    database_error_reason,
-    open_read_connection,
-)
 
 END_SECONDS_MAX = 10.0
 COLLECT_RANGES = 20

@@ -12,10 +12,10 @@ from application.projections.session_rows import SessionRow
 from domain.run.state import Run
 from domain.session.state import Session
 from domain.values.refusals import CorruptHistory
-from infrastructure.outbound.log.append.store import RUN_COLUMNS, SESSION_COLUMNS
 from infrastructure.outbound.log.codec.binary import encode_column
+from infrastructure.outbound.log.codec.columns import RUN_COLUMNS, SESSION_COLUMNS
 from infrastructure.outbound.log.verify.difference import Difference
-from infrastructure.outbound.log.verifying.connection import ReadConnection
+from infrastructure.outbound.log.verify.rows import ReadConnection
 
 ProjectionState = TypeVar("ProjectionState", bound=BaseModel)
 

@@ -7,21 +7,19 @@ from typing import NamedTuple
 from uuid import UUID
 
 from domain.run.events import RunEnded
-from infrastructure.outbound.log.verify.chain import Link, WalkResult, link_at, walk
+from infrastructure.outbound.log.verify.chain import Link, WalkResult, explain_break, link_at, walk
 from infrastructure.outbound.log.verify.contents import (
     ContentCounts,
     ContentMention,
     check_contents,
+    find_references,
 )
 from infrastructure.outbound.log.verify.difference import Difference, first_difference
 from infrastructure.outbound.log.verify.projections import RUNS, SESSIONS, check_rows
 from infrastructure.outbound.log.verify.refold import ReadEvent, Refold, RefoldResult
-from infrastructure.outbound.log.verify.rows import read_rows
+from infrastructure.outbound.log.verify.rows import ReadConnection, read_rows
 from infrastructure.outbound.log.verify.streams import StreamVersions, check_commits
 from infrastructure.outbound.log.verify.transcripts import RecordedTranscript, check_transcripts
-from infrastructure.outbound.log.verifying.broken_chain import explain_break
-from infrastructure.outbound.log.verifying.connection import ReadConnection
-from infrastructure.outbound.log.verifying.references import find_references
 
 PAGE_EVENTS = 2_000
 

@@ -23,8 +23,7 @@ from domain.values.refusals import CorruptHistory
 from infrastructure.outbound.log.codec.mapper import EventMapper
 from infrastructure.outbound.log.verify.difference import Difference
 from infrastructure.outbound.log.verify.projections import RUNS, SESSIONS, states_as_of
-from infrastructure.outbound.log.verify.rows import StoredEventRow
-from infrastructure.outbound.log.verifying.connection import ReadConnection
+from infrastructure.outbound.log.verify.rows import ReadConnection, StoredEventRow
 
 STATES_MAX = 5_000
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)

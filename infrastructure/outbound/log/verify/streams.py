@@ -5,8 +5,7 @@ from collections.abc import Sequence
 from infrastructure.outbound.log.codec.binary import encode_column
 from infrastructure.outbound.log.verify.chain import Link
 from infrastructure.outbound.log.verify.difference import Difference, first_difference
-from infrastructure.outbound.log.verify.rows import StoredEventRow
-from infrastructure.outbound.log.verifying.connection import ReadConnection
+from infrastructure.outbound.log.verify.rows import ReadConnection, StoredEventRow
 
 _PREDECESSORS = (
     "SELECT t.at, e.position FROM unnest(%b::text[], %b::int[], %b::bigint[])"

@@ -15,8 +15,8 @@ from domain.run.facts import TranscriptSeal
 from infrastructure.outbound.log.codec.binary import encode_column
 from infrastructure.outbound.log.verify.contents import READ_BYTES_MAX, ContentCounts
 from infrastructure.outbound.log.verify.difference import Difference
-from infrastructure.outbound.log.verifying.connection import ReadConnection
-from infrastructure.outbound.transcripts.transcript_lines import line_of
+from infrastructure.outbound.log.verify.rows import ReadConnection
+from infrastructure.outbound.transcripts.rows import line_of
 
 _KEYS = "SELECT session_id, key FROM content_keys WHERE session_id = ANY(%b::uuid[])"
 _ENTRIES = (

@@ -9,8 +9,7 @@ from uuid import UUID
 
 from application.projections.fold import FOREVER
 from infrastructure.contract.errors import UserError
-from infrastructure.outbound.log.ownership import OWNER
-from infrastructure.outbound.log.schema.format import require_known_format
+from infrastructure.outbound.log.schema.format import OWNER, require_known_format
 from infrastructure.outbound.log.schema.projection_versions import VERSIONS
 from infrastructure.outbound.log.verify.difference import (
     Difference,
@@ -18,7 +17,7 @@ from infrastructure.outbound.log.verify.difference import (
     format_positions,
 )
 from infrastructure.outbound.log.verify.projections import RUNS, SESSIONS, ProjectionTable
-from infrastructure.outbound.log.verifying.connection import ReadConnection, one_row
+from infrastructure.outbound.log.verify.rows import ReadConnection, one_row
 
 _HEAD = (
     "SELECT h.log_id, h.format, h.position, h.chain_hash, h.recorded_at, e.position, e.chain_hash,"

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from infrastructure.inbound.command_line import attaching
+from infrastructure.inbound.command_line.commands import spawn_arguments
 from tests.support.command_line import Command
 from tests.support.recorded_api import RecordedApi, Reply, problem
 
@@ -87,7 +87,10 @@ def test_where_files_are_wanted_and_how_light_the_prompt_is(
 )
 def test_what_has_become_of_files_is_told(state: str, words: str) -> None:
     receipt = {"count": 1, "totalBytes": 3, "relDir": "x", "state": state}
-    assert attaching.attachments_summary(receipt) == f"1 file(s), 3 bytes, {words} of the workspace"
+    assert (
+        spawn_arguments.attachments_summary(receipt)
+        == f"1 file(s), 3 bytes, {words} of the workspace"
+    )
 
 
 def test_nothing_is_asked_for_that_was_not_given(spawnlog: Command, accepting: RecordedApi) -> None:
@@ -129,7 +132,7 @@ def test_a_name_that_is_not_utf_8_is_told(
 def test_files_are_counted_together_and_read_no_further_than_that(
     spawnlog: Command, accepting: RecordedApi, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(attaching, "ATTACHED_BYTES_MAX", 10)
+    monkeypatch.setattr(spawn_arguments, "ATTACHED_BYTES_MAX", 10)
     for name, size in (("a", 6), ("b", 4), ("c", 5)):
         (tmp_path / name).write_bytes(b"\xff" * size)
     within = spawnlog("spawn", "x", "--attach", f"{tmp_path}/a", "--attach", f"{tmp_path}/b")
@@ -144,7 +147,7 @@ def test_files_are_counted_together_and_read_no_further_than_that(
 def test_files_that_no_request_can_hold_are_told_before_they_are_sent(
     spawnlog: Command, accepting: RecordedApi, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(attaching, "REQUEST_BYTES_MAX", 200)
+    monkeypatch.setattr(spawn_arguments, "REQUEST_BYTES_MAX", 200)
     contents = {"plain": b"x" * 100, "control": b"\x01" * 40, "binary": b"\xff" * 130}
     for name, content in contents.items():
         (tmp_path / name).write_bytes(content)

@@ -12,8 +12,7 @@ from types import ModuleType
 import pytest
 
 from infrastructure.contract.errors import UserError
-from infrastructure.contract.orders import ServeOptions
-from infrastructure.rebuild_progress import OnProgress, RebuildProgress
+from infrastructure.contract.orders import OnProgress, RebuildProgress, ServeOptions
 from tests.support.command_line import Command
 
 

@@ -5,9 +5,9 @@ import sys
 
 import pytest
 
+from infrastructure.contract.orders import RebuildProgress
 from infrastructure.inbound.command_line.display import progress
 from infrastructure.inbound.command_line.display.progress import show_rebuild_progress
-from infrastructure.rebuild_progress import RebuildProgress
 
 
 class Terminal(io.StringIO):

@@ -2,13 +2,13 @@
 
 import pytest
 
-from infrastructure.inbound.command_line.display.failures import CommandFailed, NotFound
-from infrastructure.inbound.command_line.naming import (
+from infrastructure.inbound.command_line.client.find_run import (
     RunMatch,
     RunNames,
     choose_run,
     parse_run_name,
 )
+from infrastructure.inbound.command_line.display.failures import CommandFailed, NotFound
 
 NEWEST = "aaaa1111-0000-4000-8000-000000000001"
 MIDDLE = "aaaa2222-0000-4000-8000-000000000002"

@@ -12,9 +12,13 @@ from types import ModuleType
 import pytest
 
 from infrastructure.contract.errors import UserError
-from infrastructure.contract.orders import ServeOptions
-from infrastructure.inbound.command_line import verify_display
-from infrastructure.verify_order import OnVerifyProgress, VerifyOptions, VerifyReport
+from infrastructure.contract.orders import (
+    OnVerifyProgress,
+    ServeOptions,
+    VerifyOptions,
+    VerifyReport,
+)
+from infrastructure.inbound.command_line.display import progress
 from tests.support.command_line import Command
 
 HASH = "0f" * 32
@@ -147,7 +151,7 @@ def test_a_long_verification_says_how_far_it_is(
     spawnlog: Command, composition: Composition, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert spawnlog("log", "verify").stderr == ""
-    monkeypatch.setattr(verify_display, "VERIFY_LINE_SECONDS", 0.0)
+    monkeypatch.setattr(progress, "VERIFY_LINE_SECONDS", 0.0)
     lines = spawnlog("log", "verify").stderr.splitlines()
     assert lines[0] == "verified to position 10 of 30"
     assert lines[1].startswith("verified to position 20 of 30 ")

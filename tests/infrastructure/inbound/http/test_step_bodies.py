@@ -9,7 +9,7 @@ from domain.context.attachments import AcceptedFiles, accept_file
 from domain.run.events import RunEvent
 from domain.run.facts import AttachmentsRequest
 from domain.run.state import Run
-from infrastructure.inbound.http.step_bodies import (
+from infrastructure.inbound.http.schemas.run import (
     attachment_list,
     attachments_body,
     pending_undo_body,

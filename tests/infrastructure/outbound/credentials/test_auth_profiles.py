@@ -12,10 +12,10 @@ from infrastructure.outbound.credentials.auth_profiles import (
     FILE_BYTES_MAX,
     FILE_NAME,
     ProfilesUnreadable,
+    parse_profiles,
     profile_warnings,
     read_profiles,
 )
-from infrastructure.outbound.credentials.profile_reading import parse_profiles
 from tests.support.agent_folders import api_key, write_profiles
 from tests.support.data_directories import new_place
 from tests.support.embedded_servers import NOBODY

@@ -3,7 +3,7 @@
 import io
 from pathlib import Path
 
-from infrastructure.outbound.embedded_postgres.bounded_log import BoundedLog
+from infrastructure.outbound.embedded_postgres.process import BoundedLog
 
 
 def test_the_log_keeps_the_newest_lines_and_never_outgrows_twice_its_limit(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ import psycopg
 import pytest
 
 from infrastructure.outbound.embedded_postgres import binaries
-from infrastructure.outbound.embedded_postgres.layout import Home
+from infrastructure.outbound.embedded_postgres.data_directory import Home
 from infrastructure.outbound.embedded_postgres.server import EmbeddedPostgres
 from tests.support.embedded_servers import (
     NOBODY,

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from infrastructure.outbound.embedded_postgres.layout import Home
+from infrastructure.outbound.embedded_postgres.data_directory import Home
 
 
 def test_the_socket_lies_in_the_home() -> None:

@@ -9,8 +9,8 @@ import psycopg
 import pytest
 import sqlalchemy
 
+from infrastructure.outbound.embedded_postgres.data_directory import Home
 from infrastructure.outbound.embedded_postgres.errors import EmbeddedPostgresError
-from infrastructure.outbound.embedded_postgres.layout import Home
 from infrastructure.outbound.embedded_postgres.locks import FileLock
 from infrastructure.outbound.embedded_postgres.server import EmbeddedPostgres
 from tests.support.embedded_servers import (

@@ -8,8 +8,8 @@ import pytest
 from infrastructure.outbound.embedded_postgres import install
 from infrastructure.outbound.embedded_postgres.account import Account
 from infrastructure.outbound.embedded_postgres.binaries import Programs
+from infrastructure.outbound.embedded_postgres.data_directory import Home
 from infrastructure.outbound.embedded_postgres.errors import EmbeddedPostgresError
-from infrastructure.outbound.embedded_postgres.layout import Home
 
 
 def test_a_start_that_fails_leaves_no_copy_of_the_programs(

@@ -11,7 +11,7 @@ import pytest
 
 from application.ports.hooks import HookAnswer, HookFailure
 from domain.delivery.hook_payloads import HookCall
-from infrastructure.outbound.hooks.hook_answers import ANSWER_BYTES_MAX
+from infrastructure.outbound.hooks.http_hooks import ANSWER_BYTES_MAX
 from tests.support.asked_hooks import CALL, SECRET, Asked, asked
 from tests.support.hook_server import HookServer, Reply
 

@@ -14,15 +14,11 @@ from application.projections.session_rows import SessionFinding, SessionRow
 from benchmarks.history.copied_rows import copied
 from domain.run.state import Run
 from domain.session.state import Session
-from infrastructure.outbound.log.append.store import (
-    PRINTED,
-    RUN_COLUMNS,
-    SESSION_COLUMNS,
-    row_arrays,
-)
+from infrastructure.outbound.log.append.store import PRINTED, row_arrays
 from infrastructure.outbound.log.codec import rows
+from infrastructure.outbound.log.codec.columns import RUN_COLUMNS, SESSION_COLUMNS
 from infrastructure.outbound.log.codec.rows import RowEncoder, run_encoder, session_encoder
-from infrastructure.outbound.log.row_copy import with_spans
+from infrastructure.outbound.log.rebuild.fold_part import with_spans
 from tests.support.family_histories import a_family
 from tests.support.family_log import Recorded
 

@@ -10,8 +10,7 @@ import pytest
 from application.log.envelope import RecordedEvent
 from domain.event_types import EVENT_TYPES
 from domain.values.record import run_id_of
-from infrastructure.outbound.log.rebuild.rebuild import rebuild
-from infrastructure.outbound.log.rebuild_at_start import bring_rows_up_to_date
+from infrastructure.outbound.log.rebuild.rebuild import bring_rows_up_to_date, rebuild
 from infrastructure.outbound.log.schema.migrate import current_revision, migrate, newest_revision
 from infrastructure.outbound.log.verify.verify import VerifyOrder, run_verification
 from infrastructure.outbound.read_model.contents import PostgresContents

@@ -8,9 +8,12 @@ import pytest
 
 from domain.values.refusals import CorruptHistory
 from infrastructure.contract.errors import UserError
-from infrastructure.outbound.log import rebuild_at_start
-from infrastructure.outbound.log.rebuild.rebuild import RebuildCounts, rebuild
-from infrastructure.outbound.log.rebuild_at_start import bring_rows_up_to_date
+from infrastructure.outbound.log.rebuild import rebuild as rebuild_at_start
+from infrastructure.outbound.log.rebuild.rebuild import (
+    RebuildCounts,
+    bring_rows_up_to_date,
+    rebuild,
+)
 from infrastructure.outbound.log.schema import projection_versions
 from infrastructure.outbound.log.schema.connections import LogConnection
 from infrastructure.outbound.log.schema.format import UnknownFormat

@@ -5,13 +5,13 @@ import sys
 
 import pytest
 
+from infrastructure.contract.orders import RebuildProgress
 from infrastructure.outbound.log.rebuild import fold_part, tables
 from infrastructure.outbound.log.rebuild.fold_pages import StreamPart
 from infrastructure.outbound.log.rebuild.fold_part import PartFold, PartTakenOver
 from infrastructure.outbound.log.rebuild.rebuild import rebuild
 from infrastructure.outbound.log.schema.connections import LogConnection
 from infrastructure.outbound.log.schema.projection_versions import VERSIONS
-from infrastructure.rebuild_progress import RebuildProgress
 from tests.support.embedded_servers import PROJECT
 from tests.support.held_commits import until
 from tests.support.process_table import children, is_alive

@@ -7,8 +7,7 @@ import pytest
 
 from application.log.event_log import LogUnavailable
 from domain.values.refusals import CorruptHistory
-from infrastructure.outbound.log.read.tail import LogHasGap
-from infrastructure.outbound.log.same_log import LogWentBack
+from infrastructure.outbound.log.read.tail import LogHasGap, LogWentBack
 from tests.support.followers import following
 from tests.support.held_commits import until
 from tests.support.logged_family import LoggedFamily

@@ -170,7 +170,7 @@ def test_an_instant_beyond_all_time_is_only_a_wrong_one(told: ToldLog) -> None:
 
 
 def test_a_verification_cannot_write(told: ToldLog) -> None:
-    from infrastructure.outbound.log.verifying.connection import open_read_connection
+    from infrastructure.outbound.log.verify.rows import open_read_connection
 
     with open_read_connection(told.url) as connection:
         with pytest.raises(psycopg.errors.ReadOnlySqlTransaction):

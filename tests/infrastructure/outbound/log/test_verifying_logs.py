@@ -16,10 +16,9 @@ from infrastructure.outbound.log.read.events import COLUMNS, recorded_event
 from infrastructure.outbound.log.schema.format import UnknownFormat
 from infrastructure.outbound.log.verify import verify
 from infrastructure.outbound.log.verify.processes import VerificationStopped
-from infrastructure.outbound.log.verify.rows import read_rows
+from infrastructure.outbound.log.verify.rows import open_read_connection, read_rows
 from infrastructure.outbound.log.verify.verify import Verification, VerifyOrder, run_verification
 from infrastructure.outbound.log.verify.whole_tables import ExpectedHead
-from infrastructure.outbound.log.verifying.connection import open_read_connection
 from tests.support.kept_family import KeptFamily
 from tests.support.running_log import RunningLog
 from tests.support.running_server import ROOT

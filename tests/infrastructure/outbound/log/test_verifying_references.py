@@ -11,7 +11,7 @@ from pydantic import BaseModel
 
 from domain.event_types import EVENT_TYPES
 from domain.values.record import ContentRef, Event
-from infrastructure.outbound.log.verifying.references import find_references
+from infrastructure.outbound.log.verify.contents import find_references
 
 HISTORIES = Path(__file__).parents[3] / "histories"
 

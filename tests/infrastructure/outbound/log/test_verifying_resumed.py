@@ -14,8 +14,13 @@ from infrastructure.contract.errors import UserError
 from infrastructure.outbound.log.verify import processes, verify
 from infrastructure.outbound.log.verify.processes import RangeWorkers, VerificationStopped
 from infrastructure.outbound.log.verify.ranges import Range
-from infrastructure.outbound.log.verify.verify import Verification, VerifyOrder, run_verification
-from infrastructure.outbound.log.verifying.noted_progress import note_progress, read_progress
+from infrastructure.outbound.log.verify.verify import (
+    Verification,
+    VerifyOrder,
+    note_progress,
+    read_progress,
+    run_verification,
+)
 from tests.support.kept_family import KeptFamily
 from tests.support.process_table import carrying, children, is_alive
 from tests.support.running_log import RunningLog

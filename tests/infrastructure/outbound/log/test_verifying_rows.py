@@ -2,7 +2,7 @@
 
 import pytest
 
-from infrastructure.outbound.log.append.store import RUN_COLUMNS, SESSION_COLUMNS
+from infrastructure.outbound.log.codec.columns import RUN_COLUMNS, SESSION_COLUMNS
 from infrastructure.outbound.log.verify import ranges, verify
 from tests.support.told_log import ToldLog
 

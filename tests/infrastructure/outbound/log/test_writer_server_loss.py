@@ -9,12 +9,11 @@ import pytest
 
 from application.log.envelope import RecordedEvent
 from application.log.event_log import LogUnavailable
-from infrastructure.connecting import DatabaseConnector
 from infrastructure.outbound.embedded_postgres.server import EmbeddedPostgres
 from infrastructure.outbound.log.append import writer
 from infrastructure.outbound.log.read import tail
 from infrastructure.outbound.log.schema.migrate import migrate
-from infrastructure.server.database import Database
+from infrastructure.server.database import Database, DatabaseConnector
 from tests.support.databases import temporary_home
 from tests.support.embedded_servers import kill, postmaster_of, server_is_gone, wait_until
 from tests.support.held_commits import until

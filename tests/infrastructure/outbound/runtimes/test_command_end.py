@@ -6,7 +6,7 @@ from application.ports.credentials import Credential
 from application.ports.runtimes import RuntimeEnd
 from domain.delivery.transcript import RuntimeReading
 from infrastructure.outbound.child_processes.program import Exit
-from infrastructure.outbound.runtimes.command_end import end_of, secrets_of
+from infrastructure.outbound.runtimes.command import end_of, secrets_of
 from tests.support.launches import command, launch
 
 

@@ -10,12 +10,14 @@ from pathlib import Path
 import pytest
 
 from infrastructure.outbound.transcripts.files import (
+    PartFile,
     TranscriptFolders,
     archive_file,
+    atomic_file,
+    atomic_file_async,
     drop_file,
     has_content,
 )
-from infrastructure.outbound.transcripts.part_file import PartFile, atomic_file, atomic_file_async
 from tests.support.folder_trees import tree_of
 from tests.support.ordinary_user import Becoming
 from tests.support.process_table import open_descriptors

@@ -1,1 +1,0 @@
-"""Attached files: written and removed below the workspace of a child, and nowhere else."""

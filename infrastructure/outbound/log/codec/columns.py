@@ -1,0 +1,36 @@
+"""The columns of the read tables, and the types that PostgreSQL gives them."""
+
+RUN_COLUMNS = {
+    "run_id": "uuid",
+    "version": "int",
+    "created_position": "bigint",
+    "created_at": "timestamptz",
+    "stage": "text",
+    "outcome": "text",
+    "session_id": "uuid",
+    "requester": "text",
+    "root": "text",
+    "child_session_key": "text",
+    "agent_id": "text",
+    "label": "text",
+    "lane": "text",
+    "lane_depth": "int",
+    "queued_position": "bigint",
+    "holder": "text",
+    "epoch": "int",
+    "due_kind": "text",
+    "due_at": "timestamptz",
+    "effects_at": "timestamptz",
+    "inbox_position": "bigint",
+    "state": "text",
+}
+SESSION_COLUMNS = {
+    "session_key": "text",
+    "version": "int",
+    "created_position": "bigint",
+    "created_at": "timestamptz",
+    "session_id": "uuid",
+    "root": "text",
+    "run_id": "uuid",
+    "state": "text",
+}

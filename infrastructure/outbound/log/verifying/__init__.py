@@ -1,1 +1,0 @@
-"""Looks a log over: what is checked has a room each."""

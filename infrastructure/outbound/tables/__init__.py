@@ -1,1 +1,0 @@
-"""The tables that are read and the tables of coordination, in PostgreSQL."""
