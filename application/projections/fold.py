@@ -9,11 +9,11 @@ from application.projections.run_rows import RunRow, run_row
 from application.projections.session_rows import SessionRow, session_row
 from domain.event_types import AnyEvent
 from domain.run.events import RunEvent
-from domain.run.evolve import evolve_with_changes as evolved_run
+from domain.run.evolve import evolve_with_changes as evolve_run
 from domain.run.state import Run
 from domain.session.events import SessionEvent
 from domain.session.state import Session
-from domain.session.state import evolve_with_changes as evolved_session
+from domain.session.state import evolve_with_changes as evolve_session
 from domain.values.record import Stamp, run_id_of, session_key_of
 
 FOREVER = 2**62
@@ -96,7 +96,7 @@ class StreamFold(Generic[RunValue, SessionValue]):
             run_id = run_id_of(stream)
             assert run_id is not None
             before = self.runs.get(run_id)
-            run, changes = evolved_run(before, cast("RunEvent", event), stamp)
+            run, changes = evolve_run(before, cast("RunEvent", event), stamp)
             self.runs[run_id] = run
             made = self._of_run(run, before, changes)
             self.run_rows.put(run_id, made, stamp.position, first=before is None)
@@ -104,7 +104,7 @@ class StreamFold(Generic[RunValue, SessionValue]):
             key = session_key_of(stream)
             assert key is not None
             known = self.sessions.get(key)
-            session, changes = evolved_session(known, cast("SessionEvent", event), stamp)
+            session, changes = evolve_session(known, cast("SessionEvent", event), stamp)
             self.sessions[key] = session
             row = self._of_session(session, known, changes)
             self.session_rows.put(key, row, stamp.position, first=known is None)

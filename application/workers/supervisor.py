@@ -24,8 +24,7 @@ from application.session.continue_session import SessionContinuation
 from application.spawn.dependencies import AwaitedRuns, DependencyWaits
 from application.spawn.prepare import RunPreparer
 from application.steps.undo import StepUndoer
-from application.workers import due as due_kinds
-from application.workers.due import DueWork
+from application.workers.due import DueWork, announcement_work, archive_work, effect_work, wait_work
 from application.workers.recovery import RunRecovery
 from domain.event_types import ConfigurationActivated
 from domain.run.events import (
@@ -104,11 +103,11 @@ class Supervisor:
         self.url: str | None = None
         self._dispatch = PeriodicTask("dispatch", crew.dispatching.dispatch, DISPATCH_SECONDS)
         claims = Claims(coordination, holder, lease_seconds=lease_seconds)
-        self._announce = due_kinds.announcement_work(claims, crew.announcing)
-        self._archive = due_kinds.archive_work(claims, crew.archiving)
-        self._wait = due_kinds.wait_work(claims, crew.depending)
+        self._announce = announcement_work(claims, crew.announcing)
+        self._archive = archive_work(claims, crew.archiving)
+        self._wait = wait_work(claims, crew.depending)
         self._awaited = AwaitedRuns()
-        self._effect = due_kinds.effect_work(claims, crew.undoing, crew.telling)
+        self._effect = effect_work(claims, crew.undoing, crew.telling)
         self._prolong = PeriodicTask("claims", claims.prolong, lease_seconds / 3)
         self._renew = PeriodicTask("lease", self._renew_lease, lease_seconds / 3)
         self._sweep = PeriodicTask("staged files", crew.sweeping, SWEEP_SECONDS)

@@ -22,11 +22,7 @@ from infrastructure.inbound.command_line.commands import (
     spawn,
     stop,
 )
-from infrastructure.inbound.command_line.commands import agents as lanes
-from infrastructure.inbound.command_line.commands import log as verifying
-from infrastructure.inbound.command_line.commands import run_records as explanations
-from infrastructure.inbound.command_line.commands import sessions as shared_contexts
-from infrastructure.inbound.command_line.demo import command
+from infrastructure.inbound.command_line.demo import command as demo
 from infrastructure.inbound.command_line.display.failures import CommandFailed
 from infrastructure.inbound.command_line.display.plain_text import printable_block
 
@@ -98,7 +94,7 @@ app = typer.Typer(
 app.callback()(_root)
 app.command("serve")(serve.serve)
 app.command("migrate")(serve.migrate)
-app.command("demo")(command.demo)
+app.command("demo")(demo.demo)
 app.command("spawn")(spawn.spawn)
 
 _run = _group("run", "Runs: spawns and what became of them.")
@@ -107,7 +103,7 @@ _run.command("get")(runs.get_run)
 _run.command("log")(run_records.run_log)
 _run.command("events")(run_records.run_events)
 _run.command("prompt")(run_records.run_prompt)
-_run.command("explain")(explanations.explain_run)
+_run.command("explain")(run_records.explain_run)
 _run.command("stop")(stop.stop_run)
 _run.command("send")(send.send_message)
 _group("agent", "Agents that may be spawned.").command("list")(agents.list_agents)
@@ -117,16 +113,16 @@ _announcement.command("list")(announcements.list_announcements)
 _announcement.command("ack")(announcements.acknowledge)
 _session = _group("session", "Sessions that spawn or were spawned.")
 _session.command("get")(sessions.get_session)
-_session.command("context")(shared_contexts.get_context)
+_session.command("context")(sessions.get_context)
 _session.command("stop")(stop.stop_session)
-_group("lane", "Lanes: what runs and what waits.").command("list")(lanes.list_lanes)
+_group("lane", "Lanes: what runs and what waits.").command("list")(agents.list_lanes)
 _config = _group("config", "The configuration.")
 _config.command("check")(config.check_configuration)
 _config.command("show")(config.show_configuration)
 _group("script", "Context scripts.").command("test")(scripts.run_scripts)
 _log = _group("log", "Care of the log.")
 _log.command("rebuild")(log.rebuild_log)
-_log.command("verify")(verifying.verify_log)
+_log.command("verify")(log.verify_log)
 
 if __name__ == "__main__":
     main()

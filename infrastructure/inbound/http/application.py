@@ -38,8 +38,6 @@ from infrastructure.inbound.http.routes import (
     spawns,
     transcripts,
 )
-from infrastructure.inbound.http.routes import control as messages
-from infrastructure.inbound.http.routes import control as session_stops
 
 # A short way to the endpoint that is asked most.
 #
@@ -105,8 +103,6 @@ ROUTERS = (
     run_records.router,
     explanations.router,
     control.router,
-    messages.router,
-    session_stops.router,
     sessions.router,
     transcripts.router,
     shared_context.router,

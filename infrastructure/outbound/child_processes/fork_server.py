@@ -1,8 +1,9 @@
 """The warm process: forks a gate for each request, so that a start costs no interpreter's start.
 
-Run as `python -I -S warm.py` with a stream socket as stdin. Each request is one byte, the number of
-descriptors that come with it: lifeline, status, stdout, stderr, and stdin unless it is /dev/null.
-It keeps none of them. It has no other thread and knows no program: specs are read by the gates.
+Run as `python -I -S fork_server.py` with a stream socket as stdin. Each request is one byte, the
+number of descriptors that come with it: lifeline, status, stdout, stderr, and stdin unless it is
+/dev/null. It keeps none of them. It has no other thread and knows no program: specs are read by
+the gates.
 
 It reaps the gates, and when one of them died in an unexpected way it ends what that gate left
 behind. It exits when the socket has ended and its gates are gone, which they are soon: whoever
@@ -18,6 +19,10 @@ import socket
 import sys
 import time
 
+if __name__ == "__main__":
+    # -I and -S leave only the standard library on the path.
+    sys.path.append(os.path.abspath(__file__).rsplit(os.sep, 4)[0])
+
 from infrastructure.outbound.child_processes.guard import ProcessGuard
 from infrastructure.outbound.child_processes.protocol import ERROR, encode_report
 from infrastructure.outbound.child_processes.reaper import (
@@ -26,11 +31,6 @@ from infrastructure.outbound.child_processes.reaper import (
     end_children,
     reap,
 )
-
-if __name__ == "__main__":
-    # -I and -S leave only the standard library on the path.
-    sys.path.append(os.path.abspath(__file__).rsplit(os.sep, 4)[0])
-
 
 REQUEST_DESCRIPTORS_MAX = 5
 READY_BYTE = b"R"

@@ -13,7 +13,7 @@ from infrastructure.outbound.child_processes.pipes import PipeReader
 START_SECONDS_MAX = 20.0
 END_SECONDS_MAX = 20.0
 COMPLAINT_BYTES_MAX = 4096
-PROGRAM = Path(__file__).with_name("warm.py")
+PROGRAM = Path(__file__).with_name("fork_server.py")
 
 # The dynamic loader's, without which some interpreters do not start. Nothing else of the server's
 # environment may be read from /proc of a process that runs beside the programs.

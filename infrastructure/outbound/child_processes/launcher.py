@@ -1,9 +1,10 @@
 """Starts programs behind gates, so that none of their processes outlives this server.
 
-Each program gets a small gate process (`gate.py`), forked from one warm process per server
-(`warm.py`), so that a start costs about a millisecond. When this server dies, in whatever way, the
-lifelines of its gates end and the gates kill everything below them. A server that is frozen keeps
-its lifelines; under a limit on silence its gates do the same when no heartbeat came for so long.
+Each program gets a small gate process (`guard.py`), forked from one warm process per server
+(`fork_server.py`), so that a start costs about a millisecond. When this server dies, in whatever
+way, the lifelines of its gates end and the gates kill everything below them. A server that is
+frozen keeps its lifelines; under a limit on silence its gates do the same when no heartbeat came
+for so long.
 
 Linux reaches every descendant. macOS has no subreaper: there the process group of the program is
 killed, and a descendant that left the group survives.
@@ -21,9 +22,7 @@ from infrastructure.outbound.child_processes.fork_server_client import (
     ForkServerStartError,
 )
 from infrastructure.outbound.child_processes.guarded_process import GuardedProcess
-from infrastructure.outbound.child_processes.program import Exit, Program
-
-__all__ = ["Exit", "GuardedProcess", "ProcessLaunchError", "ProcessLauncher", "Program"]
+from infrastructure.outbound.child_processes.program import Program
 
 # Descriptors under way to the warm process count against this user's limit on open files.
 OPENING_MAX = 8

@@ -7,9 +7,13 @@ import stat
 from dataclasses import dataclass
 from pathlib import Path
 
-from infrastructure.outbound.embedded_postgres import account as accounts
 from infrastructure.outbound.embedded_postgres import binaries, data_directory
-from infrastructure.outbound.embedded_postgres.account import Account
+from infrastructure.outbound.embedded_postgres.account import (
+    Account,
+    choose_account,
+    may_enter,
+    may_run,
+)
 from infrastructure.outbound.embedded_postgres.binaries import Programs
 from infrastructure.outbound.embedded_postgres.data_directory import Home
 from infrastructure.outbound.embedded_postgres.errors import EmbeddedPostgresError
@@ -50,12 +54,12 @@ def prepare_installation(
     `lock` is the descriptor of the server lock, which whatever is started keeps. Raises
     EmbeddedPostgresError or OSError.
     """
-    account = accounts.choose_account(home.data)
+    account = choose_account(home.data)
     data_major = data_directory.major_version(home.data)
     programs = binaries.choose_programs(directories, data_major)
     if account.switch and home.root.stat().st_uid == os.geteuid():
         home.root.chmod(0o711)
-    by_path = accounts.may_enter(account, home.root)
+    by_path = may_enter(account, home.root)
     if not by_path and not data_directory.can_pass_descriptor():
         raise EmbeddedPostgresError(
             f"PostgreSQL does not run as root, and the user that runs it instead cannot enter "
@@ -76,7 +80,7 @@ def prepare_installation(
 
 def _runnable_programs(programs: Programs, account: Account, home: Home, by_path: bool) -> Programs:
     """The programs, or a copy of them where the account cannot execute them."""
-    if accounts.may_run(account, programs.directory / "initdb"):
+    if may_run(account, programs.directory / "initdb"):
         return programs
     if by_path:
         copied = binaries.copy_into(programs, home.root)
@@ -86,7 +90,7 @@ def _runnable_programs(programs: Programs, account: Account, home: Home, by_path
         _SHARED_PLACE.chmod(0o755)
         place.chmod(0o755)
         copied = binaries.copy_into(programs, place)
-    if not accounts.may_run(account, copied.directory / "initdb"):
+    if not may_run(account, copied.directory / "initdb"):
         Installation(home, account, copied, by_path).remove_what_lies_outside()
         raise EmbeddedPostgresError(
             f"the user that runs PostgreSQL instead of root can execute it neither in "

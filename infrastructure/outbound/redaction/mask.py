@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from application.ports.credentials import REDACTED
-from domain.delivery import transcript as read
+from domain.delivery import transcript
 from infrastructure.outbound.redaction.encodings import (
     CHARACTERS_MAX,
     FoldedText,
@@ -130,20 +130,20 @@ class Masker:
         plain = self._plain.spans(text)
         return plain + [(folded.start(first), folded.end(behind)) for first, behind in encoded]
 
-    def entry(self, entry: read.ParsedEntry) -> read.ParsedEntry:
+    def entry(self, entry: transcript.ParsedEntry) -> transcript.ParsedEntry:
         """An entry whose texts are without them."""
         match entry:
-            case read.MessageEntry():
-                return read.MessageEntry(entry.role, self.whole(entry.text))
-            case read.ToolEntry():
-                return read.ToolEntry(
+            case transcript.MessageEntry():
+                return transcript.MessageEntry(entry.role, self.whole(entry.text))
+            case transcript.ToolEntry():
+                return transcript.ToolEntry(
                     self.whole(entry.name), self._maybe(entry.input), self._maybe(entry.output)
                 )
-            case read.UsageEntry():
-                return read.UsageEntry(
+            case transcript.UsageEntry():
+                return transcript.UsageEntry(
                     entry.input_tokens, entry.output_tokens, self._maybe(entry.model)
                 )
-            case read.ProgressEntry() | read.ResultEntry() | read.TextEntry():
+            case transcript.ProgressEntry() | transcript.ResultEntry() | transcript.TextEntry():
                 return type(entry)(self.whole(entry.text))
 
     def _maybe(self, text: str | None) -> str | None:

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from typing import Literal, Protocol, assert_never
 
 from application.ports.runtimes import TranscriptEntry
-from domain.delivery import transcript as read
+from domain.delivery import transcript
 from domain.delivery.transcript import (
     LINE_BYTES_MAX,
     RuntimeReading,
@@ -24,15 +24,15 @@ from infrastructure.outbound.redaction.mask import NO_MASKING, MaskedText, Maske
 # A transcript entry as the port has it, from one as a line was read.
 
 
-def entry_of(entry: read.ParsedEntry) -> TranscriptEntry:
+def entry_of(entry: transcript.ParsedEntry) -> TranscriptEntry:
     """Kind and body; what was not said is null in the body."""
     match entry:
-        case read.MessageEntry():
+        case transcript.MessageEntry():
             return TranscriptEntry("message", {"role": entry.role, "text": entry.text})
-        case read.ToolEntry():
+        case transcript.ToolEntry():
             body = {"name": entry.name, "input": entry.input, "output": entry.output}
             return TranscriptEntry("tool", body)
-        case read.UsageEntry():
+        case transcript.UsageEntry():
             return TranscriptEntry(
                 "usage",
                 {
@@ -41,11 +41,11 @@ def entry_of(entry: read.ParsedEntry) -> TranscriptEntry:
                     "model": entry.model,
                 },
             )
-        case read.ProgressEntry():
+        case transcript.ProgressEntry():
             return TranscriptEntry("progress", {"text": entry.text})
-        case read.ResultEntry():
+        case transcript.ResultEntry():
             return TranscriptEntry("result", {"text": entry.text})
-        case read.TextEntry():
+        case transcript.TextEntry():
             return TranscriptEntry("text", {"text": entry.text})
         case _:
             assert_never(entry)
@@ -177,7 +177,7 @@ class JsonlOutput:
                 yield from self._read(self._lines.finish())
                 yield from self._read([self._masking.entry(entry)])
 
-    def _read(self, entries: Iterable[read.ParsedEntry]) -> Iterator[TranscriptEntry]:
+    def _read(self, entries: Iterable[transcript.ParsedEntry]) -> Iterator[TranscriptEntry]:
         for entry in entries:
             self._reading = self._reading.after(entry)
             yield entry_of(entry)

@@ -6,7 +6,7 @@ from typing import Any
 
 from application.ports.runtimes import CannotLaunch, Launch, RuntimeEnd, TranscriptEntry
 from domain.configuration.runtimes import ScriptedRuntime, ScriptedStep
-from domain.delivery import transcript as line
+from domain.delivery import transcript
 from domain.delivery.transcript import RuntimeReading
 from domain.values.json_text import text_of
 from domain.values.text import replace_unstorable
@@ -80,11 +80,11 @@ class ScriptedSession:
                 return self._said(entry)
         if not self._result_played and not self._ended:
             self._result_played = True
-            return self._said(line.ResultEntry(text=self._result or ""))
+            return self._said(transcript.ResultEntry(text=self._result or ""))
         self._ended = True
         return None
 
-    def _said(self, entry: line.ParsedEntry) -> TranscriptEntry:
+    def _said(self, entry: transcript.ParsedEntry) -> TranscriptEntry:
         self._reading = self._reading.after(entry)
         return entry_of(entry)
 
@@ -110,17 +110,17 @@ class _ScriptedEntries:
         return entry
 
 
-def _entry(step: ScriptedStep) -> line.ParsedEntry | None:
+def _entry(step: ScriptedStep) -> transcript.ParsedEntry | None:
     if step.message is not None:
-        return line.MessageEntry(role="assistant", text=replace_unstorable(step.message))
+        return transcript.MessageEntry(role="assistant", text=replace_unstorable(step.message))
     if step.tool is not None:
-        return line.ToolEntry(
+        return transcript.ToolEntry(
             name=step.tool.name,
             input=_as_json_text(step.tool.input),
             output=_as_json_text(step.tool.output),
         )
     if step.usage is not None:
-        return line.UsageEntry(
+        return transcript.UsageEntry(
             input_tokens=step.usage.input_tokens,
             output_tokens=step.usage.output_tokens,
             model=step.usage.model,

@@ -30,7 +30,7 @@ def examples_directory() -> Path:
 
     Raises CommandFailed where there is none: they are not part of an installed package.
     """
-    directory = Path(__file__).resolve().parents[3] / "examples"
+    directory = Path(__file__).resolve().parents[4] / "examples"
     if not (directory / "spawnlog.json5").is_file():
         raise CommandFailed(
             f"the demo needs the examples of a source checkout, and there are none at {directory}: "

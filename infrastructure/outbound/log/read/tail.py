@@ -12,7 +12,7 @@ from uuid import UUID
 
 import psycopg
 
-from application.concurrency import tasks as cancelling
+from application.concurrency.tasks import cancel_all
 from application.log.envelope import RecordedEvent
 from application.log.event_log import LogUnavailable
 from infrastructure.outbound.log.codec.mapper import EventMapper
@@ -95,7 +95,7 @@ class LogTail:
     async def close(self) -> None:
         """Stop following. A tail that has failed before ends as quietly as any other."""
         tasks = [task for task in (self._task, self._listener) if task is not None]
-        await cancelling.cancel_all(tasks)
+        await cancel_all(tasks)
         await asyncio.gather(*tasks, return_exceptions=True)
         # A task that was cancelled while it connected keeps a connection alive in its traceback,
         # and one that was cancelled before its first step has run no `finally`.
