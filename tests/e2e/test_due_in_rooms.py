@@ -18,9 +18,9 @@ pytestmark = pytest.mark.slow
 
 _UNASKED = """
 import runpy, sys
-from application import due_work
-due_work.DUE_BATCH = 1
-due_work.DUE_SECONDS = 3600.0
+from application.workers import due
+due.DUE_BATCH = 1
+due.DUE_SECONDS = 3600.0
 module, sys.argv[1:] = sys.argv[3], sys.argv[4:]
 runpy.run_module(module, run_name="__main__", alter_sys=True)
 """

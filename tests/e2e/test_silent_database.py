@@ -26,8 +26,8 @@ ENDED_SECONDS_MAX = 5.0
 
 _QUICK_STOP = f"""
 import runpy, sys
-from infrastructure import serving
-serving.STOP_SECONDS_MAX = {STOP_SECONDS}
+from infrastructure.server import lifecycle
+lifecycle.STOP_SECONDS_MAX = {STOP_SECONDS}
 module, sys.argv[1:] = sys.argv[3], sys.argv[4:]
 runpy.run_module(module, run_name="__main__", alter_sys=True)
 """

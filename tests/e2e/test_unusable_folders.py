@@ -15,8 +15,8 @@ pytestmark = pytest.mark.slow
 
 _ONE_BY_ONE = """
 import runpy, sys
-from application import due_work
-due_work.DUE_BATCH = 1
+from application.workers import due
+due.DUE_BATCH = 1
 module, sys.argv[1:] = sys.argv[3], sys.argv[4:]
 runpy.run_module(module, run_name="__main__", alter_sys=True)
 """

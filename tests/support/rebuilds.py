@@ -32,9 +32,9 @@ ORDER BY 1, 2
 """
 _PROGRAM = """
 import asyncio, os, signal, sys
-from infrastructure.outbound.log import building, part_fold
-from infrastructure.outbound.log.rebuilding import rebuild
-url, step, done, building.PROCESSES_FROM_EVENTS, part_fold.PAGE_EVENTS = (
+from infrastructure.outbound.log.rebuild import build, fold_part
+from infrastructure.outbound.log.rebuild.rebuild import rebuild
+url, step, done, build.PROCESSES_FROM_EVENTS, fold_part.PAGE_EVENTS = (
     int(one) if one.isdecimal() else one for one in sys.argv[1:]
 )
 def heard(progress):

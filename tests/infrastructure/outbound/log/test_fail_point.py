@@ -12,7 +12,7 @@ from tests.support import run_histories as past
 
 PASSING = """
 import os
-from infrastructure.outbound.log.fail_point import FailPoint
+from infrastructure.outbound.log.append.fail_point import FailPoint
 fail_point = FailPoint.of(os.environ)
 fail_point.pass_by("before", ["RunQueued", "RunClaimed"])
 print("not before", flush=True)

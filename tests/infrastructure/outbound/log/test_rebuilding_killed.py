@@ -24,9 +24,9 @@ PAGE = 4
 
 HOLDER = """
 import asyncio, sys
-from infrastructure.outbound.log.paged_fold import Part
-from infrastructure.outbound.log.part_worker import fold_in_process
-part = Part(0, 1)
+from infrastructure.outbound.log.rebuild.fold_pages import StreamPart
+from infrastructure.outbound.log.rebuild.worker import fold_in_process
+part = StreamPart(0, 1)
 asyncio.run(
     fold_in_process(sys.argv[1], part, 0, 3, page_events=5, on_position=lambda position: None)
 )

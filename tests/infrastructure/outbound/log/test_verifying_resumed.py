@@ -88,13 +88,13 @@ async def test_progress_of_another_log_or_of_nothing_is_refused(
 _SLOWLY = """
 import json, sys, time
 from pathlib import Path
-from infrastructure.outbound.log.verifying import verification as v
+from infrastructure.outbound.log.verify import verify as v
 v.RANGE_EVENTS_MAX, v.NOTE_SECONDS = 10, -1.0
 def stop_there(began, position, last):
     print(json.dumps(position), flush=True)
     while position >= 40:
         time.sleep(60)
-v.verify(sys.argv[1], v.VerifyOrder(state_file=Path(sys.argv[2]), on_progress=stop_there))
+v.run_verification(sys.argv[1], v.VerifyOrder(state_file=Path(sys.argv[2]), on_progress=stop_there))
 """
 
 

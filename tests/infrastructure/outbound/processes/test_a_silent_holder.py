@@ -30,7 +30,8 @@ PROJECT = Path(__file__).parents[4]
 # Says how its two programs ended; its stdin gives the word for the go of the second.
 HOLDER = """
 import asyncio, sys
-from infrastructure.outbound.processes.gatehouse import ProcessLauncher, Program
+from infrastructure.outbound.child_processes.launcher import ProcessLauncher
+from infrastructure.outbound.child_processes.program import Program
 
 async def beat(house):
     while True:

@@ -18,7 +18,8 @@ from tests.support.process_table import carrying, children, is_alive, state, unt
 
 HOLDER = """
 import asyncio, sys
-from infrastructure.outbound.processes.gatehouse import ProcessLauncher, Program
+from infrastructure.outbound.child_processes.launcher import ProcessLauncher
+from infrastructure.outbound.child_processes.program import Program
 
 async def hold():
     house = ProcessLauncher()

@@ -164,11 +164,11 @@ async def test_names_of_this_machine_are_found() -> None:
 
 _STUCK = """
 import asyncio, pathlib, threading
-from infrastructure.outbound.scripts import checked_addresses, http_scripts
+from infrastructure.outbound.scripts import address_guard, http
 from tests.support.script_runs import script_run, source_in
-checked_addresses.socket.getaddrinfo = lambda *_, **__: threading.Event().wait(600)
+address_guard.socket.getaddrinfo = lambda *_, **__: threading.Event().wait(600)
 async def call():
-    scripts = http_scripts.HttpScripts(source_in(pathlib.Path("/")))
+    scripts = http.HttpScripts(source_in(pathlib.Path("/")))
     print((await scripts.run(script_run("http://slow.test/", timeout_seconds=0.1))).error)
 asyncio.run(call())
 """
