@@ -61,7 +61,7 @@ def keepers_of(home: Path) -> list[int]:
         int(row[0])
         for row in rows
         if not row[1].startswith("Z")
-        and "embedded_postgres.keeper" in row[2]
+        and "embedded_postgres.supervisor" in row[2]
         and str(home.resolve()) in row[2]
     ]
 

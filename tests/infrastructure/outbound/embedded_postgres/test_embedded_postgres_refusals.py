@@ -151,7 +151,7 @@ sys.path = [entry for entry in sys.path if "-packages" not in entry]
 from infrastructure.outbound.embedded_postgres import binaries
 from infrastructure.outbound.embedded_postgres.errors import EmbeddedPostgresError
 try:
-    binaries.installed()
+    binaries.installed_directories()
 except EmbeddedPostgresError as error:
     print(error)
 """
