@@ -22,7 +22,7 @@ from tests.support.explained_spawns import (
 from tests.support.run_histories import created, refused, resolved, step_taken
 from tests.support.storytelling import ref, requested
 
-HISTORIES = Path(__file__).parent.parent / "histories"
+HISTORIES = Path(__file__).parents[2] / "histories"
 
 
 @pytest.mark.parametrize("rule", ADMISSION_RULES)

@@ -20,7 +20,7 @@ from tests.support.command_line import Command
 from tests.support.recorded_api import Asked, RecordedApi, Reply, problem
 
 GONE = problem(410, detail="another log")
-PROJECT = Path(__file__).resolve().parents[4]
+PROJECT = Path(__file__).resolve().parents[5]
 
 
 def event(position: int, event_type: str = "RunQueued") -> dict[str, Any]:

@@ -23,7 +23,7 @@ from domain.prompt.pieces import Contribution, task_pieces
 from domain.prompt.shared_context import SharedValue, shared_pieces
 from domain.prompt.untrusted import END
 
-GOLDEN = Path(__file__).parents[1] / "golden_prompts"
+GOLDEN = Path(__file__).parents[2] / "golden_prompts"
 DASHES = "\n-----\n"
 RUN = "11111111-2222-4333-8444-555555555555"
 

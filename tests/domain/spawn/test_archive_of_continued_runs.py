@@ -12,7 +12,7 @@ from tests.support import run_commands as ask
 from tests.support.family_log import FamilyLog, keep
 from tests.support.storytelling import ref, run_id
 
-PLANNED = Path(__file__).parents[1] / "histories" / "ContinuationPlanned.1.json"
+PLANNED = Path(__file__).parents[2] / "histories" / "ContinuationPlanned.1.json"
 
 
 def announced(log: FamilyLog, name: str) -> None:

@@ -25,7 +25,7 @@ from tests.support.embedded_servers import wait_until
 from tests.support.running_log import identity_of, running_on
 from tests.support.submissions import observe
 
-PROJECT = Path(__file__).parents[4]
+PROJECT = Path(__file__).parents[5]
 TABLES = {
     "alembic_version",
     "log_head",

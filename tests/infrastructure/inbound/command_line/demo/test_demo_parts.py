@@ -66,7 +66,7 @@ def test_a_signal_ends_the_demo_so_that_it_tidies_up() -> None:
 def test_a_server_that_does_not_start_is_told_with_its_last_words(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("PYTHONPATH", str(Path(__file__).resolve().parents[4]))
+    monkeypatch.setenv("PYTHONPATH", str(Path(__file__).resolve().parents[5]))
     config = tmp_path / "below" / "missing.json5"
     config.parent.mkdir()
     with (

@@ -11,7 +11,7 @@ from domain.values.refusals import CorruptHistory
 from infrastructure.outbound.log.codec.mapper import EventMapper, payload_object
 from tests.support.run_histories import announced, archived
 
-HISTORIES = Path(__file__).parents[3] / "histories"
+HISTORIES = Path(__file__).parents[4] / "histories"
 
 
 class Reversed(Cipher):

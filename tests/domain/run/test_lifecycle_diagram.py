@@ -6,7 +6,7 @@ import pytest
 
 from domain.run.lifecycle import LIFECYCLE, OVER, PREPARING, RunStage, mermaid
 
-README = Path(__file__).parent.parent.parent / "README.md"
+README = Path(__file__).parents[3] / "README.md"
 BEFORE, AFTER = "<!-- lifecycle -->", "<!-- /lifecycle -->"
 
 

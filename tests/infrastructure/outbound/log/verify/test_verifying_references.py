@@ -13,7 +13,7 @@ from domain.event_types import EVENT_TYPES
 from domain.values.record import ContentRef, Event
 from infrastructure.outbound.log.verify.contents import find_references
 
-HISTORIES = Path(__file__).parents[3] / "histories"
+HISTORIES = Path(__file__).parents[4] / "histories"
 
 
 def _in_json(value: Any) -> Iterator[str]:

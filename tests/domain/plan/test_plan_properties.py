@@ -7,7 +7,7 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import initialize, rule
 
-from tests.domain.test_spawn_properties import PICK, Spawns
+from tests.domain.spawn.test_spawn_properties import PICK, Spawns
 from tests.support.configured_spawns import Rules
 from tests.support.planned_places import SHAKEN, STATES
 from tests.support.random_plans import PLANNING, WISHES
