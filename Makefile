@@ -15,7 +15,7 @@ NEW_ENOUGH := import sys; sys.exit(sys.version_info < (3, 11))
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo run test soak check fix bench docs constraints clean
+.PHONY: help demo run quick check test soak fix bench docs constraints clean
 
 help: ## say what there is
 	@sed -n 's/^\([a-z]*\):.*## /\1@/p' Makefile | awk -F@ '{ printf "make %-12s %s\n", $$1, $$2 }'
@@ -33,12 +33,19 @@ soak: $(INSTALLED) ## kill servers under load for SECONDS, check record and caps
 	@$(BIN)/python -m tests.soak --seconds $(SECONDS) --callers $(CALLERS) --servers $(SERVERS) \
 		$(if $(ONLY),--only $(ONLY))
 
-check: $(INSTALLED) ## format, lint, types, import floors, fast tests
+quick: $(INSTALLED) ## format, lint, types of the product, tests that are pure: while you write
+	@$(BIN)/ruff format --check .
+	@$(BIN)/ruff check .
+	@$(BIN)/mypy -p domain -p application -p infrastructure
+	@$(BIN)/python -m pytest -q -m "not db and not server and not kill and not long" \
+		--hypothesis-profile=quick $(PARALLEL) $(TESTS)
+
+check: $(INSTALLED) ## format, lint, types, import floors, tests that start no server
 	@$(BIN)/ruff format --check .
 	@$(BIN)/ruff check .
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports --no-cache
-	@$(BIN)/python -m pytest -m "not slow" $(PARALLEL) $(TESTS)
+	@$(BIN)/python -m pytest -m "not server and not kill and not long" $(PARALLEL) $(TESTS)
 
 fix: $(INSTALLED) ## format, and mend what the linter can mend
 	@$(BIN)/ruff format .

@@ -15,7 +15,15 @@ from tests.support.running_log import RunningLog, running_on
 settings.register_profile(
     "unhurried", settings.default, deadline=None, suppress_health_check=[HealthCheck.too_slow]
 )
+settings.register_profile("quick", settings.get_profile("unhurried"), max_examples=10)
 settings.load_profile("unhurried")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """What asks for a database is marked `db`: nobody has to remember it."""
+    for item in items:
+        if "databases" in getattr(item, "fixturenames", ()):
+            item.add_marker("db")
 
 
 @pytest.fixture(scope="session")

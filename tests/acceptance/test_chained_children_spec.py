@@ -10,7 +10,7 @@ from tests.support.answering_children import answerer, recorded, said, spawned
 from tests.support.judged_servers import Serve
 from tests.support.running_server import RunningServer
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.server
 
 CHAINS: list[dict[str, Any]] = [
     {"chainAfter": "first"},

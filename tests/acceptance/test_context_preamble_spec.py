@@ -9,7 +9,7 @@ import pytest
 from tests.support.judged_servers import Serve
 from tests.support.running_server import RunningServer, command, scripted
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.server
 
 OPENING = "[Session Context]\n[Context from parent agent]\n"
 CLOSING = "\n\n---\n\n"

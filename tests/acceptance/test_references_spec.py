@@ -11,7 +11,7 @@ from tests.support.answering_children import answerer, recorded, said, spawned
 from tests.support.judged_servers import Serve
 from tests.support.running_server import RunningServer, command
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.server
 
 FAMILY_BYTES_MAX = 65_536
 RESULT_BYTES_MAX = 102_400

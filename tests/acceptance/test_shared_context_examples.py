@@ -9,7 +9,7 @@ from tests.support.answering_children import answerer
 from tests.support.judged_servers import Serve
 from tests.support.running_server import RunningServer
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.server
 
 RESEARCH: dict[str, Any] = {
     "task": "Research the best AI frameworks",

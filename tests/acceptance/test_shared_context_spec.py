@@ -9,7 +9,7 @@ import pytest
 from tests.support.judged_servers import Serve
 from tests.support.running_server import RunningServer, command
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.server
 
 # Answers from what its prompt says that is shared.
 READER = r"""

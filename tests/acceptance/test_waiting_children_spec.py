@@ -8,7 +8,7 @@ from tests.support.answering_children import answerer, said, spawned
 from tests.support.judged_servers import Serve
 from tests.support.running_server import RunningServer
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.server
 
 
 @pytest.fixture(scope="module")

@@ -28,7 +28,7 @@ def bench(folder: Path, *arguments: str, **variables: str) -> "subprocess.Comple
     )
 
 
-@pytest.mark.slow
+@pytest.mark.server
 def test_the_benchmark_measures_real_servers_and_leaves_nothing(tmp_path: Path) -> None:
     output = tmp_path / "figures.json"
     size = ("--seconds", "0.2", "--callers", "2", "--history", "0")
@@ -61,7 +61,7 @@ def test_the_benchmark_measures_real_servers_and_leaves_nothing(tmp_path: Path) 
     assert carrying(str(tmp_path)) == []
 
 
-@pytest.mark.slow
+@pytest.mark.server
 def test_a_long_history_is_followed_streamed_rebuilt_and_weighed(tmp_path: Path) -> None:
     output = tmp_path / "figures.json"
     done = bench(tmp_path, "--history-only", "--history", "600", "--output", str(output))

@@ -20,7 +20,7 @@ from tests.support.databases import Databases
 from tests.support.running_log import running_on
 from tests.support.submissions import key, observe
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.server
 
 EVENTS = 8_001
 SEED = 7

@@ -94,7 +94,7 @@ async def _is_over_for(running: RunningLog, run_ids: set[UUID]) -> None:
     await until(over, "the claims are over")
 
 
-@pytest.mark.slow
+@pytest.mark.server
 async def test_those_who_claim_at_once_never_get_the_same(
     running: RunningLog, coordination: PostgresCoordination, family: LoggedFamily
 ) -> None:

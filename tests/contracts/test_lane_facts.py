@@ -132,7 +132,7 @@ async def test_a_run_that_is_stopped_in_the_same_batch_is_not_next_any_more(
     assert taken.result == [family.id("r1")]
 
 
-@pytest.mark.slow
+@pytest.mark.server
 async def test_two_processes_that_claim_at_once_never_take_more_than_the_width(
     running: RunningLog,
 ) -> None:

@@ -28,7 +28,7 @@ QUESTIONS: dict[str, tuple[str, Sequence[Any]]] = {
 }
 
 
-@pytest.mark.slow
+@pytest.mark.server
 @pytest.mark.parametrize("name", QUESTIONS)
 async def test_a_look_up_costs_no_more_in_a_table_that_has_grown(
     connection: LogConnection, name: str
@@ -74,7 +74,7 @@ async def _fill(connection: LogConnection) -> None:
     )
 
 
-@pytest.mark.slow
+@pytest.mark.server
 @pytest.mark.parametrize("at", [None, ROWS])
 async def test_what_is_below_a_session_that_was_refused_very_often_is_found_by_its_key(
     connection: LogConnection, at: int | None

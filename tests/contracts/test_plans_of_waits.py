@@ -34,7 +34,7 @@ async def explained(connection: LogConnection, sql: str, values: Any) -> str:
     return "\n".join(row[0] for row in rows)
 
 
-@pytest.mark.slow
+@pytest.mark.server
 @pytest.mark.parametrize("done", [0, 3])
 async def test_a_look_at_a_thousand_that_wait_goes_along_indexes(
     connection: LogConnection, done: int
@@ -50,7 +50,7 @@ async def test_a_look_at_a_thousand_that_wait_goes_along_indexes(
     assert re.search(rf"Tuples Inserted: {done}\b", plan), plan
 
 
-@pytest.mark.slow
+@pytest.mark.server
 async def test_what_waits_in_a_tree_is_read_without_its_other_runs(
     connection: LogConnection,
 ) -> None:

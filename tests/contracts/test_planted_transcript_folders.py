@@ -202,7 +202,7 @@ def racing(act: Callable[[], None]) -> Iterator[None]:
         thread.join()
 
 
-@pytest.mark.slow
+@pytest.mark.server
 @pytest.mark.parametrize("place", ["agent", "root"])
 async def test_a_race_for_a_folder_gets_nothing_outside(ground: Ground, place: str) -> None:
     contested: Path = getattr(ground, place)

@@ -101,7 +101,7 @@ async def test_text_of_any_other_kind_is_kept_as_it_is(
     assert getattr(recorded, "label", None) == odd
 
 
-@pytest.mark.slow
+@pytest.mark.server
 async def test_poison_at_any_time_leaves_the_writer_fit(running: RunningLog) -> None:
     """psycopg prepares a statement at its sixth use, and believes so when just that pipeline fails;
     a rollback makes it forget, but not if there was one before."""

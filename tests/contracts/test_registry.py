@@ -199,7 +199,7 @@ PAGES = {
 }
 
 
-@pytest.mark.slow
+@pytest.mark.server
 async def test_a_page_goes_along_its_index_wherever_it_lies(connection: LogConnection) -> None:
     await _fill(connection)
     for name, (query, at, behind, ascending) in PAGES.items():
@@ -213,7 +213,7 @@ async def test_a_page_goes_along_its_index_wherever_it_lies(connection: LogConne
         assert int(touched.group(1)) < 51 * VERSIONS * 3, f"{name}: {plan}"
 
 
-@pytest.mark.slow
+@pytest.mark.server
 async def test_the_plan_that_serves_every_page_goes_along_an_index_too(
     connection: LogConnection,
 ) -> None:

@@ -60,7 +60,7 @@ async def _all_runs(registry: PostgresRegistry, at: int) -> Sequence[Run]:
     return await registry.runs(RunQuery(), at=at, limit=RUNS_MAX)
 
 
-@pytest.mark.slow
+@pytest.mark.server
 async def test_at_every_position_the_state_is_the_fold_of_the_events_before_it(
     running: RunningLog, registry: PostgresRegistry
 ) -> None:
@@ -68,7 +68,7 @@ async def test_at_every_position_the_state_is_the_fold_of_the_events_before_it(
     await _is_the_fold_everywhere(running, registry)
 
 
-@pytest.mark.slow
+@pytest.mark.server
 @pytest.mark.parametrize("seed", range(2))
 async def test_it_is_so_too_when_many_things_happen_in_one_append(
     running: RunningLog, registry: PostgresRegistry, seed: int

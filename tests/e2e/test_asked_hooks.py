@@ -17,7 +17,7 @@ from tests.support.hooked_server import (
     threaded,
 )
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.kill
 
 NO_THREADS = (
     "thread=true is only available on channels that expose thread bindings (e.g. Discord threads,"

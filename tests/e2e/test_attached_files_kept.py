@@ -9,7 +9,7 @@ import pytest
 from tests.support.preparing_server import CONTENTS, Porter, asked, preparing, sight
 from tests.support.running_server import wait_for
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.server
 
 
 @pytest.fixture(scope="module")

@@ -9,7 +9,7 @@ import pytest
 from tests.support.asked_batches import THREE, accepted, living, session
 from tests.support.batching_server import Batching
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.server
 
 
 @pytest.fixture(scope="module")

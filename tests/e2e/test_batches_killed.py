@@ -11,7 +11,7 @@ from tests.support.batching_server import Batching
 from tests.support.data_directories import copied, new_place
 from tests.support.mortal_server import Aside
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.kill
 
 MOMENTS = ("before", "after")
 MADE = ["before step:workspace", "after step:workspace"]

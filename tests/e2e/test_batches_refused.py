@@ -10,7 +10,7 @@ from tests.support.asked_batches import THREE, accepted, living, session
 from tests.support.batching_server import PLACES, Batching
 from tests.support.running_server import wait_for
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.server
 
 
 @pytest.fixture(scope="module")

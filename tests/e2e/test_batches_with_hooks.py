@@ -11,7 +11,7 @@ from tests.support.databases import Databases
 from tests.support.hook_server import HookServer, Reply
 from tests.support.hooked_server import ASKING, BOUND, Hooked, all_of, hooked_on, threaded
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.server
 
 NO_RIGHTS = Reply(said={"status": "error", "error": "no rights here"})
 

@@ -15,7 +15,7 @@ from tests.support.child_programs import waiter
 from tests.support.data_directories import copied, new_place
 from tests.support.running_server import RunningServer, configuration, scripted, wait_for
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.server
 
 KEY = "agent:main:canaries"
 ENVIRONMENT = "canary-of-the-environment-5f1c"

@@ -19,7 +19,7 @@ from tests.support.hooked_server import (
 )
 from tests.support.running_server import RunningServer, wait_for
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.server
 
 IN_FILE = "canary-of-a-header-in-the-file-5f1c"
 IN_ENVIRONMENT = "canary-of-a-header-in-the-environment-77aa"

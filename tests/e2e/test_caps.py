@@ -10,7 +10,7 @@ import pytest
 from tests.support.key_spellings import spellings
 from tests.support.spawning_server import CHILDREN_MAX, Stories
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.server
 
 CALLERS = 64
 SPAWNS_EACH = 4

@@ -17,7 +17,7 @@ SECONDS_MAX = 110
 CHILDREN_MIN = 3
 """How many times the cap are admitted at least: else no place was ever used again."""
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(SECONDS_MAX)]
+pytestmark = [pytest.mark.kill, pytest.mark.timeout(SECONDS_MAX)]
 
 
 @pytest.fixture(scope="module")

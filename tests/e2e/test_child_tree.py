@@ -9,7 +9,7 @@ import pytest
 from tests.support.running_server import wait_for
 from tests.support.spawning_server import Stories
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.server
 
 ROOT = "agent:main:tree"
 

@@ -13,7 +13,7 @@ from tests.support.diamond import Diamond, telling
 from tests.support.mortal_server import QUICK_LEASE_SECONDS, Mortal
 from tests.support.spawning_server import Stories
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.kill
 
 ROOT = Path(__file__).parents[2]
 VERIFY = [sys.executable, "-m", "infrastructure.inbound.command_line.main", "log", "verify"]

@@ -10,7 +10,7 @@ from tests.support.process_table import is_alive
 from tests.support.running_server import wait_for
 from tests.support.spawning_server import DRAIN_SECONDS, WIDTH
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.kill
 
 STOP_SECONDS_MAX = DRAIN_SECONDS + 8
 

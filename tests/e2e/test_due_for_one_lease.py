@@ -15,7 +15,7 @@ from tests.support.mortal_server import QUICK_LEASE_SECONDS
 from tests.support.preparing_server import Porter
 from tests.support.running_server import wait_for
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.kill
 
 HOOK_SECONDS = 60
 TOLD = "subagentSpawned"

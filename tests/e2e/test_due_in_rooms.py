@@ -14,7 +14,7 @@ from tests.support.hooked_server import Hooked, threaded
 from tests.support.preparing_server import ATTACHED
 from tests.support.running_server import wait_for
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.server
 
 _UNASKED = """
 import runpy, sys

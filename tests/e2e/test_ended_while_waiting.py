@@ -9,7 +9,7 @@ from tests.support.hook_server import HookServer, Reply
 from tests.support.hooked_server import BOUND, threaded
 from tests.support.talking_server import Talking, staying
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.server
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ from tests.support.hook_server import HookServer, Reply
 from tests.support.hooked_server import BOUND, ORIGIN, Hooked, threaded
 from tests.support.told_transcripts import KEPT, entries_of, tell
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.server
 
 PLACES = {
     "slack": {

@@ -10,7 +10,7 @@ from psycopg import sql
 from infrastructure.outbound.embedded_postgres.data_directory import Home
 from tests.support.spawning_server import Stories
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.server
 
 KEY = "agent:main:free-text"
 PROSE = "please use the nicest model of Konstantinopel " * 5

@@ -14,7 +14,7 @@ from tests.support.process_table import carrying, until
 from tests.support.running_server import RunningServer, configuration, scripted
 from tests.support.script_server import Asked, ScriptServer, answer, redirect
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.server
 
 TOKEN = "hostile-script-of-these-tests"
 SECRET = "canary-of-these-hostile-scripts"

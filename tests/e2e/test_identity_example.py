@@ -17,7 +17,7 @@ from tests.support.data_directories import copied, new_place
 from tests.support.launches import program
 from tests.support.running_server import ROOT, RunningServer, configuration, scripted
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.server
 
 CHARTER = '## Charter\n\nYou are the High "Steward": äöü \\ $HOME `id`.'
 SOUL = "## Soul\n\nYou are the main agent."

@@ -11,7 +11,7 @@ from tests.support.preparing_server import (
 )
 from tests.support.running_server import wait_for
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.kill
 
 WORKSPACE = ["StepBegun:workspace"]
 FILES = ["StepTaken:workspace", "StepBegun:attachments"]

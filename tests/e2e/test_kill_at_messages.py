@@ -16,7 +16,7 @@ from tests.support.preparing_server import ATTACHED
 from tests.support.running_server import wait_for
 from tests.support.talking_server import Talking, staying, talking_on
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.kill
 
 ATTACHING = {"sessions_spawn": {"attachments": {"enabled": True}}}
 MESSAGE = "and then?"

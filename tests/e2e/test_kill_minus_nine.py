@@ -6,7 +6,7 @@ import pytest
 
 from tests.support.mortal_server import Mortal
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.kill
 
 ROOT = "agent:main:main"
 REQUESTED = ["SpawnRequested"]

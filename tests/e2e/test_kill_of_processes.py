@@ -12,7 +12,7 @@ from tests.support.mortal_server import Mortal
 from tests.support.process_table import is_alive
 from tests.support.running_server import wait_for
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.kill
 
 
 def requester(key: str) -> dict[str, str]:

@@ -14,7 +14,7 @@ from tests.support.forking_server import Heirs, forked
 from tests.support.running_server import wait_for
 from tests.support.told_transcripts import KEPT
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.kill
 
 STARTED = ["ScriptsResolved", "PreparationStarted"]
 BEGUN = ["StepBegun:context_fork"]

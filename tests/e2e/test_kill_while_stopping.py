@@ -12,7 +12,7 @@ from tests.support.hooked_server import BOUND, threaded
 from tests.support.running_server import wait_for
 from tests.support.talking_server import Talking, staying
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.kill
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ import pytest
 from tests.support.running_server import wait_for
 from tests.support.spawning_server import WIDTH, Stories
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.server
 
 SLEEPERS = 6
 

@@ -10,7 +10,7 @@ from tests.support.mortal_server import QUICK_LEASE_SECONDS, Mortal
 from tests.support.running_server import wait_for
 from tests.support.spawning_server import CHILDREN_MAX, Stories
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.kill
 
 REQUESTERS = 2
 TIMES = 5

@@ -13,7 +13,7 @@ from tests.support.embedded_servers import NOBODY, as_ordinary_user, postmaster_
 from tests.support.running_server import ROOT
 from tests.support.spawning_server import Stories
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.server
 
 STORIES: list[Callable[[Stories], None]] = [
     story for name, story in vars(straight).items() if name.startswith("test_")

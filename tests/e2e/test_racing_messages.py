@@ -13,7 +13,7 @@ from tests.support.hook_server import HookServer, Reply
 from tests.support.hooked_server import BOUND, threaded
 from tests.support.talking_server import Talking, ends_of, staying
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.kill
 
 RACERS = 20
 ROUNDS = 6

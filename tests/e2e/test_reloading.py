@@ -14,7 +14,7 @@ from tests.support.data_directories import copied, new_place
 from tests.support.reloaded_server import ReloadedServer
 from tests.support.running_server import ROOT, configuration, scripted, wait_for
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.server
 
 KEY = "agent:main:reloading"
 OLD_WORD, NEW_WORD = "the-old-word", "the-new-word"

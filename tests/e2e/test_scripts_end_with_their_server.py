@@ -14,7 +14,7 @@ from tests.support.launches import program
 from tests.support.process_table import carrying
 from tests.support.running_server import RunningServer, configuration, scripted, wait_for
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.kill
 
 TOKEN = "script-that-outlives-its-server-of-these-tests"
 # It deafens itself, and has a daemon that left its group and holds its output open.

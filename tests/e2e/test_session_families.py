@@ -12,7 +12,7 @@ from tests.support.running_server import wait_for
 from tests.support.talking_server import Talking, ends_of, staying
 from tests.support.told_transcripts import entries_of
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.server
 
 
 @pytest.fixture

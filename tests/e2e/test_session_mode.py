@@ -8,7 +8,7 @@ from tests.support.hook_server import HookServer, Reply
 from tests.support.hooked_server import AT_THE_THREAD, BOUND
 from tests.support.talking_server import Talking, staying
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.server
 
 
 @pytest.fixture

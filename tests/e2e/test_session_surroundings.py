@@ -14,7 +14,7 @@ from tests.support.hooked_server import AT_THE_THREAD, BOUND, threaded
 from tests.support.preparing_server import ATTACHED
 from tests.support.talking_server import Talking, ends_of, staying, talking_on
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.server
 
 NAMES = [".manifest.json", *sorted(one["name"] for one in ATTACHED)]
 ATTACHING = {"sessions_spawn": {"attachments": {"enabled": True}}}

@@ -18,7 +18,7 @@ from tests.support.embedded_servers import postmaster_of
 from tests.support.process_table import children
 from tests.support.running_server import RunningServer, configuration, scripted, wait_for
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.kill
 
 ANSWER_SECONDS_MAX = 3.0
 STOP_SECONDS = 0.5

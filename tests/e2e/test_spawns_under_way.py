@@ -11,7 +11,7 @@ from tests.support.data_directories import copied, new_place
 from tests.support.reloaded_server import ReloadedServer
 from tests.support.running_server import configuration, scripted, wait_for
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.server
 
 OLD_SECONDS, NEW_SECONDS = 111, 222
 WAITING = """#!/bin/sh

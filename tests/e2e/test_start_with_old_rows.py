@@ -12,7 +12,7 @@ from tests.support.mortal_server import QUICK_LEASE_SECONDS, Mortal
 from tests.support.running_server import wait_for
 from tests.support.spawning_server import Stories
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.kill
 
 STOP_SECONDS_MAX = 10.0
 OLD = "as it was called before"

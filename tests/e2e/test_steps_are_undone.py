@@ -7,7 +7,7 @@ import pytest
 from tests.support.preparing_server import Porter, asked, nothing_is_left
 from tests.support.running_server import wait_for
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.kill
 
 ALL_MADE = [
     "SpawnRequested",

@@ -17,7 +17,7 @@ from tests.support.preparing_server import (
 from tests.support.running_server import wait_for
 from tests.support.turnstiles import Turnstile
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.kill
 
 BEGUN_TWICE = ["StepBegun:attachments", "PreparationResumed", "StepBegun:attachments"]
 

@@ -11,7 +11,7 @@ from tests.support.held_commits import until
 from tests.support.running_log import RunningLog
 from tests.support.step_workshop import Workshop
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.server
 
 
 @pytest.fixture

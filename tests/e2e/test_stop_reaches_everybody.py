@@ -11,7 +11,7 @@ from tests.support.data_directories import copied, new_place
 from tests.support.process_table import carrying
 from tests.support.running_server import RunningServer, configuration, scripted, wait_for
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.server
 
 ROOT_KEY = "agent:main:growing"
 MARK = "spawnlog-growing-tree"

@@ -9,7 +9,7 @@ from tests.support.process_table import is_alive
 from tests.support.running_server import wait_for
 from tests.support.spawning_server import WIDTH, Stories
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.kill
 
 
 def requester(key: str) -> dict[str, object]:

@@ -11,7 +11,7 @@ from tests.support.databases import Databases
 from tests.support.hook_server import HookServer, Reply
 from tests.support.hooked_server import ASKING, BOUND, Hooked, hooked_on, threaded
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.server
 
 HOOK_SECONDS = 60
 AT_ONCE_SECONDS = 20.0

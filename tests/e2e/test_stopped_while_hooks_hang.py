@@ -9,7 +9,7 @@ from tests.support.databases import Databases
 from tests.support.hook_server import HookServer, Reply
 from tests.support.hooked_server import hooked_on, threaded
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.server
 
 
 @pytest.fixture

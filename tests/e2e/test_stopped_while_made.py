@@ -14,7 +14,7 @@ from tests.support.running_log import RunningLog
 from tests.support.step_workshop import WaitingStep, Workshop
 from tests.support.storytelling import ROOT
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.server
 
 LIMIT_SECONDS = 0.5
 

@@ -8,7 +8,7 @@ import pytest
 
 from tests.support.spawning_server import CHILDREN_MAX, Stories
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.server
 
 WHOLE_LIFE = [
     "SpawnRequested",

@@ -18,7 +18,7 @@ from tests.support.hooked_server import (
 )
 from tests.support.running_server import wait_for
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.kill
 
 SLACK = {"channel": "slack", "to": "C1"}
 

@@ -10,7 +10,7 @@ from infrastructure.inbound.http.schemas.run import add_undo_errors, pending_und
 from tests.support.running_log import RunningLog
 from tests.support.step_workshop import Workshop
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.server
 
 LIMIT_SECONDS = 0.5
 

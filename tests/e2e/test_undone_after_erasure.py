@@ -8,7 +8,7 @@ import pytest
 from tests.support.running_log import RunningLog
 from tests.support.step_workshop import Workshop
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.server
 
 
 async def test_a_failure_without_a_text_is_recorded_and_tried_again(

@@ -11,7 +11,7 @@ from tests.support.data_directories import copied, new_place
 from tests.support.mortal_server import Mortal
 from tests.support.running_server import wait_for
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.kill
 
 _ONE_BY_ONE = """
 import runpy, sys

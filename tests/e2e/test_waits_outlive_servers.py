@@ -9,7 +9,7 @@ from tests.support.hook_server import HookServer
 from tests.support.hooked_server import threaded
 from tests.support.talking_server import Talking
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.server
 
 
 @pytest.fixture

@@ -21,7 +21,7 @@ SEEDS = {1: 101, 4: 104}
 FENCED = ("ScriptsResolved", "PreparationStarted", "SessionCreated", "RunStarted")
 CLAIMS = ("SpawnRequested", "PreparationResumed", "RunClaimed")
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(180)]
+pytestmark = [pytest.mark.server, pytest.mark.timeout(180)]
 
 
 @pytest.fixture(scope="module", params=SEEDS, ids=["one writer", "four writers"])

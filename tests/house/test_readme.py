@@ -58,7 +58,7 @@ def test_every_setting_of_the_server_is_described() -> None:
         assert f"`{variable}`" in table, variable
 
 
-@pytest.mark.slow
+@pytest.mark.server
 def test_the_tour_can_be_copied_and_pasted(tmp_path: Path) -> None:
     blocks = re.findall(r"^```sh\n(.*?)^```$", section("Tour"), re.M | re.S)
     script = "set -eu\n" + "\n".join(blocks)

@@ -14,6 +14,8 @@ from tests.waiting.tool_arguments import (
     tool_schema,
 )
 
+pytestmark = pytest.mark.long
+
 
 def properties(*, threads: bool) -> dict[str, Any]:
     return cast("dict[str, Any]", tool_schema(threads=threads)["properties"])

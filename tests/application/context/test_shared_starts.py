@@ -27,7 +27,7 @@ from tests.support.running_log import RunningLog
 from tests.support.scripted_hooks import work_with_hooks
 from tests.support.storytelling import ROOT
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.server
 
 OWNER = Actor(kind="token", token="owner")
 

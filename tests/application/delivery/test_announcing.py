@@ -11,7 +11,7 @@ from tests.support.kept_family import KeptFamily
 from tests.support.running_log import RunningLog
 from tests.support.scripted_hooks import ScriptedHooks, work_with_hooks
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.server
 
 
 async def ended(family: KeptFamily, name: str, **request: Any) -> None:

@@ -19,7 +19,7 @@ from tests.support.placed_configurations import PlacedConfigurations
 from tests.support.running_log import RunningLog
 from tests.support.storytelling import plan
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.server
 
 
 class Overtaken(StoredTranscripts):

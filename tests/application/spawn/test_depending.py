@@ -23,7 +23,7 @@ from tests.support.run_histories import started as run_started
 from tests.support.running_log import RunningLog
 from tests.support.scripted_hooks import work_with_hooks
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.server
 
 
 def on(family: LoggedFamily, *names: str) -> tuple[Dependency, ...]:

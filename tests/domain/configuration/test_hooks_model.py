@@ -1,5 +1,6 @@
 """Whatever becomes of a run and of those who tell of it: each hook is told once, or parked."""
 
+import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
@@ -12,6 +13,8 @@ from tests.support import run_commands as ask
 from tests.support import run_histories as past
 from tests.support.asked_stories import AskedRun
 from tests.support.storytelling import given, requested
+
+pytestmark = pytest.mark.long
 
 ATTEMPTS_MAX = 3
 HOOKS = st.sampled_from(HOOK_ORDER)

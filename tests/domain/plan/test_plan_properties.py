@@ -15,7 +15,7 @@ from tests.support.random_spawns import LENIENT, PLAIN
 from tests.support.spawn_model import Asked
 
 # What fails is made small for up to five minutes, and an alarm meanwhile would be told instead.
-pytestmark = pytest.mark.timeout(400)
+pytestmark = [pytest.mark.timeout(400), pytest.mark.long]
 
 NEAR = st.sampled_from([0, 1, 2, 3, -1, -1]) | PICK
 STEPS = st.sampled_from([2, 2, 2, 4, 0])

@@ -33,6 +33,8 @@ from tests.support.lived_logs import (
     runs_agree,
 )
 
+pytestmark = pytest.mark.long
+
 KINDS = (*COMMANDS, "claim", "take over")
 GOING_ON = tuple(kind for kind in KINDS if kind not in ("archive", "close"))
 LIMITS = st.none() | st.tuples(st.integers(1, 4), st.integers(2, 3))

@@ -1,5 +1,6 @@
 """Whatever a preparation comes to, in whatever order: the record says what is left to be unmade."""
 
+import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
@@ -9,6 +10,8 @@ from tests.support import run_commands as ask
 from tests.support import run_histories as past
 from tests.support.asked_stories import AskedRun
 from tests.support.storytelling import given
+
+pytestmark = pytest.mark.long
 
 STEPS = st.sampled_from(STEP_ORDER)
 OPEN = ("making", "made")

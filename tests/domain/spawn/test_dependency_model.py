@@ -4,6 +4,7 @@ and when all that can go on has gone on, nobody waits any more."""
 from collections.abc import Sequence
 from random import Random
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -14,6 +15,8 @@ from tests.support import run_commands as ask
 from tests.support.dependency_model import Model, Node, State, Wish
 from tests.support.family_log import FamilyLog
 from tests.support.storytelling import ref
+
+pytestmark = pytest.mark.long
 
 RUNS_MAX = 24
 OUTCOMES: tuple[RunOutcome, ...] = ("success", "success", "success", "error", "timeout")

@@ -24,6 +24,8 @@ from tests.support.planned_places import PlacesOnDisk
 from tests.support.random_spawns import ASKED, LENIENT, PLAIN, RULES
 from tests.support.spawn_model import LANE_WIDTH, Asked, Told
 
+pytestmark = pytest.mark.long
+
 PICK = st.integers(min_value=0, max_value=99)
 HELD = ("queued", "started")
 WRONGS = ("stop", "crash", "crash", "override", "refuse", "close")

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -9,6 +10,8 @@ from domain.values.session_key import SessionScope, canonical_session_key
 from tests.support.decided_spawns import DecidedSpawns
 from tests.support.key_spellings import spelled, spellings
 from tests.support.spawn_model import Asked
+
+pytestmark = pytest.mark.long
 
 AGENTS = ("ops", "main", "team-1")
 PART = st.text(alphabet="abcxyz019_.-éσ", min_size=1, max_size=6)

@@ -62,7 +62,7 @@ def test_what_is_read_at_each_use_needs_none() -> None:
     assert settings_needing_restart(BEFORE, after) == ()
 
 
-@pytest.mark.slow
+@pytest.mark.server
 def test_an_end_that_takes_too_long_is_the_end_all_the_same() -> None:
     script = (
         "import asyncio\n"

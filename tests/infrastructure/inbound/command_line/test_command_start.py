@@ -14,7 +14,7 @@ PROJECT = Path(__file__).resolve().parents[4]
 COMMAND = [sys.executable, "-m", "infrastructure.inbound.command_line.main"]
 RUN = "11111111-0000-4000-8000-000000000001"
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.server
 
 
 def test_help_loads_neither_a_server_nor_a_client() -> None:

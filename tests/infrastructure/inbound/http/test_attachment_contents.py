@@ -9,7 +9,7 @@ import pytest
 from tests.support.attaching_house import AttachingHouse, text
 from tests.support.canaries import answers_about, files_with, tables_with
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.server
 
 
 class Canary:

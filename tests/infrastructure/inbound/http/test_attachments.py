@@ -15,7 +15,7 @@ from tests.support.attaching_house import AttachingHouse, binary, listed, text
 from tests.support.http_problems import problem_of
 from tests.support.http_requests import a_key, replayed
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.server
 
 RECEIPT = {"count", "totalBytes", "files", "relDir"}
 FILES = [text("notes.txt", "dreißig", mimeType="text/plain"), binary("photo.png", b"\0\xff\n")]

@@ -8,7 +8,7 @@ from tests.support.http_house import House
 from tests.support.http_problems import pointers_of, problem_of
 from tests.support.http_requests import spawn_body
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.server
 
 MIB = 1024 * 1024
 

@@ -9,7 +9,7 @@ from tests.support.http_problems import pointers_of, problem_of, well_formed_pro
 from tests.support.http_requests import asked
 from tests.support.http_wire import exchange
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.server
 
 SESSION = "agent:main:main"
 

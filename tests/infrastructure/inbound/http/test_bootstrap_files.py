@@ -15,7 +15,7 @@ from tests.support.attaching_house import (
 )
 from tests.support.http_problems import pointers_of, problem_of
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.server
 
 AGENTS = "# Harbour\n\nCount the boats. ⚓"
 TOOLS = "The crane is called Emma."

@@ -11,7 +11,7 @@ from tests.support.http_requests import a_key, replayed, spawn_head
 from tests.support.http_wire import Authority
 from tests.support.running_server import wait_for
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.server
 
 
 def leave_in_the_middle(house: House, key: str, **fields: object) -> bytes:

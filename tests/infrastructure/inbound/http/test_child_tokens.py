@@ -8,7 +8,7 @@ from tests.support.http_house import HeldRun, House
 from tests.support.http_problems import problem_of
 from tests.support.http_requests import spawn_body
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.server
 
 
 @pytest.fixture

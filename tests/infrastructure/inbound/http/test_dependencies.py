@@ -8,7 +8,7 @@ from tests.support.http_house import House
 from tests.support.http_problems import pointers_of, problem_of
 from tests.support.http_sharing import types
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.server
 
 
 def waiting(house: House, session: str, *names: str, **body: Any) -> dict[str, Any]:

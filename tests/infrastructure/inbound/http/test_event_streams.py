@@ -10,7 +10,7 @@ from tests.support.http_problems import problem_of
 from tests.support.http_streams import Frame, StreamReader
 from tests.support.http_wire import client_of
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.server
 
 Open = Callable[..., StreamReader]
 

@@ -8,7 +8,7 @@ from domain.explanation.continuation import CONTINUATION_RULES
 from tests.support.http_house import House
 from tests.support.http_problems import problem_of
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.server
 
 
 def explanation(house: House, run_id: object, **query: str) -> dict[str, Any]:

@@ -49,7 +49,7 @@ def test_the_example_has_every_rule_with_all_that_it_compares() -> None:
         assert shown["step"] == one["step"]
 
 
-@pytest.mark.slow
+@pytest.mark.server
 def test_a_spawn_that_was_accepted_passed_every_rule(house: House) -> None:
     requester = house.session()
     run = house.ended(requester, agentId="talker", label="explained")
@@ -73,7 +73,7 @@ def test_a_spawn_that_was_accepted_passed_every_rule(house: House) -> None:
     assert the("capabilities", explained)["compared"]["depth"] == run["depth"]
 
 
-@pytest.mark.slow
+@pytest.mark.server
 def test_what_was_configured_is_that_of_the_revision_it_was_decided_under(house: House) -> None:
     explained = explanation(house, house.ended(house.session())["runId"])
     tools, workspace = the("tools", explained), the("workspace", explained)
@@ -82,7 +82,7 @@ def test_what_was_configured_is_that_of_the_revision_it_was_decided_under(house:
     assert workspace["compared"]["workspaceRoots"] == []
 
 
-@pytest.mark.slow
+@pytest.mark.server
 def test_each_decision_stands_at_the_position_of_the_event_that_records_it(house: House) -> None:
     run = house.ended(house.session())
     events = house.http.get(f"/v1/runs/{run['runId']}/events").json()["items"]
@@ -93,7 +93,7 @@ def test_each_decision_stands_at_the_position_of_the_event_that_records_it(house
     assert the("tools", explained)["position"] == at["SessionCreated"]
 
 
-@pytest.mark.slow
+@pytest.mark.server
 def test_a_refusal_names_the_rule_that_failed_and_what_the_caller_was_told(house: House) -> None:
     answer = house.spawn("agent:narrow:explained", agentId="main")
     refused = problem_of(answer, 403, "spawn_forbidden")
@@ -115,7 +115,7 @@ def test_a_refusal_names_the_rule_that_failed_and_what_the_caller_was_told(house
     assert {found[rule] for rule in BEHIND_ADMISSION} == {"not_judged"}
 
 
-@pytest.mark.slow
+@pytest.mark.server
 def test_a_cap_is_told_with_its_numbers(house: House) -> None:
     with house.held(house.session()) as child, house.held(child.child) as deepest:
         refused = problem_of(house.spawn(deepest.child), 403, "spawn_forbidden")
@@ -126,7 +126,7 @@ def test_a_cap_is_told_with_its_numbers(house: House) -> None:
     assert one["compared"] == {"callerDepth": 2, "depthFrom": "record", "maxSpawnDepth": 2}
 
 
-@pytest.mark.slow
+@pytest.mark.server
 def test_an_agent_that_is_not_configured_is_refused_behind_the_scripts(house: House) -> None:
     refused = problem_of(house.spawn(house.session(), agentId=GHOST), 422, "spawn_error")
     explained = explanation(house, refused["runId"])
@@ -143,7 +143,7 @@ def test_an_agent_that_is_not_configured_is_refused_behind_the_scripts(house: Ho
     assert {found[rule] for rule in PLAN_RULES if rule != "agent_unknown"} == {"not_judged"}
 
 
-@pytest.mark.slow
+@pytest.mark.server
 def test_behind_a_rule_of_the_plan_that_refused_nothing_was_judged(house: House) -> None:
     answer = house.spawn(house.session(), thinking="as hard as you can")
     explained = explanation(house, problem_of(answer, 422, "spawn_error")["runId"])
@@ -160,7 +160,7 @@ def test_behind_a_rule_of_the_plan_that_refused_nothing_was_judged(house: House)
     assert {found[rule] for rule in behind} == {"not_judged"}
 
 
-@pytest.mark.slow
+@pytest.mark.server
 def test_an_explanation_is_read_as_of_a_position(house: House) -> None:
     run = house.ended(house.session())
     events = house.http.get(f"/v1/runs/{run['runId']}/events").json()["items"]
@@ -176,7 +176,7 @@ def test_an_explanation_is_read_as_of_a_position(house: House) -> None:
     problem_of(answer, 404, "not_found")
 
 
-@pytest.mark.slow
+@pytest.mark.server
 def test_a_spawn_that_was_stopped_while_it_was_prepared_says_so(house: House, label: str) -> None:
     session = house.session()
     with ThreadPoolExecutor(1) as pool:
@@ -192,7 +192,7 @@ def test_a_spawn_that_was_stopped_while_it_was_prepared_says_so(house: House, la
     assert results(explained)["active_children"] == "passed"
 
 
-@pytest.mark.slow
+@pytest.mark.server
 def test_who_reads_no_texts_gets_the_beginning_of_one(house: House) -> None:
     given = "!" * 190
     answer = house.spawn(house.session("reader"), agentId=given)
@@ -208,7 +208,7 @@ def test_who_reads_no_texts_gets_the_beginning_of_one(house: House) -> None:
     assert len(shown["reader"]) == 200
 
 
-@pytest.mark.slow
+@pytest.mark.server
 def test_an_explanation_is_for_those_who_may_see_the_run(house: House) -> None:
     parent = house.session("parent")
     sibling, stranger = house.ended(parent), house.ended(house.session("stranger"))
@@ -223,7 +223,7 @@ def test_an_explanation_is_for_those_who_may_see_the_run(house: House) -> None:
     problem_of(house.http.get("/v1/runs/nothing/explain"), 404, "not_found")
 
 
-@pytest.mark.slow
+@pytest.mark.server
 def test_what_was_asked_for_and_is_no_name_is_told_to_who_may_read_texts(house: House) -> None:
     requester = house.session("reader-asks")
     words = {"thinking": "as hard as you can, please", "model": "the best one there is"}

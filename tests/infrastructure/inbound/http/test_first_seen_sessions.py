@@ -6,7 +6,7 @@ import pytest
 
 from tests.support.http_house import ONE, House
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.server
 
 
 def session_of(house: House, key: str) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from tests.support.http_problems import problem_of, well_formed_problem
 from tests.support.http_requests import asked
 from tests.support.http_wire import exchange, head
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.server
 
 SESSION = "agent:main:main"
 

@@ -13,7 +13,7 @@ from tests.support.http_requests import a_key, replayed
 from tests.support.running_server import wait_for
 from tests.support.told_transcripts import KEPT, entries_of, message, tell
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.server
 
 TOO_LARGE = (
     "Parent context is too large to fork (100001/100000 tokens); "

@@ -14,7 +14,7 @@ from tests.support.http_house import House
 from tests.support.http_problems import well_formed_problem
 from tests.support.http_requests import spawn_body
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.server
 
 SETTINGS = settings(
     max_examples=120,

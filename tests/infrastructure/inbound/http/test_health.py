@@ -14,7 +14,7 @@ from tests.support.http_problems import problem_of
 from tests.support.http_wire import client_of
 from tests.support.running_server import RunningServer, configuration, scripted, wait_for
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.server
 
 
 @contextmanager

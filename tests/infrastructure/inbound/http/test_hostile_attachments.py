@@ -24,7 +24,7 @@ from tests.support.hostile_attachments import (
 )
 from tests.support.http_problems import pointers_of, problem_of
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.server
 
 RACE_SECONDS = 4.0
 RACERS = 4

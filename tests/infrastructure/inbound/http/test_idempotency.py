@@ -10,7 +10,7 @@ from tests.support.http_house import GHOST, House
 from tests.support.http_problems import problem_of
 from tests.support.http_requests import a_key, replayed
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.server
 
 
 def test_a_repeat_gets_the_first_answer_again(house: House) -> None:

@@ -14,7 +14,7 @@ from tests.support.http_problems import problem_of
 from tests.support.http_requests import spawn_body, spawn_head
 from tests.support.http_wire import Authority, answer_on, exchange
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.server
 
 MIB = 1024 * 1024
 

@@ -9,7 +9,7 @@ from tests.support.http_house import House
 from tests.support.http_problems import problem_of
 from tests.support.http_requests import pages_of_events
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.server
 
 ENVELOPE = """position stream version type typeVersion recordedAt occurredAt eventId commandId
     actor causation correlation runId traceparent configRevision writerVersion appendLast chainHash

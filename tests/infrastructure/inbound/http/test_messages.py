@@ -11,7 +11,7 @@ from tests.support.http_house import GHOST, House
 from tests.support.http_problems import pointers_of, problem_of
 from tests.support.http_requests import a_key, replayed
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.server
 
 BYTES_MAX = 8_388_608
 NOBODY = "0f7ba0d0-3b5e-4c0f-9d5a-0c1de0f5a001"

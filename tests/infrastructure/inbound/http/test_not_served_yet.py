@@ -7,7 +7,7 @@ import pytest
 from tests.support.http_house import House
 from tests.support.http_problems import pointers_of, problem_of
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.server
 
 
 def test_the_same_fields_with_their_defaults_are_taken(house: House) -> None:

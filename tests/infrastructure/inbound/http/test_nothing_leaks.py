@@ -6,7 +6,7 @@ from tests.support.http_house import House
 from tests.support.http_requests import pages_of_events
 from tests.support.http_streams import StreamReader
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.server
 
 
 def test_no_answer_tells_a_secret(house: House) -> None:

@@ -9,7 +9,7 @@ from infrastructure.inbound.http.responses.problems import TITLES
 from tests.support.http_house import House
 from tests.support.http_problems import problem_of
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.server
 
 SERVED = {
     "spawn": ("post", "/v1/spawns"),

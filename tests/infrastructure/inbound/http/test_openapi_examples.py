@@ -8,7 +8,7 @@ from tests.support.attaching_house import AttachingHouse
 from tests.support.http_house import House
 from tests.support.told_transcripts import tell
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.server
 
 
 @pytest.fixture(scope="module")

@@ -7,7 +7,7 @@ import pytest
 from tests.support.http_house import House
 from tests.support.http_problems import problem_of
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.server
 
 SHOWN_MAX = 50
 

@@ -15,7 +15,7 @@ from tests.support.sourced_spawns import PREAMBLE_CHARACTERS_MAX, SCRIPTS, Sourc
 from tests.support.sourcing_house import SourcingHouse, sourcing_house
 from tests.support.told_parts import stretches
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.server
 
 EVERYTHING = Sourced(
     task="Plan the harbour",

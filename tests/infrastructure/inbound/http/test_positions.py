@@ -10,7 +10,7 @@ import pytest
 from tests.support.http_house import House
 from tests.support.http_problems import problem_of
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.server
 
 
 def position_of(answer: httpx2.Response) -> int:

@@ -10,7 +10,7 @@ from tests.support.http_problems import pointers_of, problem_of
 from tests.support.http_sharing import given, prompt
 from tests.support.running_server import scripted
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.server
 
 RESULT = scripted()["runtime"]["result"]
 

@@ -10,7 +10,7 @@ from tests.support.http_house import House
 from tests.support.http_problems import pointers_of, problem_of
 from tests.support.http_requests import a_key, replayed
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.server
 
 MIB = 1024 * 1024
 DISABLED = (

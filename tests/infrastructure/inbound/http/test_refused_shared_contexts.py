@@ -11,7 +11,7 @@ from tests.support.http_house import House
 from tests.support.http_problems import pointers_of, problem_of
 from tests.support.http_sharing import given, patched, prompt, shared, types
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.server
 
 
 def nested(levels: int) -> Any:

@@ -10,7 +10,7 @@ from tests.support.http_house import House
 from tests.support.http_problems import problem_of
 from tests.support.http_requests import a_key, replayed
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.server
 
 CHILDREN_MAX = 5
 

@@ -10,7 +10,7 @@ import pytest
 from tests.support.http_house import GHOST, House
 from tests.support.http_problems import problem_of
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.server
 
 SUMMARY_ONLY = {"taskPreview", "taskBytes"}
 NOT_IN_SUMMARIES = {"task", "resultText", "requesterOrigin", "contextPreamble"}

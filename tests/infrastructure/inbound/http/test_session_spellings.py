@@ -36,7 +36,7 @@ def session_of(client: httpx2.Client, name: str) -> dict[str, Any]:
     return dict(answer.json())
 
 
-@pytest.mark.slow
+@pytest.mark.server
 def test_every_name_of_a_session_has_the_same_places(house: House) -> None:
     """A child that asks as `current`, by its id and by its key gets five places, not fifteen."""
     with house.held(house.session("parent")) as parent, house.with_token(parent.token) as client:
@@ -65,7 +65,7 @@ def test_every_name_of_a_session_has_the_same_places(house: House) -> None:
         problem_of(unseen, 404, "not_found")
 
 
-@pytest.mark.slow
+@pytest.mark.server
 def test_a_token_of_one_session_is_spelled_like_a_key(house: House, one: httpx2.Client) -> None:
     for name in ("current", *spellings("the-one")):
         answer = one.post("/v1/spawns", json=spawn_body(name))
@@ -79,7 +79,7 @@ def test_a_token_of_one_session_is_spelled_like_a_key(house: House, one: httpx2.
     problem_of(one.post("/v1/spawns", json=spawn_body("main")), 403, "not_permitted")
 
 
-@pytest.mark.slow
+@pytest.mark.server
 def test_the_name_it_was_given_is_not_put_on_record_in_place_of_the_key(
     house: House, one: httpx2.Client
 ) -> None:
@@ -95,7 +95,7 @@ def test_the_name_it_was_given_is_not_put_on_record_in_place_of_the_key(
     assert (asked_by["sessionKey"], asked_by["displayKey"]) == (key, key)
 
 
-@pytest.mark.slow
+@pytest.mark.server
 def test_lists_and_pages_take_every_name(house: House, one: httpx2.Client) -> None:
     run_id = one.post("/v1/spawns", json=spawn_body("current")).json()["runId"]
     names = ("current", session_of(one, "current")["sessionId"], *spellings("the-one"))
@@ -123,7 +123,7 @@ def test_lists_and_pages_take_every_name(house: House, one: httpx2.Client) -> No
     assert len(positions("current")) == len(told("tree", "current"))
 
 
-@pytest.mark.slow
+@pytest.mark.server
 def test_a_session_id_is_no_way_around_what_a_token_may(house: House, one: httpx2.Client) -> None:
     foreign = house.session("stranger")
     house.ended(foreign)
@@ -137,7 +137,7 @@ def test_a_session_id_is_no_way_around_what_a_token_may(house: House, one: httpx
     assert len(house.runs(foreign)) == 1
 
 
-@pytest.mark.slow
+@pytest.mark.server
 def test_an_id_that_is_no_sessions_is_a_key_like_any_other(house: House) -> None:
     run = house.ended(UNKNOWN)
     assert run["requesterSessionKey"] == f"agent:main:{UNKNOWN}"
@@ -145,7 +145,7 @@ def test_an_id_that_is_no_sessions_is_a_key_like_any_other(house: House) -> None
     assert house.ended(of_child)["requesterSessionKey"] == f"agent:main:{of_child}"
 
 
-@pytest.mark.slow
+@pytest.mark.server
 def test_who_acts_for_many_sessions_has_no_current_one(house: House) -> None:
     advice = "give the session's key"
     refused: dict[str, httpx2.Response] = {

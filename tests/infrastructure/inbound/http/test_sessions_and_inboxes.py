@@ -11,7 +11,7 @@ import pytest
 from tests.support.http_house import House
 from tests.support.http_problems import problem_of
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.server
 
 UNKNOWN = "12345678-1234-4234-8234-123456781234"
 

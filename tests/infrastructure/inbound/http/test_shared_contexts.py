@@ -10,7 +10,7 @@ from tests.support.http_problems import problem_of
 from tests.support.http_sharing import given, patched, prompt, shared
 from tests.support.http_wire import client_of
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.server
 
 GOAL = {"projectGoal": "Build a modern web app", "targetAudience": "Developers"}
 SHOWN = '[Shared Context]:\n- projectGoal: "Build a modern web app"\n- targetAudience: "Developers"'

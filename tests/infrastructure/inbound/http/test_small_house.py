@@ -12,7 +12,7 @@ import pytest
 from tests.support.http_streams import StreamReader
 from tests.support.running_server import RunningServer, configuration, scripted, wait_for
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.server
 
 READERS = 5
 INBOX = "/v1/sessions/agent:main:nobody/announcements?wait=60s"

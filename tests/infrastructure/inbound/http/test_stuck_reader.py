@@ -18,7 +18,7 @@ from infrastructure.inbound.http.routes.event_stream import EventStream, Frames,
 from tests.support.http_tail import GrowingLog
 from tests.support.http_wire import head
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.server
 
 EVENTS = 20_000
 SECONDS_MAX = 20.0

@@ -10,7 +10,7 @@ from tests.support.http_problems import problem_of
 from tests.support.http_requests import pages_of_events, spawn_body
 from tests.support.http_wire import client_of, exchange, head
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.server
 
 ENDPOINTS = (
     ("GET", "/v1/runs"),

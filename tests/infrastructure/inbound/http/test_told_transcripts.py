@@ -16,7 +16,7 @@ from tests.support.http_problems import pointers_of, problem_of
 from tests.support.http_requests import a_key, replayed
 from tests.support.told_transcripts import CONVERSATION, message, path_of, tell
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.server
 
 MIB = 1024 * 1024
 

@@ -14,7 +14,7 @@ from tests.support.http_problems import problem_of
 from tests.support.http_requests import a_key
 from tests.support.told_transcripts import CONVERSATION, message, tell
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.server
 PART_BYTES = 1_073_741_824
 
 

@@ -10,7 +10,7 @@ from tests.support.http_house import HeldRun, House
 from tests.support.http_problems import problem_of
 from tests.support.http_requests import spawn_body
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.server
 
 
 def send(client: httpx2.Client, run_id: str) -> httpx2.Response:

@@ -89,7 +89,7 @@ async def beating(house: ProcessLauncher) -> AsyncIterator[None]:
         await asyncio.gather(task, return_exceptions=True)
 
 
-@pytest.mark.slow
+@pytest.mark.kill
 async def test_a_frozen_holder_loses_every_process_while_it_is_frozen(tmp_path: Path) -> None:
     mark = tmp_path / "executed"
     program = DAEMON + "daemon()\ndaemon()\nprint(os.getpid(), flush=True)\nsignal.pause()"
@@ -125,7 +125,7 @@ async def test_a_frozen_holder_loses_every_process_while_it_is_frozen(tmp_path: 
     assert not mark.exists()
 
 
-@pytest.mark.slow
+@pytest.mark.kill
 async def test_heartbeats_keep_a_program_alive_beyond_several_limits(
     silent: ProcessLauncher,
 ) -> None:
@@ -137,7 +137,7 @@ async def test_heartbeats_keep_a_program_alive_beyond_several_limits(
         assert time.monotonic() - began >= SILENCE_SECONDS * 3
 
 
-@pytest.mark.slow
+@pytest.mark.kill
 async def test_heartbeats_keep_a_gate_that_waits_for_its_go(
     silent: ProcessLauncher, tmp_path: Path
 ) -> None:
@@ -154,7 +154,7 @@ async def test_heartbeats_keep_a_gate_that_waits_for_its_go(
     assert mark.exists()
 
 
-@pytest.mark.slow
+@pytest.mark.kill
 async def test_after_silence_before_its_go_a_program_is_never_executed(
     silent: ProcessLauncher, tmp_path: Path
 ) -> None:
@@ -169,7 +169,7 @@ async def test_after_silence_before_its_go_a_program_is_never_executed(
     assert not mark.exists()
 
 
-@pytest.mark.slow
+@pytest.mark.kill
 async def test_a_go_that_a_frozen_gate_finds_too_late_executes_nothing(
     silent: ProcessLauncher, tmp_path: Path
 ) -> None:
@@ -185,7 +185,7 @@ async def test_a_go_that_a_frozen_gate_finds_too_late_executes_nothing(
     assert not mark.exists()
 
 
-@pytest.mark.slow
+@pytest.mark.kill
 async def test_silence_kills_a_program_and_its_daemons(silent: ProcessLauncher) -> None:
     async with beating(silent):
         process = await started(silent, *python(DAEMON + "daemon()\ndaemon()\nsignal.pause()"))
@@ -199,7 +199,7 @@ async def test_silence_kills_a_program_and_its_daemons(silent: ProcessLauncher) 
     assert await process.stdout.read() == b""
 
 
-@pytest.mark.slow
+@pytest.mark.kill
 async def test_without_a_limit_a_silent_holder_keeps_its_program(
     gatehouse: ProcessLauncher,
 ) -> None:

@@ -21,7 +21,7 @@ from tests.support.gated_programs import Runner, lines, started
 from tests.support.process_table import children, is_alive, state, until, until_dead
 
 
-@pytest.mark.slow
+@pytest.mark.kill
 async def test_fifty_programs_run_at_once(run: Runner) -> None:
     finished = await asyncio.gather(
         *(run("sh", "-c", "cat; exit $0", str(n), stdin=b"%d" % n * 30_000) for n in range(50))
@@ -31,7 +31,7 @@ async def test_fifty_programs_run_at_once(run: Runner) -> None:
         assert result.exit == Exit(code=number)
 
 
-@pytest.mark.slow
+@pytest.mark.kill
 async def test_a_start_costs_no_interpreters_start(gatehouse: ProcessLauncher, run: Runner) -> None:
     await gatehouse.start()
     begin = time.perf_counter()
@@ -212,7 +212,7 @@ async def test_a_cancelled_wait_kills_the_program_and_leaves_its_output(
     assert await process.stderr.read() == b""
 
 
-@pytest.mark.slow
+@pytest.mark.kill
 async def test_everything_works_on_uvloop() -> None:
     async def scenario() -> list[ProgramResult]:
         house = ProcessLauncher()

@@ -35,7 +35,7 @@ asyncio.run(hold())
 """
 
 
-@pytest.mark.slow
+@pytest.mark.kill
 async def test_a_killed_holder_takes_everything_with_it(tmp_path: Path) -> None:
     mark = tmp_path / "executed"
     program = DAEMON + "daemon()\ndaemon()\nprint(os.getpid(), flush=True)\nsignal.pause()"
@@ -156,7 +156,7 @@ signal.pause()
 """
 
 
-@pytest.mark.slow
+@pytest.mark.kill
 @pytest.mark.parametrize("manner", ["one-group", "sessions"])
 async def test_a_storm_of_forks_and_exits_is_ended(gatehouse: ProcessLauncher, manner: str) -> None:
     token = f"chain-{os.getpid()}-{manner}"
@@ -168,7 +168,7 @@ async def test_a_storm_of_forks_and_exits_is_ended(gatehouse: ProcessLauncher, m
     assert time.monotonic() - began < 25
 
 
-@pytest.mark.slow
+@pytest.mark.kill
 @pytest.mark.parametrize("manner", ["one-group", "sessions"])
 async def test_a_tree_of_64_processes_is_ended(gatehouse: ProcessLauncher, manner: str) -> None:
     token = f"tree-{os.getpid()}-{manner}"

@@ -231,7 +231,7 @@ except ProfilesUnreadable as failure:
 """
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_an_ordinary_user_is_told_what_it_may_not_read() -> None:
     with new_place() as place:
         place.chmod(0o755)

@@ -23,7 +23,7 @@ from tests.support.embedded_servers import (
     wait_until,
 )
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.server
 
 needs_root = pytest.mark.skipif(
     os.geteuid() != 0, reason="only root gives the server to another user: run the suite as root"

@@ -28,7 +28,7 @@ from tests.support.embedded_servers import (
     wait_until,
 )
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.kill
 
 _NEVER_REAPS = """
 import ctypes, os, signal, sys

@@ -26,7 +26,7 @@ from tests.support.embedded_servers import (
     wait_until,
 )
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.kill
 
 
 def test_the_first_start_creates_a_durable_utf8_database(tmp_path: Path) -> None:

@@ -21,7 +21,7 @@ from tests.support.embedded_servers import (
     wait_until,
 )
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.server
 
 _REFUSED = """
 import sys

@@ -203,7 +203,7 @@ def test_a_commit_that_was_confirmed_to_nobody_is_found_and_not_repeated(
         log.recorder.insert_events([stored(stream, 2)])
 
 
-@pytest.mark.slow
+@pytest.mark.server
 def test_a_process_that_freezes_with_the_log_in_its_hands_loses_it(
     shared_database_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

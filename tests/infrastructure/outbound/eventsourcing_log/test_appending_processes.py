@@ -63,7 +63,7 @@ class Arriving:
         return [int(line) for line in told.split()]
 
 
-@pytest.mark.slow
+@pytest.mark.kill
 def test_two_processes_that_append_to_one_stream_leave_no_gap(shared_database_url: str) -> None:
     schema = own_schema()
     env = environment_of(shared_database_url, schema)

@@ -20,7 +20,7 @@ from tests.support.application_logs import ask, whole_log
 from tests.support.eventsourcing_environments import environment_of, own_schema
 from tests.support.harbours import Harbour, Harbours
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.server
 WAIT_SECONDS = 10.0
 
 

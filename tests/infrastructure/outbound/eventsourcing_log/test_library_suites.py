@@ -26,7 +26,7 @@ from infrastructure.outbound.eventsourcing_log.recorder import (
 )
 from tests.support.eventsourcing_environments import FACTORY, environment_of, own_schema
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.server
 
 LEFT_OUT = {
     "TranscoderTestCase": "is about turning objects into bytes, before anything is stored; the"

@@ -100,7 +100,7 @@ def test_a_log_is_made_after_a_migration_that_is_under_way(empty_database_url: s
             begun.result(30).close()
 
 
-@pytest.mark.slow
+@pytest.mark.server
 def test_a_server_that_is_given_the_log_of_an_application_says_what_to_do(
     shared_database_url: str, tmp_path: Path
 ) -> None:

@@ -55,7 +55,7 @@ def take(following: Subscription[ApplicationRecorder], count: int) -> list[int]:
     return [next(following).id for _ in range(count)]
 
 
-@pytest.mark.slow
+@pytest.mark.server
 def test_a_follower_sees_every_event_of_many_writers_once_and_in_order(log: Log) -> None:
     recorder, _ = log
     with recorder.subscribe() as following, ThreadPoolExecutor(WRITERS + 1) as threads:
@@ -96,7 +96,7 @@ def test_an_event_that_was_announced_to_nobody_is_found(log: Log) -> None:
         assert take(following, 1) == [2]
 
 
-@pytest.mark.slow
+@pytest.mark.server
 def test_a_subscription_goes_on_when_its_connection_is_ended(log: Log) -> None:
     recorder, asked = log
     with recorder.subscribe() as following:

@@ -161,7 +161,7 @@ def swapping(place: Path, target: Path) -> Callable[[], None]:
     return act
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("depth", [0, 1, 2])
 async def test_a_race_for_a_folder_gets_nothing_outside(ground: Ground, depth: int) -> None:
     place = [ground.folder, *ground.folder.parents][depth]
@@ -187,7 +187,7 @@ async def test_a_race_for_a_folder_gets_nothing_outside(ground: Ground, depth: i
     assert refused, "the race was never lost: it proves nothing"
 
 
-@pytest.mark.slow
+@pytest.mark.long
 async def test_folders_above_that_another_run_takes_away_are_made_again(ground: Ground) -> None:
     above = ground.folder.parent
 
@@ -203,7 +203,7 @@ async def test_folders_above_that_another_run_takes_away_are_made_again(ground: 
             assert await ground.remove() == "undone"
 
 
-@pytest.mark.slow
+@pytest.mark.long
 async def test_a_race_for_a_file_gets_nothing_outside(ground: Ground) -> None:
     outer = ground.outer_tree()
     refused = 0
@@ -225,7 +225,7 @@ async def test_a_race_for_a_file_gets_nothing_outside(ground: Ground) -> None:
     assert refused, "the race was never won: it proves nothing"
 
 
-@pytest.mark.slow
+@pytest.mark.long
 async def test_a_removal_that_races_with_links_removes_nothing_outside(ground: Ground) -> None:
     outer = ground.outer_tree()
     inner = ground.folder / "inner"

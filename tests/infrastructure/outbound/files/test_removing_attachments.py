@@ -120,7 +120,7 @@ async def test_what_a_child_left_in_the_folder_goes_and_links_are_not_followed(
     assert (ground.tree(), ground.outer_tree()) == (before, outer)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 async def test_a_tree_deeper_than_there_are_descriptors_goes(ground: Ground) -> None:
     before = ground.tree()
     await ground.write()
@@ -156,7 +156,7 @@ async def test_what_takes_too_long_is_told_and_gone_on_with(ground: Ground) -> N
     assert await ground.remove() == "undone"
 
 
-@pytest.mark.slow
+@pytest.mark.long
 async def test_two_servers_may_remove_the_same(ground: Ground) -> None:
     before = ground.tree()
     for _ in range(20):

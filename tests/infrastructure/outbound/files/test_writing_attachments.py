@@ -85,7 +85,7 @@ async def test_folders_that_are_there_keep_what_is_theirs(ground: Ground) -> Non
     assert ground.tree() == before
 
 
-@pytest.mark.slow
+@pytest.mark.long
 async def test_runs_of_one_workspace_do_not_meet(ground: Ground) -> None:
     async def life() -> None:
         run_id = uuid4()

@@ -71,7 +71,7 @@ def ways(text: str) -> list[Callable[[Masker], str]]:
     ]
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("value", VALUES, ids=lambda value: value[:8])
 @pytest.mark.parametrize("base", BASES)
 def test_a_value_is_masked_in_base64_wherever_it_stands_in_what_was_encoded(
@@ -91,7 +91,7 @@ def test_a_value_is_masked_in_base64_wherever_it_stands_in_what_was_encoded(
         assert len(shown_signs(way(masking))) <= 2 + (7 if "lines" in base else 0)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("value", VALUES, ids=lambda value: value[:8])
 @pytest.mark.parametrize("url", URLS)
 def test_a_value_is_masked_as_part_of_a_url(url: str, value: str) -> None:
@@ -197,7 +197,7 @@ def test_nothing_else_is_masked_or_lost(text: str, size: int) -> None:
     assert in_pieces(masking, text, size) == masking.whole(text) == text
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize(
     "text",
     [

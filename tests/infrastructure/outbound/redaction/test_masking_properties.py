@@ -7,6 +7,8 @@ from hypothesis import strategies as st
 from application.ports.credentials import REDACTED
 from infrastructure.outbound.redaction.mask import MaskedText, Masker
 
+pytestmark = pytest.mark.long
+
 CHUNK = 64 * 1024
 LINES = 100_000
 BASE64 = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"

@@ -59,7 +59,7 @@ async def test_a_daemon_does_not_outlive_a_child_that_exits(runtimes: CommandRun
     assert (end.outcome, end.exit_code) == ("success", 0)
 
 
-@pytest.mark.slow
+@pytest.mark.kill
 async def test_a_child_may_close_its_output_and_work_on(runtimes: CommandRuntimes) -> None:
     session = await started(
         runtimes, command("sh", "-c", "echo $$; exec >&- 2>&-; sleep 0.2; exit 4")
@@ -84,7 +84,7 @@ async def test_last_words_are_heard_however_busy_the_server_was(
     assert end.error == "exited with code 1: last words"
 
 
-@pytest.mark.slow
+@pytest.mark.kill
 async def test_a_pipe_held_by_a_stranger_does_not_hold_up_the_end(
     runtimes: CommandRuntimes, tmp_path: Path
 ) -> None:
@@ -101,7 +101,7 @@ async def test_a_pipe_held_by_a_stranger_does_not_hold_up_the_end(
     assert (entries, end.outcome) == ([], "stopped")
 
 
-@pytest.mark.slow
+@pytest.mark.kill
 async def test_fifty_megabytes_pass_through_a_bounded_memory(runtimes: CommandRuntimes) -> None:
     text = "import sys\nfor _ in range(800): sys.stdout.write('0123456789abcde\\n' * 4096)"
     session = await started(runtimes, python_command(text))
@@ -119,7 +119,7 @@ async def test_fifty_megabytes_pass_through_a_bounded_memory(runtimes: CommandRu
     assert peak < 8 * MIB
 
 
-@pytest.mark.slow
+@pytest.mark.kill
 async def test_a_child_that_nobody_listens_to_waits(
     runtimes: CommandRuntimes, tmp_path: Path
 ) -> None:
@@ -145,7 +145,7 @@ for _ in range(1000):
     assert written.stat().st_size == 1000
 
 
-@pytest.mark.slow
+@pytest.mark.kill
 async def test_endless_output_is_ended_at_its_limit(runtimes: CommandRuntimes) -> None:
     await (await runtimes.open(launch(command("true")))).kill()  # so that the warm process is there
     before = open_descriptors()

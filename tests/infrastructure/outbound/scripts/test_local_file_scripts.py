@@ -207,7 +207,7 @@ async def test_a_stopping_server_runs_no_script(tmp_path: Path) -> None:
     assert "stopping" in str((await scripts.run(script_run("script"))).error)
 
 
-@pytest.mark.slow
+@pytest.mark.server
 async def test_a_script_that_hangs_is_ended_with_its_daemon(run: Run, tmp_path: Path) -> None:
     uri = python_script(tmp_path, DAEMON + "daemon()\nsignal.pause()")
     finished = await run(uri, timeout_seconds=2)

@@ -155,7 +155,7 @@ def test_a_stream_cannot_be_one_json_document(spawnlog: Command, api: RecordedAp
     assert "jsonl" in result.stderr
 
 
-@pytest.mark.slow
+@pytest.mark.kill
 def test_ctrl_c_ends_following_without_a_traceback(api: RecordedApi) -> None:
     held = threading.Event()
 

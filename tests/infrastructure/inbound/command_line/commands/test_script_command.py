@@ -9,7 +9,7 @@ import pytest
 from tests.support.command_line import Command
 from tests.support.launches import program
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.server
 
 IDENTITY = """#!/bin/sh
 test "$SPAWNLOG_SCRIPT_TEST" = 1 || exit 9

@@ -103,7 +103,7 @@ def test_a_negative_timeout_is_not_even_asked_for(spawnlog: Command, api: Record
     assert api.asked == []
 
 
-@pytest.mark.slow
+@pytest.mark.server
 def test_waiting_goes_on_until_the_run_is_announced(spawnlog: Command, api: RecordedApi) -> None:
     api.on("POST", "/v1/spawns", ACCEPTED)
     api.on("GET", f"/v1/runs/{RUN}", ended(stage="started"), ended(stage="ended"), ended())
@@ -141,7 +141,7 @@ def test_a_result_cannot_steer_the_terminal(spawnlog: Command, api: RecordedApi)
     assert spawnlog("spawn", "Count", "--wait").stdout == "done\\x1b]52;c;eA==\\x07\nok\n"
 
 
-@pytest.mark.slow
+@pytest.mark.server
 def test_a_wait_survives_a_server_that_is_away(spawnlog: Command, api: RecordedApi) -> None:
     api.on("POST", "/v1/spawns", ACCEPTED)
     lost = Reply("{", break_off=True)

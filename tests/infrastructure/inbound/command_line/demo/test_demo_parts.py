@@ -62,7 +62,7 @@ def test_a_signal_ends_the_demo_so_that_it_tidies_up() -> None:
     assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
 
 
-@pytest.mark.slow
+@pytest.mark.kill
 def test_a_server_that_does_not_start_is_told_with_its_last_words(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

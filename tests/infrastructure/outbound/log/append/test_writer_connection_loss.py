@@ -37,7 +37,7 @@ class Counting:
         return Decision(number, [seen(key(number))])
 
 
-@pytest.mark.slow
+@pytest.mark.kill
 async def test_a_writer_that_is_cut_off_again_and_again_loses_nothing_and_repeats_nothing(
     running: RunningLog,
 ) -> None:
@@ -161,7 +161,7 @@ async def test_those_who_wait_are_told_when_the_database_stays_away(
         assert len(await running.events()) == 2
 
 
-@pytest.mark.slow
+@pytest.mark.kill
 async def test_a_decision_that_held_the_lock_too_long_is_made_again(database_url: str) -> None:
     lines = Lines(database_url, "idle_in_transaction_session_timeout = '50ms'")
     async with running_on(database_url, connect=lines.connect) as running:
@@ -170,7 +170,7 @@ async def test_a_decision_that_held_the_lock_too_long_is_made_again(database_url
         assert len(await running.events()) == 1
 
 
-@pytest.mark.slow
+@pytest.mark.kill
 async def test_a_lock_held_by_somebody_else_is_waited_for(
     database_url: str, connection: LogConnection
 ) -> None:

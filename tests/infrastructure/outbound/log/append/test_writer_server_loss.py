@@ -24,7 +24,7 @@ KILLS = 3
 WORKERS = 12
 ANSWERS_MIN = 20
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.kill
 
 
 @asynccontextmanager

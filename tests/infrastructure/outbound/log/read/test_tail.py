@@ -24,7 +24,7 @@ def never_polls(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tail, "POLL_SECONDS", NOT_TODAY_SECONDS)
 
 
-@pytest.mark.slow
+@pytest.mark.server
 async def test_no_event_of_two_writers_is_missed_although_notifications_are_cut(
     running: RunningLog, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -106,7 +106,7 @@ async def test_a_tail_that_cannot_go_on_says_so_and_tells_nothing_more(
         assert running.tail.position == 2
 
 
-@pytest.mark.slow
+@pytest.mark.server
 async def test_ten_thousand_who_wait_cost_one_listener(
     running: RunningLog, family: LoggedFamily
 ) -> None:

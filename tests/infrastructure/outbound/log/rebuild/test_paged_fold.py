@@ -46,7 +46,7 @@ async def _whole(connection: LogConnection, head: int) -> list[FoldedEvent]:
     return await read_folded(connection, EventMapper(), after=0, until=head, limit=head)
 
 
-@pytest.mark.slow
+@pytest.mark.server
 @pytest.mark.parametrize("states_max", [0, 2, 1000])
 async def test_pages_make_the_rows_that_the_whole_makes_with_few_states_in_memory(
     running: RunningLog, connection: LogConnection, states_max: int

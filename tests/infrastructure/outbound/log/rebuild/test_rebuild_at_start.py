@@ -37,7 +37,7 @@ async def _noted(running: RunningLog) -> Any:
     return (await running.ask(f"SELECT {NOTED_VERSIONS}"))[0][0]
 
 
-@pytest.mark.slow
+@pytest.mark.server
 async def test_rows_of_an_older_version_are_made_anew(
     running: RunningLog, connection: LogConnection, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -57,7 +57,7 @@ async def test_rows_of_an_older_version_are_made_anew(
     assert caplog.text == ""
 
 
-@pytest.mark.slow
+@pytest.mark.server
 async def test_of_several_that_start_at_once_one_makes_them(
     running: RunningLog, connection: LogConnection, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -38,7 +38,7 @@ async def _rows(running: RunningLog) -> dict[str, list[Any]]:
     return {table: await running.ask(query) for table, query in COMPARED.items()}
 
 
-@pytest.mark.slow
+@pytest.mark.server
 @pytest.mark.parametrize("processes_from", [0, 10**9], ids=["in processes", "in this one"])
 async def test_a_log_in_which_everything_has_happened_is_folded_to_the_same_rows(
     running: RunningLog, monkeypatch: pytest.MonkeyPatch, processes_from: int
@@ -56,7 +56,7 @@ async def test_a_log_in_which_everything_has_happened_is_folded_to_the_same_rows
     assert 0 < rebuilt.seconds < 60
 
 
-@pytest.mark.slow
+@pytest.mark.server
 @pytest.mark.parametrize("page", [1, 10])
 @pytest.mark.parametrize("states", [0, 3])
 async def test_neither_the_size_of_pages_nor_that_of_the_memory_matters(
@@ -70,7 +70,7 @@ async def test_neither_the_size_of_pages_nor_that_of_the_memory_matters(
     assert await _rows(running) == before
 
 
-@pytest.mark.slow
+@pytest.mark.server
 async def test_a_row_changed_by_hand_is_told_and_mended(
     running: RunningLog,
 ) -> None:

@@ -42,7 +42,7 @@ MOMENTS = {
 }
 
 
-@pytest.mark.slow
+@pytest.mark.kill
 @pytest.mark.parametrize("in_processes", [True, False], ids=["processes", "one process"])
 @pytest.mark.parametrize("moment", MOMENTS)
 async def test_a_rebuild_that_was_killed_goes_on_where_it_was(
@@ -66,7 +66,7 @@ async def test_a_rebuild_that_was_killed_goes_on_where_it_was(
     ]
 
 
-@pytest.mark.slow
+@pytest.mark.kill
 async def test_what_was_written_meanwhile_is_folded_too(running: RunningLog) -> None:
     await tell_everything(running)
     await killed_rebuild(running, "exchange", 0, in_processes=False, page=PAGE)
@@ -77,7 +77,7 @@ async def test_what_was_written_meanwhile_is_folded_too(running: RunningLog) -> 
     assert await rows(running) == before
 
 
-@pytest.mark.slow
+@pytest.mark.kill
 @pytest.mark.parametrize("change", ["a version", "an index", "a column"])
 async def test_one_for_other_tables_begins_anew(
     running: RunningLog, monkeypatch: pytest.MonkeyPatch, change: str
@@ -110,7 +110,7 @@ async def test_a_rebuild_of_a_log_that_was_longer_begins_anew(
     assert await tables.positions(connection, shape) is None
 
 
-@pytest.mark.slow
+@pytest.mark.kill
 async def test_a_process_that_waits_for_the_database_ends_with_its_holder(
     running: RunningLog, connection: LogConnection
 ) -> None:

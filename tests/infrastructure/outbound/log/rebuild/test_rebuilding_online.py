@@ -53,7 +53,7 @@ class Witness:
         assert await found.fetchall() == [(run.version, run.stage)]
 
 
-@pytest.mark.slow
+@pytest.mark.server
 async def test_those_who_read_and_write_notice_nothing_of_it(
     running: RunningLog, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -115,7 +115,7 @@ class HeldBack:
         await self._reader.__aexit__(None, None, None)
 
 
-@pytest.mark.slow
+@pytest.mark.server
 async def test_who_reads_for_long_stops_neither_writers_nor_the_rebuild(
     running: RunningLog, held_back: HeldBack
 ) -> None:
@@ -134,7 +134,7 @@ async def test_who_reads_for_long_stops_neither_writers_nor_the_rebuild(
     assert (await rebuild(running.url)).differing == 0
 
 
-@pytest.mark.slow
+@pytest.mark.server
 async def test_while_a_vacuum_is_waited_for_nobody_else_has_to_wait(running: RunningLog) -> None:
     await observe(running.log, range(5))
     async with held_table(running.url, "runs", "SHARE UPDATE EXCLUSIVE"):
@@ -146,7 +146,7 @@ async def test_while_a_vacuum_is_waited_for_nobody_else_has_to_wait(running: Run
     assert (await rebuilding).events == 6
 
 
-@pytest.mark.slow
+@pytest.mark.server
 async def test_more_events_than_may_be_folded_under_the_lock_are_folded_before_it(
     running: RunningLog, held_back: HeldBack, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -195,7 +195,7 @@ async def test_a_reader_who_never_ends_is_told_of(
     assert (await rebuild(running.url)).events == 6
 
 
-@pytest.mark.slow
+@pytest.mark.server
 async def test_a_row_that_is_written_wrongly_meanwhile_is_told_and_mended(
     running: RunningLog, held_back: HeldBack
 ) -> None:

@@ -54,7 +54,7 @@ async def test_who_gives_up_connecting_leaves_no_connection_behind(
     await until(alone, "no connection is left behind", seconds=5)
 
 
-@pytest.mark.slow
+@pytest.mark.server
 async def test_a_log_that_is_closed_as_soon_as_it_is_open_leaves_nothing_behind(
     database_url: str,
 ) -> None:

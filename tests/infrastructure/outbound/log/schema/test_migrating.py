@@ -104,7 +104,7 @@ def test_a_log_has_one_head_and_no_more(database_url: str) -> None:
             )
 
 
-@pytest.mark.slow
+@pytest.mark.server
 def test_of_those_that_migrate_at_once_one_does_and_the_others_wait(
     empty_database_url: str,
 ) -> None:

@@ -37,7 +37,7 @@ def test_the_newest_of_them_has_every_type_of_event(empty_database_url: str) -> 
     assert types == {name for name, _ in EVENT_TYPES}
 
 
-@pytest.mark.slow
+@pytest.mark.server
 @pytest.mark.parametrize("revision", revisions())
 async def test_a_log_of_an_earlier_release_is_brought_up_and_goes_on(
     empty_database_url: str, tmp_path: Path, revision: str

@@ -6,7 +6,7 @@ import pytest
 
 from tests.support.told_log import ToldLog
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.server
 
 HERE = 40
 

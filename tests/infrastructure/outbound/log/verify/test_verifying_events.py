@@ -7,7 +7,7 @@ from hypothesis import strategies as some
 
 from tests.support.told_log import ToldLog
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.server
 
 HERE = 40
 COLUMNS = {

@@ -27,7 +27,7 @@ from tests.support.running_log import RunningLog
 from tests.support.running_server import ROOT, wait_for
 from tests.support.told_log import tell_all
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.kill
 
 
 async def _verify(running: RunningLog, folder: Path, **more: object) -> Verification:

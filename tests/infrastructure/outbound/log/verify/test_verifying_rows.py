@@ -6,7 +6,7 @@ from infrastructure.outbound.log.codec.columns import RUN_COLUMNS, SESSION_COLUM
 from infrastructure.outbound.log.verify import ranges, verify
 from tests.support.told_log import ToldLog
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.server
 
 FOREVER = 2**62
 RUN_CHANGES = {

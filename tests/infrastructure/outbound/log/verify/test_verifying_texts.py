@@ -4,7 +4,7 @@ import pytest
 
 from tests.support.told_log import ToldLog
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.server
 
 
 def _one_text(told: ToldLog, kind: str) -> tuple[object, int]:
