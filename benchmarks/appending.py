@@ -11,11 +11,11 @@ from application.log.envelope import Actor, Provenance
 from application.log.event_log import ContentKey, Decision, Submission, World
 from application.log.texts import TextStore
 from application.ports.configurations import PinnedConfiguration
-from application.spawn.admit import policy_of
 from application.spawn.request import SpawnRequest, spawn_command
 from benchmarks.load import TASK, requester
 from benchmarks.server import CONFIGURATION
 from domain.run.facts import SpawnOptions
+from domain.spawn.admission import policy_of
 from domain.spawn.decide import SpawnDecision, request_spawns
 from domain.values.record import run_stream, session_stream
 from infrastructure.outbound.configuration.load import load_values
@@ -86,7 +86,7 @@ class Admissions:
             options=SpawnOptions(cleanup="delete"),
         )
         command = spawn_command(request, ACTOR, self._pinned, ids, "benchmark")
-        policy, content_key = policy_of(self._pinned, "main"), ids.content_key()
+        policy, content_key = policy_of(self._pinned.configuration, "main"), ids.content_key()
 
         def decide(world: World) -> Decision[Any]:
             keeper = TextStore(command.session_id, content_key, ids.event_id)

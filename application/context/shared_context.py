@@ -19,8 +19,8 @@ from domain.session.shared_context import (
     starting_shared_keys,
 )
 from domain.spawn.cascade import CannotShare
+from domain.values import rules
 from domain.values.json_text import compact_json, read_json
-from domain.values.refusals import Refusal
 from domain.values.shared_values import SharedChange, SharedKey
 
 _ERASED = (
@@ -55,7 +55,7 @@ async def read_shared_spawn(work: UnitOfWork, run: Run) -> SharedSpawn | None:
     try:
         texts = await open_session_texts(work, requester, requester.session_id)
     except ContentsErased:
-        raise CannotShare(Refusal("shared_context", "error", _ERASED)) from None
+        raise CannotShare(rules.SHARED_CONTEXT.refusal(_ERASED)) from None
     values = [one.value for one in asked.keys if one.value is not None]
     found = await work.contents.texts(values)
     changes = tuple(

@@ -9,7 +9,8 @@ from application.log.event_log import StoredAnswer
 from domain.context.fork import accepted_note, fork_note
 from domain.run.facts import STEP_ORDER
 from domain.run.state import Run
-from domain.values.refusals import ERASED, ERASED_RULE
+from domain.values import rules
+from domain.values.refusals import ERASED
 
 _ERASED_SINCE = "the text of this refusal was erased"
 AnswerStatus = Literal["forbidden", "error"]
@@ -117,7 +118,7 @@ def refusal_of_run(run: Run, text: str | None) -> SpawnRefusal:
         run_id=run.run_id,
         rule=run.refusal.rule,
         status="forbidden" if run.refusal.status == "forbidden" else "error",
-        text=text or (ERASED if run.refusal.rule == ERASED_RULE else _ERASED_SINCE),
+        text=text or (ERASED if run.refusal.rule == rules.ERASED.name else _ERASED_SINCE),
         current=current if isinstance(current, int) else None,
         limit=limit if isinstance(limit, int) else None,
         child_session_key=refused_session_key(run, run.refusal.step),

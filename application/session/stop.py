@@ -24,6 +24,7 @@ from domain.run.lifecycle import OVER, PREPARING
 from domain.run.state import Run
 from domain.session.state import Session
 from domain.spawn.batch import batch_members, must_be_prepared
+from domain.values import rules
 from domain.values.refusals import ReadAgain
 
 READS_MAX = 5
@@ -221,7 +222,7 @@ def _refusal_answer(run: Run, text: str) -> StoredAnswer | None:
     return refusal_response(
         SpawnRefusal(
             run_id=run.run_id,
-            rule="stopped",
+            rule=rules.STOPPED.name,
             status="error",
             text=text,
             batch_id=run.batch.batch_id if run.batch else None,

@@ -28,8 +28,9 @@ from application.spawn.request import (
 )
 from domain.run.state import Run
 from domain.session.state import Session
+from domain.spawn.admission import policy_of
 from domain.spawn.decide import SpawnDecision, request_spawns
-from domain.spawn.request import RequestSpawn, SpawnPolicy
+from domain.spawn.request import RequestSpawn
 from domain.values.record import run_stream, session_stream
 from domain.values.refusals import AgentOnRecord, ConfigurationMoved, ReadAgain
 
@@ -150,7 +151,7 @@ class Admission:
         files: EvaluatedAttachments | None,
     ) -> Callable[[World], Decision[SpawnDecision]]:
         command, new_id = commands[0], self._work.identities.event_id
-        policy = policy_of(pinned, command.requester_agent_id)
+        policy = policy_of(pinned.configuration, command.requester_agent_id)
 
         def decide(world: World) -> Decision[SpawnDecision]:
             if world.config_version > pinned.revision:
@@ -177,21 +178,6 @@ class Admission:
             )
 
         return decide
-
-
-def policy_of(pinned: PinnedConfiguration, requester_agent_id: str) -> SpawnPolicy:
-    """What the configuration says about this requester's spawns."""
-    configuration = pinned.configuration
-    own = configuration.subagents_for(requester_agent_id)
-    defaults = configuration.subagent_defaults
-    return SpawnPolicy(
-        max_spawn_depth=defaults.max_spawn_depth,
-        max_children=defaults.max_children_per_agent,
-        require_agent_id=own.require_agent_id,
-        allow_agents=own.allow_agents,
-        require_agent_id_from=own.require_agent_id_from,
-        allow_agents_from=own.allow_agents_from,
-    )
 
 
 def _session_naming(pinned: PinnedConfiguration) -> tuple[str, str, str]:

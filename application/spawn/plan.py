@@ -28,6 +28,7 @@ from domain.run.plan_facts import (
 from domain.run.state import Run
 from domain.session.role import Capabilities, capabilities_at
 from domain.spawn.admission import check_agent_known
+from domain.values import rules
 from domain.values.refusals import Refusal
 from domain.values.thinking_level import normalise_thinking
 
@@ -100,7 +101,7 @@ def evaluate_agent(
         thinking=thinking_facts,
     )
     if thinking.error is not None:
-        return Ineligible(Refusal(rule="thinking", status="error", text=thinking.error), facts)
+        return Ineligible(rules.THINKING.refusal(thinking.error), facts)
     runtime = configuration.runtime_for(agent_id)
     timeout = TimeoutFacts(
         argument=run.options.run_timeout_seconds,
@@ -171,13 +172,9 @@ def _thinking(
 
 def _unserved_runtime(agent_id: str, runtime: Runtime | None) -> Refusal:
     kind = f'a "{runtime.type}" runtime, which is not served yet' if runtime else "no runtime"
-    return Refusal(
-        rule="runtime",
-        status="error",
-        text=(
-            f'Agent "{agent_id}" has {kind}. Give it a runtime of type'
-            f" {' or '.join(SERVED_RUNTIMES)} in agents.list or agents.defaults."
-        ),
+    return rules.RUNTIME.refusal(
+        f'Agent "{agent_id}" has {kind}. Give it a runtime of type'
+        f" {' or '.join(SERVED_RUNTIMES)} in agents.list or agents.defaults."
     )
 
 
@@ -196,13 +193,9 @@ def _missing_credentials(agent_id: str, credentials: FoundCredentials) -> Refusa
     them = "it" if len(texts) == 1 else "them"
     unset = all(one.is_unset for one in credentials.missing)
     advice = f"Set {them} in the environment of" if unset else f"Mend {them} on"
-    return Refusal(
-        rule="credentials",
-        status="error",
-        text=(
-            f'The credentials of agent "{agent_id}" cannot be had: {told}.'
-            f" {advice} every server, or name another agent."
-        ),
+    return rules.CREDENTIALS.refusal(
+        f'The credentials of agent "{agent_id}" cannot be had: {told}.'
+        f" {advice} every server, or name another agent."
     )
 
 
@@ -269,7 +262,7 @@ async def read_requested_workspace(work: UnitOfWork, run: Run) -> str | None:
 
 
 def _workspace_refusal(text: str) -> Refusal:
-    return Refusal(rule="workspace", status="error", text=text)
+    return rules.WORKSPACE.refusal(text)
 
 
 @dataclass(frozen=True, slots=True)

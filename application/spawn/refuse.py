@@ -17,8 +17,9 @@ from application.log.unit_of_work import RunCommands, UnitOfWork
 from application.spawn.outcomes import Erased, NotReady, PreparedRun, Ready
 from domain.run.commands import RefuseSpawn, RunCommand
 from domain.run.state import Run
-from domain.spawn.batch import NONE_STARTED, RULE, batch_members, batch_refusal_text
-from domain.values.refusals import ERASED, ERASED_RULE
+from domain.spawn.batch import NONE_STARTED, batch_members, batch_refusal_text
+from domain.values import rules
+from domain.values.refusals import ERASED
 
 
 async def refuse(work: UnitOfWork, unready: NotReady) -> PreparedRun:
@@ -39,7 +40,7 @@ async def refuse(work: UnitOfWork, unready: NotReady) -> PreparedRun:
 
 async def refuse_erased(work: UnitOfWork, run: Run) -> PreparedRun:
     """Refuse a run of whose session nothing may be kept any more: without words on record."""
-    told_as = SpawnRefusal(run_id=run.run_id, rule=ERASED_RULE, status="error", text=ERASED)
+    told_as = SpawnRefusal(run_id=run.run_id, rule=rules.ERASED.name, status="error", text=ERASED)
     command = erased_refusal(run)
     appended = await work.record(run, (command,), spawn_answer=refusal_response(told_as))
     return PreparedRun(appended.runs[run.run_id], appended.position)
@@ -47,7 +48,9 @@ async def refuse_erased(work: UnitOfWork, run: Run) -> PreparedRun:
 
 def erased_refusal(run: Run) -> RefuseSpawn:
     """The command that does so."""
-    return RefuseSpawn(epoch=run.epoch, rule=ERASED_RULE, status="error", step=ERASED_RULE)
+    return RefuseSpawn(
+        epoch=run.epoch, rule=rules.ERASED.name, status="error", step=rules.ERASED.name
+    )
 
 
 def spawn_refusal_command(unready: NotReady, further: str = "") -> RefuseSpawn:
@@ -117,7 +120,7 @@ def _erased_refusal_response(culprit: Run) -> SpawnRefusal:
     assert culprit.batch is not None
     return SpawnRefusal(
         run_id=culprit.run_id,
-        rule=ERASED_RULE,
+        rule=rules.ERASED.name,
         status="error",
         text=ERASED,
         batch_id=culprit.batch.batch_id,
@@ -179,9 +182,9 @@ def batch_refusal_command(
     assert culprit.batch is not None
     return RefuseSpawn(
         epoch=epoch,
-        rule=RULE,
+        rule=rules.BATCH.name,
         status="error",
-        step=RULE,
+        step=rules.BATCH.name,
         text=keeper.store("refusal", batch_refusal_text(culprit, text)) if keeper else None,
         inputs={
             "culprit": str(culprit.run_id),

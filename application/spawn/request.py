@@ -20,6 +20,7 @@ from domain.spawn.request import (
     SharedContextInput,
     merge_dependencies,
 )
+from domain.values import rules
 from domain.values.agent_id import is_valid_agent_id, normalise_agent_id
 from domain.values.refusals import Refusal
 from domain.values.session_key import agent_id_of
@@ -307,12 +308,12 @@ async def _unknown_refusal(
             f"{quote_name(asked.name)}."
         )
         text += there if newest else " It has spawned none yet."
-        return Refusal("reference_unknown", "error", text)
+        return rules.REFERENCE_UNKNOWN.refusal(text)
     text = (
         f"{asked.via} names {quote_name(asked.name)}, and no run of this tree has that label or id."
     )
     text += there if newest else " No run of this tree can be waited for yet."
-    return Refusal("dependency_unknown", "error", text)
+    return rules.DEPENDENCY_UNKNOWN.refusal(text)
 
 
 def _ambiguous_refusal(asked: DependencyRequest, runs: Sequence[Run]) -> Refusal:
@@ -323,13 +324,13 @@ def _ambiguous_refusal(asked: DependencyRequest, runs: Sequence[Run]) -> Refusal
             f"{_list_runs(runs)};"
             " name one whole, or its run id"
         )
-        return Refusal("reference_ambiguous", "error", text)
+        return rules.REFERENCE_AMBIGUOUS.refusal(text)
     which = ", ".join(f"run {run.run_id}" for run in runs[:CANDIDATES_SHOWN_MAX])
     same = f"is the label of {len(runs)} sessions: {which}; name one by its run id"
     if is_reference:
-        return Refusal("reference_ambiguous", "error", f"{request_field(asked)}: {name} {same}")
+        return rules.REFERENCE_AMBIGUOUS.refusal(f"{request_field(asked)}: {name} {same}")
     text = f"{asked.via} names {name}, which {same}"
-    return Refusal("dependency_ambiguous", "error", text)
+    return rules.DEPENDENCY_AMBIGUOUS.refusal(text)
 
 
 def _list_runs(runs: Sequence[Run]) -> str:

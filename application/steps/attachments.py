@@ -20,7 +20,7 @@ from domain.context.attachment_manifest import (
 from domain.context.attachments import AcceptedFiles, write_failed_refusal
 from domain.run.facts import Plan, StepName, StepState, UndoOutcome
 from domain.run.state import Run
-from domain.values.refusals import Refusal
+from domain.values import rules
 
 LIMIT_SECONDS = 10.0
 _NO_WORKSPACE = "the child has no workspace"
@@ -54,7 +54,7 @@ class AttachmentsStep:
         if asked.refusal is not None:
             text = await self._contents.text(asked.refusal)
             status = asked.refusal_status or "error"
-            raise StepRefused(Refusal(rule="attachments", status=status, text=text or _GONE))
+            raise StepRefused(rules.ATTACHMENTS.refusal(text or _GONE, status=status))
         if plan.workspace_dir is None:
             raise _step_refusal(_NO_WORKSPACE)
         return StepPlace(plan.workspace_dir, relative_dir(run.run_id))
@@ -107,4 +107,4 @@ class AttachmentsStep:
 
 def _step_refusal(reason: str) -> StepRefused:
     refusal = write_failed_refusal(reason)
-    return StepRefused(Refusal(rule="attachments", status=refusal.status, text=refusal.text))
+    return StepRefused(rules.ATTACHMENTS.refusal(refusal.text, status=refusal.status))

@@ -6,7 +6,7 @@ from application.ports.files import WorkspaceFolders
 from application.steps.step import StepPlace, StepRefused, StepResult, UndoFailed
 from domain.run.facts import Plan, StepName, StepState, UndoOutcome
 from domain.run.state import Run
-from domain.values.refusals import Refusal
+from domain.values import rules
 
 LIMIT_SECONDS = 5.0
 
@@ -61,7 +61,7 @@ class WorkspaceStep:
 def _folder_refusal(run: Run, error: OSError) -> StepRefused:
     assert run.agent_id is not None
     text = unusable_workspace_text(error, run.agent_id)
-    return StepRefused(Refusal(rule="workspace", status="error", text=text))
+    return StepRefused(rules.WORKSPACE.refusal(text))
 
 
 def unusable_workspace_text(

@@ -9,7 +9,6 @@ from application.log.envelope import SYSTEM, Actor, Provenance
 from application.log.event_log import ContentKey, Decision, Submission, World
 from application.log.texts import TextStore
 from application.log.unit_of_work import provenance_of
-from application.spawn.admit import policy_of
 from application.spawn.request import SpawnRequest, spawn_command
 from benchmarks.history.configuration import ALLOWED, MODEL
 from benchmarks.history.fates import STAYING, Fate
@@ -17,6 +16,7 @@ from benchmarks.history.society import Society
 from domain.run.commands import RunCommand
 from domain.run.facts import Dependency, Ingredient, RunOutcome, SpawnOptions
 from domain.run.state import Run
+from domain.spawn.admission import policy_of
 from domain.spawn.batch import decide_for_all
 from domain.spawn.cascade import CascadeState, streams_of
 from domain.spawn.decide import SpawnDecision, request_spawns
@@ -153,7 +153,7 @@ def _waiting_for(asker: Asker, target: Run) -> dict[str, Any]:
 
 def _admission(society: Society, child: Child, command: RequestSpawn) -> Submission[SpawnDecision]:
     asker, pinned = child.asker, society.pinned
-    policy = policy_of(pinned, command.requester_agent_id)
+    policy = policy_of(pinned.configuration, command.requester_agent_id)
 
     def decide(world: World) -> Decision[SpawnDecision]:
         keeper = child.text_store(society)

@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from domain.configuration.tools import Attachments
-from domain.run.facts import RefusalStatus
 from domain.values.base64 import decode_strict_base64
+from domain.values.rules import RefusalStatus
 from domain.values.text import replace_unstorable, single_line
 
 # What a file that is attached may be called, and which names a file system may take for one.

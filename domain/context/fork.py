@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from domain.run.facts import ContextMode, ForkFacts, SpawnMode
+from domain.values import rules
 from domain.values.refusals import Refusal
 from domain.values.session_key import is_cron_key
 
@@ -44,7 +45,6 @@ def fork_downgraded_note(parent_tokens: int) -> str:
     )
 
 
-RULE = "context_fork"
 SESSION_KIND: Literal["session"] = "session"
 
 
@@ -132,7 +132,7 @@ def unreadable_transcript_refusal() -> Refusal:
 
 
 def _fork_refusal(text: str) -> Refusal:
-    return Refusal(rule=RULE, status="error", text=text)
+    return rules.CONTEXT_FORK.refusal(text)
 
 
 def inherited_rows(fork: ForkFacts | None) -> int:

@@ -5,11 +5,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
+from domain.values import rules
 from domain.values.json_text import NotJson, compact_json, read_json
 from domain.values.refusals import Refusal
 from domain.values.text import replace_unstorable
 
-RULE = "thread_binding"
 ADDRESS_CHARACTERS_MAX = 1024
 INTERNAL_CHANNEL = "webchat"
 
@@ -142,4 +142,4 @@ def _whole(value: object) -> int | None:
 
 
 def _binding_refusal(text: str) -> Refusal:
-    return Refusal(rule=RULE, status="error", text=text)
+    return rules.THREAD_BINDING.refusal(text)

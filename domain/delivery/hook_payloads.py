@@ -8,6 +8,7 @@ from domain.configuration.hooks import AnyHook
 from domain.context.thread_binding import Origin
 from domain.run.facts import HookName, RunOutcome, hook_key, step_key
 from domain.run.state import Run
+from domain.values import rules
 from domain.values.refusals import Refusal
 from domain.values.text import replace_unstorable
 
@@ -111,7 +112,7 @@ def read_engine_answer(answer: Mapping[str, object] | None) -> EngineAnswer | Re
 def engine_failure(message: str) -> Refusal:
     """The context engine did not prepare the child."""
     text = f"Context engine subagent preparation failed: {message}"
-    return Refusal(rule="context_engine", status="error", text=text)
+    return rules.CONTEXT_ENGINE.refusal(text)
 
 
 def delivery_target_call(run: Run, requester_origin: Origin) -> HookCall:

@@ -4,34 +4,31 @@ No verdict is made again. The rule that refused is named by the record; those be
 those behind it were not judged.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TypeVar
 
 from domain.configuration.configuration import Configuration
-from domain.explanation.admission import explain_active_children
-from domain.explanation.plan import PLAN_RULES, PlanRecord, describe_capabilities, explain_tools
-from domain.explanation.record import (
-    NOT_RECORDED,
-    EventAtRevision,
-    RuleExplanation,
-    RuleFinding,
-    RuleResult,
+from domain.explanation.plan import (
+    PLAN,
+    PlanRecord,
+    PlanTable,
+    explain_capabilities,
+    explain_plan,
+    explain_tools,
 )
+from domain.explanation.record import DecisionRecord, EventAtRevision, RuleExplanation
 from domain.run.events import ContinuationPlanned, MessageReceived, SpawnRefused
 from domain.run.facts import AttachmentsRequest
 from domain.run.plan_facts import PlanFacts
 from domain.session.events import ChildAdmitted
-from domain.values.record import ContentRef, Event
-from domain.values.text import quote_name
+from domain.spawn.admission import explain_active_children
+from domain.values.record import ContentRef
+from domain.values.rules import ACTIVE_CHILDREN, CAPABILITIES, TOOLS, WORKSPACE, RuleFinding
 
 CONTINUING = (MessageReceived, ChildAdmitted, ContinuationPlanned, SpawnRefused)
 
 
 """The events that say how a message was decided; there is one of each at most."""
-
-
-E = TypeVar("E", bound=Event)
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,100 +53,43 @@ def explain_continuation(
     return (_admission(record), *_plan(record, configuration), *_outcome(record, configuration))
 
 
-class _MessageRecord:
+class _MessageRecord(DecisionRecord):
     """What is recorded of one message so far; None what is not."""
 
     def __init__(self, events: Sequence[EventAtRevision]) -> None:
-        self._recorded: dict[type[Event], EventAtRevision] = {
-            type(one.event): one for one in events
-        }
-        message = self._of(MessageReceived)
+        kinds = [one.event for one in events]
+        message = next((one for one in kinds if isinstance(one, MessageReceived)), None)
         if message is None:
             raise ValueError("a continuation is explained from its message on")
+        super().__init__(events, CONTINUING, message.config_revision, "message")
         self.message = message
-        self.planned = self._of(ContinuationPlanned)
-        self.refused = self._of(SpawnRefused)
-
-    def _of(self, kind: type[E]) -> E | None:
-        found = self._recorded.get(kind)
-        return found.event if found is not None and isinstance(found.event, kind) else None
-
-    @property
-    def is_admission_decided(self) -> bool:
-        """Whether anything is on record behind the message: it was permitted then, or refused."""
-        return any(kind in self._recorded for kind in CONTINUING[1:])
-
-    def judged(
-        self, step: str, rule: str, told: RuleFinding | None, by: Event, *, refused: bool = False
-    ) -> RuleExplanation:
-        recorded = self._recorded[type(by)]
-        result: RuleResult = "refused" if refused else "passed" if told else "not_recorded"
-        return RuleExplanation(
-            step=step,
-            rule=rule,
-            result=result,
-            compared=told.compared if told else None,
-            text=told.text if told else NOT_RECORDED,
-            position=recorded.position,
-            config_revision=recorded.config_revision,
-        )
-
-    def not_judged(self, step: str, rule: str) -> RuleExplanation:
-        text = "not judged yet"
-        if self.refused is not None:
-            text = f"{quote_name(self.refused.rule)} refused the message before"
-        return RuleExplanation(
-            step=step,
-            rule=rule,
-            result="not_judged",
-            text=text,
-            position=None,
-            config_revision=self.message.config_revision,
-        )
+        self.planned = self.of(ContinuationPlanned)
 
 
 def _admission(record: _MessageRecord) -> RuleExplanation:
-    step, rule = "admission", "active_children"
+    step, rule = "admission", ACTIVE_CHILDREN
     if not record.is_admission_decided:
-        return record.not_judged(step, rule)
-    facts, refusal = record.message.facts, record.refused
-    over = refusal is not None and refusal.rule == rule
-    told = explain_active_children(facts.active_children, facts.max_children, refused=over)
-    by = refusal if over and refusal is not None else record.message
-    return record.judged(step, rule, told, by, refused=over)
+        return record.not_judged(step, rule.name)
+    facts, refused = record.message.facts, record.is_refused_by(rule)
+    finding = explain_active_children(facts.active_children, facts.max_children, refused=refused)
+    by = record.refused if refused and record.refused is not None else record.message
+    return record.judged(step, rule.name, finding, by, refused=refused)
 
 
 def _plan(record: _MessageRecord, configuration: Configuration | None) -> Iterator[RuleExplanation]:
-    step, refusal = "preparation", record.refused
-    by = record.planned or refusal
-    if by is None or by.facts is None:
-        yield from (record.not_judged(step, rule) for rule in CONTINUATION_RULES)
-        return
-    refusing = refusal.rule if refusal else None
-    over = False
-    for rule, explained in CONTINUATION_RULES.items():
-        is_it = rule == refusing
-        told = None
-        if not over:
-            told = explained(_planning(record, by.facts, configuration, refused=is_it))
-        if over or (told is None and refusal is not None and not is_it):
-            yield record.not_judged(step, rule)
-        else:
-            yield record.judged(step, rule, told, by, refused=is_it)
-        over = over or is_it
+    def planning(facts: PlanFacts, refused: bool) -> PlanRecord:
+        return PlanRecord(
+            request=_MessageRequest(record.message.agent_id),
+            agent_id=record.message.agent_id,
+            facts=facts,
+            plan=record.planned.plan if record.planned else None,
+            refused=refused,
+            configuration=configuration,
+        )
 
-
-def _planning(
-    record: _MessageRecord, facts: PlanFacts, configuration: Configuration | None, *, refused: bool
-) -> PlanRecord:
-    return PlanRecord(
-        request=_MessageRequest(record.message.agent_id),
-        agent_id=record.message.agent_id,
-        facts=facts,
-        plan=record.planned.plan if record.planned else None,
-        refused=refused,
-        configuration=configuration,
-    )
+    by = record.planned or record.refused
+    is_planned = by is not None and by.facts is not None
+    return explain_plan(record, CONTINUATION, by if is_planned else None, planning)
 
 
 def _workspace(planning: PlanRecord) -> RuleFinding | None:
@@ -162,15 +102,10 @@ def _workspace(planning: PlanRecord) -> RuleFinding | None:
     return RuleFinding({**facts.model_dump(mode="json"), "kept": True}, text)
 
 
-CONTINUATION_RULES: Mapping[str, Callable[[PlanRecord], RuleFinding | None]] = {
-    rule: _workspace if rule == "workspace" else explained
-    for rule, explained in PLAN_RULES.items()
-    # Files are attached when the child is spawned, and never again.
-    if rule != "attachments"
-}
+CONTINUATION: PlanTable = {**PLAN, WORKSPACE: _workspace}
 
 
-"""Those of a spawn's plan that a message is planned by, in their order."""
+"""What a message is planned by: as a spawn is, but its folder is kept."""
 
 
 def _outcome(
@@ -178,10 +113,8 @@ def _outcome(
 ) -> Iterator[RuleExplanation]:
     step, planned = "preparation", record.planned
     if planned is None:
-        yield from (record.not_judged(step, rule) for rule in ("tools", "capabilities"))
+        yield from (record.not_judged(step, one.name) for one in (TOOLS, CAPABILITIES))
         return
-    yield record.judged(step, "tools", explain_tools(planned, configuration), planned)
-    told = describe_capabilities(
-        record.message.depth, planned.max_depth, planned.role, planned.control_scope
-    )
-    yield record.judged(step, "capabilities", told, planned)
+    yield record.judged(step, TOOLS.name, explain_tools(planned, configuration), planned)
+    finding = explain_capabilities(planned, record.message.depth)
+    yield record.judged(step, CAPABILITIES.name, finding, planned)

@@ -3,18 +3,20 @@
 Nothing is judged here: whether a rule refused is told by the record, and only worded.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
 from pydantic import JsonValue
 
 from domain.configuration.configuration import Configuration
 from domain.configuration.places import BUILT_IN, NAMED_SOURCES
-from domain.explanation.record import PlanRequest, RuleFinding
-from domain.run.events import ContinuationPlanned, SessionCreated
+from domain.explanation.record import DecisionRecord, PlanRequest, RuleExplanation
+from domain.run.events import ContinuationPlanned, SessionCreated, SpawnRefused
 from domain.run.facts import Plan
 from domain.run.plan_facts import PlanFacts, SandboxFacts
+from domain.values import rules
 from domain.values.record import ContentRef
+from domain.values.rules import Rule, RuleFinding
 from domain.values.text import quote_name
 
 _SKIPPED = ("not_served", "no_name")
@@ -35,6 +37,9 @@ class PlanRecord:
     refused: bool
     configuration: Configuration | None = None
     folder_made: bool | None = None
+
+
+PlanTable = Mapping[Rule, Callable[[PlanRecord], RuleFinding | None]]
 
 
 def _agent_unknown(planning: PlanRecord) -> RuleFinding | None:
@@ -193,20 +198,47 @@ def _workspace(planning: PlanRecord) -> RuleFinding | None:
     return RuleFinding(compared, text)
 
 
-PLAN_RULES: Mapping[str, Callable[[PlanRecord], RuleFinding | None]] = {
-    "agent_unknown": _agent_unknown,
-    "sandbox": _sandbox,
-    "model": _model,
-    "thinking": _thinking,
-    "run_timeout": _run_timeout,
-    "runtime": _runtime,
-    "credentials": _credentials,
-    "workspace": _workspace,
+PLAN: PlanTable = {
+    rules.AGENT_UNKNOWN: _agent_unknown,
+    rules.SANDBOX: _sandbox,
+    rules.MODEL: _model,
+    rules.THINKING: _thinking,
+    rules.RUN_TIMEOUT: _run_timeout,
+    rules.RUNTIME: _runtime,
+    rules.CREDENTIALS: _credentials,
+    rules.WORKSPACE: _workspace,
 }
 
 
-"""By the name of the rule, in the order in which they are judged; None when the facts say nothing
-of it."""
+"""The rules and choices of a plan in the order in which they are judged, and what each compared;
+None when the facts say nothing of it."""
+
+
+def explain_plan(
+    record: DecisionRecord,
+    table: PlanTable,
+    by: SessionCreated | ContinuationPlanned | SpawnRefused | None,
+    planning: Callable[[PlanFacts, bool], PlanRecord],
+) -> Iterator[RuleExplanation]:
+    """Each rule of the table, from the event that records what the plan was decided from; None when
+    the decision did not come so far. `planning` is given the facts, and whether the rule refused.
+    """
+    step, over = "preparation", False
+    for rule, compared in table.items():
+        if by is None:
+            yield record.not_judged(step, rule.name)
+            continue
+        refused, facts = record.is_refused_by(rule), by.facts
+        if facts is None and refused and rule is rules.AGENT_UNKNOWN:
+            # The rule says itself what it found.
+            facts = PlanFacts(agent_configured=False)
+        finding = compared(planning(facts, refused)) if facts is not None else None
+        is_behind = over or (finding is None and record.refused is not None)
+        if is_behind and not refused and by.facts is not None:
+            yield record.not_judged(step, rule.name)
+        else:
+            yield record.judged(step, rule.name, finding, by, refused=refused)
+        over = over or refused
 
 
 def _source_text(source: str | None) -> str:
@@ -256,19 +288,17 @@ def explain_tools(
     )
 
 
-def explain_capabilities(created: SessionCreated) -> RuleFinding:
-    """What the child may do to others."""
-    return describe_capabilities(
-        created.depth, created.max_depth, created.role, created.control_scope
-    )
-
-
-def describe_capabilities(depth: int, max_depth: int, role: str, control_scope: str) -> RuleFinding:
+def explain_capabilities(created: SessionCreated | ContinuationPlanned, depth: int) -> RuleFinding:
     """What a child at that depth may do to others."""
     return RuleFinding(
-        {"depth": depth, "maxDepth": max_depth, "role": role, "controlScope": control_scope},
-        f"depth {depth} of at most {max_depth} has role {quote_name(role)} and"
-        f" control scope {quote_name(control_scope)}",
+        {
+            "depth": depth,
+            "maxDepth": created.max_depth,
+            "role": created.role,
+            "controlScope": created.control_scope,
+        },
+        f"depth {depth} of at most {created.max_depth} has role {quote_name(created.role)} and"
+        f" control scope {quote_name(created.control_scope)}",
     )
 
 

@@ -1,4 +1,4 @@
-"""The events in which a spawn was decided, and what they say of its rules."""
+"""The events in which a spawn or a message was decided, and what they say of its rules."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -21,6 +21,7 @@ from domain.run.events import (
 from domain.run.facts import AttachmentsRequest, StepName
 from domain.session.events import ChildAdmitted
 from domain.values.record import ContentRef, Event, Fact
+from domain.values.rules import Rule, RuleFinding
 from domain.values.text import quote_name
 
 # One rule of a decision, as it is explained.
@@ -48,14 +49,6 @@ class RuleExplanation(Fact):
     text: str
     position: int | None
     config_revision: int
-
-
-@dataclass(frozen=True, slots=True)
-class RuleFinding:
-    """What a rule compared, and that in words."""
-
-    compared: dict[str, JsonValue]
-    text: str
 
 
 class PlanRequest(Protocol):
@@ -102,18 +95,82 @@ class EventAtRevision:
     event: AnyEvent
 
 
-class SpawnRecord:
-    """What is recorded of one spawn so far; None what is not. `ValueError` without the request.
+class DecisionRecord:
+    """What is recorded so far of one spawn or message. `kinds` are the events that say how it was
+    decided, its request first; others say nothing here. `subject` is what it is, in words."""
 
-    Events that are not `DECIDING` say nothing here.
-    """
+    def __init__(
+        self,
+        events: Sequence[EventAtRevision],
+        kinds: Sequence[type[Event]],
+        config_revision: int,
+        subject: str,
+    ) -> None:
+        self._events = tuple(events)
+        self._recorded: dict[type[Event], Event] = {type(one.event): one.event for one in events}
+        self._config_revision = config_revision
+        self._subject = subject
+        self.refused = self.of(SpawnRefused)
+        # Whatever is on record behind the request: it was permitted then, or refused.
+        self.is_admission_decided = any(kind in self._recorded for kind in kinds[1:])
+
+    def of(self, kind: type[E]) -> E | None:
+        """The last event of that kind; None when there is none."""
+        found = self._recorded.get(kind)
+        return found if isinstance(found, kind) else None
+
+    def is_refused_by(self, rule: Rule) -> bool:
+        """Whether that rule refused it."""
+        return self.refused is not None and self.refused.rule == rule.name
+
+    def judged(
+        self,
+        step: str,
+        rule: str,
+        finding: RuleFinding | None,
+        by: Event,
+        *,
+        refused: bool = False,
+    ) -> RuleExplanation:
+        """A rule that was judged, as that event records it; `finding` None when it does not say
+        what was compared."""
+        recorded = next(one for one in self._events if one.event is by)
+        result: RuleResult = "refused" if refused else "passed" if finding else "not_recorded"
+        text = f"refused; what was compared is {NOT_RECORDED}" if refused else NOT_RECORDED
+        return RuleExplanation(
+            step=step,
+            rule=rule,
+            result=result,
+            compared=finding.compared if finding else None,
+            text=finding.text if finding else text,
+            position=recorded.position,
+            config_revision=recorded.config_revision,
+        )
+
+    def not_judged(self, step: str, rule: str, text: str | None = None) -> RuleExplanation:
+        """A rule to which the decision did not come, or not yet; `text` where more is known."""
+        if text is None and self.refused is not None:
+            text = f"{quote_name(self.refused.rule)} refused the {self._subject} before"
+        return RuleExplanation(
+            step=step,
+            rule=rule,
+            result="not_judged",
+            text=text or "not judged yet",
+            position=None,
+            config_revision=self._config_revision,
+        )
+
+
+class SpawnRecord(DecisionRecord):
+    """What is recorded of one spawn so far; None what is not. `ValueError` without the request."""
 
     def __init__(self, events: Sequence[EventAtRevision]) -> None:
-        self._recorded: dict[type[Event], EventAtRevision] = {
-            type(one.event): one for one in events
-        }
-        self._events = tuple(events)
         kinds = [one.event for one in events]
+        request = next((one for one in kinds if isinstance(one, SpawnRequested)), None)
+        if request is None:
+            raise ValueError("a spawn is explained from its request on")
+        super().__init__(events, DECIDING, request.config_revision, "spawn")
+        self.request = request
         self.begun: frozenset[StepName] = frozenset(
             one.step for one in kinds if isinstance(one, StepBegun)
         )
@@ -123,23 +180,9 @@ class SpawnRecord:
         self.met: Mapping[UUID, EventAtRevision] = {
             one.event.run_id: one for one in events if isinstance(one.event, DependencyMet)
         }
-        self.scripts = self._of(ScriptsResolved)
-        self.overridden = self._of(AgentOverridden)
-        self.created = self._of(SessionCreated)
-        self.refused = self._of(SpawnRefused)
-        request = self._of(SpawnRequested)
-        if request is None:
-            raise ValueError("a spawn is explained from its request on")
-        self.request = request
-
-    def _of(self, kind: type[E]) -> E | None:
-        found = self._recorded.get(kind)
-        return found.event if found is not None and isinstance(found.event, kind) else None
-
-    @property
-    def is_admission_decided(self) -> bool:
-        """Whether anything is on record behind the request: it was permitted then, or refused."""
-        return any(kind in self._recorded for kind in DECIDING[1:])
+        self.scripts = self.of(ScriptsResolved)
+        self.overridden = self.of(AgentOverridden)
+        self.created = self.of(SessionCreated)
 
     @property
     def agent_id(self) -> str | None:
@@ -152,34 +195,3 @@ class SpawnRecord:
     def is_of_same_agent(self) -> bool:
         """Whether the agent that will run is its requester's."""
         return self.agent_id == self.request.requester.agent_id
-
-    def judged(
-        self, step: str, rule: str, told: RuleFinding | None, by: Event, *, refused: bool = False
-    ) -> RuleExplanation:
-        """A rule that was judged, as that event records it; `told` None when it does not say what
-        was compared."""
-        recorded = next(one for one in self._events if one.event is by)
-        result: RuleResult = "refused" if refused else "passed" if told else "not_recorded"
-        text = f"refused; what was compared is {NOT_RECORDED}" if refused else NOT_RECORDED
-        return RuleExplanation(
-            step=step,
-            rule=rule,
-            result=result,
-            compared=told.compared if told else None,
-            text=told.text if told else text,
-            position=recorded.position,
-            config_revision=recorded.config_revision,
-        )
-
-    def not_judged(self, step: str, rule: str, text: str | None = None) -> RuleExplanation:
-        """A rule to which the decision did not come, or not yet; `text` where more is known."""
-        if text is None and self.refused is not None:
-            text = f"{quote_name(self.refused.rule)} refused the spawn before"
-        return RuleExplanation(
-            step=step,
-            rule=rule,
-            result="not_judged",
-            text=text or "not judged yet",
-            position=None,
-            config_revision=self.request.config_revision,
-        )

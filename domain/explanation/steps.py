@@ -10,9 +10,10 @@ from pydantic import JsonValue
 
 from domain.configuration.configuration import Configuration
 from domain.context.fork import FORK_TOKENS_MAX
-from domain.explanation.record import RuleExplanation, RuleFinding, SpawnRecord
+from domain.explanation.record import RuleExplanation, SpawnRecord
 from domain.run.events import SessionCreated, SpawnRefused, StepTaken
 from domain.run.facts import STEP_ORDER, Candidate, ScriptReceipt, StepName
+from domain.values.rules import RuleFinding
 from domain.values.text import quote_name
 
 

@@ -5,6 +5,7 @@ provides one.
 """
 
 from domain.run.plan_facts import SandboxFacts
+from domain.values import rules
 from domain.values.refusals import Refusal
 
 _WOULD_ESCAPE = (
@@ -23,9 +24,9 @@ def sandbox_refusal(facts: SandboxFacts) -> Refusal | None:
     if facts.child_sandboxed:
         return None
     if facts.requester_sandboxed:
-        return Refusal(rule="sandbox", status="forbidden", text=_WOULD_ESCAPE)
+        return rules.SANDBOX.refusal(_WOULD_ESCAPE)
     if facts.required:
-        return Refusal(rule="sandbox", status="forbidden", text=_NOT_SANDBOXED)
+        return rules.SANDBOX.refusal(_NOT_SANDBOXED)
     return None
 
 
@@ -33,12 +34,9 @@ def missing_sandbox_refusal(facts: SandboxFacts, agent_id: str) -> Refusal | Non
     """The refusal of a child that has to be in a sandbox which its runtime does not provide."""
     if not facts.child_sandboxed or facts.runtime_provides:
         return None
-    return Refusal(
-        rule="sandbox",
+    return rules.SANDBOX.refusal(
+        f'Agent "{agent_id}" is to run in a sandbox (sandbox.mode "{facts.mode}"), and its '
+        "runtime does not provide one. Set providesSandbox on a runtime that isolates itself, "
+        'or sandbox.mode to "off".',
         status="error",
-        text=(
-            f'Agent "{agent_id}" is to run in a sandbox (sandbox.mode "{facts.mode}"), and its '
-            "runtime does not provide one. Set providesSandbox on a runtime that isolates itself, "
-            'or sandbox.mode to "off".'
-        ),
     )

@@ -11,7 +11,6 @@ from domain.run.facts import (
     Ingredient,
     Plan,
     PromptPart,
-    RefusalStatus,
     RunOutcome,
     ScriptReceipt,
     StepName,
@@ -22,6 +21,7 @@ from domain.run.facts import (
 )
 from domain.run.plan_facts import PlanFacts, PreambleSizes
 from domain.values.record import ContentRef
+from domain.values.rules import RefusalStatus
 from domain.values.shared_values import SharedChange, SharedKey
 
 # What may be asked of the steps of a preparation.

@@ -56,6 +56,7 @@ from domain.run.preparation_steps import (
     take_step,
 )
 from domain.run.state import Run, must_hold
+from domain.values import rules
 from domain.values.refusals import (
     CannotDeliver,
     LostClaim,
@@ -121,7 +122,7 @@ def stop_run(run: Run, command: StopRun) -> tuple[RunEvent, ...]:
     if run.stage in PREPARING:
         return (
             SpawnRefused(
-                rule="stopped",
+                rule=rules.STOPPED.name,
                 status="error",
                 step=run.stage,
                 text=command.text,

@@ -17,7 +17,6 @@ from domain.run.facts import (
     Ingredient,
     Plan,
     PromptPart,
-    RefusalStatus,
     Requester,
     RunOutcome,
     ScriptReceipt,
@@ -30,6 +29,7 @@ from domain.run.facts import (
 )
 from domain.run.plan_facts import PlanFacts, PreambleSizes
 from domain.values.record import ContentRef, Event, Fact
+from domain.values.rules import RefusalStatus
 from domain.values.shared_values import SharedContextRequest, SharedKey
 
 # The first and the last event of a spawn that was not to be; every spawn begins with the first.

@@ -5,6 +5,7 @@ from typing import Literal, get_args
 from uuid import UUID
 
 from domain.values.record import ContentRef, Fact
+from domain.values.rules import RefusalStatus
 from domain.values.sources import ConfiguredAt, DepthSource
 
 HookName = Literal["subagentSpawned", "subagentEnded"]
@@ -43,7 +44,6 @@ class AdmissionFacts(Fact):
 
 
 RunOutcome = Literal["success", "error", "timeout", "stopped", "unknown"]
-RefusalStatus = Literal["forbidden", "error"]
 Cleanup = Literal["delete", "keep"]
 ContextMode = Literal["isolated", "fork"]
 OutputEncoding = Literal["utf-8", "base64"]

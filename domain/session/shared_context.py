@@ -9,6 +9,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from domain.session.state import Session
+from domain.values import rules
 from domain.values.json_text import compact_json
 from domain.values.refusals import Refusal
 from domain.values.shared_values import SharedKey, SharedScope
@@ -124,7 +125,7 @@ def references_refusal(family: Iterable[SharedKey], added: Iterable[str]) -> Ref
         f"The shared context of this child would have {len(would)} references and may have"
         f" {REFERENCES_MAX} ({len(taken)} are inherited). Refer to fewer runs."
     )
-    return Refusal("shared_context", "error", text, len(would), REFERENCES_MAX)
+    return rules.SHARED_CONTEXT.refusal(text, current=len(would), limit=REFERENCES_MAX)
 
 
 def limit_refusal(
@@ -143,5 +144,5 @@ def limit_refusal(
                 f"The shared context of this session would have {current} {unit} and may have"
                 f" {limit} ({before} are taken). {advice}"
             )
-            return Refusal("shared_context", "error", text, current, limit)
+            return rules.SHARED_CONTEXT.refusal(text, current=current, limit=limit)
     return None

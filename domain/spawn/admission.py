@@ -1,86 +1,310 @@
-"""Whether a spawn is permitted: one pure function over facts that are recorded with the answer.
+"""Whether a spawn is permitted: an ordered table of rules over recorded facts.
 
-The rules are judged in this order and the first that fails speaks: agent id, mode and thread,
-depth, active children, requireAgentId, allowAgents. That the agent exists is judged later, by
-`agent_known`, once context scripts have had their say.
+The rules are judged in their order, and the first that refuses speaks. What a rule compared is told
+afterwards from the same facts, whether it refused from the record. That the agent exists is judged
+later, by `check_agent_known`, once context scripts have had their say.
 """
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
 
-from domain.configuration.agents import allowed_agents
+from pydantic import JsonValue
+
+from domain.configuration.agents import ANY_AGENT, allowed_agents
+from domain.configuration.configuration import Configuration
 from domain.run.facts import AdmissionFacts
+from domain.session.role import FoundDepth
+from domain.session.shared_context import shared_size_with
+from domain.spawn.request import RequestSpawn
+from domain.values import rules
 from domain.values.refusals import Permitted, Refusal
-from domain.values.text import single_line
+from domain.values.rules import Rule, RuleFinding
+from domain.values.shared_values import SharedKey
+from domain.values.sources import ConfiguredAt
+from domain.values.text import quote_name, single_line
 
 RAW_AGENT_ID_CHARACTERS_MAX = 200
 AGENTS_SHOWN_MAX = 100
+NAMES_SHOWN_MAX = 20
 
 
-"""Whether a value stands at the agent itself or in what holds for all agents."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SpawnPolicy:
+    """What the pinned configuration says about the requester's spawns."""
+
+    max_spawn_depth: int
+    max_children: int
+    require_agent_id: bool
+    allow_agents: tuple[str, ...] | None
+    require_agent_id_from: ConfiguredAt | None = None
+    allow_agents_from: ConfiguredAt | None = None
 
 
-_SESSION_NEEDS_THREAD = (
-    'sessions_spawn(mode="session") requires thread=true so the subagent can stay bound to a '
-    'channel thread. Retry with { mode: "session", thread: true } on a channel that supports '
-    'threads, use mode="run" for one-shot work, or use sessions_send(sessionKey=...) to keep '
-    "talking to a persistent session without thread binding."
+def policy_of(configuration: Configuration, requester_agent_id: str) -> SpawnPolicy:
+    """What the configuration says about this requester's spawns."""
+    own = configuration.subagents_for(requester_agent_id)
+    defaults = configuration.subagent_defaults
+    return SpawnPolicy(
+        max_spawn_depth=defaults.max_spawn_depth,
+        max_children=defaults.max_children_per_agent,
+        require_agent_id=own.require_agent_id,
+        allow_agents=own.allow_agents,
+        require_agent_id_from=own.require_agent_id_from,
+        allow_agents_from=own.allow_agents_from,
+    )
+
+
+def admission_facts(
+    command: RequestSpawn,
+    policy: SpawnPolicy,
+    found: FoundDepth,
+    active_children: int,
+    family: Sequence[SharedKey],
+    places: int,
+) -> AdmissionFacts:
+    """What the rules are judged from: the request, the policy, and what is on record now. `family`
+    is what the requester's family shares, `places` how many children are asked for."""
+    shared = shared_size_with(family, command.shared.sizes) if command.shared is not None else None
+    return AdmissionFacts(
+        requester_agent_id=command.requester_agent_id,
+        agent_id_argument_given=command.agent_id_argument is not None,
+        target_agent_id=command.target_agent_id,
+        mode=command.options.mode,
+        thread=command.thread,
+        caller_depth=found.depth,
+        depth_from=found.source,
+        max_spawn_depth=policy.max_spawn_depth,
+        active_children=active_children,
+        max_children=policy.max_children,
+        require_agent_id=policy.require_agent_id,
+        allow_agents=policy.allow_agents,
+        require_agent_id_from=policy.require_agent_id_from,
+        allow_agents_from=policy.allow_agents_from,
+        places=places,
+        shared_bytes=shared.bytes if shared is not None else None,
+        shared_keys=shared.keys if shared is not None else None,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class AdmissionRule:
+    """A rule of admission.
+
+    `refuses` is the text for the caller when it refuses, else None; it is also given the agent id
+    as it was asked for, which is in no fact. `compared` is what it looked at, with whether it
+    refused. `counts` are the number it compared and the limit, where it compares any.
+    """
+
+    rule: Rule
+    refuses: Callable[[AdmissionFacts, str], str | None]
+    compared: Callable[[AdmissionFacts, bool], RuleFinding]
+    counts: Callable[[AdmissionFacts], tuple[int, int]] | None = None
+
+    def refusal(self, facts: AdmissionFacts, raw_agent_id: str = "") -> Refusal | None:
+        """The refusal when it refuses; None when it does not."""
+        text = self.refuses(facts, raw_agent_id)
+        if text is None:
+            return None
+        current, limit = self.counts(facts) if self.counts else (None, None)
+        return self.rule.refusal(text, current=current, limit=limit)
+
+
+def _malformed_agent_id(facts: AdmissionFacts, raw_agent_id: str) -> str | None:
+    if not facts.agent_id_argument_given or facts.target_agent_id is not None:
+        return None
+    shown = single_line(raw_agent_id, characters_max=RAW_AGENT_ID_CHARACTERS_MAX)
+    return (
+        f'Invalid agentId "{shown}". Agent IDs must match [a-z0-9][a-z0-9_-]{{0,63}}. '
+        "Use agents_list to discover valid targets."
+    )
+
+
+def _agent_id(facts: AdmissionFacts, refused: bool) -> RuleFinding:
+    text = f"agentId {quote_name(facts.target_agent_id)} has the form of an agent id"
+    if refused:
+        text = "what was given as agentId has not the form of an agent id"
+    elif not facts.agent_id_argument_given:
+        text = (
+            "no agentId was given, so it is the requester's own: "
+            f"{quote_name(facts.target_agent_id)}"
+        )
+    return RuleFinding(
+        {"given": facts.agent_id_argument_given, "targetAgentId": facts.target_agent_id}, text
+    )
+
+
+def _session_without_thread(facts: AdmissionFacts, _: str) -> str | None:
+    if facts.mode != "session" or facts.thread:
+        return None
+    return (
+        'sessions_spawn(mode="session") requires thread=true so the subagent can stay bound to a '
+        'channel thread. Retry with { mode: "session", thread: true } on a channel that supports '
+        'threads, use mode="run" for one-shot work, or use sessions_send(sessionKey=...) to keep '
+        "talking to a persistent session without thread binding."
+    )
+
+
+def _mode(facts: AdmissionFacts, refused: bool) -> RuleFinding:
+    text = f"mode {quote_name(facts.mode)} with thread {'true' if facts.thread else 'false'}"
+    if refused:
+        text += ", and it needs a thread"
+    return RuleFinding({"mode": facts.mode, "thread": facts.thread}, text)
+
+
+def _too_deep(facts: AdmissionFacts, _: str) -> str | None:
+    if facts.caller_depth < facts.max_spawn_depth:
+        return None
+    return (
+        "sessions_spawn is not allowed at this depth "
+        f"(current depth: {facts.caller_depth}, max: {facts.max_spawn_depth})"
+    )
+
+
+def _depth(facts: AdmissionFacts, refused: bool) -> RuleFinding:
+    how = "is not below" if refused else "is below"
+    return RuleFinding(
+        {
+            "callerDepth": facts.caller_depth,
+            "depthFrom": facts.depth_from,
+            "maxSpawnDepth": facts.max_spawn_depth,
+        },
+        f"depth {facts.caller_depth} {how} maxSpawnDepth {facts.max_spawn_depth}",
+    )
+
+
+def _no_place_free(active: int, most: int, places: int) -> str | None:
+    if active + places <= most:
+        return None
+    needed = f": {places} tasks need {places} places" if places > 1 else ""
+    return (
+        f"sessions_spawn has reached max active children for this session ({active}/{most}){needed}"
+    )
+
+
+def active_children_refusal(active_children: int, max_children: int) -> Refusal | None:
+    """The refusal of a session that has no place free; None when it has one.
+
+    The only rule of admission for the continuation of a child whose place was released.
+    """
+    text = _no_place_free(active_children, max_children, 1)
+    if text is None:
+        return None
+    return rules.ACTIVE_CHILDREN.refusal(text, current=active_children, limit=max_children)
+
+
+def _active_children(facts: AdmissionFacts, refused: bool) -> RuleFinding:
+    finding = explain_active_children(facts.active_children, facts.max_children, refused=refused)
+    if facts.places == 1:
+        return finding
+    text = f"{facts.active_children} of {facts.max_children} children are active, and"
+    are = "are not free" if refused else "are free"
+    return RuleFinding(
+        {**finding.compared, "places": facts.places},
+        f"{text} {facts.places} places for as many tasks {are}",
+    )
+
+
+def explain_active_children(active: int, most: int, *, refused: bool) -> RuleFinding:
+    """How many places for children a session had left."""
+    text = f"{active} of {most} children are active"
+    if refused:
+        text += ", so no place is free"
+    return RuleFinding({"activeChildren": active, "maxChildren": most}, text)
+
+
+def _missing_agent_id(facts: AdmissionFacts, _: str) -> str | None:
+    if not facts.require_agent_id or facts.agent_id_argument_given:
+        return None
+    return (
+        "sessions_spawn requires explicit agentId when requireAgentId is configured. "
+        "Use agents_list to see allowed agent ids."
+    )
+
+
+def _require_agent_id(facts: AdmissionFacts, refused: bool) -> RuleFinding:
+    given = "was given" if facts.agent_id_argument_given else "was not given"
+    text = f"requireAgentId is true, and an agentId {given}"
+    if not facts.require_agent_id and not refused:
+        text = "requireAgentId is false"
+    return RuleFinding(
+        {
+            "requireAgentId": facts.require_agent_id,
+            "from": facts.require_agent_id_from,
+            "given": facts.agent_id_argument_given,
+        },
+        text,
+    )
+
+
+def _forbidden_agent(facts: AdmissionFacts, _: str) -> str | None:
+    allowed = allowed_agents(facts.requester_agent_id, facts.allow_agents)
+    if not facts.agent_id_argument_given or allowed is None or facts.target_agent_id in allowed:
+        return None
+    listed = _list_names(allowed, AGENTS_SHOWN_MAX)
+    return f"agentId is not allowed for sessions_spawn (allowed: {listed})"
+
+
+def _allow_agents(facts: AdmissionFacts, refused: bool) -> RuleFinding:
+    allowed = allowed_agents(facts.requester_agent_id, facts.allow_agents)
+    shown: JsonValue = ANY_AGENT if allowed is None else [*allowed]
+    listed: JsonValue = None if facts.allow_agents is None else [*facts.allow_agents]
+    target = quote_name(facts.target_agent_id)
+    if refused and allowed == ():
+        text = f"{target} was named, and no agent is allowed"
+    elif refused:
+        text = f"{target} is not among {_list_names(allowed or (), NAMES_SHOWN_MAX)}"
+    elif not facts.agent_id_argument_given:
+        text = "no agentId was given, and the requester's own agent is always allowed"
+    elif allowed is None:
+        text = f"{target} is allowed, as any agent is"
+    else:
+        text = f"{target} is among {_list_names(allowed, NAMES_SHOWN_MAX)}"
+    return RuleFinding(
+        {
+            "requesterAgentId": facts.requester_agent_id,
+            "targetAgentId": facts.target_agent_id,
+            "given": facts.agent_id_argument_given,
+            "allowAgents": listed,
+            "from": facts.allow_agents_from,
+            "allowed": shown,
+        },
+        text,
+    )
+
+
+def _list_names(names: tuple[str, ...], names_max: int) -> str:
+    more = len(names) - names_max
+    shown = ", ".join(names[:names_max]) or "none"
+    return f"{shown}, and {more} more" if more > 0 else shown
+
+
+ADMISSION = (
+    AdmissionRule(rules.AGENT_ID, _malformed_agent_id, _agent_id),
+    AdmissionRule(rules.MODE, _session_without_thread, _mode),
+    AdmissionRule(
+        rules.DEPTH,
+        _too_deep,
+        _depth,
+        counts=lambda facts: (facts.caller_depth, facts.max_spawn_depth),
+    ),
+    AdmissionRule(
+        rules.ACTIVE_CHILDREN,
+        lambda facts, _: _no_place_free(facts.active_children, facts.max_children, facts.places),
+        _active_children,
+        counts=lambda facts: (facts.active_children, facts.max_children),
+    ),
+    AdmissionRule(rules.REQUIRE_AGENT_ID, _missing_agent_id, _require_agent_id),
+    AdmissionRule(rules.ALLOW_AGENTS, _forbidden_agent, _allow_agents),
 )
-_NEEDS_AGENT_ID = (
-    "sessions_spawn requires explicit agentId when requireAgentId is configured. "
-    "Use agents_list to see allowed agent ids."
-)
+
+
+"""In the order in which they are judged."""
 
 
 def admit(facts: AdmissionFacts, *, raw_agent_id: str = "") -> Permitted | Refusal:
     """Judge the request. `raw_agent_id` is the id as it was given, for the text alone."""
-    if facts.agent_id_argument_given and facts.target_agent_id is None:
-        return Refusal(rule="agent_id", status="error", text=_invalid_agent_id(raw_agent_id))
-    if facts.mode == "session" and not facts.thread:
-        return Refusal(rule="mode", status="error", text=_SESSION_NEEDS_THREAD)
-    return (
-        depth_refusal(facts.caller_depth, facts.max_spawn_depth)
-        or active_children_refusal(facts.active_children, facts.max_children, facts.places)
-        or _target_refusal(facts)
-        or Permitted()
-    )
-
-
-def depth_refusal(caller_depth: int, max_spawn_depth: int) -> Refusal | None:
-    """The refusal of a caller that is as deep as sessions may be; None when it may spawn."""
-    if caller_depth < max_spawn_depth:
-        return None
-    return Refusal(
-        rule="depth",
-        status="forbidden",
-        text=(
-            "sessions_spawn is not allowed at this depth "
-            f"(current depth: {caller_depth}, max: {max_spawn_depth})"
-        ),
-        current=caller_depth,
-        limit=max_spawn_depth,
-    )
-
-
-def active_children_refusal(
-    active_children: int, max_children: int, places: int = 1
-) -> Refusal | None:
-    """The refusal of a requester that has not so many places free; None when it has.
-
-    The only rule for the continuation of a child whose place was released.
-    """
-    if active_children + places <= max_children:
-        return None
-    needed = f": {places} tasks need {places} places" if places > 1 else ""
-    return Refusal(
-        rule="active_children",
-        status="forbidden",
-        text=(
-            "sessions_spawn has reached max active children for this session "
-            f"({active_children}/{max_children}){needed}"
-        ),
-        current=active_children,
-        limit=max_children,
-    )
+    refusals = (one.refusal(facts, raw_agent_id) for one in ADMISSION)
+    return next((one for one in refusals if one is not None), Permitted())
 
 
 def check_agent_known(
@@ -105,33 +329,4 @@ def check_agent_known(
     if is_message:
         text = f'Agent "{shown}" is not configured any more.'
         advice = "Add it to agents.list, and send the message again."
-    return Refusal(rule="agent_unknown", status="error", text=f"{text} {advice}")
-
-
-def _target_refusal(facts: AdmissionFacts) -> Refusal | None:
-    if facts.require_agent_id and not facts.agent_id_argument_given:
-        return Refusal(rule="require_agent_id", status="forbidden", text=_NEEDS_AGENT_ID)
-    if not facts.agent_id_argument_given:
-        return None
-    allowed = allowed_agents(facts.requester_agent_id, facts.allow_agents)
-    if allowed is None or facts.target_agent_id in allowed:
-        return None
-    return Refusal(
-        rule="allow_agents",
-        status="forbidden",
-        text=f"agentId is not allowed for sessions_spawn (allowed: {_list_agents(allowed)})",
-    )
-
-
-def _list_agents(agents: tuple[str, ...]) -> str:
-    more = len(agents) - AGENTS_SHOWN_MAX
-    shown = ", ".join(agents[:AGENTS_SHOWN_MAX]) or "none"
-    return f"{shown}, and {more} more" if more > 0 else shown
-
-
-def _invalid_agent_id(raw_agent_id: str) -> str:
-    shown = single_line(raw_agent_id, characters_max=RAW_AGENT_ID_CHARACTERS_MAX)
-    return (
-        f'Invalid agentId "{shown}". Agent IDs must match [a-z0-9][a-z0-9_-]{{0,63}}. '
-        "Use agents_list to discover valid targets."
-    )
+    return rules.AGENT_UNKNOWN.refusal(f"{text} {advice}")

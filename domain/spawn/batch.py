@@ -19,6 +19,7 @@ from domain.session.events import SessionEvent
 from domain.session.state import Session
 from domain.session.state import evolve as evolve_session
 from domain.spawn.cascade import CascadeState, StreamChanges, decide
+from domain.values import rules
 from domain.values.record import Stamp, run_id_of, session_key_of
 from domain.values.refusals import ReadAgain, Rejected
 from domain.values.text import single_line
@@ -51,12 +52,6 @@ def speculative_session(session: Session | None, event: SessionEvent, at: dateti
         return evolve_session(None, event, Stamp(1, 1, at))
     stamp = Stamp(session.created_position, session.version + 1, session.created_at)
     return evolve_session(session, event, stamp)
-
-
-RULE = "batch"
-
-
-"""The rule, and the step, of the refusal of a run whose batch was refused because of another."""
 
 
 NONE_STARTED = " No task of this batch was started."
@@ -111,7 +106,7 @@ def batch_members(run: Run) -> tuple[UUID, ...]:
 
 def is_refused_by_batch(run: Run) -> bool:
     """Whether it was refused because another of its batch was."""
-    return run.refusal is not None and run.refusal.rule == RULE
+    return run.refusal is not None and run.refusal.rule == rules.BATCH.name
 
 
 def batch_refusal_text(culprit: Run, text: str) -> str:

@@ -17,22 +17,19 @@ from domain.session.shared_context import (
     effective_shared_keys,
     limit_refusal,
     references_refusal,
-    shared_size_with,
 )
 from domain.session.state import Session
 from domain.spawn import request
-from domain.spawn.admission import admit
+from domain.spawn.admission import SpawnPolicy, admission_facts, admit
 from domain.spawn.batch import speculative_session
 from domain.spawn.request import (
     RequestSpawn,
-    SharedContextInput,
-    SpawnPolicy,
     StoreText,
     store_optional,
 )
 from domain.values.record import run_stream, session_stream
 from domain.values.refusals import AgentOnRecord, Permitted, ReadAgain, Refusal, SessionIsClosed
-from domain.values.shared_values import SharedChange, SharedContextRequest, SharedKey
+from domain.values.shared_values import SharedChange, SharedContextRequest
 
 # The session that asks for a child: as it is on record, or as it is seen for the first time.
 
@@ -168,10 +165,10 @@ def request_spawns(
     _must_be_open(known, runs)
     family = effective_shared_keys(known)
     active = known.active_children if known else 0
-    facts = _facts(command, policy, found, active, family, len(asked))
+    facts = admission_facts(command, policy, found, active, family, len(asked))
     verdict = admit(facts, raw_agent_id=command.agent_id_argument or "")
     if isinstance(verdict, Permitted) and command.shared is not None:
-        refusal = limit_refusal(family, _sizes(command.shared), command.shared.scope)
+        refusal = limit_refusal(family, command.shared.sizes, command.shared.scope)
         refusal = refusal or references_refusal(
             family, (one.key for one in command.shared.references)
         )
@@ -217,42 +214,6 @@ def _admit_children(
         for event in decide_session(session, AdmitChild(command.run_id, policy.max_children)):
             session = speculative_session(session, event, session.created_at)
             yield event
-
-
-def _facts(
-    command: RequestSpawn,
-    policy: SpawnPolicy,
-    found: FoundDepth,
-    active_children: int,
-    family: Sequence[SharedKey],
-    places: int,
-) -> AdmissionFacts:
-    shared = (
-        shared_size_with(family, _sizes(command.shared)) if command.shared is not None else None
-    )
-    return AdmissionFacts(
-        requester_agent_id=command.requester_agent_id,
-        agent_id_argument_given=command.agent_id_argument is not None,
-        target_agent_id=command.target_agent_id,
-        mode=command.options.mode,
-        thread=command.thread,
-        caller_depth=found.depth,
-        depth_from=found.source,
-        max_spawn_depth=policy.max_spawn_depth,
-        active_children=active_children,
-        max_children=policy.max_children,
-        require_agent_id=policy.require_agent_id,
-        allow_agents=policy.allow_agents,
-        require_agent_id_from=policy.require_agent_id_from,
-        allow_agents_from=policy.allow_agents_from,
-        places=places,
-        shared_bytes=shared.bytes if shared is not None else None,
-        shared_keys=shared.keys if shared is not None else None,
-    )
-
-
-def _sizes(shared: SharedContextInput) -> list[tuple[str, int]]:
-    return [(key, len(text.encode())) for key, text in shared.values]
 
 
 def _must_be_open(session: Session | None, runs: Mapping[UUID, Run]) -> None:

@@ -9,6 +9,7 @@ from domain.run.commands import CreateSession, SettleDependencies
 from domain.run.facts import Dependency, DependencyNeeds, DependencyVia, RunOutcome
 from domain.run.lifecycle import SETTLED
 from domain.run.state import Run
+from domain.values import rules
 from domain.values.refusals import ReadAgain, Refusal, Rejected
 from domain.values.text import SHOWN_CHARACTERS_MAX, quote_name, single_line
 
@@ -84,7 +85,7 @@ def failed_dependency_refusal(dependency: Dependency, target: Run) -> Refusal:
             f'{{"run": {quote_name(dependency.name)}, "require": "ended"}} to'
             " go on all the same"
         )
-    return Refusal("dependency_failed", "error", text)
+    return rules.DEPENDENCY_FAILED.refusal(text)
 
 
 def dependency_verdict(dependency: Dependency, target: Run) -> DependencyVerdict:

@@ -9,7 +9,6 @@ from domain.run.facts import (
     Cleanup,
     ContextMode,
     Dependency,
-    RefusalStatus,
     SpawnMode,
     SpawnOptions,
 )
@@ -22,27 +21,16 @@ from domain.spawn.dependencies import (
     render_path,
     request_field,
 )
+from domain.values import rules
 from domain.values.record import ContentRef
 from domain.values.refusals import ReadAgain, Refusal
+from domain.values.rules import RefusalStatus
 from domain.values.shared_values import ReferenceRequest, SharedScope
-from domain.values.sources import ConfiguredAt
 
 StoreText = Callable[[str, str], ContentRef]
 
 
 """Keeps a text (kind, text) beside the log and gives the reference to put into an event."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SpawnPolicy:
-    """What the pinned configuration says about the requester's spawns."""
-
-    max_spawn_depth: int
-    max_children: int
-    require_agent_id: bool
-    allow_agents: tuple[str, ...] | None
-    require_agent_id_from: ConfiguredAt | None = None
-    allow_agents_from: ConfiguredAt | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,6 +54,11 @@ class SharedContextInput:
     values: tuple[tuple[str, str], ...] = ()
     scope: SharedScope = "family"
     references: tuple[ReferenceRequest, ...] = ()
+
+    @property
+    def sizes(self) -> list[tuple[str, int]]:
+        """Each key with the bytes of its value."""
+        return [(key, len(text.encode())) for key, text in self.values]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -180,4 +173,4 @@ def _cycle_refusal(
         by = render_path(way)
         text += f"waits{f', by {by},' if by else ''} for run {way[-1]} above this spawn"
         text += ": each would wait for the other for ever"
-    return Refusal("dependency_cycle", "error", text)
+    return rules.DEPENDENCY_CYCLE.refusal(text)

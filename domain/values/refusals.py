@@ -13,9 +13,8 @@ class Permitted:
 class Refusal:
     """The rule that refused and what the caller is told.
 
-    Rules: `agent_id`, `mode`, `depth`, `active_children`, `require_agent_id`, `allow_agents`,
-    `agent_unknown`; others are judged elsewhere (`shared_context`, `thinking`, `stopped`, …).
-    `current` and `limit` are the numbers compared, where the rule compares any.
+    `rule` is the name of one in `rules.RULES`, whose `refusal` makes this. `current` and `limit`
+    are the numbers compared, where the rule compares any.
     """
 
     rule: str
@@ -84,13 +83,7 @@ class CorruptHistory(Exception):
     """A recorded event does not fit: the log was damaged, or is from a newer version."""
 
 
-# Spawns whose texts are erased while they are prepared.
-
-
-ERASED_RULE = "erased"
-
-
-"""The rule by which such a spawn is refused: it has no words of its own any more."""
-
-
 ERASED = "its texts were erased while it was prepared; spawn it again"
+
+
+"""What is told of a spawn that has no words of its own any more."""

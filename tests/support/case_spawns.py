@@ -10,7 +10,6 @@ from uuid import UUID, uuid4
 
 from application.log.envelope import Actor
 from application.ports.configurations import PinnedConfiguration
-from application.spawn.admit import policy_of
 from application.spawn.plan import Ineligible, PlannedChild, build_child_plan, evaluate_agent
 from application.spawn.request import SpawnRequest, spawn_command
 from domain.configuration.configuration import Configuration
@@ -22,6 +21,7 @@ from domain.run.state import Run
 from domain.session.events import ChildAdmitted
 from domain.session.role import KnownDepth, depth_of
 from domain.session.state import Session
+from domain.spawn.admission import policy_of
 from domain.spawn.decide import SpawnDecision, request_spawns
 from domain.spawn.request import effective_cleanup, effective_mode
 from domain.values.record import ContentRef
@@ -108,7 +108,7 @@ class CaseSpawn:
         command = spawn_command(request, ADMIN, pinned, MintedIds(), "server-1")
         known = _on_record(given, self.key, store)
         sessions: dict[str, Session] = {self.key: known} if known else {}
-        policy = policy_of(pinned, agent_id)
+        policy = policy_of(pinned.configuration, agent_id)
         self.answered: SpawnDecision = request_spawns(
             sessions, {}, [(command, self.texts.store)], policy
         )

@@ -10,7 +10,6 @@ from uuid import UUID
 
 from application.log.envelope import Actor
 from application.ports.configurations import PinnedConfiguration
-from application.spawn.admit import policy_of
 from application.spawn.plan import Ineligible, PlannedChild, PlanTexts, plan_spawn
 from application.spawn.request import SpawnRequest, spawn_command
 from domain.context.fork import accepted_note
@@ -19,6 +18,7 @@ from domain.run.commands import RunCommand
 from domain.run.events import SpawnRequested
 from domain.run.facts import SpawnOptions
 from domain.run.state import Run
+from domain.spawn.admission import policy_of
 from domain.spawn.decide import SpawnDecision, request_spawns
 from domain.spawn.request import effective_cleanup, effective_mode
 from domain.values.record import ContentRef, run_stream
@@ -96,7 +96,7 @@ class DecidedSpawns:
         pinned, fold = self.configurations.current(), self.log.fold
         request = self._request(key, asked)
         command = spawn_command(request, Actor(kind="token"), pinned, self._ids, "server-1")
-        policy = policy_of(pinned, command.requester_agent_id)
+        policy = policy_of(pinned.configuration, command.requester_agent_id)
         answered = request_spawns(fold.sessions, fold.runs, [(command, self.store)], policy)
         self.log.names[command.run_id] = name
         self.log.record(answered.changes)

@@ -4,7 +4,8 @@ from typing import Any
 
 from domain.configuration.configuration import Configuration
 from domain.event_types import AnyEvent
-from domain.explanation.plan import PLAN_RULES
+from domain.explanation.continuation import CONTINUATION
+from domain.explanation.plan import PLAN
 from domain.explanation.record import EventAtRevision, RuleExplanation
 from domain.explanation.spawn import explain
 from domain.explanation.steps import STEP_RULES
@@ -17,9 +18,14 @@ from domain.run.plan_facts import (
     WorkspaceFacts,
 )
 from domain.session.events import ChildAdmitted
+from domain.spawn.admission import ADMISSION
 from tests.support.run_histories import created, refused, resolved
 from tests.support.storytelling import facts, plan, requested, run_id
 
+# The names of what is explained, in the order in which it is judged.
+ADMISSION_RULES = [one.rule.name for one in ADMISSION]
+PLAN_RULES = [rule.name for rule in PLAN]
+CONTINUATION_RULES = [rule.name for rule in CONTINUATION]
 REVISION = 7
 ADMITTED = ChildAdmitted(run_id=run_id(1), active_children=1, max_children=5)
 SANDBOX: dict[str, Any] = {

@@ -16,11 +16,12 @@ from domain.run.facts import SpawnOptions
 from domain.run.state import Run
 from domain.session.state import Session
 from domain.spawn import cascade
+from domain.spawn.admission import SpawnPolicy
 from domain.spawn.batch import decide_for_all
 from domain.spawn.cascade import CascadeState
 from domain.spawn.continuation import ContinuationDecision
 from domain.spawn.decide import SpawnDecision, request_spawns
-from domain.spawn.request import RequestSpawn, SpawnPolicy
+from domain.spawn.request import RequestSpawn
 from domain.values.record import ContentRef, Stamp, run_id_of, session_key_of
 from domain.values.refusals import Rejected
 from infrastructure.outbound.log.append.load import may_wait

@@ -6,14 +6,13 @@ import pytest
 
 from domain.configuration.configuration import Configuration
 from domain.event_types import AnyEvent
-from domain.explanation.continuation import CONTINUATION_RULES, explain_continuation
-from domain.explanation.plan import PLAN_RULES
+from domain.explanation.continuation import explain_continuation
 from domain.explanation.record import EventAtRevision, RuleExplanation
 from domain.run.events import ContinuationPlanned, MessageReceived
 from domain.run.facts import Ingredient, SpawnOptions
 from domain.run.plan_facts import WorkspaceFacts
 from domain.session.events import ChildAdmitted
-from tests.support.explained_spawns import REVISION, plan_facts
+from tests.support.explained_spawns import CONTINUATION_RULES, PLAN_RULES, REVISION, plan_facts
 from tests.support.run_histories import refused
 from tests.support.storytelling import CHILD, plan, ref, requester, run_id
 

@@ -2,9 +2,9 @@
 
 import pytest
 
-from domain.explanation.admission import DEPENDENCY_RULES, RULE
 from domain.run.events import DependencyMet
 from domain.run.facts import BatchFacts
+from domain.values.rules import DEPENDENCIES, WAITS_FOR, Rule
 from tests.support.explained_spawns import ADMITTED, results, the, told
 from tests.support.run_histories import refused
 from tests.support.storytelling import requested, run_id
@@ -13,7 +13,7 @@ from tests.support.waiting_runs import TARGET, dependency
 
 def test_what_it_waits_for_is_told_when_it_waits_for_anything() -> None:
     asked = requested(dependencies=(dependency(), dependency(name=str(TARGET), require="ended")))
-    found = the(RULE, asked, ADMITTED)
+    found = the(WAITS_FOR.name, asked, ADMITTED)
     assert (found.step, found.result, found.position) == ("admission", "passed", 10)
     assert found.text == (
         "it is queued when these are done, with all below them:"
@@ -21,12 +21,12 @@ def test_what_it_waits_for_is_told_when_it_waits_for_anything() -> None:
     )
     assert found.compared is not None
     assert found.compared["ancestors"] == []
-    assert RULE not in results(requested(), ADMITTED)
+    assert WAITS_FOR.name not in results(requested(), ADMITTED)
 
 
 def test_it_says_where_each_was_met() -> None:
     asked = requested(dependencies=(dependency(),))
-    found = the(RULE, asked, ADMITTED, DependencyMet(run_id=TARGET, outcome="success"))
+    found = the(WAITS_FOR.name, asked, ADMITTED, DependencyMet(run_id=TARGET, outcome="success"))
     assert found.text.endswith(f'"scout" (run {TARGET}), met at 12')
     assert found.compared is not None
     assert str(found.compared["dependencies"]).endswith("'metAt': 12}]")
@@ -48,16 +48,16 @@ def test_the_place_in_a_batch_is_told_and_the_culprit_of_a_refused_one() -> None
 
 def test_it_is_not_judged_before_its_turn() -> None:
     asked = requested(dependencies=(dependency(),))
-    assert the(RULE, asked).result == "not_judged"
-    found = the(RULE, asked, refused(rule="depth", status="forbidden", step="admission"))
+    assert the(WAITS_FOR.name, asked).result == "not_judged"
+    found = the(WAITS_FOR.name, asked, refused(rule="depth", status="forbidden", step="admission"))
     assert (found.result, found.text) == ("not_judged", '"depth" refused the spawn before')
-    assert results(asked, ADMITTED, refused(rule="model"))[RULE] == "passed"
+    assert results(asked, ADMITTED, refused(rule="model"))[WAITS_FOR.name] == "passed"
 
 
-@pytest.mark.parametrize("rule", DEPENDENCY_RULES)
-def test_a_refusal_is_told_once_with_its_reason(rule: str) -> None:
+@pytest.mark.parametrize("rule", DEPENDENCIES, ids=lambda rule: rule.name)
+def test_a_refusal_is_told_once_with_its_reason(rule: Rule) -> None:
     asked = requested(dependencies=(dependency(),))
-    events = asked, refused(rule=rule, status="error", step="admission")
+    events = asked, refused(rule=rule.name, status="error", step="admission")
     (found,) = [one for one in told(*events) if one.result == "refused"]
-    assert (found.rule, found.text, found.position) == (rule, DEPENDENCY_RULES[rule], 11)
-    assert RULE not in results(*events)
+    assert (found.rule, found.text, found.position) == (rule.name, rule.when, 11)
+    assert WAITS_FOR.name not in results(*events)

@@ -7,13 +7,13 @@ from typing import Any
 import pytest
 
 from domain.event_types import EVENT_TYPES, AnyEvent, upcast_event
-from domain.explanation.admission import ADMISSION_RULES
-from domain.explanation.plan import PLAN_RULES
 from domain.explanation.record import NOT_RECORDED
 from domain.run.facts import SpawnOptions
 from tests.support.explained_spawns import (
+    ADMISSION_RULES,
     ADMITTED,
     BEHIND_ADMISSION,
+    PLAN_RULES,
     plan_facts,
     results,
     the,

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from domain.explanation.continuation import CONTINUATION_RULES
+from tests.support.explained_spawns import CONTINUATION_RULES
 from tests.support.http_house import House
 from tests.support.http_problems import problem_of
 

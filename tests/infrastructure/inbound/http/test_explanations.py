@@ -5,10 +5,15 @@ from typing import Any
 
 import pytest
 
-from domain.explanation.admission import ADMISSION_RULES
-from domain.explanation.plan import PLAN_RULES
 from infrastructure.inbound.http.examples.explanations import EXPLANATION
-from tests.support.explained_spawns import ADMITTED, BEHIND_ADMISSION, plan_facts, told
+from tests.support.explained_spawns import (
+    ADMISSION_RULES,
+    ADMITTED,
+    BEHIND_ADMISSION,
+    PLAN_RULES,
+    plan_facts,
+    told,
+)
 from tests.support.http_house import GHOST, House
 from tests.support.http_problems import problem_of
 from tests.support.run_histories import created, resolved
