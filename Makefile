@@ -54,9 +54,10 @@ fix: $(INSTALLED) ## format, and mend what the linter can mend
 bench: $(INSTALLED) ## measure appends, spawns and lives beside a floor in the same run (BENCH)
 	@$(BIN)/python -m benchmarks.run $(BENCH)
 
-docs: $(INSTALLED) ## draw the lifecycle in README.md, and write docs/cases.md, from what they show
+docs: $(INSTALLED) ## draw the lifecycle in README.md, write docs/cases.md and docs/rules.md
 	@$(BIN)/python -c "$$DRAW_LIFECYCLE"
 	@$(BIN)/python -m tests.support.case_list
+	@$(BIN)/python -m tests.support.rule_list
 
 constraints: $(INSTALLED) ## write the versions installed now into constraints.txt
 	@{ echo "# Written by: make constraints"; $(BIN)/python -m pip freeze --exclude-editable; } \

@@ -3,6 +3,8 @@ member that it compares, which a test holds against what is told of real events.
 
 from typing import Any
 
+from domain.run.facts import AdmissionFacts
+from domain.spawn.admission import ADMISSION
 from infrastructure.inbound.http.examples.spawns_and_runs import RUN_ID
 
 _REVISION = 3
@@ -23,47 +25,30 @@ def _passed_rule(
     }
 
 
-def _admission(rule: str, text: str, **compared: Any) -> dict[str, Any]:
-    return _passed_rule("admission", rule, _REQUESTED, text, compared)
-
-
 def _preparation(rule: str, text: str, **compared: Any) -> dict[str, Any]:
     return _passed_rule("preparation", rule, _CREATED, text, compared)
 
 
+_FACTS = AdmissionFacts(
+    requester_agent_id="main",
+    agent_id_argument_given=True,
+    target_agent_id="counter",
+    mode="run",
+    thread=False,
+    caller_depth=0,
+    depth_from="record",
+    max_spawn_depth=1,
+    active_children=2,
+    max_children=5,
+    require_agent_id=False,
+    require_agent_id_from="defaults",
+    allow_agents=("main", "counter"),
+    allow_agents_from="agent",
+)
 _ADMISSION = [
-    _admission(
-        "agent_id",
-        'agentId "counter" has the form of an agent id',
-        given=True,
-        targetAgentId="counter",
-    ),
-    _admission("mode", 'mode "run" with thread false', mode="run", thread=False),
-    _admission(
-        "depth",
-        "depth 0 is below maxSpawnDepth 1",
-        callerDepth=0,
-        depthFrom="record",
-        maxSpawnDepth=1,
-    ),
-    _admission("active_children", "2 of 5 children are active", activeChildren=2, maxChildren=5),
-    _admission(
-        "require_agent_id",
-        "requireAgentId is false",
-        requireAgentId=False,
-        given=True,
-        **{"from": "defaults"},
-    ),
-    _admission(
-        "allow_agents",
-        '"counter" is among counter, main',
-        requesterAgentId="main",
-        targetAgentId="counter",
-        given=True,
-        allowAgents=["main", "counter"],
-        allowed=["counter", "main"],
-        **{"from": "agent"},
-    ),
+    _passed_rule("admission", one.rule.name, _REQUESTED, finding.text, finding.compared)
+    for one in ADMISSION
+    for finding in [one.compared(_FACTS, False)]
 ]
 _SCRIPTS = [
     _passed_rule(

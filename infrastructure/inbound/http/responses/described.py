@@ -5,6 +5,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
+from domain.values.rules import RULE_NAMES
 from infrastructure.inbound.http.responses.problems import (
     MEDIA_TYPE,
     RETRYABLE,
@@ -134,7 +135,7 @@ PROBLEM_SCHEMA: dict[str, Any] = {
         "instance": {"type": "string"},
         "code": {"type": "string", "enum": sorted(TITLES)},
         "retryable": {"type": "boolean"},
-        "rule": {"type": "string"},
+        "rule": {"type": "string", "enum": [*RULE_NAMES]},
         "limit": {"type": "integer"},
         "current": {"type": "integer"},
         "runId": {"type": "string", "format": "uuid"},

@@ -1,0 +1,121 @@
+"""Every rule stands in one list, and nobody else gives a rule its name."""
+
+import ast
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from domain.explanation.continuation import CONTINUATION
+from domain.explanation.plan import PLAN
+from domain.explanation.steps import STEP_RULES
+from domain.spawn.admission import ADMISSION
+from domain.values import rules
+from domain.values.rules import CHOICES, RULE_NAMES, RULES, Rule
+from tests.support.rule_list import DOCUMENT, rendered
+
+ROOT = Path(__file__).parents[3]
+LIST = ROOT / "domain" / "values" / "rules.py"
+SOURCES = [
+    path
+    for floor in ("domain", "application", "infrastructure")
+    for path in sorted((ROOT / floor).rglob("*.py"))
+    if path != LIST
+]
+EXPLAINED = {one.name for one in (*RULES, *CHOICES)}
+
+
+def literals(node: ast.AST) -> Iterator[str]:
+    """Those that stand there plainly, or in a tuple, and have the form of a name."""
+    for one in node.elts if isinstance(node, ast.Tuple) else [node]:
+        if isinstance(one, ast.Constant) and re.fullmatch("[a-z_]+", str(one.value)):
+            yield str(one.value)
+
+
+def is_called_rule(node: ast.AST) -> bool:
+    """Whether something of that name is a rule, or its name."""
+    name = getattr(node, "attr", getattr(node, "id", ""))
+    return isinstance(name, str) and name.lower().endswith("rule")
+
+
+def minted(tree: ast.AST) -> Iterator[str]:
+    """The names that source code gives to rules by itself: as an argument, by assigning or by
+    comparing."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call):
+            name = getattr(node.func, "attr", getattr(node.func, "id", ""))
+            if name in {"Refusal", "Rule"}:
+                yield f"{name}(...)"
+            if name in {"judged", "not_judged", "is_refused_by"}:
+                yield from (text for one in node.args[:2] for text in literals(one))
+            yield from (
+                text for one in node.keywords if one.arg == "rule" for text in literals(one.value)
+            )
+        elif isinstance(node, ast.Assign):
+            named = [one for target in node.targets for one in ast.walk(target)]
+            if any(map(is_called_rule, named)):
+                yield from literals(node.value)
+        elif isinstance(node, ast.Compare) and any(
+            map(is_called_rule, (node.left, *node.comparators))
+        ):
+            yield from (text for one in node.comparators for text in literals(one))
+
+
+def test_every_rule_stands_in_the_list_once() -> None:
+    rows = [one for one in vars(rules).values() if isinstance(one, Rule)]
+    assert [*RULES, *CHOICES] == rows
+    assert len(EXPLAINED) == len(rows)
+    assert tuple(one.name for one in RULES) == RULE_NAMES
+    assert all(one.statuses for one in RULES)
+    assert not any(one.statuses for one in CHOICES)
+
+
+def test_no_rule_is_named_elsewhere() -> None:
+    for path in SOURCES:
+        found = set(minted(ast.parse(path.read_text("utf-8"))))
+        # Explanations name their steps beside their rules.
+        assert found <= {"admission", "preparation", "scripts"}, path
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        'Refusal("depth", "error", "text")',
+        'SpawnRefused(rule="depth")',
+        'step, rule = "scripts", "depth"',
+        'is_it = refused.rule == "depth"',
+        'record.judged("admission", "depth", told, by)',
+    ],
+)
+def test_a_name_that_is_given_elsewhere_is_found(source: str) -> None:
+    assert not set(minted(ast.parse(source))) <= {"admission", "scripts"}
+
+
+def test_what_is_judged_and_explained_in_order_is_in_the_order_of_the_list() -> None:
+    judged = [one.rule for one in ADMISSION]
+    assert judged == [one for one in rules.ADMISSION if one in judged]
+    for table in (PLAN, CONTINUATION):
+        assert [one for one in table if one in RULES] == [*rules.ELIGIBILITY]
+    assert [*STEP_RULES] == [one.name for one in rules.STEPS]
+
+
+def test_every_refusal_of_the_golden_histories_is_by_a_rule_of_the_list() -> None:
+    recorded = [
+        json.loads(path.read_text("utf-8"))
+        for path in sorted((ROOT / "tests" / "histories").glob("SpawnRefused.*.json"))
+    ]
+    assert recorded
+    assert {one["rule"] for one in recorded} <= set(RULE_NAMES)
+
+
+def test_a_rule_refuses_with_a_status_of_its_own() -> None:
+    assert rules.SANDBOX.refusal("no").status == "forbidden"
+    assert rules.SANDBOX.refusal("no", status="error").status == "error"
+    with pytest.raises(AssertionError):
+        rules.DEPTH.refusal("no", status="error")
+
+
+def test_the_page_of_rules_is_current() -> None:
+    assert DOCUMENT.read_text("utf-8") == rendered(), "write it: python -m tests.support.rule_list"
