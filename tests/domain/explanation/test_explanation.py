@@ -46,7 +46,8 @@ def test_every_rule_stands_in_the_order_in_which_it_is_judged() -> None:
     events = requested(), ADMITTED, resolved(), created(facts=plan_facts())
     assert [one.rule for one in told(*events)] == [*ADMISSION_RULES, *BEHIND_ADMISSION]
     assert set(results(*events).values()) == {"passed"}
-    assert [one.position for one in told(*events)] == [10] * 6 + [12] * 2 + [13] * 15
+    admission = [10] * len(ADMISSION_RULES)
+    assert [one.position for one in told(*events)] == [*admission, *[12] * 2, *[13] * 15]
 
 
 def test_a_request_alone_is_not_judged_yet() -> None:
