@@ -8,6 +8,7 @@ from application.log.event_log import LogUnavailable
 from application.ports.runtimes import TranscriptEntry
 from application.projections.fold import FOREVER
 from domain.run.lifecycle import PREPARING
+from infrastructure.outbound.log.codec.transcript_line import transcript_line
 from infrastructure.outbound.log.schema.connections import LogConnection, borrow_connection
 from infrastructure.outbound.transcripts.files import (
     TranscriptFolders,
@@ -15,7 +16,7 @@ from infrastructure.outbound.transcripts.files import (
     drop_file,
     has_content,
 )
-from infrastructure.outbound.transcripts.rows import Pool, line_of, pages, stored_body
+from infrastructure.outbound.transcripts.rows import Pool, pages, stored_body
 
 ATTEMPTS_MAX = 10
 
@@ -83,7 +84,9 @@ async def write_fork_snapshot(
     """Write the file of the first `count` entries, unless it is there with just that: whole or not
     at all."""
     # All of it at once: a fork has at most as much as may be told in one request.
-    lines = [line_of(entry) async for page in pages(pool, run_id, until=count) for entry in page]
+    lines = [
+        transcript_line(entry) async for page in pages(pool, run_id, until=count) for entry in page
+    ]
     await asyncio.to_thread(_write_snapshot, folders, agent_id, name, lines)
 
 

@@ -86,16 +86,3 @@ def stored_body(entry: TranscriptEntry) -> str:
     except TypeError:
         # Half of a surrogate pair, or a number of more than 64 bits.
         return replace_unstorable(json.dumps(entry.body, default=str, ensure_ascii=False))
-
-
-def line_of(entry: RecordedEntry) -> bytes:
-    """The line of an entry in a transcript's file; the seal is made over all of them."""
-    return orjson.dumps(
-        {
-            "sequence": entry.sequence,
-            "recordedAt": entry.recorded_at,
-            "kind": entry.kind,
-            **entry.body,
-        },
-        option=orjson.OPT_APPEND_NEWLINE,
-    )

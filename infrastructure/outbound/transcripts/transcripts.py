@@ -14,6 +14,7 @@ from application.log.event_log import LogUnavailable
 from application.ports.runtimes import TranscriptEntry
 from application.ports.transcripts import Extent, RecordedEntry, SealedTranscript
 from application.projections.fold import FOREVER
+from infrastructure.outbound.log.codec.transcript_line import transcript_line
 from infrastructure.outbound.log.schema.connections import LogConnection, borrow_connection
 from infrastructure.outbound.transcripts import beginnings
 from infrastructure.outbound.transcripts.files import (
@@ -24,7 +25,6 @@ from infrastructure.outbound.transcripts.files import (
 )
 from infrastructure.outbound.transcripts.rows import (
     extent_of,
-    line_of,
     pages,
     read_rows,
     stored_body,
@@ -133,7 +133,7 @@ class StoredTranscripts:
         count = size = 0
         async with atomic_file_async(self._folders, agent_id, name) as file:
             async for page in pages(self._pool, run_id, size=PAGE_ENTRIES):
-                lines = b"".join(line_of(entry) for entry in page)
+                lines = b"".join(transcript_line(entry) for entry in page)
                 digest.update(lines)
                 count += len(page)
                 size += len(lines)

@@ -13,10 +13,10 @@ import orjson
 from application.ports.transcripts import RecordedEntry
 from domain.run.facts import TranscriptSeal
 from infrastructure.outbound.log.codec.binary import encode_column
+from infrastructure.outbound.log.codec.transcript_line import transcript_line
 from infrastructure.outbound.log.verify.contents import READ_BYTES_MAX, ContentCounts
 from infrastructure.outbound.log.verify.difference import Difference
 from infrastructure.outbound.log.verify.rows import ReadConnection
-from infrastructure.outbound.transcripts.rows import line_of
 
 _KEYS = "SELECT session_id, key FROM content_keys WHERE session_id = ANY(%b::uuid[])"
 _ENTRIES = (
@@ -86,7 +86,9 @@ def _read(
             digest = hmac.new(keys.get(owners[run_id], b""), digestmod=hashlib.sha256)
             count = size = 0
             for _, sequence, recorded_at, kind, body in entries:
-                line = line_of(RecordedEntry(sequence, recorded_at, kind, orjson.loads(body)))
+                line = transcript_line(
+                    RecordedEntry(sequence, recorded_at, kind, orjson.loads(body))
+                )
                 digest.update(line)
                 count += 1
                 size += len(line)
