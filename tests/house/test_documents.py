@@ -63,9 +63,9 @@ def test_every_decision_record_is_numbered_short_and_whole() -> None:
         assert text.count("\n") <= LINES_MAX, record.name
 
 
-def test_every_path_that_the_readme_asks_for_is_served() -> None:
-    readme = (ROOT / "README.md").read_text("utf-8")
-    paths = re.findall(r'"\$url(/[^"?]*)', readme)
+def test_every_path_that_an_example_asks_for_is_served() -> None:
+    pages = [page.read_text("utf-8") for page in (ROOT / "docs").glob("*.md")]
+    paths = {path for page in pages for path in re.findall(r'"\$url(/[^"?]*)', page)}
     assert paths
     for path in paths:
         assert is_served(path), path

@@ -1,20 +1,21 @@
-"""The README says what is so: its links, its commands, its settings, its tour."""
+"""The README says what is so: the life it shows, its floor plan, its tour."""
 
 import os
 import re
 import signal
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
-import typer
 
-from domain.configuration.settings import VARIABLES, Settings
-from infrastructure.inbound.command_line.main import app
+from domain.event_types import EVENT_TYPES
+from domain.run.lifecycle import LIFECYCLE, RunStage
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text("utf-8")
+FIRST_SCREEN_LINES = 50
 TOUR_SECONDS_MAX = 110
 
 
@@ -24,38 +25,35 @@ def section(heading: str) -> str:
     return rest.partition("\n## ")[0]
 
 
-def commands_of(command: object, name: str) -> list[str]:
-    """The names of a command's own commands, or its own."""
-    inner: dict[str, object] = getattr(command, "commands", {})
-    if not inner:
-        return [name]
-    return [found for word, each in inner.items() for found in commands_of(each, f"{name} {word}")]
+def folders_in_order(container: str) -> list[str]:
+    """The folders of a floor as the import contracts order them, upper ones first."""
+    settings = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
+    (layers,) = (
+        contract["layers"]
+        for contract in settings["tool"]["importlinter"]["contracts"]
+        if contract.get("containers") == [container]
+    )
+    return [name for layer in layers for name in layer.split(" | ")]
 
 
-def test_every_link_leads_to_a_file() -> None:
-    for target in re.findall(r"\]\(([^)#:]+)\)", README):
-        assert (ROOT / target).exists(), target
+def test_the_first_screen_shows_one_life_and_two_commands() -> None:
+    first = "\n".join(README.splitlines()[:FIRST_SCREEN_LINES])
+    assert re.findall(r"^\$ (make \w+)", first, re.M) == ["make demo", "make run"]
+    told = re.findall(r"^ +\d+  [\d:.]+ +\+[\d.]+s  (\w+)", first, re.M)
+    stage: RunStage = "unborn"
+    for name in told:
+        (event,) = (kind for kind in LIFECYCLE[stage] if kind.__name__ == name)
+        stage = LIFECYCLE[stage][event]
+    assert stage == "announced"
+    assert set(told) <= {name for name, _ in EVENT_TYPES}
 
 
-def test_every_command_is_described_and_none_that_is_not_there() -> None:
-    there = set(commands_of(typer.main.get_command(app), "spawnlog"))
-    described = re.findall(r"^\| `(spawnlog [a-z -]+?)(?: [A-Z]+)?` \|", section("Commands"), re.M)
-    told = set(described) | {"spawnlog announcement ack"}
-    assert told == there
-
-
-def test_every_make_target_is_described_and_none_that_is_not_there() -> None:
-    makefile = (ROOT / "Makefile").read_text("utf-8")
-    there = set(re.findall(r"^([a-z]+):.*##", makefile, re.M)) - {"help", "constraints"}
-    assert set(re.findall(r"^\| `make ([a-z]+)` \|", section("Install"), re.M)) == there
-
-
-def test_every_setting_of_the_server_is_described() -> None:
-    table = section("Configuration")
-    for name, field in Settings.model_fields.items():
-        assert f"`{field.alias or name}" in table, name
-    for variable in VARIABLES.values():
-        assert f"`{variable}`" in table, variable
+def test_the_floor_plan_has_the_folders_of_each_floor_in_their_order() -> None:
+    floors = dict(re.findall(r"^(domain|application|infrastructure)/\n((?:  .*\n)+)", README, re.M))
+    for floor, lines in floors.items():
+        shown = re.findall(r"^  (\w+)(?:/|\.py) ", lines, re.M)
+        assert shown == folders_in_order(floor), floor
+    assert set(floors) == {"domain", "application", "infrastructure"}
 
 
 @pytest.mark.server

@@ -1,4 +1,4 @@
-"""The line of a transcript entry, as its file has it; the seal of a run is computed over all of them."""
+"""The line of a transcript entry, as its file has it; the seal is computed over all of them."""
 
 import orjson
 

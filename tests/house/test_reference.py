@@ -1,0 +1,75 @@
+"""The tables of the reference say what there is: nothing is missing, nothing is there beside it."""
+
+import re
+from pathlib import Path
+
+import pytest
+import typer
+from fastapi.routing import APIRoute
+
+from domain.configuration.settings import VARIABLES, Settings
+from infrastructure.inbound.command_line.main import app
+from infrastructure.inbound.http.application import ROUTERS
+
+ROOT = Path(__file__).parents[2]
+DOCS = ROOT / "docs"
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted(DOCS.rglob("*.md"))]
+
+
+def commands_of(command: object, name: str) -> list[str]:
+    """The names of a command's own commands, or its own."""
+    inner: dict[str, object] = getattr(command, "commands", {})
+    if not inner:
+        return [name]
+    return [found for word, each in inner.items() for found in commands_of(each, f"{name} {word}")]
+
+
+def served() -> dict[str, set[str]]:
+    """The endpoints that the server has, each with its parameters."""
+    return {
+        f"{method} {route.path}": {each.alias for each in route.dependant.query_params}
+        for router in ROUTERS
+        for route in router.routes
+        if isinstance(route, APIRoute)
+        for method in route.methods
+    }
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_every_link_leads_to_a_file(page: Path) -> None:
+    for target in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", page.read_text("utf-8")):
+        assert (page.parent / target).exists(), target
+
+
+def test_every_page_is_in_the_index_by_reader() -> None:
+    index = (DOCS / "README.md").read_text("utf-8")
+    for page in DOCS.glob("*.md"):
+        assert page.name == "README.md" or f"]({page.name})" in index, page.name
+
+
+def test_every_command_is_described_and_none_that_is_not_there() -> None:
+    there = set(commands_of(typer.main.get_command(app), "spawnlog"))
+    page = (DOCS / "commands.md").read_text("utf-8")
+    described = re.findall(r"^\| `(spawnlog [a-z -]+?)(?: [A-Z]+)?` \|", page, re.M)
+    assert {*described, "spawnlog announcement ack"} == there
+
+
+def test_every_endpoint_is_described_and_none_that_is_not_there() -> None:
+    rows = re.findall(
+        r"^\| `([A-Z]+ /\S+)` \|.*\| (.*?) ?\|$", (DOCS / "http.md").read_text("utf-8"), re.M
+    )
+    assert {endpoint: set(re.findall(r"`(\w+)`", row)) for endpoint, row in rows} == served()
+
+
+def test_every_make_target_is_described_and_none_that_is_not_there() -> None:
+    there = set(re.findall(r"^([a-z]+):.*##", (ROOT / "Makefile").read_text("utf-8"), re.M))
+    page = (ROOT / "CONTRIBUTING.md").read_text("utf-8")
+    assert set(re.findall(r"^\| `make ([a-z]+)` \|", page, re.M)) == there - {"help"}
+
+
+def test_every_setting_of_the_server_is_described() -> None:
+    page = (DOCS / "configuration.md").read_text("utf-8").partition("## Settings of the server")[2]
+    for name, field in Settings.model_fields.items():
+        assert f"`{field.alias or name}" in page, name
+    for variable in VARIABLES.values():
+        assert f"`{variable}`" in page, variable
