@@ -110,7 +110,7 @@ class TranscriptIntake:
     ) -> TranscriptResponse:
         """Keep it in place of what was told before.
 
-        Raises `EntryTooLarge`, `TranscriptIsKeptHere`, `SessionIsClosed`, `ContentsErased`,
+        Raises `EntryTooLarge`, `TranscriptStoredHere`, `SessionIsClosed`, `ContentsErased`,
         `TranscriptTooLarge`, and what the log raises: `AlreadyReserved`, `LogUnavailable`.
         """
         text = await asyncio.to_thread(_text_of, told.entries)

@@ -49,7 +49,7 @@ FINISH_SECONDS_MAX = 3.0
 
 FORGET_SECONDS = 3600.0
 RENEW_SECONDS_MIN = 0.1
-ANSWERS_KEPT_DAYS = 7
+STORED_ANSWER_DAYS = 7
 _UNDONE_AFTER = (RunEnded, RunAnnounced, RunArchived)
 
 
@@ -244,4 +244,4 @@ class Supervisor:
         self._renew.notify()
 
     async def _forget_answers(self) -> None:
-        await self._coordination.forget_old_answers(days=ANSWERS_KEPT_DAYS)
+        await self._coordination.forget_old_answers(days=STORED_ANSWER_DAYS)

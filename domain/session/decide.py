@@ -165,7 +165,7 @@ class CapReached(Rejected):
     """All places are taken. The rule says so first; this is the last guard."""
 
 
-class TranscriptIsKeptHere(Rejected):
+class TranscriptStoredHere(Rejected):
     """The session is a child of ours: what was said in it is on record, and nobody's to tell."""
 
 
@@ -233,7 +233,7 @@ def _continue(session: Session, command: ContinueSession) -> tuple[SessionEvent,
 
 def _provide(session: Session, command: ProvideTranscript) -> tuple[SessionEvent, ...]:
     if session.run_id is not None:
-        raise TranscriptIsKeptHere(
+        raise TranscriptStoredHere(
             f"session {session.display_key} was spawned here, and its transcript is kept here"
         )
     if session.stage == "closed":

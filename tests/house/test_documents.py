@@ -36,21 +36,6 @@ def test_the_changelog_lists_every_event_type_and_the_format() -> None:
         assert re.search(rf"\b{name}\b", history), f"{name} version {version}"
 
 
-def test_the_glossary_points_to_files_that_are_there() -> None:
-    glossary = (ROOT / "docs" / "glossary.md").read_text("utf-8")
-    for path in re.findall(
-        r"`((?:domain|application|infrastructure|docs|examples)/[\w./-]+)`", glossary
-    ):
-        assert (ROOT / path).exists(), path
-
-
-def test_the_words_of_the_glossary_are_told_once() -> None:
-    words = re.findall(
-        r"^\| \*\*([^*]+)\*\*", (ROOT / "docs" / "glossary.md").read_text("utf-8"), re.M
-    )
-    assert len(words) == len(set(words))
-
-
 def test_every_decision_record_is_numbered_short_and_whole() -> None:
     assert [record.name[:4] for record in RECORDS] == [
         f"{n:04d}" for n in range(1, len(RECORDS) + 1)

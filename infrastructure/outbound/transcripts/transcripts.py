@@ -16,7 +16,7 @@ from application.ports.transcripts import Extent, RecordedEntry, SealedTranscrip
 from application.projections.fold import FOREVER
 from infrastructure.outbound.log.codec.transcript_line import transcript_line
 from infrastructure.outbound.log.schema.connections import LogConnection, borrow_connection
-from infrastructure.outbound.transcripts import beginnings
+from infrastructure.outbound.transcripts import fork_snapshots
 from infrastructure.outbound.transcripts.files import (
     TranscriptFolders,
     archive_file,
@@ -94,11 +94,11 @@ class StoredTranscripts:
 
     async def fork(self, run_id: UUID, epoch: int, entries: Sequence[TranscriptEntry]) -> bool:
         """Write what a child begins with, in place of what was written of it before."""
-        return await beginnings.fork_rows(self._pool, run_id, epoch, entries)
+        return await fork_snapshots.fork_rows(self._pool, run_id, epoch, entries)
 
     async def drop_fork(self, run_id: UUID) -> bool:
         """Remove the entries of a run that was refused; whether there were any."""
-        return await beginnings.unfork_rows(self._pool, run_id)
+        return await fork_snapshots.unfork_rows(self._pool, run_id)
 
     def fork_snapshot_place(self, session_id: UUID, agent_id: str) -> tuple[str, str]:
         """Where the file of what a child begins with is: a folder, and the path below it."""
@@ -108,7 +108,7 @@ class StoredTranscripts:
         self, run_id: UUID, *, session_id: UUID, agent_id: str, count: int
     ) -> str:
         """Write the file of the first `count` entries, unless it is there; gives its path."""
-        await beginnings.write_fork_snapshot(
+        await fork_snapshots.write_fork_snapshot(
             self._pool,
             self._folders,
             run_id,
@@ -120,7 +120,7 @@ class StoredTranscripts:
 
     async def drop_fork_snapshot(self, session_id: UUID, agent_id: str) -> bool:
         """Remove that file; whether it was there."""
-        return await beginnings.drop_fork_snapshot(
+        return await fork_snapshots.drop_fork_snapshot(
             self._folders, agent_id=agent_id, name=_snapshot_name(session_id)
         )
 

@@ -16,7 +16,7 @@ from domain.session.decide import (
     ReleaseChild,
     SessionCommand,
     SettleChild,
-    TranscriptIsKeptHere,
+    TranscriptStoredHere,
 )
 from domain.session.events import (
     SessionEvent,
@@ -122,7 +122,7 @@ REFUSED: dict[str, type[Rejected]] = {
     "UNKNOWN": Rejected,
     "FULL": CapReached,
     "CLOSED": SessionIsClosed,
-    "KEPT-HERE": TranscriptIsKeptHere,
+    "KEPT-HERE": TranscriptStoredHere,
 }
 
 

@@ -9,7 +9,7 @@ from application.session.transcript import (
     TranscriptIntake,
     TranscriptTooLarge,
 )
-from domain.session.decide import TranscriptIsKeptHere
+from domain.session.decide import TranscriptStoredHere
 from domain.values.refusals import SessionIsClosed
 from infrastructure.inbound.http.examples import spawns_and_runs
 from infrastructure.inbound.http.requests.bodies import read_body
@@ -91,7 +91,7 @@ async def provide_transcript(
         )
     except EntryTooLarge as large:
         raise invalid_value(f"/entries/{large.index}", str(large)) from None
-    except TranscriptIsKeptHere as kept:
+    except TranscriptStoredHere as kept:
         raise HttpProblem("transcript_is_kept_here", str(kept)) from None
     except TranscriptTooLarge as much:
         raise HttpProblem("too_much_told", str(much)) from None
