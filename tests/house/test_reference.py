@@ -31,7 +31,7 @@ def served() -> dict[str, set[str]]:
         for router in ROUTERS
         for route in router.routes
         if isinstance(route, APIRoute)
-        for method in route.methods
+        for method in route.methods or ()
     }
 
 

@@ -17,9 +17,10 @@ SMALL_WORDS = {"a", "by", "of"}
 # fmt: off
 REPLACED = {
     "house", "door", "doors", "crew", "means", "keeper", "keepers", "keep", "kept", "gatehouse",
-    "warm", "lifeline", "sweep", "sweeping", "heed", "heeded", "sighted", "sighting", "seen", "told",
-    "asked", "judged", "unfit", "fitted", "doubt", "doubts", "away", "wished", "beginnings", "settle",
-    "settled", "settling", "rooms", "ingredient", "ingredients", "carry",
+    "warm", "lifeline", "sweep", "sweeping", "heed", "heeded", "sighted", "sighting", "seen",
+    "told", "asked", "judged", "unfit", "fitted", "doubt", "doubts", "away", "wished",
+    "beginnings", "settle", "settled", "settling", "rooms", "ingredient", "ingredients",
+    "carry",
 }
 # fmt: on
 ALLOWED = {
