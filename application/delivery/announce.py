@@ -44,7 +44,11 @@ async def ask_delivery_target(work: UnitOfWork, hooks: HookClient, run: Run) -> 
     try:
         pinned = await work.configurations.at(run.config_revision)
     except (RevisionErased, ConfigurationError) as unread:
-        _log.warning("run %s: nobody is asked where its result goes: %s", run.run_id, unread)
+        _log.warning(
+            "run %s: its configuration cannot be read, so its result goes to the inbox alone: %s",
+            run.run_id,
+            unread,
+        )
         return None
     if pinned.configuration.spawnlog.hooks.subagent_delivery_target is None:
         return None

@@ -53,13 +53,13 @@ class HookNotifier:
                     if not _is_over(run, state.name):
                         return
         except NotYet as why:
-            _log.info("run %s: %s; somebody else is at it", run_id, why)
+            _log.info("run %s: %s; another server works on it", run_id, why)
 
     async def _notify(self, run: Run, state: HookState) -> Run:
         try:
             pinned = await self._work.configurations.at(run.config_revision)
         except (RevisionErased, ConfigurationError) as unread:
-            _log.warning("run %s: hook %s is not told: %s", run.run_id, state.name, unread)
+            _log.warning("run %s: hook %s is not notified: %s", run.run_id, state.name, unread)
             return await self._record(run, ParkHook(hook=state.name))
         call = await self._call(run, state.name)
         try:
@@ -79,7 +79,7 @@ class HookNotifier:
     async def _failed(
         self, run: Run, state: HookState, text: str, retry_seconds_max: int, is_last: bool
     ) -> Run:
-        given_up = "; it is not told any more" if is_last else ""
+        given_up = "; there is no further attempt" if is_last else ""
         _log.warning("run %s: hook %s: %s%s", run.run_id, state.name, text, given_up)
         attempt = state.attempts + 1
         try:

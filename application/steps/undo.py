@@ -42,7 +42,7 @@ class StepUndoer:
             while due is not None and (state := _last_due(run, due)) is not None:
                 run = await self._undo_one(run, state)
         except NotYet as why:
-            _log.info("run %s: %s; somebody else is at it", run_id, why)
+            _log.info("run %s: %s; another server works on it", run_id, why)
 
     async def _undo_one(self, run: Run, state: StepState) -> Run:
         try:

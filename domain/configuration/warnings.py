@@ -189,8 +189,8 @@ _NO_EFFECT = (
 )
 _LARGE = "maps cfg, the whole configuration, which has hardly room there; use {instead}"
 _PLAIN = (
-    "is plain http to another machine: whoever is between can read and change what the script is"
-    " told and answers; use https"
+    "is plain http to another machine: any machine between can read and change requests and"
+    " answers; use https"
 )
 
 

@@ -213,7 +213,7 @@ async def _reload_now(house: ServerProcess, config: Path | None) -> None:
         try:
             _log_reload(loaded, before, house.settings)
         except Exception:
-            _log.exception("what the configuration changes cannot be told")
+            _log.exception("what the configuration changes could not be logged")
         _log.info("configuration revision %d is active", revision)
 
 

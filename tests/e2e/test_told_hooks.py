@@ -81,7 +81,10 @@ def test_a_hook_that_goes_on_failing_is_parked_and_fails_nothing(
     ] * 2
     (parked,) = server.recorded(run_id, "HookParked")
     assert parked["attempts"] == 3
-    assert "hook subagentSpawned: the hook answered HTTP 500; it is not told" in server.log()
+    assert (
+        "hook subagentSpawned: the hook answered HTTP 500; there is no further attempt"
+        in server.log()
+    )
 
 
 def test_a_child_that_is_stopped_is_told_as_killed(server: Hooked, outside: HookServer) -> None:

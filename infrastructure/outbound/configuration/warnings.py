@@ -18,11 +18,11 @@ from domain.configuration.secrets import SecretReference
 from domain.configuration.warnings import ConfigurationWarning, is_unprotected
 
 ResolveHookSecret = Callable[[str | SecretReference], str]
-_HOOK_UNRESOLVED = "cannot be told, and this hook fails for it: {why}"
+_HOOK_UNRESOLVED = "cannot be resolved, and this hook fails for it: {why}"
 _HOOK_UNUSABLE = "{why}; what it refers to is something else here, and this hook fails for it"
 _PLAIN_HTTP = (
-    "is plain http to another machine: whoever is between can read and change what the hook is told"
-    " and answers; use https"
+    "is plain http to another machine: any machine between can read and change requests and"
+    " answers; use https"
 )
 
 
@@ -77,8 +77,10 @@ _ROOT_IS_WHOLE_MACHINE = (
     "is the whole machine: a request may name any folder as its requester's workspace; write the "
     "folders that are meant"
 )
-_ROOT_UNRESOLVED = "cannot be told, and requests that name a workspace are refused for it: {why}"
-_WORKSPACE_UNRESOLVED = "cannot be told, and a spawn that would work there is refused: {why}"
+_ROOT_UNRESOLVED = (
+    "cannot be resolved, and requests that name a workspace are refused for it: {why}"
+)
+_WORKSPACE_UNRESOLVED = "cannot be resolved, and a spawn that would work there is refused: {why}"
 
 
 def workspace_root_warnings(

@@ -13,7 +13,7 @@ from infrastructure.outbound.credentials.auth_profiles import (
     read_profiles,
 )
 
-_UNRESOLVED = "cannot be told, and spawns of this agent are refused for it: {why}"
+_UNRESOLVED = "cannot be resolved, and spawns of this agent are refused for it: {why}"
 _UNUSABLE = "{file} {why}; spawns of this agent are refused for it"
 
 

@@ -138,7 +138,7 @@ class EmbeddedPostgres:
                     if reason or launches >= _LAUNCHES_MAX:
                         raise EmbeddedPostgresError(
                             reason
-                            or f"the keeper of the embedded PostgreSQL was killed "
+                            or f"the supervisor of the embedded PostgreSQL was killed "
                             f"{launches} times while it started; try again"
                         )
                 if time.monotonic() > deadline:

@@ -82,9 +82,11 @@ def main(order_text: str) -> None:
         reason = str(from_os_error(error, home.root))
     except Exception as error:
         log.write(traceback.format_exc().encode())
-        reason = f"the keeper of the embedded PostgreSQL failed ({error!r}); its log is {home.log}"
+        reason = (
+            f"the supervisor of the embedded PostgreSQL failed ({error!r}); its log is {home.log}"
+        )
     if reason:
-        log.write(f"keeper: {reason}\n".encode("utf-8", "replace"))
+        log.write(f"supervisor: {reason}\n".encode("utf-8", "replace"))
         try:
             os.write(report, reason.encode("utf-8", "replace"))
         except OSError:
@@ -151,7 +153,7 @@ class PostgresSupervisor:
                 text = output.output().replace(data.path, str(self._home.data))
                 raise from_output("start", text, self._home.root, self._home.log)
             ran_before = True
-            self._log.write(f"keeper: the server ended with status {status}\n".encode())
+            self._log.write(f"supervisor: the server ended with status {status}\n".encode())
             # Whoever leaves meanwhile does not wait for the next start.
             self._leaving.wait(_PAUSE_SECONDS * (failures - 1))
 

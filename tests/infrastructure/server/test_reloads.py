@@ -52,7 +52,7 @@ async def test_what_cannot_be_told_of_a_reload_does_not_stop_it_or_the_next(
         await _reload_now(house, file)
         told.append([(one.levelname, one.getMessage()) for one in caplog.records])
     assert told[0] == [
-        ("ERROR", "what the configuration changes cannot be told"),
+        ("ERROR", "what the configuration changes could not be logged"),
         ("INFO", "configuration revision 2 is active"),
     ]
     assert [level for level, _ in told[1]] == ["WARNING", "INFO"]

@@ -36,7 +36,7 @@ File = Annotated[
 
 
 def check_configuration(file: File, output: OutputOption = Output.TABLE) -> None:
-    """Check a configuration file: its problems, what is doubtful in it, its agents, and the
+    """Check a configuration file: its problems, its warnings, its agents, and the
     values kept as secrets."""
     from infrastructure.server.operations import check_configuration as check
 

@@ -120,7 +120,7 @@ Attach = Annotated[
 AttachAs = Annotated[
     str | None,
     typer.Option(
-        metavar="PATH", help="Where the files are wanted: the child is told, they are not moved."
+        metavar="PATH", help="Where the child is to look for the files; they are not moved."
     ),
 ]
 LightContext = Annotated[

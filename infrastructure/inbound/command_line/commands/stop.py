@@ -56,7 +56,7 @@ def stop_run(
     if has_reached(run, "ended"):
         print(f"run {found.run_id} is {run.get('status')}")
     else:
-        print(f"run {found.run_id} is told to stop, and still {run.get('status')}")
+        print(f"run {found.run_id} is asked to stop, and still {run.get('status')}")
 
 
 def stop_and_wait(client: "Client", run_id: str, reason: str | None = None) -> JsonObject:
@@ -87,7 +87,7 @@ def stop_session(
     if print_object(stopped, output):
         return
     closed = " is closed" if stopped.get("closed") else ""
-    print(f"session {printable_line(key)}{closed or ': all that it has spawned is told to stop'}")
+    print(f"session {printable_line(key)}{closed or ': all that it has spawned is asked to stop'}")
     if run is not None:
         print(
             f"run {printable_line(stopped.get('runId'))} is {printable_line(run.get('status'), 20)}"

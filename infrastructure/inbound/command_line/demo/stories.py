@@ -126,7 +126,7 @@ def _play_cap(stage: DemoStage, _examples: Path) -> None:
     problem = stage.refused("Sleep for 60 seconds", "sleeper")
     run_id = str(problem.get("runId"))
     stage.expect_events(stage.events(run_id), "SpawnRequested", "SpawnRefused")
-    stage.show("told", printable_line(problem.get("detail"), 500))
+    stage.show("refused", printable_line(problem.get("detail"), 500))
     stage.expect("the code", problem.get("code"), "spawn_forbidden")
     stage.expect("the rule", problem.get("rule"), "active_children")
     for sleeper in sleeping:
@@ -181,8 +181,8 @@ STORIES = (
         _play_cap,
     ),
     Story(
-        "Put away at once",
-        'With cleanup "delete" the session is archived when told.',
+        "Archived at once",
+        'With cleanup "delete" the run is archived as soon as it is announced.',
         _play_deleted,
     ),
 )

@@ -49,5 +49,5 @@ def test_what_cannot_be_used_is_told_at_the_agents_folder(
     assert broken.endswith(refused)
     assert pipe == f"5:22: agents.list[3].agentDir: {where} not a regular file; {refused}"
     assert blank.endswith("cannot be used: it has a value that is blank or contains NUL")
-    assert unset.startswith("6:22: agents.list[4].agentDir: cannot be told, and ")
+    assert unset.startswith("6:22: agents.list[4].agentDir: cannot be resolved, and ")
     assert "NO_SUCH_FOLDER: is not set" in unset

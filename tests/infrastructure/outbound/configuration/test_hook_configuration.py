@@ -71,7 +71,7 @@ def test_what_a_hook_refers_to_is_doubtful_when_it_is_not_there(
 ) -> None:
     monkeypatch.delenv("HOOK_ABSENT", raising=False)
     url, header = doubts(url="${HOOK_ABSENT}", headers={"X-A": "${HOOK_ABSENT}"})
-    why = "cannot be told, and this hook fails for it: HOOK_ABSENT: is not set"
+    why = "cannot be resolved, and this hook fails for it: HOOK_ABSENT: is not set"
     assert url.startswith(f"url: {why}")
     assert header.startswith(f"headers.X-A: {why}")
 

@@ -137,8 +137,8 @@ def test_a_workspace_that_cannot_be_told_is_told_where_it_stands(
         "/agents/list/2/workspace",
     )
     assert shared.message == (
-        "cannot be told, and a spawn that would work there is refused: UNSET_HOME: is not set, and"
-        " the configuration refers to it"
+        "cannot be resolved, and a spawn that would work there is refused: UNSET_HOME: is not set,"
+        " and the configuration refers to it"
     )
     agents["list"][0]["workspace"] = agents["list"][2]["workspace"] = "fine"
     assert load_values({"agents": agents}).warnings == ()
