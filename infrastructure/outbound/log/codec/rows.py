@@ -9,7 +9,8 @@ import struct
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from functools import lru_cache
-from itertools import islice
+from itertools import compress, islice
+from operator import is_not
 from typing import Any
 from uuid import UUID
 
@@ -39,6 +40,7 @@ class RowEncoder:
         self._row_of: Callable[[Any], tuple[Any, ...]] = projection.row_of
         self._prints_state = "state" in columns
         self._encode = [_ENCODE[kind] for name, kind in columns.items() if name != "state"]
+        self._places = range(len(self._encode))
         self._nothing = (None,) * len(columns), [_NULL] * len(self._encode)
         # The last row by its key, in the order of use, and how its columns are encoded.
         self._last: dict[Any, tuple[tuple[Any, ...], list[bytes]]] = {}
@@ -48,12 +50,9 @@ class RowEncoder:
         row = self._row_of(state)
         last = self._last.pop(row[0], None)
         before, cells = last or (self._nothing[0], self._nothing[1].copy())
-        # The state, which is the last, has no such function.
-        for place, (encode, value, known) in enumerate(
-            zip(self._encode, row, before, strict=False)
-        ):
-            if value is not known and value != known:
-                cells[place] = _NULL if value is None else encode(value)
+        for place in compress(self._places, map(is_not, row, before)):
+            value = row[place]
+            cells[place] = _NULL if value is None else self._encode[place](value)
         self._last[row[0]] = row, cells
         if not self._prints_state:
             return b"".join(cells)
