@@ -1,19 +1,19 @@
 """The fold of the log into rows: the one used by the writer, by a rebuild and by time travel."""
 
-from collections.abc import Callable, Iterable, KeysView, Mapping
+from collections.abc import Callable, Iterable, KeysView
 from dataclasses import dataclass, field
-from typing import Generic, NamedTuple, TypeVar, cast, get_args
+from typing import Any, Generic, NamedTuple, TypeVar, cast, get_args
 from uuid import UUID
 
-from application.projections.run_rows import RunRow, run_row
-from application.projections.session_rows import SessionRow, session_row
+from application.projections.catalog import PROJECTIONS
+from application.projections.projection import Projection
 from domain.event_types import AnyEvent
 from domain.run.events import RunEvent
-from domain.run.evolve import evolve_with_changes as evolve_run
+from domain.run.evolve import evolve as evolve_run
 from domain.run.state import Run
 from domain.session.events import SessionEvent
 from domain.session.state import Session
-from domain.session.state import evolve_with_changes as evolve_session
+from domain.session.state import evolve as evolve_session
 from domain.values.record import Stamp, run_id_of, session_key_of
 
 FOREVER = 2**62
@@ -24,8 +24,6 @@ _SESSION_EVENTS = frozenset(get_args(SessionEvent))
 
 Row = TypeVar("Row")
 RowKey = TypeVar("RowKey")
-RunValue = TypeVar("RunValue")
-SessionValue = TypeVar("SessionValue")
 
 
 class RowSpan(NamedTuple, Generic[Row]):
@@ -61,23 +59,44 @@ class RowChanges(Generic[RowKey, Row]):
         self.opened.append(RowSpan(row, position, FOREVER))
 
 
-class StreamFold(Generic[RunValue, SessionValue]):
-    """Carries the states of runs and sessions through events, and collects what is made of each
-    state: a function is given the state, the one before it and the fields that differ."""
+RowFunction = Callable[[Any], Any]
+
+
+def _plain_rows(projection: Projection[Any, Any]) -> RowFunction:
+    return projection.row_of
+
+
+class Fold:
+    """Carries the states of runs and sessions through events, and collects the rows that they are
+    in each projection.
+
+    `row_of` gives for a projection the function that makes a row of a state; by default that is
+    the projection's own.
+    """
 
     def __init__(
         self,
         runs: Iterable[Run],
         sessions: Iterable[Session],
-        of_run: Callable[[Run, Run | None, Mapping[str, object]], RunValue],
-        of_session: Callable[[Session, Session | None, Mapping[str, object]], SessionValue],
+        row_of: Callable[[Projection[Any, Any]], RowFunction] = _plain_rows,
     ) -> None:
         self.runs: dict[UUID, Run] = {run.run_id: run for run in runs}
         self.sessions: dict[str, Session] = {one.session_key: one for one in sessions}
-        self.run_rows: RowChanges[UUID, RunValue] = RowChanges()
-        self.session_rows: RowChanges[str, SessionValue] = RowChanges()
-        self._of_run = of_run
-        self._of_session = of_session
+        self._functions = [(one, row_of(one)) for one in PROJECTIONS]
+        self._begin_rows()
+
+    def _begin_rows(self) -> None:
+        self.rows: dict[str, RowChanges[Any, Any]] = {one.name: RowChanges() for one in PROJECTIONS}
+        self._of_runs, self._of_sessions = (
+            [(row_of, self.rows[one.name]) for one, row_of in self._functions if one.state is state]
+            for state in (Run, Session)
+        )
+
+    def take_rows(self) -> dict[str, RowChanges[Any, Any]]:
+        """The changes so far, by the name of the projection; from now on they begin anew."""
+        rows = self.rows
+        self._begin_rows()
+        return rows
 
     def version_of(self, stream: str) -> int:
         """The version of a run's or session's stream; 0 when nothing is on record."""
@@ -96,24 +115,15 @@ class StreamFold(Generic[RunValue, SessionValue]):
             run_id = run_id_of(stream)
             assert run_id is not None
             before = self.runs.get(run_id)
-            run, changes = evolve_run(before, cast("RunEvent", event), stamp)
+            run = evolve_run(before, cast("RunEvent", event), stamp)
             self.runs[run_id] = run
-            made = self._of_run(run, before, changes)
-            self.run_rows.put(run_id, made, stamp.position, first=before is None)
+            for row_of, rows in self._of_runs:
+                rows.put(run_id, row_of(run), stamp.position, first=before is None)
         elif type(event) in _SESSION_EVENTS:
             key = session_key_of(stream)
             assert key is not None
             known = self.sessions.get(key)
-            session, changes = evolve_session(known, cast("SessionEvent", event), stamp)
+            session = evolve_session(known, cast("SessionEvent", event), stamp)
             self.sessions[key] = session
-            row = self._of_session(session, known, changes)
-            self.session_rows.put(key, row, stamp.position, first=known is None)
-
-
-class Fold(StreamFold[RunRow, SessionRow]):
-    """The fold whose states become rows."""
-
-    def __init__(self, runs: Iterable[Run], sessions: Iterable[Session]) -> None:
-        super().__init__(
-            runs, sessions, lambda run, *_: run_row(run), lambda one, *_: session_row(one)
-        )
+            for row_of, rows in self._of_sessions:
+                rows.put(key, row_of(session), stamp.position, first=known is None)

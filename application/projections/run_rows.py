@@ -4,11 +4,9 @@ from datetime import datetime
 from typing import Literal, NamedTuple
 from uuid import UUID
 
+from application.projections.projection import Position, Projection
 from domain.run.lifecycle import PREPARING
 from domain.run.state import Run
-
-VERSION = 7
-"""Raised when the rows change for the same events; the projection is then made anew."""
 
 DueKind = Literal["prepare", "wait", "run", "announce", "archive"]
 
@@ -19,7 +17,7 @@ class RunRow(NamedTuple):
 
     run_id: UUID
     version: int
-    created_position: int
+    created_position: Position
     created_at: datetime
     stage: str
     outcome: str | None
@@ -31,45 +29,21 @@ class RunRow(NamedTuple):
     label: str | None
     lane: str | None
     lane_depth: int | None
-    queued_position: int | None
+    queued_position: Position | None
     holder: str | None
     epoch: int
     due_kind: DueKind | None
     due_at: datetime | None
     effects_at: datetime | None
-    inbox_position: int | None
+    inbox_position: Position | None
     state: Run
-
-
-class RunFinding(NamedTuple):
-    """The columns that are not fields of the state under the same name."""
-
-    requester: str
-    root: str
-    lane: str | None
-    lane_depth: int | None
-    queued_position: int | None
-    due_kind: DueKind | None
-    due_at: datetime | None
-    inbox_position: int | None
-
-
-def run_finding(run: Run) -> RunFinding:
-    """What is looked for of a state and not said by it in these words."""
-    inbox, requester = run.inbox, run.requester
-    waits = run.stage in ("queued", "started")
-    return RunFinding(
-        requester.session_key,
-        requester.root_session_key,
-        *((run.lane, run.lane_depth, run.queued_position) if waits else (None, None, None)),
-        *due(run),
-        inbox.position if inbox is not None and inbox.disposition == "inbox" else None,
-    )
 
 
 def run_row(run: Run) -> RunRow:
     """The row of a state."""
-    found = run_finding(run)
+    inbox, requester = run.inbox, run.requester
+    waits = run.stage in ("queued", "started")
+    due_kind, due_at = due(run)
     return RunRow(
         run_id=run.run_id,
         version=run.version,
@@ -78,20 +52,22 @@ def run_row(run: Run) -> RunRow:
         stage=run.stage,
         outcome=run.outcome,
         session_id=run.session_id,
-        requester=found.requester,
-        root=found.root,
+        requester=requester.session_key,
+        root=requester.root_session_key,
         child_session_key=run.child_session_key,
         agent_id=run.agent_id,
         label=run.label,
-        lane=found.lane,
-        lane_depth=found.lane_depth,
-        queued_position=found.queued_position,
+        lane=run.lane if waits else None,
+        lane_depth=run.lane_depth if waits else None,
+        queued_position=run.queued_position if waits else None,
         holder=run.holder,
         epoch=run.epoch,
-        due_kind=found.due_kind,
-        due_at=found.due_at,
+        due_kind=due_kind,
+        due_at=due_at,
         effects_at=run.effects_at,
-        inbox_position=found.inbox_position,
+        inbox_position=(
+            inbox.position if inbox is not None and inbox.disposition == "inbox" else None
+        ),
         state=run,
     )
 
@@ -109,3 +85,6 @@ def due(run: Run) -> tuple[DueKind | None, datetime | None]:
     if run.stage == "announced" and run.archive_at is not None:
         return "archive", run.archive_at
     return None, None
+
+
+RUNS = Projection("runs", "run", 7, Run, RunRow, run_row)

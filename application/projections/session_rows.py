@@ -4,10 +4,8 @@ from datetime import datetime
 from typing import NamedTuple
 from uuid import UUID
 
+from application.projections.projection import Position, Projection
 from domain.session.state import Session
-
-VERSION = 4
-"""Raised when the rows change for the same events; the projection is then made anew."""
 
 
 class SessionRow(NamedTuple):
@@ -15,23 +13,12 @@ class SessionRow(NamedTuple):
 
     session_key: str
     version: int
-    created_position: int
+    created_position: Position
     created_at: datetime
     session_id: UUID
     root: str
     run_id: UUID | None
     state: Session
-
-
-class SessionFinding(NamedTuple):
-    """The columns that are not fields of the state under the same name."""
-
-    root: str
-
-
-def session_finding(session: Session) -> SessionFinding:
-    """What is looked for of a state and not said by it in these words."""
-    return SessionFinding(session.root_session_key)
 
 
 def session_row(session: Session) -> SessionRow:
@@ -46,3 +33,6 @@ def session_row(session: Session) -> SessionRow:
         run_id=session.run_id,
         state=session,
     )
+
+
+SESSIONS = Projection("sessions", "session", 4, Session, SessionRow, session_row)

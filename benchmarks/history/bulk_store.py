@@ -18,11 +18,10 @@ from uuid import UUID
 import psycopg
 from psycopg import sql
 
-from application.projections import run_rows, session_rows
 from benchmarks.history.tables import TABLES
 from infrastructure.contract.errors import UserError
-from infrastructure.outbound.log.append.store import PRINTED
 from infrastructure.outbound.log.codec.binary import COPY_HEADER, COPY_TRAILER
+from infrastructure.outbound.log.schema.projection_versions import VERSIONS
 
 WAITING_CHUNKS_MAX = 1
 STORE_SECONDS_MAX = 1_800.0
@@ -125,7 +124,7 @@ class BulkStore:
             "UPDATE log_head SET position = %s, recorded_at = %s, chain_hash = %s",
             [position, recorded_at, chain_hash],
         )
-        for name, version in (("runs", run_rows.VERSION), ("sessions", session_rows.VERSION)):
+        for name, version in VERSIONS.items():
             self._connection.execute(
                 "INSERT INTO projections (name, version) VALUES (%s, %s)"
                 " ON CONFLICT (name) DO UPDATE SET version = excluded.version",
@@ -163,7 +162,7 @@ class BulkStore:
                 f"table {table} has columns that this generator does not know:"
                 f" {sorted(set(found) ^ set(columns))}"
             )
-        printed = PRINTED if table in ("runs", "sessions") else {}
+        printed = {"state": "utf-8"} if table in VERSIONS else {}
         kinds = {name: _SHORT_NAMES.get(kind, kind) for name, kind in found.items()} | printed
         return [kinds[column] for column in columns]
 

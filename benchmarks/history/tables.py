@@ -6,12 +6,12 @@ from uuid import UUID
 
 from application.log.event_log import Content, ContentKey
 from application.projections.fold import FOREVER, RowChanges, RowSpan
-from application.projections.run_rows import RunRow
-from application.projections.session_rows import SessionRow
+from application.projections.run_rows import RUNS, RunRow
+from application.projections.session_rows import SESSIONS, SessionRow
 from benchmarks.history.simulated_log import Entry
 from infrastructure.outbound.log.append.batch import Batch, StoredRow
 from infrastructure.outbound.log.append.store import PREVIEW_CHARS, row_arrays
-from infrastructure.outbound.log.codec.columns import RUN_COLUMNS, SESSION_COLUMNS
+from infrastructure.outbound.log.codec.columns import SPAN_COLUMNS, columns_of
 
 Key = TypeVar("Key")
 Row = TypeVar("Row")
@@ -46,8 +46,8 @@ TABLES: dict[str, tuple[str, ...]] = {
     "contents": ("content_id", "session_id", "kind", "bytes", "hmac", "preview", "body"),
     "content_keys": ("session_id", "key"),
     "transcript_entries": ("run_id", "sequence", "recorded_at", "kind", "body"),
-    "runs": (*RUN_COLUMNS, "from_position", "to_position"),
-    "sessions": (*SESSION_COLUMNS, "from_position", "to_position"),
+    "runs": (*columns_of(RUNS), *SPAN_COLUMNS),
+    "sessions": (*columns_of(SESSIONS), *SPAN_COLUMNS),
 }
 
 
@@ -108,7 +108,7 @@ class GatheredRows:
         self._commits.append((batch.position, batch.recorded_at))
         self._contents += batch.contents
         self._keys += batch.keys
-        runs, sessions = batch.fold.run_rows, batch.fold.session_rows
+        runs, sessions = batch.fold.rows["runs"], batch.fold.rows["sessions"]
         self._run_spans += self._runs.take(runs, [one.row.run_id for one in runs.opened])
         self._session_spans += self._sessions.take(
             sessions, [one.row.session_key for one in sessions.opened]
@@ -144,9 +144,9 @@ class GatheredRows:
             ),
         }
         if self._run_spans:
-            made["runs"] = row_arrays(self._run_spans, RUN_COLUMNS)
+            made["runs"] = row_arrays(self._run_spans, RUNS)
         if self._session_spans:
-            made["sessions"] = row_arrays(self._session_spans, SESSION_COLUMNS)
+            made["sessions"] = row_arrays(self._session_spans, SESSIONS)
         self._clear()
         return {table: columns for table, columns in made.items() if columns and columns[0]}
 

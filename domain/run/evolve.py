@@ -1,6 +1,5 @@
 """How events change a run. It only grows; it judges nothing."""
 
-from collections.abc import Mapping
 from datetime import datetime, timedelta
 from typing import assert_never
 
@@ -204,17 +203,9 @@ def archive_due(run: Run, announced_at: datetime) -> datetime | None:
 
 def evolve(run: Run | None, event: RunEvent, stamp: Stamp) -> Run:
     """The run after `event`. `CorruptHistory` when the lifecycle has no such step."""
-    return evolve_with_changes(run, event, stamp)[0]
-
-
-def evolve_with_changes(
-    run: Run | None, event: RunEvent, stamp: Stamp
-) -> tuple[Run, Mapping[str, object]]:
-    """The run after `event`, and the fields in which it differs from what it was before, with
-    their values; none of a run that has just begun."""
     stage = next_stage(run.stage if run else "unborn", event)
     if run is None:
-        return initial_run(event, stamp), {}
+        return initial_run(event, stamp)
     changes = _changes(run, event, stamp)
     if run.steps:
         changes.update(undos_due(run, event, stamp))
@@ -225,7 +216,7 @@ def evolve_with_changes(
     changes["stage"] = stage
     changes["version"] = stamp.version
     changes["last_event_id"] = stamp.event_id
-    return run.changed(changes), changes
+    return run.changed(changes)
 
 
 def _changes(run: Run, event: RunEvent, stamp: Stamp) -> dict[str, object]:

@@ -1,6 +1,5 @@
 """What is true of a session: the fold of its events. `evolve` only grows; it judges nothing."""
 
-from collections.abc import Mapping
 from datetime import datetime
 from typing import Literal, assert_never
 from uuid import UUID
@@ -106,25 +105,17 @@ class Session(Fact):
 
 def evolve(session: Session | None, event: SessionEvent, stamp: Stamp) -> Session:
     """The session after `event`. `CorruptHistory` when its lifecycle has no such step."""
-    return evolve_with_changes(session, event, stamp)[0]
-
-
-def evolve_with_changes(
-    session: Session | None, event: SessionEvent, stamp: Stamp
-) -> tuple[Session, Mapping[str, object]]:
-    """The session after `event`, and the fields in which it differs from what it was before, with
-    their values; none of a session that is seen for the first time."""
     before: SessionStage = session.stage if session else "unseen"
     stage = SESSION_LIFECYCLE[before].get(type(event))
     if stage is None:
         raise CorruptHistory(f"{type(event).__name__} cannot follow stage {before}")
     if session is None:
         assert isinstance(event, SessionObserved)
-        return _observe(event, stamp), {}
+        return _observe(event, stamp)
     changes = _changes(session, event, stamp)
     changes["stage"] = stage
     changes["version"] = stamp.version
-    return session.changed(changes), changes
+    return session.changed(changes)
 
 
 def _observe(event: SessionObserved, stamp: Stamp) -> Session:

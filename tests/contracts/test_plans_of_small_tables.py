@@ -7,8 +7,10 @@ from uuid import UUID
 
 import pytest
 
+from application.projections.run_rows import RUNS
+from application.projections.session_rows import SESSIONS
 from infrastructure.outbound.log.append.load import STATES
-from infrastructure.outbound.log.append.store import CLOSE_RUNS, CLOSE_SESSIONS
+from infrastructure.outbound.log.append.store import close_rows
 from infrastructure.outbound.log.schema.connections import PLANNING, LogConnection
 from infrastructure.outbound.read_model.registry import WAITING_LANES, descendants_sql
 from infrastructure.outbound.read_model.states import OPEN_RUNS, OPEN_SESSIONS, RUNS_AS_OF
@@ -22,8 +24,8 @@ QUESTIONS: dict[str, tuple[str, Sequence[Any]]] = {
     "runs as of": (RUNS_AS_OF, [[RUN], [9], [0], [0], 0]),
     "open sessions": (OPEN_SESSIONS, [["agent:main:s1"], [0], [0], 0]),
     "states of a batch": (STATES, [[RUN], [0], [0], 0, ["agent:main:s1"], [0], [0], 0]),
-    "runs closed": (CLOSE_RUNS, [[RUN], [9]]),
-    "sessions closed": (CLOSE_SESSIONS, [["agent:main:s1"], [9]]),
+    "runs closed": (close_rows(RUNS), [[RUN], [9]]),
+    "sessions closed": (close_rows(SESSIONS), [["agent:main:s1"], [9]]),
     "waiting lanes": (WAITING_LANES, [1, 1]),
 }
 

@@ -68,22 +68,22 @@ class Tables:
 
     def store(self, fold: Fold) -> None:
         """Take in what a fold has collected."""
-        self.runs.store(fold.run_rows, lambda row: row.run_id)
-        self.sessions.store(fold.session_rows, lambda row: row.session_key)
+        self.runs.store(fold.rows["runs"], lambda row: row.run_id)
+        self.sessions.store(fold.rows["sessions"], lambda row: row.session_key)
 
 
 def test_a_first_row_is_true_from_its_event_on() -> None:
     fold = folded(HISTORY[:2])
-    (span,) = fold.run_rows.opened
+    (span,) = fold.rows["runs"].opened
     assert (span.from_position, span.to_position, span.row.stage) == (2, FOREVER, "requested")
-    assert fold.run_rows.closed == {}
+    assert fold.rows["runs"].closed == {}
 
 
 def test_a_row_that_is_stored_is_closed_where_the_next_one_begins() -> None:
     before = folded(HISTORY[:3])
     fold = folded(HISTORY[3:4], before)
-    assert fold.run_rows.closed == {RUN: 4}
-    assert [(span.from_position, span.to_position) for span in fold.run_rows.opened] == [
+    assert fold.rows["runs"].closed == {RUN: 4}
+    assert [(span.from_position, span.to_position) for span in fold.rows["runs"].opened] == [
         (4, FOREVER)
     ]
 
@@ -91,28 +91,30 @@ def test_a_row_that_is_stored_is_closed_where_the_next_one_begins() -> None:
 def test_rows_that_come_and_go_within_a_batch_are_closed_inside_it() -> None:
     before = folded(HISTORY[:3])
     fold = folded(HISTORY[3:8], before)
-    spans = [(one.from_position, one.to_position, one.row.stage) for one in fold.run_rows.opened]
+    spans = [
+        (one.from_position, one.to_position, one.row.stage) for one in fold.rows["runs"].opened
+    ]
     assert spans == [
         (4, 5, "scripts-resolved"),
         (5, 6, "scripts-resolved"),
         (6, 8, "session-created"),
         (8, FOREVER, "queued"),
     ]
-    assert fold.run_rows.closed == {RUN: 4}
+    assert fold.rows["runs"].closed == {RUN: 4}
 
 
 def test_a_row_that_is_new_in_a_batch_closes_nothing_that_is_stored() -> None:
     fold = folded(HISTORY)
-    assert fold.run_rows.closed == {}
-    assert fold.session_rows.closed == {}
+    assert fold.rows["runs"].closed == {}
+    assert fold.rows["sessions"].closed == {}
 
 
 def test_at_every_position_each_run_and_session_has_exactly_the_row_of_its_state() -> None:
     whole = folded(HISTORY)
     for position in range(1, len(HISTORY) + 1):
         then = folded(HISTORY[:position])
-        runs = _true_at(whole.run_rows, position)
-        sessions = _true_at(whole.session_rows, position)
+        runs = _true_at(whole.rows["runs"], position)
+        sessions = _true_at(whole.rows["sessions"], position)
         assert {row.run_id: row.state for row in runs} == then.runs
         assert {row.session_key: row.state for row in sessions} == then.sessions
         assert (len(runs), len(sessions)) == (len(then.runs), len(then.sessions))
@@ -146,7 +148,7 @@ def test_a_configuration_makes_no_rows_of_runs_or_sessions() -> None:
     )
     fold = Fold((), ())
     fold.apply(CONFIG_STREAM, activated, stamp(1))
-    assert (fold.run_rows.opened, fold.session_rows.opened) == ([], [])
+    assert (fold.rows["runs"].opened, fold.rows["sessions"].opened) == ([], [])
 
 
 def test_an_event_that_does_not_fit_leaves_states_and_rows_as_they_were() -> None:
@@ -157,7 +159,7 @@ def test_an_event_that_does_not_fit_leaves_states_and_rows_as_they_were() -> Non
         fold.apply(session_stream(ROOT), observed(), stamp(4))
     same = folded(HISTORY[:3])
     assert (fold.runs, fold.sessions) == (same.runs, same.sessions)
-    assert (fold.run_rows, fold.session_rows) == (same.run_rows, same.session_rows)
+    assert fold.rows == same.rows
 
 
 def _true_at(changes: RowChanges[Key, Row], position: int) -> list[Row]:

@@ -22,7 +22,8 @@ from application.log.event_log import (
     World,
 )
 from application.projections.fold import Fold
-from application.projections.run_rows import run_row
+from application.projections.run_rows import RUNS, run_row
+from application.projections.session_rows import SESSIONS
 from domain.event_types import TYPE_OF, AnyEvent
 from domain.run.events import DescendantsSettled, RunClaimed
 from domain.run.state import Run
@@ -118,11 +119,9 @@ class Batch:
     def remember(self, remembered: StateCaches) -> None:
         """The batch is committed: its states are those of the record now."""
         # Of several rows of one key the last one has the newest version, and is the one kept.
-        for run_span in self.fold.run_rows.opened:
-            row = run_span.row
-            remembered.runs.store(row.run_id, row.state, run_span.from_position)
-        for span in self.fold.session_rows.opened:
-            remembered.sessions.store(span.row.session_key, span.row.state, span.from_position)
+        for projection, cache in ((RUNS, remembered.runs), (SESSIONS, remembered.sessions)):
+            for span in self.fold.rows[projection.name].opened:
+                cache.store(span.row[0], span.row.state, span.from_position)
 
     def decide(self, submission: Submission[Any]) -> SubmissionOutcome:
         """Decide one submission and take its changes in.

@@ -9,11 +9,13 @@ from psycopg import AsyncRawCursor
 
 from application.log.envelope import Envelope
 from application.log.event_log import Content, StagedFile
+from application.projections.catalog import PROJECTIONS
 from application.projections.fold import FOREVER, RowSpan
+from application.projections.projection import Projection
 from infrastructure.outbound.log.append.batch import Batch
 from infrastructure.outbound.log.append.load import IdempotencyWrites
 from infrastructure.outbound.log.codec.binary import BinaryColumn, encode_column
-from infrastructure.outbound.log.codec.columns import RUN_COLUMNS, SESSION_COLUMNS
+from infrastructure.outbound.log.codec.columns import SPAN_COLUMNS, columns_of, encodings_of
 from infrastructure.outbound.log.schema.connections import LogConnection
 
 # Idempotency records, as an append writes them.
@@ -106,13 +108,6 @@ _EVENT_COLUMNS = {
     "chain_hash": "bytea",
     "state": "bytea",
 }
-_SPAN_COLUMNS = {"from_position": "bigint", "to_position": "bigint"}
-PRINTED = {"state": "utf-8"}
-
-
-"""How `row_arrays` gives the states of rows."""
-
-
 _CONTENT_COLUMNS = {
     "content_id": "uuid",
     "session_id": "uuid",
@@ -124,13 +119,20 @@ _CONTENT_COLUMNS = {
 }
 
 
-def _insert(table: str, columns: dict[str, str]) -> str:
+def _insert(table: str, columns: Mapping[str, str]) -> str:
     arrays = ", ".join(f"%b::{kind}[]" for kind in columns.values())
     names = ", ".join(columns)
     return f"INSERT INTO {table} ({names}) SELECT * FROM unnest({arrays}) AS t ({names})"
 
 
-def _close(table: str, key: str, kind: str) -> str:
+def _insert_rows(projection: Projection[Any, Any]) -> str:
+    return _insert(projection.name, {**columns_of(projection)} | SPAN_COLUMNS)
+
+
+def close_rows(projection: Projection[Any, Any]) -> str:
+    """The statement that ends rows: it takes their keys, and the positions where they end."""
+    table, key = projection.name, projection.key
+    kind = columns_of(projection)[key]
     return (
         f"UPDATE {table} SET to_position = found.closed FROM (SELECT t.closed, one.ctid"
         f" FROM unnest(%b::{kind}[], %b::bigint[]) AS t (key, closed) CROSS JOIN LATERAL"
@@ -148,11 +150,7 @@ def _number_placeholders(query: str) -> str:
 
 
 INSERT_EVENTS = _insert("events", _EVENT_COLUMNS)
-INSERT_RUNS = _insert("runs", RUN_COLUMNS | _SPAN_COLUMNS)
-INSERT_SESSIONS = _insert("sessions", SESSION_COLUMNS | _SPAN_COLUMNS)
 INSERT_CONTENTS = _insert("contents", _CONTENT_COLUMNS)
-CLOSE_RUNS = _close("runs", "run_id", "uuid")
-CLOSE_SESSIONS = _close("sessions", "session_key", "text")
 INSERT_KEYS = (
     "INSERT INTO content_keys (session_id, key) SELECT * FROM unnest(%b::uuid[], %b::bytea[])"
     " ON CONFLICT (session_id) DO NOTHING"
@@ -162,17 +160,23 @@ NOTE_COMMIT = "INSERT INTO commits (last_position, recorded_at) VALUES (%b, %b)"
 
 # A row may only be opened when the one before it is closed, and the parts of one statement have no
 # order but the one in which they ask each other.
-_AFTER_CLOSING = " WHERE (SELECT count(*) FROM {}) >= 0"
+_ROWS = ", ".join(
+    [f"{one.name}_closed AS ({close_rows(one)} RETURNING 1)" for one in PROJECTIONS]
+    + [
+        f"{one.name}_opened AS ({_insert_rows(one)}"
+        f" WHERE (SELECT count(*) FROM {one.name}_closed) >= 0)"
+        for one in PROJECTIONS
+    ]
+)
 
 # One statement, because each costs its driver as much as its rows cost the database.
 STORE = _number_placeholders(
     f"WITH keys AS ({INSERT_KEYS}), texts AS ({INSERT_CONTENTS}), head AS ({MOVE_HEAD}),"
-    f" commit AS ({NOTE_COMMIT}), runs_closed AS ({CLOSE_RUNS} RETURNING 1),"
-    f" sessions_closed AS ({CLOSE_SESSIONS} RETURNING 1),"
-    f" runs_opened AS ({INSERT_RUNS}{_AFTER_CLOSING.format('runs_closed')}),"
-    f" sessions_opened AS ({INSERT_SESSIONS}{_AFTER_CLOSING.format('sessions_closed')})"
-    f" {INSERT_EVENTS}"
+    f" commit AS ({NOTE_COMMIT}), {_ROWS} {INSERT_EVENTS}"
 )
+
+
+_ENCODINGS = {one.name: {**encodings_of(one)} | SPAN_COLUMNS for one in PROJECTIONS}
 
 
 async def store(connection: LogConnection, batch: Batch, channel: str) -> None:
@@ -199,27 +203,20 @@ def _values(batch: Batch) -> list[Any]:
     events = event_arrays(
         [row.envelope for row in batch.events], [row.state for row in batch.events]
     )
-    runs, sessions = batch.fold.run_rows, batch.fold.session_rows
-    return [
+    rows = [(one, batch.fold.rows[one.name]) for one in PROJECTIONS]
+    values = [
         encode_column("uuid", [one.session_id for one in batch.keys]),
         encode_column("bytea", [one.key for one in batch.keys]),
         *_columns(_content_arrays(batch.contents), _CONTENT_COLUMNS),
         *(batch.position, batch.recorded_at, batch.chain_hash),
         *(batch.position, batch.recorded_at),
-        *_closed_columns(runs.closed, "uuid"),
-        *_closed_columns(sessions.closed, "text"),
-        *_rows(runs.opened, RUN_COLUMNS),
-        *_rows(sessions.opened, SESSION_COLUMNS),
-        *_columns(events, _EVENT_COLUMNS),
     ]
-
-
-def _rows(spans: Sequence[RowSpan[Any]], columns: dict[str, str]) -> list[BinaryColumn]:
-    return _columns(row_arrays(spans, columns), columns | PRINTED | _SPAN_COLUMNS)
-
-
-def _closed_columns(closed: Mapping[Any, int], kind: str) -> list[BinaryColumn]:
-    return [encode_column(kind, list(closed)), encode_column("bigint", list(closed.values()))]
+    for one, changes in rows:
+        values.append(encode_column(columns_of(one)[one.key], list(changes.closed)))
+        values.append(encode_column("bigint", list(changes.closed.values())))
+    for one, changes in rows:
+        values += _columns(row_arrays(changes.opened, one), _ENCODINGS[one.name])
+    return [*values, *_columns(events, _EVENT_COLUMNS)]
 
 
 def _columns(arrays: Sequence[Sequence[Any]], kinds: Mapping[str, str]) -> list[BinaryColumn]:
@@ -228,19 +225,19 @@ def _columns(arrays: Sequence[Sequence[Any]], kinds: Mapping[str, str]) -> list[
     ]
 
 
-def row_arrays(spans: Sequence[RowSpan[Any]], columns: dict[str, str]) -> list[list[Any]]:
-    """The spans of a projection as one array a column, `from` and `to` last. The fields of the
-    rows are the columns, in their order, the state at the end, as `PRINTED`."""
+def row_arrays(spans: Sequence[RowSpan[Any]], projection: Projection[Any, Any]) -> list[list[Any]]:
+    """The spans of a projection as one array a column, `from` and `to` last; the state as bytes."""
+    columns = columns_of(projection)
     if not spans:
-        return [[] for _ in (*columns, "from", "to")]
+        return [[] for _ in (*columns, *SPAN_COLUMNS)]
     arrays: list[list[Any]] = [
         list(values) for values in zip(*(one.row for one in spans), strict=True)
     ]
-    assert len(arrays) == len(columns)
-    # What `model_dump_json` asks, which makes a string of it.
-    arrays[-1] = [
-        state.__pydantic_serializer__.to_json(state, exclude_none=True) for state in arrays[-1]
-    ]
+    if "state" in columns:
+        # What `model_dump_json` asks, which makes a string of it.
+        arrays[-1] = [
+            state.__pydantic_serializer__.to_json(state, exclude_none=True) for state in arrays[-1]
+        ]
     arrays.append([span.from_position for span in spans])
     arrays.append([span.to_position for span in spans])
     return arrays

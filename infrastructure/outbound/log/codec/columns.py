@@ -1,36 +1,48 @@
-"""The columns of the read tables, and the types that PostgreSQL gives them."""
+"""The columns of the projections' tables: their names and the types that PostgreSQL gives them."""
 
-RUN_COLUMNS = {
-    "run_id": "uuid",
-    "version": "int",
-    "created_position": "bigint",
-    "created_at": "timestamptz",
-    "stage": "text",
-    "outcome": "text",
-    "session_id": "uuid",
-    "requester": "text",
-    "root": "text",
-    "child_session_key": "text",
-    "agent_id": "text",
-    "label": "text",
-    "lane": "text",
-    "lane_depth": "int",
-    "queued_position": "bigint",
-    "holder": "text",
-    "epoch": "int",
-    "due_kind": "text",
-    "due_at": "timestamptz",
-    "effects_at": "timestamptz",
-    "inbox_position": "bigint",
-    "state": "text",
+from collections.abc import Mapping
+from datetime import datetime
+from functools import cache
+from typing import Any, Literal, get_args, get_origin, get_type_hints
+from uuid import UUID
+
+from application.projections.projection import Position, Projection
+
+SPAN_COLUMNS = {"from_position": "bigint", "to_position": "bigint"}
+"""Behind the columns of every projection: where a row begins, and where it ends."""
+
+_TYPES: Mapping[Any, str] = {
+    UUID: "uuid",
+    str: "text",
+    int: "int",
+    Position: "bigint",
+    datetime: "timestamptz",
 }
-SESSION_COLUMNS = {
-    "session_key": "text",
-    "version": "int",
-    "created_position": "bigint",
-    "created_at": "timestamptz",
-    "session_id": "uuid",
-    "root": "text",
-    "run_id": "uuid",
-    "state": "text",
-}
+
+
+@cache
+def columns_of(projection: Projection[Any, Any]) -> Mapping[str, str]:
+    """The columns by name, in the order of the row's fields; `state` is a text."""
+    hints = get_type_hints(projection.row, include_extras=True)
+    return {
+        name: "text" if hint is projection.state else _column_type(hint)
+        for name, hint in hints.items()
+    }
+
+
+@cache
+def encodings_of(projection: Projection[Any, Any]) -> Mapping[str, str]:
+    """How the columns are encoded for the database: as their types, and the state as bytes."""
+    return {**columns_of(projection)} | (
+        {"state": "utf-8"} if "state" in columns_of(projection) else {}
+    )
+
+
+def _column_type(hint: Any) -> str:
+    if hint in _TYPES:
+        return _TYPES[hint]
+    if get_origin(hint) is Literal:
+        return "text"
+    # Whatever may be absent.
+    (only,) = (one for one in get_args(hint) if one is not type(None))
+    return _column_type(only)

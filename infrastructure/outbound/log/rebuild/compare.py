@@ -4,7 +4,7 @@ Rows as of a position never change: what is written later only begins behind it,
 behind it, which is still open as of the position. So no lock is needed.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from application.projections.fold import FOREVER
@@ -38,7 +38,7 @@ async def count_differing_rows(connection: LogConnection, at: int) -> int:
 
 
 async def count_differing_since(
-    connection: LogConnection, after: int, at: int, keys: dict[str, Sequence[object]]
+    connection: LogConnection, after: int, at: int, keys: Mapping[str, Sequence[object]]
 ) -> int:
     """The same for the rows of these keys, by table, that were true at some time behind `after`."""
     count = 0

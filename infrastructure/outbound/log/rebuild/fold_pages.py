@@ -8,17 +8,19 @@ from datetime import datetime
 from typing import Any, NamedTuple, Protocol, TypeVar
 from uuid import UUID
 
-from application.projections.fold import FOREVER, RowChanges, StreamFold
+from application.projections.catalog import PROJECTIONS
+from application.projections.fold import FOREVER, Fold, RowChanges
 from domain.event_types import AnyEvent
 from domain.run.state import Run
 from domain.session.state import Session
 from domain.values.record import Stamp, run_id_of, session_key_of
 from infrastructure.outbound.log.codec.mapper import EventMapper
-from infrastructure.outbound.log.codec.rows import run_encoder, session_encoder
+from infrastructure.outbound.log.codec.rows import RowEncoder
 from infrastructure.outbound.log.schema.connections import LogConnection
 
 StreamKey = TypeVar("StreamKey", bound=Hashable)
 FoldedState = TypeVar("FoldedState")
+EncodedRows = RowChanges[Any, bytes]
 
 
 class FoldedEvent(NamedTuple):
@@ -148,36 +150,30 @@ class PagedFold:
     def __init__(self, source: StateSource, *, states_max: int) -> None:
         self._source = source
         self._states_max = states_max
-        self._run_encoder = run_encoder()
-        self._session_encoder = session_encoder()
-        self._fold: StreamFold[bytes, bytes] = StreamFold(
-            (), (), self._run_encoder.encode, self._session_encoder.encode
-        )
+        self._encoders = {one.name: RowEncoder(one) for one in PROJECTIONS}
+        self._fold = Fold((), (), lambda one: self._encoders[one.name].encode)
 
     @property
     def states_kept(self) -> int:
         """How many states are in memory."""
         return len(self._fold.runs) + len(self._fold.sessions)
 
-    async def fold(
-        self, page: Sequence[FoldedEvent]
-    ) -> tuple[RowChanges[UUID, bytes], RowChanges[str, bytes]]:
-        """The changes of the encoded rows that a page makes; the pages come in order, without
-        gaps.
+    async def fold(self, page: Sequence[FoldedEvent]) -> dict[str, EncodedRows]:
+        """The changes of the encoded rows that a page makes, by projection; the pages come in
+        order, without gaps.
 
         `CorruptHistory` when an event does not fit the state before it. After an error the fold is
         not usable any more.
         """
         fold = self._fold
         runs, sessions = await self._remember(page)
-        fold.run_rows, fold.session_rows = RowChanges(), RowChanges()
         for position, stream, version, recorded_at, event_id, event in page:
             fold.apply(stream, event, Stamp(position, version, recorded_at, event_id))
         _forget(fold.runs, runs, self._states_max)
         _forget(fold.sessions, sessions, self._states_max)
-        self._run_encoder.forget()
-        self._session_encoder.forget()
-        return fold.run_rows, fold.session_rows
+        for encoder in self._encoders.values():
+            encoder.forget()
+        return fold.take_rows()
 
     async def _remember(self, page: Sequence[FoldedEvent]) -> tuple[set[UUID], set[str]]:
         """Have the states in memory that the page goes on from; gives whose events are in it."""

@@ -9,14 +9,16 @@ import struct
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
-from uuid import UUID
 
-from application.projections.fold import FOREVER, RowChanges, RowSpan
+from application.projections.catalog import PROJECTIONS
+from application.projections.fold import FOREVER, RowSpan
+from application.projections.projection import Projection
 from infrastructure.contract.errors import UserError
 from infrastructure.outbound.log.codec.binary import COPY_HEADER, COPY_TRAILER
-from infrastructure.outbound.log.codec.columns import RUN_COLUMNS, SESSION_COLUMNS
+from infrastructure.outbound.log.codec.columns import SPAN_COLUMNS, columns_of
 from infrastructure.outbound.log.codec.mapper import EventMapper
 from infrastructure.outbound.log.rebuild.fold_pages import (
+    EncodedRows,
     PagedFold,
     StreamPart,
     TableStates,
@@ -44,7 +46,7 @@ async def copy_rows(
     connection: LogConnection, table: str, columns: Mapping[str, str], rows: bytes
 ) -> None:
     """Copy rows with their spans into a table, inside the transaction that is open."""
-    names = ", ".join([*columns, "from_position", "to_position"])
+    names = ", ".join([*columns, *SPAN_COLUMNS])
     statement = f"COPY {table} ({names}) FROM STDIN (FORMAT BINARY)"
     async with connection.cursor() as cursor, cursor.copy(statement) as copy:
         for piece in (COPY_HEADER, rows, COPY_TRAILER):
@@ -58,18 +60,13 @@ STATES_MAX = 4_096
 """How many runs, and how many sessions, a part keeps in memory between two pages."""
 
 
-RunChanges = RowChanges[UUID, bytes]
-SessionChanges = RowChanges[str, bytes]
-
-
 @dataclass(frozen=True, slots=True)
 class Page:
-    """What was committed: the rows of the events behind `after` and up to `upto`."""
+    """What was committed: the rows of the events behind `after` and up to `upto`, by projection."""
 
     after: int
     upto: int
-    runs: RunChanges
-    sessions: SessionChanges
+    rows: Mapping[str, EncodedRows]
 
 
 class PartTakenOver(UserError):
@@ -111,15 +108,16 @@ class PartFold:
                 limit=self._positions,
                 part=self._part,
             )
-            runs, sessions = await self.fold.fold(page)
-            await self._store(upto, runs, sessions)
+            rows = await self.fold.fold(page)
+            await self._store(upto, rows)
             after, self.position = self.position, upto
-            yield Page(after, upto, runs, sessions)
+            yield Page(after, upto, rows)
 
-    async def _store(self, upto: int, runs: RunChanges, sessions: SessionChanges) -> None:
+    async def _store(self, upto: int, rows: Mapping[str, EncodedRows]) -> None:
         connection = self._connection
-        run_rows = with_spans(runs.opened, RUN_COLUMNS)
-        session_rows = with_spans(sessions.opened, SESSION_COLUMNS)
+        encoded = {
+            one.name: with_spans(rows[one.name].opened, columns_of(one)) for one in PROJECTIONS
+        }
         async with connection.transaction():
             moved = await connection.execute(
                 "UPDATE rebuilding SET position = %s WHERE part = %s AND position = %s",
@@ -127,21 +125,25 @@ class PartFold:
             )
             if moved.rowcount != 1:
                 raise PartTakenOver("another rebuild has taken this one over; it goes on there")
-            await _close(connection, "runs_next", "run_id", "uuid", runs)
-            await _close(connection, "sessions_next", "session_key", "text", sessions)
-            if runs.opened:
-                await copy_rows(connection, "runs_next", RUN_COLUMNS, run_rows)
-            if sessions.opened:
-                await copy_rows(connection, "sessions_next", SESSION_COLUMNS, session_rows)
+            for one in PROJECTIONS:
+                table = f"{one.name}_next"
+                await _close(connection, one, table, rows[one.name].closed)
+                if rows[one.name].opened:
+                    await copy_rows(connection, table, columns_of(one), encoded[one.name])
 
 
 async def _close(
-    connection: LogConnection, table: str, key: str, kind: str, changes: RowChanges[Any, Any]
+    connection: LogConnection,
+    projection: Projection[Any, Any],
+    table: str,
+    closed: Mapping[Any, int],
 ) -> None:
-    if not changes.closed:
+    if not closed:
         return
+    key = projection.key
     await connection.execute(
-        f"UPDATE {table} SET to_position = t.closed FROM unnest(%b::{kind}[], %b::bigint[])"
+        f"UPDATE {table} SET to_position = t.closed"
+        f" FROM unnest(%b::{columns_of(projection)[key]}[], %b::bigint[])"
         f" AS t (key, closed) WHERE {table}.{key} = t.key AND to_position = {FOREVER}",
-        [list(changes.closed), list(changes.closed.values())],
+        [list(closed), list(closed.values())],
     )

@@ -15,6 +15,8 @@ from dataclasses import dataclass
 from functools import partial
 
 from application.projections.fold import FOREVER
+from application.projections.run_rows import RUNS
+from application.projections.session_rows import SESSIONS
 from domain.values.refusals import CorruptHistory
 from infrastructure.contract.errors import UserError
 from infrastructure.contract.orders import OnProgress, RebuildProgress, ignore_rebuild_progress
@@ -76,7 +78,7 @@ async def rebuild(
         events, since = await swap.carry_out(
             partial(on_progress, RebuildProgress("exchange", 0, 1))
         )
-        runs, sessions = [await _count_open(working, table) for table in tables.KEYS]
+        runs, sessions = [await _count_open(working, one.name) for one in (RUNS, SESSIONS)]
     differs = found + since if found is not None else None
     return RebuildCounts(events, runs, sessions, differs, time.monotonic() - began)
 

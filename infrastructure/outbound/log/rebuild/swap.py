@@ -119,7 +119,7 @@ class TableSwap:
         async with self._guard.transaction():
             # In nobody's way but a vacuum's: an automatic one gives up for who waits for a second,
             # which is longer than anybody may wait for the lock below.
-            await self._guard.execute("LOCK TABLE runs, sessions IN SHARE UPDATE EXCLUSIVE MODE")
+            await self._guard.execute(f"LOCK TABLE {tables.LIVE} IN SHARE UPDATE EXCLUSIVE MODE")
             await self._guard.execute(LOCK)
             require_known_format(await format_of(self._guard))
             head = await head_of(self._guard)
@@ -130,7 +130,7 @@ class TableSwap:
                 raise SwapFailed("the tables were migrated meanwhile; run this again")
             await self._guard.execute(f"SET LOCAL lock_timeout = {TABLE_WAIT_MS}")
             indexes = await tables.indexes_of(self._guard)
-            await self._guard.execute("LOCK TABLE runs, sessions IN ACCESS EXCLUSIVE MODE")
+            await self._guard.execute(f"LOCK TABLE {tables.LIVE} IN ACCESS EXCLUSIVE MODE")
             await tables.exchange(self._guard, indexes)
         return head
 
@@ -141,8 +141,5 @@ class TableSwap:
                     self._differing += await self._differing_in(page)
 
     async def _differing_in(self, page: Page) -> int:
-        keys: dict[str, Sequence[object]] = {
-            "runs": list(page.runs.keys),
-            "sessions": list(page.sessions.keys),
-        }
+        keys = {table: list(changes.keys) for table, changes in page.rows.items()}
         return await count_differing_since(self._working, page.after, page.upto, keys)

@@ -1,6 +1,6 @@
 """The tables that are built beside the live ones, and the exchange of the two.
 
-`runs_next` and `sessions_next` are like the live tables, without their indexes, which are made
+`runs_next` is like `runs`, and so for each projection, but without the indexes, which are made
 once the bulk is loaded. Until then one index, of the rows that are still true by their key, is all
 that the fold needs. `rebuilding` says how far each part of the streams is.
 """
@@ -10,15 +10,18 @@ from dataclasses import dataclass
 from psycopg import sql
 
 from application.log.envelope import WRITER_VERSION
+from application.projections.catalog import PROJECTIONS
 from application.projections.fold import FOREVER
 from infrastructure.outbound.log.rebuild.fold_pages import StreamPart
 from infrastructure.outbound.log.schema.connections import LogConnection
 from infrastructure.outbound.log.schema.projection_versions import VERSIONS, note_versions
 
-KEYS = {"runs": "run_id", "sessions": "session_key"}
-
-
+KEYS = {one.name: one.key for one in PROJECTIONS}
 """The live tables, and what names an aggregate in each."""
+
+LIVE = ", ".join(KEYS)
+_NEXT = ", ".join(f"{table}_next" for table in KEYS)
+_CLASSES = ", ".join(f"'{table}'::regclass" for table in KEYS)
 
 
 _LIKE = (
@@ -50,7 +53,7 @@ async def shape(connection: LogConnection) -> str:
     cursor = await connection.execute(
         "SELECT string_agg(attrelid::regclass || '.' || attname || ' '"
         " || format_type(atttypid, atttypmod), ', ' ORDER BY attrelid::regclass::text, attnum)"
-        " FROM pg_attribute WHERE attrelid IN ('runs'::regclass, 'sessions'::regclass)"
+        f" FROM pg_attribute WHERE attrelid IN ({_CLASSES})"
         " AND attnum > 0 AND NOT attisdropped"
     )
     row = await cursor.fetchone()
@@ -98,7 +101,7 @@ async def create(connection: LogConnection, wanted: str, parts: int) -> dict[Str
 
 async def drop(connection: LogConnection) -> None:
     """Give up what was built."""
-    await connection.execute("DROP TABLE IF EXISTS runs_next, sessions_next, rebuilding")
+    await connection.execute(f"DROP TABLE IF EXISTS {_NEXT}, rebuilding")
 
 
 async def _create_like(connection: LogConnection, table: str) -> None:
@@ -150,7 +153,7 @@ async def indexes_of(connection: LogConnection) -> list[Index]:
         "SELECT i.relname, pg_get_indexdef(i.oid), x.indisunique, c.contype::text,"
         " x.indrelid::regclass::text FROM pg_index x JOIN pg_class i ON i.oid = x.indexrelid"
         " LEFT JOIN pg_constraint c ON c.conindid = i.oid AND c.contype IN ('p', 'u')"
-        " WHERE x.indrelid IN ('runs'::regclass, 'sessions'::regclass) AND x.indisvalid"
+        f" WHERE x.indrelid IN ({_CLASSES}) AND x.indisvalid"
         " ORDER BY i.relname"
     )
     words = {"p": "PRIMARY KEY", "u": "UNIQUE"}
@@ -177,7 +180,7 @@ async def build(connection: LogConnection, index: Index) -> None:
 
 async def analyze(connection: LogConnection) -> None:
     """Let the planner know what the new tables hold before anybody asks them anything."""
-    await connection.execute("ANALYZE runs_next, sessions_next")
+    await connection.execute(f"ANALYZE {_NEXT}")
 
 
 async def exchange(connection: LogConnection, indexes: list[Index]) -> None:

@@ -1,11 +1,11 @@
 """Of which version the rows of the projections are, and whether this program may work on them."""
 
-from application.projections import run_rows, session_rows
+from application.projections.catalog import PROJECTIONS
 from infrastructure.contract.errors import UserError
 from infrastructure.outbound.log.schema.connections import LogConnection
 from infrastructure.outbound.log.schema.format import UnknownFormat
 
-VERSIONS = {"runs": run_rows.VERSION, "sessions": session_rows.VERSION}
+VERSIONS = {one.name: one.version for one in PROJECTIONS}
 
 
 """The version of the rows that this program makes, by projection."""

@@ -6,7 +6,9 @@ from dataclasses import dataclass
 from typing import NamedTuple
 from uuid import UUID
 
+from application.projections.catalog import PROJECTIONS
 from domain.run.events import RunEnded
+from domain.run.state import Run
 from infrastructure.outbound.log.verify.chain import Link, WalkResult, explain_break, link_at, walk
 from infrastructure.outbound.log.verify.contents import (
     ContentCounts,
@@ -15,7 +17,7 @@ from infrastructure.outbound.log.verify.contents import (
     find_references,
 )
 from infrastructure.outbound.log.verify.difference import Difference, first_difference
-from infrastructure.outbound.log.verify.projections import RUNS, SESSIONS, check_rows
+from infrastructure.outbound.log.verify.projections import check_rows
 from infrastructure.outbound.log.verify.refold import ReadEvent, Refold, RefoldResult
 from infrastructure.outbound.log.verify.rows import ReadConnection, read_rows
 from infrastructure.outbound.log.verify.streams import StreamVersions, check_commits
@@ -34,7 +36,8 @@ class Range(NamedTuple):
 @dataclass(slots=True)
 class RangeFindings:
     """What was found in a range: the hash of its last good event and how much was compared, and
-    the first difference, if there is one."""
+    the first difference, if there is one. `run_rows` and `session_rows` are how many rows there are
+    in each projection of runs, and of sessions."""
 
     range: Range
     chain_hash: bytes = b""
@@ -103,8 +106,16 @@ class RangeChecker:
             (
                 check_contents(connection, _mentions(page.events, self._log_id), contents),
                 check_transcripts(connection, _sealed_transcripts(page.events), transcripts),
-                check_rows(connection, RUNS, page.runs, first, last),
-                check_rows(connection, SESSIONS, page.sessions, first, last),
+                *(
+                    check_rows(
+                        connection,
+                        one,
+                        page.runs if one.state is Run else page.sessions,
+                        first,
+                        last,
+                    )
+                    for one in PROJECTIONS
+                ),
             )
         )
         findings.run_rows += len(page.runs)

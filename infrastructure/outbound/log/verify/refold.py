@@ -6,10 +6,12 @@ from itertools import islice
 from typing import Any, NamedTuple
 from uuid import UUID
 
-from application.projections.run_rows import RunRow, run_row
-from application.projections.session_rows import SessionRow, session_row
+from application.projections.run_rows import RUNS
+from application.projections.session_rows import SESSIONS
 from domain.event_types import AnyEvent, ConfigurationActivated
 from domain.run.evolve import evolve as evolve_run
+from domain.run.state import Run
+from domain.session.state import Session
 from domain.session.state import evolve as evolve_session
 from domain.values.record import (
     CONFIG_STREAM,
@@ -22,7 +24,7 @@ from domain.values.record import (
 from domain.values.refusals import CorruptHistory
 from infrastructure.outbound.log.codec.mapper import EventMapper
 from infrastructure.outbound.log.verify.difference import Difference
-from infrastructure.outbound.log.verify.projections import RUNS, SESSIONS, states_as_of
+from infrastructure.outbound.log.verify.projections import states_as_of
 from infrastructure.outbound.log.verify.rows import ReadConnection, StoredEventRow
 
 STATES_MAX = 5_000
@@ -30,21 +32,22 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class ReadEvent(NamedTuple):
-    """An event where it stands, and the row it made: of its run, or of its session, or none."""
+    """An event where it stands, and the state it led to: of its run, or its session, or none."""
 
     position: int
     stream: str
     event: AnyEvent
-    run: RunRow | None = None
-    session: SessionRow | None = None
+    run: Run | None = None
+    session: Session | None = None
 
 
 class RefoldResult(NamedTuple):
-    """The events of a page up to the first that does not fit, and the rows by their positions."""
+    """The events of a page up to the first that does not fit, and the states that they led to, by
+    their positions."""
 
     events: list[ReadEvent]
-    runs: Mapping[int, RunRow]
-    sessions: Mapping[int, SessionRow]
+    runs: Mapping[int, Run]
+    sessions: Mapping[int, Session]
     difference: Difference | None
 
 
@@ -63,8 +66,8 @@ class Refold:
     def fold(self, rows: Sequence[StoredEventRow]) -> RefoldResult:
         """The next page."""
         events: list[ReadEvent] = []
-        runs: dict[int, RunRow] = {}
-        sessions: dict[int, SessionRow] = {}
+        runs: dict[int, Run] = {}
+        sessions: dict[int, Session] = {}
         instant, microseconds = _EPOCH, 0
         row = None
         try:
@@ -74,12 +77,12 @@ class Refold:
                     microseconds = row.recorded_at
                     instant = _EPOCH + timedelta(microseconds=microseconds)
                 event = self._event(row)
-                run: RunRow | None = None
-                session: SessionRow | None = None
+                run: Run | None = None
+                session: Session | None = None
                 if row.stream.startswith(RUN_PREFIX):
-                    run = runs[row.position] = run_row(self._run(row, event, instant))
+                    run = runs[row.position] = self._run(row, event, instant)
                 elif row.stream.startswith(SESSION_PREFIX):
-                    session = session_row(self._session(row, event, instant))
+                    session = self._session(row, event, instant)
                     sessions[row.position] = session
                 elif row.stream != CONFIG_STREAM or not isinstance(event, ConfigurationActivated):
                     raise CorruptHistory(f"{row.type} has no place in {row.stream}")

@@ -6,11 +6,15 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 from uuid import UUID
 
 import orjson
 import psycopg
 
+from application.projections.catalog import PROJECTIONS
+from domain.run.state import Run
+from domain.session.state import Session
 from infrastructure.contract.errors import UserError
 from infrastructure.contract.orders import OnVerifyProgress, ignore_verify_progress
 from infrastructure.outbound.log.verify.difference import Difference, first_difference
@@ -234,8 +238,8 @@ class _VerificationRun:
         """When everything was walked: whether there are as many rows as the events made."""
         if checked.position < opening.head.position:
             return None
-        made = (checked.run_rows, checked.session_rows)
-        if made == (opening.run_rows, opening.session_rows):
+        rows: dict[type[Any], int] = {Run: checked.run_rows, Session: checked.session_rows}
+        if all(opening.rows[one.name] == rows[one.state] for one in PROJECTIONS):
             return None
         return row_without_event(self._connection, opening.head.position)
 

@@ -3,11 +3,17 @@
 All of it is read in one snapshot, so that what a server appends meanwhile is no difference.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
+from application.projections.catalog import PROJECTIONS
 from application.projections.fold import FOREVER
+from application.projections.projection import Projection
+from domain.run.state import Run
+from domain.session.state import Session
+from domain.values.record import RUN_PREFIX, SESSION_PREFIX
 from infrastructure.contract.errors import UserError
 from infrastructure.outbound.log.schema.format import OWNER, require_known_format
 from infrastructure.outbound.log.schema.projection_versions import VERSIONS
@@ -16,7 +22,6 @@ from infrastructure.outbound.log.verify.difference import (
     first_difference,
     format_positions,
 )
-from infrastructure.outbound.log.verify.projections import RUNS, SESSIONS, ProjectionTable
 from infrastructure.outbound.log.verify.rows import ReadConnection, one_row
 
 _HEAD = (
@@ -44,9 +49,10 @@ _WRONG_END = (
 )
 _WITHOUT_EVENT = (
     "SELECT t.from_position, t.{key} FROM {table} t LEFT JOIN events e"
-    " ON e.position = t.from_position AND e.stream = '{noun}:' || t.{key}"
+    " ON e.position = t.from_position AND e.stream = '{prefix}' || t.{key}"
     " WHERE t.from_position <= %s AND e.position IS NULL ORDER BY 1 LIMIT 1"
 )
+_PREFIXES: Mapping[type[Any], str] = {Run: RUN_PREFIX, Session: SESSION_PREFIX}
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,12 +70,11 @@ class StoredHead:
 
 @dataclass(frozen=True, slots=True)
 class LogOverview:
-    """What was seen before the walk: the head up to which to go, how many rows of runs and of
-    sessions began up to it, and what is wrong already."""
+    """What was seen before the walk: the head up to which to go, how many rows of each projection
+    began up to it, and what is wrong already."""
 
     head: StoredHead
-    run_rows: int
-    session_rows: int
+    rows: Mapping[str, int]
     difference: Difference | None
 
 
@@ -90,16 +95,16 @@ def open_log(connection: ReadConnection, noted: tuple[ExpectedHead, ...]) -> Log
         connection.execute(
             "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ;"
             " SET LOCAL statement_timeout = 0; SET LOCAL enable_hashjoin = on;"
-            f" LOCK TABLE {RUNS.name}, {SESSIONS.name} IN ACCESS SHARE MODE"
+            f" LOCK TABLE {', '.join(one.name for one in PROJECTIONS)} IN ACCESS SHARE MODE"
         )
         _require_verifiable(connection)
         head, wrong = _head(connection)
         found = [wrong, *(_compare_noted_head(connection, head, one) for one in noted)]
-        run_rows, run_end = _ends(connection, RUNS, head.position)
-        session_rows, session_end = _ends(connection, SESSIONS, head.position)
-    return LogOverview(
-        head, run_rows, session_rows, first_difference((*found, run_end, session_end))
-    )
+        rows: dict[str, int] = {}
+        for one in PROJECTIONS:
+            rows[one.name], wrong = _ends(connection, one, head.position)
+            found.append(wrong)
+    return LogOverview(head, rows, first_difference(found))
 
 
 def _require_verifiable(connection: ReadConnection) -> None:
@@ -163,7 +168,7 @@ def _compare_noted_head(
 
 
 def _ends(
-    connection: ReadConnection, table: ProjectionTable[Any], head: int
+    connection: ReadConnection, table: Projection[Any, Any], head: int
 ) -> tuple[int, Difference | None]:
     """How many rows began up to the head, and the first that ends where it must not."""
     names = {"table": table.name, "key": table.key}
@@ -190,8 +195,10 @@ def row_without_event(connection: ReadConnection, head: int) -> Difference | Non
     with connection.transaction():
         connection.execute("SET LOCAL statement_timeout = 0; SET LOCAL enable_hashjoin = on")
         found = []
-        for table in (RUNS, SESSIONS):
-            query = _WITHOUT_EVENT.format(table=table.name, key=table.key, noun=table.noun)
+        for table in PROJECTIONS:
+            query = _WITHOUT_EVENT.format(
+                table=table.name, key=table.key, prefix=_PREFIXES[table.state]
+            )
             row = connection.execute(query, [head]).fetchone()
             if row is not None:
                 text = f"a row of {table.noun} {row[1]} begins here that no event made"

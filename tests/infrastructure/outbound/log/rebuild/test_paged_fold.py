@@ -5,13 +5,13 @@ from uuid import UUID
 
 import pytest
 
-from application.projections.fold import Fold, StreamFold
+from application.projections.fold import Fold
 from domain.run.state import Run
 from domain.session.state import Session
 from domain.values.record import Stamp
 from domain.values.refusals import CorruptHistory
 from infrastructure.outbound.log.codec.mapper import EventMapper
-from infrastructure.outbound.log.codec.rows import run_encoder, session_encoder
+from infrastructure.outbound.log.codec.rows import RowEncoder
 from infrastructure.outbound.log.rebuild.fold_pages import (
     FoldedEvent,
     PagedFold,
@@ -53,23 +53,21 @@ async def test_pages_make_the_rows_that_the_whole_makes_with_few_states_in_memor
 ) -> None:
     await tell_everything(running)
     events = await _whole(connection, await running.log.head())
-    whole: StreamFold[bytes, bytes] = StreamFold(
-        (), (), run_encoder().encode, session_encoder().encode
-    )
+    whole = Fold((), (), lambda one: RowEncoder(one).encode)
     for one in events:
         stamp = Stamp(one.position, one.version, one.recorded_at, one.event_id)
         whole.apply(one.stream, one.event, stamp)
     source = Noting(connection)
     paged = PagedFold(source, states_max=states_max)
-    made_runs: list[tuple[bytes, int]] = []
-    made_sessions: list[tuple[bytes, int]] = []
+    rows: dict[str, list[tuple[bytes, int]]] = {table: [] for table in whole.rows}
     for start in range(0, len(events), PAGE):
-        runs, sessions = await paged.fold(events[start : start + PAGE])
-        made_runs += [(span.row, span.from_position) for span in runs.opened]
-        made_sessions += [(span.row, span.from_position) for span in sessions.opened]
+        for table, changes in (await paged.fold(events[start : start + PAGE])).items():
+            rows[table] += [(span.row, span.from_position) for span in changes.opened]
         assert paged.states_kept <= 2 * states_max
-    assert made_runs == [(span.row, span.from_position) for span in whole.run_rows.opened]
-    assert made_sessions == [(span.row, span.from_position) for span in whole.session_rows.opened]
+    assert rows == {
+        table: [(span.row, span.from_position) for span in changes.opened]
+        for table, changes in whole.rows.items()
+    }
     # What is in memory is not asked for, and what begins in a page neither.
     assert (source.asked == 0) == (states_max == 1000)
 

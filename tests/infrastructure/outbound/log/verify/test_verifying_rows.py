@@ -2,46 +2,50 @@
 
 import pytest
 
-from infrastructure.outbound.log.codec.columns import RUN_COLUMNS, SESSION_COLUMNS
+from application.projections.catalog import PROJECTIONS
+from infrastructure.outbound.log.codec.columns import SPAN_COLUMNS, columns_of
 from infrastructure.outbound.log.verify import ranges, verify
 from tests.support.told_log import ToldLog
 
 pytestmark = pytest.mark.server
 
 FOREVER = 2**62
-RUN_CHANGES = {
-    "version": "version + 1",
-    "created_position": "created_position + 1",
-    "created_at": "created_at + interval '1 microsecond'",
-    "stage": "'archived'",
-    "outcome": "coalesce(outcome, '') || 'x'",
-    "session_id": "gen_random_uuid()",
-    "requester": "requester || 'x'",
-    "root": "root || 'x'",
-    "child_session_key": "coalesce(child_session_key, '') || 'x'",
-    "agent_id": "coalesce(agent_id, '') || 'x'",
-    "label": "coalesce(label, '') || 'x'",
-    "lane": "coalesce(lane, '') || 'x'",
-    "lane_depth": "coalesce(lane_depth, 0) + 1",
-    "queued_position": "coalesce(queued_position, 0) + 1",
-    "holder": "coalesce(holder, '') || 'x'",
-    "epoch": "epoch + 1",
-    "due_kind": "coalesce(due_kind, '') || 'x'",
-    "due_at": "coalesce(due_at, now()) + interval '1 microsecond'",
-    "effects_at": "coalesce(effects_at, now()) + interval '1 microsecond'",
-    "inbox_position": "coalesce(inbox_position, 0) + 1",
-}
-SESSION_CHANGES = {
-    "version": "version + 1",
-    "created_position": "created_position + 1",
-    "created_at": "created_at + interval '1 microsecond'",
-    "session_id": "gen_random_uuid()",
-    "root": "root || 'x'",
-    "run_id": "gen_random_uuid()",
+CHANGES_OF = {
+    "runs": {
+        "version": "version + 1",
+        "created_position": "created_position + 1",
+        "created_at": "created_at + interval '1 microsecond'",
+        "stage": "'archived'",
+        "outcome": "coalesce(outcome, '') || 'x'",
+        "session_id": "gen_random_uuid()",
+        "requester": "requester || 'x'",
+        "root": "root || 'x'",
+        "child_session_key": "coalesce(child_session_key, '') || 'x'",
+        "agent_id": "coalesce(agent_id, '') || 'x'",
+        "label": "coalesce(label, '') || 'x'",
+        "lane": "coalesce(lane, '') || 'x'",
+        "lane_depth": "coalesce(lane_depth, 0) + 1",
+        "queued_position": "coalesce(queued_position, 0) + 1",
+        "holder": "coalesce(holder, '') || 'x'",
+        "epoch": "epoch + 1",
+        "due_kind": "coalesce(due_kind, '') || 'x'",
+        "due_at": "coalesce(due_at, now()) + interval '1 microsecond'",
+        "effects_at": "coalesce(effects_at, now()) + interval '1 microsecond'",
+        "inbox_position": "coalesce(inbox_position, 0) + 1",
+    },
+    "sessions": {
+        "version": "version + 1",
+        "created_position": "created_position + 1",
+        "created_at": "created_at + interval '1 microsecond'",
+        "session_id": "gen_random_uuid()",
+        "root": "root || 'x'",
+        "run_id": "gen_random_uuid()",
+    },
 }
 CHANGES = [
-    *(("runs", column, change) for column, change in RUN_CHANGES.items()),
-    *(("sessions", column, change) for column, change in SESSION_CHANGES.items()),
+    (table, column, change)
+    for table, changes in CHANGES_OF.items()
+    for column, change in changes.items()
 ]
 
 
@@ -63,8 +67,8 @@ def test_a_changed_column_of_a_row_is_named(
 
 
 def test_no_column_of_a_row_was_forgotten_here() -> None:
-    assert {*RUN_CHANGES} == {*RUN_COLUMNS} - {"run_id", "state"}
-    assert {*SESSION_CHANGES} == {*SESSION_COLUMNS} - {"session_key", "state"}
+    changed = {table: {*changes} for table, changes in CHANGES_OF.items()}
+    assert changed == {one.name: {*columns_of(one)} - {one.key, "state"} for one in PROJECTIONS}
 
 
 def test_a_changed_state_is_named_with_its_field(told: ToldLog) -> None:
@@ -127,8 +131,8 @@ def test_a_missing_row_is_named(told: ToldLog) -> None:
 
 def _copied(told: ToldLog, table: str, row: int, **changes: object) -> None:
     """A copy of the row that began at a position, with some values changed."""
-    columns = RUN_COLUMNS if table == "runs" else SESSION_COLUMNS
-    names = [*columns, "from_position", "to_position"]
+    (columns,) = (columns_of(one) for one in PROJECTIONS if one.name == table)
+    names = [*columns, *SPAN_COLUMNS]
     values = ", ".join("%s" if name in changes else name for name in names)
     given = [changes[name] for name in names if name in changes]
     told.do(

@@ -1,0 +1,9 @@
+"""All projections. The writer, a rebuild and a verification go by this list."""
+
+from typing import Any
+
+from application.projections.projection import Projection
+from application.projections.run_rows import RUNS
+from application.projections.session_rows import SESSIONS
+
+PROJECTIONS: tuple[Projection[Any, Any], ...] = (RUNS, SESSIONS)
