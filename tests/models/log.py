@@ -74,7 +74,7 @@ class MemoryWriter(LogWriter):
                     if not batch.is_empty:
                         await self._line.send()
                         self._shared.commit(transaction, batch)
-                await self._line.receive()
+                await self._line.confirm()
                 return self._tell(taken, outcomes, batch)
             except LineLost:
                 self._remembered.forget()
@@ -180,14 +180,26 @@ class MemoryTail(LogTail):
 class MemoryLog:
     """Implements `EventLog` for one server: its own writer, tail and memory over a shared store."""
 
-    def __init__(self, store: Store, line: Line, *, new_id: Callable[[], UUID]) -> None:
+    def __init__(
+        self,
+        store: Store,
+        line: Line,
+        *,
+        new_id: Callable[[], UUID],
+        on_append: Callable[[Sequence[RecordedEvent]], None] = lambda _: None,
+    ) -> None:
         self._store = store
         self._line = line
         self.remembered = StateCaches()
         self.tail = MemoryTail(store, line)
         self._writer = MemoryWriter(
-            store, line, new_id=new_id, on_append=self.tail.take, remembered=self.remembered
+            store, line, new_id=new_id, on_append=self._take, remembered=self.remembered
         )
+        self._on_append = on_append
+
+    def _take(self, events: Sequence[RecordedEvent]) -> None:
+        self._on_append(events)
+        self.tail.take(events)
 
     @property
     def log_id(self) -> UUID:

@@ -75,6 +75,10 @@ class Line:
         """The answer is on its way. Raises `LineLost`."""
         await asyncio.sleep(0)
 
+    async def confirm(self) -> None:
+        """A commit is done, and this says so. Raises `LineLost`."""
+        await self.receive()
+
     async def ask(self, question: Callable[[], T]) -> T:
         """Ask the store. Raises `LogUnavailable`: then it may have been done or not."""
         try:
