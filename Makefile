@@ -5,6 +5,7 @@ PORT ?= 8700
 SECONDS ?= 1800
 CALLERS ?= 16
 SERVERS ?= 3
+SEEDS ?= 200
 # Tests of one file stay in one process, in their order; `make test PARALLEL=` runs one by one.
 PARALLEL ?= -n auto --dist loadfile
 
@@ -15,7 +16,7 @@ NEW_ENOUGH := import sys; sys.exit(sys.version_info < (3, 11))
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo run quick check test soak fix bench docs constraints clean
+.PHONY: help demo run quick check test soak simulate fix bench docs constraints clean
 
 help: ## say what there is
 	@sed -n 's/^\([a-z]*\):.*## /\1@/p' Makefile | awk -F@ '{ printf "make %-12s %s\n", $$1, $$2 }'
@@ -32,6 +33,10 @@ test: $(INSTALLED) ## the whole test suite, on its own embedded PostgreSQL
 soak: $(INSTALLED) ## kill servers under load for SECONDS, check record and caps (CALLERS, SERVERS, ONLY)
 	@$(BIN)/python -m tests.soak --seconds $(SECONDS) --callers $(CALLERS) --servers $(SERVERS) \
 		$(if $(ONLY),--only $(ONLY))
+
+simulate: $(INSTALLED) ## live the whole application on virtual time, SEEDS times or one SEED again
+	@PYTHONHASHSEED=0 $(BIN)/python -m tests.simulation.simulate --seeds $(SEEDS) \
+		$(if $(SEED),--seed $(SEED))
 
 quick: $(INSTALLED) ## format, lint, types of the product, tests that are pure: while you write
 	@$(BIN)/ruff format --check .

@@ -1,11 +1,51 @@
-"""A gatehouse that leaves nothing behind."""
+"""Each adapter of a port in turn, and a launcher that leaves nothing behind.
+
+What a test asks of `running` every adapter must do. A test that looks into the database asks for
+`postgres` too, and runs on PostgreSQL alone.
+"""
 
 from collections.abc import AsyncIterator
 
 import pytest
 
 from infrastructure.outbound.child_processes.launcher import ProcessLauncher
+from tests.models.served_log import ServedLog, serving_in_memory
+from tests.models.store import Store
 from tests.support.launches import careful_gatehouse
+from tests.support.logged_family import LoggedFamily
+from tests.support.running_log import RunningLog, running_on
+
+ADAPTERS = ("memory", pytest.param("postgresql", marks=pytest.mark.db))
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Each test of the log and of what stands beside it runs once for each adapter."""
+    if "running" in metafunc.fixturenames and "postgres" not in metafunc.fixturenames:
+        metafunc.parametrize("running", ADAPTERS, indirect=True)
+
+
+@pytest.fixture
+async def running(request: pytest.FixtureRequest) -> AsyncIterator[ServedLog]:
+    """A log at work."""
+    if getattr(request, "param", "postgresql") == "memory":
+        async with serving_in_memory(Store()) as log:
+            yield log
+    else:
+        async with running_on(request.getfixturevalue("database_url")) as log_on_disk:
+            yield log_on_disk
+
+
+@pytest.fixture
+def postgres(database_url: str, running: ServedLog) -> RunningLog:
+    """The same, for a test that looks into its database."""
+    assert isinstance(running, RunningLog)
+    return running
+
+
+@pytest.fixture
+def family(running: ServedLog) -> LoggedFamily:
+    """A family that is recorded in the log at work."""
+    return LoggedFamily(running.log)
 
 
 @pytest.fixture

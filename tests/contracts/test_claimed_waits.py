@@ -6,6 +6,7 @@ from uuid import UUID
 
 import pytest
 
+from application.coordination.port import Coordination
 from application.log.event_log import Appended, Decision, EventLog, LogUnavailable, TreeQuery, World
 from application.ports.registry import RunQuery, StatusRows
 from domain.run.commands import SettleDependencies
@@ -13,8 +14,7 @@ from domain.run.facts import Dependency
 from domain.run.state import Run
 from domain.spawn.decide import SpawnDecision
 from infrastructure.outbound.log.append import load
-from infrastructure.outbound.read_model.coordination import PostgresCoordination
-from infrastructure.outbound.read_model.registry import PostgresRegistry
+from tests.models.served_log import ServedLog
 from tests.support import run_commands as ask
 from tests.support.logged_family import LoggedFamily
 from tests.support.running_log import RunningLog
@@ -26,8 +26,8 @@ LONG = 60.0
 
 
 @pytest.fixture
-def coordination(running: RunningLog) -> PostgresCoordination:
-    return PostgresCoordination(running.pool)
+def coordination(running: ServedLog) -> Coordination:
+    return running.coordination()
 
 
 def on(family: LoggedFamily, *names: str) -> tuple[Dependency, ...]:
@@ -56,7 +56,7 @@ async def settle(family: LoggedFamily, name: str, culprit: str | None = None) ->
 
 
 async def test_who_waits_is_claimed_when_one_of_those_is_done(
-    coordination: PostgresCoordination, family: LoggedFamily
+    coordination: Coordination, family: LoggedFamily
 ) -> None:
     async def claimed() -> list[UUID]:
         found = await coordination.claim("wait", HOLDER, limit=9, lease_seconds=LONG)
@@ -80,7 +80,7 @@ async def test_who_waits_is_claimed_when_one_of_those_is_done(
 
 @pytest.mark.parametrize("how", ["ended", "announced", "archived", "refused", "failed", "stopped"])
 async def test_however_it_is_done_there_is_something_to_do_and_once_done_no_more(
-    coordination: PostgresCoordination, family: LoggedFamily, how: str
+    coordination: Coordination, family: LoggedFamily, how: str
 ) -> None:
     if how == "refused":
         await family.spawn("a")
@@ -108,7 +108,7 @@ async def test_however_it_is_done_there_is_something_to_do_and_once_done_no_more
 
 
 async def test_a_run_that_waits_for_several_is_claimed_for_each_of_them(
-    coordination: PostgresCoordination, family: LoggedFamily
+    coordination: Coordination, family: LoggedFamily
 ) -> None:
     for name in ("a", "b"):
         await family.begin(name)
@@ -123,7 +123,7 @@ async def test_a_run_that_waits_for_several_is_claimed_for_each_of_them(
 
 
 async def test_one_that_failed_is_seen_while_those_below_it_go_on(
-    coordination: PostgresCoordination, family: LoggedFamily
+    coordination: Coordination, family: LoggedFamily
 ) -> None:
     await family.begin("a")
     await family.begin("below", "a")
@@ -140,13 +140,13 @@ async def test_one_that_failed_is_seen_while_those_below_it_go_on(
 
 
 async def test_a_run_that_waits_is_held_by_nobody_and_lost_by_nobody(
-    running: RunningLog, coordination: PostgresCoordination, family: LoggedFamily
+    postgres: RunningLog, coordination: Coordination, family: LoggedFamily
 ) -> None:
     await family.begin("a")
     await wait_for(family, "after", "a")
     lost = await coordination.lost_runs(limit=9)
     assert family.id("after") not in {one.run_id for one in lost}
-    registry = PostgresRegistry(running.pool)
+    registry = postgres.registry()
     at = await family.log.head()
     for waiting, names in ((True, ["after"]), (False, ["a"]), (None, ["after", "a"])):
         rows = StatusRows(("session-created", "started"), waiting=waiting)
@@ -211,8 +211,8 @@ async def test_of_a_tree_is_read_what_depends_on_others_and_is_not_queued(
     assert other.names(await of_tree(family.log, other.root)) == ["y"]
 
 
-async def test_runs_are_found_by_their_labels(running: RunningLog, family: LoggedFamily) -> None:
-    registry = PostgresRegistry(running.pool)
+async def test_runs_are_found_by_their_labels(postgres: RunningLog, family: LoggedFamily) -> None:
+    registry = postgres.registry()
     for name, label in (("a", "scout"), ("b", "scout"), ("c", "scouting"), ("d", None)):
         await family.spawn(name, label=label)
     await family.tell("b", ask.refuse(family.run("b").epoch))

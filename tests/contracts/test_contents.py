@@ -4,9 +4,9 @@ import pytest
 from uuid_utils.compat import uuid7
 
 from application.log.event_log import ContentKey, Decision
-from application.log.texts import TextStore, keyed_hash
+from application.log.texts import Contents, TextStore, keyed_hash
 from domain.values.record import ContentRef
-from infrastructure.outbound.read_model.contents import PostgresContents
+from tests.models.served_log import ServedLog
 from tests.support.logged_family import LoggedFamily, content_key_of
 from tests.support.running_log import RunningLog
 from tests.support.storytelling import ref, run_id
@@ -16,11 +16,11 @@ SESSION = run_id(1001)
 
 
 @pytest.fixture
-def contents(running: RunningLog) -> PostgresContents:
-    return PostgresContents(running.pool)
+def contents(running: ServedLog) -> Contents:
+    return running.contents()
 
 
-async def kept(running: RunningLog, *texts: str) -> list[ContentRef]:
+async def kept(running: ServedLog, *texts: str) -> list[ContentRef]:
     """Texts that one append has kept."""
     keeper = TextStore(SESSION, content_key_of(SESSION), uuid7)
     refs = [keeper.store("task", text) for text in texts]
@@ -34,18 +34,18 @@ async def kept(running: RunningLog, *texts: str) -> list[ContentRef]:
     "text", ["", "plain", "ä\n\t€ 👩‍👩‍👧", "x" * 1_000_000, "\x01\x1b", "'\"\\;--"]
 )
 async def test_a_text_is_found_by_its_reference(
-    running: RunningLog, contents: PostgresContents, text: str
+    postgres: RunningLog, contents: Contents, text: str
 ) -> None:
-    (found,) = await kept(running, text)
+    (found,) = await kept(postgres, text)
     assert await contents.text(found) == text
     assert found.bytes == len(text.encode())
     assert found.hmac == keyed_hash(content_key_of(SESSION), text.encode())
-    row = await running.ask("SELECT session_id, kind, bytes, hmac FROM contents")
+    row = await postgres.ask("SELECT session_id, kind, bytes, hmac FROM contents")
     assert row == [(SESSION, "task", found.bytes, found.hmac)]
 
 
 async def test_several_are_found_at_once_and_what_is_unknown_is_absent(
-    running: RunningLog, contents: PostgresContents
+    running: ServedLog, contents: Contents
 ) -> None:
     one, two = await kept(running, "one", "two")
     found = await contents.texts([one, two, one, ref("never kept")])
@@ -55,7 +55,7 @@ async def test_several_are_found_at_once_and_what_is_unknown_is_absent(
 
 
 async def test_a_preview_is_the_first_two_hundred_characters(
-    running: RunningLog, contents: PostgresContents
+    running: ServedLog, contents: Contents
 ) -> None:
     short, long, wide = await kept(running, "short", "x" * 201, "é" * 300)
     assert await contents.previews([short, long, wide]) == {
@@ -66,7 +66,7 @@ async def test_a_preview_is_the_first_two_hundred_characters(
 
 
 async def test_the_key_of_a_session_is_kept_with_its_first_text_and_stays(
-    running: RunningLog, contents: PostgresContents, family: LoggedFamily
+    running: ServedLog, contents: Contents, family: LoggedFamily
 ) -> None:
     await family.spawn("scout")
     session = family.session_id("scout")
@@ -79,31 +79,31 @@ async def test_the_key_of_a_session_is_kept_with_its_first_text_and_stays(
 
 
 async def test_what_is_erased_is_gone_and_everything_else_stays(
-    running: RunningLog, contents: PostgresContents, family: LoggedFamily
+    postgres: RunningLog, contents: Contents, family: LoggedFamily
 ) -> None:
-    (mine,) = await kept(running, "mine")
+    (mine,) = await kept(postgres, "mine")
     await family.spawn("scout")
     session = family.session_id("scout")
-    await running.ask("DELETE FROM contents WHERE session_id = %s", session)
-    await running.ask("DELETE FROM content_keys WHERE session_id = %s", session)
+    await postgres.ask("DELETE FROM contents WHERE session_id = %s", session)
+    await postgres.ask("DELETE FROM content_keys WHERE session_id = %s", session)
     assert await contents.text(family.run("scout").task) is None
     assert await contents.previews([family.run("scout").task]) == {}
     assert await contents.key(session) is None
     assert await contents.text(mine) == "mine"
-    assert len(await running.events()) == 4
+    assert len(await postgres.events()) == 4
 
 
 async def test_no_free_text_stands_in_an_event_or_a_row(
-    running: RunningLog, family: LoggedFamily
+    postgres: RunningLog, family: LoggedFamily
 ) -> None:
     secret = "tell nobody 4711"
     await family.spawn("scout", task=secret, preamble=secret, origin=secret)
     await family.spawn("refused", task=secret, target_agent_id=None, agent_id_argument=secret)
-    assert await running.ask("SELECT count(*) FROM contents WHERE body LIKE %s", f"%{secret}%") == [
-        (6,)
-    ]
+    assert await postgres.ask(
+        "SELECT count(*) FROM contents WHERE body LIKE %s", f"%{secret}%"
+    ) == [(6,)]
     for table in ("events", "runs", "sessions"):
         column = "encode(state, 'escape')" if table == "events" else "state::text"
-        rows = await running.ask(f"SELECT {column} FROM {table}")
+        rows = await postgres.ask(f"SELECT {column} FROM {table}")
         assert rows
         assert not [row for row in rows if "4711" in row[0]]

@@ -4,8 +4,9 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from application.coordination.port import Coordination
 from application.log.event_log import Decision, Reservation, StoredAnswer, Submission
-from infrastructure.outbound.read_model.coordination import PostgresCoordination
+from tests.models.served_log import ServedLog
 from tests.support import run_commands as ask
 from tests.support.held_commits import until
 from tests.support.logged_family import LoggedFamily
@@ -18,48 +19,48 @@ SHORT = 0.05
 
 
 @pytest.fixture
-def coordination(running: RunningLog) -> PostgresCoordination:
-    return PostgresCoordination(running.pool)
+def coordination(running: ServedLog) -> Coordination:
+    return running.coordination()
 
 
-async def _expired(running: RunningLog, table: str) -> None:
+async def _expired(postgres: RunningLog, table: str) -> None:
     async def over() -> bool:
-        rows = await running.ask(f"SELECT 1 FROM {table} WHERE until > clock_timestamp()")
+        rows = await postgres.ask(f"SELECT 1 FROM {table} WHERE until > clock_timestamp()")
         return not rows
 
     await until(over, "the lease is over")
 
 
 async def test_a_lease_is_written_and_prolonged(
-    running: RunningLog, coordination: PostgresCoordination
+    postgres: RunningLog, coordination: Coordination
 ) -> None:
     assert await coordination.renew(HOLDER, url="http://a", lease_seconds=SHORT)
     assert await coordination.renew(HOLDER, url="http://b", lease_seconds=LONG)
-    ((url, left),) = await running.ask("SELECT url, until - clock_timestamp() FROM holders")
+    ((url, left),) = await postgres.ask("SELECT url, until - clock_timestamp() FROM holders")
     assert url == "http://b"
     assert timedelta(seconds=LONG - 10) < left <= timedelta(seconds=LONG)
 
 
 async def test_a_lease_that_is_over_cannot_be_had_back(
-    running: RunningLog, coordination: PostgresCoordination
+    postgres: RunningLog, coordination: Coordination
 ) -> None:
     await coordination.renew(HOLDER, url=None, lease_seconds=SHORT)
-    await _expired(running, "holders")
+    await _expired(postgres, "holders")
     assert not await coordination.renew(HOLDER, url=None, lease_seconds=LONG)
     assert not await coordination.renew(HOLDER, url=None, lease_seconds=LONG)
     assert await coordination.renew("server-1b", url=None, lease_seconds=LONG)
 
 
 async def test_a_lease_that_was_emptied_away_is_written_again(
-    running: RunningLog, coordination: PostgresCoordination
+    postgres: RunningLog, coordination: Coordination
 ) -> None:
     await coordination.renew(HOLDER, url=None, lease_seconds=LONG)
-    await running.ask("TRUNCATE holders, work_claims")
+    await postgres.ask("TRUNCATE holders, work_claims")
     assert await coordination.renew(HOLDER, url=None, lease_seconds=LONG)
 
 
 async def test_runs_are_lost_when_their_holder_is_gone_and_not_before(
-    running: RunningLog, coordination: PostgresCoordination, family: LoggedFamily
+    running: ServedLog, coordination: Coordination, family: LoggedFamily
 ) -> None:
     await family.spawn("preparing")
     await family.begin("running")
@@ -83,11 +84,11 @@ async def test_runs_are_lost_when_their_holder_is_gone_and_not_before(
 
 
 async def test_runs_are_lost_when_a_lease_runs_out(
-    running: RunningLog, coordination: PostgresCoordination, family: LoggedFamily
+    postgres: RunningLog, coordination: Coordination, family: LoggedFamily
 ) -> None:
     await family.spawn("preparing")
     await coordination.renew(HOLDER, url=None, lease_seconds=SHORT)
-    await _expired(running, "holders")
+    await _expired(postgres, "holders")
     (lost,) = await coordination.lost_runs(limit=9)
     assert (lost.run_id, lost.absent) == (family.id("preparing"), False)
     await family.tell("preparing", ask.resume(lost.epoch, holder="server-2"))
@@ -96,17 +97,19 @@ async def test_runs_are_lost_when_a_lease_runs_out(
 
 
 async def test_a_holder_that_left_is_forgotten_after_a_day(
-    running: RunningLog, coordination: PostgresCoordination
+    postgres: RunningLog, coordination: Coordination
 ) -> None:
     for holder in ("old", "fresh"):
         await coordination.renew(holder, url=None, lease_seconds=LONG)
-    await running.ask("UPDATE holders SET until = now() - interval '25 hours' WHERE holder = 'old'")
+    await postgres.ask(
+        "UPDATE holders SET until = now() - interval '25 hours' WHERE holder = 'old'"
+    )
     await coordination.leave("fresh")
-    assert await running.ask("SELECT holder FROM holders") == [("fresh",)]
+    assert await postgres.ask("SELECT holder FROM holders") == [("fresh",)]
 
 
 async def test_the_runs_of_a_holder_are_told(
-    coordination: PostgresCoordination, family: LoggedFamily
+    coordination: Coordination, family: LoggedFamily
 ) -> None:
     await family.spawn("preparing")
     await family.begin("running")
@@ -117,7 +120,7 @@ async def test_the_runs_of_a_holder_are_told(
 
 
 async def test_answers_are_forgotten_when_they_are_old_and_complete(
-    running: RunningLog, coordination: PostgresCoordination
+    postgres: RunningLog, coordination: Coordination
 ) -> None:
     def reserving(name: str, answer: StoredAnswer | None) -> Submission[None]:
         reservation = Reservation("admin", "POST", "/", name, b"")
@@ -125,12 +128,12 @@ async def test_answers_are_forgotten_when_they_are_old_and_complete(
 
     answered = StoredAnswer("accepted", {})
     await at_once(
-        running.log,
+        postgres.log,
         *(reserving(name, answered) for name in ("old", "fresh")),
         reserving("open", None),
     )
     long_ago = datetime.now(UTC) - timedelta(days=8)
-    await running.ask("UPDATE idempotency SET created_at = %s WHERE key <> 'fresh'", long_ago)
+    await postgres.ask("UPDATE idempotency SET created_at = %s WHERE key <> 'fresh'", long_ago)
     assert await coordination.forget_old_answers(days=7) == 1
-    assert await running.ask("SELECT key FROM idempotency ORDER BY key") == [("fresh",), ("open",)]
+    assert await postgres.ask("SELECT key FROM idempotency ORDER BY key") == [("fresh",), ("open",)]
     assert await coordination.forget_old_answers(days=7) == 0

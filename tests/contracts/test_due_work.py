@@ -6,8 +6,8 @@ from uuid import UUID
 
 import pytest
 
-from application.coordination.port import ClaimKey, ClaimKind
-from infrastructure.outbound.read_model.coordination import PostgresCoordination
+from application.coordination.port import ClaimKey, ClaimKind, Coordination
+from tests.models.served_log import ServedLog
 from tests.support import run_commands as ask
 from tests.support.held_commits import until
 from tests.support.logged_family import LoggedFamily
@@ -19,8 +19,8 @@ SHORT = 0.05
 
 
 @pytest.fixture
-def coordination(running: RunningLog) -> PostgresCoordination:
-    return PostgresCoordination(running.pool)
+def coordination(running: ServedLog) -> Coordination:
+    return running.coordination()
 
 
 async def _ended(family: LoggedFamily, count: int) -> set[UUID]:
@@ -34,7 +34,7 @@ async def _ended(family: LoggedFamily, count: int) -> set[UUID]:
 
 
 async def test_due_work_is_claimed_once_until_the_claim_is_over(
-    running: RunningLog, coordination: PostgresCoordination, family: LoggedFamily
+    postgres: RunningLog, coordination: Coordination, family: LoggedFamily
 ) -> None:
     due = await _ended(family, 3)
 
@@ -46,7 +46,7 @@ async def test_due_work_is_claimed_once_until_the_claim_is_over(
     rest = await claim("server-2")
     assert first | rest == due
     assert first & rest == await claim("server-3") - due == set()
-    await _is_over_for(running, first)
+    await _is_over_for(postgres, first)
     assert await claim("server-3") == first
     await coordination.release(_keys("announce", rest, "server-1"))
     await coordination.release(_keys("archive", rest, "server-2"))
@@ -60,11 +60,11 @@ def _keys(kind: ClaimKind, run_ids: Iterable[UUID], holder: str) -> list[ClaimKe
 
 
 async def test_a_claim_is_prolonged_by_who_has_it_as_long_as_it_is_not_over(
-    running: RunningLog, coordination: PostgresCoordination, family: LoggedFamily
+    postgres: RunningLog, coordination: Coordination, family: LoggedFamily
 ) -> None:
     due = await _ended(family, 4)
     over = set(await coordination.claim("announce", HOLDER, limit=1, lease_seconds=SHORT))
-    await _is_over_for(running, over)
+    await _is_over_for(postgres, over)
     kept = due - over
     short = LONG / 2
     assert set(await coordination.claim("announce", "x", limit=1, lease_seconds=short)) == over
@@ -73,19 +73,19 @@ async def test_a_claim_is_prolonged_by_who_has_it_as_long_as_it_is_not_over(
     mine = _keys("announce", due, HOLDER)
     prolonged = await coordination.prolong([*mine, *others], lease_seconds=LONG)
     assert prolonged == set(_keys("announce", kept, HOLDER))
-    longer = await running.ask(
+    longer = await postgres.ask(
         "SELECT run_id FROM work_claims WHERE until > clock_timestamp() + interval '31 s'"
     )
     assert {run_id for (run_id,) in longer} == kept
     expired = "UPDATE work_claims SET until = clock_timestamp() WHERE holder = %s"
-    await running.ask(expired, HOLDER)
+    await postgres.ask(expired, HOLDER)
     assert await coordination.prolong(mine, lease_seconds=LONG) == frozenset()
     assert await coordination.prolong([], lease_seconds=LONG) == frozenset()
 
 
-async def _is_over_for(running: RunningLog, run_ids: set[UUID]) -> None:
+async def _is_over_for(postgres: RunningLog, run_ids: set[UUID]) -> None:
     async def over() -> bool:
-        rows = await running.ask(
+        rows = await postgres.ask(
             "SELECT 1 FROM work_claims WHERE run_id = ANY(%s) AND until > clock_timestamp()",
             list(run_ids),
         )
@@ -96,7 +96,7 @@ async def _is_over_for(running: RunningLog, run_ids: set[UUID]) -> None:
 
 @pytest.mark.server
 async def test_those_who_claim_at_once_never_get_the_same(
-    running: RunningLog, coordination: PostgresCoordination, family: LoggedFamily
+    postgres: RunningLog, coordination: Coordination, family: LoggedFamily
 ) -> None:
     due = await _ended(family, 40)
     taken: list[UUID] = []
@@ -112,11 +112,11 @@ async def test_those_who_claim_at_once_never_get_the_same(
         assert len(taken) == len(due)
         assert set(taken) == due
         taken.clear()
-        await running.ask("TRUNCATE work_claims")
+        await postgres.ask("TRUNCATE work_claims")
 
 
 async def test_nothing_is_due_before_its_time(
-    running: RunningLog, coordination: PostgresCoordination, family: LoggedFamily
+    postgres: RunningLog, coordination: Coordination, family: LoggedFamily
 ) -> None:
     async def claim(kind: ClaimKind) -> list[UUID]:
         return list(await coordination.claim(kind, HOLDER, limit=9, lease_seconds=LONG))
@@ -126,14 +126,14 @@ async def test_nothing_is_due_before_its_time(
     await family.end("scout")
     assert await claim("announce") == [family.id("scout")]
     await family.announce("scout")
-    assert 3_500 < await _seconds_to_archive(running) <= 3_600
+    assert 3_500 < await _seconds_to_archive(postgres) <= 3_600
     assert await claim("archive") == []
-    await running.ask("UPDATE runs SET due_at = now() WHERE due_kind = 'archive'")
+    await postgres.ask("UPDATE runs SET due_at = now() WHERE due_kind = 'archive'")
     assert await claim("archive") == [family.id("scout")]
 
 
-async def _seconds_to_archive(running: RunningLog) -> float:
-    ((seconds,),) = await running.ask(
+async def _seconds_to_archive(postgres: RunningLog) -> float:
+    ((seconds,),) = await postgres.ask(
         "SELECT extract(epoch FROM due_at - clock_timestamp())::float8 FROM runs"
         " WHERE due_kind = 'archive'"
     )
@@ -141,7 +141,7 @@ async def _seconds_to_archive(running: RunningLog) -> float:
 
 
 async def test_an_orchestrator_is_not_due_while_those_below_it_are_under_way(
-    coordination: PostgresCoordination, family: LoggedFamily
+    coordination: Coordination, family: LoggedFamily
 ) -> None:
     await family.begin("scout")
     await family.begin("below", "scout")
@@ -155,12 +155,12 @@ async def test_an_orchestrator_is_not_due_while_those_below_it_are_under_way(
 
 
 async def test_emptied_tables_cost_nothing_but_a_repeat(
-    running: RunningLog, coordination: PostgresCoordination, family: LoggedFamily
+    postgres: RunningLog, coordination: Coordination, family: LoggedFamily
 ) -> None:
     due = await _ended(family, 2)
     claim = coordination.claim
     assert set(await claim("announce", HOLDER, limit=9, lease_seconds=LONG)) == due
-    await running.ask("TRUNCATE holders, work_claims")
+    await postgres.ask("TRUNCATE holders, work_claims")
     assert set(await claim("announce", "server-2", limit=9, lease_seconds=LONG)) == due
     await family.begin("held")
     (lost,) = await coordination.lost_runs(limit=9)
@@ -178,7 +178,7 @@ async def _unmade(family: LoggedFamily, *names: str) -> None:
 
 
 async def test_what_has_to_be_undone_is_claimed_once_until_the_claim_is_over(
-    running: RunningLog, coordination: PostgresCoordination, family: LoggedFamily
+    postgres: RunningLog, coordination: Coordination, family: LoggedFamily
 ) -> None:
     async def claim(holder: str, limit: int = 9, seconds: float = LONG) -> set[UUID]:
         claimed = await coordination.claim("effects", holder, limit=limit, lease_seconds=seconds)
@@ -193,7 +193,7 @@ async def test_what_has_to_be_undone_is_claimed_once_until_the_claim_is_over(
     rest = await claim("server-2")
     assert first | rest == due
     assert await claim("server-3") == set()
-    await _is_over_for(running, first)
+    await _is_over_for(postgres, first)
     assert await claim("server-3") == first
     await coordination.release(_keys("effects", rest, "server-2"))
     assert await claim("server-1") == rest
@@ -202,7 +202,7 @@ async def test_what_has_to_be_undone_is_claimed_once_until_the_claim_is_over(
 
 
 async def test_an_undo_that_failed_is_not_claimed_before_its_time_and_one_that_is_done_never(
-    running: RunningLog, coordination: PostgresCoordination, family: LoggedFamily
+    postgres: RunningLog, coordination: Coordination, family: LoggedFamily
 ) -> None:
     async def claim() -> list[UUID]:
         claimed = await coordination.claim("effects", HOLDER, limit=9, lease_seconds=LONG)
@@ -213,17 +213,17 @@ async def test_an_undo_that_failed_is_not_claimed_before_its_time_and_one_that_i
     for attempt in range(1, 6):
         await family.tell("a", ask.note_undo_failure(attempt=attempt))
     assert await claim() == []
-    await running.ask("UPDATE runs SET effects_at = now() WHERE effects_at IS NOT NULL")
+    await postgres.ask("UPDATE runs SET effects_at = now() WHERE effects_at IS NOT NULL")
     assert await claim() == [family.id("a")]
     await family.tell("a", ask.confirm_undo())
-    await running.ask("UPDATE runs SET effects_at = now() WHERE effects_at IS NOT NULL")
+    await postgres.ask("UPDATE runs SET effects_at = now() WHERE effects_at IS NOT NULL")
     assert await claim() == [family.id("a")]
     await family.tell("a", ask.confirm_undo(step="workspace"))
     assert await claim() == []
 
 
 async def test_files_are_removed_while_the_announced_run_waits_for_its_archive(
-    running: RunningLog, coordination: PostgresCoordination, family: LoggedFamily
+    postgres: RunningLog, coordination: Coordination, family: LoggedFamily
 ) -> None:
     await family.furnish("scout")
     await family.tell("scout", ask.take_step(family.run("scout").epoch))
@@ -235,4 +235,4 @@ async def test_files_are_removed_while_the_announced_run_waits_for_its_archive(
     await family.announce("scout")
     due = [family.id("scout")]
     assert await coordination.claim("effects", HOLDER, limit=9, lease_seconds=LONG) == due
-    assert await _seconds_to_archive(running) > 0
+    assert await _seconds_to_archive(postgres) > 0

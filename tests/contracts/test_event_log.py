@@ -12,6 +12,7 @@ from application.log.event_log import Decision, LogUnavailable, Submission, Worl
 from domain.values.record import run_stream, session_stream
 from domain.values.refusals import CorruptHistory, Rejected
 from infrastructure.outbound.log.append import writer
+from tests.models.served_log import ServedLog
 from tests.support import run_commands as ask
 from tests.support import run_histories as past
 from tests.support.logged_family import LoggedFamily
@@ -33,14 +34,14 @@ PLACES = 20
 CALLERS = 64
 
 
-async def test_an_empty_log_is_at_position_zero(running: RunningLog) -> None:
+async def test_an_empty_log_is_at_position_zero(running: ServedLog) -> None:
     assert await running.log.head() == 0
     assert await running.log.read(limit=10) == []
     assert isinstance(running.log.log_id, UUID)
 
 
 async def test_positions_have_no_gaps_whatever_is_turned_down_in_between(
-    running: RunningLog,
+    running: ServedLog,
 ) -> None:
     await observe(running.log, ["known"])
     asked: list[Submission[Any]] = []
@@ -53,7 +54,7 @@ async def test_positions_have_no_gaps_whatever_is_turned_down_in_between(
     assert len(await running.events()) == 11
 
 
-async def test_a_rejection_or_a_failure_hurts_only_its_own_caller(running: RunningLog) -> None:
+async def test_a_rejection_or_a_failure_hurts_only_its_own_caller(running: ServedLog) -> None:
     await observe(running.log, ["known"])
     troubles: list[BaseException] = [Rejected("no"), KeyError("broken"), ZeroDivisionError()]
     answers = await at_once(
@@ -69,7 +70,7 @@ async def test_a_rejection_or_a_failure_hurts_only_its_own_caller(running: Runni
 
 
 async def test_the_streams_of_one_decision_land_in_one_append(
-    running: RunningLog, family: LoggedFamily
+    running: ServedLog, family: LoggedFamily
 ) -> None:
     await family.queue("scout")
     await family.tell("scout", ask.claim())
@@ -83,16 +84,16 @@ async def test_the_streams_of_one_decision_land_in_one_append(
 
 
 async def test_an_append_of_which_one_event_does_not_fit_lands_in_no_stream(
-    running: RunningLog,
+    postgres: RunningLog,
 ) -> None:
     archived = (run_stream(run_id(1)), past.archived())
     with pytest.raises(CorruptHistory, match="cannot follow stage unborn"):
-        await running.log.submit(recording(seen(key(1)), archived))
-    assert await running.events() == []
-    assert await running.ask("SELECT 1 FROM sessions") == []
+        await postgres.log.submit(recording(seen(key(1)), archived))
+    assert await postgres.events() == []
+    assert await postgres.ask("SELECT 1 FROM sessions") == []
 
 
-async def test_an_event_that_does_not_fit_hurts_only_its_own_caller(running: RunningLog) -> None:
+async def test_an_event_that_does_not_fit_hurts_only_its_own_caller(running: ServedLog) -> None:
     misfit = recording((run_stream(run_id(1)), past.archived()))
     answers = await at_once(running.log, observing(key(1)), misfit, observing(key(2)))
     assert isinstance(answers[1], CorruptHistory)
@@ -100,7 +101,7 @@ async def test_an_event_that_does_not_fit_hurts_only_its_own_caller(running: Run
 
 
 async def test_a_decision_sees_what_earlier_ones_of_its_batch_recorded(
-    running: RunningLog,
+    running: ServedLog,
 ) -> None:
     def next_one(world: World) -> Decision[int]:
         number = sum(key(one) in world.sessions for one in range(10))
@@ -114,7 +115,7 @@ async def test_a_decision_sees_what_earlier_ones_of_its_batch_recorded(
 
 
 async def test_an_answer_shows_the_state_after_its_own_append_and_no_later_one(
-    running: RunningLog, family: LoggedFamily
+    running: ServedLog, family: LoggedFamily
 ) -> None:
     await family.begin("scout")
     stopped, ended = await asyncio.gather(
@@ -130,9 +131,9 @@ async def test_an_answer_shows_the_state_after_its_own_append_and_no_later_one(
 
 @pytest.mark.parametrize(("processes", "at_a_time"), [(1, CALLERS), (2, CALLERS), (2, 4)])
 async def test_sixty_four_spawns_at_once_fill_exactly_the_places_there_are(
-    running: RunningLog, processes: int, at_a_time: int
+    running: ServedLog, processes: int, at_a_time: int
 ) -> None:
-    async with running_on(running.url) as other:
+    async with running.other() as other:
         logs = [running.log, other.log][:processes]
         families = [
             LoggedFamily(log, first=1 + 1000 * number, max_children=PLACES)
@@ -158,18 +159,18 @@ async def test_sixty_four_spawns_at_once_fill_exactly_the_places_there_are(
     assert [getattr(one, "active_children", None) for one in counted] == list(range(PLACES))
 
 
-async def test_the_time_of_recording_never_runs_backwards(running: RunningLog) -> None:
-    await observe(running.log, range(3))
+async def test_the_time_of_recording_never_runs_backwards(postgres: RunningLog) -> None:
+    await observe(postgres.log, range(3))
     ahead = datetime.now(UTC) + timedelta(hours=1)
-    await running.ask("UPDATE log_head SET recorded_at = %s", ahead)
-    await observe(running.log, range(3, 6))
-    events = [one.envelope for one in await running.events()]
+    await postgres.ask("UPDATE log_head SET recorded_at = %s", ahead)
+    await observe(postgres.log, range(3, 6))
+    events = [one.envelope for one in await postgres.events()]
     assert all(one.recorded_at <= two.recorded_at for one, two in pairwise(events))
     assert [one.recorded_at for one in events[3:]] == [ahead] * 3
     assert all(one.occurred_at < ahead for one in events)
 
 
-async def test_a_decision_to_record_nothing_leaves_no_trace(running: RunningLog) -> None:
+async def test_a_decision_to_record_nothing_leaves_no_trace(running: ServedLog) -> None:
     await observe(running.log, ["known"])
     appended = await running.log.submit(
         submission(lambda world: Decision(len(world.sessions)), session_stream(key("known")))
@@ -179,7 +180,7 @@ async def test_a_decision_to_record_nothing_leaves_no_trace(running: RunningLog)
     assert await running.commits() == 1
 
 
-async def test_a_caller_that_gives_up_does_not_undo_what_it_asked(running: RunningLog) -> None:
+async def test_a_caller_that_gives_up_does_not_undo_what_it_asked(running: ServedLog) -> None:
     tasks = [asyncio.create_task(running.log.submit(observing(key(one)))) for one in range(3)]
     await asyncio.sleep(0)
     tasks[1].cancel()
@@ -202,7 +203,7 @@ async def test_what_was_submitted_is_written_before_a_log_is_closed(database_url
 
 
 async def test_a_log_that_is_asked_too_much_turns_callers_away(
-    running: RunningLog, monkeypatch: pytest.MonkeyPatch
+    running: ServedLog, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(writer, "QUEUE_SUBMISSIONS_MAX", 5)
     answers = await at_once(running.log, *(observing(key(one)) for one in range(8)))

@@ -9,6 +9,7 @@ from uuid_utils.compat import uuid7
 from application.log.envelope import SYSTEM, WRITER_VERSION, Actor, Provenance
 from domain.run.events import SpawnRequested
 from domain.values.record import run_stream, session_stream
+from tests.models.served_log import ServedLog
 from tests.support import run_histories as past
 from tests.support.logged_family import LoggedFamily
 from tests.support.running_log import RunningLog
@@ -35,11 +36,11 @@ def _provenance(**changes: Any) -> Provenance:
     return Provenance(**{**plain, **changes})
 
 
-async def test_every_column_is_what_was_submitted(running: RunningLog) -> None:
+async def test_every_column_is_what_was_submitted(postgres: RunningLog) -> None:
     before = datetime.now(UTC) - timedelta(seconds=1)
     command, provenance = uuid7(), _provenance()
-    await running.log.submit(observing(key(0)))
-    await running.log.submit(
+    await postgres.log.submit(observing(key(0)))
+    await postgres.log.submit(
         recording(
             (run_stream(run_id(1)), requested()),
             seen(key(1)),
@@ -50,7 +51,7 @@ async def test_every_column_is_what_was_submitted(running: RunningLog) -> None:
     row = dict(
         zip(
             COLUMNS.replace(" ", "").split(","),
-            (await running.ask(f"SELECT {COLUMNS} FROM events WHERE position = 2"))[0],
+            (await postgres.ask(f"SELECT {COLUMNS} FROM events WHERE position = 2"))[0],
             strict=True,
         )
     )
@@ -78,13 +79,13 @@ async def test_every_column_is_what_was_submitted(running: RunningLog) -> None:
     }
 
 
-async def test_what_is_read_is_what_stands_in_the_table(running: RunningLog) -> None:
-    await running.log.submit(
+async def test_what_is_read_is_what_stands_in_the_table(postgres: RunningLog) -> None:
+    await postgres.log.submit(
         recording((run_stream(run_id(1)), requested()), seen(key(1)), provenance=_provenance())
     )
-    await running.log.submit(observing(key(2)))
-    rows = await running.ask(f"SELECT {COLUMNS} FROM events ORDER BY position")
-    for recorded, row in zip(await running.events(), rows, strict=True):
+    await postgres.log.submit(observing(key(2)))
+    rows = await postgres.ask(f"SELECT {COLUMNS} FROM events ORDER BY position")
+    for recorded, row in zip(await postgres.events(), rows, strict=True):
         one = recorded.envelope
         source = one.provenance
         read = (
@@ -99,14 +100,14 @@ async def test_what_is_read_is_what_stands_in_the_table(running: RunningLog) -> 
         assert (one.stamp.recorded_at, one.stamp.event_id) == (one.recorded_at, one.event_id)
 
 
-async def test_what_nobody_said_stays_empty(running: RunningLog) -> None:
+async def test_what_nobody_said_stays_empty(running: ServedLog) -> None:
     await running.log.submit(observing(key(1), provenance=Provenance()))
     (recorded,) = await running.events()
     assert recorded.envelope.provenance == Provenance(actor=SYSTEM, config_revision=0)
 
 
 async def test_event_ids_are_different_and_in_order_and_commands_keep_theirs(
-    running: RunningLog, family: LoggedFamily
+    running: ServedLog, family: LoggedFamily
 ) -> None:
     await family.live("scout")
     envelopes = [one.envelope for one in await running.events()]
@@ -121,7 +122,7 @@ async def test_event_ids_are_different_and_in_order_and_commands_keep_theirs(
 
 
 async def test_each_event_of_an_append_names_its_own_run_and_what_led_to_it(
-    running: RunningLog, family: LoggedFamily
+    running: ServedLog, family: LoggedFamily
 ) -> None:
     """The announcement of the one below settles the scout, which then gives its place back."""
     await family.begin("scout")
@@ -145,7 +146,7 @@ async def test_each_event_of_an_append_names_its_own_run_and_what_led_to_it(
 
 
 async def test_a_run_of_another_tree_in_the_same_append_names_that_tree(
-    running: RunningLog,
+    running: ServedLog,
 ) -> None:
     other = LoggedFamily(running.log, root="agent:main:other", first=500)
     await other.begin("stranger")
@@ -170,7 +171,7 @@ async def test_a_run_of_another_tree_in_the_same_append_names_that_tree(
 
 
 async def test_a_spawn_carries_its_actor_and_trace(
-    running: RunningLog, family: LoggedFamily
+    running: ServedLog, family: LoggedFamily
 ) -> None:
     actor = Actor(kind="child", token="child:1", session="agent:main:subagent:x")
     await family.spawn("scout", actor=actor, traceparent=TRACEPARENT)
@@ -182,7 +183,7 @@ async def test_a_spawn_carries_its_actor_and_trace(
 
 
 async def test_the_log_is_read_by_type_run_tree_and_position(
-    running: RunningLog, family: LoggedFamily
+    running: ServedLog, family: LoggedFamily
 ) -> None:
     other = LoggedFamily(running.log, root="agent:main:other", first=500)
     await family.live("scout")

@@ -11,7 +11,8 @@ import orjson
 import pytest
 
 from application.ports.runtimes import TranscriptEntry
-from infrastructure.outbound.transcripts.transcripts import StoredTranscripts
+from application.ports.transcripts import Transcripts
+from tests.models.served_log import ServedLog
 from tests.support import run_commands as ask
 from tests.support.held_commits import held_commits
 from tests.support.logged_family import LoggedFamily
@@ -21,21 +22,21 @@ KEY = b"k" * 32
 
 
 @pytest.fixture
-def transcripts(running: RunningLog, tmp_path: Path) -> StoredTranscripts:
-    return StoredTranscripts(running.pool, tmp_path / "transcripts")
+def transcripts(running: ServedLog, tmp_path: Path) -> Transcripts:
+    return running.transcripts(tmp_path / "transcripts")
 
 
 def said(*texts: str) -> list[TranscriptEntry]:
     return [TranscriptEntry("message", {"role": "user", "text": text}) for text in texts]
 
 
-async def texts(transcripts: StoredTranscripts, run_id: UUID) -> list[tuple[int, object]]:
+async def texts(transcripts: Transcripts, run_id: UUID) -> list[tuple[int, object]]:
     rows = await transcripts.read(run_id, after=0, limit=99)
     return [(entry.sequence, entry.body.get("text")) for entry in rows]
 
 
 async def test_a_repeated_fork_takes_the_place_of_the_one_before(
-    transcripts: StoredTranscripts, family: LoggedFamily
+    transcripts: Transcripts, family: LoggedFamily
 ) -> None:
     await family.furnish("scout")
     scout, epoch = family.id("scout"), family.run("scout").epoch
@@ -47,7 +48,7 @@ async def test_a_repeated_fork_takes_the_place_of_the_one_before(
 
 
 async def test_nothing_is_forked_outside_of_the_claim(
-    transcripts: StoredTranscripts, family: LoggedFamily
+    transcripts: Transcripts, family: LoggedFamily
 ) -> None:
     await family.furnish("scout")
     scout, lost = family.id("scout"), family.run("scout").epoch
@@ -62,7 +63,7 @@ async def test_nothing_is_forked_outside_of_the_claim(
 
 
 async def test_nothing_is_forked_into_a_child_that_is_there(
-    transcripts: StoredTranscripts, family: LoggedFamily
+    transcripts: Transcripts, family: LoggedFamily
 ) -> None:
     await family.queue("scout")
     scout, epoch = family.id("scout"), family.run("scout").epoch
@@ -74,11 +75,11 @@ async def test_nothing_is_forked_into_a_child_that_is_there(
 
 
 async def test_a_refusal_in_the_same_moment_keeps_a_fork_out(
-    running: RunningLog, transcripts: StoredTranscripts, family: LoggedFamily
+    postgres: RunningLog, transcripts: Transcripts, family: LoggedFamily
 ) -> None:
     await family.furnish("scout")
     scout, epoch = family.id("scout"), family.run("scout").epoch
-    async with held_commits(running.url) as commits:
+    async with held_commits(postgres.url) as commits:
         refusing = asyncio.create_task(family.tell("scout", ask.refuse(epoch)))
         await commits.held()
         forking = asyncio.create_task(transcripts.fork(scout, epoch, said("a")))
@@ -90,7 +91,7 @@ async def test_a_refusal_in_the_same_moment_keeps_a_fork_out(
 
 
 async def test_only_what_was_refused_is_unforked(
-    transcripts: StoredTranscripts, family: LoggedFamily
+    transcripts: Transcripts, family: LoggedFamily
 ) -> None:
     await family.furnish("scout")
     scout, epoch = family.id("scout"), family.run("scout").epoch
@@ -104,7 +105,7 @@ async def test_only_what_was_refused_is_unforked(
 
 
 async def test_an_extent_ends_before_the_first_entry_that_came_too_late(
-    running: RunningLog, transcripts: StoredTranscripts, family: LoggedFamily
+    postgres: RunningLog, transcripts: Transcripts, family: LoggedFamily
 ) -> None:
     await family.begin("scout")
     scout, epoch = family.id("scout"), family.run("scout").epoch
@@ -117,7 +118,7 @@ async def test_an_extent_ends_before_the_first_entry_that_came_too_late(
     await transcripts.append(scout, epoch, 1, entries)
     noon = datetime.fromisoformat("2026-03-01T12:00:00+00:00")
     for sequence, minutes in ((1, 0), (2, 1), (3, 5), (4, 2)):
-        await running.ask(
+        await postgres.ask(
             "UPDATE transcript_entries SET recorded_at = %s WHERE run_id = %s AND sequence = %s",
             noon + timedelta(minutes=minutes),
             scout,
@@ -136,7 +137,7 @@ async def test_an_extent_ends_before_the_first_entry_that_came_too_late(
 
 
 async def test_the_file_of_a_beginning_is_private_whole_and_of_the_first_entries(
-    transcripts: StoredTranscripts, family: LoggedFamily, tmp_path: Path
+    transcripts: Transcripts, family: LoggedFamily, tmp_path: Path, postgres: RunningLog
 ) -> None:
     await family.furnish("scout")
     scout, session = family.id("scout"), family.session_id("scout")
@@ -160,7 +161,7 @@ async def test_the_file_of_a_beginning_is_private_whole_and_of_the_first_entries
 
 
 async def test_a_link_in_the_place_of_the_file_is_replaced_and_not_followed(
-    transcripts: StoredTranscripts, family: LoggedFamily, tmp_path: Path
+    transcripts: Transcripts, family: LoggedFamily, tmp_path: Path, postgres: RunningLog
 ) -> None:
     await family.furnish("scout")
     scout, session = family.id("scout"), family.session_id("scout")
@@ -178,7 +179,7 @@ async def test_a_link_in_the_place_of_the_file_is_replaced_and_not_followed(
 
 
 async def test_a_beginning_goes_with_what_was_left_of_an_attempt_to_write_it(
-    transcripts: StoredTranscripts, family: LoggedFamily
+    transcripts: Transcripts, family: LoggedFamily, postgres: RunningLog
 ) -> None:
     await family.furnish("scout")
     scout, session = family.id("scout"), family.session_id("scout")
@@ -194,7 +195,7 @@ async def test_a_beginning_goes_with_what_was_left_of_an_attempt_to_write_it(
 
 
 async def test_a_seal_covers_what_a_child_began_with(
-    transcripts: StoredTranscripts, family: LoggedFamily
+    transcripts: Transcripts, family: LoggedFamily, postgres: RunningLog
 ) -> None:
     await family.furnish("scout")
     scout, epoch = family.id("scout"), family.run("scout").epoch

@@ -16,9 +16,9 @@ from application.log.event_log import (
 )
 from domain.values.record import session_stream
 from domain.values.refusals import Rejected
+from tests.models.served_log import ServedLog
 from tests.support import run_commands as ask
 from tests.support.logged_family import LoggedFamily
-from tests.support.running_log import RunningLog, running_on
 from tests.support.storytelling import run_id
 from tests.support.submissions import at_once, key, observing, seen, submission
 
@@ -37,7 +37,7 @@ def asking(name: str = "one", **more: Any) -> Submission[str]:
     )
 
 
-async def test_a_repeat_is_told_what_the_first_was_told(running: RunningLog) -> None:
+async def test_a_repeat_is_told_what_the_first_was_told(running: ServedLog) -> None:
     assert (await running.log.submit(asking())).result == "one"
     with pytest.raises(AlreadyReserved) as caught:
         await running.log.submit(asking("two"))
@@ -45,16 +45,16 @@ async def test_a_repeat_is_told_what_the_first_was_told(running: RunningLog) -> 
     assert await running.types() == ["SessionObserved"]
 
 
-async def test_another_process_knows_it_too(running: RunningLog) -> None:
+async def test_another_process_knows_it_too(running: ServedLog) -> None:
     await running.log.submit(asking())
-    async with running_on(running.url) as other:
+    async with running.other() as other:
         with pytest.raises(AlreadyReserved) as caught:
             await other.log.submit(asking("two"))
     assert caught.value.reserved.answer == ACCEPTED
 
 
 async def test_another_body_under_the_same_key_is_told_by_its_fingerprint(
-    running: RunningLog,
+    running: ServedLog,
 ) -> None:
     await running.log.submit(asking())
     with pytest.raises(AlreadyReserved) as caught:
@@ -73,14 +73,14 @@ async def test_another_body_under_the_same_key_is_told_by_its_fingerprint(
     ids=["token", "method", "path", "key"],
 )
 async def test_keys_of_different_requests_are_different(
-    running: RunningLog, other: Reservation
+    running: ServedLog, other: Reservation
 ) -> None:
     await running.log.submit(asking())
     assert (await running.log.submit(asking("two", reservation=other))).result == "two"
 
 
 async def test_a_request_under_way_has_no_answer_until_its_run_has(
-    running: RunningLog, family: LoggedFamily
+    running: ServedLog, family: LoggedFamily
 ) -> None:
     await family.spawn("scout", reservation=FIRST)
     with pytest.raises(AlreadyReserved) as caught:
@@ -93,7 +93,7 @@ async def test_a_request_under_way_has_no_answer_until_its_run_has(
     assert caught.value.reserved == Reserved(b"the body", family.id("scout"), ACCEPTED)
 
 
-async def test_the_first_answer_stays(running: RunningLog, family: LoggedFamily) -> None:
+async def test_the_first_answer_stays(running: ServedLog, family: LoggedFamily) -> None:
     await family.spawn("scout", reservation=FIRST, answer=ACCEPTED)
     await family.tell("scout", ask.refuse(1), spawn_answer=StoredAnswer("error", {"text": "late"}))
     with pytest.raises(AlreadyReserved) as caught:
@@ -101,7 +101,7 @@ async def test_the_first_answer_stays(running: RunningLog, family: LoggedFamily)
     assert caught.value.reserved.answer == ACCEPTED
 
 
-async def test_of_two_at_once_one_is_carried_out(running: RunningLog) -> None:
+async def test_of_two_at_once_one_is_carried_out(running: ServedLog) -> None:
     first, second = await at_once(running.log, asking(), asking("two"))
     assert await running.commits() == 1
     assert first.result == "one"
@@ -110,8 +110,8 @@ async def test_of_two_at_once_one_is_carried_out(running: RunningLog) -> None:
     assert await running.types() == ["SessionObserved"]
 
 
-async def test_of_two_at_once_in_two_processes_one_is_carried_out(running: RunningLog) -> None:
-    async with running_on(running.url) as other:
+async def test_of_two_at_once_in_two_processes_one_is_carried_out(running: ServedLog) -> None:
+    async with running.other() as other:
         for number in range(20):
             reservation = replace(FIRST, key=f"order-{number}")
             answers = await asyncio.gather(
@@ -126,7 +126,7 @@ async def test_of_two_at_once_in_two_processes_one_is_carried_out(running: Runni
 
 
 async def test_a_repeat_in_the_batch_that_completes_it_is_told_the_answer(
-    running: RunningLog, family: LoggedFamily
+    running: ServedLog, family: LoggedFamily
 ) -> None:
     await family.spawn("scout", reservation=FIRST)
     completed, repeated = await asyncio.gather(
@@ -140,7 +140,7 @@ async def test_a_repeat_in_the_batch_that_completes_it_is_told_the_answer(
     assert repeated.reserved.answer == ACCEPTED
 
 
-async def test_a_run_may_be_reserved_and_completed_in_one_batch(running: RunningLog) -> None:
+async def test_a_run_may_be_reserved_and_completed_in_one_batch(running: ServedLog) -> None:
     completing = submission(
         lambda _: Decision(None, [seen(key("end"))], run_answer=(run_id(7), ACCEPTED)),
         session_stream(key("end")),
@@ -153,7 +153,7 @@ async def test_a_run_may_be_reserved_and_completed_in_one_batch(running: Running
 
 
 async def test_the_first_answer_stays_when_another_comes_in_the_same_batch(
-    running: RunningLog,
+    running: ServedLog,
 ) -> None:
     def completing(name: str, told: StoredAnswer) -> Submission[None]:
         return submission(
@@ -170,7 +170,7 @@ async def test_the_first_answer_stays_when_another_comes_in_the_same_batch(
     assert caught.value.reserved == Reserved(b"the body", run_id(7), ACCEPTED)
 
 
-async def test_what_is_turned_down_reserves_nothing(running: RunningLog) -> None:
+async def test_what_is_turned_down_reserves_nothing(running: ServedLog) -> None:
     def no(_: object) -> Decision[None]:
         raise Rejected("no")
 
@@ -181,7 +181,7 @@ async def test_what_is_turned_down_reserves_nothing(running: RunningLog) -> None
     assert accepted.result == "taken"
 
 
-async def test_an_answer_is_kept_although_nothing_was_recorded(running: RunningLog) -> None:
+async def test_an_answer_is_kept_although_nothing_was_recorded(running: ServedLog) -> None:
     nothing: Submission[None] = submission(
         lambda _: Decision(None, answer=ACCEPTED), reservation=FIRST
     )

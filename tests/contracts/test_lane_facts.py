@@ -20,9 +20,9 @@ from domain.run.commands import ClaimRun
 from domain.run.decide import decide
 from domain.values.record import run_stream
 from domain.values.refusals import Rejected
+from tests.models.served_log import ServedLog
 from tests.support import run_commands as ask
 from tests.support.logged_family import LoggedFamily, lane
-from tests.support.running_log import RunningLog, running_on
 from tests.support.submissions import at_once, submission
 
 WIDTH = 3
@@ -69,7 +69,7 @@ async def queued(log: EventLog, count: int, first: int = 1) -> LoggedFamily:
 
 
 async def test_a_lane_tells_who_runs_and_who_is_next(
-    running: RunningLog, family: LoggedFamily
+    running: ServedLog, family: LoggedFamily
 ) -> None:
     for name in ("one", "two", "three", "four"):
         await family.queue(name)
@@ -85,7 +85,7 @@ async def test_a_lane_tells_who_runs_and_who_is_next(
 
 
 async def test_a_run_leaves_its_lane_when_it_ends_and_keeps_its_place_when_taken_over(
-    running: RunningLog, family: LoggedFamily
+    running: ServedLog, family: LoggedFamily
 ) -> None:
     await family.queue("one")
     await family.tell("one", ask.claim())
@@ -98,7 +98,7 @@ async def test_a_run_leaves_its_lane_when_it_ends_and_keeps_its_place_when_taken
 
 
 async def test_a_decision_counts_what_earlier_ones_of_its_batch_claimed(
-    running: RunningLog,
+    running: ServedLog,
 ) -> None:
     family = await queued(running.log, 8)
     before = await running.commits()
@@ -108,7 +108,7 @@ async def test_a_decision_counts_what_earlier_ones_of_its_batch_claimed(
     assert answers[0].result == [family.id(f"r{number}") for number in range(WIDTH)]
 
 
-async def test_a_decision_counts_what_ended_in_its_batch(running: RunningLog) -> None:
+async def test_a_decision_counts_what_ended_in_its_batch(running: ServedLog) -> None:
     family = await queued(running.log, 6)
     await running.log.submit(claiming(WIDTH, lane()))
     family.runs |= (await running.log.submit(_reading(family))).runs
@@ -123,7 +123,7 @@ async def test_a_decision_counts_what_ended_in_its_batch(running: RunningLog) ->
 
 
 async def test_a_run_that_is_stopped_in_the_same_batch_is_not_next_any_more(
-    running: RunningLog,
+    running: ServedLog,
 ) -> None:
     family = await queued(running.log, 2)
     _, taken = await asyncio.gather(
@@ -134,9 +134,9 @@ async def test_a_run_that_is_stopped_in_the_same_batch_is_not_next_any_more(
 
 @pytest.mark.server
 async def test_two_processes_that_claim_at_once_never_take_more_than_the_width(
-    running: RunningLog,
+    running: ServedLog,
 ) -> None:
-    async with running_on(running.url) as other:
+    async with running.other() as other:
         family = await queued(running.log, RUNS)
         logs = (running.log, other.log)
         ended: set[UUID] = set()
@@ -158,7 +158,7 @@ async def test_two_processes_that_claim_at_once_never_take_more_than_the_width(
     await _never_wider_than(running, WIDTH, [family.id(f"r{one}") for one in range(RUNS)])
 
 
-async def _never_wider_than(running: RunningLog, width: int, in_line: Sequence[UUID]) -> None:
+async def _never_wider_than(running: ServedLog, width: int, in_line: Sequence[UUID]) -> None:
     fold = Fold((), ())
     claimed: list[UUID] = []
     most = 0

@@ -26,17 +26,17 @@ def with_text(number: int, text: str) -> Submission[Any]:
     return submission(lambda _: Decision(number, [seen(name)], keeper.kept, keys))
 
 
-async def test_texts_that_are_too_many_for_one_batch_go_into_several(running: RunningLog) -> None:
-    large = [running.log.submit(with_text(number, HALF)) for number in range(CALLERS)]
-    small = running.log.submit(observing(key("small")))
+async def test_texts_that_are_too_many_for_one_batch_go_into_several(postgres: RunningLog) -> None:
+    large = [postgres.log.submit(with_text(number, HALF)) for number in range(CALLERS)]
+    small = postgres.log.submit(observing(key("small")))
     *appended, last = await asyncio.gather(*large, small)
     assert [one.result for one in appended] == list(range(CALLERS))
     assert [one.position for one in (*appended, last)] == list(range(1, CALLERS + 2))
     # Two fill a batch; the small one goes with the last of the large ones.
-    assert await running.commits() == CALLERS // 2 + 1
-    assert await running.ask("SELECT sum(bytes) FROM contents") == [(CALLERS * len(HALF),)]
+    assert await postgres.commits() == CALLERS // 2 + 1
+    assert await postgres.ask("SELECT sum(bytes) FROM contents") == [(CALLERS * len(HALF),)]
 
 
-async def test_one_text_is_recorded_however_large_it_is(running: RunningLog) -> None:
-    appended = await running.log.submit(with_text(1, HALF * 3))
+async def test_one_text_is_recorded_however_large_it_is(postgres: RunningLog) -> None:
+    appended = await postgres.log.submit(with_text(1, HALF * 3))
     assert appended.position == 1

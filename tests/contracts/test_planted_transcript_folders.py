@@ -30,9 +30,9 @@ DEEDS: dict[str, Deed] = {
 
 
 @pytest.fixture
-async def ground(running: RunningLog, family: LoggedFamily, tmp_path: Path) -> Ground:
+async def ground(postgres: RunningLog, family: LoggedFamily, tmp_path: Path) -> Ground:
     (tmp_path / "data").mkdir()
-    transcripts = StoredTranscripts(running.pool, tmp_path / "data" / "transcripts")
+    transcripts = StoredTranscripts(postgres.pool, tmp_path / "data" / "transcripts")
     await family.furnish("scout")
     entries = [TranscriptEntry("message", {"role": "user", "text": text}) for text in "ab"]
     assert await transcripts.fork(family.id("scout"), family.run("scout").epoch, entries)
@@ -85,10 +85,10 @@ async def test_what_stands_in_the_place_of_a_folder_refuses_with_a_clear_text(
 
 
 async def test_a_data_directory_that_was_named_by_a_link_is_as_good_as_any(
-    running: RunningLog, ground: Ground, tmp_path: Path
+    postgres: RunningLog, ground: Ground, tmp_path: Path
 ) -> None:
     (tmp_path / "link").symlink_to(tmp_path / "data")
-    ground.transcripts = StoredTranscripts(running.pool, tmp_path / "link" / "transcripts")
+    ground.transcripts = StoredTranscripts(postgres.pool, tmp_path / "link" / "transcripts")
     assert await ground.seal() == str(tmp_path / "link" / "transcripts" / "main" / ground.names[0])
     assert (ground.agent / ground.names[0]).read_bytes().count(b"\n") == 2
     assert await ground.archive() == str(

@@ -64,52 +64,52 @@ POISONS: dict[str, Submission[Any]] = {
 
 
 @pytest.mark.parametrize("poison", POISONS)
-async def test_poison_hurts_only_its_own_caller(running: RunningLog, poison: str) -> None:
+async def test_poison_hurts_only_its_own_caller(postgres: RunningLog, poison: str) -> None:
     began = time.monotonic()
     healthy = [observing(key(number)) for number in range(6)]
-    answers = await at_once(running.log, *healthy[:3], POISONS[poison], *healthy[3:])
+    answers = await at_once(postgres.log, *healthy[:3], POISONS[poison], *healthy[3:])
     poisoned = answers.pop(3)
     assert isinstance(poisoned, Exception)
     assert not isinstance(poisoned, LogUnavailable), "asking again would not help"
     assert [one.result for one in answers] == [(key(number),) for number in range(6)]
     assert sorted(one.position for one in answers) == list(range(1, 7))
-    assert len(await running.events()) == 6
+    assert len(await postgres.events()) == 6
     assert time.monotonic() - began < SECONDS_MAX
 
 
 async def test_poison_alone_in_its_batch_leaves_the_writer_fit(
-    running: RunningLog, family: LoggedFamily
+    postgres: RunningLog, family: LoggedFamily
 ) -> None:
     for poison in POISONS.values():
-        (answer,) = await at_once(running.log, poison)
+        (answer,) = await at_once(postgres.log, poison)
         assert isinstance(answer, Exception)
     await family.begin("scout")
     assert [one.version for one in family.runs.values()] == [7]
-    assert await running.ask("SELECT 1 FROM contents WHERE body = 'x'") == []
-    assert await running.ask("SELECT 1 FROM idempotency") == []
+    assert await postgres.ask("SELECT 1 FROM contents WHERE body = 'x'") == []
+    assert await postgres.ask("SELECT 1 FROM idempotency") == []
 
 
 async def test_text_of_any_other_kind_is_kept_as_it_is(
-    running: RunningLog, family: LoggedFamily
+    postgres: RunningLog, family: LoggedFamily
 ) -> None:
     odd = "'; DROP TABLE events; -- \x01\x1b[31m\u202e \u2028 👩\u200d👩 %s %(x)s \\u0000 \ufffd"
     await family.spawn("odd", label=odd, task=odd)
-    (label, state), *_ = await running.ask("SELECT label, state::json->>'label' FROM runs")
+    (label, state), *_ = await postgres.ask("SELECT label, state::json->>'label' FROM runs")
     assert (label, state) == (odd, odd)
-    assert await running.ask("SELECT body FROM contents WHERE kind = 'task'") == [(odd,)]
-    recorded = (await running.events())[1].event
+    assert await postgres.ask("SELECT body FROM contents WHERE kind = 'task'") == [(odd,)]
+    recorded = (await postgres.events())[1].event
     assert getattr(recorded, "label", None) == odd
 
 
 @pytest.mark.server
-async def test_poison_at_any_time_leaves_the_writer_fit(running: RunningLog) -> None:
+async def test_poison_at_any_time_leaves_the_writer_fit(postgres: RunningLog) -> None:
     """psycopg prepares a statement at its sixth use, and believes so when just that pipeline fails;
     a rollback makes it forget, but not if there was one before."""
     poison = POISONS["a key too long for an index"]
     for healthy in range(3, 8):
-        async with running_on(running.url) as fresh:
+        async with running_on(postgres.url) as fresh:
             await at_once(fresh.log, poison)
             await observe(fresh.log, [f"{healthy}-{number}" for number in range(healthy)])
             await at_once(fresh.log, poison)
             await observe(fresh.log, [f"{healthy} after {number}" for number in range(3)])
-    assert len(await running.events()) == sum(range(3, 8)) + 15
+    assert len(await postgres.events()) == sum(range(3, 8)) + 15

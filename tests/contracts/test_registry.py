@@ -6,9 +6,10 @@ from typing import Any
 
 import pytest
 
-from application.ports.registry import RunQuery, StatusRows
+from application.ports.registry import Registry, RunQuery, StatusRows
 from infrastructure.outbound.log.schema.connections import LogConnection
-from infrastructure.outbound.read_model.registry import PostgresRegistry, page_of_runs
+from infrastructure.outbound.read_model.registry import page_of_runs
+from tests.models.served_log import ServedLog
 from tests.support import run_commands as ask
 from tests.support.logged_family import LoggedFamily
 from tests.support.logged_messages import finish, go_on, send
@@ -21,13 +22,11 @@ VERSIONS = 5
 
 
 @pytest.fixture
-def registry(running: RunningLog) -> PostgresRegistry:
-    return PostgresRegistry(running.pool)
+def registry(running: ServedLog) -> Registry:
+    return running.registry()
 
 
-async def test_runs_are_found_by_what_they_are(
-    registry: PostgresRegistry, family: LoggedFamily
-) -> None:
+async def test_runs_are_found_by_what_they_are(registry: Registry, family: LoggedFamily) -> None:
     other = LoggedFamily(family.log, root=OTHER, first=500)
     await family.spawn("one", label="reviewer")
     await family.begin("two")
@@ -70,7 +69,7 @@ async def test_runs_are_found_by_what_they_are(
 
 
 async def test_a_session_is_found_by_its_key_and_by_its_id(
-    registry: PostgresRegistry, family: LoggedFamily
+    registry: Registry, family: LoggedFamily
 ) -> None:
     await family.queue("scout")
     by_key = await registry.session(family.key("scout"))
@@ -82,7 +81,7 @@ async def test_a_session_is_found_by_its_key_and_by_its_id(
 
 
 async def test_a_child_session_tells_its_newest_run(
-    registry: PostgresRegistry, family: LoggedFamily
+    registry: Registry, family: LoggedFamily
 ) -> None:
     await family.spawn("scout")
     assert await registry.runs_of_session(family.key("scout"), limit=5) == []
@@ -91,7 +90,7 @@ async def test_a_child_session_tells_its_newest_run(
 
 
 async def test_the_runs_of_a_session_are_told_the_newest_first_without_those_refused(
-    registry: PostgresRegistry, family: LoggedFamily
+    registry: Registry, family: LoggedFamily
 ) -> None:
     await family.begin("scout")
     await finish(family, "scout")
@@ -111,9 +110,9 @@ async def test_the_runs_of_a_session_are_told_the_newest_first_without_those_ref
 
 
 async def test_those_below_are_told_parents_first_and_siblings_as_they_came(
-    registry: PostgresRegistry, running: RunningLog
+    registry: Registry, postgres: RunningLog
 ) -> None:
-    family = LoggedFamily(running.log, max_children=20)
+    family = LoggedFamily(postgres.log, max_children=20)
     await family.begin("scout")
     siblings = [f"aside-{number}" for number in range(9)]
     for name in siblings:
@@ -121,7 +120,7 @@ async def test_those_below_are_told_parents_first_and_siblings_as_they_came(
     for name in siblings[3::-1]:
         await family.resolve(name)
     # Known to be small, the table is read as it lies there, newest versions last.
-    async with running.pool.connection() as connection:
+    async with postgres.pool.connection() as connection:
         await connection.execute("ANALYZE runs")
     await family.begin("below", "scout")
     await family.spawn("deepest", "below")
@@ -132,7 +131,7 @@ async def test_those_below_are_told_parents_first_and_siblings_as_they_came(
 
 
 async def test_an_inbox_holds_what_was_announced_in_order(
-    registry: PostgresRegistry, family: LoggedFamily
+    registry: Registry, family: LoggedFamily
 ) -> None:
     for name in ("one", "two", "skipped"):
         await family.begin(name)
@@ -155,7 +154,7 @@ async def test_an_inbox_holds_what_was_announced_in_order(
     assert taken == [True, False, False]
 
 
-async def test_lanes_tell_who_is_in_them(registry: PostgresRegistry, family: LoggedFamily) -> None:
+async def test_lanes_tell_who_is_in_them(registry: Registry, family: LoggedFamily) -> None:
     assert (await registry.lanes(), await registry.waiting_lanes(width=9)) == ((0, []), [])
     await family.begin("running")
     await family.queue("claimed")
@@ -174,7 +173,7 @@ async def test_lanes_tell_who_is_in_them(registry: PostgresRegistry, family: Log
 
 
 async def test_a_lane_that_is_full_waits_for_nobody(
-    registry: PostgresRegistry, family: LoggedFamily
+    registry: Registry, family: LoggedFamily
 ) -> None:
     await family.begin("running")
     for name in ("overtaken", "second"):

@@ -7,13 +7,13 @@ from uuid import UUID
 
 import pytest
 
-from application.ports.registry import RunQuery
+from application.ports.registry import Registry, RunQuery
 from application.projections.fold import Fold
 from domain.run.lifecycle import OVER, SETTLED
 from domain.run.state import Run
 from domain.values.record import run_id_of
 from infrastructure.outbound.log.rebuild.rebuild import rebuild
-from infrastructure.outbound.read_model.registry import PostgresRegistry
+from tests.models.served_log import ServedLog
 from tests.support import run_commands as ask
 from tests.support.logged_family import LoggedFamily
 from tests.support.random_family import live_at_random
@@ -26,11 +26,11 @@ RUNS_MAX = 500
 
 
 @pytest.fixture
-def registry(running: RunningLog) -> PostgresRegistry:
-    return PostgresRegistry(running.pool)
+def registry(running: ServedLog) -> Registry:
+    return running.registry()
 
 
-async def _is_the_fold_everywhere(running: RunningLog, registry: PostgresRegistry) -> None:
+async def _is_the_fold_everywhere(running: ServedLog, registry: Registry) -> None:
     fold = Fold((), ())
     events = await running.events()
     for recorded in events:
@@ -56,13 +56,13 @@ async def _is_the_fold_everywhere(running: RunningLog, registry: PostgresRegistr
         assert await registry.session(session_key) == session
 
 
-async def _all_runs(registry: PostgresRegistry, at: int) -> Sequence[Run]:
+async def _all_runs(registry: Registry, at: int) -> Sequence[Run]:
     return await registry.runs(RunQuery(), at=at, limit=RUNS_MAX)
 
 
 @pytest.mark.server
 async def test_at_every_position_the_state_is_the_fold_of_the_events_before_it(
-    running: RunningLog, registry: PostgresRegistry
+    running: ServedLog, registry: Registry
 ) -> None:
     await tell_everything(running)
     await _is_the_fold_everywhere(running, registry)
@@ -71,17 +71,17 @@ async def test_at_every_position_the_state_is_the_fold_of_the_events_before_it(
 @pytest.mark.server
 @pytest.mark.parametrize("seed", range(2))
 async def test_it_is_so_too_when_many_things_happen_in_one_append(
-    running: RunningLog, registry: PostgresRegistry, seed: int
+    postgres: RunningLog, registry: Registry, seed: int
 ) -> None:
-    await live_at_random(running, seed, rounds=40, at_once=6)
-    assert {"RunContinued", "ArchiveScheduled"} <= set(await running.types())
-    assert await running.commits() < await running.log.head() / 2
-    await _is_the_fold_everywhere(running, registry)
-    assert (await rebuild(running.url)).differing == 0
+    await live_at_random(postgres, seed, rounds=40, at_once=6)
+    assert {"RunContinued", "ArchiveScheduled"} <= set(await postgres.types())
+    assert await postgres.commits() < await postgres.log.head() / 2
+    await _is_the_fold_everywhere(postgres, registry)
+    assert (await rebuild(postgres.url)).differing == 0
 
 
 async def test_every_version_of_a_run_can_be_had(
-    running: RunningLog, registry: PostgresRegistry, family: LoggedFamily
+    running: ServedLog, registry: Registry, family: LoggedFamily
 ) -> None:
     await family.live("scout")
     fold, scout = Fold((), ()), family.id("scout")
@@ -95,7 +95,7 @@ async def test_every_version_of_a_run_can_be_had(
 
 
 async def test_before_it_was_recorded_there_was_nothing(
-    registry: PostgresRegistry, family: LoggedFamily
+    registry: Registry, family: LoggedFamily
 ) -> None:
     await family.spawn("scout")
     scout = family.id("scout")
@@ -108,7 +108,7 @@ async def test_before_it_was_recorded_there_was_nothing(
 
 @pytest.mark.parametrize("ascending", [False, True])
 async def test_the_pages_of_one_listing_are_one_moment(
-    running: RunningLog, registry: PostgresRegistry, ascending: bool
+    running: ServedLog, registry: Registry, ascending: bool
 ) -> None:
     family = LoggedFamily(running.log, max_children=50)
     for number in range(9):
@@ -127,7 +127,7 @@ async def test_the_pages_of_one_listing_are_one_moment(
 
 
 async def test_a_filter_is_about_the_moment_that_is_asked_for(
-    registry: PostgresRegistry, family: LoggedFamily
+    registry: Registry, family: LoggedFamily
 ) -> None:
     await family.queue("scout")
     queued = await family.log.head()
@@ -149,7 +149,7 @@ async def test_a_filter_is_about_the_moment_that_is_asked_for(
 
 
 async def test_an_instant_is_the_last_whole_append_before_it(
-    running: RunningLog, registry: PostgresRegistry
+    running: ServedLog, registry: Registry
 ) -> None:
     start = datetime.now(UTC) - timedelta(minutes=1)
     assert await registry.position_at(start) == 0
@@ -166,10 +166,10 @@ async def test_an_instant_is_the_last_whole_append_before_it(
 
 
 async def test_appends_of_the_same_instant_are_told_by_the_last_of_them(
-    running: RunningLog, registry: PostgresRegistry
+    postgres: RunningLog, registry: Registry
 ) -> None:
     ahead = datetime.now(UTC) + timedelta(hours=1)
-    await running.ask("UPDATE log_head SET recorded_at = %s", ahead)
-    await observe(running.log, range(4))
+    await postgres.ask("UPDATE log_head SET recorded_at = %s", ahead)
+    await observe(postgres.log, range(4))
     assert await registry.position_at(ahead) == 4
     assert await registry.position_at(ahead - timedelta(seconds=1)) == 0

@@ -2,25 +2,25 @@
 
 import pytest
 
-from infrastructure.outbound.read_model.registry import PostgresRegistry
+from application.ports.registry import Registry
+from tests.models.served_log import ServedLog
 from tests.support.logged_family import LoggedFamily
 from tests.support.logged_messages import send
-from tests.support.running_log import RunningLog
 from tests.support.storytelling import ROOT
 
 
 @pytest.fixture
-def registry(running: RunningLog) -> PostgresRegistry:
-    return PostgresRegistry(running.pool)
+def registry(running: ServedLog) -> Registry:
+    return running.registry()
 
 
 @pytest.fixture
-def family(running: RunningLog) -> LoggedFamily:
+def family(running: ServedLog) -> LoggedFamily:
     return LoggedFamily(running.log)
 
 
 async def test_those_below_count_once_however_often_their_parents_went_on(
-    registry: PostgresRegistry, family: LoggedFamily
+    registry: Registry, family: LoggedFamily
 ) -> None:
     await family.begin("top")
     await family.end("top")

@@ -5,8 +5,9 @@ from typing import Any
 import pytest
 
 from application.log.event_log import Decision, StagedFile, Submission
+from application.ports.files import StagedFiles
 from infrastructure.outbound.log.append.writer import BATCH_TEXT_BYTES_MAX
-from infrastructure.outbound.read_model.staged_files import PostgresStagedFiles
+from tests.models.served_log import ServedLog
 from tests.support import run_commands as ask
 from tests.support.logged_family import LoggedFamily
 from tests.support.running_log import RunningLog
@@ -17,8 +18,8 @@ FILES = (b"first", b"", bytes(range(256)) * 5_000)
 
 
 @pytest.fixture
-def staged(running: RunningLog) -> PostgresStagedFiles:
-    return PostgresStagedFiles(running.pool)
+def staged(running: ServedLog) -> StagedFiles:
+    return running.staged()
 
 
 def keeping(number: int, *bodies: bytes) -> Submission[Any]:
@@ -29,7 +30,7 @@ def keeping(number: int, *bodies: bytes) -> Submission[Any]:
 
 
 async def test_files_are_read_in_their_order_until_they_are_dropped(
-    running: RunningLog, staged: PostgresStagedFiles
+    running: ServedLog, staged: StagedFiles
 ) -> None:
     await at_once(running.log, keeping(1, *FILES), keeping(2, b"another"))
     assert await staged.read(run_id(1)) == FILES
@@ -40,7 +41,7 @@ async def test_files_are_read_in_their_order_until_they_are_dropped(
 
 
 async def test_files_stand_with_the_events_of_their_append_or_not_at_all(
-    running: RunningLog, staged: PostgresStagedFiles
+    running: ServedLog, staged: StagedFiles
 ) -> None:
     files = [StagedFile(run_id(1), 0, b"alone")]
     with pytest.raises(ValueError, match="with events"):
@@ -48,17 +49,17 @@ async def test_files_stand_with_the_events_of_their_append_or_not_at_all(
     assert await staged.read(run_id(1)) == ()
 
 
-async def test_a_batch_has_room_for_so_many_bytes_of_files(running: RunningLog) -> None:
+async def test_a_batch_has_room_for_so_many_bytes_of_files(postgres: RunningLog) -> None:
     large = bytes(BATCH_TEXT_BYTES_MAX // 2 + 1)
-    await at_once(running.log, *(keeping(number, large) for number in range(1, 6)))
+    await at_once(postgres.log, *(keeping(number, large) for number in range(1, 6)))
     # Two fill a batch.
-    assert await running.commits() == 3
-    kept = await running.ask("SELECT sum(length(body)) FROM staged_files")
+    assert await postgres.commits() == 3
+    kept = await postgres.ask("SELECT sum(length(body)) FROM staged_files")
     assert kept == [(5 * len(large),)]
 
 
 async def test_files_are_swept_away_once_their_run_is_not_prepared_any_more(
-    running: RunningLog, staged: PostgresStagedFiles, family: LoggedFamily
+    running: ServedLog, staged: StagedFiles, family: LoggedFamily
 ) -> None:
     names = ("requested", "furnished", "refused", "queued", "over")
     for name in names:
@@ -79,7 +80,7 @@ async def test_files_are_swept_away_once_their_run_is_not_prepared_any_more(
 
 
 async def test_files_of_a_run_that_is_not_on_record_are_left_alone(
-    running: RunningLog, staged: PostgresStagedFiles
+    running: ServedLog, staged: StagedFiles
 ) -> None:
     await running.log.submit(keeping(77, b"whose"))
     assert await staged.sweep(9) == 0

@@ -33,8 +33,8 @@ def configured() -> list[KnownToken]:
 
 
 @pytest.fixture
-def tokens(running: RunningLog, configured: list[KnownToken]) -> KnownTokens:
-    registry = PostgresRegistry(running.pool)
+def tokens(postgres: RunningLog, configured: list[KnownToken]) -> KnownTokens:
+    registry = PostgresRegistry(postgres.pool)
     return KnownTokens(admin_token(ADMIN), lambda: configured, SEAL, registry)
 
 

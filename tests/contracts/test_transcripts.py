@@ -14,9 +14,10 @@ import psycopg
 import pytest
 
 from application.ports.runtimes import EntryKind, TranscriptEntry
+from application.ports.transcripts import Transcripts
 from domain.values.refusals import LostClaim
 from infrastructure.outbound.transcripts import transcripts as rows_and_files
-from infrastructure.outbound.transcripts.transcripts import StoredTranscripts
+from tests.models.served_log import ServedLog
 from tests.support import run_commands as ask
 from tests.support.held_commits import held_commits
 from tests.support.logged_family import LoggedFamily
@@ -26,8 +27,8 @@ KEY = b"k" * 32
 
 
 @pytest.fixture
-def transcripts(running: RunningLog, tmp_path: Path) -> StoredTranscripts:
-    return StoredTranscripts(running.pool, tmp_path / "transcripts")
+def transcripts(running: ServedLog, tmp_path: Path) -> Transcripts:
+    return running.transcripts(tmp_path / "transcripts")
 
 
 def said(*texts: str, kind: EntryKind = "message") -> list[TranscriptEntry]:
@@ -35,14 +36,14 @@ def said(*texts: str, kind: EntryKind = "message") -> list[TranscriptEntry]:
     return [TranscriptEntry(kind, {"role": "assistant", "text": text}) for text in texts]
 
 
-async def texts(transcripts: StoredTranscripts, run_id: UUID, **query: Any) -> list[object]:
+async def texts(transcripts: Transcripts, run_id: UUID, **query: Any) -> list[object]:
     """What is kept of a run."""
     plain = {"after": 0, "limit": 99, **query}
     return [entry.body.get("text") for entry in await transcripts.read(run_id, **plain)]
 
 
 async def test_entries_are_kept_in_order_and_read_in_pages(
-    transcripts: StoredTranscripts, family: LoggedFamily
+    transcripts: Transcripts, family: LoggedFamily
 ) -> None:
     await family.begin("scout")
     scout, epoch = family.id("scout"), family.run("scout").epoch
@@ -61,7 +62,7 @@ async def test_entries_are_kept_in_order_and_read_in_pages(
 
 
 async def test_a_repeated_write_changes_nothing_and_is_no_lost_claim(
-    transcripts: StoredTranscripts, family: LoggedFamily
+    transcripts: Transcripts, family: LoggedFamily
 ) -> None:
     await family.begin("scout")
     scout, epoch = family.id("scout"), family.run("scout").epoch
@@ -72,7 +73,7 @@ async def test_a_repeated_write_changes_nothing_and_is_no_lost_claim(
 
 
 async def test_nothing_is_written_outside_of_the_claim(
-    transcripts: StoredTranscripts, family: LoggedFamily
+    transcripts: Transcripts, family: LoggedFamily
 ) -> None:
     async def refused(epoch: int) -> bool:
         return not await transcripts.append(family.id("scout"), epoch, 1, said("late"))
@@ -96,10 +97,10 @@ async def test_nothing_is_written_outside_of_the_claim(
 
 
 async def test_a_wish_to_stop_in_the_same_moment_is_no_lost_claim(
-    running: RunningLog, transcripts: StoredTranscripts, family: LoggedFamily
+    postgres: RunningLog, transcripts: Transcripts, family: LoggedFamily
 ) -> None:
     await family.begin("scout")
-    async with held_commits(running.url) as commits:
+    async with held_commits(postgres.url) as commits:
         stopping = asyncio.create_task(family.tell("scout", ask.stop()))
         await commits.held()
         writing = asyncio.create_task(
@@ -113,11 +114,11 @@ async def test_a_wish_to_stop_in_the_same_moment_is_no_lost_claim(
 
 
 async def test_an_end_in_the_same_moment_is_the_end(
-    running: RunningLog, transcripts: StoredTranscripts, family: LoggedFamily
+    postgres: RunningLog, transcripts: Transcripts, family: LoggedFamily
 ) -> None:
     await family.begin("scout")
     epoch = family.run("scout").epoch
-    async with held_commits(running.url) as commits:
+    async with held_commits(postgres.url) as commits:
         ending = asyncio.create_task(family.end("scout"))
         await commits.held()
         writing = asyncio.create_task(transcripts.append(family.id("scout"), epoch, 1, said("a")))
@@ -146,7 +147,7 @@ ODD: dict[str, Mapping[str, object]] = {
 
 @pytest.mark.parametrize("name", ODD)
 async def test_odd_entries_are_kept_and_sealed(
-    running: RunningLog, transcripts: StoredTranscripts, family: LoggedFamily, name: str
+    postgres: RunningLog, transcripts: Transcripts, family: LoggedFamily, name: str
 ) -> None:
     await family.begin("scout")
     scout, epoch = family.id("scout"), family.run("scout").epoch
@@ -164,8 +165,8 @@ async def test_odd_entries_are_kept_and_sealed(
 
 
 async def test_a_seal_is_the_hash_of_the_file(
-    running: RunningLog,
-    transcripts: StoredTranscripts,
+    postgres: RunningLog,
+    transcripts: Transcripts,
     family: LoggedFamily,
     monkeypatch: pytest.MonkeyPatch,
     tmp_path: Path,
@@ -192,7 +193,7 @@ async def test_a_seal_is_the_hash_of_the_file(
 
 
 async def test_a_child_that_said_nothing_has_an_empty_transcript(
-    transcripts: StoredTranscripts, family: LoggedFamily
+    transcripts: Transcripts, family: LoggedFamily, postgres: RunningLog
 ) -> None:
     await family.begin("scout")
     scout = family.id("scout")
@@ -202,8 +203,8 @@ async def test_a_child_that_said_nothing_has_an_empty_transcript(
 
 
 async def test_a_seal_that_fails_leaves_the_file_as_it_was(
-    running: RunningLog,
-    transcripts: StoredTranscripts,
+    postgres: RunningLog,
+    transcripts: Transcripts,
     family: LoggedFamily,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -214,7 +215,7 @@ async def test_a_seal_that_fails_leaves_the_file_as_it_was(
     sealed = await transcripts.seal(scout, session_id=scout, agent_id="main", key=KEY)
     path = Path(str(sealed.path))
     before = path.read_bytes()
-    await running.ask("UPDATE transcript_entries SET body = '{' WHERE sequence = 2")
+    await postgres.ask("UPDATE transcript_entries SET body = '{' WHERE sequence = 2")
     with pytest.raises(orjson.JSONDecodeError):
         await transcripts.seal(scout, session_id=scout, agent_id="main", key=KEY)
     assert path.read_bytes() == before
@@ -222,7 +223,7 @@ async def test_a_seal_that_fails_leaves_the_file_as_it_was(
 
 
 async def test_a_transcript_is_put_away_under_one_name(
-    transcripts: StoredTranscripts, family: LoggedFamily
+    transcripts: Transcripts, family: LoggedFamily, postgres: RunningLog
 ) -> None:
     await family.begin("scout")
     scout = family.id("scout")
@@ -240,9 +241,9 @@ async def test_a_transcript_is_put_away_under_one_name(
 
 
 async def test_a_number_is_given_to_one_entry_only(
-    running: RunningLog, transcripts: StoredTranscripts, family: LoggedFamily
+    postgres: RunningLog, transcripts: Transcripts, family: LoggedFamily
 ) -> None:
     await family.begin("scout")
     await transcripts.append(family.id("scout"), family.run("scout").epoch, 1, said("a"))
     with pytest.raises(psycopg.IntegrityError):
-        await running.ask("INSERT INTO transcript_entries TABLE transcript_entries")
+        await postgres.ask("INSERT INTO transcript_entries TABLE transcript_entries")

@@ -1,19 +1,30 @@
 """A log at work on a database, as one server process has it."""
 
 from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 from uuid import UUID
 
 from psycopg_pool import AsyncConnectionPool
 from uuid_utils.compat import uuid7
 
+from application.coordination.port import Coordination
 from application.log.envelope import RecordedEvent
+from application.log.texts import Contents
+from application.ports.files import StagedFiles
+from application.ports.registry import Registry
+from application.ports.transcripts import Transcripts
 from infrastructure.outbound.log.append.load import LOCK_CLASS
 from infrastructure.outbound.log.postgres_log import PostgresLog
 from infrastructure.outbound.log.read.tail import LogTail
 from infrastructure.outbound.log.schema.connections import Connect, LogConnection, open_connection
+from infrastructure.outbound.read_model.contents import PostgresContents
+from infrastructure.outbound.read_model.coordination import PostgresCoordination
+from infrastructure.outbound.read_model.registry import PostgresRegistry
+from infrastructure.outbound.read_model.staged_files import PostgresStagedFiles
+from infrastructure.outbound.transcripts.transcripts import StoredTranscripts
 
 EVENTS_MAX = 100_000
 POOL_CONNECTIONS_MAX = 4
@@ -54,6 +65,30 @@ class RunningLog:
     async def commits(self) -> int:
         """In how many transactions all of it was recorded."""
         return int((await self.ask("SELECT count(*) FROM commits"))[0][0])
+
+    def other(self) -> AbstractAsyncContextManager["RunningLog"]:
+        """The same log as another process has it."""
+        return running_on(self.url)
+
+    def registry(self) -> Registry:
+        """Reads the rows."""
+        return PostgresRegistry(self.pool)
+
+    def contents(self) -> Contents:
+        """Reads the texts."""
+        return PostgresContents(self.pool)
+
+    def coordination(self) -> Coordination:
+        """Leases and claims."""
+        return PostgresCoordination(self.pool)
+
+    def staged(self) -> StagedFiles:
+        """Files that were set aside."""
+        return PostgresStagedFiles(self.pool)
+
+    def transcripts(self, folder: Path) -> Transcripts:
+        """What children say; files are kept in a folder."""
+        return StoredTranscripts(self.pool, folder)
 
     async def backends(self, query: str) -> list[int]:
         """The backends of this database whose last query was like this one."""

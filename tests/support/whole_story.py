@@ -12,17 +12,17 @@ from domain.run.facts import HOOK_ORDER, Candidate, ForkFacts, SpawnOptions, Ste
 from domain.session.decide import ProvideTranscript
 from domain.session.decide import decide as decide_session
 from domain.values.record import CONFIG_STREAM, session_stream
+from tests.models.served_log import ServedLog
 from tests.support import hooked_runs as hooked
 from tests.support import run_commands as ask
 from tests.support.continued_runs import close
 from tests.support.logged_family import LoggedFamily, content_key_of
 from tests.support.logged_messages import finish, go_on, send
-from tests.support.running_log import RunningLog
 from tests.support.shared_story import tell_of_sharing, tell_of_waiting
 from tests.support.storytelling import ref
 
 
-async def activate(running: RunningLog, text: str = "{}") -> int:
+async def activate(running: ServedLog, text: str = "{}") -> int:
     """A configuration becomes the active one; gives its revision."""
     owner = running.log.log_id
 
@@ -49,7 +49,7 @@ async def activate(running: RunningLog, text: str = "{}") -> int:
     return appended.result
 
 
-async def tell_everything(running: RunningLog, family: LoggedFamily | None = None) -> LoggedFamily:
+async def tell_everything(running: ServedLog, family: LoggedFamily | None = None) -> LoggedFamily:
     """Every type of event, in lives that are as long as lives can be."""
     await activate(running)
     family = family or LoggedFamily(running.log, max_children=4)

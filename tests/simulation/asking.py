@@ -1,0 +1,308 @@
+"""Requests to simulated servers, answered as over HTTP, and written down for the checker."""
+
+import asyncio
+import random
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any
+from uuid import UUID
+
+from application.log.envelope import Actor
+from application.log.event_log import (
+    AlreadyReserved,
+    LogUnavailable,
+    Reservation,
+    StoredAnswer,
+)
+from application.ports.registry import RunQuery
+from domain.run.state import Run
+from domain.session.state import Session
+from domain.spawn.continuation import NoSession, RunIsActive
+from domain.values.refusals import CannotDeliver, Rejected, SessionIsClosed
+from infrastructure.inbound.http.schemas.spawn import SpawnBody, spawn_request
+from tests.simulation.world import SimulatedServer, World, configuration
+from tests.soak.asking import Asking, kept
+from tests.soak.history import Call, trace_of
+
+ACTOR = Actor(kind="token", token="admin")
+ANSWER_SECONDS_MAX = 20.0
+Answer = tuple[int, dict[str, Any], int | None]
+
+
+class SimulatedAsking(Asking):
+    """One caller's requests to the servers of a world."""
+
+    def __init__(self, name: str, world: World, calls: list[Call]) -> None:
+        self.name = name
+        self._world = world
+        self._calls = calls
+        self._number = 0
+        self._luck = random.Random(name)
+
+    async def ask(
+        self,
+        what: str,
+        method: str,
+        path: str,
+        server: int,
+        *,
+        query: Mapping[str, str | int] | None = None,
+        body: Mapping[str, Any] | None = None,
+        **facts: Any,
+    ) -> Call:
+        """Ask one of the servers, and write down what came of it."""
+        self._number += 1
+        asked = {**(query or {})}
+        began = self._nanoseconds()
+        answer = await self._answer(self._world.servers[server], what, asked, body or {}, facts)
+        told: dict[str, Any] = {}
+        if answer is not None:
+            status, said, position = answer
+            kept_of_it = kept(what, status, said, asked)
+            told = {"status": status, "position": position, "answer": kept_of_it}
+        call = Call(
+            caller=self.name,
+            number=self._number,
+            what=what,
+            began=began,
+            ended=self._nanoseconds(),
+            server=server,
+            **facts,
+            **told,
+        )
+        self._calls.append(call)
+        return call
+
+    def _nanoseconds(self) -> int:
+        """Of virtual time, and never twice the same."""
+        self._world.ticks += 1
+        return int(self._world.loop.time() * 1e9) * 1_000 + self._world.ticks
+
+    async def _answer(
+        self,
+        server: SimulatedServer,
+        what: str,
+        query: Mapping[str, Any],
+        body: Mapping[str, Any],
+        facts: Mapping[str, Any],
+    ) -> Answer | None:
+        heard: asyncio.Future[Answer | None] = asyncio.get_running_loop().create_future()
+        request = _Request(server, what, query, body, facts)
+
+        async def serve() -> None:
+            answer = await request.answer()
+            if not heard.done():
+                heard.set_result(answer)
+
+        server.pending.add(heard)
+        server.process.start(serve())
+        done, _ = await asyncio.wait({heard}, timeout=ANSWER_SECONDS_MAX)
+        server.pending.discard(heard)
+        if not done:
+            heard.cancel()
+            return None
+        # Answers are lost on the last mile, too.
+        return None if self._luck.random() < 0.03 else heard.result()
+
+
+class _Request:
+    """One request in the hands of a server."""
+
+    def __init__(
+        self,
+        server: SimulatedServer,
+        what: str,
+        query: Mapping[str, Any],
+        body: Mapping[str, Any],
+        facts: Mapping[str, Any],
+    ) -> None:
+        self._server, self._what = server, what
+        self._query, self._body, self._facts = query, body, facts
+        self._work = server.work
+
+    async def answer(self) -> Answer:
+        try:
+            return await self._served()
+        except LogUnavailable as away:
+            return 503, {"code": "unavailable", "text": str(away)}, None
+        except Exception as error:
+            return 500, {"code": f"{type(error).__name__}: {error}"}, None
+
+    async def _served(self) -> Answer:
+        name = "spawn" if self._what == "batch" else self._what.replace(" ", "_")
+        serve: Callable[[], Awaitable[Answer]] = getattr(self, f"_{name}")
+        try:
+            return await serve()
+        except AlreadyReserved as found:
+            return await self._repeated(found)
+        except SessionIsClosed:
+            return await self._problem(409, "session_closed")
+        except RunIsActive:
+            return await self._problem(409, "run_active")
+        except NoSession:
+            return await self._problem(409, "no_session")
+        except CannotDeliver:
+            return await self._problem(409, "cannot_deliver")
+        except Rejected as rejected:
+            return await self._problem(409, type(rejected).__name__)
+
+    async def _problem(self, status: int, code: str) -> Answer:
+        return status, {"code": code}, await self._work.log.head()
+
+    async def _repeated(self, found: AlreadyReserved) -> Answer:
+        reservation, reserved = self._reservation(), found.reserved
+        assert reservation is not None
+        if reserved.fingerprint != reservation.fingerprint:
+            return await self._problem(422, "idempotency_key_reused")
+        if reserved.answer is None:
+            return await self._problem(409, "idempotency_in_flight")
+        return await self._told(reserved.answer, None)
+
+    async def _told(self, answer: StoredAnswer, position: int | None) -> Answer:
+        statuses = {"accepted": 201, "continued": 201, "forbidden": 403, "error": 422}
+        status = statuses.get(answer.kind, 200)
+        said = dict(answer.body)
+        if status in (403, 422):
+            said["code"] = "spawn_forbidden" if status == 403 else "spawn_error"
+        return status, said, await self._work.log.head() if position is None else position
+
+    def _reservation(self) -> Reservation | None:
+        key = self._facts.get("key")
+        if key is None:
+            return None
+        about = self._facts.get("about")
+        path = "/v1/spawns" if about is None else f"/v1/runs/{about}/messages"
+        return Reservation("admin", "POST", path, str(key), repr(self._body).encode())
+
+    async def _spawn(self) -> Answer:
+        pinned = configuration()
+        request = spawn_request(SpawnBody.model_validate(self._body), pinned.configuration)
+        result = await self._server.spawning.spawn(
+            request, ACTOR, self._reservation(), lambda: True, None, pinned=pinned
+        )
+        return await self._told(result.answer, result.position)
+
+    async def _message(self) -> Answer:
+        run = await self._run_asked_for()
+        if run is None:
+            return await self._missing()
+        sent = await self._server.workers.continuing.send(
+            run,
+            self._body["message"],
+            ACTOR,
+            self._reservation(),
+            trace_of(self._facts["label"]),
+        )
+        return await self._told(sent.answer, sent.position)
+
+    async def _stop(self) -> Answer:
+        run = await self._run_asked_for()
+        if run is None:
+            return await self._missing()
+        return await self._told(await self._server.stopping.stop(run, ACTOR, "enough"), None)
+
+    async def _stop_session(self) -> Answer:
+        session = await self._server.registry.session(str(self._facts["about"]))
+        if session is None:
+            return await self._missing()
+        told = await self._server.stopping.stop_session(session, ACTOR, "enough")
+        return await self._told(told, None)
+
+    async def _acknowledge(self) -> Answer:
+        run = await self._run_asked_for()
+        if run is None:
+            return await self._missing()
+        return await self._told(await self._server.workers.announcing.acknowledge(run, ACTOR), None)
+
+    async def _run_asked_for(self) -> Run | None:
+        return await self._server.registry.run(UUID(str(self._facts["about"])))
+
+    async def _missing(self) -> Answer:
+        return await self._problem(404, "not_found")
+
+    async def _at(self) -> int:
+        head = await self._work.log.head()
+        at = self._facts.get("at")
+        return head if at is None else int(at)
+
+    async def _run(self) -> Answer:
+        if "wait" in self._query:
+            at = await self._work.log.head()
+            run_id = UUID(str(self._facts["about"]))
+            tail = self._server.log.tail
+            await tail.changed(run_id, after=at, timeout_seconds=1.0, types=("RunEnded",))
+        at = await self._at()
+        run = await self._server.registry.run(UUID(str(self._facts["about"])), at=at)
+        return (404, {"code": "not_found"}, at) if run is None else (200, _run_body(run), at)
+
+    async def _runs(self) -> Answer:
+        at = await self._at()
+        query = RunQuery(requester=str(self._facts["about"]))
+        runs = await self._server.registry.runs(query, at=at, limit=int(self._query["limit"]))
+        return 200, {"items": [_run_body(run) for run in runs]}, at
+
+    async def _session(self) -> Answer:
+        at = await self._at()
+        session = await self._server.registry.session(str(self._facts["about"]), at=at)
+        if session is None:
+            return 404, {"code": "not_found"}, at
+        body = {
+            "version": session.version,
+            "activeChildren": session.active_children,
+            "activeRuns": [str(one) for one in session.counted],
+            "ownRuns": await self._own_runs(session, at),
+        }
+        return 200, body, at
+
+    async def _own_runs(self, session: Session, at: int) -> list[dict[str, str]]:
+        """The newest first, as far as they are on record at that position."""
+        runs: list[dict[str, str]] = []
+        run_id = session.run_id
+        while run_id is not None:
+            run = await self._server.registry.run(run_id, at=at)
+            if run is None:
+                break
+            runs.append({"runId": str(run_id)})
+            run_id = run.continues
+        return runs
+
+    async def _inbox(self) -> Answer:
+        at, runs = await self._server.registry.inbox(
+            str(self._facts["about"]),
+            after=int(self._query["after"]),
+            limit=int(self._query["limit"]),
+        )
+        return 200, {"items": [_inbox_body(run) for run in runs]}, at
+
+    async def _lanes(self) -> Answer:
+        at, lanes = await self._server.registry.lanes()
+        items = [
+            {
+                "running": [{"runId": str(run.run_id)} for run in one.running],
+                "queued": [{"runId": str(run.run_id)} for run in one.queued],
+            }
+            for one in lanes
+        ]
+        return 200, {"items": items}, at
+
+    async def _events(self) -> Answer:
+        head = await self._work.log.head()
+        events = await self._work.log.read(
+            after=int(self._query["after"]), limit=int(self._query["limit"]), until=head
+        )
+        return 200, {"items": [{"position": one.envelope.position} for one in events]}, head
+
+
+def _run_body(run: Run) -> dict[str, Any]:
+    return {
+        "runId": str(run.run_id),
+        "stage": run.stage,
+        "outcome": run.outcome,
+        "version": run.version,
+    }
+
+
+def _inbox_body(run: Run) -> dict[str, Any]:
+    assert run.inbox is not None
+    is_taken = run.inbox.acknowledged_at is not None
+    state = "acknowledged" if is_taken else "pending"
+    return {"runId": str(run.run_id), "position": run.inbox.position, "state": state}

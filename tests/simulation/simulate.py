@@ -1,0 +1,239 @@
+"""One seeded life of the whole application, and what is wrong with it afterwards.
+
+`python -m tests.simulation.simulate --seed N` plays one seed; `--seeds N` the first so many.
+"""
+
+import argparse
+import asyncio
+import logging
+import random
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import pytest
+
+from application.log.envelope import RecordedEvent
+from application.projections.fold import Fold
+from domain.run import decide, preparation_steps, state
+from domain.run.lifecycle import SETTLED
+from domain.run.state import Run
+from domain.values.record import run_id_of
+from infrastructure.inbound.http.schemas.event import event_body
+from tests.models.store import Fault
+from tests.simulation.asking import SimulatedAsking
+from tests.simulation.virtual_time import StuckError, VirtualLoop, virtual_time
+from tests.simulation.world import CAP, World
+from tests.soak.callers import Caller
+from tests.soak.checker import check
+from tests.soak.history import Call, Event, History, event_of
+from tests.soak.known import Known
+
+SERVERS = 2
+CALLERS = 2
+ACTS_MAX = 14
+REST_SECONDS_MAX = 120.0
+OF_ITS_HOLDER = ("ScriptsResolved", "PreparationStarted", "SessionCreated", "RunStarted")
+"""What nobody records but the server that holds the run."""
+
+
+@contextmanager
+def _fence_taken_away(is_away: bool) -> Iterator[None]:
+    """Whoever held a run once may go on with it, until the run is over."""
+
+    def must_be_alive(run: Run, epoch: int) -> None:
+        state.must_hold(run, run.epoch)
+
+    users = (decide, preparation_steps)
+    with pytest.MonkeyPatch.context() as patch:
+        for module in users if is_away else ():
+            patch.setattr(module, "must_hold", must_be_alive)
+        yield
+
+
+@dataclass(frozen=True, slots=True)
+class Played:
+    """What came of a seed: what is wrong, and how much happened."""
+
+    seed: int
+    wrong: tuple[str, ...]
+    runs: int
+    events: int
+    happened: Counter[str]
+
+
+def play(seed: int, *, fault: Fault | None = None) -> Played:
+    """Play a seed."""
+    logging.disable(logging.CRITICAL)
+    try:
+        is_unfenced = fault is Fault.NO_EPOCH_FENCE
+        with virtual_time(seed) as loop, _fence_taken_away(is_unfenced):
+            world = World(seed, loop, SERVERS, frozenset({fault} if fault else ()))
+            try:
+                wrong = tuple(loop.run_until_complete(_play(world, seed)))
+            finally:
+                _bury(loop, world)
+    finally:
+        logging.disable(logging.NOTSET)
+    runs = len(world.store.runs.current)
+    return Played(seed, wrong, runs, len(world.store.events), world.happened)
+
+
+async def _play(world: World, seed: int) -> list[str]:
+    calls: list[Call] = []
+    known = Known()
+    for server in world.servers:
+        server.start()
+    trouble = asyncio.ensure_future(world.trouble())
+    try:
+        await asyncio.gather(
+            *(_call(world, seed, number, known, calls) for number in range(CALLERS))
+        )
+        trouble.cancel()
+        await world.heal()
+        is_at_rest = await _rest(world)
+    except StuckError as stuck:
+        return [str(stuck)]
+    found = [] if is_at_rest else ["some runs never came to their end"]
+    return [*found, *world.wrong, *_judged(world, calls)]
+
+
+async def _call(world: World, seed: int, number: int, known: Known, calls: list[Call]) -> None:
+    die = random.Random(f"{seed} caller {number}")
+    asking = SimulatedAsking(f"c{number}", world, calls)
+    caller = Caller(asking, known, world.up, die)
+    for _ in range(die.randint(4, ACTS_MAX)):
+        await asyncio.sleep(die.expovariate(5))
+        await caller.next()
+
+
+async def _rest(world: World) -> bool:
+    """Wait until every run is over and told of."""
+    ends = world.loop.time() + REST_SECONDS_MAX
+    while world.loop.time() < ends:
+        if all(row.stage in SETTLED for row in world.store.runs.rows()):
+            return True
+        await asyncio.sleep(0.5)
+    return False
+
+
+def _judged(world: World, calls: list[Call]) -> Iterator[str]:
+    """The rules of the history checker, and what only the world knows."""
+    broken = check(_history(world, calls))
+    for rule, said in broken.items():
+        yield from (f"{rule}: {one}" for one in said)
+    for run_id, times in world.executed.items():
+        if times > 1:
+            yield f"run {run_id} was executed {times} times"
+    yield from _rows_judged(world)
+    yield from _transcripts_judged(world)
+
+
+def _history(world: World, calls: list[Call]) -> History:
+    store = world.store
+    inboxes: dict[str, list[tuple[int, str]]] = {}
+    for row in store.runs.rows():
+        if row.inbox_position is not None:
+            inboxes.setdefault(row.requester, []).append((row.inbox_position, str(row.run_id)))
+    return History(
+        tuple(calls),
+        tuple(_event(one) for one in store.events),
+        {key: tuple((run, at) for at, run in sorted(found)) for key, found in inboxes.items()},
+        CAP,
+    )
+
+
+def _event(recorded: RecordedEvent) -> Event:
+    body = event_body(recorded)
+    run_id = body["runId"]
+    return event_of(
+        {
+            **body,
+            "recordedAt": body["recordedAt"].isoformat(),
+            "runId": None if run_id is None else str(run_id),
+        }
+    )
+
+
+def _rows_judged(world: World) -> Iterator[str]:
+    """The rows are the fold of the events, each recorded by whoever may."""
+    fold = Fold((), ())
+    try:
+        for recorded in world.store.events:
+            envelope = recorded.envelope
+            run = fold.runs.get(run_id_of(envelope.stream) or envelope.event_id)
+            by = world.recorded_by.get(envelope.position)
+            is_of_holder = envelope.type in OF_ITS_HOLDER and run is not None and by is not None
+            if run is not None and is_of_holder and not str(run.holder).startswith(f"{by}."):
+                yield f"{by} recorded {envelope.type} of a run that {run.holder} holds"
+            fold.apply(envelope.stream, recorded.event, envelope.stamp)
+    except Exception as error:
+        yield f"the events cannot be folded: {error}"
+        return
+    if fold.runs != {row.run_id: row.state for row in world.store.runs.rows()}:
+        yield "the rows of runs are not the fold of their events"
+    if fold.sessions != {row.session_key: row.state for row in world.store.sessions.rows()}:
+        yield "the rows of sessions are not the fold of their events"
+
+
+def _transcripts_judged(world: World) -> Iterator[str]:
+    """A transcript is as it was when its run ended, without a gap."""
+    for row in world.store.runs.rows():
+        entries = world.store.entries.get(row.run_id, {})
+        if sorted(entries) != list(range(1, len(entries) + 1)):
+            yield f"the transcript of {row.run_id} has a gap: {sorted(entries)}"
+        seal = row.state.transcript
+        if seal is not None and seal.count != len(entries):
+            yield f"run {row.run_id} was sealed at {seal.count} entries and has {len(entries)}"
+
+
+def _bury(loop: VirtualLoop, world: World) -> None:
+    """End every task, so that none is left to be collected in the middle of its work."""
+    world.is_over = True
+    for server in [*world.graves, *world.servers]:
+        server.process.at_step = lambda _: None
+        loop.thaw(server.process)
+
+    async def ended() -> None:
+        own = asyncio.current_task()
+        while left := [task for task in asyncio.all_tasks() if task is not own]:
+            for task in left:
+                task.cancel()
+            await asyncio.wait(left, timeout=1.0)
+            for task in left:
+                if task.done() and not task.cancelled():
+                    task.exception()
+
+    loop.run_until_complete(ended())
+    loop.run_until_complete(loop.shutdown_asyncgens())
+
+
+def main() -> int:
+    """Play seeds, and say what is wrong."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--seed", type=int)
+    parser.add_argument("--seeds", type=int, default=200)
+    parser.add_argument("--fault", choices=[one.name for one in Fault])
+    arguments = parser.parse_args()
+    fault = Fault[arguments.fault] if arguments.fault else None
+    one = arguments.seed
+    seeds = range(1, arguments.seeds + 1) if one is None else (one,)
+    runs = events = failed = 0
+    happened: Counter[str] = Counter()
+    for seed in seeds:
+        played = play(seed, fault=fault)
+        runs, events = runs + played.runs, events + played.events
+        happened += played.happened
+        if played.wrong:
+            failed += 1
+            print(f"seed {seed} fails; again: make simulate SEED={seed}")
+            for wrong in played.wrong[:10]:
+                print(f"  {wrong}")
+    print(f"{len(seeds)} seeds, {runs} runs, {events} events, {dict(happened)}: {failed} failed")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,154 @@
+"""An event loop on virtual time, and the processes in it, which die and freeze between two steps.
+
+Nothing sleeps and nothing runs in a thread: when no callback is ready, the clock jumps to the next
+timer. A callback belongs to the process in whose context it was scheduled. Of a process that is
+dead or frozen no callback runs, so it stops between any two awaits, without a `finally`.
+"""
+
+import asyncio
+import heapq
+import random
+import time
+from asyncio import base_events
+from collections.abc import Callable, Coroutine, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar, copy_context
+from typing import Any, TypeVar, TypeVarTuple, Unpack
+
+from application.coordination.claims import Claims
+
+T = TypeVar("T")
+Given = TypeVarTuple("Given")
+CALLBACKS_MAX = 3_000_000
+
+
+class StuckError(AssertionError):
+    """Nothing is left to do, or there is no end of it."""
+
+
+class SimulatedProcess:
+    """What may die or freeze. `at_step` is called with the number of each of its steps."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.is_dead = False
+        self.is_frozen = False
+        self.steps = 0
+        self.at_step: Callable[[int], None] = lambda _: None
+        self.held: list[asyncio.Handle] = []
+
+    @property
+    def is_running(self) -> bool:
+        """Whether it does anything."""
+        return not (self.is_dead or self.is_frozen)
+
+    def start(self, work: Coroutine[Any, Any, T]) -> "asyncio.Task[T]":
+        """A task of this process."""
+        context = copy_context()
+        context.run(_process.set, self)
+        return asyncio.get_running_loop().create_task(work, context=context)
+
+    def takes(self, handle: asyncio.Handle) -> bool:
+        """Whether a callback runs now; else it is held back."""
+        if self.is_running:
+            self.steps += 1
+            self.at_step(self.steps)
+        if not self.is_running:
+            self.held.append(handle)
+            return False
+        return True
+
+
+_process: ContextVar[SimulatedProcess | None] = ContextVar("process", default=None)
+
+
+class NumberedTask(asyncio.Task[Any]):
+    """A task whose place in a set depends on nothing but when it was made."""
+
+    count = 0
+
+    def __init__(self, *arguments: Any, **more: Any) -> None:
+        NumberedTask.count += 1
+        self._number = NumberedTask.count
+        super().__init__(*arguments, **more)
+
+    def __hash__(self) -> int:
+        return self._number
+
+
+class VirtualLoop(base_events.BaseEventLoop):
+    """Runs callbacks in order, on a clock of its own."""
+
+    _ready: Any
+    _scheduled: list[Any]
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._now = 0.0
+        self._callbacks = 0
+        self.set_task_factory(lambda loop, work, **more: NumberedTask(work, loop=loop, **more))
+
+    def time(self) -> float:
+        """Seconds since the beginning."""
+        return self._now
+
+    def thaw(self, process: SimulatedProcess) -> None:
+        """The process goes on where it stood."""
+        process.is_frozen = process.is_dead = False
+        self._ready.extend(process.held)
+        process.held.clear()
+
+    def run_in_executor(
+        self, executor: object, func: Callable[[Unpack[Given]], T], *args: *Given
+    ) -> "asyncio.Future[T]":
+        """The answer at once: there are no threads."""
+        answer: asyncio.Future[T] = self.create_future()
+        try:
+            answer.set_result(func(*args))
+        except Exception as error:
+            answer.set_exception(error)
+        return answer
+
+    def _run_once(self) -> None:
+        scheduled, ready = self._scheduled, self._ready
+        while scheduled and scheduled[0]._cancelled:
+            heapq.heappop(scheduled)._scheduled = False
+        if not ready:
+            if not scheduled:
+                raise StuckError("nothing is left to do")
+            self._now = max(self._now, scheduled[0]._when)
+        while scheduled and scheduled[0]._when <= self._now:
+            timer = heapq.heappop(scheduled)
+            timer._scheduled = False
+            ready.append(timer)
+        for _ in range(len(ready)):
+            handle = ready.popleft()
+            if handle._cancelled:
+                continue
+            process = handle._context.get(_process)
+            if process is None or process.takes(handle):
+                handle._run()
+        self._callbacks += 1
+        if self._callbacks > CALLBACKS_MAX:
+            raise StuckError("there is no end of it")
+
+    def _write_to_self(self) -> None:
+        """There is no other thread to be woken for."""
+
+
+@contextmanager
+def virtual_time(seed: int) -> Iterator[VirtualLoop]:
+    """A loop whose clock is that of everybody until the end of the block."""
+    loop, real = VirtualLoop(), time.monotonic
+    bound, state = Claims.__init__.__kwdefaults__, random.getstate()
+    time.monotonic = loop.time
+    Claims.__init__.__kwdefaults__ = {**(bound or {}), "now": loop.time}
+    NumberedTask.count = 0
+    random.seed(seed)
+    try:
+        yield loop
+    finally:
+        time.monotonic = real
+        Claims.__init__.__kwdefaults__ = bound
+        random.setstate(state)
+        loop.close()

@@ -1,0 +1,464 @@
+"""Servers of the whole application in one simulated world, put together as a real one is."""
+
+import asyncio
+import itertools
+import random
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+from uuid import UUID
+
+from application.coordination.holder import Holder
+from application.log.envelope import RecordedEvent
+from application.log.unit_of_work import UnitOfWork
+from application.ports.configurations import PinnedConfiguration
+from application.ports.hooks import HookAnswer
+from application.ports.runtimes import Launch, RuntimeSession
+from application.ports.scripts import Mask, ScriptFinished, ScriptRun
+from application.session.stop import StopService
+from application.spawn.service import SpawnService
+from application.workers.supervisor import Supervisor
+from domain.configuration.runtimes import Runtime
+from domain.delivery.hook_payloads import HookCall
+from infrastructure.outbound.configuration.load import load_values
+from infrastructure.outbound.runtimes.scripted import ScriptedRuntimes, ScriptedSession
+from infrastructure.server.compose import WorkerDependencies, build_workers
+from tests.models.coordination import MemoryCoordination
+from tests.models.log import MemoryLog
+from tests.models.read_model import MemoryContents, MemoryRegistry, MemoryStagedFiles
+from tests.models.store import Fault, Line, LineLost, Store
+from tests.models.transcripts import MemoryTranscripts
+from tests.simulation.virtual_time import SimulatedProcess, VirtualLoop
+from tests.support.interruption import uninterrupted
+from tests.support.no_credentials import NoCredentials
+
+CAP = 3
+LEASE_SECONDS = 1.5
+BEGIN = datetime(2026, 1, 1, tzinfo=UTC)
+SILENCE_SECONDS_MAX = 1.0
+BOUND = {
+    "status": "ok",
+    "threadBindingReady": True,
+    "deliveryOrigin": {"to": "thread:9", "threadId": "9"},
+}
+
+
+def _agent(agent_id: str, **runtime: Any) -> dict[str, Any]:
+    return {"id": agent_id, "runtime": {"type": "scripted", "result": "done", **runtime}}
+
+
+@lru_cache(maxsize=1)
+def configuration() -> PinnedConfiguration:
+    """Children that are quick, slow, long or fail, under a small cap and in a narrow lane."""
+    pause = [{"afterMs": 150, "message": "at work"}]
+    long = [{"afterMs": 500, "message": f"word {number}"} for number in range(5)]
+    values = {
+        "agents": {
+            "defaults": {
+                "subagents": {
+                    "allowAgents": ["quick", "slow", "long", "failing", "ghost"],
+                    "maxSpawnDepth": 2,
+                    "maxChildrenPerAgent": CAP,
+                    "maxConcurrent": 2,
+                }
+            },
+            "list": [
+                {**_agent("main"), "default": True},
+                _agent("quick"),
+                _agent("slow", steps=pause),
+                _agent("long", steps=long),
+                _agent("failing", outcome="error", error="the harbour is closed", steps=pause),
+                _agent("stranger"),
+            ],
+        },
+        "spawnlog": {
+            "leaseSeconds": LEASE_SECONDS,
+            "hooks": {
+                name: {"url": f"http://hooks.test/{name}"}
+                for name in ("subagentSpawning", "subagentEnded")
+            },
+        },
+    }
+    loaded = load_values(values, folder=Path("/simulated"))
+    return PinnedConfiguration(1, loaded.configuration, {})
+
+
+class FixedConfigurations:
+    """Implements `Configurations` with one revision."""
+
+    def current(self) -> PinnedConfiguration:
+        """The only one."""
+        return configuration()
+
+    async def at(self, revision: int) -> PinnedConfiguration:
+        """The only one."""
+        return configuration()
+
+    def environment_of(self, pinned: PinnedConfiguration, runtime: Runtime) -> Mapping[str, str]:
+        """Nothing."""
+        return {}
+
+    def workspace_of(
+        self,
+        pinned: PinnedConfiguration,
+        agent_id: str,
+        *,
+        recorded: str | None = None,
+        requested: str | None = None,
+    ) -> str:
+        """A folder that is nowhere."""
+        return f"/simulated/{agent_id}"
+
+
+class NumberedIdentities:
+    """Implements `Identities` from a seed."""
+
+    def __init__(self, die: random.Random) -> None:
+        self._die = die
+
+    def run_id(self) -> UUID:
+        """A UUID v4."""
+        return UUID(int=self._die.getrandbits(128), version=4)
+
+    event_id = run_id
+
+    def content_key(self) -> bytes:
+        """32 bytes."""
+        return self._die.randbytes(32)
+
+
+class PlainTokens:
+    """Implements `ChildTokens`: nobody uses them here."""
+
+    def mint(self, run_id: UUID, epoch: int) -> str:
+        """Names the claim."""
+        return f"{run_id}.{epoch}"
+
+
+class NoScripts:
+    """Implements `ScriptRunner` and `ScriptSecrets`: none is configured."""
+
+    async def run(self, request: ScriptRun) -> ScriptFinished:
+        """Never asked."""
+        raise AssertionError("no script is configured")
+
+    def mask_for(self, pinned: PinnedConfiguration) -> Mask:
+        """There are no secrets."""
+        return lambda text: text
+
+
+class NoFolders:
+    """Implements `WorkspaceFolders`, `BootstrapFiles` and `AttachmentFiles`: every folder is
+    there and empty, and nothing is attached."""
+
+    async def missing(self, path: str) -> tuple[str, str] | None:
+        """Nothing."""
+        return None
+
+    async def is_still(self, path: str) -> bool:
+        """It is."""
+        return True
+
+    async def make(self, root: str, relative: str) -> bool:
+        """It was there."""
+        return False
+
+    async def remove_if_empty(self, root: str, relative: str) -> Any:
+        """It stays."""
+        return "left_in_place"
+
+    async def read(self, folder: str, chars_max: int) -> tuple[Any, ...]:
+        """Nothing is in it."""
+        return ()
+
+    async def write(self, *_: Any, **__: Any) -> None:
+        """Never asked."""
+        raise AssertionError("nothing is attached")
+
+    async def remove(self, *_: Any, **__: Any) -> Any:
+        """Nothing was attached."""
+        return "nothing_there"
+
+
+class SimulatedLine(Line):
+    """A line that is slow at random, breaks now and then, and is cut while the store is away."""
+
+    def __init__(self, world: "World", process: SimulatedProcess) -> None:
+        self._world = world
+        self.process = process
+
+    async def send(self) -> None:
+        """On its way."""
+        await self._travel(self._world.losses)
+
+    async def receive(self) -> None:
+        """On its way back; the answer may be lost, and what was asked is done all the same."""
+        await self._travel(self._world.losses)
+
+    async def confirm(self) -> None:
+        """Of all answers this one is lost most often."""
+        await self._travel(self._world.losses * 6)
+
+    async def _travel(self, losses: float) -> None:
+        die = self._world.die
+        if self._world.is_over:
+            raise asyncio.CancelledError
+        luck = die.random()
+        if luck > 0.4:
+            await asyncio.sleep(0 if luck < 0.75 else die.expovariate(100))
+        if self._world.is_store_away or die.random() < losses:
+            self._world.store.break_off(self)
+            raise LineLost
+
+
+@dataclass(eq=False)
+class CountedRuntimes:
+    """Implements `AgentRuntimes`: the scripted ones, which note what has executed."""
+
+    world: "World"
+    scripted: ScriptedRuntimes
+
+    async def open(self, launch: Launch) -> RuntimeSession:
+        """Raises `CannotLaunch`."""
+        session = await self.scripted.open(launch)
+        return _CountedSession(session, launch.run_id, self.world.executed)
+
+
+class _CountedSession:
+    def __init__(self, session: ScriptedSession, run_id: UUID, executed: Counter[UUID]) -> None:
+        self._session, self._run_id, self._executed = session, run_id, executed
+        self.entries, self.end, self.kill = session.entries, session.end, session.kill
+
+    def go(self) -> None:
+        self._executed[self._run_id] += 1
+        self._session.go()
+
+
+class Hooks:
+    """Implements `HookClient`: whoever is asked agrees."""
+
+    def __init__(self, line: Line) -> None:
+        self._line = line
+
+    async def ask(self, pinned: PinnedConfiguration, call: HookCall) -> HookAnswer:
+        """Threads are bound."""
+        await asyncio.sleep(0.01)
+        return HookAnswer(200, BOUND if call.hook == "subagentSpawning" else None)
+
+
+class SimulatedServer:
+    """One life of one server process."""
+
+    def __init__(self, world: "World", number: int) -> None:
+        self.number = number
+        self.process = SimulatedProcess(f"server-{number}")
+        self.line = SimulatedLine(world, self.process)
+        self.is_up = False
+        self.world = world
+        self.pending: set[asyncio.Future[Any]] = set()
+        ids, store, line = world.identities, world.store, self.line
+        world.lives += 1
+        self.name = f"server-{number}.{world.lives}"
+        self.log = MemoryLog(store, line, new_id=ids.event_id, on_append=self._note_append)
+        self.log.end_with(world.wrong.append)
+        self.registry = MemoryRegistry(store, line, self.log.remembered)
+        contents = MemoryContents(store, line)
+        self.work = UnitOfWork(self.log, self.registry, contents, ids, FixedConfigurations())
+        names = itertools.count()
+        holder = Holder(lambda: f"{self.name}.{next(names)}")
+        transcripts, folders = MemoryTranscripts(store, line), NoFolders()
+        coordination = MemoryCoordination(store, line)
+        self.workers = build_workers(
+            self.work,
+            WorkerDependencies(
+                coordination=coordination,
+                transcripts=transcripts,
+                scripts=NoScripts(),
+                script_secrets=NoScripts(),
+                runtimes=CountedRuntimes(world, ScriptedRuntimes()),
+                tokens=PlainTokens(),
+                credentials=NoCredentials(),
+                folders=folders,
+                attachments=folders,
+                staged=MemoryStagedFiles(store, line),
+                bootstrap=folders,
+                hooks=Hooks(line),
+                interruption=uninterrupted,
+                holder=holder,
+                lease_seconds=LEASE_SECONDS,
+                url=None,
+            ),
+        )
+        self.spawning = SpawnService(self.work, self.workers.preparing, holder)
+        self.stopping = StopService(self.work, self.workers.preparing)
+        self.supervisor = Supervisor(
+            self.workers,
+            coordination,
+            self.log.tail,
+            holder=holder,
+            lease_seconds=LEASE_SECONDS,
+            follow_configuration=_follow_nothing,
+            alive=lambda: None,
+        )
+
+    def _note_append(self, events: Sequence[RecordedEvent]) -> None:
+        self.world.recorded_by.update((one.envelope.position, self.name) for one in events)
+
+    async def _open(self) -> None:
+        await self.log.start()
+        while True:
+            try:
+                await self.supervisor.join()
+                break
+            except Exception:
+                await asyncio.sleep(0.1)
+        self.supervisor.start()
+        self.is_up = True
+
+    def start(self) -> None:
+        """Begin."""
+        self.process.start(self._open())
+
+    def kill(self) -> None:
+        """As by SIGKILL: its connections break, and nobody who waits for it is answered."""
+        self.process.is_dead, self.is_up = True, False
+        self.world.store.break_off(self.line)
+        self.hang_up()
+
+    def hang_up(self) -> None:
+        """Callers hear nothing."""
+        for answer in self.pending:
+            if not answer.done():
+                answer.set_result(None)
+
+
+async def _follow_nothing(revision: int) -> None:
+    raise AssertionError("the configuration stays")
+
+
+class World:
+    """A store, its servers, and what happens to them."""
+
+    def __init__(
+        self, seed: int, loop: VirtualLoop, servers: int, faults: frozenset[Fault]
+    ) -> None:
+        self.die = random.Random(f"{seed} world")
+        self.loop = loop
+        self.losses = 0.0
+        self.away_until = 0.0
+        self.is_over = False
+        self.clock_error = 0.0
+        self.lives = 0
+        self.ticks = 0
+        self.wrong: list[str] = []
+        self.graves: list[SimulatedServer] = []
+        self.recorded_by: dict[int, str] = {}
+        self.executed: Counter[UUID] = Counter()
+        self.happened: Counter[str] = Counter()
+        self.identities = NumberedIdentities(random.Random(f"{seed} ids"))
+        self.store = Store(now=self.now, faults=faults)
+        self.servers = [SimulatedServer(self, number) for number in range(servers)]
+
+    def now(self) -> datetime:
+        """The clock of the database, which may be set back and forth."""
+        return BEGIN + timedelta(seconds=self.loop.time() + self.clock_error)
+
+    @property
+    def is_store_away(self) -> bool:
+        """Whether nobody reaches the store."""
+        return self.loop.time() < self.away_until
+
+    def up(self) -> list[int]:
+        """The servers that can be asked."""
+        return [one.number for one in self.servers if one.is_up]
+
+    async def trouble(self) -> None:
+        """Something bad after the other, for ever."""
+        acts = {self._kill: 3, self._freeze: 2, self._lose: 2, self._cut: 1, self._set_clock: 1}
+        while True:
+            await asyncio.sleep(self.die.expovariate(1.2))
+            (act,) = self.die.choices(list(acts), weights=list(acts.values()))
+            act()
+
+    def _kill(self) -> None:
+        """After so many more steps, wherever it is by then."""
+        self._soon(self._killed)
+
+    def _soon(self, act: Callable[[SimulatedServer], None]) -> None:
+        server = self.die.choice(self.servers)
+        if not server.is_up:
+            return
+        at = server.process.steps + int(self.die.expovariate(1 / 40)) + 1
+
+        def step(number: int) -> None:
+            if number >= at:
+                server.process.at_step = lambda _: None
+                act(server)
+
+        server.process.at_step = step
+
+    def _killed(self, server: SimulatedServer) -> None:
+        self.happened["killed"] += 1
+        server.kill()
+        self.loop.call_later(self.die.expovariate(2), self._restart, server.number)
+
+    def _restart(self, number: int) -> None:
+        if not self.is_over:
+            self.graves.append(self.servers[number])
+            self.servers[number] = SimulatedServer(self, number)
+            self.servers[number].start()
+
+    def _freeze(self) -> None:
+        self._soon(self._frozen)
+
+    def _frozen(self, server: SimulatedServer) -> None:
+        self.happened["frozen"] += 1
+        server.process.is_frozen = True
+        server.is_up = False
+        self.loop.call_later(SILENCE_SECONDS_MAX, self._break_off_if_frozen, server)
+        self.loop.call_later(self.die.expovariate(0.5 / LEASE_SECONDS), self._thaw, server)
+
+    def _break_off_if_frozen(self, server: SimulatedServer) -> None:
+        if server.process.is_frozen:
+            self.store.break_off(server.line)
+            self.loop.call_later(SILENCE_SECONDS_MAX, self._break_off_if_frozen, server)
+
+    def _thaw(self, server: SimulatedServer) -> None:
+        if server.process.is_frozen:
+            self.loop.thaw(server.process)
+            server.is_up = True
+
+    def _lose(self) -> None:
+        """Lines break for a while."""
+        self.happened["lossy"] += 1
+        self.losses = 0.05
+        self.loop.call_later(self.die.expovariate(1), self._lose_no_more)
+
+    def _lose_no_more(self) -> None:
+        self.losses = 0.0
+
+    def _cut(self) -> None:
+        """The store is away, or restarts."""
+        self.happened["away"] += 1
+        self.away_until = self.loop.time() + self.die.expovariate(1.5)
+        if Fault.COMMITS_NOT_DURABLE in self.store.faults:
+            self.store.forget_last_commits(1)
+        for server in self.servers:
+            self.store.break_off(server.line)
+
+    def _set_clock(self) -> None:
+        self.happened["clock set"] += 1
+        self.clock_error = self.die.uniform(-0.4, 0.4)
+
+    async def heal(self) -> None:
+        """All is well again, and every server at work."""
+        self.losses, self.away_until = 0.0, 0.0
+        for server in self.servers:
+            server.process.at_step = lambda _: None
+            self._thaw(server)
+        while len(self.up()) < len(self.servers):
+            await asyncio.sleep(0.2)
