@@ -6,6 +6,7 @@ from typing import Protocol
 
 from domain.configuration.configuration import Configuration
 from domain.configuration.runtimes import Runtime
+from domain.values.refusals import ConfigurationMoved
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,6 +17,11 @@ class PinnedConfiguration:
     revision: int
     configuration: Configuration
     redacted: Mapping[str, object] = field(repr=False)
+
+    def must_be_current(self, revision: int) -> None:
+        """Raises `ConfigurationMoved` when the log is at a later revision."""
+        if revision > self.revision:
+            raise ConfigurationMoved(revision)
 
 
 class RevisionErased(RuntimeError):

@@ -254,10 +254,7 @@ def workspace_warnings(run: Run, requested: str | None) -> tuple[str, ...]:
 
 async def read_requested_workspace(work: UnitOfWork, run: Run) -> str | None:
     """The folder that the request named, as it is on record."""
-    recorded = await work.log.first("SpawnRequested", run.run_id)
-    assert recorded is not None
-    assert isinstance(recorded.event, SpawnRequested)
-    argument = recorded.event.workspace_argument
+    argument = (await work.event(SpawnRequested, run.run_id)).workspace_argument
     return await work.contents.text(argument) if argument else None
 
 

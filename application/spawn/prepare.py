@@ -12,8 +12,8 @@ from dataclasses import replace
 from uuid import UUID
 
 from application.context.scripts import NOTHING, ContextGatherer, GatheredContext
-from application.log.texts import TextStore
-from application.log.unit_of_work import ContentsErased, UnitOfWork
+from application.log.texts import ContentsErased, TextStore
+from application.log.unit_of_work import UnitOfWork
 from application.ports.credentials import Credentials
 from application.ports.files import BootstrapFiles
 from application.spawn.create import ChildCreation
@@ -198,10 +198,7 @@ class RunPreparer:
             self._scripts.pop(run_id, None)
 
     async def _script_receipts(self, run: Run) -> tuple[ScriptReceipt, ...]:
-        recorded = await self._work.log.first("ScriptsResolved", run.run_id)
-        assert recorded is not None
-        assert isinstance(recorded.event, ScriptsResolved)
-        return recorded.event.receipts
+        return (await self._work.event(ScriptsResolved, run.run_id)).receipts
 
     async def _finish(
         self, step: Preparation, receipts: Sequence[ScriptReceipt], before: tuple[RunCommand, ...]

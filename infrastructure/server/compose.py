@@ -214,7 +214,7 @@ class ServerProcess:
         self.configurations = ActiveConfigurations(
             self.log, contents, identities, self.directory.workspaces
         )
-        work = UnitOfWork(self.log, registry, contents, identities, self.configurations)
+        work = UnitOfWork(self.log, identities, registry, contents, self.configurations)
         await self.configurations.activate(self._loaded, Actor(kind="system"))
         seal = ChildTokenSigner(self.directory.child_token_key())
         return await self._build_workers(work, pool, seal, url)

@@ -37,11 +37,6 @@ ATTACHED = AttachmentsRequest(
 )
 
 
-@dataclass(frozen=True)
-class Recorded:
-    event: SessionCreated
-
-
 @dataclass
 class Record:
     """The log, the texts and the configuration of one run. A text is its own name, save those that
@@ -55,9 +50,9 @@ class Record:
         {"agents": {"defaults": {"runtime": {"type": "scripted"}}}}
     )
 
-    async def first(self, event_type: str, run: UUID) -> Recorded:
-        assert (event_type, run) == ("SessionCreated", run_id(1))
-        return Recorded(self.event)
+    async def event(self, kind: type[SessionCreated], run: UUID) -> SessionCreated:
+        assert (kind, run) == (SessionCreated, run_id(1))
+        return self.event
 
     async def texts(self, refs: Iterable[ContentRef]) -> Mapping[UUID, str]:
         named = {ref(name).id: self.told.get(name, name) for name in self.names}
@@ -151,7 +146,10 @@ class Unshared:
 
 @dataclass(frozen=True)
 class WorkOfOne:
-    log: Record
+    record: Record
     contents: Record
     configurations: Record
     registry: Unshared = field(default_factory=Unshared)
+
+    async def event(self, kind: type[SessionCreated], run: UUID) -> SessionCreated:
+        return await self.record.event(kind, run)

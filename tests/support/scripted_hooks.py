@@ -55,5 +55,5 @@ async def work_with_hooks(
     }
     assert await configurations.activate(load_values(values, folder=folder), SYSTEM) == 1
     return UnitOfWork(
-        running.log, PostgresRegistry(running.pool), contents, identities, configurations
+        running.log, identities, PostgresRegistry(running.pool), contents, configurations
     )

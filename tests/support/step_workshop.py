@@ -113,7 +113,7 @@ class Workshop:
             running.log, contents, identities, folder / "workspaces"
         )
         registry = PostgresRegistry(running.pool)
-        self.work = UnitOfWork(running.log, registry, contents, identities, self.configurations)
+        self.work = UnitOfWork(running.log, identities, registry, contents, self.configurations)
         self.staged = PostgresStagedFiles(running.pool)
         files = AttachmentsStep(WorkspaceAttachments(), self.staged, contents, uninterrupted)
         self.workspace = WaitingStep(WorkspaceStep(LocalWorkspaceFolders()), limit_seconds)

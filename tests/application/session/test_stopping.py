@@ -38,7 +38,7 @@ class Overtaken(PostgresRegistry):
 def stopping(running: RunningLog, registry: Overtaken, folder: Path) -> StopService:
     contents, identities = PostgresContents(running.pool), RandomIdentities()
     configurations = ActiveConfigurations(running.log, contents, identities, folder)
-    work = UnitOfWork(running.log, registry, contents, identities, configurations)
+    work = UnitOfWork(running.log, identities, registry, contents, configurations)
     return StopService(work, preparing_on(work, running.pool, folder))
 
 

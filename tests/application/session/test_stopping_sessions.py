@@ -100,7 +100,7 @@ def stopping(running: RunningLog, registry: PostgresRegistry, folder: Path) -> S
     contents, identities = PostgresContents(running.pool), RandomIdentities()
     configurations = PlacedConfigurations(folder)
     configurations.read({})
-    work = UnitOfWork(running.log, registry, contents, identities, configurations)
+    work = UnitOfWork(running.log, identities, registry, contents, configurations)
     return StopService(work, preparing_on(work, running.pool, folder))
 
 

@@ -38,7 +38,7 @@ class Process:
             running.log, contents, identities, folder / "workspaces"
         )
         registry = PostgresRegistry(running.pool)
-        self.work = UnitOfWork(running.log, registry, contents, identities, self.configurations)
+        self.work = UnitOfWork(running.log, identities, registry, contents, self.configurations)
         self.preparing = preparing_on(self.work, running.pool, folder)
         self.spawning = SpawnService(self.work, self.preparing, Holder(lambda: "server"))
 

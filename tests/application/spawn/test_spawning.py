@@ -46,7 +46,7 @@ class Door:
     def __init__(self, running: RunningLog, registry: Counting, folder: Path) -> None:
         contents, identities = PostgresContents(running.pool), RandomIdentities()
         self.configurations = ActiveConfigurations(running.log, contents, identities, folder)
-        work = UnitOfWork(running.log, registry, contents, identities, self.configurations)
+        work = UnitOfWork(running.log, identities, registry, contents, self.configurations)
         preparing = preparing_on(work, running.pool, folder)
         self._spawning = SpawnService(work, preparing, Holder(lambda: "holder"))
 
