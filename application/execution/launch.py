@@ -170,10 +170,7 @@ class LaunchComposer:
             delivery_origin=await self._thread(run),
             deliver=bool(run.direct_delivery),
             shared_context=shared.whole(),
-            environment={
-                **await self._credentials.environment(pinned, run.agent_id),
-                **self._work.configurations.environment_of(pinned, runtime),
-            },
+            environment=await self._credentials.environment(pinned, run.agent_id),
             url=self.url,
             token=self._tokens.mint(run.run_id, run.epoch),
         )

@@ -101,7 +101,7 @@ def stopping(running: RunningLog, registry: PostgresRegistry, folder: Path) -> S
     configurations = PlacedConfigurations(folder)
     configurations.read({})
     work = UnitOfWork(running.log, identities, registry, contents, configurations)
-    return StopService(work, preparing_on(work, running.pool, folder))
+    return StopService(work, preparing_on(work, configurations.workspaces, running.pool, folder))
 
 
 async def session_of(running: RunningLog, run: Run) -> Session:
