@@ -189,9 +189,14 @@ class SessionContinuation:
             session_stream(last.requester.session_key),
             *((run_stream(above),) if above is not None else ()),
         )
+
+        def decide(world: World) -> Decision[StoredAnswer]:
+            pinned.must_be_current(world.config_version)
+            return decide_message(world, message, last, attempt.planned, attempt.keeper)
+
         appended = await self._work.submit(
             streams,
-            lambda world: _decide_message(world, attempt),
+            decide,
             Provenance(
                 actor=actor,
                 correlation=last.requester.root_session_key,
@@ -205,10 +210,16 @@ class SessionContinuation:
         return SentMessage(appended.runs[message.run_id], appended.result, appended.position)
 
 
-def _decide_message(world: World, attempt: _MessageAttempt) -> Decision[StoredAnswer]:
-    last, message, planned = attempt.last, attempt.message, attempt.planned
-    attempt.pinned.must_be_current(world.config_version)
-    told = attempt.keeper.empty_copy()
+def decide_message(
+    world: World,
+    message: Message,
+    last: Run,
+    planned: ContinuationPlanned | IneligiblePlan,
+    keeper: TextStore,
+) -> Decision[StoredAnswer]:
+    """Go on after the `last` run, or refuse the message; `keeper` has the texts that it and the
+    plan refer to. Gives how the sender is answered."""
+    told = keeper.empty_copy()
     judged = continue_session(
         world.sessions, world.runs, message, last, planned, LANE, told.store, world.now
     )
@@ -229,4 +240,4 @@ def _decide_message(world: World, attempt: _MessageAttempt) -> Decision[StoredAn
         answer = continued_response(
             last, message.run_id, planned.warnings, planned.plan.model_applied
         )
-    return Decision(answer, judged.changes, (*attempt.keeper.kept, *told.kept), answer=answer)
+    return Decision(answer, judged.changes, (*keeper.kept, *told.kept), answer=answer)

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from uuid import UUID
 
 from application.coordination.holder import Holder
 from application.log.answers import SpawnRefusal, refusal_response
@@ -158,24 +159,36 @@ class Admission:
             if known is None and on_record is not None:
                 # Whose child it is, and so of which tree, was not known when this was asked for.
                 raise AgentOnRecord(on_record.agent_id)
-            keepers = [
-                TextStore(one.session_id, key, new_id)
-                for one, key in zip(commands, keys, strict=True)
-            ]
-            asked = [(one, each.store) for one, each in zip(commands, keepers, strict=True)]
-            answered = request_spawns(world.sessions, world.runs, asked, policy, world.tree)
-            return Decision(
-                answered,
-                answered.changes,
-                [text for one in keepers for text in one.kept],
-                [ContentKey(one.session_id, key) for one, key in zip(commands, keys, strict=True)],
-                answer=_refusal_answer(command, answered),
-                reserve_run=command.run_id,
-                # Nobody will write what belongs to a spawn that is refused.
-                staged=files.staged(command.run_id) if files and not answered.refusal else (),
-            )
+            decision = decide_admission(world, commands, keys, policy, new_id)
+            # Nobody will write what belongs to a spawn that is refused.
+            if files is None or decision.result.refusal:
+                return decision
+            return decision._replace(staged=files.staged(command.run_id))
 
         return decide
+
+
+def decide_admission(
+    world: World,
+    commands: Sequence[RequestSpawn],
+    keys: Sequence[bytes],
+    policy: SpawnPolicy,
+    new_id: Callable[[], UUID],
+) -> Decision[SpawnDecision]:
+    """Permit or refuse what one request asks for. `keys` are those of the texts of each run, in
+    their order; `new_id` mints the ids of contents."""
+    members = list(zip(commands, keys, strict=True))
+    keepers = [TextStore(one.session_id, key, new_id) for one, key in members]
+    asked = [(one, keeper.store) for one, keeper in zip(commands, keepers, strict=True)]
+    answered = request_spawns(world.sessions, world.runs, asked, policy, world.tree)
+    return Decision(
+        answered,
+        answered.changes,
+        [text for one in keepers for text in one.kept],
+        [ContentKey(one.session_id, key) for one, key in members],
+        answer=_refusal_answer(commands[0], answered),
+        reserve_run=commands[0].run_id,
+    )
 
 
 def _session_naming(pinned: PinnedConfiguration) -> tuple[str, str, str]:
