@@ -28,7 +28,7 @@ from application.spawn.request import (
 )
 from domain.run.state import Run
 from domain.session.state import Session
-from domain.spawn.admission import policy_of
+from domain.spawn.admission import SpawnPolicy, policy_of
 from domain.spawn.decide import SpawnDecision, request_spawns
 from domain.spawn.request import RequestSpawn
 from domain.values.record import run_stream, session_stream
