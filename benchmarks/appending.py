@@ -3,20 +3,19 @@
 import itertools
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import Any
 
 from psycopg_pool import AsyncConnectionPool
 
 from application.log.envelope import Actor, Provenance
-from application.log.event_log import ContentKey, Decision, Submission, World
-from application.log.texts import TextStore
+from application.log.event_log import Submission
 from application.ports.configurations import PinnedConfiguration
+from application.spawn.admit import decide_admission
 from application.spawn.request import SpawnRequest, spawn_command
 from benchmarks.load import TASK, requester
 from benchmarks.server import CONFIGURATION
 from domain.run.facts import SpawnOptions
 from domain.spawn.admission import policy_of
-from domain.spawn.decide import SpawnDecision, request_spawns
+from domain.spawn.decide import SpawnDecision
 from domain.values.record import run_stream, session_stream
 from infrastructure.outbound.configuration.load import load_values
 from infrastructure.outbound.identity.identifiers import RandomIdentities
@@ -88,16 +87,12 @@ class Admissions:
         command = spawn_command(request, ACTOR, self._pinned, ids, "benchmark")
         policy, content_key = policy_of(self._pinned.configuration, "main"), ids.content_key()
 
-        def decide(world: World) -> Decision[Any]:
-            keeper = TextStore(command.session_id, content_key, ids.event_id)
-            answered = request_spawns(world.sessions, world.runs, [(command, keeper.store)], policy)
-            owned = (ContentKey(command.session_id, content_key),)
-            return Decision(answered, answered.changes, keeper.kept, owned)
-
         return Submission(
             command_id=ids.event_id(),
             streams=(run_stream(command.run_id), session_stream(key)),
-            decide=decide,
+            decide=lambda world: decide_admission(
+                world, (command,), (content_key,), policy, ids.event_id
+            ),
             provenance=Provenance(
                 actor=ACTOR, correlation=key, run_id=command.run_id, config_revision=1
             ),

@@ -3,9 +3,8 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from application.log.session_texts import SessionTexts, open_session_texts
-from application.log.texts import TextStore
-from application.log.unit_of_work import ContentsErased, UnitOfWork
+from application.log.texts import ContentsErased, SessionTexts, TextStore
+from application.log.unit_of_work import UnitOfWork
 from application.ports.runtimes import CannotLaunch
 from domain.delivery.silence import is_silent, without_silent_tokens
 from domain.prompt.shared_context import SharedValue
@@ -44,16 +43,13 @@ async def read_shared_spawn(work: UnitOfWork, run: Run) -> SharedSpawn | None:
     """
     if not run.shares:
         return None
-    recorded = await work.log.first("SpawnRequested", run.run_id)
-    assert recorded is not None
-    assert isinstance(recorded.event, SpawnRequested)
-    asked = recorded.event.shared
+    asked = (await work.event(SpawnRequested, run.run_id)).shared
     if asked is None or asked.scope == "child" or not asked.keys:
         return None
     requester = await work.registry.session(run.requester.session_key)
     assert requester is not None
     try:
-        texts = await open_session_texts(work, requester, requester.session_id)
+        texts = await work.session_texts(requester)
     except ContentsErased:
         raise CannotShare(rules.SHARED_CONTEXT.refusal(_ERASED)) from None
     values = [one.value for one in asked.keys if one.value is not None]
@@ -148,11 +144,9 @@ async def _spawn_keys(
     none."""
     if not opened.shares:
         return (), ()
-    recorded = await work.log.first("SpawnRequested", opened.run_id)
-    assert recorded is not None
-    assert isinstance(recorded.event, SpawnRequested)
-    asked, position = recorded.event.shared, recorded.envelope.position
-    by = opened.requester.session_key
+    asked = (await work.event(SpawnRequested, opened.run_id)).shared
+    # A run that was asked for begins with its request.
+    by, position = opened.requester.session_key, opened.created_position
     if asked is None:
         return (), ()
     literals = tuple(

@@ -5,7 +5,8 @@ from uuid import UUID
 
 from application.log.envelope import Actor
 from application.log.event_log import Reservation, StoredAnswer
-from application.log.unit_of_work import ContentsErased, UnitOfWork
+from application.log.texts import ContentsErased
+from application.log.unit_of_work import UnitOfWork
 from application.ports.configurations import RevisionErased
 from application.ports.hooks import HookClient, HookFailure
 from application.steps.thread_binding import requester_origin

@@ -4,7 +4,8 @@ import logging
 from uuid import UUID
 
 from application.concurrency.bulkhead import Bulkhead, BulkheadFull
-from application.log.unit_of_work import ContentsErased, UnitOfWork
+from application.log.texts import ContentsErased
+from application.log.unit_of_work import UnitOfWork
 from application.ports.configurations import RevisionErased
 from application.ports.fault_injection import FaultPoint
 from application.ports.hooks import HookClient, HookFailure

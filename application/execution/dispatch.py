@@ -5,8 +5,8 @@ from uuid import UUID
 
 from application.coordination.holder import Holder
 from application.execution.execute import RunExecutor
-from application.log.envelope import SYSTEM, Provenance
-from application.log.event_log import Change, Decision, LaneQuery, Submission, World
+from application.log.envelope import Provenance
+from application.log.event_log import Change, Decision, LaneQuery, World
 from application.log.unit_of_work import UnitOfWork
 from domain.run.commands import ClaimRun
 from domain.run.decide import decide
@@ -45,34 +45,31 @@ class Dispatcher:
     async def _claim(self, lane: str, depth: int) -> int:
         pinned = self._work.configurations.current()
         width = self._width()
-        query = LaneQuery(lane, depth, min(width, CLAIMS_MAX))
-
-        def choose(world: World) -> Decision[tuple[UUID, ...]]:
-            assert world.lane is not None
-            running = world.lane.running
-            changes: list[Change] = []
-            taken: list[UUID] = []
-            for run in world.lane.next:
-                command = ClaimRun(holder=self._holder.name, lane_width=width, lane_running=running)
-                try:
-                    events = decide(run, command)
-                except Rejected:
-                    continue
-                changes += [(run_stream(run.run_id), event) for event in events]
-                taken.append(run.run_id)
-                running += 1
-            return Decision(tuple(taken), changes)
-
-        appended = await self._work.log.submit(
-            Submission(
-                command_id=self._work.identities.event_id(),
-                streams=(),
-                decide=choose,
-                # Each claim is about a run of its own, and says so.
-                provenance=Provenance(actor=SYSTEM, config_revision=pinned.revision),
-                lane=query,
-            )
+        appended = await self._work.submit(
+            (),
+            lambda world: decide_claims(world, self._holder.name, width),
+            # Each claim is about a run of its own, and says so.
+            Provenance(config_revision=pinned.revision),
+            lane=LaneQuery(lane, depth, min(width, CLAIMS_MAX)),
         )
         for run_id in appended.result:
             self._executing.take(appended.runs[run_id])
         return len(appended.result)
+
+
+def decide_claims(world: World, holder: str, width: int) -> Decision[tuple[UUID, ...]]:
+    """Claim the next runs of a lane of this width; gives their ids."""
+    assert world.lane is not None
+    running = world.lane.running
+    changes: list[Change] = []
+    taken: list[UUID] = []
+    for run in world.lane.next:
+        command = ClaimRun(holder=holder, lane_width=width, lane_running=running)
+        try:
+            events = decide(run, command)
+        except Rejected:
+            continue
+        changes += [(run_stream(run.run_id), event) for event in events]
+        taken.append(run.run_id)
+        running += 1
+    return Decision(tuple(taken), changes)

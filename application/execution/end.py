@@ -2,7 +2,8 @@
 
 import logging
 
-from application.log.unit_of_work import ContentsErased, UnitOfWork
+from application.log.texts import ContentsErased
+from application.log.unit_of_work import UnitOfWork
 from application.ports.runtimes import RuntimeEnd
 from application.ports.transcripts import Transcripts
 from domain.prompt.untrusted import freeze_result

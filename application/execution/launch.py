@@ -170,10 +170,7 @@ class LaunchComposer:
             delivery_origin=await self._thread(run),
             deliver=bool(run.direct_delivery),
             shared_context=shared.whole(),
-            environment={
-                **await self._credentials.environment(pinned, run.agent_id),
-                **self._work.configurations.environment_of(pinned, runtime),
-            },
+            environment=await self._credentials.environment(pinned, run.agent_id),
             url=self.url,
             token=self._tokens.mint(run.run_id, run.epoch),
         )
@@ -278,11 +275,9 @@ class LaunchComposer:
         return compose_prompt(child, said, surroundings)
 
     async def _planned(self, run: Run) -> SessionCreated | ContinuationPlanned:
-        kind = "SessionCreated" if run.continues is None else "ContinuationPlanned"
-        recorded = await self._work.log.first(kind, run.run_id)
-        assert recorded is not None
-        assert isinstance(recorded.event, SessionCreated | ContinuationPlanned)
-        return recorded.event
+        if run.continues is None:
+            return await self._work.event(SessionCreated, run.run_id)
+        return await self._work.event(ContinuationPlanned, run.run_id)
 
 
 def _reference(run: Run) -> str | None:

@@ -1,49 +1,10 @@
-"""Requests that are sent again after what they asked for was done."""
+"""Asking the log until it answers."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
-from application.log.envelope import Provenance
-from application.log.event_log import Decision, LogUnavailable, Reservation, Submission, World
-from application.log.unit_of_work import UnitOfWork
-from domain.values.refusals import Rejected
-
-
-async def must_be_new(
-    work: UnitOfWork,
-    provenance: Provenance,
-    reservation: Reservation | None,
-    why: Rejected | None = None,
-) -> None:
-    """What was answered once is told again, whatever has become of it since: raises
-    `AlreadyReserved` for such a request, else `why` if it has a key. Records nothing."""
-    if reservation is None:
-        return
-
-    def decide(_: World) -> Decision[None]:
-        raise why or _KeyIsFree("nobody has asked under this key before")
-
-    try:
-        await work.log.submit(
-            Submission(
-                command_id=work.identities.event_id(),
-                streams=(),
-                decide=decide,
-                provenance=provenance,
-                reservation=reservation,
-            )
-        )
-    except _KeyIsFree:
-        return
-
-
-class _KeyIsFree(Rejected):
-    """The key is free, and stays so."""
-
-
-# Asking the log until it answers.
-
+from application.log.event_log import LogUnavailable
 
 PAUSE_SECONDS = 0.5
 T = TypeVar("T")

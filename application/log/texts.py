@@ -2,12 +2,19 @@
 
 import hashlib
 import hmac
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Protocol
 from uuid import UUID
 
-from application.log.event_log import Content
+from application.log.event_log import Content, ContentKey
+from domain.session.state import Session
 from domain.values.record import ContentRef
+from domain.values.refusals import ReadAgain, Rejected
+
+
+class ContentsErased(Rejected):
+    """The session's key was destroyed, so nothing can be recorded about its texts any more."""
 
 
 def keyed_hash(key: bytes, data: bytes) -> str:
@@ -43,6 +50,43 @@ class TextStore:
     def empty_copy(self) -> "TextStore":
         """An empty keeper of the same session, for a decision that may be made more than once."""
         return TextStore(self._session_id, self._key, self._new_id)
+
+
+@dataclass(frozen=True, slots=True)
+class SessionTexts:
+    """Texts of a session that may have had none, for one append; `is_new_key` when its key is
+    recorded with the first of them."""
+
+    session_id: UUID
+    keeper: TextStore
+    key: ContentKey
+    is_new_key: bool
+
+    @property
+    def kept(self) -> Sequence[Content]:
+        """What was collected."""
+        return self.keeper.kept
+
+    @property
+    def keys(self) -> tuple[ContentKey, ...]:
+        """The key, when it is to be recorded with the texts."""
+        return (self.key,) if self.is_new_key else ()
+
+    def must_fit(self, session: Session | None) -> None:
+        """Raises `ReadAgain` when the session, as it is on record, is another one than was read or
+        came to have texts meanwhile."""
+        if session is not None and session.session_id != self.session_id:
+            raise ReadAgain("the session was seen for the first time meanwhile")
+        if self.is_new_key and has_texts(session):
+            raise ReadAgain("the first text of the session was kept meanwhile")
+
+
+def has_texts(session: Session | None) -> bool:
+    """Whether anything was ever kept of the session. A child has its task."""
+    if session is None:
+        return False
+    known = (session.run_id, session.transcript, session.shared_position)
+    return any(one is not None for one in known)
 
 
 # Free texts beside the log.

@@ -1,54 +1,60 @@
-"""What every use case works with, put together once by the composition root."""
+"""The unit of work: what use cases read, and the one way in which they record."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import TypeVar
 from uuid import UUID
 
 from application.log.envelope import SYSTEM, Actor, Provenance
 from application.log.event_log import (
     Appended,
-    Content,
     ContentKey,
     Decision,
     EventLog,
+    LaneQuery,
+    LogUnavailable,
     Reservation,
     StoredAnswer,
     Submission,
+    TreeQuery,
     World,
 )
-from application.log.texts import Contents, TextStore
+from application.log.texts import Contents, ContentsErased, SessionTexts, TextStore, has_texts
 from application.ports.configurations import Configurations
 from application.ports.identifiers import Identities
 from application.ports.registry import Registry
 from domain.run.commands import RunCommand
+from domain.run.events import RunEvent
 from domain.run.state import Run
 from domain.session.state import Session
 from domain.spawn.batch import batch_members, decide_for_all
 from domain.spawn.cascade import CascadeState, streams_of
-from domain.values.refusals import Rejected
+from domain.values.refusals import ReadAgain, Rejected
+
+ATTEMPTS_MAX = 5
+T = TypeVar("T")
+E = TypeVar("E", bound=RunEvent)
 
 
-class ContentsErased(Rejected):
-    """The session's key was destroyed, so nothing can be recorded about its texts any more."""
+async def with_fresh_reads(
+    attempt: Callable[[Rejected | None], Awaitable[T]],
+    unavailable: str,
+    *,
+    conflicts: tuple[type[Rejected], ...] = (ReadAgain,),
+    attempts_max: int = ATTEMPTS_MAX,
+) -> T:
+    """Optimistic concurrency: read, decide and record, anew after each conflict.
 
-
-class RequesterTexts(Protocol):
-    """Texts of a requester's session that are recorded with one of its children."""
-
-    @property
-    def kept(self) -> Sequence[Content]:
-        """What was collected."""
-        ...
-
-    @property
-    def keys(self) -> Sequence[ContentKey]:
-        """The session's key, when it has to be recorded too."""
-        ...
-
-    def must_fit(self, session: Session | None) -> None:
-        """Raises `ReadAgain` when the session is not as it was read."""
-        ...
+    `attempt` is given the conflict of the attempt before, None at first. When all were in vain,
+    `LogUnavailable` says `unavailable`.
+    """
+    conflict: Rejected | None = None
+    for _ in range(attempts_max):
+        try:
+            return await attempt(conflict)
+        except conflicts as met:
+            conflict = met
+    raise LogUnavailable(unavailable)
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,28 +67,58 @@ class RunCommands:
 
 
 @dataclass(frozen=True, slots=True)
-class UnitOfWork:
-    """The log, what is read from it, and what is minted."""
+class CommandLog:
+    """Commands to the log: each has an id of its own and says where it comes from."""
 
     log: EventLog
-    registry: Registry
-    contents: Contents
     identities: Identities
-    configurations: Configurations
 
-    async def text_store(self, run: Run) -> TextStore:
-        """A keeper of texts for the run's own session."""
-        key = await self.contents.key(run.session_id)
-        if key is None:
-            raise ContentsErased(f"the texts of session {run.session_id} were erased")
-        return TextStore(run.session_id, key, self.identities.event_id)
+    async def submit(
+        self,
+        streams: Sequence[str],
+        decide: Callable[[World], Decision[T]],
+        provenance: Provenance,
+        *,
+        lane: LaneQuery | None = None,
+        tree: TreeQuery | None = None,
+        reservation: Reservation | None = None,
+        about: frozenset[UUID] = frozenset(),
+    ) -> Appended[T]:
+        """Decide under the log's lock and record what was decided. `decide` is pure.
 
-    async def text_store_or_none(self, run: Run) -> TextStore | None:
-        """The same; None when the session's texts were erased."""
+        Raises what `decide` raised, `AlreadyReserved`, `LogUnavailable`.
+        """
+        return await self.log.submit(
+            Submission(
+                command_id=self.identities.event_id(),
+                streams=tuple(streams),
+                decide=decide,
+                provenance=provenance,
+                lane=lane,
+                tree=tree,
+                reservation=reservation,
+                about=about,
+            )
+        )
+
+    async def must_be_new(
+        self,
+        provenance: Provenance,
+        reservation: Reservation | None,
+        why: Rejected | None = None,
+    ) -> None:
+        """What was answered once is told again, whatever has become of it since: raises
+        `AlreadyReserved` for such a request, else `why` if it has a key. Records nothing."""
+        if reservation is None:
+            return
+
+        def decide(_: World) -> Decision[None]:
+            raise why or _KeyIsFree("nobody has asked under this key before")
+
         try:
-            return await self.text_store(run)
-        except ContentsErased:
-            return None
+            await self.submit((), decide, provenance, reservation=reservation)
+        except _KeyIsFree:
+            return
 
     async def record(
         self,
@@ -94,7 +130,7 @@ class UnitOfWork:
         spawn_answer: StoredAnswer | None = None,
         reservation: Reservation | None = None,
         answer: StoredAnswer | None = None,
-        above: RequesterTexts | None = None,
+        above: SessionTexts | None = None,
     ) -> Appended[None]:
         """Decide commands to a run, one after the other, and record what follows in one append.
 
@@ -119,7 +155,7 @@ class UnitOfWork:
         spawn_answer: StoredAnswer | None = None,
         reservation: Reservation | None = None,
         answer: StoredAnswer | None = None,
-        above: RequesterTexts | None = None,
+        above: SessionTexts | None = None,
         must_fit: Callable[[CascadeState], None] | None = None,
     ) -> Appended[None]:
         """The same for several runs of one requester, decided in their order and recorded in one
@@ -127,39 +163,89 @@ class UnitOfWork:
         first = asked[0].run
 
         def decide(world: World) -> Decision[None]:
-            family = CascadeState(world.runs, world.sessions)
             if must_fit is not None:
-                must_fit(family)
+                must_fit(CascadeState(world.runs, world.sessions))
             if above is not None:
                 above.must_fit(world.sessions.get(first.requester.session_key))
-            changes = decide_for_all(family, [(one.run.run_id, one.commands) for one in asked])
-            told = spawn_answer if changes else None
-            kept = [text for one in asked if one.keeper and changes for text in one.keeper.kept]
-            return Decision(
-                None,
-                changes,
-                (*kept, *(above.kept if above else ())),
-                above.keys if above else (),
-                answer=answer,
-                run_answer=(batch_members(first)[0], told) if told else None,
-            )
+            return decide_commands(world, asked, spawn_answer, above)._replace(answer=answer)
 
-        return await self.log.submit(
-            Submission(
-                command_id=self.identities.event_id(),
-                streams=tuple(dict.fromkeys(one for each in asked for one in streams_of(each.run))),
-                decide=decide,
-                provenance=provenance_of(first, actor),
-                reservation=reservation,
-                about=frozenset(one.run.run_id for one in asked),
-            )
+        return await self.submit(
+            tuple(dict.fromkeys(one for each in asked for one in streams_of(each.run))),
+            decide,
+            provenance_of(first, actor),
+            reservation=reservation,
+            about=frozenset(one.run.run_id for one in asked),
         )
+
+
+@dataclass(frozen=True, slots=True)
+class UnitOfWork(CommandLog):
+    """What every use case works with, put together once by the composition root."""
+
+    registry: Registry
+    contents: Contents
+    configurations: Configurations
+
+    async def text_store(self, run: Run) -> TextStore:
+        """A keeper of texts for the run's own session. Raises `ContentsErased`."""
+        key = await self.contents.key(run.session_id)
+        if key is None:
+            raise ContentsErased(f"the texts of session {run.session_id} were erased")
+        return TextStore(run.session_id, key, self.identities.event_id)
+
+    async def text_store_or_none(self, run: Run) -> TextStore | None:
+        """The same; None when the session's texts were erased."""
+        try:
+            return await self.text_store(run)
+        except ContentsErased:
+            return None
+
+    async def session_texts(self, session: Session | None) -> SessionTexts:
+        """A keeper of texts for a session, which may have none as yet, or not be on record: then
+        it gets an id. Raises `ContentsErased`."""
+        ids = self.identities
+        session_id = session.session_id if session is not None else ids.run_id()
+        key = await self.contents.key(session_id) if session is not None else None
+        if key is None and session is not None and has_texts(session):
+            raise ContentsErased(f"the texts of session {session.display_key} were erased")
+        minted = key or ids.content_key()
+        keeper = TextStore(session_id, minted, ids.event_id)
+        return SessionTexts(session_id, keeper, ContentKey(session_id, minted), key is None)
 
     async def run(self, run_id: UUID) -> Run:
         """A run that is known to be on record."""
         run = await self.registry.run(run_id)
         assert run is not None
         return run
+
+    async def event(self, kind: type[E], run_id: UUID) -> E:
+        """The first event of a kind of a run, which is known to be on record."""
+        recorded = await self.log.first(kind.__name__, run_id)
+        assert recorded is not None
+        assert isinstance(recorded.event, kind)
+        return recorded.event
+
+
+def decide_commands(
+    world: World,
+    asked: Sequence[RunCommands],
+    spawn_answer: StoredAnswer | None = None,
+    above: SessionTexts | None = None,
+) -> Decision[None]:
+    """What follows from commands to several runs of one requester, with the texts of them."""
+    changes = decide_for_all(
+        CascadeState(world.runs, world.sessions),
+        [(one.run.run_id, one.commands) for one in asked],
+    )
+    told = spawn_answer if changes else None
+    kept = [text for one in asked if one.keeper and changes for text in one.keeper.kept]
+    return Decision(
+        None,
+        changes,
+        (*kept, *(above.kept if above else ())),
+        above.keys if above else (),
+        run_answer=(batch_members(asked[0].run)[0], told) if told else None,
+    )
 
 
 def provenance_of(run: Run, actor: Actor = SYSTEM) -> Provenance:
@@ -170,3 +256,7 @@ def provenance_of(run: Run, actor: Actor = SYSTEM) -> Provenance:
         run_id=run.run_id,
         config_revision=run.config_revision,
     )
+
+
+class _KeyIsFree(Rejected):
+    """The key is free, and stays so."""

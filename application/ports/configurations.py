@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from domain.configuration.configuration import Configuration
-from domain.configuration.runtimes import Runtime
+from domain.values.refusals import ConfigurationMoved
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,6 +17,11 @@ class PinnedConfiguration:
     configuration: Configuration
     redacted: Mapping[str, object] = field(repr=False)
 
+    def must_be_current(self, revision: int) -> None:
+        """Raises `ConfigurationMoved` when the log is at a later revision."""
+        if revision > self.revision:
+            raise ConfigurationMoved(revision)
+
 
 class RevisionErased(RuntimeError):
     """The text of a revision is no more."""
@@ -26,9 +31,28 @@ class SecretMissing(Exception):
     """A secret that the configuration refers to cannot be had here; the text says which."""
 
 
-class WorkspaceForbidden(OSError):
-    """The folder that a request names may not be used. The text says so in the words of whoever
-    asked, and what to do."""
+class ConfigurationFile(Protocol):
+    """A file that was read and can become a revision. Of its secrets it has references."""
+
+    @property
+    def configuration(self) -> Configuration:
+        """What it says."""
+        ...
+
+    @property
+    def stored(self) -> Mapping[str, object]:
+        """The whole of it, as it is kept."""
+        ...
+
+    @property
+    def stored_text(self) -> str:
+        """That as a text."""
+        ...
+
+    @property
+    def name(self) -> str:
+        """How the log calls it."""
+        ...
 
 
 class Configurations(Protocol):
@@ -41,29 +65,4 @@ class Configurations(Protocol):
     async def at(self, revision: int) -> PinnedConfiguration:
         """An earlier revision, for what was begun under it. Raises `RevisionErased`, and
         `ConfigurationError` for one that this program cannot read."""
-        ...
-
-    def environment_of(self, pinned: PinnedConfiguration, runtime: Runtime) -> Mapping[str, str]:
-        """A runtime's own environment with its secrets resolved now. Raises `SecretMissing`."""
-        ...
-
-    def workspace_of(
-        self,
-        pinned: PinnedConfiguration,
-        agent_id: str,
-        *,
-        recorded: str | None = None,
-        requested: str | None = None,
-    ) -> str:
-        """The folder that a child of this agent works in.
-
-        Its agent's own: as configured, else one in the data directory; it need not be there. A
-        child of its requester's own agent inherits: `recorded` is the folder on record for the
-        requester, `requested` the one that the request says it works in, which has to be in the
-        recorded one; without a record, in the agent's own or below a configured root. Links are
-        resolved first, and nothing of it is created.
-
-        Raises OSError for a folder that cannot be used, `WorkspaceForbidden` for one that may not:
-        also one on record that leads elsewhere by now.
-        """
         ...

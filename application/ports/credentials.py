@@ -51,9 +51,7 @@ class Credentials(Protocol):
         environment of its runtime included. Nothing for an agent that is not configured."""
         ...
 
-    async def environment(
-        self, pinned: PinnedConfiguration, agent_id: str
-    ) -> Mapping[str, Credential]:
-        """The values of the profiles that are given, by variable, resolved now. What the runtime's
-        own environment sets is not among them. Raises `SecretMissing`."""
+    async def environment(self, pinned: PinnedConfiguration, agent_id: str) -> Mapping[str, str]:
+        """The environment of a child of this agent, resolved now: what its runtime sets, and the
+        values of the profiles that are given. Secrets are `Credential`s. Raises `SecretMissing`."""
         ...

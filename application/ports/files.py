@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Literal, Protocol
 from uuid import UUID
 
+from application.ports.configurations import PinnedConfiguration
 from domain.context.attachments import AcceptedFiles
 
 RemovalOutcome = Literal["undone", "nothing_there", "left_in_place"]
@@ -142,4 +143,34 @@ class WorkspaceFolders(Protocol):
         self, root: str, relative: str
     ) -> Literal["undone", "nothing_there", "left_in_place"]:
         """Remove what `make` made as far as nothing is in it. May be repeated. Raises OSError."""
+        ...
+
+
+class WorkspaceForbidden(OSError):
+    """The folder that a request names may not be used. The text says so in the words of whoever
+    asked, and what to do."""
+
+
+class Workspaces(Protocol):
+    """Which folders children work in."""
+
+    def workspace_of(
+        self,
+        pinned: PinnedConfiguration,
+        agent_id: str,
+        *,
+        recorded: str | None = None,
+        requested: str | None = None,
+    ) -> str:
+        """The folder that a child of this agent works in.
+
+        Its agent's own: as configured, else one in the data directory; it need not be there. A
+        child of its requester's own agent inherits: `recorded` is the folder on record for the
+        requester, `requested` the one that the request says it works in, which has to be in the
+        recorded one; without a record, in the agent's own or below a configured root. Links are
+        resolved first, and nothing of it is created.
+
+        Raises OSError for a folder that cannot be used, `WorkspaceForbidden` for one that may not:
+        also one on record that leads elsewhere by now.
+        """
         ...

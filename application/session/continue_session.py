@@ -6,17 +6,9 @@ from uuid import UUID
 from application.context.ingredients import bootstrap_ingredients
 from application.log.answers import SpawnRefusal, continued_response, refusal_response
 from application.log.envelope import Actor, Provenance
-from application.log.event_log import (
-    Decision,
-    LogUnavailable,
-    Reservation,
-    StoredAnswer,
-    Submission,
-    World,
-)
-from application.log.retry import must_be_new
+from application.log.event_log import Decision, Reservation, StoredAnswer, World
 from application.log.texts import TextStore
-from application.log.unit_of_work import UnitOfWork, provenance_of
+from application.log.unit_of_work import UnitOfWork, provenance_of, with_fresh_reads
 from application.ports.configurations import PinnedConfiguration
 from application.ports.credentials import Credentials
 from application.ports.files import BootstrapFiles
@@ -38,8 +30,6 @@ from domain.spawn.continuation import (
 )
 from domain.values.record import Stamp, run_stream, session_stream
 from domain.values.refusals import ConfigurationMoved, ReadAgain, Rejected
-
-ATTEMPTS_MAX = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,19 +77,23 @@ class SessionContinuation:
         that never had one, `SessionIsClosed`, `RunIsActive`, and what the log raises.
         """
         run_id, pinned = self._work.identities.run_id(), self._work.configurations.current()
-        for _ in range(ATTEMPTS_MAX):
+
+        async def send(conflict: Rejected | None) -> SentMessage:
+            nonlocal pinned
+            if isinstance(conflict, ConfigurationMoved):
+                pinned = await self._work.configurations.at(conflict.revision)
             try:
                 attempt = await self._attempt(run, run_id, text, actor, pinned)
             except Rejected as why:
-                await must_be_new(self._work, provenance_of(run, actor), reservation, why)
+                await self._work.must_be_new(provenance_of(run, actor), reservation, why)
                 raise
-            try:
-                return await self._submit(attempt, actor, reservation, traceparent)
-            except ReadAgain:
-                continue
-            except ConfigurationMoved as moved:
-                pinned = await self._work.configurations.at(moved.revision)
-        raise LogUnavailable("the session changes too fast to be continued; ask again in a moment")
+            return await self._submit(attempt, actor, reservation, traceparent)
+
+        return await with_fresh_reads(
+            send,
+            "the session changes too fast to be continued; ask again in a moment",
+            conflicts=(ReadAgain, ConfigurationMoved),
+        )
 
     async def _attempt(
         self, run: Run, run_id: UUID, text: str, actor: Actor, pinned: PinnedConfiguration
@@ -175,10 +169,8 @@ class SessionContinuation:
     async def _preamble(self, run: Run) -> tuple[Ingredient, ...]:
         """What stood in front of the system prompt from the beginning, as it was cut then."""
         assert run.opened_by is not None
-        recorded = await self._work.log.first("SessionCreated", run.opened_by)
-        assert recorded is not None
-        assert isinstance(recorded.event, SessionCreated)
-        return tuple(one for one in recorded.event.ingredients if one.position == "preamble")
+        created = await self._work.event(SessionCreated, run.opened_by)
+        return tuple(one for one in created.ingredients if one.position == "preamble")
 
     async def _submit(
         self,
@@ -197,30 +189,37 @@ class SessionContinuation:
             session_stream(last.requester.session_key),
             *((run_stream(above),) if above is not None else ()),
         )
-        appended = await self._work.log.submit(
-            Submission(
-                command_id=self._work.identities.event_id(),
-                streams=streams,
-                decide=lambda world: _decide_message(world, attempt),
-                provenance=Provenance(
-                    actor=actor,
-                    correlation=last.requester.root_session_key,
-                    causation=last.last_event_id,
-                    run_id=message.run_id,
-                    traceparent=traceparent,
-                    config_revision=pinned.revision,
-                ),
-                reservation=reservation,
-            )
+
+        def decide(world: World) -> Decision[StoredAnswer]:
+            pinned.must_be_current(world.config_version)
+            return decide_message(world, message, last, attempt.planned, attempt.keeper)
+
+        appended = await self._work.submit(
+            streams,
+            decide,
+            Provenance(
+                actor=actor,
+                correlation=last.requester.root_session_key,
+                causation=last.last_event_id,
+                run_id=message.run_id,
+                traceparent=traceparent,
+                config_revision=pinned.revision,
+            ),
+            reservation=reservation,
         )
         return SentMessage(appended.runs[message.run_id], appended.result, appended.position)
 
 
-def _decide_message(world: World, attempt: _MessageAttempt) -> Decision[StoredAnswer]:
-    last, message, planned = attempt.last, attempt.message, attempt.planned
-    if world.config_version > attempt.pinned.revision:
-        raise ConfigurationMoved(world.config_version)
-    told = attempt.keeper.empty_copy()
+def decide_message(
+    world: World,
+    message: Message,
+    last: Run,
+    planned: ContinuationPlanned | IneligiblePlan,
+    keeper: TextStore,
+) -> Decision[StoredAnswer]:
+    """Go on after the `last` run, or refuse the message; `keeper` has the texts that it and the
+    plan refer to. Gives how the sender is answered."""
+    told = keeper.empty_copy()
     judged = continue_session(
         world.sessions, world.runs, message, last, planned, LANE, told.store, world.now
     )
@@ -241,4 +240,4 @@ def _decide_message(world: World, attempt: _MessageAttempt) -> Decision[StoredAn
         answer = continued_response(
             last, message.run_id, planned.warnings, planned.plan.model_applied
         )
-    return Decision(answer, judged.changes, (*attempt.keeper.kept, *told.kept), answer=answer)
+    return Decision(answer, judged.changes, (*keeper.kept, *told.kept), answer=answer)

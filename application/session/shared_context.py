@@ -1,52 +1,18 @@
 """The owner of a session writes into what the session shares with its family."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from uuid import UUID
 
-from application.log.envelope import Actor, Provenance
-from application.log.event_log import Change, Decision, LogUnavailable, Submission, World
-from application.log.session_texts import SessionTexts, open_session_texts
-from application.log.unit_of_work import UnitOfWork
-from application.ports.configurations import PinnedConfiguration
+from application.log.envelope import Actor
+from application.log.texts import SessionTexts
+from application.log.unit_of_work import UnitOfWork, with_fresh_reads
+from application.session.register import NamedSession, submit_to_session
 from domain.session.decide import ChangeSharedContext, ContextMoved, decide
-from domain.session.events import SessionObserved
 from domain.session.shared_context import effective_shared_keys, limit_refusal
-from domain.session.state import Session, evolve
-from domain.spawn.decide import SessionRegistration, find_depth, observe_session
+from domain.session.state import Session
 from domain.values.json_text import compact_json, read_json
-from domain.values.record import Stamp, session_stream
-from domain.values.refusals import ConfigurationMoved, ReadAgain, Refusal, Rejected
-from domain.values.session_key import agent_id_of
+from domain.values.refusals import ReadAgain, Refusal, Rejected
 from domain.values.shared_values import SharedChange
-
-# A session that is seen for the first time because something is told of it.
-
-
-def register_session(
-    session_id: UUID,
-    session_key: str,
-    display_key: str,
-    pinned: PinnedConfiguration,
-    actor: Actor,
-    world: World,
-) -> SessionObserved:
-    """The session as its key and the configuration tell of it."""
-    agent_id = agent_id_of(session_key)
-    sighting = SessionRegistration(
-        session_id=session_id,
-        session_key=session_key,
-        display_key=display_key,
-        agent_id=agent_id,
-        asserted_by=actor.name,
-        sandboxed=pinned.configuration.is_sandboxed(agent_id, session_key),
-    )
-    return observe_session(
-        sighting,
-        depth=find_depth(session_key, world.sessions).depth,
-        max_spawn_depth=pinned.configuration.subagent_defaults.max_spawn_depth,
-    )
-
 
 ATTEMPTS_MAX = 50
 
@@ -95,17 +61,14 @@ class ContextPatcher:
         Raises `ContextMoved`, `SharedContextTooLarge`, `SessionIsClosed`, `ContentsErased`, and
         what the log raises.
         """
-        for _ in range(ATTEMPTS_MAX):
-            try:
-                return await self._try_patch(asked, actor)
-            except ReadAgain:
-                continue
-            except ContextMoved:
-                if asked.expected is not None:
-                    raise
-            except ConfigurationMoved:
-                raise LogUnavailable("the configuration changed meanwhile; ask again") from None
-        raise LogUnavailable("the session changes too fast; ask again in a moment")
+        # A patch for any version is made again for the newest.
+        moved = (ContextMoved,) if asked.expected is None else ()
+        return await with_fresh_reads(
+            lambda _: self._try_patch(asked, actor),
+            "the session changes too fast; ask again in a moment",
+            conflicts=(ReadAgain, *moved),
+            attempts_max=ATTEMPTS_MAX,
+        )
 
     async def _try_patch(self, asked: ContextPatch, actor: Actor) -> PatchResult:
         work = self._work
@@ -113,23 +76,15 @@ class ContextPatcher:
         version = (known.shared_position or 0) if known is not None else 0
         if asked.expected is not None and asked.expected != version:
             raise ContextMoved(version)
-        session_id = known.session_id if known is not None else work.identities.run_id()
-        texts = await open_session_texts(work, known, session_id)
+        texts = await work.session_texts(known)
         command = ChangeSharedContext(
             await self._changes(asked, known, texts), cause="patch", by=actor.name, expected=version
         )
-        pinned = work.configurations.current()
-        appended = await work.log.submit(
-            Submission(
-                command_id=work.identities.event_id(),
-                streams=(session_stream(asked.session_key),),
-                decide=_decision(asked, command, texts, pinned, actor),
-                provenance=Provenance(
-                    actor=actor,
-                    correlation=known.root_session_key if known else asked.session_key,
-                    config_revision=pinned.revision,
-                ),
-            )
+        appended = await submit_to_session(
+            work,
+            NamedSession(asked.session_key, asked.display_key, known, texts),
+            lambda session: decide(session, command),
+            actor,
         )
         return PatchResult(appended.sessions.get(asked.session_key), appended.position)
 
@@ -173,33 +128,3 @@ def _merge_patch(before: object, patch: object) -> object:
         else:
             merged[name] = _merge_patch(merged.get(name), value)
     return merged
-
-
-def _decision(
-    asked: ContextPatch,
-    command: ChangeSharedContext,
-    texts: SessionTexts,
-    pinned: PinnedConfiguration,
-    actor: Actor,
-) -> Callable[[World], Decision[None]]:
-    stream = session_stream(asked.session_key)
-
-    def decided(world: World) -> Decision[None]:
-        session = world.sessions.get(asked.session_key)
-        texts.must_fit(session)
-        changes: list[Change] = []
-        if session is None:
-            if not command.changes:
-                return Decision(None)
-            if world.config_version > pinned.revision:
-                raise ConfigurationMoved(world.config_version)
-            seen = register_session(
-                texts.session_id, asked.session_key, asked.display_key, pinned, actor, world
-            )
-            changes.append((stream, seen))
-            session = evolve(None, seen, Stamp(0, 1, world.now))
-        events = decide(session, command)
-        changes += [(stream, event) for event in events]
-        return Decision(None, changes, texts.kept if events else (), texts.keys if events else ())
-
-    return decided

@@ -7,16 +7,14 @@ from uuid import UUID
 from application.context.ingredients import refusal_announcement
 from application.log.answers import SpawnRefusal, refusal_response
 from application.log.envelope import Actor, Provenance
-from application.log.event_log import (
-    Decision,
-    LogUnavailable,
-    Reservation,
-    StoredAnswer,
-    Submission,
-)
-from application.log.retry import must_be_new
+from application.log.event_log import Decision, Reservation, StoredAnswer
 from application.log.texts import TextStore
-from application.log.unit_of_work import RunCommands, UnitOfWork, provenance_of
+from application.log.unit_of_work import (
+    RunCommands,
+    UnitOfWork,
+    provenance_of,
+    with_fresh_reads,
+)
 from application.spawn.prepare import RunPreparer
 from application.spawn.refuse import sibling_refusals
 from domain.run.commands import ScheduleArchive, StopRun
@@ -25,9 +23,8 @@ from domain.run.state import Run
 from domain.session.state import Session
 from domain.spawn.batch import batch_members, must_be_prepared
 from domain.values import rules
-from domain.values.refusals import ReadAgain
+from domain.values.refusals import Rejected
 
-READS_MAX = 5
 LOOKS_MAX = 200
 _log = logging.getLogger("spawnlog.stopping")
 
@@ -56,7 +53,7 @@ class StopService:
 
         One that is held ends when its holder has ended it; one that is over stays as it is.
         """
-        await must_be_new(self._work, provenance_of(run, actor), reservation)
+        await self._work.must_be_new(provenance_of(run, actor), reservation)
         answer = StoredAnswer("stopping", {"runId": str(run.run_id), "wasOver": run.stage in OVER})
         stop = StopRequest(actor, reason)
         run = await self._stop_one(run, stop)
@@ -82,7 +79,7 @@ class StopService:
             correlation=session.root_session_key,
             config_revision=self._work.configurations.current().revision,
         )
-        await must_be_new(self._work, provenance, reservation)
+        await self._work.must_be_new(provenance, reservation)
         stop = StopRequest(actor, reason)
         run = await self._work.run(session.run_id) if session.run_id is not None else None
         closes = run is not None and run.options.mode == "session"
@@ -113,13 +110,15 @@ class StopService:
     async def _close(self, run: Run, actor: Actor) -> Run:
         """Close the session of its last run; gives the run that is the last one then."""
         command = ScheduleArchive(reason="session_closed")
-        for _ in range(READS_MAX):
-            try:
-                appended = await self._work.record(run, (command,), actor=actor)
-                return appended.runs[run.run_id]
-            except ReadAgain:
-                run = await self._last(run)
-        raise LogUnavailable("the session changes too fast to be closed; ask again in a moment")
+
+        async def close(conflict: Rejected | None) -> Run:
+            last = await self._last(run) if conflict else run
+            appended = await self._work.record(last, (command,), actor=actor)
+            return appended.runs[last.run_id]
+
+        return await with_fresh_reads(
+            close, "the session changes too fast to be closed; ask again in a moment"
+        )
 
     async def _last(self, run: Run) -> Run:
         assert run.child_session_key is not None
@@ -135,14 +134,8 @@ class StopService:
         again, and then those are stopped that were not reached."""
         if reservation is None:
             return
-        await self._work.log.submit(
-            Submission(
-                command_id=self._work.identities.event_id(),
-                streams=(),
-                decide=lambda _: Decision(None, answer=answer),
-                provenance=provenance,
-                reservation=reservation,
-            )
+        await self._work.submit(
+            (), lambda _: Decision(None, answer=answer), provenance, reservation=reservation
         )
 
     async def _stop_below(self, session_key: str, stop: StopRequest) -> None:
@@ -167,12 +160,13 @@ class StopService:
 
     async def _stop_one(self, run: Run, stop: StopRequest) -> Run:
         """Stop one run; gives it as it is then."""
-        for _ in range(READS_MAX):
-            try:
-                return await self._stop_now(run, stop)
-            except ReadAgain:
-                run = await self._work.run(run.run_id)
-        raise LogUnavailable("the run changes too fast to be stopped; ask again in a moment")
+
+        async def stop_now(conflict: Rejected | None) -> Run:
+            return await self._stop_now(await self._work.run(run.run_id) if conflict else run, stop)
+
+        return await with_fresh_reads(
+            stop_now, "the run changes too fast to be stopped; ask again in a moment"
+        )
 
     async def _stop_now(self, run: Run, stop: StopRequest) -> Run:
         if run.stage in OVER:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from uuid import UUID
 
 from application.coordination.holder import Holder
 from application.log.answers import SpawnRefusal, refusal_response
@@ -12,12 +13,11 @@ from application.log.event_log import (
     LogUnavailable,
     Reservation,
     StoredAnswer,
-    Submission,
     TreeQuery,
     World,
 )
 from application.log.texts import TextStore
-from application.log.unit_of_work import UnitOfWork
+from application.log.unit_of_work import UnitOfWork, with_fresh_reads
 from application.ports.configurations import PinnedConfiguration
 from application.spawn.attachments import EvaluatedAttachments, evaluate_attachments
 from application.spawn.request import (
@@ -28,13 +28,12 @@ from application.spawn.request import (
 )
 from domain.run.state import Run
 from domain.session.state import Session
-from domain.spawn.admission import policy_of
+from domain.spawn.admission import SpawnPolicy, policy_of
 from domain.spawn.decide import SpawnDecision, request_spawns
 from domain.spawn.request import RequestSpawn
 from domain.values.record import run_stream, session_stream
-from domain.values.refusals import AgentOnRecord, ConfigurationMoved, ReadAgain
+from domain.values.refusals import AgentOnRecord, ConfigurationMoved, ReadAgain, Rejected
 
-ATTEMPTS_MAX = 5
 _MOVED = "the configuration changed while the request was read; ask again"
 
 
@@ -77,16 +76,20 @@ class Admission:
         # Most of those whom this process had nothing to do with are not on record, which is seen
         # anyway when the spawn is decided.
         known = await registry.session(requester) if registry.has_seen_recently(requester) else None
-        for _ in range(ATTEMPTS_MAX):
-            try:
-                return await self._decide(asked, known, pinned)
-            except (AgentOnRecord, ReadAgain):
+
+        async def decide(conflict: Rejected | None) -> AdmissionResult:
+            nonlocal known, pinned
+            if isinstance(conflict, ConfigurationMoved):
+                pinned = await self._later_revision(pinned, conflict.revision)
+            elif conflict is not None:
                 # The session is on record, and nothing was known of it here, or it went on with
                 # another run since then: once more with what is so now.
                 known = await registry.session(requester)
-            except ConfigurationMoved as moved:
-                pinned = await self._later_revision(pinned, moved.revision)
-        raise LogUnavailable(_MOVED)
+            return await self._decide(asked, known, pinned)
+
+        return await with_fresh_reads(
+            decide, _MOVED, conflicts=(AgentOnRecord, ReadAgain, ConfigurationMoved)
+        )
 
     async def _later_revision(
         self, pinned: PinnedConfiguration, revision: int
@@ -121,23 +124,20 @@ class Admission:
         streams += [run_stream(one.run_id) for one in names.dependencies]
         if parent is not None:
             streams.append(run_stream(parent.run_id))
-        appended = await self._work.log.submit(
-            Submission(
-                command_id=ids.event_id(),
-                streams=tuple(streams),
-                decide=self._decision(commands, asked.keys, known, pinned, files),
-                provenance=Provenance(
-                    actor=asked.actor,
-                    correlation=root,
-                    causation=parent.last_event_id if parent else None,
-                    run_id=command.run_id,
-                    traceparent=asked.traceparent,
-                    config_revision=pinned.revision,
-                ),
-                tree=TreeQuery(root) if names.dependencies else None,
-                reservation=asked.reservation,
-                about=frozenset(one.run_id for one in commands),
-            )
+        appended = await self._work.submit(
+            streams,
+            self._decision(commands, asked.keys, known, pinned, files),
+            Provenance(
+                actor=asked.actor,
+                correlation=root,
+                causation=parent.last_event_id if parent else None,
+                run_id=command.run_id,
+                traceparent=asked.traceparent,
+                config_revision=pinned.revision,
+            ),
+            tree=TreeQuery(root) if names.dependencies else None,
+            reservation=asked.reservation,
+            about=frozenset(one.run_id for one in commands),
         )
         runs = tuple(appended.runs[one.run_id] for one in commands)
         return AdmissionResult(runs, appended.position, _refusal_answer(command, appended.result))
@@ -154,30 +154,41 @@ class Admission:
         policy = policy_of(pinned.configuration, command.requester_agent_id)
 
         def decide(world: World) -> Decision[SpawnDecision]:
-            if world.config_version > pinned.revision:
-                raise ConfigurationMoved(world.config_version)
+            pinned.must_be_current(world.config_version)
             on_record = world.sessions.get(command.requester_key)
             if known is None and on_record is not None:
                 # Whose child it is, and so of which tree, was not known when this was asked for.
                 raise AgentOnRecord(on_record.agent_id)
-            keepers = [
-                TextStore(one.session_id, key, new_id)
-                for one, key in zip(commands, keys, strict=True)
-            ]
-            asked = [(one, each.store) for one, each in zip(commands, keepers, strict=True)]
-            answered = request_spawns(world.sessions, world.runs, asked, policy, world.tree)
-            return Decision(
-                answered,
-                answered.changes,
-                [text for one in keepers for text in one.kept],
-                [ContentKey(one.session_id, key) for one, key in zip(commands, keys, strict=True)],
-                answer=_refusal_answer(command, answered),
-                reserve_run=command.run_id,
-                # Nobody will write what belongs to a spawn that is refused.
-                staged=files.staged(command.run_id) if files and not answered.refusal else (),
-            )
+            decision = decide_admission(world, commands, keys, policy, new_id)
+            # Nobody will write what belongs to a spawn that is refused.
+            if files is None or decision.result.refusal:
+                return decision
+            return decision._replace(staged=files.staged(command.run_id))
 
         return decide
+
+
+def decide_admission(
+    world: World,
+    commands: Sequence[RequestSpawn],
+    keys: Sequence[bytes],
+    policy: SpawnPolicy,
+    new_id: Callable[[], UUID],
+) -> Decision[SpawnDecision]:
+    """Permit or refuse what one request asks for. `keys` are those of the texts of each run, in
+    their order; `new_id` mints the ids of contents."""
+    members = list(zip(commands, keys, strict=True))
+    keepers = [TextStore(one.session_id, key, new_id) for one, key in members]
+    asked = [(one, keeper.store) for one, keeper in zip(commands, keepers, strict=True)]
+    answered = request_spawns(world.sessions, world.runs, asked, policy, world.tree)
+    return Decision(
+        answered,
+        answered.changes,
+        [text for one in keepers for text in one.kept],
+        [ContentKey(one.session_id, key) for one, key in members],
+        answer=_refusal_answer(commands[0], answered),
+        reserve_run=commands[0].run_id,
+    )
 
 
 def _session_naming(pinned: PinnedConfiguration) -> tuple[str, str, str]:

@@ -1,19 +1,19 @@
 """Runs that wait for others: queued once all of these are done, ended when one of them failed."""
 
+import contextlib
 from collections.abc import Mapping
 from uuid import UUID
 
 from application.log.envelope import RecordedEvent
-from application.log.event_log import LogUnavailable
 from application.log.texts import TextStore
-from application.log.unit_of_work import UnitOfWork
+from application.log.unit_of_work import UnitOfWork, with_fresh_reads
 from application.spawn.create import LANE
 from domain.run.commands import SettleDependencies
 from domain.run.events import DescendantsSettled, RunAnnounced, RunEnded, RunWaits, SpawnRefused
 from domain.run.facts import Dependency
 from domain.run.state import Run
 from domain.spawn.dependencies import evaluate_dependencies, outcome_text, render_dependency
-from domain.values.refusals import ReadAgain, WrongStage
+from domain.values.refusals import WrongStage
 
 READS_MAX = 10
 _DONE_WITH = (RunEnded, DescendantsSettled, RunAnnounced, SpawnRefused)
@@ -27,22 +27,22 @@ class DependencyWaits:
 
     async def reevaluate(self, run_id: UUID) -> None:
         """Record what has come of it since; nothing when nothing has, or when it waits no more."""
-        for _ in range(READS_MAX):
-            run = await self._work.run(run_id)
-            if run.waits_for is None or run.stage != "session-created":
-                return
-            # Whose texts were erased ends without saying why.
-            keeper = await self._work.text_store_or_none(run)
-            command = await self._command(run, keeper)
-            try:
-                await self._work.record(run, (command,), keeper)
-            except ReadAgain:
-                # Another one that it waits for failed first.
-                continue
-            except WrongStage:
-                return
+        # Another one that it waits for may fail first.
+        await with_fresh_reads(
+            lambda _: self._reevaluate(run_id),
+            "what the run waits for changes too fast; it is looked at again",
+            attempts_max=READS_MAX,
+        )
+
+    async def _reevaluate(self, run_id: UUID) -> None:
+        run = await self._work.run(run_id)
+        if run.waits_for is None or run.stage != "session-created":
             return
-        raise LogUnavailable("what the run waits for changes too fast; it is looked at again")
+        # Whose texts were erased ends without saying why.
+        keeper = await self._work.text_store_or_none(run)
+        command = await self._command(run, keeper)
+        with contextlib.suppress(WrongStage):
+            await self._work.record(run, (command,), keeper)
 
     async def _command(self, run: Run, keeper: TextStore | None) -> SettleDependencies:
         targets = await self._targets(run)

@@ -3,8 +3,9 @@
 from dataclasses import dataclass, replace
 
 from application.log.unit_of_work import UnitOfWork
-from application.ports.configurations import Configurations, PinnedConfiguration, WorkspaceForbidden
+from application.ports.configurations import PinnedConfiguration
 from application.ports.credentials import NOTHING_FOUND, FoundCredentials
+from application.ports.files import WorkspaceForbidden, Workspaces
 from application.steps.workspace import unusable_workspace_text
 from domain.configuration.agents import Agent
 from domain.configuration.configuration import Configuration
@@ -213,7 +214,7 @@ REPLACED_WORKSPACE = (
 def choose_workspace(
     run: Run,
     pinned: PinnedConfiguration,
-    configurations: Configurations,
+    workspaces: Workspaces,
     requested: str | None,
 ) -> tuple[WorkspaceFacts, Refusal | None]:
     """What was chosen, and the refusal when that folder cannot be had.
@@ -228,9 +229,7 @@ def choose_workspace(
     is_inherited = recorded is not None or named is not None
     facts = WorkspaceFacts(source="requester" if is_inherited else "agent", recorded=recorded)
     try:
-        folder = configurations.workspace_of(
-            pinned, run.agent_id, recorded=recorded, requested=named
-        )
+        folder = workspaces.workspace_of(pinned, run.agent_id, recorded=recorded, requested=named)
     except WorkspaceForbidden as forbidden:
         return facts, _workspace_refusal(str(forbidden))
     except OSError as error:
@@ -254,10 +253,7 @@ def workspace_warnings(run: Run, requested: str | None) -> tuple[str, ...]:
 
 async def read_requested_workspace(work: UnitOfWork, run: Run) -> str | None:
     """The folder that the request named, as it is on record."""
-    recorded = await work.log.first("SpawnRequested", run.run_id)
-    assert recorded is not None
-    assert isinstance(recorded.event, SpawnRequested)
-    argument = recorded.event.workspace_argument
+    argument = (await work.event(SpawnRequested, run.run_id)).workspace_argument
     return await work.contents.text(argument) if argument else None
 
 
@@ -287,7 +283,7 @@ class PlanTexts:
 def plan_spawn(
     run: Run,
     pinned: PinnedConfiguration,
-    configurations: Configurations,
+    workspaces: Workspaces,
     asked: PlanTexts,
     credentials: FoundCredentials = NOTHING_FOUND,
 ) -> PlannedChild | Ineligible:
@@ -296,7 +292,7 @@ def plan_spawn(
     fitted = evaluate_agent(run, pinned.configuration, asked.thinking, credentials)
     if isinstance(fitted, Ineligible):
         return fitted
-    workspace, refusal = choose_workspace(run, pinned, configurations, asked.workspace)
+    workspace, refusal = choose_workspace(run, pinned, workspaces, asked.workspace)
     if refusal is not None:
         return Ineligible(refusal, fitted.facts.changed({"workspace": workspace}))
     planned = build_child_plan(run, pinned.configuration, fitted, workspace)

@@ -12,10 +12,10 @@ from dataclasses import replace
 from uuid import UUID
 
 from application.context.scripts import NOTHING, ContextGatherer, GatheredContext
-from application.log.texts import TextStore
-from application.log.unit_of_work import ContentsErased, UnitOfWork
+from application.log.texts import ContentsErased, TextStore
+from application.log.unit_of_work import UnitOfWork
 from application.ports.credentials import Credentials
-from application.ports.files import BootstrapFiles
+from application.ports.files import BootstrapFiles, Workspaces
 from application.spawn.create import ChildCreation
 from application.spawn.outcomes import Erased, NotReady, PreparedRun, Ready, revoke_ready
 from application.spawn.plan import (
@@ -52,12 +52,14 @@ class RunPreparer:
         stepping: StepRunner,
         bootstrap: BootstrapFiles,
         credentials: Credentials,
+        workspaces: Workspaces,
     ) -> None:
         self._work = work
         self._gathering = gathering
         self._stepping = stepping
         self._creating = ChildCreation(work, bootstrap)
         self._credentials = credentials
+        self._workspaces = workspaces
         self._scripts: dict[UUID, asyncio.Task[GatheredContext]] = {}
         self._callers: dict[UUID, CallerPresence] = {}
 
@@ -198,10 +200,7 @@ class RunPreparer:
             self._scripts.pop(run_id, None)
 
     async def _script_receipts(self, run: Run) -> tuple[ScriptReceipt, ...]:
-        recorded = await self._work.log.first("ScriptsResolved", run.run_id)
-        assert recorded is not None
-        assert isinstance(recorded.event, ScriptsResolved)
-        return recorded.event.receipts
+        return (await self._work.event(ScriptsResolved, run.run_id)).receipts
 
     async def _finish(
         self, step: Preparation, receipts: Sequence[ScriptReceipt], before: tuple[RunCommand, ...]
@@ -233,4 +232,4 @@ class RunPreparer:
         asked = PlanTexts(thinking=thinking, workspace=step.workspace)
         assert step.run.agent_id is not None
         credentials = await self._credentials.found(step.pinned, step.run.agent_id)
-        return plan_spawn(step.run, step.pinned, self._work.configurations, asked, credentials)
+        return plan_spawn(step.run, step.pinned, self._workspaces, asked, credentials)

@@ -1,5 +1,7 @@
 """The configurations that a generated history is decided under."""
 
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 from application.ports.configurations import PinnedConfiguration
@@ -68,4 +70,5 @@ def _values(width: int) -> dict[str, Any]:
 def revision(number: int) -> tuple[LoadedConfiguration, PinnedConfiguration]:
     """The configuration of this revision, the first one being 1."""
     loaded = load_values(_values(WIDTHS[(number - 1) % len(WIDTHS)]), "generated")
+    loaded = replace(loaded, path=Path("generated.json5"))
     return loaded, PinnedConfiguration(number, loaded.configuration, loaded.stored)

@@ -157,7 +157,7 @@ def _said(
     society.busy_lives += 1
     try:
         appended = yield from ask(message)
-        if appended.result.refusal is None:
+        if appended.result.kind == "continued":
             run = appended.runs[child.run_id]
             runs.append(child)
             society.resting_lives += 1

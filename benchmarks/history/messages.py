@@ -3,8 +3,8 @@
 from uuid import UUID
 
 from application.log.envelope import Actor, Provenance
-from application.log.event_log import Decision, Submission, World
-from application.spawn.create import LANE
+from application.log.event_log import StoredAnswer, Submission
+from application.session.continue_session import decide_message
 from application.spawn.plan import Ineligible, plan_continuation
 from benchmarks.history.fates import Fate
 from benchmarks.history.hooks import hooks_of
@@ -17,10 +17,8 @@ from domain.run.lifecycle import OVER
 from domain.run.state import Run
 from domain.session.state import Session
 from domain.spawn.continuation import (
-    ContinuationDecision,
     IneligiblePlan,
     Message,
-    continue_session,
     message_received,
 )
 from domain.values.record import Stamp, run_stream, session_stream
@@ -28,7 +26,7 @@ from domain.values.record import Stamp, run_stream, session_stream
 
 def new_message(
     society: Society, first: Child, last: Run, fate: Fate
-) -> tuple[Child, Submission[ContinuationDecision]]:
+) -> tuple[Child, Submission[StoredAnswer]]:
     """A message to the session that `first` began and whose last run is `last`: the run it is to
     become, with this fate, and its submission."""
     child = Child(
@@ -47,7 +45,7 @@ def new_message(
 
 def _submission(
     society: Society, first: Child, child: Child, last: Run
-) -> Submission[ContinuationDecision]:
+) -> Submission[StoredAnswer]:
     assert last.child_session_key is not None
     pinned, actor = society.pinned, _sender(society, first)
     requester = society.log.sessions[last.requester.session_key]
@@ -61,13 +59,6 @@ def _submission(
     )
     planned = _planned(society, first, message, last, requester)
 
-    def decide(world: World) -> Decision[ContinuationDecision]:
-        told = child.text_store(society)
-        judged = continue_session(
-            world.sessions, world.runs, message, last, planned, LANE, told.store
-        )
-        return Decision(judged, judged.changes, (*kept.kept, *told.kept))
-
     return Submission(
         command_id=society.ids.event_id(),
         streams=(
@@ -76,7 +67,7 @@ def _submission(
             session_stream(last.child_session_key),
             session_stream(last.requester.session_key),
         ),
-        decide=decide,
+        decide=lambda world: decide_message(world, message, last, planned, kept),
         provenance=Provenance(
             actor=actor,
             correlation=last.requester.root_session_key,

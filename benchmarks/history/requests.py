@@ -6,9 +6,10 @@ from typing import Any
 from uuid import UUID
 
 from application.log.envelope import SYSTEM, Actor, Provenance
-from application.log.event_log import ContentKey, Decision, Submission, World
+from application.log.event_log import Submission
 from application.log.texts import TextStore
-from application.log.unit_of_work import provenance_of
+from application.log.unit_of_work import RunCommands, decide_commands, provenance_of
+from application.spawn.admit import decide_admission
 from application.spawn.request import SpawnRequest, spawn_command
 from benchmarks.history.configuration import ALLOWED, MODEL
 from benchmarks.history.fates import STAYING, Fate
@@ -17,9 +18,8 @@ from domain.run.commands import RunCommand
 from domain.run.facts import Dependency, Ingredient, RunOutcome, SpawnOptions
 from domain.run.state import Run
 from domain.spawn.admission import policy_of
-from domain.spawn.batch import decide_for_all
-from domain.spawn.cascade import CascadeState, streams_of
-from domain.spawn.decide import SpawnDecision, request_spawns
+from domain.spawn.cascade import streams_of
+from domain.spawn.decide import SpawnDecision
 from domain.spawn.request import RequestSpawn
 from domain.values.record import run_stream, session_stream
 
@@ -155,17 +155,13 @@ def _admission(society: Society, child: Child, command: RequestSpawn) -> Submiss
     asker, pinned = child.asker, society.pinned
     policy = policy_of(pinned.configuration, command.requester_agent_id)
 
-    def decide(world: World) -> Decision[SpawnDecision]:
-        keeper = child.text_store(society)
-        answered = request_spawns(world.sessions, world.runs, [(command, keeper.store)], policy)
-        key = ContentKey(child.session_id, child.key)
-        return Decision(answered, answered.changes, keeper.kept, (key,))
-
     parent = society.log.runs.get(asker.run_id) if asker.run_id is not None else None
     return Submission(
         command_id=society.ids.event_id(),
         streams=(run_stream(child.run_id), *asker.streams[:2]),
-        decide=decide,
+        decide=lambda world: decide_admission(
+            world, (command,), (child.key,), policy, society.ids.event_id
+        ),
         provenance=Provenance(
             actor=asker.actor,
             correlation=asker.root,
@@ -186,15 +182,9 @@ def commanded(
     actor: Actor = SYSTEM,
 ) -> Submission[None]:
     """Commands to a run, decided in turn and recorded together with the texts they refer to."""
-
-    def decide(world: World) -> Decision[None]:
-        family = CascadeState(world.runs, world.sessions)
-        changes = decide_for_all(family, [(run.run_id, commands)])
-        return Decision(None, changes, keeper.kept if keeper and changes else ())
-
     return Submission(
         command_id=society.ids.event_id(),
         streams=streams_of(run),
-        decide=decide,
+        decide=lambda world: decide_commands(world, [RunCommands(run, commands, keeper)]),
         provenance=provenance_of(run, actor),
     )

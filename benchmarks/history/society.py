@@ -2,15 +2,15 @@
 
 from uuid import UUID
 
+from application.configuration.activate import decide_activation
 from application.log.envelope import Actor, Provenance
-from application.log.event_log import ContentKey, Decision, Submission, World
-from application.log.texts import TextStore
+from application.log.event_log import ContentKey, Submission
+from application.log.texts import SessionTexts, TextStore
 from application.ports.configurations import PinnedConfiguration
 from benchmarks.history.configuration import revision
 from benchmarks.history.fates import Deck
 from benchmarks.history.texts import Texts
 from benchmarks.history.town import Life, Town, ask
-from domain.event_types import ConfigurationActivated
 from domain.values.record import CONFIG_STREAM
 
 OPERATOR = Actor(kind="token", token="admin")
@@ -62,22 +62,17 @@ class Society:
         number = self._number
         loaded, pinned = revision(number)
 
-        def decide(_: World) -> Decision[None]:
-            keeper = TextStore(self._log_id, self._key, self.ids.event_id)
-            event = ConfigurationActivated(
-                revision=number,
-                content=keeper.store("configuration", loaded.stored_text),
-                source="generated.json5",
-                activated_by=OPERATOR.name,
-            )
-            keys = (ContentKey(self._log_id, self._key),) if number == 1 else ()
-            return Decision(None, ((CONFIG_STREAM, event),), keeper.kept, keys)
-
+        texts = SessionTexts(
+            self._log_id,
+            TextStore(self._log_id, self._key, self.ids.event_id),
+            ContentKey(self._log_id, self._key),
+            is_new_key=number == 1,
+        )
         yield from ask(
             Submission(
                 command_id=self.ids.event_id(),
                 streams=(CONFIG_STREAM,),
-                decide=decide,
+                decide=lambda world: decide_activation(world, loaded, texts, number, OPERATOR),
                 provenance=Provenance(actor=OPERATOR, config_revision=number),
             )
         )

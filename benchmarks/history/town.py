@@ -9,22 +9,18 @@ from datetime import datetime, timedelta
 from typing import Any, NamedTuple, TypeVar
 from uuid import UUID
 
-from application.log.event_log import Appended, Change, Decision, LaneQuery, Submission, World
+from application.execution.dispatch import CLAIMS_MAX, decide_claims
+from application.log.event_log import Appended, Decision, LaneQuery, Submission, World
 from application.log.unit_of_work import provenance_of
 from application.spawn.create import LANE
 from benchmarks.history.identities import SeededIdentities
 from benchmarks.history.simulated_log import Beginning, SimulatedLog, Sink
-from domain.run.commands import ClaimRun
-from domain.run.decide import decide
-from domain.values.record import run_stream
-from domain.values.refusals import Rejected
 
 T = TypeVar("T")
 
 TOGETHER_SECONDS = 0.1
 COMMIT_SECONDS = 0.004
 COMMIT_SUBMISSIONS_MAX = 32
-CLAIMS_MAX = 16
 
 
 class Wait(NamedTuple):
@@ -183,19 +179,6 @@ class Town:
 
         def choose(world: World) -> Decision[tuple[UUID, ...]]:
             self._claiming.discard(depth)
-            assert world.lane is not None
-            running = world.lane.running
-            changes: list[Change] = []
-            taken: list[UUID] = []
-            for run in world.lane.next:
-                command = ClaimRun(holder=holder, lane_width=width, lane_running=running)
-                try:
-                    events = decide(run, command)
-                except Rejected:
-                    continue
-                changes += [(run_stream(run.run_id), event) for event in events]
-                taken.append(run.run_id)
-                running += 1
-            return Decision(tuple(taken), changes)
+            return decide_claims(world, holder, width)
 
         return choose

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from psycopg_pool import AsyncConnectionPool
 
 from application.concurrency.bulkhead import Bulkhead
+from application.configuration.activate import ActiveConfigurations
 from application.context.scripts import ContextGatherer
 from application.coordination.holder import Holder
 from application.coordination.port import Coordination
@@ -21,10 +22,16 @@ from application.execution.end import RunFinalizer
 from application.execution.execute import RunExecutor
 from application.execution.launch import LaunchComposer
 from application.log.envelope import Actor
-from application.log.unit_of_work import UnitOfWork
+from application.log.unit_of_work import CommandLog, UnitOfWork
 from application.ports.credentials import Credentials
 from application.ports.fault_injection import FaultPoint
-from application.ports.files import AttachmentFiles, BootstrapFiles, StagedFiles, WorkspaceFolders
+from application.ports.files import (
+    AttachmentFiles,
+    BootstrapFiles,
+    StagedFiles,
+    WorkspaceFolders,
+    Workspaces,
+)
 from application.ports.hooks import HookClient
 from application.ports.identifiers import ChildTokens
 from application.ports.runtimes import AgentRuntimes
@@ -48,8 +55,9 @@ from application.workers.supervisor import Supervisor, Workers
 from domain.configuration.settings import Settings
 from infrastructure.inbound.http.requests.services import Services
 from infrastructure.outbound.child_processes.launcher import ProcessLauncher
-from infrastructure.outbound.configuration.active import ActiveConfigurations
+from infrastructure.outbound.configuration.files import LoadedFiles
 from infrastructure.outbound.configuration.load import LoadedConfiguration
+from infrastructure.outbound.configuration.workspaces import ConfiguredWorkspaces
 from infrastructure.outbound.credentials.agent_credentials import AgentCredentials
 from infrastructure.outbound.files.attachments import WorkspaceAttachments
 from infrastructure.outbound.files.bootstrap_files import DiskBootstrapFiles
@@ -101,6 +109,7 @@ class WorkerDependencies:
     tokens: ChildTokens
     credentials: Credentials
     folders: WorkspaceFolders
+    workspaces: Workspaces
     attachments: AttachmentFiles
     staged: StagedFiles
     bootstrap: BootstrapFiles
@@ -123,7 +132,9 @@ def build_workers(work: UnitOfWork, means: WorkerDependencies) -> Workers:
     )
     stepping = StepRunner(work, makers, means.staged, means.interruption)
     gathering = ContextGatherer(means.scripts, means.credentials, means.script_secrets)
-    preparing = RunPreparer(work, gathering, stepping, means.bootstrap, means.credentials)
+    preparing = RunPreparer(
+        work, gathering, stepping, means.bootstrap, means.credentials, means.workspaces
+    )
     launching = LaunchComposer(
         work, means.tokens, means.folders, means.credentials, means.transcripts, means.url
     )
@@ -211,10 +222,11 @@ class ServerProcess:
         self._stack.push_async_callback(self.log.close)
         registry, contents = PostgresRegistry(pool, self.log.remembered), PostgresContents(pool)
         identities = RandomIdentities()
+        self._files = LoadedFiles()
         self.configurations = ActiveConfigurations(
-            self.log, contents, identities, self.directory.workspaces
+            CommandLog(self.log, identities), contents, self._files
         )
-        work = UnitOfWork(self.log, registry, contents, identities, self.configurations)
+        work = UnitOfWork(self.log, identities, registry, contents, self.configurations)
         await self.configurations.activate(self._loaded, Actor(kind="system"))
         seal = ChildTokenSigner(self.directory.child_token_key())
         return await self._build_workers(work, pool, seal, url)
@@ -239,19 +251,20 @@ class ServerProcess:
         coordinating = await self._connecting.coordinating()
         self._stack.push_async_callback(coordinating.close)
         holder, coordination = Holder(holder_name), PostgresCoordination(coordinating)
-        hooks = HttpHooks(self.configurations)
+        hooks = HttpHooks(self._files)
         self._stack.push_async_callback(hooks.aclose)
         crew = build_workers(
             work,
             WorkerDependencies(
                 coordination=coordination,
                 transcripts=transcripts,
-                scripts=build_script_runner(gatehouse, self.configurations.file_of),
-                script_secrets=ConfiguredSecrets(self.configurations.file_of),
+                scripts=build_script_runner(gatehouse, self._files.file_of),
+                script_secrets=ConfiguredSecrets(self._files.file_of),
                 runtimes=self._runtimes(gatehouse),
                 tokens=seal,
-                credentials=AgentCredentials(self.configurations, self.directory.path / "agents"),
+                credentials=AgentCredentials(self._files, self.directory.path / "agents"),
                 folders=LocalWorkspaceFolders(),
+                workspaces=ConfiguredWorkspaces(self._files, self.directory.workspaces),
                 attachments=self._stack.enter_context(closing(WorkspaceAttachments())),
                 staged=PostgresStagedFiles(pool),
                 bootstrap=DiskBootstrapFiles(),
@@ -303,7 +316,9 @@ class ServerProcess:
     ) -> Services:
         self._stopped = asyncio.get_running_loop().create_future()
         admin = admin_token(self.directory.admin_token())
-        known = KnownTokens(admin, ConfiguredTokens(self.configurations), seal, work.registry)
+        known = KnownTokens(
+            admin, ConfiguredTokens(self.configurations, self._files), seal, work.registry
+        )
         return Services(
             work=work,
             spawning=self.spawning,

@@ -6,13 +6,11 @@ from typing import Any
 
 from application.log.envelope import Actor
 from application.ports.configurations import PinnedConfiguration
-from infrastructure.outbound.configuration.active import ActiveConfigurations
 from infrastructure.outbound.configuration.load import load_values
 from infrastructure.outbound.credentials.agent_credentials import AgentCredentials
 from infrastructure.outbound.credentials.auth_profiles import FILE_NAME
-from infrastructure.outbound.identity.identifiers import RandomIdentities
-from infrastructure.outbound.read_model.contents import PostgresContents
 from tests.support.running_log import RunningLog
+from tests.support.server_configurations import ServerConfigurations
 
 COMMAND = {"type": "command", "command": ["true"]}
 
@@ -39,14 +37,11 @@ class AgentFolders:
     def __init__(self, running: RunningLog, folder: Path) -> None:
         self.now = 1_000.0
         self.agents = folder / "agents"
-        self._configurations = ActiveConfigurations(
-            running.log,
-            PostgresContents(running.pool),
-            RandomIdentities(),
-            folder / "workspaces",
-        )
+        self._configurations = ServerConfigurations(running, folder / "workspaces")
         self._folder = folder
-        self.credentials = AgentCredentials(self._configurations, self.agents, now=lambda: self.now)
+        self.credentials = AgentCredentials(
+            self._configurations.files, self.agents, now=lambda: self.now
+        )
 
     async def configured(self, **helper: Any) -> PinnedConfiguration:
         """The revision in which the helper is like this."""

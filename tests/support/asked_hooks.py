@@ -1,14 +1,13 @@
 """Hooks of one configuration that are asked, without a log."""
 
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any
 
 import pytest
 
 from application.ports.configurations import PinnedConfiguration
 from application.ports.hooks import HookAnswer, HookFailure
 from domain.delivery.hook_payloads import HookCall
-from infrastructure.outbound.configuration.active import ActiveConfigurations
 from infrastructure.outbound.configuration.load import LoadedConfiguration, load_values
 from infrastructure.outbound.hooks.http_hooks import HttpHooks
 from tests.support.hook_server import HookServer
@@ -36,7 +35,7 @@ class Asked:
         hooks = {"subagentEnded": hook, **(others or {})}
         loaded = load_values({"spawnlog": {"hooks": hooks}})
         self.pinned = PinnedConfiguration(1, loaded.configuration, loaded.stored)
-        self.hooks = HttpHooks(cast("ActiveConfigurations", OneFile(loaded)), **limits)
+        self.hooks = HttpHooks(OneFile(loaded), **limits)
 
     async def ask(self, call: HookCall = CALL) -> HookAnswer:
         try:

@@ -83,9 +83,9 @@ class House:
     def work(self) -> UnitOfWork:
         return UnitOfWork(
             cast("EventLog", self),
+            RandomIdentities(),
             cast("Registry", self),
             cast("Contents", self),
-            RandomIdentities(),
             cast("Configurations", self),
         )
 

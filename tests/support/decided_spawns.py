@@ -133,7 +133,7 @@ class DecidedSpawns:
             thinking=self.text(argument) if argument else None,
             workspace=self.text(folder) if folder else None,
         )
-        planned = plan_spawn(run, self._pinned(run), self.configurations, texts)
+        planned = plan_spawn(run, self._pinned(run), self.configurations.workspaces, texts)
         if isinstance(planned, PlannedChild) and planned.plan.workspace_source == "agent":
             # The step of the preparation that comes next.
             Path(str(planned.plan.workspace_dir)).mkdir(parents=True, exist_ok=True)

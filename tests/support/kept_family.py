@@ -8,17 +8,21 @@ from psycopg_pool import AsyncConnectionPool
 from uuid_utils.compat import uuid7
 
 from application.log.envelope import SYSTEM, Actor
-from application.log.event_log import Appended, Decision, EventLog, StoredAnswer, Submission, World
-from application.log.texts import TextStore
-from application.log.unit_of_work import provenance_of
+from application.log.event_log import (
+    Appended,
+    ContentKey,
+    EventLog,
+    StoredAnswer,
+)
+from application.log.texts import SessionTexts, TextStore
+from application.log.unit_of_work import CommandLog
 from application.ports.runtimes import TranscriptEntry
 from domain.run.commands import RunCommand
 from domain.run.facts import Ingredient, ScriptReceipt, TranscriptSeal
 from domain.run.state import Run
-from domain.spawn.batch import decide_for_all
-from domain.spawn.cascade import CascadeState, streams_of
 from domain.values.record import ContentRef
 from domain.values.shared_values import SharedChange, SharedKey
+from infrastructure.outbound.identity.identifiers import RandomIdentities
 from infrastructure.outbound.log.schema.connections import LogConnection
 from infrastructure.outbound.transcripts.transcripts import StoredTranscripts
 from tests.support.logged_family import LoggedFamily, content_key_of
@@ -54,27 +58,22 @@ class KeptFamily(LoggedFamily):
         keeper = TextStore(run.session_id, content_key_of(run.session_id), uuid7)
         above = self._keeper_above(run)
         kept = tuple(
-            _kept(command, keeper, lambda kind: self.text(kind, name), above)
+            _kept(command, keeper, lambda kind: self.text(kind, name), above.keeper)
             for command in commands
         )
-
-        def decide(world: World) -> Decision[None]:
-            changes = decide_for_all(CascadeState(world.runs, world.sessions), [(run.run_id, kept)])
-            told = (run.run_id, spawn_answer) if spawn_answer else None
-            return Decision(None, changes, (*keeper.kept, *above.kept), run_answer=told)
-
-        submission = Submission(
-            command_id=uuid7(),
-            streams=streams_of(run),
-            decide=decide,
-            provenance=provenance_of(run, actor),
+        commanded = CommandLog(self.log, RandomIdentities())
+        return self.heard(
+            await commanded.record(
+                run, kept, keeper, actor=actor, spawn_answer=spawn_answer, above=above
+            )
         )
-        return self.heard(await self.log.submit(submission))
 
-    def _keeper_above(self, run: Run) -> TextStore:
+    def _keeper_above(self, run: Run) -> SessionTexts:
         """Keeps what a spawn shares, which belongs to the session that it shares it in."""
         session_id = self.sessions[run.requester.session_key].session_id
-        return TextStore(session_id, content_key_of(session_id), uuid7)
+        key = content_key_of(session_id)
+        keeper = TextStore(session_id, key, uuid7)
+        return SessionTexts(session_id, keeper, ContentKey(session_id, key), is_new_key=False)
 
     async def end(self, name: str, **changes: Any) -> None:
         """The runtime is done, and its transcript is sealed."""

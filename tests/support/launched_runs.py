@@ -13,7 +13,6 @@ from application.log.unit_of_work import UnitOfWork
 from application.ports.configurations import PinnedConfiguration
 from application.ports.transcripts import Transcripts
 from domain.configuration.configuration import Configuration
-from domain.configuration.runtimes import Runtime
 from domain.run.events import RunEvent, SessionCreated
 from domain.run.facts import AttachmentsRequest, Ingredient
 from domain.values.record import ContentRef
@@ -37,11 +36,6 @@ ATTACHED = AttachmentsRequest(
 )
 
 
-@dataclass(frozen=True)
-class Recorded:
-    event: SessionCreated
-
-
 @dataclass
 class Record:
     """The log, the texts and the configuration of one run. A text is its own name, save those that
@@ -55,10 +49,6 @@ class Record:
         {"agents": {"defaults": {"runtime": {"type": "scripted"}}}}
     )
 
-    async def first(self, event_type: str, run: UUID) -> Recorded:
-        assert (event_type, run) == ("SessionCreated", run_id(1))
-        return Recorded(self.event)
-
     async def texts(self, refs: Iterable[ContentRef]) -> Mapping[UUID, str]:
         named = {ref(name).id: self.told.get(name, name) for name in self.names}
         gone = {ref(name).id for name in self.erased}
@@ -66,9 +56,6 @@ class Record:
 
     async def at(self, revision: int) -> PinnedConfiguration:
         return PinnedConfiguration(revision, self.configuration, {})
-
-    def environment_of(self, pinned: PinnedConfiguration, runtime: Runtime) -> Mapping[str, str]:
-        return {"KEY": runtime.type}
 
     def mint(self, run: UUID, epoch: int) -> str:
         return f"{run}:{epoch}"
@@ -151,7 +138,11 @@ class Unshared:
 
 @dataclass(frozen=True)
 class WorkOfOne:
-    log: Record
+    record: Record
     contents: Record
     configurations: Record
     registry: Unshared = field(default_factory=Unshared)
+
+    async def event(self, kind: type[SessionCreated], run: UUID) -> SessionCreated:
+        assert (kind, run) == (SessionCreated, run_id(1))
+        return self.record.event

@@ -9,7 +9,6 @@ from uuid_utils.compat import uuid7
 from application.log.envelope import SYSTEM, Actor, Provenance
 from application.log.event_log import (
     Appended,
-    ContentKey,
     Decision,
     EventLog,
     LaneQuery,
@@ -19,15 +18,14 @@ from application.log.event_log import (
     TreeQuery,
     World,
 )
-from application.log.texts import TextStore
-from application.log.unit_of_work import provenance_of
+from application.log.unit_of_work import CommandLog
+from application.spawn.admit import decide_admission
 from domain.run.commands import RunCommand
 from domain.run.state import Run
 from domain.session.state import Session
-from domain.spawn.batch import decide_for_all
-from domain.spawn.cascade import CascadeState, streams_of
-from domain.spawn.decide import SpawnDecision, request_spawns
+from domain.spawn.decide import SpawnDecision
 from domain.values.record import run_stream, session_stream
+from infrastructure.outbound.identity.identifiers import RandomIdentities
 from tests.support import run_commands as ask
 from tests.support.family_log import child_key, policy, spawn_request
 from tests.support.storytelling import ROOT, run_id
@@ -112,18 +110,8 @@ class LoggedFamily:
         key = content_key_of(request.session_id)
 
         def decide(world: World) -> Decision[SpawnDecision]:
-            keeper = TextStore(request.session_id, key, uuid7)
-            answered = request_spawns(
-                world.sessions, world.runs, [(request, keeper.store)], self.policy, world.tree
-            )
-            return Decision(
-                answered,
-                answered.changes,
-                keeper.kept,
-                (ContentKey(request.session_id, key),),
-                answer=answer,
-                reserve_run=request.run_id,
-            )
+            decision = decide_admission(world, (request,), (key,), self.policy, uuid7)
+            return decision._replace(answer=answer)
 
         others = {one.run_id for one in request.dependencies} | ({parent} if parent else set())
         asked = Submission(
@@ -151,23 +139,9 @@ class LoggedFamily:
     ) -> Appended[None]:
         """Ask something of a run; several commands are decided in turn and recorded as one."""
         run = self.run(name)
-
-        def decide(world: World) -> Decision[None]:
-            changes = decide_for_all(
-                CascadeState(world.runs, world.sessions), [(run.run_id, commands)]
-            )
-            told = (run.run_id, spawn_answer) if spawn_answer else None
-            return Decision(None, changes, run_answer=told)
-
+        commanded = CommandLog(self.log, RandomIdentities())
         return self.heard(
-            await self.log.submit(
-                Submission(
-                    command_id=uuid7(),
-                    streams=streams_of(run),
-                    decide=decide,
-                    provenance=provenance_of(run, actor),
-                )
-            )
+            await commanded.record(run, commands, actor=actor, spawn_answer=spawn_answer)
         )
 
     def heard(self, appended: Appended[Any]) -> Appended[Any]:

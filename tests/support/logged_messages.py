@@ -5,21 +5,20 @@ from typing import Any
 from uuid_utils.compat import uuid7
 
 from application.log.envelope import Provenance
-from application.log.event_log import Appended, Decision, Submission, World
+from application.log.event_log import Appended, Decision, StoredAnswer, Submission, World
 from application.log.texts import TextStore
+from application.session.continue_session import decide_message
 from domain.run.events import ContinuationPlanned
 from domain.run.facts import Ingredient
 from domain.run.state import Run
 from domain.spawn.continuation import (
-    ContinuationDecision,
     IneligiblePlan,
     Message,
-    continue_session,
 )
 from domain.values.record import run_stream, session_stream
 from tests.support import run_commands as ask
 from tests.support.continued_runs import planned as planned_again
-from tests.support.logged_family import LANE, LoggedFamily, content_key_of
+from tests.support.logged_family import LoggedFamily, content_key_of
 
 
 def last_of(family: LoggedFamily, name: str) -> Run:
@@ -36,7 +35,7 @@ async def send(
     *,
     planned: ContinuationPlanned | IneligiblePlan | None = None,
     **changes: Any,
-) -> Appended[ContinuationDecision]:
+) -> Appended[StoredAnswer]:
     """Go on with the session of a run; the run that it becomes gets this name."""
     last = last_of(family, to)
     above = family.sessions[last.requester.session_key].run_id
@@ -44,15 +43,14 @@ async def send(
     key = content_key_of(last.session_id)
     assert last.child_session_key is not None
 
-    def decide(world: World) -> Decision[ContinuationDecision]:
+    def decide(world: World) -> Decision[StoredAnswer]:
         keeper = TextStore(last.session_id, key, uuid7)
         plain = {"by": "admin", "config_revision": 1, "max_children": family.policy.max_children}
         text = keeper.store("message", "and then?")
         message = Message(**{**plain, "run_id": number, "text": text, **changes})
         asked = Ingredient(source="message", position="task", content=text)
         plan = planned or planned_again(ingredients=(asked,))
-        told = continue_session(world.sessions, world.runs, message, last, plan, LANE, keeper.store)
-        return Decision(told, told.changes, keeper.kept)
+        return decide_message(world, message, last, plan, keeper)
 
     streams = (
         run_stream(number),

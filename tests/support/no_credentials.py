@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from application.ports.configurations import PinnedConfiguration
-from application.ports.credentials import NOTHING_FOUND, Credential, FoundCredentials
+from application.ports.credentials import NOTHING_FOUND, FoundCredentials
 
 
 class NoCredentials:
@@ -12,7 +12,5 @@ class NoCredentials:
     async def found(self, pinned: PinnedConfiguration, agent_id: str) -> FoundCredentials:
         return NOTHING_FOUND
 
-    async def environment(
-        self, pinned: PinnedConfiguration, agent_id: str
-    ) -> Mapping[str, Credential]:
+    async def environment(self, pinned: PinnedConfiguration, agent_id: str) -> Mapping[str, str]:
         return {}

@@ -1,6 +1,5 @@
 """Children that are planned: a run, a configuration, and a place that gives folders."""
 
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -8,7 +7,6 @@ from application.ports.configurations import PinnedConfiguration
 from application.ports.credentials import NOTHING_FOUND, FoundCredentials
 from application.spawn.plan import Ineligible, PlannedChild, PlanTexts, plan_spawn
 from domain.configuration.configuration import Configuration
-from domain.configuration.runtimes import Runtime
 from domain.run.facts import SpawnOptions
 from domain.run.state import Run
 from tests.support.run_histories import resolved
@@ -20,21 +18,12 @@ BOXED = {"sandbox": {"mode": "all"}}
 
 
 class Workspaces:
-    """Configurations that make folders in one place and refuse those that are told."""
+    """Workspaces: makes folders in one place and refuses those that are told."""
 
     def __init__(self, folder: Path, unusable: OSError | None = None) -> None:
         self.folder = folder
         self.unusable = unusable
         self.asked: list[tuple[str, str | None, str | None]] = []
-
-    def current(self) -> PinnedConfiguration:
-        raise AssertionError("the revision is pinned")
-
-    async def at(self, revision: int) -> PinnedConfiguration:
-        raise AssertionError("the revision is pinned")
-
-    def environment_of(self, pinned: PinnedConfiguration, runtime: Runtime) -> Mapping[str, str]:
-        raise AssertionError("nothing is launched")
 
     def workspace_of(
         self,

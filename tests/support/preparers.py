@@ -6,6 +6,7 @@ from psycopg_pool import AsyncConnectionPool
 
 from application.context.scripts import ContextGatherer
 from application.log.unit_of_work import UnitOfWork
+from application.ports.files import Workspaces
 from application.spawn.prepare import RunPreparer
 from application.steps.attachments import AttachmentsStep
 from application.steps.run_steps import StepRunner
@@ -24,6 +25,7 @@ from tests.support.script_runs import source_in
 
 def preparing_on(
     work: UnitOfWork,
+    workspaces: Workspaces,
     pool: AsyncConnectionPool[LogConnection],
     folder: Path,
     kind: type[RunPreparer] = RunPreparer,
@@ -36,4 +38,4 @@ def preparing_on(
         AttachmentsStep(WorkspaceAttachments(), staged, work.contents, uninterrupted),
     )
     stepping = StepRunner(work, makers, staged, uninterrupted)
-    return kind(work, gathering, stepping, DiskBootstrapFiles(), NoCredentials())
+    return kind(work, gathering, stepping, DiskBootstrapFiles(), NoCredentials(), workspaces)

@@ -10,12 +10,12 @@ from application.log.unit_of_work import UnitOfWork
 from application.ports.configurations import PinnedConfiguration
 from application.ports.hooks import HookAnswer, HookFailure
 from domain.delivery.hook_payloads import HookCall
-from infrastructure.outbound.configuration.active import ActiveConfigurations
 from infrastructure.outbound.configuration.load import load_values
 from infrastructure.outbound.identity.identifiers import RandomIdentities
 from infrastructure.outbound.read_model.contents import PostgresContents
 from infrastructure.outbound.read_model.registry import PostgresRegistry
 from tests.support.running_log import RunningLog
+from tests.support.server_configurations import ServerConfigurations
 
 URL = "https://hooks.example/"
 Says = Mapping[str, object] | None
@@ -46,7 +46,7 @@ async def work_with_hooks(
 ) -> UnitOfWork:
     """Work on a log whose first revision has these hooks."""
     contents, identities = PostgresContents(running.pool), RandomIdentities()
-    configurations = ActiveConfigurations(running.log, contents, identities, folder)
+    configurations = ServerConfigurations(running, folder)
     hooks = {name: {"url": URL + name} for name in names}
     values = {
         "agents": {"defaults": {"runtime": {"type": "scripted"}}},
@@ -55,5 +55,5 @@ async def work_with_hooks(
     }
     assert await configurations.activate(load_values(values, folder=folder), SYSTEM) == 1
     return UnitOfWork(
-        running.log, PostgresRegistry(running.pool), contents, identities, configurations
+        running.log, identities, PostgresRegistry(running.pool), contents, configurations
     )

@@ -25,7 +25,6 @@ from domain.context.attachments import RequestedAttachment
 from domain.run.facts import Plan, SpawnOptions, StepState, UndoOutcome
 from domain.run.state import Run
 from infrastructure.outbound.child_processes.launcher import ProcessLauncher
-from infrastructure.outbound.configuration.active import ActiveConfigurations
 from infrastructure.outbound.configuration.load import load_values
 from infrastructure.outbound.files.attachments import WorkspaceAttachments
 from infrastructure.outbound.files.bootstrap_files import DiskBootstrapFiles
@@ -41,6 +40,7 @@ from tests.support.interruption import uninterrupted
 from tests.support.no_credentials import NoCredentials
 from tests.support.running_log import RunningLog
 from tests.support.script_runs import source_in
+from tests.support.server_configurations import ServerConfigurations
 from tests.support.storytelling import ROOT
 
 OPERATOR = Actor(kind="token", token="operator")
@@ -109,11 +109,9 @@ class Workshop:
     def __init__(self, running: RunningLog, folder: Path, *, limit_seconds: float = 10.0) -> None:
         contents, identities = PostgresContents(running.pool), RandomIdentities()
         self.running, self.folder, self.homes = running, folder, folder.resolve() / "homes"
-        self.configurations = ActiveConfigurations(
-            running.log, contents, identities, folder / "workspaces"
-        )
+        self.configurations = ServerConfigurations(running, folder / "workspaces")
         registry = PostgresRegistry(running.pool)
-        self.work = UnitOfWork(running.log, registry, contents, identities, self.configurations)
+        self.work = UnitOfWork(running.log, identities, registry, contents, self.configurations)
         self.staged = PostgresStagedFiles(running.pool)
         files = AttachmentsStep(WorkspaceAttachments(), self.staged, contents, uninterrupted)
         self.workspace = WaitingStep(WorkspaceStep(LocalWorkspaceFolders()), limit_seconds)
@@ -122,7 +120,12 @@ class Workshop:
         scripts = LocalFileScripts(ProcessLauncher(), source_in(folder), server={})
         stepping = StepRunner(self.work, makers, self.staged, uninterrupted)
         self.preparing = RunPreparer(
-            self.work, ContextGatherer(scripts), stepping, DiskBootstrapFiles(), NoCredentials()
+            self.work,
+            ContextGatherer(scripts),
+            stepping,
+            DiskBootstrapFiles(),
+            NoCredentials(),
+            self.configurations.workspaces,
         )
         self._spawning = SpawnService(self.work, self.preparing, Holder(lambda: "workshop"))
         self._stopping = StopService(self.work, self.preparing)

@@ -13,7 +13,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from application.log.envelope import WRITER_VERSION
 from application.log.event_log import LogUnavailable
-from application.log.unit_of_work import ContentsErased
+from application.log.texts import ContentsErased
 from domain.values.refusals import Rejected
 from infrastructure.contract.errors import UserError
 from infrastructure.inbound.http.middleware.guard import RequestGuard

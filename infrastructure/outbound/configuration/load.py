@@ -131,6 +131,11 @@ class LoadedConfiguration:
     warnings: tuple[ConfigurationProblem, ...] = ()
 
     @property
+    def name(self) -> str:
+        """How the log calls it."""
+        return self.path.name if self.path else "built-in"
+
+    @property
     def stored_text(self) -> str:
         """`stored` as compact JSON in the order of the file, which is the order of arguments
         in an `argMap`."""

@@ -6,7 +6,6 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Protocol
 
 from application.ports.configurations import PinnedConfiguration, SecretMissing
 from application.ports.credentials import (
@@ -17,8 +16,11 @@ from application.ports.credentials import (
 )
 from domain.configuration.problems import ConfigurationError, ConfigurationProblem
 from domain.configuration.runtimes import CommandRuntime
+from domain.configuration.secrets import SecretReference, is_secret_name, variables_in
 from domain.plan.credentials import FoundProfile, ProfileFile, merge_profiles, select_profiles
+from infrastructure.outbound.configuration.files import RevisionFiles
 from infrastructure.outbound.configuration.load import LoadedConfiguration
+from infrastructure.outbound.configuration.secrets import is_evident_secret
 from infrastructure.outbound.credentials.auth_profiles import (
     FILE_NAME,
     LoadedProfiles,
@@ -58,14 +60,6 @@ CACHED_FILES_MAX = 1_000
 _log = logging.getLogger("spawnlog.credentials")
 
 
-class RevisionFiles(Protocol):
-    """Where the references of a revision are looked up."""
-
-    def file_of(self, pinned: PinnedConfiguration, /) -> LoadedConfiguration:
-        """The file that it was read from, or the one that serves in its place."""
-        ...
-
-
 class _Folders:
     """The folders of an agent and of the main one, and what their files say."""
 
@@ -84,12 +78,12 @@ class AgentCredentials:
 
     def __init__(
         self,
-        configurations: RevisionFiles,
+        files: RevisionFiles,
         agents: Path,
         *,
         now: Callable[[], float] = time.time,
     ) -> None:
-        self._configurations = configurations
+        self._files_of_revisions = files
         self._agents = agents
         self._now = now
         self._kept: dict[Path, LoadedProfiles] = {}
@@ -99,18 +93,19 @@ class AgentCredentials:
         runtime = _runtime_of(pinned, agent_id)
         if runtime is None:
             return NOTHING_FOUND
-        loaded = self._configurations.file_of(pinned)
+        loaded = self._files_of_revisions.file_of(pinned)
         return await asyncio.to_thread(self._find, pinned, loaded, agent_id, runtime)
 
-    async def environment(
-        self, pinned: PinnedConfiguration, agent_id: str
-    ) -> Mapping[str, Credential]:
-        """The values of the profiles that are given. Raises `SecretMissing`."""
-        runtime = _runtime_of(pinned, agent_id)
-        if runtime is None:
-            return {}
-        loaded = self._configurations.file_of(pinned)
-        return await asyncio.to_thread(self._resolve, pinned, loaded, agent_id, runtime)
+    async def environment(self, pinned: PinnedConfiguration, agent_id: str) -> Mapping[str, str]:
+        """What the runtime sets, and the values of the profiles. Raises `SecretMissing`."""
+        loaded = self._files_of_revisions.file_of(pinned)
+        given: Mapping[str, Credential] = {}
+        if (runtime := _runtime_of(pinned, agent_id)) is not None:
+            given = await asyncio.to_thread(self._resolve, pinned, loaded, agent_id, runtime)
+        configured = pinned.configuration.runtime_for(agent_id)
+        if not isinstance(configured, CommandRuntime):
+            return given
+        return {**given, **_runtime_environment(configured, loaded)}
 
     def _find(
         self,
@@ -234,3 +229,25 @@ def _runtime_of(pinned: PinnedConfiguration, agent_id: str) -> CommandRuntime | 
         return None
     runtime = pinned.configuration.runtime_for(agent_id)
     return runtime if isinstance(runtime, CommandRuntime) else None
+
+
+def _runtime_environment(runtime: CommandRuntime, loaded: LoadedConfiguration) -> Mapping[str, str]:
+    """A runtime's own environment with its secrets resolved now."""
+    resolved: dict[str, str] = {}
+    for name, value in runtime.env.items():
+        try:
+            text = loaded.resolve(value)
+        except ConfigurationError as error:
+            raise SecretMissing(
+                f"the value of {name} cannot be had: {error}; put it into the environment of"
+                " every server and write ${NAME}"
+            ) from error
+        is_credential = _is_credential(name, value) or is_evident_secret(text)
+        resolved[name] = Credential(text) if is_credential else text
+    return resolved
+
+
+def _is_credential(name: str, value: str | SecretReference) -> bool:
+    """Whether a variable of a runtime, or one that it refers to, is named like a secret."""
+    referred = variables_in(value) if isinstance(value, str) else ()
+    return any(is_secret_name(one) for one in (name, *referred))

@@ -16,7 +16,7 @@ from domain.configuration.problems import ConfigurationError
 from domain.configuration.secrets import SecretReference
 from domain.delivery.hook_payloads import HookCall
 from domain.values.json_text import NotJson, compact_json, read_json
-from infrastructure.outbound.configuration.active import ActiveConfigurations
+from infrastructure.outbound.configuration.files import RevisionFiles
 
 # What a hook answered, as far as it can be used.
 
@@ -78,12 +78,12 @@ class HttpHooks:
 
     def __init__(
         self,
-        configurations: ActiveConfigurations,
+        files: RevisionFiles,
         *,
         calls_at_once_max: int = CALLS_AT_ONCE_MAX,
         room_seconds: float = SLOT_WAIT_SECONDS,
     ) -> None:
-        self._configurations = configurations
+        self._files = files
         self._rooms = {name: asyncio.Semaphore(calls_at_once_max) for name in HOOKS}
         self._room_seconds = room_seconds
         self._client: httpx2.AsyncClient | None = None
@@ -94,7 +94,7 @@ class HttpHooks:
         hook = pinned.configuration.spawnlog.hooks.named(call.hook)
         if hook is None:
             raise HookFailure("the hook is not configured", was_asked=False)
-        request = self._request(hook, call, self._configurations.file_of(pinned).resolve)
+        request = self._request(hook, call, self._files.file_of(pinned).resolve)
         async with self._slot(call.hook):
             return await self._asked(request, float(hook.timeout_seconds))
 

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from uuid import UUID
 
 from application.log.envelope import Actor
+from application.ports.configurations import Configurations
 from application.ports.registry import Registry
 from application.queries.access import ALL_SCOPES, AccessScope, Caller
 from domain.configuration.configuration import Configuration
@@ -23,7 +24,7 @@ from domain.configuration.settings import Token
 from domain.run.state import Run
 from domain.values.session_key import InvalidSessionKey, fold_part
 from domain.values.text import single_line
-from infrastructure.outbound.configuration.active import ActiveConfigurations
+from infrastructure.outbound.configuration.files import LoadedFiles
 from infrastructure.outbound.configuration.load import LoadedConfiguration
 
 CHILD_PREFIX = "slc_"
@@ -153,15 +154,16 @@ class ConfiguredTokens:
     had is left out and warned about. So is a pattern that fits no session: its token is good for
     the other ones."""
 
-    def __init__(self, configurations: ActiveConfigurations) -> None:
+    def __init__(self, configurations: Configurations, files: LoadedFiles) -> None:
         self._configurations = configurations
+        self._files = files
         self._revision = 0
         self._loaded: LoadedConfiguration | None = None
         self._known: tuple[KnownToken, ...] = ()
 
     def __call__(self) -> tuple[KnownToken, ...]:
         """The tokens of the revision that is active now."""
-        pinned, loaded = self._configurations.current(), self._configurations.loaded
+        pinned, loaded = self._configurations.current(), self._files.loaded
         # Read again, a file that has not changed is the same revision, but its secrets may differ.
         if pinned.revision != self._revision or loaded is not self._loaded:
             configuration = pinned.configuration
@@ -172,7 +174,7 @@ class ConfiguredTokens:
 
     def _read(self, token: Token, configuration: Configuration) -> KnownToken | None:
         try:
-            text = self._configurations.loaded.resolve_token(token.token)
+            text = self._files.loaded.resolve_token(token.token)
         except ConfigurationError as error:
             _log.warning("token %s cannot be used: %s", token.id, error)
             return None

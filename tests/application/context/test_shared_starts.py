@@ -14,7 +14,8 @@ from application.context.shared_context import (
     read_shared_start,
 )
 from application.log.envelope import Actor
-from application.log.unit_of_work import ContentsErased, UnitOfWork
+from application.log.texts import ContentsErased
+from application.log.unit_of_work import UnitOfWork
 from application.ports.runtimes import CannotLaunch
 from application.session.shared_context import ContextPatch, ContextPatcher, SharedContextTooLarge
 from domain.session.decide import ContextMoved

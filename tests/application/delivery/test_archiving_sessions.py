@@ -54,7 +54,7 @@ def archiving(running: RunningLog, transcripts: StoredTranscripts, folder: Path)
     configurations = PlacedConfigurations(folder)
     configurations.read({})
     registry, contents = PostgresRegistry(running.pool), PostgresContents(running.pool)
-    work = UnitOfWork(running.log, registry, contents, RandomIdentities(), configurations)
+    work = UnitOfWork(running.log, RandomIdentities(), registry, contents, configurations)
     return Archiver(work, transcripts)
 
 

@@ -8,13 +8,13 @@ from application.log.unit_of_work import UnitOfWork
 from application.session.stop import StopService
 from domain.run.lifecycle import OVER
 from domain.run.state import Run
-from infrastructure.outbound.configuration.active import ActiveConfigurations
 from infrastructure.outbound.identity.identifiers import RandomIdentities
 from infrastructure.outbound.read_model.contents import PostgresContents
 from infrastructure.outbound.read_model.registry import PostgresRegistry
 from tests.support.logged_family import LoggedFamily
 from tests.support.preparers import preparing_on
 from tests.support.running_log import RunningLog
+from tests.support.server_configurations import ServerConfigurations
 
 OPERATOR = Actor(kind="token", token="operator")
 
@@ -37,9 +37,9 @@ class Overtaken(PostgresRegistry):
 
 def stopping(running: RunningLog, registry: Overtaken, folder: Path) -> StopService:
     contents, identities = PostgresContents(running.pool), RandomIdentities()
-    configurations = ActiveConfigurations(running.log, contents, identities, folder)
-    work = UnitOfWork(running.log, registry, contents, identities, configurations)
-    return StopService(work, preparing_on(work, running.pool, folder))
+    configurations = ServerConfigurations(running, folder)
+    work = UnitOfWork(running.log, identities, registry, contents, configurations)
+    return StopService(work, preparing_on(work, configurations.workspaces, running.pool, folder))
 
 
 async def test_those_spawned_while_others_are_being_stopped_are_stopped_too(

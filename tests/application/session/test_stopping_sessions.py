@@ -8,21 +8,23 @@ import pytest
 from uuid_utils.compat import uuid7
 
 from application.log.envelope import Actor
-from application.log.event_log import Decision, Submission, World
+from application.log.event_log import Submission
+from application.log.texts import TextStore
 from application.log.unit_of_work import UnitOfWork, provenance_of
+from application.session.continue_session import decide_message
 from application.session.stop import StopService
 from domain.run.events import ContinuationPlanned
 from domain.run.facts import SpawnOptions
 from domain.run.plan_facts import PlanFacts
 from domain.run.state import Run
 from domain.session.state import Session
-from domain.spawn.continuation import Message, continue_session
+from domain.spawn.continuation import Message
 from domain.values.record import run_stream, session_stream
 from infrastructure.outbound.identity.identifiers import RandomIdentities
 from infrastructure.outbound.read_model.contents import PostgresContents
 from infrastructure.outbound.read_model.registry import PostgresRegistry
 from tests.support import run_commands as ask
-from tests.support.logged_family import LANE, LoggedFamily
+from tests.support.logged_family import LoggedFamily, content_key_of
 from tests.support.placed_configurations import PlacedConfigurations
 from tests.support.preparers import preparing_on
 from tests.support.running_log import RunningLog
@@ -68,21 +70,16 @@ async def goes_on(family: LoggedFamily, last: Run) -> UUID:
         session_stream(last.requester.session_key),
     )
 
-    def decide(world: World) -> Decision[None]:
-        judged = continue_session(
-            world.sessions, world.runs, message, last, planned, LANE, lambda *_: ref("refusal")
-        )
-        assert judged.refusal is None
-        return Decision(None, judged.changes)
-
-    await family.log.submit(
+    keeper = TextStore(last.session_id, content_key_of(last.session_id), uuid7)
+    appended = await family.log.submit(
         Submission(
             command_id=uuid7(),
             streams=streams,
-            decide=decide,
+            decide=lambda world: decide_message(world, message, last, planned, keeper),
             provenance=provenance_of(last),
         )
     )
+    assert appended.result.kind == "continued"
     return message.run_id
 
 
@@ -100,8 +97,8 @@ def stopping(running: RunningLog, registry: PostgresRegistry, folder: Path) -> S
     contents, identities = PostgresContents(running.pool), RandomIdentities()
     configurations = PlacedConfigurations(folder)
     configurations.read({})
-    work = UnitOfWork(running.log, registry, contents, identities, configurations)
-    return StopService(work, preparing_on(work, running.pool, folder))
+    work = UnitOfWork(running.log, identities, registry, contents, configurations)
+    return StopService(work, preparing_on(work, configurations.workspaces, running.pool, folder))
 
 
 async def session_of(running: RunningLog, run: Run) -> Session:

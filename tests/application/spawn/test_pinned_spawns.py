@@ -16,13 +16,13 @@ from application.spawn.service import SpawnResult, SpawnService
 from domain.run.events import SessionCreated, SpawnRefused, SpawnRequested
 from domain.run.facts import SpawnOptions
 from domain.run.state import Run
-from infrastructure.outbound.configuration.active import ActiveConfigurations
 from infrastructure.outbound.configuration.load import load_values
 from infrastructure.outbound.identity.identifiers import RandomIdentities
 from infrastructure.outbound.read_model.contents import PostgresContents
 from infrastructure.outbound.read_model.registry import PostgresRegistry
 from tests.support.preparers import preparing_on
 from tests.support.running_log import RunningLog
+from tests.support.server_configurations import ServerConfigurations
 from tests.support.storytelling import ROOT
 
 OPERATOR = Actor(kind="token", token="operator")
@@ -34,12 +34,12 @@ class Process:
     def __init__(self, running: RunningLog, folder: Path) -> None:
         contents, identities = PostgresContents(running.pool), RandomIdentities()
         self.folder, self.pool = folder, running.pool
-        self.configurations = ActiveConfigurations(
-            running.log, contents, identities, folder / "workspaces"
-        )
+        self.configurations = ServerConfigurations(running, folder / "workspaces")
         registry = PostgresRegistry(running.pool)
-        self.work = UnitOfWork(running.log, registry, contents, identities, self.configurations)
-        self.preparing = preparing_on(self.work, running.pool, folder)
+        self.work = UnitOfWork(running.log, identities, registry, contents, self.configurations)
+        self.preparing = preparing_on(
+            self.work, self.configurations.workspaces, running.pool, folder
+        )
         self.spawning = SpawnService(self.work, self.preparing, Holder(lambda: "server"))
 
     async def activate(self, *, session: dict[str, str] | None = None, **subagents: Any) -> int:
@@ -199,7 +199,9 @@ async def _left_behind(process: Process, workspace: str) -> Run:
         async def prepare(self, *_: Any, **__: Any) -> Any:
             raise RuntimeError("the process dies")
 
-    preparing = preparing_on(process.work, process.pool, process.folder, Dying)
+    preparing = preparing_on(
+        process.work, process.configurations.workspaces, process.pool, process.folder, Dying
+    )
     process.spawning = SpawnService(process.work, preparing, Holder(lambda: "server"))
     with pytest.raises(RuntimeError, match="dies"):
         await process.spawn(process.configurations.current(), workspace_argument=workspace)

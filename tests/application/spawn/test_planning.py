@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from application.ports.configurations import WorkspaceForbidden
+from application.ports.files import WorkspaceForbidden
 from application.spawn.plan import Ineligible, PlannedChild
 from domain.run.plan_facts import ModelVerdict, PlanFacts, WorkspaceFacts
 from tests.support.planned_children import (

@@ -12,7 +12,6 @@ from application.spawn.service import SpawnResult, SpawnService
 from domain.run.events import SpawnRequested
 from domain.run.facts import SpawnOptions
 from domain.session.state import Session
-from infrastructure.outbound.configuration.active import ActiveConfigurations
 from infrastructure.outbound.configuration.load import load_values
 from infrastructure.outbound.identity.identifiers import RandomIdentities
 from infrastructure.outbound.log.read.state_memory import StateCaches
@@ -21,6 +20,7 @@ from infrastructure.outbound.read_model.registry import PostgresRegistry
 from tests.support.logged_family import LoggedFamily
 from tests.support.preparers import preparing_on
 from tests.support.running_log import RunningLog
+from tests.support.server_configurations import ServerConfigurations
 from tests.support.storytelling import ROOT
 
 CALLER = Actor(kind="token", token="caller")
@@ -45,9 +45,9 @@ class Door:
 
     def __init__(self, running: RunningLog, registry: Counting, folder: Path) -> None:
         contents, identities = PostgresContents(running.pool), RandomIdentities()
-        self.configurations = ActiveConfigurations(running.log, contents, identities, folder)
-        work = UnitOfWork(running.log, registry, contents, identities, self.configurations)
-        preparing = preparing_on(work, running.pool, folder)
+        self.configurations = ServerConfigurations(running, folder)
+        work = UnitOfWork(running.log, identities, registry, contents, self.configurations)
+        preparing = preparing_on(work, self.configurations.workspaces, running.pool, folder)
         self._spawning = SpawnService(work, preparing, Holder(lambda: "holder"))
 
     async def spawn(self, requester: str, agent_id: str = "main") -> SpawnResult:

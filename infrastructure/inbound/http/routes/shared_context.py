@@ -5,7 +5,7 @@ import re
 from fastapi import APIRouter, Request, Response
 from pydantic import BaseModel, ConfigDict
 
-from application.log.unit_of_work import ContentsErased
+from application.log.texts import ContentsErased
 from application.queries.access import Caller
 from application.session.shared_context import (
     ContextPatch,

@@ -4,13 +4,11 @@ from pathlib import Path
 
 import pytest
 
-from application.log.envelope import Actor
+from application.ports.configurations import PinnedConfiguration
 from application.ports.credentials import Credential
-from infrastructure.outbound.configuration.active import ActiveConfigurations
+from infrastructure.outbound.configuration.files import LoadedFiles
 from infrastructure.outbound.configuration.load import load_values
-from infrastructure.outbound.identity.identifiers import RandomIdentities
-from infrastructure.outbound.read_model.contents import PostgresContents
-from tests.support.running_log import RunningLog
+from infrastructure.outbound.credentials.agent_credentials import AgentCredentials
 
 KEY = "-----BEGIN RSA PRIVATE KEY-----\nabcdefghijklmnop\n-----END RSA PRIVATE KEY-----"
 ENV = {
@@ -25,20 +23,17 @@ ENV = {
 
 
 async def test_what_is_named_like_a_secret_or_shows_itself_as_one_is_masked(
-    running: RunningLog, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("ITS_API_KEY", "of the server")
     monkeypatch.setenv("ITS_IDENTITY", KEY)
     monkeypatch.setenv("ITS_PLACE", "Harbour")
-    contents = PostgresContents(running.pool)
-    configurations = ActiveConfigurations(running.log, contents, RandomIdentities(), tmp_path)
     runtime = {"type": "command", "command": ["true"], "env": ENV}
     values = {"agents": {"list": [{"id": "main", "runtime": runtime}]}}
-    await configurations.activate(load_values(values, folder=tmp_path), Actor(kind="system"))
-    pinned = configurations.current()
-    parsed = pinned.configuration.runtime_for("main")
-    assert parsed is not None
-    made = configurations.environment_of(pinned, parsed)
+    loaded, files = load_values(values, folder=tmp_path), LoadedFiles()
+    files.assign(1, loaded)
+    pinned = PinnedConfiguration(1, loaded.configuration, loaded.stored)
+    made = await AgentCredentials(files, tmp_path / "agents").environment(pinned, "main")
     assert made["STORE"] == ENV["STORE"]
     masked = {name for name, value in made.items() if isinstance(value, Credential)}
     assert masked == {"API_TOKEN", "BY_REFERENCE", "IDENTITY", "IDENTITY_OF_SERVER", "STORE"}

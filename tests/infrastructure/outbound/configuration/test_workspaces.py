@@ -5,13 +5,14 @@ from typing import Any
 
 import pytest
 
-from application.log.envelope import SYSTEM
-from application.ports.configurations import PinnedConfiguration, WorkspaceForbidden
-from infrastructure.outbound.configuration.active import ActiveConfigurations, WorkspaceUnusable
+from application.ports.configurations import PinnedConfiguration
+from application.ports.files import WorkspaceForbidden
+from infrastructure.outbound.configuration.files import LoadedFiles
 from infrastructure.outbound.configuration.load import load_values
-from infrastructure.outbound.identity.identifiers import RandomIdentities
-from infrastructure.outbound.read_model.contents import PostgresContents
-from tests.support.running_log import RunningLog
+from infrastructure.outbound.configuration.workspaces import (
+    ConfiguredWorkspaces,
+    WorkspaceUnusable,
+)
 
 UNSET = "SPAWNLOG_TEST_ROOT_NOBODY_SETS"
 
@@ -19,9 +20,10 @@ UNSET = "SPAWNLOG_TEST_ROOT_NOBODY_SETS"
 class Place:
     """A data directory's `workspaces`, a configured root and something that is below neither."""
 
-    def __init__(self, active: ActiveConfigurations, folder: Path) -> None:
-        self.active = active
+    def __init__(self, folder: Path) -> None:
+        self.files = LoadedFiles()
         self.workspaces = folder / "data" / "workspaces"
+        self._chosen = ConfiguredWorkspaces(self.files, self.workspaces)
         self.root = folder / "root"
         self.elsewhere = folder / "elsewhere"
         for made in (self.root / "inside", self.elsewhere):
@@ -29,31 +31,29 @@ class Place:
 
     @property
     def pinned(self) -> PinnedConfiguration:
-        return self.active.current()
+        loaded = self.files.loaded
+        return PinnedConfiguration(1, loaded.configuration, loaded.stored)
 
     def of(self, *, recorded: Path | None = None, requested: Path | str | None = None) -> str:
-        return self.active.workspace_of(
+        return self._chosen.workspace_of(
             self.pinned,
             "main",
             recorded=str(recorded) if recorded else None,
             requested=str(requested) if requested else None,
         )
 
-    async def configured(self, *roots: str, workspace: str | None = None) -> None:
+    def configured(self, *roots: str, workspace: str | None = None) -> None:
         agent: dict[str, Any] = {"id": "main"}
         if workspace is not None:
             agent["workspace"] = workspace
         values = {"agents": {"list": [agent]}, "spawnlog": {"workspaceRoots": list(roots)}}
-        await self.active.activate(load_values(values, folder=self.root.parent), SYSTEM)
+        self.files.assign(1, load_values(values, folder=self.root.parent))
 
 
 @pytest.fixture
-async def place(running: RunningLog, tmp_path: Path) -> Place:
-    contents = PostgresContents(running.pool)
-    workspaces = tmp_path / "data" / "workspaces"
-    active = ActiveConfigurations(running.log, contents, RandomIdentities(), workspaces)
-    made = Place(active, tmp_path)
-    await made.configured("root")
+def place(tmp_path: Path) -> Place:
+    made = Place(tmp_path)
+    made.configured("root")
     return made
 
 
@@ -66,7 +66,7 @@ async def test_something_else_in_the_place_of_an_agents_own_folder_is_an_error(
     place: Place,
 ) -> None:
     own = place.root.parent / "own"
-    await place.configured(workspace=str(own))
+    place.configured(workspace=str(own))
     own.write_text("")
     with pytest.raises(NotADirectoryError):
         place.of()
@@ -74,7 +74,7 @@ async def test_something_else_in_the_place_of_an_agents_own_folder_is_an_error(
     own.symlink_to(place.root.parent / "nowhere")
     with pytest.raises(FileNotFoundError):
         place.of()
-    await place.configured(workspace=str(own / "inside"))
+    place.configured(workspace=str(own / "inside"))
     with pytest.raises(FileNotFoundError):
         place.of()
 
@@ -86,7 +86,7 @@ async def test_what_is_on_record_is_inherited_wherever_it_is(place: Place) -> No
 
 async def test_the_folder_of_an_agent_is_the_one_that_links_lead_to(place: Place) -> None:
     (place.root.parent / "link").symlink_to(place.elsewhere)
-    await place.configured(workspace=str(place.root.parent / "link" / "own"))
+    place.configured(workspace=str(place.root.parent / "link" / "own"))
     own = place.of()
     assert own == str(place.elsewhere / "own")
     Path(own).mkdir()
@@ -133,7 +133,7 @@ async def test_a_request_may_name_a_folder_below_a_root(place: Place) -> None:
 
 
 async def test_an_agents_own_folder_is_a_root_for_its_children(place: Place) -> None:
-    await place.configured(workspace=str(place.elsewhere))
+    place.configured(workspace=str(place.elsewhere))
     assert place.of(requested=place.elsewhere) == str(place.elsewhere)
     with pytest.raises(WorkspaceForbidden):
         place.of(requested=place.root)
@@ -175,7 +175,7 @@ async def test_a_link_leads_where_it_leads(place: Place) -> None:
 
 async def test_a_root_may_be_a_link_itself(place: Place) -> None:
     (place.root.parent / "link").symlink_to(place.elsewhere)
-    await place.configured("link")
+    place.configured("link")
     assert place.of(requested=place.elsewhere) == str(place.elsewhere)
 
 
@@ -203,6 +203,6 @@ async def test_a_request_only_narrows_what_is_on_record(place: Place) -> None:
 
 
 async def test_a_root_that_cannot_be_told_is_no_root(place: Place) -> None:
-    await place.configured(f"${{{UNSET}}}/roots")
+    place.configured(f"${{{UNSET}}}/roots")
     with pytest.raises(WorkspaceUnusable, match=UNSET):
         place.of(requested=place.root)

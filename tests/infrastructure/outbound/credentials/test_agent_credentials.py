@@ -79,7 +79,7 @@ async def test_what_the_runtime_sets_itself_need_not_be_there(folders: AgentFold
     runtime = {"type": "command", "command": ["true"], "env": {"X_API_KEY": "${THERE}"}}
     assert await texts(folders, runtime=runtime) == []
     pinned = await folders.configured(runtime=runtime)
-    assert await folders.credentials.environment(pinned, "helper") == {}
+    assert await folders.credentials.environment(pinned, "helper") == {"X_API_KEY": CANARY}
 
 
 async def test_the_runtimes_own_references_have_to_be_there(folders: AgentFolders) -> None:

@@ -7,9 +7,7 @@ from typing import Any
 import pytest
 
 from application.log.envelope import SYSTEM
-from infrastructure.outbound.configuration.active import ActiveConfigurations
 from infrastructure.outbound.configuration.load import load_values
-from infrastructure.outbound.identity.identifiers import RandomIdentities
 from infrastructure.outbound.identity.tokens import (
     ChildTokenSigner,
     ConfiguredTokens,
@@ -17,9 +15,9 @@ from infrastructure.outbound.identity.tokens import (
     admin_token,
     digest_of,
 )
-from infrastructure.outbound.read_model.contents import PostgresContents
 from infrastructure.outbound.read_model.registry import PostgresRegistry
 from tests.support.running_log import RunningLog
+from tests.support.server_configurations import ServerConfigurations
 
 SET, UNSET = "SPAWNLOG_TEST_TOKEN", "SPAWNLOG_TEST_TOKEN_NOBODY_SETS"
 
@@ -32,9 +30,8 @@ def values(*names: str) -> dict[str, Any]:
     return {"spawnlog": {"tokens": tokens}}
 
 
-def configurations(running: RunningLog, folder: Path) -> ActiveConfigurations:
-    contents = PostgresContents(running.pool)
-    return ActiveConfigurations(running.log, contents, RandomIdentities(), folder)
+def configurations(running: RunningLog, folder: Path) -> ServerConfigurations:
+    return ServerConfigurations(running, folder)
 
 
 async def test_a_token_that_cannot_be_had_is_warned_about_once_and_the_others_work(
@@ -47,7 +44,7 @@ async def test_a_token_that_cannot_be_had_is_warned_about_once_and_the_others_wo
     monkeypatch.delenv(UNSET, raising=False)
     active = configurations(running, tmp_path)
     await active.activate(load_values(values(UNSET, SET)), SYSTEM)
-    tokens = ConfiguredTokens(active)
+    tokens = ConfiguredTokens(active, active.files)
     with caplog.at_level(logging.WARNING):
         for _ in range(5):
             (known,) = tokens()
@@ -67,7 +64,7 @@ async def test_a_new_revision_is_read_again(
     monkeypatch.setenv(SET, "a-secret-of-some-length")
     monkeypatch.delenv(UNSET, raising=False)
     active = configurations(running, tmp_path)
-    tokens = ConfiguredTokens(active)
+    tokens = ConfiguredTokens(active, active.files)
     await active.activate(load_values(values(UNSET)), SYSTEM)
     assert tokens() == ()
     await active.activate(load_values(values(UNSET, SET)), SYSTEM)
@@ -82,7 +79,7 @@ async def test_the_same_file_read_again_gives_a_token_that_was_changed_meanwhile
     secret = tmp_path / "token"
     token = {"id": "board", "token": {"file": str(secret)}, "scopes": ["read"], "sessions": ["*"]}
     active = configurations(running, tmp_path)
-    tokens = ConfiguredTokens(active)
+    tokens = ConfiguredTokens(active, active.files)
     for text in ("the-first-secret", "the-second-secret"):
         secret.write_text(text, "utf-8")
         assert await active.activate(load_values({"spawnlog": {"tokens": [token]}}), SYSTEM) == 1
@@ -98,7 +95,7 @@ def for_sessions(*patterns: str, **session: str) -> dict[str, Any]:
 @pytest.fixture
 async def active(
     running: RunningLog, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> ActiveConfigurations:
+) -> ServerConfigurations:
     monkeypatch.setenv(SET, "a-secret-of-some-length")
     return configurations(running, tmp_path)
 
@@ -117,15 +114,15 @@ async def active(
     ],
 )
 async def test_a_pattern_is_spelled_as_freely_as_a_key(
-    active: ActiveConfigurations, written: str, fits: str
+    active: ServerConfigurations, written: str, fits: str
 ) -> None:
     await active.activate(load_values(for_sessions(written, mainKey="Home")), SYSTEM)
-    (known,) = ConfiguredTokens(active)()
+    (known,) = ConfiguredTokens(active, active.files)()
     assert known.patterns == (fits,)
 
 
-async def test_what_main_stands_for_is_said_by_the_revision(active: ActiveConfigurations) -> None:
-    tokens = ConfiguredTokens(active)
+async def test_what_main_stands_for_is_said_by_the_revision(active: ServerConfigurations) -> None:
+    tokens = ConfiguredTokens(active, active.files)
     said: list[tuple[str, ...]] = []
     for session in ({}, {"mainKey": "home"}, {"scope": "global"}):
         await active.activate(load_values(for_sessions("main", **session)), SYSTEM)
@@ -134,11 +131,13 @@ async def test_what_main_stands_for_is_said_by_the_revision(active: ActiveConfig
 
 
 async def test_one_session_that_is_spelled_twice_is_one(
-    active: ActiveConfigurations, running: RunningLog
+    active: ServerConfigurations, running: RunningLog
 ) -> None:
     await active.activate(load_values(for_sessions("main", "Agent:Steward:MAIN")), SYSTEM)
     seal, registry = ChildTokenSigner(b"k" * 32), PostgresRegistry(running.pool)
-    tokens = KnownTokens(admin_token("admin"), ConfiguredTokens(active), seal, registry)
+    tokens = KnownTokens(
+        admin_token("admin"), ConfiguredTokens(active, active.files), seal, registry
+    )
     caller = await tokens.caller_of("a-secret-of-some-length")
     assert caller is not None
     assert caller.only_session == caller.actor.name == "agent:steward:main"
@@ -146,11 +145,11 @@ async def test_one_session_that_is_spelled_twice_is_one(
 
 @pytest.mark.parametrize("wrong", ["agent:main", "agent:a b:x", ":*", "* :", "::"])
 async def test_a_pattern_that_fits_no_session_is_left_out_and_warned_about(
-    active: ActiveConfigurations, caplog: pytest.LogCaptureFixture, wrong: str
+    active: ServerConfigurations, caplog: pytest.LogCaptureFixture, wrong: str
 ) -> None:
     await active.activate(load_values(for_sessions(wrong, "agent:main:*")), SYSTEM)
     with caplog.at_level(logging.WARNING):
-        (known,) = ConfiguredTokens(active)()
+        (known,) = ConfiguredTokens(active, active.files)()
     assert known.patterns == ("agent:main:*",)
     (warning,) = caplog.messages
     assert "token one" in warning

@@ -1,35 +1,28 @@
 """Two servers read their files again at the same time: nobody goes back behind the later one."""
 
 import asyncio
-from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import pytest
 
+from application.configuration.activate import REVISIONS_REMEMBERED_MAX, ActiveConfigurations
 from application.log.envelope import SYSTEM
+from application.log.texts import Contents, SessionTexts
+from application.log.unit_of_work import CommandLog
 from application.ports.configurations import PinnedConfiguration
-from infrastructure.outbound.configuration.active import (
-    REVISIONS_REMEMBERED_MAX,
-    ActiveConfigurations,
-)
-from infrastructure.outbound.configuration.load import load_values
+from infrastructure.outbound.configuration.files import LoadedFiles
+from infrastructure.outbound.configuration.load import LoadedConfiguration, load_values
 
 
-class SilentLog:
-    """A log that nothing is asked of here."""
-
-    log_id = None
-
-
-class Overtaken(ActiveConfigurations):
+class Overtaken(ActiveConfigurations[LoadedConfiguration]):
     """Its activation is recorded as revision 1; before it hears of that, the tail tells of
     revision 2, which another server activated behind it."""
 
     async def _last(self) -> None:
         return None
 
-    async def _key(self) -> bytes:
-        return bytes(32)
+    async def _texts(self) -> SessionTexts:
+        return cast("SessionTexts", None)
 
     async def _append(self, *_: Any) -> int:
         await self.follow(2)
@@ -57,7 +50,7 @@ C = TypeVar("C", bound=Overtaken)
 
 
 def server(kind: type[C]) -> C:
-    configurations = kind(SilentLog(), None, None, Path("/nowhere"))  # type: ignore[arg-type]
+    configurations = kind(cast("CommandLog", None), cast("Contents", None), LoadedFiles())
     configurations._current = PinnedConfiguration(0, load_values({}).configuration, {})
     return configurations
 

@@ -1,0 +1,162 @@
+"""The active configuration: a fact of the log, which every process on it follows."""
+
+import logging
+from collections.abc import Mapping
+from typing import Generic, Protocol, TypeVar
+
+from application.log.envelope import Actor, Provenance
+from application.log.event_log import ContentKey, Decision, World
+from application.log.texts import Contents, SessionTexts, TextStore, keyed_hash
+from application.log.unit_of_work import CommandLog, with_fresh_reads
+from application.ports.configurations import (
+    ConfigurationFile,
+    PinnedConfiguration,
+    RevisionErased,
+)
+from domain.configuration.configuration import Configuration
+from domain.event_types import ConfigurationActivated
+from domain.values.record import CONFIG_STREAM
+from domain.values.refusals import ReadAgain
+
+REVISIONS_MAX = 100_000
+REVISIONS_REMEMBERED_MAX = 100
+ATTEMPTS_MAX = 20
+F = TypeVar("F", bound=ConfigurationFile)
+F_contra = TypeVar("F_contra", bound=ConfigurationFile, contravariant=True)
+_log = logging.getLogger("spawnlog.configuration")
+
+
+class ConfigurationFiles(Protocol[F_contra]):
+    """The files that this process has read."""
+
+    def assign(self, revision: int, file: F_contra) -> None:
+        """The file that was read last is that of the revision."""
+        ...
+
+    def parse(self, text: str) -> tuple[Configuration, Mapping[str, object]]:
+        """What was kept of a file: the configuration, and the whole of it. `ConfigurationError`
+        when this program cannot read it."""
+        ...
+
+
+class ActiveConfigurations(Generic[F]):
+    """Implements `Configurations`. The log itself owns the texts of its revisions."""
+
+    def __init__(
+        self, commands: CommandLog, contents: Contents, files: ConfigurationFiles[F]
+    ) -> None:
+        self._commands = commands
+        self._contents = contents
+        self._files = files
+        self._current: PinnedConfiguration | None = None
+        self._pinned: dict[int, PinnedConfiguration] = {}
+        self._appending: int | None = None
+
+    def current(self) -> PinnedConfiguration:
+        """The active revision."""
+        assert self._current is not None
+        return self._current
+
+    async def activate(self, file: F, actor: Actor) -> int:
+        """Make a file's configuration the active one, unless it is already; gives its revision."""
+        revision = await with_fresh_reads(
+            lambda _: self._record(file, actor),
+            "the configuration changes too fast to be followed",
+            attempts_max=ATTEMPTS_MAX,
+        )
+        self._files.assign(revision, file)
+        pinned = PinnedConfiguration(revision, file.configuration, file.stored)
+        self._pinned[revision] = pinned
+        self._adopt(pinned)
+        return revision
+
+    async def follow(self, revision: int) -> None:
+        """Another process activated this revision."""
+        if self._current is not None and revision > self._current.revision:
+            # Its own one may be heard of before the append is over; who asked for that tells of it.
+            is_own = revision == self._appending
+            self._adopt(await self.at(revision))
+            if not is_own:
+                _log.info("configuration revision %d is active", revision)
+
+    async def at(self, revision: int) -> PinnedConfiguration:
+        """A revision of the log, as it was kept."""
+        pinned = self._pinned.get(revision)
+        if pinned is None:
+            pinned = self._pinned[revision] = await self._read(revision)
+            while len(self._pinned) > REVISIONS_REMEMBERED_MAX:
+                del self._pinned[next(iter(self._pinned))]
+        # A later one than the current was seen on the log by whoever asks for it.
+        self._adopt(pinned)
+        return pinned
+
+    def _adopt(self, pinned: PinnedConfiguration) -> None:
+        """Never an earlier one: while an activation is confirmed, a later one may be heard of."""
+        if self._current is None or pinned.revision >= self._current.revision:
+            self._current = pinned
+
+    async def _record(self, file: F, actor: Actor) -> int:
+        """The revision of the file: the last one, or the next, which is recorded."""
+        last, texts = await self._last(), await self._texts()
+        if last is not None and last.content.hmac == keyed_hash(
+            texts.key.key, file.stored_text.encode()
+        ):
+            return last.revision
+        self._appending = (last.revision if last else 0) + 1
+        try:
+            return await self._append(file, texts, self._appending, actor)
+        finally:
+            self._appending = None
+
+    async def _append(self, file: F, texts: SessionTexts, revision: int, actor: Actor) -> int:
+        appended = await self._commands.submit(
+            (CONFIG_STREAM,),
+            lambda world: decide_activation(world, file, texts, revision, actor),
+            Provenance(actor=actor, config_revision=revision),
+        )
+        return appended.result
+
+    async def _texts(self) -> SessionTexts:
+        log_id, ids = self._commands.log.log_id, self._commands.identities
+        key = await self._contents.key(log_id)
+        minted = key or ids.content_key()
+        keeper = TextStore(log_id, minted, ids.event_id)
+        return SessionTexts(log_id, keeper, ContentKey(log_id, minted), key is None)
+
+    async def _last(self) -> ConfigurationActivated | None:
+        log = self._commands.log
+        events = await log.read(limit=REVISIONS_MAX, types=("ConfigurationActivated",))
+        if not events:
+            return None
+        event = events[-1].event
+        assert isinstance(event, ConfigurationActivated)
+        return event
+
+    async def _read(self, revision: int) -> PinnedConfiguration:
+        log = self._commands.log
+        events = await log.read(limit=revision, types=("ConfigurationActivated",))
+        event = events[revision - 1].event
+        assert isinstance(event, ConfigurationActivated)
+        text = await self._contents.text(event.content)
+        if text is None:
+            raise RevisionErased(f"the text of configuration revision {revision} was erased")
+        return PinnedConfiguration(revision, *self._files.parse(text))
+
+
+def decide_activation(
+    world: World, file: ConfigurationFile, texts: SessionTexts, revision: int, actor: Actor
+) -> Decision[int]:
+    """The file's configuration becomes this revision; `texts` are those of the log itself.
+
+    Raises `ReadAgain` when that is not the next one any more.
+    """
+    if world.config_version != revision - 1:
+        raise ReadAgain("another configuration was activated")
+    keeper = texts.keeper.empty_copy()
+    event = ConfigurationActivated(
+        revision=revision,
+        content=keeper.store("configuration", file.stored_text),
+        source=file.name,
+        activated_by=actor.name,
+    )
+    return Decision(revision, ((CONFIG_STREAM, event),), keeper.kept, texts.keys)

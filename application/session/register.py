@@ -1,0 +1,97 @@
+"""What is recorded of a session that may not be on record: it is registered by the same append."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from application.log.envelope import Actor, Provenance
+from application.log.event_log import (
+    Appended,
+    Decision,
+    LogUnavailable,
+    Reservation,
+    StoredAnswer,
+    World,
+)
+from application.log.texts import SessionTexts
+from application.log.unit_of_work import UnitOfWork
+from application.ports.configurations import PinnedConfiguration
+from domain.session.events import SessionEvent, SessionObserved
+from domain.session.state import Session, evolve
+from domain.spawn.decide import SessionRegistration, find_depth, observe_session
+from domain.values.record import Stamp, session_stream
+from domain.values.refusals import ConfigurationMoved
+from domain.values.session_key import agent_id_of
+
+
+@dataclass(frozen=True, slots=True)
+class NamedSession:
+    """A session as a request names it; `session_key` is canonical. `known` is what was read of it,
+    None when it is not on record."""
+
+    session_key: str
+    display_key: str
+    known: Session | None
+    texts: SessionTexts
+
+
+async def submit_to_session(
+    work: UnitOfWork,
+    named: NamedSession,
+    decide: Callable[[Session], Sequence[SessionEvent]],
+    actor: Actor,
+    *,
+    reservation: Reservation | None = None,
+    answer: StoredAnswer | None = None,
+) -> Appended[None]:
+    """Record what is decided of the session, and its texts; nothing when that is nothing.
+
+    Raises `ReadAgain` when it is not as it was read, what `decide` raises, and what the log raises.
+    """
+    pinned = work.configurations.current()
+    stream, texts = session_stream(named.session_key), named.texts
+
+    def decided(world: World) -> Decision[None]:
+        session = world.sessions.get(named.session_key)
+        texts.must_fit(session)
+        before: tuple[SessionEvent, ...] = ()
+        if session is None:
+            registered = _registered(named, pinned, actor, world)
+            before, session = (registered,), evolve(None, registered, Stamp(0, 1, world.now))
+        events = decide(session)
+        if not events:
+            return Decision(None, answer=answer)
+        if before:
+            pinned.must_be_current(world.config_version)
+        changes = [(stream, event) for event in (*before, *events)]
+        return Decision(None, changes, texts.kept, texts.keys, answer=answer)
+
+    known = named.known
+    provenance = Provenance(
+        actor=actor,
+        correlation=known.root_session_key if known else named.session_key,
+        config_revision=pinned.revision,
+    )
+    try:
+        return await work.submit((stream,), decided, provenance, reservation=reservation)
+    except ConfigurationMoved:
+        raise LogUnavailable("the configuration changed meanwhile; ask again") from None
+
+
+def _registered(
+    named: NamedSession, pinned: PinnedConfiguration, actor: Actor, world: World
+) -> SessionObserved:
+    """The session as its key and the configuration tell of it."""
+    agent_id = agent_id_of(named.session_key)
+    registration = SessionRegistration(
+        session_id=named.texts.session_id,
+        session_key=named.session_key,
+        display_key=named.display_key,
+        agent_id=agent_id,
+        asserted_by=actor.name,
+        sandboxed=pinned.configuration.is_sandboxed(agent_id, named.session_key),
+    )
+    return observe_session(
+        registration,
+        depth=find_depth(named.session_key, world.sessions).depth,
+        max_spawn_depth=pinned.configuration.subagent_defaults.max_spawn_depth,
+    )
