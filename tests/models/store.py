@@ -313,8 +313,8 @@ class Store:
             raise LineLost
         is_opened_first = Fault.OPENED_BEFORE_CLOSED in self.faults
         self.events.extend(batch.recorded)
-        self.runs.take(batch.fold.run_rows, is_opened_first=is_opened_first)
-        self.sessions.take(batch.fold.session_rows, is_opened_first=is_opened_first)
+        self.runs.take(batch.fold.rows["runs"], is_opened_first=is_opened_first)
+        self.sessions.take(batch.fold.rows["sessions"], is_opened_first=is_opened_first)
         self._config_version += sum(row.envelope.stream == CONFIG_STREAM for row in batch.events)
         self._keep(batch)
         self._release(transaction)
@@ -349,8 +349,8 @@ class Store:
         for recorded in self.events:
             fold.apply(recorded.envelope.stream, recorded.event, recorded.envelope.stamp)
         self.runs, self.sessions = Rows(), Rows()
-        self.runs.take(fold.run_rows, is_opened_first=False)
-        self.sessions.take(fold.session_rows, is_opened_first=False)
+        self.runs.take(fold.rows["runs"], is_opened_first=False)
+        self.sessions.take(fold.rows["sessions"], is_opened_first=False)
 
     def has_recorded(self, batch: Batch) -> bool:
         """Whether this very batch is in the log, by what no other can have written."""

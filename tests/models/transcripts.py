@@ -11,7 +11,8 @@ import orjson
 from application.ports.runtimes import TranscriptEntry
 from application.ports.transcripts import Extent, RecordedEntry, SealedTranscript
 from domain.run.lifecycle import PREPARING
-from infrastructure.outbound.transcripts.rows import line_of, stored_body
+from infrastructure.outbound.log.codec.transcript_line import transcript_line
+from infrastructure.outbound.transcripts.rows import stored_body
 from tests.models.store import Fault, Line, Store
 
 FOLDER = "/transcripts"
@@ -65,7 +66,7 @@ class MemoryTranscripts:
     ) -> SealedTranscript:
         """Write the file and say what is in it."""
         entries = await self._line.ask(lambda: self._entries(run_id))
-        lines = tuple(line_of(one) for one in entries)
+        lines = tuple(transcript_line(one) for one in entries)
         name = f"{session_id}.{run_id}.jsonl" if continues else f"{session_id}.jsonl"
         path = f"{FOLDER}/{agent_id}/{name}"
         self._store.files[path] = lines
@@ -120,7 +121,7 @@ class MemoryTranscripts:
         """Write the file of the first `count` entries; gives its path."""
         entries = await self._line.ask(lambda: self._entries(run_id)[:count])
         path = "/".join(self.fork_snapshot_place(session_id, agent_id))
-        self._store.files[path] = tuple(line_of(one) for one in entries)
+        self._store.files[path] = tuple(transcript_line(one) for one in entries)
         return path
 
     async def drop_fork_snapshot(self, session_id: UUID, agent_id: str) -> bool:

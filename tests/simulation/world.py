@@ -4,7 +4,7 @@ import asyncio
 import itertools
 import random
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
@@ -22,7 +22,6 @@ from application.ports.scripts import Mask, ScriptFinished, ScriptRun
 from application.session.stop import StopService
 from application.spawn.service import SpawnService
 from application.workers.supervisor import Supervisor
-from domain.configuration.runtimes import Runtime
 from domain.delivery.hook_payloads import HookCall
 from infrastructure.outbound.configuration.load import load_values
 from infrastructure.outbound.runtimes.scripted import ScriptedRuntimes, ScriptedSession
@@ -98,9 +97,9 @@ class FixedConfigurations:
         """The only one."""
         return configuration()
 
-    def environment_of(self, pinned: PinnedConfiguration, runtime: Runtime) -> Mapping[str, str]:
-        """Nothing."""
-        return {}
+
+class NowhereWorkspaces:
+    """Implements `Workspaces`: every agent works in a folder that is nowhere."""
 
     def workspace_of(
         self,
@@ -267,7 +266,7 @@ class SimulatedServer:
         self.log.end_with(world.wrong.append)
         self.registry = MemoryRegistry(store, line, self.log.remembered)
         contents = MemoryContents(store, line)
-        self.work = UnitOfWork(self.log, self.registry, contents, ids, FixedConfigurations())
+        self.work = UnitOfWork(self.log, ids, self.registry, contents, FixedConfigurations())
         names = itertools.count()
         holder = Holder(lambda: f"{self.name}.{next(names)}")
         transcripts, folders = MemoryTranscripts(store, line), NoFolders()
@@ -283,6 +282,7 @@ class SimulatedServer:
                 tokens=PlainTokens(),
                 credentials=NoCredentials(),
                 folders=folders,
+                workspaces=NowhereWorkspaces(),
                 attachments=folders,
                 staged=MemoryStagedFiles(store, line),
                 bootstrap=folders,
