@@ -42,16 +42,14 @@ async def compose_child(
     far as its steps have brought it."""
     run, keeper, fork = preparation.run, preparation.keeper, _fork_of(preparation)
     wish = await read_context_request(work, run)
-    configuration = preparation.pinned.configuration
-    brought = await bootstrap_ingredients(
-        run, planned.plan.workspace_dir, configuration, files, keeper
-    )
+    agent, hooks = planned.agent, preparation.pinned.configuration.spawnlog.hooks.configured
+    brought = await bootstrap_ingredients(run, planned.plan.workspace_dir, agent, files, keeper)
     text = await work.contents.text(run.preamble) if run.preamble else None
-    preamble = preamble_ingredients(run, text, configuration, keeper)
+    preamble = preamble_ingredients(run, text, agent, keeper)
     create = CreateSession(
         epoch=run.epoch,
         depth=run.depth,
-        max_depth=configuration.subagent_defaults.max_spawn_depth,
+        max_depth=agent.defaults.max_spawn_depth,
         role=planned.capabilities.role,
         control_scope=planned.capabilities.control_scope,
         plan=planned.plan,
@@ -69,9 +67,9 @@ async def compose_child(
         note=accepted_note(run.options.mode, run.requester.session_key, fork_note(fork)),
         lane=LANE,
         facts=planned.facts,
-        hooks=tuple(one for one in HOOK_ORDER if one in configuration.spawnlog.hooks.configured),
+        hooks=tuple(one for one in HOOK_ORDER if one in hooks),
         direct_delivery=await delivers_directly(
-            work, run, configuration, _origin_of(preparation), keeper.kept
+            work, run, agent, _origin_of(preparation), keeper.kept
         ),
         preamble=preamble.sizes,
     )
