@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from application.context.scripts import injected_receipts
 from application.log.texts import TextStore
 from application.ports.files import BootstrapFiles
-from domain.configuration.configuration import Configuration
 from domain.context.bootstrap_files import BootstrapFile, select_bootstrap_files, unreadable_warning
 from domain.context.preamble import is_blank, preamble_sizes, preamble_warning, truncated_preamble
 from domain.delivery.announcement import RunStats, announce
+from domain.plan.agent import EffectiveAgent
 from domain.run.facts import Ingredient, ScriptReceipt
 from domain.run.plan_facts import PreambleSizes
 from domain.run.state import Run
@@ -41,16 +41,15 @@ def message_ingredients(run: Run, receipts: Sequence[ScriptReceipt]) -> tuple[In
 
 
 def preamble_ingredients(
-    run: Run, text: str | None, configuration: Configuration, keeper: TextStore
+    run: Run, text: str | None, agent: EffectiveAgent, keeper: TextStore
 ) -> BroughtIngredients:
     """The parent's preamble, cut to the agent's limit; nothing when it is blank."""
-    assert run.agent_id is not None
     if run.preamble is None or text is None or is_blank(text):
         return BroughtIngredients()
-    limit = configuration.subagents_for(run.agent_id).context_preamble_max_chars
+    limit = agent.subagents.context_preamble_max_chars
     cut = truncated_preamble(text, limit)
     sizes = preamble_sizes(text, limit)
-    warning = preamble_warning(sizes, run.agent_id)
+    warning = preamble_warning(sizes, agent.id)
     warnings = () if warning is None else (warning,)
     if not cut:
         return BroughtIngredients(warnings=warnings, sizes=sizes)
@@ -62,19 +61,17 @@ def preamble_ingredients(
 async def bootstrap_ingredients(
     run: Run,
     folder: str | None,
-    configuration: Configuration,
+    agent: EffectiveAgent,
     files: BootstrapFiles,
     keeper: TextStore,
 ) -> BroughtIngredients:
     """The bootstrap files of the folder that the child will work in, within the limits of its
     agent; a request for a light context has none, and nothing is looked at."""
-    assert run.agent_id is not None
     if run.light_context or folder is None:
         return BroughtIngredients()
-    limits = configuration.bootstrap_limits_for(run.agent_id)
-    read = await files.read(folder, limits.chars_max)
+    read = await files.read(folder, agent.bootstrap.chars_max)
     usable = [BootstrapFile(one.name, one.text) for one in read if one.skipped is None]
-    within = select_bootstrap_files(usable, limits)
+    within = select_bootstrap_files(usable, agent.bootstrap)
     return BroughtIngredients(
         tuple(
             Ingredient(

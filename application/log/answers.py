@@ -67,17 +67,14 @@ def child_body(
     }
 
 
-def accepted_response(told: ResponseBody) -> StoredAnswer:
-    """The answer to a spawn whose child exists."""
-    return StoredAnswer("accepted", {"status": "accepted", "runs": [told], **told})
-
-
-def accepted_batch_response(batch_id: UUID, told: Sequence[ResponseBody]) -> StoredAnswer:
-    """The answer to a request for several, whose children exist; with the fields of the one at the
-    top when there is one."""
-    only = told[0] if len(told) == 1 else {}
-    body = {"status": "accepted", "batchId": str(batch_id), "runs": list(told), **only}
-    return StoredAnswer("accepted", body)
+def accepted_response(children: Sequence[ResponseBody], batch_id: UUID | None) -> StoredAnswer:
+    """The answer to a spawn whose children exist; with the fields of the one at the top when there
+    is one. `batch_id` is that of a request for several."""
+    body: dict[str, object] = {"status": "accepted"}
+    if batch_id is not None:
+        body["batchId"] = str(batch_id)
+    body["runs"] = list(children)
+    return StoredAnswer("accepted", body | (children[0] if len(children) == 1 else {}))
 
 
 def body_of_run(run: Run, attachments: Mapping[str, object] | None) -> ResponseBody:

@@ -146,14 +146,12 @@ class SessionContinuation:
     async def _add_ingredients(
         self, run: Run, planned: PlannedChild, keeper: TextStore, pinned: PinnedConfiguration
     ) -> ContinuationPlanned:
-        configuration = pinned.configuration
-        brought = await bootstrap_ingredients(
-            run, planned.plan.workspace_dir, configuration, self._bootstrap, keeper
-        )
+        agent, folder = planned.agent, planned.plan.workspace_dir
+        brought = await bootstrap_ingredients(run, folder, agent, self._bootstrap, keeper)
         message = Ingredient(source="message", position="task", content=run.task)
-        hooks = configuration.spawnlog.hooks.configured
+        hooks = pinned.configuration.spawnlog.hooks.configured
         return ContinuationPlanned(
-            max_depth=configuration.subagent_defaults.max_spawn_depth,
+            max_depth=agent.defaults.max_spawn_depth,
             role=planned.capabilities.role,
             control_scope=planned.capabilities.control_scope,
             plan=planned.plan,
@@ -161,9 +159,7 @@ class SessionContinuation:
             warnings=(*planned.warnings, *brought.warnings),
             facts=planned.facts,
             hooks=("subagentEnded",) if "subagentEnded" in hooks else (),
-            direct_delivery=await delivers_directly(
-                self._work, run, configuration, run.delivery_origin
-            ),
+            direct_delivery=await delivers_directly(self._work, run, agent, run.delivery_origin),
         )
 
     async def _preamble(self, run: Run) -> tuple[Ingredient, ...]:

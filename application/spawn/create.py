@@ -1,133 +1,130 @@
-"""The end of a preparation: the child's session, with all that its run will need."""
+"""The end of a preparation: the children's sessions, with all that their runs will need."""
 
 from collections.abc import Sequence
 from dataclasses import replace
 
 from application.context.ingredients import (
-    BroughtIngredients,
     bootstrap_ingredients,
     message_ingredients,
     preamble_ingredients,
 )
 from application.context.shared_context import read_shared_spawn
 from application.log.answers import accepted_response, child_body
-from application.log.event_log import LogUnavailable
-from application.log.unit_of_work import UnitOfWork
+from application.log.event_log import Appended
+from application.log.unit_of_work import RunCommands, UnitOfWork, with_fresh_reads
 from application.ports.files import BootstrapFiles
 from application.spawn.attachments import read_attachments_receipt
 from application.spawn.direct_delivery import delivers_directly
-from application.spawn.outcomes import PreparedRun, Ready
+from application.spawn.outcomes import Ready
 from application.spawn.plan import PlannedChild
 from application.steps.context_fork import read_context_request
 from application.steps.preparation import Preparation
-from application.steps.run_steps import StepsTaken
 from domain.context.fork import accepted_note, fork_note, fork_warnings
 from domain.run.commands import CreateSession, TakeStep
 from domain.run.facts import HOOK_ORDER, ForkFacts, ScriptReceipt
 from domain.values.record import ContentRef
-from domain.values.refusals import ReadAgain
+from domain.values.refusals import Rejected
+from domain.values.shared_values import SharedChange
 
 LANE = "subagent"
 ATTEMPTS_MAX = 5
 
 
-class ChildCreation:
-    """Puts together what a child is, records that it exists, and answers who asked for it."""
+async def compose_child(
+    work: UnitOfWork,
+    files: BootstrapFiles,
+    preparation: Preparation,
+    session_key: str,
+    planned: PlannedChild,
+    receipts: Sequence[ScriptReceipt],
+) -> Ready:
+    """What is to be recorded of the child, and what its caller is told then. `preparation` is as
+    far as its steps have brought it."""
+    run, keeper, fork = preparation.run, preparation.keeper, _fork_of(preparation)
+    wish = await read_context_request(work, run)
+    agent, hooks = planned.agent, preparation.pinned.configuration.spawnlog.hooks.configured
+    brought = await bootstrap_ingredients(run, planned.plan.workspace_dir, agent, files, keeper)
+    text = await work.contents.text(run.preamble) if run.preamble else None
+    preamble = preamble_ingredients(run, text, agent, keeper)
+    create = CreateSession(
+        epoch=run.epoch,
+        depth=run.depth,
+        max_depth=agent.defaults.max_spawn_depth,
+        role=planned.capabilities.role,
+        control_scope=planned.capabilities.control_scope,
+        plan=planned.plan,
+        ingredients=(
+            *preamble.ingredients,
+            *brought.ingredients,
+            *message_ingredients(run, receipts),
+        ),
+        warnings=(
+            *planned.warnings,
+            *fork_warnings(wish, fork, same_agent=run.is_of_same_agent),
+            *preamble.warnings,
+            *brought.warnings,
+        ),
+        note=accepted_note(run.options.mode, run.requester.session_key, fork_note(fork)),
+        lane=LANE,
+        facts=planned.facts,
+        hooks=tuple(one for one in HOOK_ORDER if one in hooks),
+        direct_delivery=await delivers_directly(
+            work, run, agent, _origin_of(preparation), keeper.kept
+        ),
+        preamble=preamble.sizes,
+    )
+    response = child_body(
+        run,
+        key=session_key,
+        note=create.note,
+        warnings=create.warnings,
+        model_applied=planned.plan.model_applied,
+        attachments=await read_attachments_receipt(run, work.contents),
+    )
+    return Ready(preparation, create, response)
 
-    def __init__(self, work: UnitOfWork, bootstrap: BootstrapFiles) -> None:
-        self._work = work
-        self._bootstrap = bootstrap
 
-    async def compose(
-        self, stepped: StepsTaken, planned: PlannedChild, receipts: Sequence[ScriptReceipt]
-    ) -> Ready:
-        """What is to be recorded of the child, and what its caller is told then."""
-        step, run, fork = stepped.preparation, stepped.preparation.run, _fork_of(stepped)
-        wish = await read_context_request(self._work, run)
-        configuration = step.pinned.configuration
-        brought = await bootstrap_ingredients(
-            run, planned.plan.workspace_dir, configuration, self._bootstrap, step.keeper
+async def create_children(work: UnitOfWork, ready: Sequence[Ready]) -> Appended[None]:
+    """All children of a spawn exist with this append, and their caller is answered by it.
+
+    Raises `CannotShare` when what the spawn shares has no room any more, and `DependencyFailed`.
+    """
+    first = ready[0].preparation.run
+    batch_id = first.batch.batch_id if first.batch is not None else None
+    answer = accepted_response([one.response for one in ready], batch_id)
+
+    async def record(_: Rejected | None) -> Appended[None]:
+        # All ask for the same to be shared, which is once in their family.
+        shared = await read_shared_spawn(work, first)
+        changes = shared.changes if shared is not None else ()
+        return await work.record_all(
+            [_creation(one, changes if one is ready[0] else ()) for one in ready],
+            spawn_answer=answer,
+            above=shared.texts if shared is not None else None,
         )
-        preamble = await self._preamble(step)
-        create = CreateSession(
-            epoch=run.epoch,
-            depth=run.depth,
-            max_depth=configuration.subagent_defaults.max_spawn_depth,
-            role=planned.capabilities.role,
-            control_scope=planned.capabilities.control_scope,
-            plan=planned.plan,
-            ingredients=(
-                *preamble.ingredients,
-                *brought.ingredients,
-                *message_ingredients(run, receipts),
-            ),
-            warnings=(
-                *planned.warnings,
-                *fork_warnings(wish, fork, same_agent=run.is_of_same_agent),
-                *preamble.warnings,
-                *brought.warnings,
-            ),
-            note=accepted_note(run.options.mode, run.requester.session_key, fork_note(fork)),
-            lane=LANE,
-            facts=planned.facts,
-            hooks=tuple(
-                one for one in HOOK_ORDER if one in configuration.spawnlog.hooks.configured
-            ),
-            direct_delivery=await delivers_directly(
-                self._work, run, configuration, _origin_of(stepped), step.keeper.kept
-            ),
-            preamble=preamble.sizes,
-        )
-        told = child_body(
-            run,
-            key=stepped.child_session_key,
-            note=create.note,
-            warnings=create.warnings,
-            model_applied=planned.plan.model_applied,
-            attachments=await read_attachments_receipt(run, self._work.contents),
-        )
-        return Ready(stepped, create, told)
 
-    async def record(self, ready: Ready) -> PreparedRun:
-        """The child exists with this append, and its caller is answered by it.
-
-        Raises `CannotShare` when what the spawn shares has no room any more.
-        """
-        create, run = ready.create, ready.preparation.run
-        for _ in range(ATTEMPTS_MAX):
-            shared = await read_shared_spawn(self._work, run)
-            wanted = replace(create, shared=shared.changes) if shared is not None else create
-            try:
-                appended = await self._work.record(
-                    run,
-                    (*ready.before, wanted),
-                    ready.preparation.keeper,
-                    spawn_answer=accepted_response(ready.told),
-                    above=shared.texts if shared is not None else None,
-                )
-            except ReadAgain:
-                # The first text of the requester's session was kept meanwhile, under its key.
-                continue
-            return PreparedRun(appended.runs[run.run_id], appended.position)
-        raise LogUnavailable("the requester's session changes too fast; ask again in a moment")
-
-    async def _preamble(self, step: Preparation) -> BroughtIngredients:
-        preamble = step.run.preamble
-        text = await self._work.contents.text(preamble) if preamble else None
-        return preamble_ingredients(step.run, text, step.pinned.configuration, step.keeper)
+    # The first text of the requester's session may be kept meanwhile, under its key.
+    return await with_fresh_reads(
+        record, "the requester's session changes too fast; ask again in a moment"
+    )
 
 
-def _origin_of(stepped: StepsTaken) -> ContentRef | None:
+def _creation(ready: Ready, shared: tuple[SharedChange, ...]) -> RunCommands:
+    at = ready.preparation
+    return RunCommands(at.run, (*at.before, replace(ready.create, shared=shared)), at.keeper)
+
+
+def _origin_of(preparation: Preparation) -> ContentRef | None:
     """Where the thread is; the step that was taken last is recorded with the session."""
-    for command in stepped.before:
+    for command in preparation.before:
         if isinstance(command, TakeStep) and command.origin is not None:
             return command.origin
-    return stepped.preparation.run.delivery_origin
+    return preparation.run.delivery_origin
 
 
-def _fork_of(stepped: StepsTaken) -> ForkFacts | None:
+def _fork_of(preparation: Preparation) -> ForkFacts | None:
     """What was taken over; the step that was taken last is recorded with the session."""
-    for command in stepped.before:
+    for command in preparation.before:
         if isinstance(command, TakeStep) and command.step == "context_fork":
             return command.fork
-    return stepped.preparation.run.fork
+    return preparation.run.fork

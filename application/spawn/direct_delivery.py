@@ -4,8 +4,8 @@ from collections.abc import Sequence
 
 from application.log.event_log import Content
 from application.log.unit_of_work import UnitOfWork
-from domain.configuration.configuration import Configuration
 from domain.context.thread_binding import is_routable, read_origin
+from domain.plan.agent import EffectiveAgent
 from domain.run.state import Run
 from domain.values.record import ContentRef
 
@@ -13,15 +13,13 @@ from domain.values.record import ContentRef
 async def delivers_directly(
     work: UnitOfWork,
     run: Run,
-    configuration: Configuration,
+    agent: EffectiveAgent,
     origin: ContentRef | None,
     kept: Sequence[Content] = (),
 ) -> bool:
-    """Whether it does. `origin` says where the thread is; its text may be one of those that are
-    `kept` for the next append."""
-    if run.options.mode != "session" or origin is None or run.agent_id is None:
-        return False
-    if not configuration.delivers_to_origin(run.agent_id):
+    """Whether it does. `agent` is that of the run; `origin` says where the thread is, and its text
+    may be one of those that are `kept` for the next append."""
+    if run.options.mode != "session" or origin is None or not agent.delivers_to_origin:
         return False
     texts = {one.ref.id: one.text for one in kept}
     text = texts.get(origin.id) or await work.contents.text(origin)

@@ -7,15 +7,18 @@ from application.ports.configurations import PinnedConfiguration
 from application.ports.credentials import NOTHING_FOUND, FoundCredentials
 from application.ports.files import WorkspaceForbidden, Workspaces
 from application.steps.workspace import unusable_workspace_text
-from domain.configuration.agents import Agent
 from domain.configuration.configuration import Configuration
-from domain.configuration.models import ModelSettings
-from domain.configuration.runtimes import SERVED_RUNTIMES, Runtime
-from domain.plan.model import ModelPlan, plan_model
+from domain.configuration.runtimes import (
+    SERVED_RUNTIMES,
+    Runtime,
+    provides_sandbox,
+    served_models_of,
+)
+from domain.plan.agent import EffectiveAgent, effective_agent
+from domain.plan.model import ModelPlan
 from domain.plan.sandbox import missing_sandbox_refusal, sandbox_refusal
-from domain.plan.thinking import ThinkingPlan, plan_thinking
+from domain.plan.thinking import ThinkingPlan
 from domain.plan.timeout import run_timeout_seconds, run_timeout_source, run_timeout_warnings
-from domain.plan.tools import tool_policy
 from domain.run.events import SpawnRequested
 from domain.run.facts import Plan
 from domain.run.plan_facts import (
@@ -56,6 +59,7 @@ class Ineligible:
 class Eligible:
     """What the agent will run with, and what that was decided from."""
 
+    agent: EffectiveAgent
     facts: PlanFacts
     model: ModelPlan
     thinking: ThinkingPlan
@@ -81,32 +85,30 @@ def evaluate_agent(
     )
     if isinstance(known, Refusal):
         return Ineligible(known, PlanFacts(agent_configured=False))
-    sandbox = _sandbox(run, configuration)
+    agent = effective_agent(configuration, agent_id)
+    assert agent is not None
+    sandbox = _sandbox(run, agent, configuration)
     refusal = sandbox_refusal(sandbox) or missing_sandbox_refusal(sandbox, agent_id)
     if refusal is not None:
         return Ineligible(refusal, PlanFacts(agent_configured=True, sandbox=sandbox))
-    agent = configuration.agent(agent_id)
-    served = configuration.served_models_of(agent_id)
-    model = plan_model(
-        _model_settings(run, configuration),
-        served=served,
-        aliases=configuration.model_aliases(),
-        known=configuration.known_models(),
+    model = agent.model_plan(
+        argument=run.options.model,
+        unnamed_argument=run.model_argument is not None,
+        caller=(run.options.active_model or run.requester.model) if run.is_of_same_agent else None,
     )
-    thinking, thinking_facts = _thinking(run, configuration, agent, thinking_argument)
+    thinking, thinking_facts = _thinking(run, agent, thinking_argument)
     facts = PlanFacts(
         agent_configured=True,
         sandbox=sandbox,
         models=model.verdicts,
-        served_models=served,
+        served_models=served_models_of(agent.runtime),
         thinking=thinking_facts,
     )
     if thinking.error is not None:
         return Ineligible(rules.THINKING.refusal(thinking.error), facts)
-    runtime = configuration.runtime_for(agent_id)
+    runtime = agent.runtime
     timeout = TimeoutFacts(
-        argument=run.options.run_timeout_seconds,
-        configured=configuration.subagent_defaults.run_timeout_seconds,
+        argument=run.options.run_timeout_seconds, configured=agent.defaults.run_timeout_seconds
     )
     facts = facts.changed({"run_timeout": timeout, "runtime": runtime.type if runtime else None})
     if runtime is None or runtime.type not in SERVED_RUNTIMES:
@@ -114,7 +116,9 @@ def evaluate_agent(
     facts = facts.changed({"credentials": _credential_facts(credentials)})
     if credentials.missing:
         return Ineligible(_missing_credentials(agent_id, credentials), facts)
-    return Eligible(facts, model, thinking, runtime, sandbox.child_sandboxed, credentials.given)
+    return Eligible(
+        agent, facts, model, thinking, runtime, sandbox.child_sandboxed, credentials.given
+    )
 
 
 def _agent_of(run: Run) -> str:
@@ -122,10 +126,8 @@ def _agent_of(run: Run) -> str:
     return run.agent_id
 
 
-def _sandbox(run: Run, configuration: Configuration) -> SandboxFacts:
-    agent_id = _agent_of(run)
-    requester = run.requester
-    mode = configuration.sandbox_mode_for(agent_id)
+def _sandbox(run: Run, agent: EffectiveAgent, configuration: Configuration) -> SandboxFacts:
+    requester, mode = run.requester, agent.sandbox_mode
     recorded = requester.sandboxed
     if recorded is None:
         recorded = configuration.is_sandboxed(requester.agent_id, requester.session_key)
@@ -133,35 +135,22 @@ def _sandbox(run: Run, configuration: Configuration) -> SandboxFacts:
         mode=mode,
         # The session of a child is nobody's main session.
         child_sandboxed=mode != "off",
-        runtime_provides=configuration.provides_sandbox(agent_id),
+        runtime_provides=provides_sandbox(agent.runtime),
         requester_sandboxed=recorded or run.options.requester_sandboxed,
         required=run.options.sandbox == "require",
     )
 
 
-def _model_settings(run: Run, configuration: Configuration) -> ModelSettings:
-    inherited = run.options.active_model or run.requester.model
-    return replace(
-        configuration.model_settings_of(_agent_of(run)),
-        argument=run.options.model,
-        unnamed_argument=run.model_argument is not None,
-        caller=inherited if run.is_of_same_agent else None,
-    )
-
-
 def _thinking(
-    run: Run, configuration: Configuration, agent: Agent | None, argument: str | None
+    run: Run, agent: EffectiveAgent, argument: str | None
 ) -> tuple[ThinkingPlan, ThinkingFacts]:
     asked = argument or run.options.thinking
-    own = agent.subagents.thinking if agent else None
-    default = configuration.subagent_defaults.thinking
     inherited = run.options.active_thinking or run.requester.thinking
     caller = inherited if run.is_of_same_agent else None
-    plan = plan_thinking(
-        argument=asked, agent_subagents=own, defaults_subagents=default, caller_active=caller
-    )
+    plan = agent.thinking_plan(argument=asked, caller=caller)
     # A word that is no level may be anything, and goes into no event.
-    levels = [normalise_thinking(word) if word else None for word in (asked, own, default, caller)]
+    words = (asked, agent.thinking, agent.defaults.thinking, caller)
+    levels = [normalise_thinking(word) if word else None for word in words]
     return plan, ThinkingFacts(
         argument=levels[0],
         agent_subagents=levels[1],
@@ -265,6 +254,7 @@ def _workspace_refusal(text: str) -> Refusal:
 class PlannedChild:
     """How the child will run, what its caller should know, and what that was decided from."""
 
+    agent: EffectiveAgent
     plan: Plan
     capabilities: Capabilities
     warnings: tuple[str, ...]
@@ -295,7 +285,7 @@ def plan_spawn(
     workspace, refusal = choose_workspace(run, pinned, workspaces, asked.workspace)
     if refusal is not None:
         return Ineligible(refusal, fitted.facts.changed({"workspace": workspace}))
-    planned = build_child_plan(run, pinned.configuration, fitted, workspace)
+    planned = build_child_plan(run, fitted, workspace)
     return replace(planned, warnings=(*planned.warnings, *workspace_warnings(run, asked.workspace)))
 
 
@@ -316,28 +306,23 @@ def plan_continuation(
         recorded=last.workspace_dir,
         chosen=last.workspace_dir,
     )
-    planned = build_child_plan(run, pinned.configuration, fitted, workspace)
+    planned = build_child_plan(run, fitted, workspace)
     # Before sources were recorded, links were not resolved either: there is none to make up.
     plan = planned.plan.changed({"workspace_source": last.workspace_source})
     return replace(planned, plan=plan)
 
 
-def build_child_plan(
-    run: Run, configuration: Configuration, fitted: Eligible, workspace: WorkspaceFacts
-) -> PlannedChild:
+def build_child_plan(run: Run, fitted: Eligible, workspace: WorkspaceFacts) -> PlannedChild:
     """The plan of a child that nothing speaks against."""
-    defaults = configuration.subagent_defaults
-    model, thinking = fitted.model, fitted.thinking
+    agent, model, thinking = fitted.agent, fitted.model, fitted.thinking
+    defaults = agent.defaults
     capabilities = capabilities_at(run.depth, defaults.max_spawn_depth)
-    tools = configuration.tools.subagents.tools
-    policy = tool_policy(
-        capabilities.role, allow=tools.allow, also_allow=tools.also_allow, deny=tools.deny
-    )
+    policy = agent.tool_policy(capabilities.role)
     asked_seconds, configured_seconds = (
         run.options.run_timeout_seconds,
         defaults.run_timeout_seconds,
     )
-    cost = configuration.cost_of(model.provider or "", model.model or "")
+    cost = agent.cost_of(model)
     plan = Plan(
         model_provider=model.provider,
         model=model.model,
@@ -360,4 +345,4 @@ def build_child_plan(
     )
     facts = fitted.facts.changed({"workspace": workspace})
     warnings = (*model.warnings, *run_timeout_warnings(asked_seconds, configured_seconds))
-    return PlannedChild(plan, capabilities, warnings, facts)
+    return PlannedChild(agent, plan, capabilities, warnings, facts)

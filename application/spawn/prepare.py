@@ -1,4 +1,8 @@
-"""From an admitted request to a queued run, or to a refusal.
+"""From the admitted runs of one spawn to as many queued runs, or to as many refusals.
+
+A spawn of one run is a batch of one. The runs are prepared side by side, each by its own record,
+and nothing of a child is there before all of them can be: their sessions come with one append, or
+with one append all are refused.
 
 Everything here goes on from what is recorded, so that it can be done by the process that took the
 request or by any other after a crash. The texts of an append are collected anew for each try.
@@ -6,18 +10,18 @@ request or by any other after a crash. The texts of an append are collected anew
 
 import asyncio
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from uuid import UUID
 
 from application.context.scripts import NOTHING, ContextGatherer, GatheredContext
 from application.log.texts import ContentsErased, TextStore
-from application.log.unit_of_work import UnitOfWork
+from application.log.unit_of_work import RunCommands, UnitOfWork
 from application.ports.credentials import Credentials
 from application.ports.files import BootstrapFiles, Workspaces
-from application.spawn.create import ChildCreation
-from application.spawn.outcomes import Erased, NotReady, PreparedRun, Ready, revoke_ready
+from application.spawn.create import compose_child, create_children
+from application.spawn.outcomes import Outcome, PreparedSpawn, Ready
 from application.spawn.plan import (
     Ineligible,
     PlannedChild,
@@ -25,25 +29,35 @@ from application.spawn.plan import (
     plan_spawn,
     read_requested_workspace,
 )
-from application.spawn.refuse import refuse, refuse_erased
+from application.spawn.refuse import refuse_spawn
 from application.spawn.request import RecordedInputs
-from application.steps.preparation import CallerPresence, Preparation
-from application.steps.run_steps import StepFailed, StepRunner
-from domain.run.commands import ResolveScripts, RunCommand, StartPreparation
+from application.steps.preparation import (
+    CallerPresence,
+    Preparation,
+    Refused,
+    no_caller,
+    refuse_erased,
+)
+from application.steps.run_steps import StepRunner
+from domain.run.commands import ResolveScripts, ResumePreparation, StartPreparation
 from domain.run.events import ScriptsResolved
 from domain.run.facts import ScriptReceipt
 from domain.run.lifecycle import PREPARING
 from domain.run.state import Run
+from domain.spawn.batch import batch_members
 from domain.spawn.cascade import CannotShare
 from domain.spawn.dependencies import DependencyFailed
 from domain.values.refusals import LostClaim, WrongStage
 from domain.values.session_key import child_key
 
+AT_ONCE_MAX = 8
+INTERRUPTED_AGAIN_SECONDS = 0.5
 _log = logging.getLogger("spawnlog.preparing")
 
 
 class RunPreparer:
-    """Prepares runs. One at a time per run; `interrupt` breaks off what one waits for."""
+    """Prepares the runs of a spawn. One at a time per run; `interrupt` breaks off what one waits
+    for. Whoever stops one run of a batch stops all of it."""
 
     def __init__(
         self,
@@ -57,7 +71,7 @@ class RunPreparer:
         self._work = work
         self._gathering = gathering
         self._stepping = stepping
-        self._creating = ChildCreation(work, bootstrap)
+        self._bootstrap = bootstrap
         self._credentials = credentials
         self._workspaces = workspaces
         self._scripts: dict[UUID, asyncio.Task[GatheredContext]] = {}
@@ -81,29 +95,53 @@ class RunPreparer:
             task.cancel()
         self._stepping.interrupt(run_id)
 
-    async def prepare(
-        self, run: Run, caller_is_there: CallerPresence, in_hand: RecordedInputs | None = None
-    ) -> PreparedRun:
-        """Bring the run to its lane, or to a refusal. Gives the run as it is then.
+    async def resume(self, run: Run, holder: str, reason: str) -> None:
+        """Go on with the spawn of a run whose holder is gone. Raises `Rejected` when somebody else
+        does."""
+        members = batch_members(run)
+        if run.run_id != members[0]:
+            # They are lost together, and the first stands for all.
+            return
+        runs = [run, *[await self._work.run(one) for one in members[1:]]]
+        appended = await self._work.record_all(
+            [
+                RunCommands(
+                    one, (ResumePreparation(holder=holder, lost_epoch=one.epoch, reason=reason),)
+                )
+                for one in runs
+            ]
+        )
+        await self.prepare([appended.runs[one] for one in members], no_caller)
 
-        When somebody else refused it or took it over, that is the end of it here.
+    async def prepare(
+        self,
+        runs: Sequence[Run],
+        caller_is_there: CallerPresence,
+        in_hand: Sequence[RecordedInputs] = (),
+    ) -> PreparedSpawn:
+        """Bring all runs of a spawn to their lane, or to their refusal. Gives them as they are
+        then; `in_hand` is what need not be read for them, in their order.
+
+        When somebody else refused them or took them over, that is the end of it here.
         """
-        with self.mark_under_way((run,), caller_is_there):
+        known = dict(zip((run.run_id for run in runs), in_hand, strict=False))
+        with self._mark_under_way(runs, caller_is_there):
+            members = _Members(self, runs, caller_is_there, known)
             try:
-                prepared = await self._record(await self.ready(run, caller_is_there, in_hand))
-                await self.drop_staged_files((prepared.run,))
-                return prepared
+                return await self._decide(runs, await members.outcomes(), members)
             except LostClaim as lost:
-                _log.warning("preparation of %s: %s", run.run_id, lost)
+                _log.warning("preparation of %s: %s", runs[0].run_id, lost)
             except WrongStage:
-                _log.info("preparation of %s ends: it was decided elsewhere", run.run_id)
-        return PreparedRun(await self.leave_to_others(run), None)
+                _log.info("preparation of %s ends: it was decided elsewhere", runs[0].run_id)
+            finally:
+                await members.end()
+            now = tuple([await self._leave_to_others(run) for run in runs])
+        return PreparedSpawn(now, None)
 
     @contextmanager
-    def mark_under_way(
+    def _mark_under_way(
         self, runs: Sequence[Run], caller_is_there: CallerPresence
     ) -> Iterator[None]:
-        """The runs are being prepared here until the end of the block."""
         self._callers.update((run.run_id, caller_is_there) for run in runs)
         try:
             yield
@@ -111,12 +149,44 @@ class RunPreparer:
             for run in runs:
                 self._callers.pop(run.run_id, None)
 
-    async def drop_staged_files(self, runs: Sequence[Run]) -> None:
-        """What was set aside for them is where it belongs, or never will be."""
-        for run in runs:
+    async def _decide(
+        self, runs: Sequence[Run], outcomes: Mapping[UUID, Outcome], members: "_Members"
+    ) -> PreparedSpawn:
+        """One append: all children exist, or all are refused."""
+        refused = next((one for one in outcomes.values() if isinstance(one, Refused)), None)
+        refused = refused or await self._first_erased(outcomes)
+        if refused is None:
+            ready = [one for run in runs if isinstance(one := outcomes[run.run_id], Ready)]
+            try:
+                appended = await create_children(self._work, ready)
+            except (CannotShare, DependencyFailed) as cannot:
+                # All was made, and then the record had changed.
+                first = ready[0]
+                refused = first.preparation.refuse(cannot.refusal, first.create.facts)
+        if refused is not None:
+            appended = await refuse_spawn(self._work, runs, outcomes, refused)
+            await members.end()
+            for run in runs:
+                if run.run_id not in outcomes:
+                    # What it came to make meanwhile is unmade.
+                    await self._leave_to_others(run)
+        now = tuple(appended.runs[run.run_id] for run in runs)
+        for run in now:
+            # What was set aside for it is where it belongs, or never will be.
             await self._stepping.drop_staged_files(run)
+        return PreparedSpawn(now, appended.position)
 
-    async def leave_to_others(self, run: Run) -> Run:
+    async def _first_erased(self, outcomes: Mapping[UUID, Outcome]) -> Refused | None:
+        """The first of which nothing may be kept any more. There would be a run that can never
+        start, of a batch that is all or nothing."""
+        for one in outcomes.values() if len(outcomes) > 1 else ():
+            if isinstance(one, Ready):
+                run = one.preparation.run
+                if await self._work.text_store_or_none(run) is None:
+                    return refuse_erased(run, one.preparation.caller_is_there)
+        return None
+
+    async def _leave_to_others(self, run: Run) -> Run:
         """Somebody else has decided about the run: gives it as it is now."""
         now = await self._work.run(run.run_id)
         if now.stage in PREPARING and now.epoch == run.epoch:
@@ -124,33 +194,33 @@ class RunPreparer:
         await self._stepping.undo_late_steps(now)
         return now
 
+    # One run: what it is told by scripts, its plan, its steps, and the child they make together.
+
     async def ready(
-        self, run: Run, caller_is_there: CallerPresence, in_hand: RecordedInputs | None = None
-    ) -> Ready | NotReady | Erased:
-        """Make all that the child needs, but for the last append.
+        self, run: Run, caller_is_there: CallerPresence, in_hand: RecordedInputs | None
+    ) -> Outcome:
+        """Make all that a child needs, but for the last append.
 
         Raises `LostClaim` and `WrongStage` when somebody else has decided meanwhile.
         """
         try:
-            step = await self._step(run, caller_is_there, in_hand)
+            preparation = await self._begin(run, caller_is_there, in_hand)
         except ContentsErased as erased:
             _log.warning("run %s cannot be prepared: %s", run.run_id, erased)
-            return Erased(run, caller_is_there)
-        if run.stage == "requested":
-            return await self._from_the_start(step)
-        return await self._finish(step, await self._script_receipts(run), ())
+            return refuse_erased(run, caller_is_there)
+        preparation, receipts = await self._resolve_scripts(preparation)
+        planned = await self._plan(preparation)
+        if isinstance(planned, Ineligible):
+            return preparation.refuse(planned.refusal, planned.facts)
+        start = self._start(preparation.run)
+        stepped = await self._stepping.go(preparation, planned.plan, start)
+        if isinstance(stepped, Refused):
+            return replace(stepped, facts=planned.facts)
+        return await compose_child(
+            self._work, self._bootstrap, stepped, start.child_session_key, planned, receipts
+        )
 
-    async def _record(self, made: Ready | NotReady | Erased) -> PreparedRun:
-        if isinstance(made, Erased):
-            return await refuse_erased(self._work, made.run)
-        if isinstance(made, NotReady):
-            return await refuse(self._work, made)
-        try:
-            return await self._creating.record(made)
-        except (CannotShare, DependencyFailed) as cannot:
-            return await refuse(self._work, revoke_ready(made, cannot.refusal))
-
-    async def _step(
+    async def _begin(
         self, run: Run, caller_is_there: CallerPresence, in_hand: RecordedInputs | None
     ) -> Preparation:
         work = self._work
@@ -165,9 +235,15 @@ class RunPreparer:
         workspace = await read_requested_workspace(work, run)
         return Preparation(run, task, workspace, pinned, keeper, caller_is_there)
 
-    async def _from_the_start(self, step: Preparation) -> Ready | NotReady:
-        run = step.run
-        gathered = await self._gather(step)
+    async def _resolve_scripts(
+        self, preparation: Preparation
+    ) -> tuple[Preparation, Sequence[ScriptReceipt]]:
+        """What the context scripts say, from the record where they were run before."""
+        run = preparation.run
+        if run.stage != "requested":
+            recorded = await self._work.event(ScriptsResolved, run.run_id)
+            return preparation, recorded.receipts
+        gathered = await self._gather(preparation)
         resolve = ResolveScripts(
             epoch=run.epoch,
             receipts=gathered.receipts,
@@ -176,19 +252,18 @@ class RunPreparer:
         )
         if not gathered.receipts:
             # Nothing happened outside that a crash could repeat: one append for all of it.
-            return await self._finish(step, (), (resolve,))
-        appended = await self._work.record(run, (resolve,), step.keeper)
-        resolved = replace(step, run=appended.runs[run.run_id], keeper=step.keeper.empty_copy())
-        return await self._finish(resolved, gathered.receipts, ())
+            return replace(preparation, before=(resolve,)), ()
+        appended = await self._work.record(run, (resolve,), preparation.keeper)
+        return preparation.recorded(appended.runs[run.run_id]), gathered.receipts
 
-    async def _gather(self, step: Preparation) -> GatheredContext:
-        if not self._gathering.listed(step.run, step.pinned):
+    async def _gather(self, preparation: Preparation) -> GatheredContext:
+        run, pinned = preparation.run, preparation.pinned
+        if not self._gathering.listed(run, pinned):
             return NOTHING
-        run_id = step.run.run_id
         task = asyncio.create_task(
-            self._gathering.gather(step.run, step.task, step.pinned, step.keeper)
+            self._gathering.gather(run, preparation.task, pinned, preparation.keeper)
         )
-        self._scripts[run_id] = task
+        self._scripts[run.run_id] = task
         try:
             return await task
         except asyncio.CancelledError:
@@ -197,27 +272,16 @@ class RunPreparer:
                 raise
             raise WrongStage("go on with the preparation", "refused meanwhile") from None
         finally:
-            self._scripts.pop(run_id, None)
+            self._scripts.pop(run.run_id, None)
 
-    async def _script_receipts(self, run: Run) -> tuple[ScriptReceipt, ...]:
-        return (await self._work.event(ScriptsResolved, run.run_id)).receipts
-
-    async def _finish(
-        self, step: Preparation, receipts: Sequence[ScriptReceipt], before: tuple[RunCommand, ...]
-    ) -> Ready | NotReady:
-        planned = await self._plan(step)
-        if isinstance(planned, Ineligible):
-            return NotReady(step, planned.refusal, planned.facts, before)
-        stepped = await self._stepping.go(step, planned.plan, self._start(step.run), before)
-        if isinstance(stepped, StepFailed):
-            return NotReady(
-                stepped.preparation,
-                stepped.refusal,
-                planned.facts,
-                stepped.before,
-                stepped.step,
-            )
-        return await self._creating.compose(stepped, planned, receipts)
+    async def _plan(self, preparation: Preparation) -> PlannedChild | Ineligible:
+        run, pinned = preparation.run, preparation.pinned
+        argument = run.thinking_argument
+        thinking = await self._work.contents.text(argument) if argument else None
+        texts = PlanTexts(thinking=thinking, workspace=preparation.workspace)
+        assert run.agent_id is not None
+        credentials = await self._credentials.found(pinned, run.agent_id)
+        return plan_spawn(run, pinned, self._workspaces, texts, credentials)
 
     def _start(self, run: Run) -> StartPreparation:
         assert run.agent_id is not None
@@ -226,10 +290,64 @@ class RunPreparer:
             epoch=run.epoch, child_session_key=key, agent_id=run.agent_id, resources=()
         )
 
-    async def _plan(self, step: Preparation) -> PlannedChild | Ineligible:
-        argument = step.run.thinking_argument
-        thinking = await self._work.contents.text(argument) if argument else None
-        asked = PlanTexts(thinking=thinking, workspace=step.workspace)
-        assert step.run.agent_id is not None
-        credentials = await self._credentials.found(step.pinned, step.run.agent_id)
-        return plan_spawn(step.run, step.pinned, self._workspaces, asked, credentials)
+
+class _Members:
+    """The runs of a spawn at work, each until it is ready, until one cannot be, or the others
+    end."""
+
+    def __init__(
+        self,
+        preparer: RunPreparer,
+        runs: Sequence[Run],
+        caller_is_there: CallerPresence,
+        in_hand: Mapping[UUID, RecordedInputs],
+    ) -> None:
+        self._preparer = preparer
+        self._room = asyncio.Semaphore(AT_ONCE_MAX)
+        self._caller_is_there = caller_is_there
+        self._is_over = False
+        self._tasks = {
+            asyncio.create_task(
+                self._one(run, in_hand.get(run.run_id)), name=f"prepare {run.run_id}"
+            ): run.run_id
+            for run in runs
+        }
+
+    async def _one(self, run: Run, in_hand: RecordedInputs | None) -> Outcome:
+        async with self._room:
+            if self._is_over:
+                raise WrongStage("go on with the preparation", "refused meanwhile")
+            return await self._preparer.ready(run, self._caller_is_there, in_hand)
+
+    async def outcomes(self) -> dict[UUID, Outcome]:
+        """What came of each: of all when all are ready, else as far as it is known when one is not.
+
+        Raises what one of them raised.
+        """
+        outcomes: dict[UUID, Outcome] = {}
+        pending = set(self._tasks)
+        while pending and all(isinstance(one, Ready) for one in outcomes.values()):
+            try:
+                done, pending = await asyncio.wait(pending, return_when=asyncio.FIRST_COMPLETED)
+            except asyncio.CancelledError:
+                for task in pending:
+                    task.cancel()
+                raise
+            outcomes.update((self._tasks[task], task.result()) for task in done)
+        return outcomes
+
+    async def end(self) -> None:
+        """Nobody waits for those that are still at work: they stop as soon as they can."""
+        self._is_over = True
+        pending = {task for task in self._tasks if not task.done()}
+        try:
+            while pending:
+                for task in pending:
+                    self._preparer.interrupt(self._tasks[task])
+                _, pending = await asyncio.wait(pending, timeout=INTERRUPTED_AGAIN_SECONDS)
+        except asyncio.CancelledError:
+            for task in pending:
+                task.cancel()
+            raise
+        finally:
+            await asyncio.gather(*self._tasks, return_exceptions=True)

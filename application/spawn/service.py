@@ -8,7 +8,6 @@ from application.concurrency.tasks import wait_or_cancel
 from application.coordination.holder import Holder
 from application.log.answers import (
     ResponseBody,
-    accepted_batch_response,
     accepted_response,
     body_of_run,
     refusal_of_run,
@@ -20,9 +19,8 @@ from application.log.unit_of_work import UnitOfWork
 from application.ports.configurations import PinnedConfiguration
 from application.spawn.admit import Admission, AdmissionRequest
 from application.spawn.attachments import read_attachments_receipt
-from application.spawn.outcomes import PreparedRun
+from application.spawn.outcomes import PreparedSpawn
 from application.spawn.prepare import RunPreparer
-from application.spawn.prepare_batch import BatchPreparer, PreparedBatch
 from application.spawn.request import RecordedInputs, SpawnRequest
 from application.steps.preparation import CallerPresence
 from domain.run.lifecycle import PREPARING
@@ -48,7 +46,6 @@ class SpawnService:
     def __init__(self, work: UnitOfWork, preparing: RunPreparer, holder: Holder) -> None:
         self._work = work
         self._preparing = preparing
-        self._batches = BatchPreparer(work, preparing)
         self._admitting = Admission(work, holder)
         self._under_way: set[asyncio.Task[SpawnResult]] = set()
 
@@ -112,44 +109,25 @@ class SpawnService:
             RecordedInputs(key, task, request.workspace_argument)
             for key, task in zip(keys, request.tasks, strict=True)
         ]
-        if first.batch is not None:
-            batch = await self._batches.prepare(admitted.runs, caller_is_there, in_hand)
-            return await self._respond_batch(batch)
-        return await self._respond(
-            await self._preparing.prepare(first, caller_is_there, in_hand[0])
-        )
+        prepared = await self._preparing.prepare(admitted.runs, caller_is_there, in_hand)
+        return await self._respond(prepared)
 
-    async def _respond(self, prepared: PreparedRun) -> SpawnResult:
-        run = prepared.run
-        _must_be_decided(run)
-        if run.refusal is None:
-            return SpawnResult(
-                run, accepted_response(await self._response_body(run)), prepared.position
+    async def _respond(self, prepared: PreparedSpawn) -> SpawnResult:
+        first, position = prepared.runs[0], prepared.position
+        if first.stage in PREPARING:
+            raise LogUnavailable(
+                "another server has taken this spawn over; ask again with the same"
+                f" Idempotency-Key, or read run {first.run_id}"
             )
-        kept = run.refusal.text
-        text = await self._work.contents.text(kept) if kept is not None else None
-        return SpawnResult(run, refusal_response(refusal_of_run(run, text)), prepared.position)
-
-    async def _respond_batch(self, prepared: PreparedBatch) -> SpawnResult:
-        first = prepared.runs[0]
-        _must_be_decided(first)
-        assert first.batch is not None
         if first.refusal is None:
-            told = [await self._response_body(run) for run in prepared.runs]
-            return SpawnResult(
-                first, accepted_batch_response(first.batch.batch_id, told), prepared.position
-            )
-        # All were refused for one of them.
+            children = [await self._response_body(run) for run in prepared.runs]
+            batch_id = first.batch.batch_id if first.batch is not None else None
+            return SpawnResult(first, accepted_response(children, batch_id), position)
+        # All of a batch were refused for one of them.
         culprit = next((one for one in prepared.runs if not is_refused_by_batch(one)), first)
-        return await self._respond(PreparedRun(culprit, prepared.position))
+        kept = culprit.refusal.text if culprit.refusal is not None else None
+        text = await self._work.contents.text(kept) if kept is not None else None
+        return SpawnResult(culprit, refusal_response(refusal_of_run(culprit, text)), position)
 
     async def _response_body(self, run: Run) -> ResponseBody:
         return body_of_run(run, await read_attachments_receipt(run, self._work.contents))
-
-
-def _must_be_decided(run: Run) -> None:
-    if run.stage in PREPARING:
-        raise LogUnavailable(
-            "another server has taken this spawn over; ask again with the same"
-            f" Idempotency-Key, or read run {run.run_id}"
-        )

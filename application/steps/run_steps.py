@@ -12,7 +12,7 @@ from application.log.event_log import LogUnavailable
 from application.log.unit_of_work import UnitOfWork
 from application.ports.fault_injection import FaultPoint
 from application.ports.files import StagedFiles
-from application.steps.preparation import Preparation
+from application.steps.preparation import Preparation, Refused
 from application.steps.step import (
     STEPS_AT_ONCE_MAX,
     StepMaker,
@@ -21,33 +21,13 @@ from application.steps.step import (
     StepResult,
     UndoFailed,
 )
-from domain.run.commands import BeginStep, RunCommand, StartPreparation, TakeStep
+from domain.run.commands import BeginStep, StartPreparation, TakeStep
 from domain.run.facts import Plan, StepName
 from domain.run.lifecycle import PREPARING
 from domain.run.state import Run
-from domain.values.refusals import Refusal, WrongStage
+from domain.values.refusals import WrongStage
 
-CommandList = tuple[RunCommand, ...]
 _log = logging.getLogger("spawnlog.stepping")
-
-
-@dataclass(frozen=True, slots=True)
-class StepsTaken:
-    """All is made: `before` is to be recorded with what comes next."""
-
-    preparation: Preparation
-    child_session_key: str
-    before: CommandList
-
-
-@dataclass(frozen=True, slots=True)
-class StepFailed:
-    """A step was refused; what was made so far is undone from the record."""
-
-    preparation: Preparation
-    before: CommandList
-    refusal: Refusal
-    step: StepName
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,12 +65,13 @@ class StepRunner:
         preparation: Preparation,
         plan: Plan,
         start: StartPreparation,
-        before: CommandList,
-    ) -> StepsTaken | StepFailed:
+    ) -> Preparation | Refused:
         """Make what the plan needs, going on from what is on record.
 
-        `before` is recorded in front, `start` once. Raises `LostClaim` and `WrongStage` when
-        somebody else has decided meanwhile: what is made then is dealt with from the record.
+        `start` is recorded once. Gives the preparation as far as it is then, or the refusal of a
+        step; what was made until then is undone from the record. Raises `LostClaim` and
+        `WrongStage` when somebody else has decided meanwhile: what is made then is dealt with from
+        the record.
         """
         run = preparation.run
         wanted: list[_WantedStep] = []
@@ -98,24 +79,25 @@ class StepRunner:
             try:
                 place = await self._place(preparation, plan, maker)
             except StepRefused as refused:
-                return StepFailed(preparation, before, refused.refusal, maker.name)
+                return preparation.refuse(refused.refusal, step=maker.name)
             if place is not None:
                 wanted.append(_WantedStep(maker, place))
         if run.child_session_key is None:
             start = replace(start, steps=tuple(one.maker.name for one in wanted))
-            before = (*before, start)
+            preparation = replace(preparation, before=(*preparation.before, start))
         for one in wanted:
             # Its time counts from when it is on record: not before it can be made. Who waits for an
             # answer of somebody else takes the room of nobody.
             async with self._room if one.place.root is not None else contextlib.nullcontext():
-                begun, is_resumed = await self._begin(preparation, one, before)
+                begun, is_resumed = await self._begin(preparation, one)
                 try:
                     made = await self._make(begun, one.maker, is_resumed=is_resumed)
                 except StepRefused as refused:
                     after = (_take_nothing(begun, one.maker.name),) if refused.is_nothing else ()
-                    return StepFailed(begun, after, refused.refusal, one.maker.name)
-            preparation, before = begun, (_take_made(begun, one.maker.name, made),)
-        return StepsTaken(preparation, start.child_session_key, before)
+                    failed = replace(begun, before=after)
+                    return failed.refuse(refused.refusal, step=one.maker.name)
+            preparation = replace(begun, before=(_take_made(begun, one.maker.name, made),))
+        return preparation
 
     async def drop_staged_files(self, run: Run) -> None:
         """The files are where they belong, or never will be."""
@@ -153,7 +135,7 @@ class StepRunner:
         return StepPlace(state.root, state.relative, state.limit_seconds)
 
     async def _begin(
-        self, preparation: Preparation, wanted: _WantedStep, before: CommandList
+        self, preparation: Preparation, wanted: _WantedStep
     ) -> tuple[Preparation, bool]:
         run, name = preparation.run, wanted.maker.name
         begin = BeginStep(
@@ -163,10 +145,8 @@ class StepRunner:
             root=wanted.place.root,
             relative=wanted.place.relative,
         )
-        appended = await self._work.record(run, (*before, begin), preparation.keeper)
-        begun = replace(
-            preparation, run=appended.runs[run.run_id], keeper=preparation.keeper.empty_copy()
-        )
+        appended = await self._work.record(run, (*preparation.before, begin), preparation.keeper)
+        begun = preparation.recorded(appended.runs[run.run_id])
         return begun, run.step(name) is not None
 
     async def _make(

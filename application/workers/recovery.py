@@ -19,9 +19,7 @@ from application.execution.execute import RunExecutor
 from application.log.unit_of_work import UnitOfWork
 from application.ports.runtimes import RuntimeEnd
 from application.spawn.prepare import RunPreparer
-from application.spawn.prepare_batch import BatchPreparer
-from application.steps.preparation import no_caller
-from domain.run.commands import ClaimRun, ResumePreparation
+from domain.run.commands import ClaimRun
 from domain.run.lifecycle import PREPARING
 from domain.run.state import Run
 from domain.values.refusals import Rejected
@@ -47,7 +45,6 @@ class RunRecovery:
         self._work = work
         self._coordination = coordination
         self._preparing = preparing
-        self._batches = BatchPreparer(work, preparing)
         self._executing = executing
         self._sealing = sealing
         self._holder = holder
@@ -113,10 +110,9 @@ class RunRecovery:
             if run.epoch != lost.epoch:
                 return
             _log.warning("run %s (%s) lost its holder %s", run.run_id, run.stage, lost.holder)
-            if run.stage in PREPARING and run.batch is not None:
-                await self._batches.resume(run, self._holder.name, _loss_reason(lost))
-            elif run.stage in PREPARING:
-                await self._resume(run, lost)
+            if run.stage in PREPARING:
+                reason = f"holder {lost.holder} is gone"
+                await self._preparing.resume(run, self._holder.name, reason)
             elif run.stage == "queued":
                 await self._claim_again(run)
             elif run.stage == "started":
@@ -125,15 +121,6 @@ class RunRecovery:
             _log.info("run %s was taken over by another server: %s", lost.run_id, rejected)
         except Exception:
             _log.exception("run %s cannot be taken over", lost.run_id)
-
-    async def _resume(self, run: Run, lost: LostRun) -> None:
-        command = ResumePreparation(
-            holder=self._holder.name,
-            lost_epoch=run.epoch,
-            reason=_loss_reason(lost),
-        )
-        appended = await self._work.record(run, (command,))
-        await self._preparing.prepare(appended.runs[run.run_id], no_caller)
 
     async def _claim_again(self, run: Run) -> None:
         command = ClaimRun(holder=self._holder.name, lost_epoch=run.epoch)
@@ -147,7 +134,3 @@ class RunRecovery:
             error=f"interrupted: the server that held this run is gone ({lost.holder})",
         )
         await self._sealing.end(run, end)
-
-
-def _loss_reason(lost: LostRun) -> str:
-    return f"holder {lost.holder} is gone"

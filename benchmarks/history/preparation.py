@@ -149,14 +149,14 @@ def _finished(
     if isinstance(fitted, Ineligible):
         commands = (*before, _refusal(society, run, fitted, keeper))
     else:
-        planned = build_child_plan(run, configuration, fitted, _workspace(run, agent_id))
+        planned = build_child_plan(run, fitted, _workspace(run, agent_id))
         key = child_key(agent_id, str(society.ids.run_id()))
         society.log.hold([session_stream(key)])
         start = StartPreparation(
             epoch=run.epoch, child_session_key=key, agent_id=agent_id, resources=()
         )
         run, before = yield from stepped(society, child, run, (*before, start), agent_id)
-        child.begun = preamble_ingredients(run, child.preamble, configuration, keeper).ingredients
+        child.begun = preamble_ingredients(run, child.preamble, planned.agent, keeper).ingredients
         create = CreateSession(
             epoch=run.epoch,
             depth=run.depth,

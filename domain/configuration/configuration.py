@@ -9,19 +9,13 @@ from domain.configuration.agents import (
     Agent,
     AgentDefaults,
     Agents,
-    BootstrapLimits,
     SandboxMode,
     SubagentDefaults,
     is_sandboxed,
 )
 from domain.configuration.context_scripts import ContextScript, resolve_scripts
-from domain.configuration.models import Cost, ModelChoice, Models, ModelSetting, ModelSettings
-from domain.configuration.runtimes import (
-    CommandRuntime,
-    OpenClawRuntime,
-    Runtime,
-    ScriptedRuntime,
-)
+from domain.configuration.models import ModelChoice, Models
+from domain.configuration.runtimes import CommandRuntime, Runtime
 from domain.configuration.sections import SharedSection
 from domain.configuration.session import SessionSection, ThreadPolicy, thread_policy
 from domain.configuration.settings import Settings
@@ -138,21 +132,6 @@ class Configuration(SharedSection):
         agent = self.agent(agent_id)
         return (agent.runtime if agent else None) or self.agents.defaults.runtime
 
-    def served_models_of(self, agent_id: str) -> tuple[str, ...] | None:
-        """The models that the agent's runtime declares; None when it declares none."""
-        runtime = self.runtime_for(agent_id)
-        return None if isinstance(runtime, OpenClawRuntime | None) else runtime.models
-
-    def provides_sandbox(self, agent_id: str) -> bool:
-        """Whether the agent's runtime says that it isolates what it executes."""
-        runtime = self.runtime_for(agent_id)
-        return isinstance(runtime, CommandRuntime | ScriptedRuntime) and runtime.provides_sandbox
-
-    def delivers_to_origin(self, agent_id: str) -> bool:
-        """Whether the agent's runtime sends results to the thread of a session itself."""
-        runtime = self.runtime_for(agent_id)
-        return isinstance(runtime, CommandRuntime) and runtime.delivers_to_origin
-
     def is_sandboxed(self, agent_id: str, session_key: str) -> bool:
         """Whether the agent's sandbox mode puts this session (canonical key) into a sandbox."""
         own_main = self.canonical_key(MAIN, agent_id)
@@ -172,16 +151,6 @@ class Configuration(SharedSection):
         is_default = agent is not None and agent.id == self.default_agent_id
         return self.agents.defaults.workspace if is_default else None
 
-    def bootstrap_limits_for(self, agent_id: str) -> BootstrapLimits:
-        """How much of the bootstrap files a child of this agent is given."""
-        agent, defaults = self.agent(agent_id), self.agents.defaults
-        one = agent.bootstrap_max_chars if agent else None
-        total = agent.bootstrap_total_max_chars if agent else None
-        return BootstrapLimits(
-            chars_max=defaults.bootstrap_max_chars if one is None else one,
-            total_chars_max=defaults.bootstrap_total_max_chars if total is None else total,
-        )
-
     def context_scripts_for(self, requested_agent_id: str) -> tuple[ContextScript, ...]:
         """The scripts for a spawn of this id, in the order they run; an id that is not configured
         gets the defaults. Each has its timeout, `spawnlog.scriptTimeoutSeconds` where it is
@@ -194,24 +163,6 @@ class Configuration(SharedSection):
             own.ignore if own else (),
         )
         return tuple(self.timed(script) for script in scripts)
-
-    def cost_of(self, provider: str, model: str) -> Cost | None:
-        """The prices of a model, by the provider's name and the model's id; None when unknown."""
-        entry = self.models.providers.get(provider)
-        for offered in entry.models if entry else ():
-            if offered.id == model:
-                return offered.cost
-        return None
-
-    def model_settings_of(self, agent_id: str) -> ModelSettings:
-        """Every place of the configuration where a model is named for this agent's children."""
-        agent = self.agent(agent_id)
-        return ModelSettings(
-            agent_subagents=_setting(agent.subagents.model if agent else None),
-            defaults_subagents=_setting(self.subagent_defaults.model),
-            agent=_setting(agent.model if agent else None),
-            defaults=_setting(self.defaults.model),
-        )
 
     def model_aliases(self) -> dict[str, str]:
         """Alias in lower case to `provider/model`; of two equal aliases the first counts."""
@@ -245,10 +196,6 @@ class Configuration(SharedSection):
         if "timeout_seconds" in script.model_fields_set:
             return script
         return script.model_copy(update={"timeout_seconds": self.spawnlog.script_timeout_seconds})
-
-
-def _setting(choice: ModelChoice | None) -> ModelSetting:
-    return {"primary": choice.primary, "fallbacks": choice.fallbacks} if choice else None
 
 
 def _name(choice: ModelChoice | None) -> str | None:

@@ -102,6 +102,14 @@ class Models(SharedSection):
 
     providers: dict[str, Provider] = Field(default_factory=dict)
 
+    def cost_of(self, provider: str, model: str) -> Cost | None:
+        """The prices of a model, by the provider's name and the model's id; None when unknown."""
+        entry = self.providers.get(provider)
+        for offered in entry.models if entry else ():
+            if offered.id == model:
+                return offered.cost
+        return None
+
 
 def split_model_reference(reference: str | None) -> tuple[str | None, str | None]:
     """Provider and model: the first slash divides, unless it is the first or last character."""

@@ -166,3 +166,13 @@ Runtime = Annotated[
 SERVED_RUNTIMES = ("command", "scripted")
 """The types that runs are executed with; a spawn that would run with another is refused."""
 RUNTIME_TYPES = ("command", "scripted", "worker", "model", "embedded", "acp")
+
+
+def served_models_of(runtime: Runtime | None) -> tuple[str, ...] | None:
+    """The models that a runtime declares; None when it declares none."""
+    return None if isinstance(runtime, OpenClawRuntime | None) else runtime.models
+
+
+def provides_sandbox(runtime: Runtime | None) -> bool:
+    """Whether a runtime says that it isolates what it executes."""
+    return isinstance(runtime, CommandRuntime | ScriptedRuntime) and runtime.provides_sandbox

@@ -10,7 +10,7 @@ from domain.configuration.configuration import Configuration
 from domain.configuration.context_scripts import BODY_METHODS, ContextScript
 from domain.configuration.models import ModelChoice
 from domain.configuration.problems import nearest_word, pointer_of
-from domain.configuration.runtimes import SERVED_RUNTIMES
+from domain.configuration.runtimes import SERVED_RUNTIMES, provides_sandbox
 from domain.configuration.secrets import variables_in
 from domain.values.agent_id import is_valid_agent_id, normalise_agent_id
 from domain.values.session_key import GLOBAL, InvalidSessionKey
@@ -152,7 +152,7 @@ def _check_fallbacks(configuration: Configuration) -> Iterator[ConfigurationWarn
 def _check_sandboxes(configuration: Configuration) -> Iterator[ConfigurationWarning]:
     for path, agent_id in _agents(configuration, _DEFAULT_MODE):
         mode = configuration.sandbox_mode_for(agent_id)
-        if mode != "off" and not configuration.provides_sandbox(agent_id):
+        if mode != "off" and not provides_sandbox(configuration.runtime_for(agent_id)):
             yield _warning_at(path, _NO_SANDBOX.format(mode=mode))
 
 

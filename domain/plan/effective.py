@@ -11,10 +11,9 @@ from domain.configuration.configuration import Configuration
 from domain.configuration.context_scripts import ContextScript
 from domain.configuration.places import BUILT_IN, DEFAULTS, NAMED_SOURCES, SectionSource, source_of
 from domain.configuration.settings import Token
-from domain.plan.model import ModelPlan, plan_model
-from domain.plan.thinking import plan_thinking
+from domain.plan.agent import EffectiveAgent, effective_agent
+from domain.plan.model import ModelPlan
 from domain.plan.timeout import run_timeout_seconds
-from domain.plan.tools import tool_policy
 from domain.session.events import Role
 
 _LIMITS = (
@@ -36,27 +35,32 @@ class EffectiveValue:
     source: str
 
 
-def effective_agent(
+def effective_agent_values(
     configuration: Configuration, agent_id: str
 ) -> tuple[EffectiveValue, ...] | None:
     """What a spawn of this agent gets that says nothing itself, and what it may spawn in its turn;
     None when there is no such agent. Secrets are not among it."""
-    agent = configuration.agent(agent_id)
-    if agent is None:
+    agent, effective = configuration.agent(agent_id), effective_agent(configuration, agent_id)
+    if agent is None or effective is None:
         return None
-    return _Effective(configuration, agent).values()
+    return _AgentValues(configuration, agent, effective).values()
 
 
-class _Effective:
-    def __init__(self, configuration: Configuration, agent: Agent) -> None:
+class _AgentValues:
+    """The values are those of the effective agent; the sections say which place each is from."""
+
+    def __init__(
+        self, configuration: Configuration, agent: Agent, effective: EffectiveAgent
+    ) -> None:
         self._configuration = configuration
         self._agent = agent
+        self._effective = effective
         listed = [one.id for one in configuration.agents.list]
         # Where nobody is listed there is one agent, and nothing in the file is its own.
         self._name = f"agents.list[{listed.index(agent.id)}]" if agent.id in listed else ""
 
     def values(self) -> tuple[EffectiveValue, ...]:
-        plan = self._model_plan()
+        plan = self._effective.model_plan()
         return (
             *self._identity(),
             *self._surroundings(),
@@ -81,8 +85,8 @@ class _Effective:
         ]
 
     def _surroundings(self) -> list[EffectiveValue]:
-        configuration, agent = self._configuration, self._agent
-        runtime = configuration.runtime_for(agent.id)
+        agent, effective = self._agent, self._effective
+        runtime = effective.runtime
         at = source_of("runtime", *self._both())
         rows = [EffectiveValue("runtime.type", runtime.type if runtime else None, at)]
         for field, key in (("models", "models"), ("provides_sandbox", "providesSandbox")):
@@ -91,26 +95,17 @@ class _Effective:
                 said = field in runtime.model_fields_set and value is not None
                 source = f"{at}.{key}" if said else BUILT_IN
                 rows.append(EffectiveValue(f"runtime.{key}", _plain(value), source))
-        folder = configuration.workspace_for(agent.id)
+        folder = effective.workspace
         source = source_of("workspace", *self._both()) if folder else BUILT_IN
         own_folder = f"workspaces/{agent.id} in the data directory"
         rows.append(EffectiveValue("workspace", folder or own_folder, source))
         sandboxes = [
             SectionSource(agent.sandbox, f"{self._name}.sandbox"),
-            SectionSource(configuration.defaults.sandbox, f"{DEFAULTS}.sandbox"),
+            SectionSource(self._configuration.defaults.sandbox, f"{DEFAULTS}.sandbox"),
         ]
-        mode = configuration.sandbox_mode_for(agent.id)
+        mode = effective.sandbox_mode
         rows.append(EffectiveValue("sandbox.mode", mode, source_of("mode", *sandboxes)))
         return rows
-
-    def _model_plan(self) -> ModelPlan:
-        configuration, agent = self._configuration, self._agent
-        return plan_model(
-            configuration.model_settings_of(agent.id),
-            served=configuration.served_models_of(agent.id),
-            aliases=configuration.model_aliases(),
-            known=configuration.known_models(),
-        )
 
     def _chosen_model(self, plan: ModelPlan) -> EffectiveValue:
         if plan.model is None:
@@ -134,26 +129,25 @@ class _Effective:
         return f"{NAMED_SOURCES[source].section.format(agent=self._name)}.{field}"
 
     def _prices(self, plan: ModelPlan) -> EffectiveValue:
-        cost = self._configuration.cost_of(plan.provider or "", plan.model or "")
+        cost = self._effective.cost_of(plan)
         if cost is None:
             return EffectiveValue("prices", None, BUILT_IN)
         prices = cost.model_dump(mode="json", by_alias=True, include={"input", "output"})
         return EffectiveValue("prices", prices, f"models.providers.{plan.provider}.models")
 
     def _thinking(self) -> EffectiveValue:
-        own = self._agent.subagents.thinking
-        default = self._configuration.subagent_defaults.thinking
-        plan = plan_thinking(argument=None, agent_subagents=own, defaults_subagents=default)
+        effective = self._effective
+        plan = effective.thinking_plan()
         if plan.source is None:
             return EffectiveValue("thinking", None, BUILT_IN)
+        own, default = effective.thinking, effective.defaults.thinking
         raw = own if plan.source == "agent_subagents" else default
         source = self._source(plan.source, "thinking")
         return EffectiveValue("thinking", plan.level or raw, source)
 
     def _admission(self) -> list[EffectiveValue]:
-        configuration, agent = self._configuration, self._agent
-        effective, both = configuration.subagents_for(agent.id), self._both_subagents()
-        allowed = allowed_agents(agent.id, effective.allow_agents)
+        effective, both = self._effective.subagents, self._both_subagents()
+        allowed = allowed_agents(self._agent.id, effective.allow_agents)
         may_name: list[JsonValue] = [ANY_AGENT] if allowed is None else list(allowed)
         source = source_of("allow_agents", *both)
         return [
@@ -168,7 +162,7 @@ class _Effective:
 
     def _limits(self) -> list[EffectiveValue]:
         """The same for all agents, and only in the defaults."""
-        defaults = self._configuration.subagent_defaults
+        defaults = self._effective.defaults
         place = self._both_subagents()[1]
         seconds = run_timeout_seconds(None, defaults.run_timeout_seconds)
         return [
@@ -182,14 +176,14 @@ class _Effective:
         ]
 
     def _context(self) -> list[EffectiveValue]:
-        configuration, agent, both = self._configuration, self._agent, self._both_subagents()
+        both, agent_id = self._both_subagents(), self._agent.id
         scripts: list[JsonValue] = [
-            script.id for script in configuration.context_scripts_for(agent.id)
+            script.id for script in self._configuration.context_scripts_for(agent_id)
         ]
         said = [place.at("context_scripts") for place in both if place.says("context_scripts")]
-        limit = configuration.subagents_for(agent.id).context_preamble_max_chars
+        limit = self._effective.subagents.context_preamble_max_chars
         source = source_of("context_preamble_max_chars", *both)
-        files = configuration.bootstrap_limits_for(agent.id)
+        files = self._effective.bootstrap
         one, total = "bootstrap_max_chars", "bootstrap_total_max_chars"
         return [
             EffectiveValue("contextScripts", scripts, ", ".join(reversed(said)) or BUILT_IN),
@@ -201,12 +195,10 @@ class _Effective:
         ]
 
     def _tools(self) -> list[EffectiveValue]:
-        tools = self._configuration.tools.subagents.tools
+        tools = self._effective.tools
         rows = []
         for role in _ROLES:
-            policy = tool_policy(
-                role, allow=tools.allow, also_allow=tools.also_allow, deny=tools.deny
-            )
+            policy = self._effective.tool_policy(role)
             value = {"allow": _plain(policy.allow), "deny": _plain(policy.deny)}
             source = "tools.subagents.tools" if tools.model_fields_set else BUILT_IN
             rows.append(EffectiveValue(f"tools.{role}", value, source))

@@ -10,7 +10,7 @@ from domain.configuration.configuration import Configuration
 from domain.configuration.places import BUILT_IN
 from domain.configuration.problems import ConfigurationError
 from domain.configuration.settings import Settings, effective_settings
-from domain.plan.effective import EffectiveValue, effective_agent, effective_values
+from domain.plan.effective import EffectiveValue, effective_agent_values, effective_values
 from domain.values.refusals import CorruptHistory
 from infrastructure.contract.data_directory import default_data_directory
 from infrastructure.contract.errors import UserError
@@ -121,7 +121,7 @@ class ConfigurationShown:
 
     def agent(self, agent_id: str) -> tuple[EffectiveValue, ...] | None:
         """What holds for one agent, and which place says so; None when there is no such agent."""
-        values = effective_agent(self._configuration, agent_id)
+        values = effective_agent_values(self._configuration, agent_id)
         if values is None or not self._is_built_in:
             return values
         # Nothing is written anywhere that a place could be named.

@@ -132,7 +132,7 @@ class CaseSpawn:
         if isinstance(fitted, Ineligible):
             return fitted
         workspace = WorkspaceFacts(source="agent", recorded=None, chosen="/w")
-        return build_child_plan(self.run, self.configuration, fitted, workspace)
+        return build_child_plan(self.run, fitted, workspace)
 
     @property
     def admitted(self) -> int:

@@ -7,6 +7,7 @@ from application.context.ingredients import BroughtIngredients, bootstrap_ingred
 from application.log.texts import TextStore, keyed_hash
 from application.ports.files import ReadFile
 from domain.configuration.configuration import Configuration
+from domain.plan.agent import effective_agent
 from tests.support.planned_children import asked
 
 KEY = b"k" * 32
@@ -31,8 +32,9 @@ async def brought(
 ) -> tuple[BroughtIngredients, TextStore]:
     keeper = TextStore(SESSION, KEY, uuid4)
     configured = Configuration.model_validate({"agents": {"defaults": limits or {}}})
-    run = asked(**changes)
-    return await bootstrap_ingredients(run, at, configured, folder, keeper), keeper
+    agent = effective_agent(configured, "main")
+    assert agent is not None
+    return await bootstrap_ingredients(asked(**changes), at, agent, folder, keeper), keeper
 
 
 async def test_each_file_is_an_ingredient_whose_text_is_kept() -> None:

@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from application.spawn.prepare_batch import BatchPreparer
 from application.spawn.service import SpawnResult
 from application.steps.preparation import no_caller
 from domain.run.commands import ResumePreparation
@@ -79,9 +78,8 @@ async def test_a_batch_that_is_taken_over_then_ends_and_is_told_of_once(
 ) -> None:
     spawning, runs = await at_work(workshop)
     await workshop.erase(runs[1])
-    batches = BatchPreparer(workshop.work, workshop.preparing)
     first = await workshop.work.run(runs[0].run_id)
-    resuming = asyncio.create_task(batches.resume(first, "another", "holder is gone"))
+    resuming = asyncio.create_task(workshop.preparing.resume(first, "another", "holder is gone"))
     # Folders are made to their end, also those of a batch that is refused by then.
     await until(partial(is_refused, workshop, runs[1]), "the batch to be refused")
     workshop.workspace.may_go_on.set()
@@ -104,10 +102,11 @@ async def test_a_single_spawn_that_is_taken_over_then_ends(workshop: Workshop) -
     now = await workshop.work.run(run.run_id)
     resume = ResumePreparation(holder="another", lost_epoch=now.epoch, reason="gone")
     appended = await workshop.work.record(now, (resume,))
-    prepared = await workshop.preparing.prepare(appended.runs[run.run_id], no_caller)
-    assert prepared.run.stage == "refused"
-    assert prepared.run.refusal is not None
-    assert (prepared.run.refusal.rule, prepared.run.refusal.text) == ("erased", None)
+    prepared = await workshop.preparing.prepare([appended.runs[run.run_id]], no_caller)
+    (refused,) = prepared.runs
+    assert refused.stage == "refused"
+    assert refused.refusal is not None
+    assert (refused.refusal.rule, refused.refusal.text) == ("erased", None)
     workshop.workspace.may_go_on.set()
     assert (await spawning).answer.body["rule"] == "erased"
 

@@ -187,9 +187,9 @@ async def test_a_preparation_that_goes_on_elsewhere_reads_the_folder_from_the_re
     folder.mkdir(parents=True)
     run = await _left_behind(ahead, str(folder))
     await behind.activate()
-    prepared = await behind.preparing.prepare(run, lambda: False)
-    assert prepared.run.plan is not None
-    assert prepared.run.plan.workspace_dir == str(folder)
+    (prepared,) = (await behind.preparing.prepare([run], lambda: False)).runs
+    assert prepared.plan is not None
+    assert prepared.plan.workspace_dir == str(folder)
 
 
 async def _left_behind(process: Process, workspace: str) -> Run:

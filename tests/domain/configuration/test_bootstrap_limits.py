@@ -5,10 +5,17 @@ from pydantic import ValidationError
 
 from domain.configuration.agents import BootstrapLimits
 from domain.configuration.configuration import Configuration
+from domain.plan.agent import effective_agent
 
 
 def configuration(**sections: object) -> Configuration:
     return Configuration.model_validate(sections)
+
+
+def limits_of(configured: Configuration, agent_id: str) -> BootstrapLimits:
+    agent = effective_agent(configured, agent_id)
+    assert agent is not None
+    return agent.bootstrap
 
 
 def test_the_limits_of_bootstrap_files_are_asked_of_the_agent_first() -> None:
@@ -19,10 +26,9 @@ def test_the_limits_of_bootstrap_files_are_asked_of_the_agent_first() -> None:
         }
     )
 
-    assert limited.bootstrap_limits_for("A") == BootstrapLimits(10, 20)
-    assert limited.bootstrap_limits_for("b") == BootstrapLimits(10, 30)
-    assert limited.bootstrap_limits_for("unknown") == BootstrapLimits(10, 30)
-    assert configuration().bootstrap_limits_for("main") == BootstrapLimits(20_000, 150_000)
+    assert limits_of(limited, "A") == BootstrapLimits(10, 20)
+    assert limits_of(limited, "b") == BootstrapLimits(10, 30)
+    assert limits_of(configuration(), "main") == BootstrapLimits(20_000, 150_000)
 
 
 @pytest.mark.parametrize("key", ["bootstrapMaxChars", "bootstrapTotalMaxChars"])

@@ -4,7 +4,7 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from domain.configuration.configuration import Configuration
-from domain.configuration.runtimes import CommandRuntime
+from domain.configuration.runtimes import CommandRuntime, provides_sandbox, served_models_of
 
 
 def configuration(**sections: object) -> Configuration:
@@ -135,10 +135,11 @@ def test_the_models_and_the_sandbox_of_a_runtime_are_those_it_declares() -> None
         }
     )
 
-    assert [mixed.served_models_of(agent) for agent in "abc"] == [None, ("p/*",), None]
-    assert [mixed.provides_sandbox(agent) for agent in "abc"] == [False, True, False]
-    assert configuration().served_models_of("main") is None
-    assert configuration().provides_sandbox("main") is False
+    runtimes = [mixed.runtime_for(agent_id) for agent_id in "abc"]
+    assert [served_models_of(runtime) for runtime in runtimes] == [None, ("p/*",), None]
+    assert [provides_sandbox(runtime) for runtime in runtimes] == [False, True, False]
+    assert served_models_of(None) is None
+    assert provides_sandbox(None) is False
 
 
 def test_the_models_that_the_file_lists_are_known_with_their_providers() -> None:
@@ -170,11 +171,11 @@ def test_prices_are_found_by_provider_and_model() -> None:
         }
     )
 
-    cost = priced.cost_of("p", "m/1")
+    cost = priced.models.cost_of("p", "m/1")
     assert cost is not None
     assert (cost.input, cost.output, cost.cache_read) == (1.25, 10, None)
-    assert priced.cost_of("p", "n") is None
-    assert priced.cost_of("q", "m/1") is None
+    assert priced.models.cost_of("p", "n") is None
+    assert priced.models.cost_of("q", "m/1") is None
 
 
 def test_aliases_are_found_in_lower_case_and_the_first_counts() -> None:

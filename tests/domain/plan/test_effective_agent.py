@@ -1,7 +1,7 @@
 from typing import Any
 
 from domain.configuration.configuration import Configuration
-from domain.plan.effective import EffectiveValue, effective_agent
+from domain.plan.effective import EffectiveValue, effective_agent_values
 
 COMMAND = {"type": "command", "command": ["true"]}
 SCRIPT = {"id": "one", "uri": "one.sh"}
@@ -16,7 +16,7 @@ def agents(*listed: dict[str, Any], **defaults: object) -> Configuration:
 
 
 def values_of(configured: Configuration, agent_id: str) -> dict[str, EffectiveValue]:
-    values = effective_agent(configured, agent_id)
+    values = effective_agent_values(configured, agent_id)
     assert values is not None
     assert len({value.key for value in values}) == len(values)
     return {value.key: value for value in values}
@@ -28,8 +28,8 @@ def told(configured: Configuration, agent_id: str, key: str) -> tuple[object, st
 
 
 def test_an_agent_that_is_not_there_has_no_values() -> None:
-    assert effective_agent(agents({"id": "a"}), "b") is None
-    assert effective_agent(agents({"id": "a"}), "no agent id") is None
+    assert effective_agent_values(agents({"id": "a"}), "b") is None
+    assert effective_agent_values(agents({"id": "a"}), "no agent id") is None
 
 
 def test_where_nobody_says_anything_everything_is_built_in() -> None:

@@ -69,7 +69,7 @@ def test_a_file_of_openclaw_works_as_it_is() -> None:
     assert configuration.tools.subagents.tools.deny == ("gateway", "cron")
     assert configuration.tools.sessions_spawn.attachments.max_files == 10
     assert isinstance(configuration.runtime_for("codex"), OpenClawRuntime)
-    cost = configuration.cost_of("openai", "gpt")
+    cost = configuration.models.cost_of("openai", "gpt")
     assert cost is not None
     assert cost.output == 10
     assert "s3cret" not in loaded.stored_text
