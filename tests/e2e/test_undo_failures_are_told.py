@@ -49,8 +49,8 @@ async def test_the_last_failure_is_told_with_the_run_and_each_with_its_event(
         views = pending_undo_views(run, await undo_errors(run, work.log, work.contents))
         assert [one.error for one in views if one.failures] == [f"the {number}. attempt fails"]
     assert pending_undo_views(await work.run(run_id), {}) == []
-    views = await events_with_texts(events, work.contents)
-    assert [one.texts for one in views if isinstance(one, EventWithTexts)] == [
+    shown = await events_with_texts(events, work.contents)
+    assert [one.texts for one in shown if isinstance(one, EventWithTexts)] == [
         UndoFailureTexts(error="the 1. attempt fails"),
         UndoFailureTexts(error="the 2. attempt fails"),
     ]

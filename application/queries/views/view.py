@@ -1,7 +1,9 @@
 """The form of all views: typed values with a fixed order of members in JSON."""
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
+from operator import itemgetter
 from typing import Annotated, Any, Generic, TypeVar
 
 import orjson
@@ -29,13 +31,19 @@ class View(BaseModel):
 def _members(value: Any) -> dict[str, Any]:
     if not isinstance(value, View):
         raise TypeError(f"{type(value).__name__} is no part of a view")
-    fields = value.__dict__
-    return {alias: fields[name] for name, alias in _aliases(type(value))}
+    names, values_of = _layout(type(value))
+    return dict(zip(names, values_of(value.__dict__), strict=True))
 
 
 @cache
-def _aliases(view: type[View]) -> tuple[tuple[str, str], ...]:
-    return tuple((name, one.alias or name) for name, one in view.model_fields.items())
+def _layout(view: type[View]) -> tuple[tuple[str, ...], Callable[[dict[str, Any]], Sequence[Any]]]:
+    """The names of the members in JSON, and what takes their values out of a view's fields."""
+    fields = view.model_fields
+    names = tuple(one.alias or name for name, one in fields.items())
+    if len(fields) == 1:
+        (only,) = fields
+        return names, lambda values: (values[only],)
+    return names, itemgetter(*fields)
 
 
 RecordedJson = Annotated[
