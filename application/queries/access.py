@@ -7,6 +7,8 @@ from uuid import UUID
 
 from application.log.envelope import Actor
 from application.ports.registry import Registry
+from application.queries.errors import QueryError
+from domain.configuration.configuration import Configuration
 from domain.run.state import Run
 
 AccessScope = Literal["spawn", "read", "content", "control", "worker", "admin"]
@@ -101,3 +103,29 @@ class Access:
             return False
         own = await self._registry.run(caller.run_id)
         return own is not None and own.requester.session_key == run.requester.session_key
+
+
+def require_scope(caller: Caller, scope: AccessScope) -> None:
+    """`QueryError` unless the caller has the scope."""
+    if not caller.may(scope):
+        raise QueryError("not_permitted", f'this token lacks the scope "{scope}"')
+
+
+def require_session_access(caller: Caller, session_key: str) -> None:
+    """`QueryError` unless the caller may act for the session."""
+    if not caller.acts_for(session_key):
+        raise QueryError(
+            "not_permitted", "this token does not act for that session; use the session's own"
+        )
+
+
+def require_agent_access(caller: Caller, agent_id: str, configuration: Configuration) -> None:
+    """`QueryError` unless the caller may act for the agent's main session: whose agent a session is
+    decides what it may spawn, so it is not to be had for the asking."""
+    # Not `main`: under scope `global` that is one session of all agents, and tells of none.
+    own = configuration.canonical_key(f"agent:{agent_id}:{configuration.session.main_key}")
+    if not caller.acts_for(own):
+        raise QueryError(
+            "not_permitted",
+            f'this token does not act for agent "{agent_id}"; leave agentIdOverride out',
+        )

@@ -1,13 +1,17 @@
 """The agents that a requester may spawn, as every door lists them."""
 
-from dataclasses import dataclass
-
+from application.queries.access import Caller, require_scope
+from application.queries.as_of import resolve_as_of
+from application.queries.errors import QueryError
+from application.queries.services import QueryServices
+from application.queries.session_reference import resolve_session_key
+from application.queries.views.view import Answer, View
 from domain.configuration.agents import allowed_agents
 from domain.configuration.configuration import Configuration
+from domain.values.session_key import agent_id_of
 
 
-@dataclass(frozen=True, slots=True)
-class ListedAgent:
+class ListedAgent(View):
     """One agent. It may be allowed and not be configured: then only a context script that names
     another one in its place saves the spawn, and it has no `model` and no `runtime`, which is the
     type of its runtime."""
@@ -19,14 +23,32 @@ class ListedAgent:
     runtime: str | None
 
 
-@dataclass(frozen=True, slots=True)
-class AgentListing:
+class AgentListing(View):
     """`requester` is the requester's agent, which is first when it may name itself; the others are
     sorted. With `allow_any` these are the configured ones, and any other may be named too."""
 
     requester: str
     allow_any: bool
-    agents: tuple[ListedAgent, ...]
+    agents: list[ListedAgent]
+
+
+async def list_agents(
+    services: QueryServices, caller: Caller, requester: str = "main"
+) -> Answer[AgentListing]:
+    """The agents that a session in any spelling may spawn. It need not be on record; when it is,
+    its agent is the one on record."""
+    require_scope(caller, "read")
+    key = await resolve_session_key(services, caller, requester, pointer="/query/requester")
+    if not await services.access.covers_session(caller, key):
+        raise QueryError(
+            "not_found", "there is no such session for this token; give one of its own as requester"
+        )
+    session = await services.work.registry.session(key)
+    listing = listed_agents(
+        services.work.configurations.current().configuration,
+        session.agent_id if session is not None else agent_id_of(key),
+    )
+    return Answer(listing, (await resolve_as_of(services, None)).position)
 
 
 def listed_agents(configuration: Configuration, requester_agent_id: str) -> AgentListing:
@@ -38,7 +60,7 @@ def listed_agents(configuration: Configuration, requester_agent_id: str) -> Agen
     return AgentListing(
         requester=requester_agent_id,
         allow_any=allowed is None,
-        agents=tuple(_listed(name, configuration) for name in ordered),
+        agents=[_listed(name, configuration) for name in ordered],
     )
 
 

@@ -1,16 +1,24 @@
 """Explains how a run came to be from what was recorded when it was decided."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from uuid import UUID
 
-from application.log.answers import SpawnRefusal, refusal_of_run
+from pydantic import JsonValue
+
+from application.log.answers import AnswerStatus, refusal_of_run
 from application.log.unit_of_work import UnitOfWork
 from application.ports.configurations import RevisionErased
+from application.queries.access import Caller, require_scope
+from application.queries.as_of import resolve_as_of
+from application.queries.runs import readable_run
+from application.queries.services import QueryServices
+from application.queries.views.run import RecordedStage
+from application.queries.views.view import Answer, View
 from domain.configuration.configuration import Configuration
 from domain.configuration.problems import ConfigurationError
 from domain.event_types import AnyEvent
 from domain.explanation.continuation import CONTINUING, explain_continuation
-from domain.explanation.record import DECIDING, EventAtRevision, RuleExplanation
+from domain.explanation.record import DECIDING, EventAtRevision, RuleResult
 from domain.explanation.spawn import explain
 from domain.run.events import MessageReceived, SpawnRequested
 from domain.run.state import Run
@@ -27,25 +35,72 @@ _OF_SPAWNS = tuple(kind.__name__ for kind in DECIDING)
 _OF_MESSAGES = tuple(kind.__name__ for kind in CONTINUING)
 
 
-@dataclass(frozen=True, slots=True)
-class RunExplanation:
-    """Every rule, and the refusal as the caller was told it; None when there is none. `given` are
-    the texts of the request that are kept beside the log, by their names in the request; None for
-    one that was not given, or is a name and stands in the events."""
+class RuleView(View):
+    """What a rule compared, and what came of it; `position` is that of the event which records it,
+    null when nothing does."""
 
-    decisions: tuple[RuleExplanation, ...]
-    refusal: SpawnRefusal | None
-    given: Mapping[str, str | None]
+    step: str
+    rule: str
+    result: RuleResult
+    compared: dict[str, JsonValue] | None
+    text: str
+    position: int | None
+    config_revision: int
 
 
-async def read_explanation(work: UnitOfWork, run: Run, *, until: int, full: bool) -> RunExplanation:
+class RefusalView(View):
+    """A refusal as the caller was answered."""
+
+    rule: str
+    status: AnswerStatus
+    text: str
+    current: int | None
+    limit: int | None
+    step: str
+
+
+class GivenTextsView(View):
+    """What was asked for and is kept beside the log; null what was not given, or is a name and
+    stands in the events."""
+
+    agent_id: str | None
+    model: str | None
+    thinking: str | None
+    workspace_dir: str | None
+
+
+class ExplanationView(View):
+    """Every rule in the order of the decision, and the refusal, null when there is none."""
+
+    run_id: UUID
+    stage: RecordedStage
+    config_revision: int
+    given: GivenTextsView
+    decisions: list[RuleView]
+    refused: RefusalView | None
+
+
+async def explain_run(
+    services: QueryServices, caller: Caller, run_id: str, *, at: str | None = None
+) -> Answer[ExplanationView]:
+    """How a run was decided, as far as that was then."""
+    require_scope(caller, "read")
+    moment = await resolve_as_of(services, at)
+    run = await readable_run(services, caller, run_id, moment)
+    view = await explanation_of(
+        services.work, run, until=moment.position, full=caller.may("content")
+    )
+    return Answer(view, moment.position)
+
+
+async def explanation_of(work: UnitOfWork, run: Run, *, until: int, full: bool) -> ExplanationView:
     """How a run was decided up to a position, where `run` is as it was then. Without `full` only
     the beginnings of texts are shown."""
-    types, told_by = _OF_SPAWNS, explain
+    types, explained_by = _OF_SPAWNS, explain
     if run.continues is not None:
-        types, told_by = _OF_MESSAGES, explain_continuation
+        types, explained_by = _OF_MESSAGES, explain_continuation
     events = await work.log.read(run_id=run.run_id, types=types, until=until, limit=EVENTS_MAX)
-    decisions = told_by(
+    decisions = explained_by(
         [
             EventAtRevision(
                 one.envelope.position, one.envelope.provenance.config_revision, one.event
@@ -59,9 +114,30 @@ async def read_explanation(work: UnitOfWork, run: Run, *, until: int, full: bool
     refs = [ref for ref in (*kept.values(), refusal) if ref is not None]
     texts = await (work.contents.texts(refs) if full else work.contents.previews(refs))
     given = {name: texts.get(ref.id) if ref is not None else None for name, ref in kept.items()}
-    text = texts.get(refusal.id) if refusal is not None else None
-    told = refusal_of_run(run, text) if run.refusal is not None else None
-    return RunExplanation(decisions, told, given)
+    return ExplanationView.model_validate(
+        {
+            "run_id": run.run_id,
+            "stage": run.stage,
+            "config_revision": run.config_revision,
+            "given": given,
+            "decisions": [one.model_dump(by_alias=False) for one in decisions],
+            "refused": _refusal_view(run, texts.get(refusal.id) if refusal is not None else None),
+        }
+    )
+
+
+def _refusal_view(run: Run, text: str | None) -> RefusalView | None:
+    if run.refusal is None:
+        return None
+    refusal = refusal_of_run(run, text)
+    return RefusalView(
+        rule=refusal.rule,
+        status=refusal.status,
+        text=refusal.text,
+        current=refusal.current,
+        limit=refusal.limit,
+        step=run.refusal.step,
+    )
 
 
 async def _configuration(work: UnitOfWork, revision: int) -> Configuration | None:
@@ -77,16 +153,16 @@ def _requested_texts(events: Sequence[AnyEvent]) -> dict[str, ContentRef | None]
     for event in events:
         if isinstance(event, SpawnRequested):
             return {
-                "agentId": event.agent_id_argument,
+                "agent_id": event.agent_id_argument,
                 "model": event.model_argument,
                 "thinking": event.thinking_argument,
-                "workspaceDir": event.workspace_argument,
+                "workspace_dir": event.workspace_argument,
             }
         if isinstance(event, MessageReceived):
             return {
-                "agentId": None,
+                "agent_id": None,
                 "model": event.model_argument,
                 "thinking": event.thinking_argument,
-                "workspaceDir": None,
+                "workspace_dir": None,
             }
     return {}

@@ -5,11 +5,11 @@ from collections.abc import Mapping
 import pytest
 
 from application.execution.launch import attachments_dir
+from application.queries.views.run import status_of
 from domain.run.facts import SpawnOptions
 from domain.run.state import Run
 from domain.values.refusals import Rejected
 from domain.values.session_key import canonical_session_key
-from infrastructure.inbound.http.schemas.run import status_of
 from tests.support import run_commands as ask
 from tests.support.case_comparison import CHILD, hold
 from tests.support.case_families import CaseFamily, as_set, ended_after, milliseconds

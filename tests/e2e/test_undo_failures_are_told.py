@@ -5,8 +5,12 @@ from pathlib import Path
 
 import pytest
 
-from infrastructure.inbound.http.schemas.event import event_bodies
-from infrastructure.inbound.http.schemas.run import add_undo_errors, pending_undo_body
+from application.queries.views.event import (
+    EventWithTexts,
+    UndoFailureTexts,
+    events_with_texts,
+)
+from application.queries.views.run import pending_undo_views, undo_errors
 from tests.support.running_log import RunningLog
 from tests.support.step_workshop import Workshop
 
@@ -42,15 +46,11 @@ async def test_the_last_failure_is_told_with_the_run_and_each_with_its_event(
     for number, event in enumerate(failed, start=1):
         run = await work.registry.run(run_id, at=event.envelope.position)
         assert run is not None
-        bodies = pending_undo_body(run)
-        await add_undo_errors(bodies, run, work.log, work.contents)
-        assert [one["error"] for one in bodies if one["failures"]] == [
-            f"the {number}. attempt fails"
-        ]
-    assert pending_undo_body(await work.run(run_id)) == []
-    told = await event_bodies(events, work.contents)
-    assert [one["texts"] for one in told if "texts" in one] == [
-        {"error": "the 1. attempt fails"},
-        {"error": "the 2. attempt fails"},
+        views = pending_undo_views(run, await undo_errors(run, work.log, work.contents))
+        assert [one.error for one in views if one.failures] == [f"the {number}. attempt fails"]
+    assert pending_undo_views(await work.run(run_id), {}) == []
+    shown = await events_with_texts(events, work.contents)
+    assert [one.texts for one in shown if isinstance(one, EventWithTexts)] == [
+        UndoFailureTexts(error="the 1. attempt fails"),
+        UndoFailureTexts(error="the 2. attempt fails"),
     ]
-    assert not [one for one in await event_bodies(events, None) if "texts" in one]

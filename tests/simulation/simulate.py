@@ -17,11 +17,11 @@ import pytest
 
 from application.log.envelope import RecordedEvent
 from application.projections.fold import Fold
+from application.queries.views.event import event_view
 from domain.run import decide, preparation_steps, state
 from domain.run.lifecycle import SETTLED
 from domain.run.state import Run
 from domain.values.record import run_id_of
-from infrastructure.inbound.http.schemas.event import event_body
 from tests.models.store import Fault
 from tests.simulation.asking import SimulatedAsking
 from tests.simulation.virtual_time import StuckError, VirtualLoop, virtual_time
@@ -146,7 +146,7 @@ def _history(world: World, calls: list[Call]) -> History:
 
 
 def _event(recorded: RecordedEvent) -> Event:
-    body = event_body(recorded)
+    body = event_view(recorded).model_dump()
     run_id = body["runId"]
     return event_of(
         {

@@ -9,6 +9,8 @@ from urllib.parse import urlsplit
 
 import httpx2
 
+from tests.support.described_answers import check_answer
+
 SECONDS_MAX = 20.0
 
 
@@ -38,7 +40,12 @@ def client_of(url: str, token: str | None = None, **headers: str) -> httpx2.Clie
     if token is not None:
         given["Authorization"] = f"Bearer {token}"
     return httpx2.Client(
-        base_url=url, headers=given, timeout=httpx2.Timeout(30.0), verify=False, trust_env=False
+        base_url=url,
+        headers=given,
+        timeout=httpx2.Timeout(30.0),
+        verify=False,
+        trust_env=False,
+        event_hooks={"response": [check_answer]},
     )
 
 

@@ -13,6 +13,8 @@ from typing import Any, Literal, Self, TypeVar
 
 import httpx2
 
+from tests.support.described_answers import check_answer
+
 START_SECONDS_MAX = 60.0
 STOP_SECONDS_MAX = 30.0
 WAIT_SECONDS_MAX = 30.0
@@ -106,6 +108,7 @@ class RunningServer:
             base_url=self.url,
             headers={"Authorization": f"Bearer {self.token}"},
             timeout=httpx2.Timeout(70.0),
+            event_hooks={"response": [check_answer]},
         )
 
     @staticmethod

@@ -14,11 +14,13 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from application.log.envelope import WRITER_VERSION
 from application.log.event_log import LogUnavailable
 from application.log.texts import ContentsErased
+from application.queries.errors import QueryError
 from domain.values.refusals import Rejected
 from infrastructure.contract.errors import UserError
 from infrastructure.inbound.http.middleware.guard import RequestGuard
 from infrastructure.inbound.http.middleware.positions import PositionHeaders
 from infrastructure.inbound.http.openapi import describe
+from infrastructure.inbound.http.requests.caller import position_headers, services_of
 from infrastructure.inbound.http.requests.services import Services
 from infrastructure.inbound.http.responses.problems import (
     HttpProblem,
@@ -148,6 +150,7 @@ def create_application(doors: Services) -> FastAPI:
 def _handlers() -> dict[int | type[Exception], Any]:
     return {
         HttpProblem: answer_problem,
+        QueryError: _handle_query_error,
         LogUnavailable: _handle_unavailable,
         UserError: _handle_unavailable,
         ContentsErased: _handle_erased,
@@ -156,6 +159,16 @@ def _handlers() -> dict[int | type[Exception], Any]:
         HTTPException: _handle_http_exception,
         ClientDisconnect: _handle_disconnect,
     }
+
+
+async def _handle_query_error(request: Request, error: Exception) -> Response:
+    assert isinstance(error, QueryError)
+    at = error.position
+    headers = position_headers(services_of(request), at) if at is not None else None
+    problem = HttpProblem(
+        error.code, error.detail, errors=error.errors, headers=headers, **error.details
+    )
+    return problem_response(problem, request.scope)
 
 
 async def _handle_unavailable(request: Request, error: Exception) -> Response:

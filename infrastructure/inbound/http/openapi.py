@@ -57,7 +57,7 @@ def describe(application: FastAPI, routers: Iterable[APIRouter]) -> dict[str, An
             routes=application.routes,
         )
         components = document.setdefault("components", {})
-        components["schemas"] = _schemas()
+        components["schemas"] = components.get("schemas", {}) | _schemas()
         components["headers"] = POSITION_HEADERS
         components["securitySchemes"] = {"bearer": {"type": "http", "scheme": "bearer"}}
         document["security"] = [{"bearer": []}]
@@ -107,7 +107,9 @@ def _complete(
         parameter["schema"] = _of_what_is_sent(parameter["schema"])
     # The framework leaves members out of examples that are null; answers have them.
     for status, response in written.items():
-        operation["responses"][str(status)]["content"] = response["content"]
+        content = operation["responses"][str(status)]["content"]
+        for media_type, described in response["content"].items():
+            content[media_type] = content.get(media_type, {}) | described
     for response in operation["responses"].values():
         response["headers"] = {
             name: {"$ref": f"#/components/headers/{name}"} for name in POSITION_HEADERS

@@ -6,7 +6,7 @@ from application.queries.agents import ListedAgent, listed_agents
 from domain.configuration.configuration import Configuration
 
 
-def listed(**defaults: Any) -> tuple[ListedAgent, ...]:
+def listed(**defaults: Any) -> list[ListedAgent]:
     defaults["runtime"] = {"type": "scripted"}
     agents = {"list": [{"id": "main", "name": "One"}], "defaults": defaults}
     configured = Configuration.model_validate({"agents": agents})
@@ -15,5 +15,9 @@ def listed(**defaults: Any) -> tuple[ListedAgent, ...]:
 
 def test_what_nobody_configured_has_no_model_and_no_runtime() -> None:
     main, steward = listed(model="p/all", subagents={"allowAgents": ["main", "steward"]})
-    assert main == ListedAgent("main", "One", True, "p/all", "scripted")
-    assert steward == ListedAgent("steward", None, False, None, None)
+    assert main == ListedAgent(
+        id="main", name="One", configured=True, model="p/all", runtime="scripted"
+    )
+    assert steward == ListedAgent(
+        id="steward", name=None, configured=False, model=None, runtime=None
+    )

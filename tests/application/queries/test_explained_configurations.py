@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from application.ports.configurations import PinnedConfiguration, RevisionErased
-from application.queries.explain import read_explanation
+from application.queries.explain import explanation_of
 from domain.configuration.configuration import Configuration
 from domain.configuration.problems import ConfigurationError, ConfigurationProblem
 from domain.event_types import AnyEvent
@@ -59,7 +59,7 @@ async def test_lists_are_those_of_the_revision_of_the_run_or_are_not_told(
     events = requested(), ADMITTED, resolved(), created(facts=plan_facts())
     run = run_of(events[0], events[2], events[3])
     work: Any = Told(events, failure)
-    told = await read_explanation(work, run, until=9, full=False)
+    told = await explanation_of(work, run, until=9, full=False)
     (workspace,) = [one for one in told.decisions if one.rule == "workspace"]
     assert workspace.compared is not None
     assert workspace.compared["workspaceRoots"] == roots

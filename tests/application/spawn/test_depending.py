@@ -9,6 +9,7 @@ import pytest
 from application.context.shared_context import read_shared_start
 from application.log.envelope import RecordedEvent
 from application.log.unit_of_work import UnitOfWork
+from application.queries.views.shared_context import run_shared_context_view
 from application.spawn.dependencies import AwaitedRuns, DependencyWaits
 from application.spawn.request import resolve_references
 from domain.prompt.shared_context import shared_pieces
@@ -16,7 +17,6 @@ from domain.run.facts import Dependency
 from domain.spawn.dependencies import DependencyRequest
 from domain.spawn.request import SharedContextInput
 from domain.values.shared_values import ReferenceRequest
-from infrastructure.inbound.http.schemas.shared_context import run_body
 from tests.support import run_commands as ask
 from tests.support.logged_family import LoggedFamily
 from tests.support.run_histories import started as run_started
@@ -185,5 +185,5 @@ async def test_a_result_that_is_erased_before_the_claim_is_on_record_as_gone(
     (piece,) = [one for one in shared_pieces(start.values, after.run_id) if "a:" in one.text]
     assert "(erased)" in piece.text
     started = run_started(shared_context=start.keys, shared_context_position=9)
-    body = await run_body(work.contents, after.run_id, started)
-    assert (body["values"], body["erased"]) == ({"a": None}, ["a"])
+    view = await run_shared_context_view(work.contents, after.run_id, started)
+    assert (view.values, view.erased) == ({"a": None}, ["a"])

@@ -2,8 +2,7 @@
 
 import hashlib
 import re
-from typing import Annotated, Any, NamedTuple, get_origin
-from uuid import UUID
+from typing import Annotated, Any, get_origin
 
 import orjson
 from fastapi import Depends, Path, Request, Response
@@ -11,25 +10,15 @@ from pydantic import AfterValidator
 
 from application.log.envelope import Actor
 from application.log.event_log import Reservation
-from application.queries.access import ALL_SCOPES, AccessScope, Caller
-from domain.configuration.configuration import Configuration
-from domain.run.state import Run
-from domain.values.session_key import InvalidSessionKey, render_session_key
-from infrastructure.inbound.http.requests.as_of import AsOf
+from application.queries.access import ALL_SCOPES, Caller
+from application.queries.errors import invalid_value
+from application.queries.views.view import Answer, View
 from infrastructure.inbound.http.requests.services import Services
 from infrastructure.inbound.http.responses.path_encoding import restore_slashes
 from infrastructure.inbound.http.responses.problems import HttpProblem
 
 IDEMPOTENCY_KEY_CHARS_MAX = 255
 SESSION_KEY_CHARS_MAX = 512
-CURRENT = "current"
-
-
-"""Stands for the one session that the caller acts for."""
-
-
-_NO_CURRENT = "current stands for the session of a token that acts for one; give the session's key"
-_UUID = re.compile(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 _TRACEPARENT = re.compile(r"00-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}")
 ANONYMOUS_CALLER = Caller(actor=Actor(kind="anybody"), scopes=ALL_SCOPES, patterns=("*",))
 
@@ -110,107 +99,11 @@ KeyInPath = Annotated[
 ]
 
 
-def require_scope(caller: Caller, scope: AccessScope) -> None:
-    """403 unless the caller has the scope."""
-    if not caller.may(scope):
-        raise HttpProblem("not_permitted", f'this token lacks the scope "{scope}"')
-
-
-def require_session_access(caller: Caller, session_key: str) -> None:
-    """403 unless the caller may act for the session."""
-    if not caller.acts_for(session_key):
-        raise HttpProblem(
-            "not_permitted", "this token does not act for that session; use the session's own"
-        )
-
-
-async def resolve_session_key(
-    doors: Services, caller: Caller, spelling: str, *, pointer: str = "/path/key"
-) -> str:
-    """The canonical key of the session that is meant: by its id, as `current`, or by any spelling
-    of its key. 422 with `pointer` for what means none."""
-    configuration = doors.work.configurations.current().configuration
-    named = await resolve_session_reference(doors, caller, spelling, pointer)
-    return named or canonical_key(spelling, configuration, pointer)
-
-
-async def resolve_session_reference(
-    doors: Services, caller: Caller, spelling: str, pointer: str
-) -> str | None:
-    """The key of the session that `current` or a session id stands for; None for anything else,
-    which is the spelling of a key. Only what looks like an id is looked up."""
-    parts = [part for part in map(str.strip, spelling.split(":")) if part]
-    if len(parts) != 1:
-        return None
-    word = parts[0].lower()
-    if word == CURRENT:
-        if caller.only_session is None:
-            raise invalid_value(pointer, _NO_CURRENT)
-        return caller.only_session
-    if not _UUID.fullmatch(word):
-        return None
-    session = await doors.work.registry.session(word)
-    return session.session_key if session is not None else None
-
-
-def canonical_key(spelling: str, configuration: Configuration, pointer: str) -> str:
-    """The canonical form of a session key; 422 with `pointer` for a text that is none."""
-    try:
-        return configuration.canonical_key(spelling)
-    except InvalidSessionKey as error:
-        raise invalid_value(pointer, str(error)) from None
-
-
-def invalid_value(pointer: str, detail: str) -> HttpProblem:
-    """422 for one value of a request."""
-    return HttpProblem(
-        "invalid_request",
-        f"{pointer}: {detail}",
-        errors=({"pointer": pointer, "detail": detail},),
-    )
-
-
-def require_agent_access(caller: Caller, agent_id: str, configuration: Configuration) -> None:
-    """403 unless the caller may act for the agent's main session: whose agent a session is decides
-    what it may spawn, so it is not to be had for the asking."""
-    # Not `main`: under scope `global` that is one session of all agents, and tells of none.
-    own = configuration.canonical_key(f"agent:{agent_id}:{configuration.session.main_key}")
-    if not caller.acts_for(own):
-        raise HttpProblem(
-            "not_permitted",
-            f'this token does not act for agent "{agent_id}"; leave agentIdOverride out',
-        )
-
-
-def run_id_of(text: str) -> UUID:
-    """A run's id out of a path; 404 for what is none."""
-    if not _UUID.fullmatch(text):
-        raise HttpProblem("not_found", "there is no such run")
-    return UUID(text)
-
-
-async def visible_run(doors: Services, caller: Caller, text: str, at: AsOf) -> Run:
-    """A run that the caller may see; 404 when there is none, or none for this caller."""
-    run_id = run_id_of(text)
-    run = await doors.work.registry.run(run_id, at=at.position)
-    if run is None or not (
-        await doors.access.covers_run(caller, run) or await doors.access.is_sibling(caller, run)
-    ):
-        headers = position_headers(doors, at.position)
-        raise HttpProblem("not_found", "there is no such run", headers=headers, runId=str(run_id))
-    return run
-
-
-async def readable_run(doors: Services, caller: Caller, text: str, at: AsOf) -> Run:
-    """A run whose contents the caller may see: not a sibling's. A child that goes on sees what it
-    did before."""
-    run = await visible_run(doors, caller, text, at)
-    went_on = caller.run_id is not None and run.child_session_key == caller.only_session
-    if not went_on and not await doors.access.covers_run(caller, run):
-        headers = position_headers(doors, at.position)
-        detail = "a sibling's texts are not shown to this token"
-        raise HttpProblem("not_permitted", detail, headers=headers)
-    return run
+def view_response(
+    doors: Services, answer: Answer[View], *, headers: dict[str, str] | None = None
+) -> Response:
+    """A view as JSON, marked with the log and the position it is true at."""
+    return _json_response(doors, answer.view.json_bytes(), answer.position, headers=headers)
 
 
 def json_response(
@@ -222,8 +115,20 @@ def json_response(
     headers: dict[str, str] | None = None,
 ) -> Response:
     """A JSON answer, marked with the log and the position it is true at."""
+    content = orjson.dumps(body, option=orjson.OPT_UTC_Z)
+    return _json_response(doors, content, position, status=status, headers=headers)
+
+
+def _json_response(
+    doors: Services,
+    content: bytes,
+    position: int,
+    *,
+    status: int = 200,
+    headers: dict[str, str] | None = None,
+) -> Response:
     return Response(
-        orjson.dumps(body, option=orjson.OPT_UTC_Z),
+        content,
         status_code=status,
         media_type="application/json",
         headers={**position_headers(doors, position), **(headers or {})},
@@ -261,28 +166,3 @@ def traceparent_of(request: Request) -> str | None:
     """The W3C trace context of a request; one that is malformed is left out."""
     value = request.headers.get("traceparent", "").strip().lower()
     return value if _TRACEPARENT.fullmatch(value) else None
-
-
-# The session that a request writes something about, which may be one that nobody has seen yet.
-
-
-KEY_POINTER = "/path/key"
-
-
-class TargetSession(NamedTuple):
-    """Its canonical key, and how it is shown to people."""
-
-    session_key: str
-    display_key: str
-
-
-async def resolve_target_session(doors: Services, caller: Caller, spelling: str) -> TargetSession:
-    """The session that a path names in any spelling; 422 for what names none, 403 unless the caller
-    acts for it."""
-    named = await resolve_session_reference(doors, caller, spelling, KEY_POINTER)
-    configuration = doors.work.configurations.current().configuration
-    session_key = named or canonical_key(spelling, configuration, KEY_POINTER)
-    require_session_access(caller, session_key)
-    naming = configuration.session
-    shown = render_session_key(named or spelling, main_key=naming.main_key, scope=naming.scope)
-    return TargetSession(session_key, shown)

@@ -114,11 +114,11 @@ def _example(code: str, status: int, title: str) -> dict[str, Any]:
 def success_response(
     example: object, *, status: int = 200, description: str = "Done"
 ) -> dict[Any, Any]:
-    """The `responses` entry of a success with its example."""
+    """The `responses` entry of a success with its example; its schema is the `response_model`."""
     return {
         status: {
             "description": description,
-            "content": {"application/json": {"schema": {"type": "object"}, "example": example}},
+            "content": {"application/json": {"example": example}},
         }
     }
 

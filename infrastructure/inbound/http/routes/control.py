@@ -6,10 +6,13 @@ from fastapi import APIRouter, Request, Response
 from pydantic import Field, field_validator
 
 from application.log.event_log import AlreadyReserved, StoredAnswer
+from application.queries.access import require_scope
+from application.queries.as_of import resolve_as_of
+from application.queries.runs import visible_run
+from application.queries.session_reference import resolve_session_key
 from domain.spawn.continuation import NoSession, RunIsActive
 from domain.values.refusals import SessionIsClosed
 from infrastructure.inbound.http.examples import sessions, spawns_and_runs
-from infrastructure.inbound.http.requests.as_of import resolve_as_of
 from infrastructure.inbound.http.requests.bodies import Body, read_body
 from infrastructure.inbound.http.requests.caller import (
     ByCaller,
@@ -17,11 +20,8 @@ from infrastructure.inbound.http.requests.caller import (
     KeyInPath,
     RunInPath,
     json_response,
-    require_scope,
     reservation_of,
-    resolve_session_key,
     traceparent_of,
-    visible_run,
 )
 from infrastructure.inbound.http.requests.replies import refusal_response, replay_answer
 from infrastructure.inbound.http.requests.services import Services
@@ -33,6 +33,11 @@ from infrastructure.inbound.http.responses.described import (
     success_response,
 )
 from infrastructure.inbound.http.responses.problems import HttpProblem
+from infrastructure.inbound.http.schemas.answers import (
+    ContinuedAnswer,
+    SessionStoppedAnswer,
+    StoppedAnswer,
+)
 from infrastructure.inbound.http.schemas.spawn import TASK_BYTES_MAX
 
 router = APIRouter(tags=["control"])
@@ -47,6 +52,7 @@ class StopBody(Body):
 @router.post(
     "/v1/runs/{runId}/stop",
     operation_id="stopRun",
+    response_model=StoppedAnswer,
     summary="Stop a run and its descendants",
     description=(
         "A run that is prepared or queued is over at once; one that executes is over when its"
@@ -89,6 +95,7 @@ async def _response(doors: Services, told: StoredAnswer) -> Response:
 @router.post(
     "/v1/sessions/{key}/stop",
     operation_id="stopSession",
+    response_model=SessionStoppedAnswer,
     summary="Stop a session's run and all below it",
     description=(
         "Its own run, if it has one that is not over, and all its descendants. A child that stays"
@@ -147,6 +154,7 @@ class MessageBody(Body):
 @router.post(
     "/v1/runs/{runId}/messages",
     operation_id="sendMessage",
+    response_model=ContinuedAnswer,
     summary="Go on with a session",
     description=(
         "A message to the session of this run, whichever of its runs that is: it becomes a new run"

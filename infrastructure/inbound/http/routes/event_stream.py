@@ -6,14 +6,13 @@ import time
 from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass
 
-import orjson
 from starlette.responses import StreamingResponse
 from starlette.types import Receive, Scope, Send
 
 from application.log.envelope import RecordedEvent
 from application.log.event_log import Tail
+from application.queries.views.event import event_view
 from infrastructure.inbound.http.middleware.disconnects import connection_dropper
-from infrastructure.inbound.http.schemas.event import event_body
 
 MEDIA_TYPE = "text/event-stream"
 CHECKPOINT_EVENTS = 100
@@ -48,7 +47,7 @@ class Frames:
         self._position = recorded.envelope.position
         if self._takes(recorded):
             self._told = self._position
-            return _frame(self._position, recorded.envelope.type, event_body(recorded))
+            return _frame(self._position, recorded.envelope.type, event_view(recorded).json_bytes())
         if self._position - self._told >= CHECKPOINT_EVENTS:
             return self.checkpoint()
         return None
@@ -62,12 +61,11 @@ class Frames:
     def checkpoint(self) -> bytes:
         """The position up to which the reader has everything."""
         self._told = self._position
-        return _frame(self._position, "checkpoint", {"position": self._position})
+        return _frame(self._position, "checkpoint", b'{"position":%d}' % self._position)
 
 
-def _frame(position: int, name: str, data: object) -> bytes:
-    body = orjson.dumps(data, option=orjson.OPT_UTC_Z)
-    return b"id: %d\nevent: %s\ndata: %s\n\n" % (position, name.encode(), body)
+def _frame(position: int, name: str, data: bytes) -> bytes:
+    return b"id: %d\nevent: %s\ndata: %s\n\n" % (position, name.encode(), data)
 
 
 class EventStream(StreamingResponse):

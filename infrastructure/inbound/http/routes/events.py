@@ -6,36 +6,27 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Query, Request, Response
 from pydantic import Field
 
-from application.queries.access import Caller
-from domain.event_types import EVENT_TYPES
+from application.queries import events as queries
+from application.queries.as_of import resolve_as_of
+from application.queries.events import TYPES, EventFilter
+from application.queries.paging import LIMIT_DEFAULT
+from application.queries.views.event import EventListView
 from infrastructure.inbound.http.examples import spawns_and_runs
-from infrastructure.inbound.http.requests.as_of import resolve_as_of
 from infrastructure.inbound.http.requests.caller import (
     RUN_ID_SCHEMA,
     ByCaller,
     InjectedServices,
-    json_response,
     position_headers,
-    readable_run,
-    require_scope,
-    resolve_session_key,
+    view_response,
 )
-from infrastructure.inbound.http.requests.paging import (
-    LIMIT_DEFAULT,
-    POSITION_MAX,
-    EventFilter,
-    LimitParameter,
-    page_of_events,
-)
+from infrastructure.inbound.http.requests.parameters import POSITION_MAX, LimitParameter
 from infrastructure.inbound.http.requests.services import Services
 from infrastructure.inbound.http.responses.described import problem_responses, success_response
 from infrastructure.inbound.http.responses.problems import HttpProblem
 from infrastructure.inbound.http.routes.event_stream import MEDIA_TYPE as STREAM
 from infrastructure.inbound.http.routes.event_stream import EventStream, Frames
-from infrastructure.inbound.http.schemas.event import event_body
 
 router = APIRouter(tags=["log"])
-TYPES = frozenset(name for name, _ in EVENT_TYPES)
 TYPE_SCHEMA: dict[str, Any] = {"enum": sorted(TYPES)}
 _LAST_EVENT_ID = re.compile("[0-9]{1,18}")
 
@@ -50,6 +41,7 @@ def _page_or_stream() -> dict[Any, Any]:
 @router.get(
     "/v1/events",
     operation_id="listEvents",
+    response_model=EventListView,
     summary="The log",
     description=(
         "A page of events behind `after`, or, with `Accept: text/event-stream`, a live stream that"
@@ -92,37 +84,11 @@ async def list_events(
     ] = None,
 ) -> Response:
     """The log."""
-    require_scope(caller, "read")
-    wanted = await _filter(doors, caller, types, runId, tree)
+    wanted = await queries.event_filter(doors, caller, types=types, run_id=runId, tree=tree)
     if STREAM in request.headers.get("accept", ""):
         return await _stream(request, doors, wanted, after)
-    head = (await resolve_as_of(doors, None)).position
-    page = await page_of_events(doors.work.log, wanted, after=after or 0, limit=limit, head=head)
-    items = [event_body(recorded) for recorded in page.events]
-    body = {"items": items, "nextAfter": page.position, "head": head}
-    return json_response(doors, body, head)
-
-
-async def _filter(
-    doors: Services, caller: Caller, types: tuple[str, ...], run_id: str | None, tree: str | None
-) -> EventFilter:
-    names = tuple(name.strip() for name in ",".join(types).split(",") if name.strip())
-    unknown = [name for name in names if name not in TYPES]
-    if unknown:
-        raise HttpProblem(
-            "invalid_request",
-            f"there is no event type {unknown[0]}; there are {', '.join(sorted(TYPES))}",
-        )
-    run = (
-        await readable_run(doors, caller, run_id, await resolve_as_of(doors, None))
-        if run_id
-        else None
-    )
-    if run is None and caller.run_id is not None:
-        raise HttpProblem("not_permitted", "a child's token reads events of one run: give runId")
-    if tree:
-        tree = await resolve_session_key(doors, caller, tree, pointer="/query/tree")
-    return EventFilter(names, run.run_id if run else None, tree or None, caller)
+    page = await queries.list_events(doors, wanted, after=after or 0, limit=limit)
+    return view_response(doors, page)
 
 
 async def _stream(

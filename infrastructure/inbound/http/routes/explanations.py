@@ -1,22 +1,17 @@
 """`GET /v1/runs/{runId}/explain`: how a spawn was decided."""
 
-from typing import Any
-
 from fastapi import APIRouter, Response
 
-from application.log.answers import SpawnRefusal
-from application.queries.explain import RunExplanation, read_explanation
-from domain.run.state import Run
+from application.queries import explain
+from application.queries.explain import ExplanationView
 from infrastructure.inbound.http.examples import explanations as examples
-from infrastructure.inbound.http.requests.as_of import AsOfParameter, resolve_as_of
 from infrastructure.inbound.http.requests.caller import (
     ByCaller,
     InjectedServices,
     RunInPath,
-    json_response,
-    readable_run,
-    require_scope,
+    view_response,
 )
+from infrastructure.inbound.http.requests.parameters import AsOfParameter
 from infrastructure.inbound.http.responses.described import problem_responses, success_response
 
 router = APIRouter(tags=["runs"])
@@ -25,6 +20,7 @@ router = APIRouter(tags=["runs"])
 @router.get(
     "/v1/runs/{runId}/explain",
     operation_id="explainRun",
+    response_model=ExplanationView,
     summary="How a spawn, or a message, was decided",
     description=(
         "Every rule in the order in which they are judged: what it compared (`compared`, and in"
@@ -49,34 +45,4 @@ async def explain_run(
     doors: InjectedServices, caller: ByCaller, runId: RunInPath, at: AsOfParameter = None
 ) -> Response:
     """The decisions about one run, as far as they were made then."""
-    require_scope(caller, "read")
-    moment = await resolve_as_of(doors, at)
-    run = await readable_run(doors, caller, runId, moment)
-    told = await read_explanation(
-        doors.work, run, until=moment.position, full=caller.may("content")
-    )
-    return json_response(doors, _body(run, told), moment.position)
-
-
-def _body(run: Run, told: RunExplanation) -> dict[str, Any]:
-    return {
-        "runId": run.run_id,
-        "stage": run.stage,
-        "configRevision": run.config_revision,
-        "given": told.given,
-        "decisions": [one.model_dump(mode="json") for one in told.decisions],
-        "refused": _refusal_body(run, told.refusal),
-    }
-
-
-def _refusal_body(run: Run, refusal: SpawnRefusal | None) -> dict[str, Any] | None:
-    if run.refusal is None or refusal is None:
-        return None
-    return {
-        "rule": refusal.rule,
-        "status": refusal.status,
-        "text": refusal.text,
-        "current": refusal.current,
-        "limit": refusal.limit,
-        "step": run.refusal.step,
-    }
+    return view_response(doors, await explain.explain_run(doors, caller, runId, at=at))

@@ -8,6 +8,7 @@ from infrastructure.inbound.http.examples import spawns_and_runs
 from infrastructure.inbound.http.requests.caller import InjectedServices, json_response
 from infrastructure.inbound.http.responses.described import problem_responses, success_response
 from infrastructure.inbound.http.responses.problems import HttpProblem
+from infrastructure.inbound.http.schemas.answers import HealthAnswer, ReadinessAnswer
 
 router = APIRouter(tags=["health"])
 ANSWER_SECONDS = 2.0
@@ -19,6 +20,7 @@ ANSWER_SECONDS = 2.0
 @router.get(
     "/healthz",
     operation_id="getHealth",
+    response_model=HealthAnswer,
     summary="Alive",
     description="The process answers.",
     responses={**success_response(spawns_and_runs.HEALTH), **problem_responses(needs_token=False)},
@@ -32,6 +34,7 @@ async def healthz() -> Response:
 @router.get(
     "/readyz",
     operation_id="getReadiness",
+    response_model=ReadinessAnswer,
     summary="Ready",
     description="The database answers, its schema and format are known, the tail is not behind.",
     responses={

@@ -5,40 +5,34 @@ from typing import Annotated, Literal
 from fastapi import APIRouter, Query, Request, Response
 from pydantic import Field
 
-from application.ports.registry import RunQuery
+from application.queries import runs as queries
+from application.queries.paging import LIMIT_DEFAULT
+from application.queries.runs import RunFilter
+from application.queries.views.run import (
+    RecordedStage,
+    RunListView,
+    RunStatus,
+    RunSummary,
+    RunView,
+)
+from application.queries.wait import WaitStage
+from domain.run.facts import RunOutcome
 from infrastructure.inbound.http.examples import spawns_and_runs
-from infrastructure.inbound.http.requests import paging
-from infrastructure.inbound.http.requests.as_of import AsOfParameter, instant_of, resolve_as_of
 from infrastructure.inbound.http.requests.caller import (
     ByCaller,
     InjectedServices,
     RunInPath,
-    json_response,
     position_headers,
-    require_scope,
-    resolve_session_key,
-    visible_run,
+    view_response,
 )
-from infrastructure.inbound.http.requests.long_poll import Wait, wait_seconds, wait_until
-from infrastructure.inbound.http.requests.paging import visible_runs
+from infrastructure.inbound.http.requests.parameters import AsOfParameter, LimitParameter, Wait
 from infrastructure.inbound.http.responses.described import problem_responses, success_response
-from infrastructure.inbound.http.responses.problems import HttpProblem
-from infrastructure.inbound.http.schemas.run import ROWS_BY_STATUS, add_undo_errors, run_bodies
 
 # What runs can be asked for by.
 
 
 TEXT_CHARS_MAX = 2048
 CURSOR_CHARS_MAX = 1024
-StageFilter = Literal[
-    "requested", "scripts-resolved", "overridden", "session-created", "queued", "started",
-    "ended", "announced", "archived", "refused",
-]  # fmt: skip
-StatusFilter = Literal[
-    "preparing", "waiting", "queued", "running", "done", "failed", "timeout", "stopped",
-    "unknown", "refused",
-]  # fmt: skip
-OutcomeFilter = Literal["success", "error", "timeout", "stopped", "unknown"]
 ByRequester = Annotated[
     str | None,
     Query(
@@ -62,14 +56,14 @@ ByLabel = Annotated[
     Query(alias="label", description="With exactly this label, or any of several."),
 ]
 ByStage = Annotated[
-    tuple[StageFilter, ...], Query(alias="stage", description="At this stage, or any of several.")
+    tuple[RecordedStage, ...], Query(alias="stage", description="At this stage, or any of several.")
 ]
 ByStatus = Annotated[
-    tuple[StatusFilter, ...],
+    tuple[RunStatus, ...],
     Query(alias="status", description="With this status, or any of several."),
 ]
 ByOutcome = Annotated[
-    tuple[OutcomeFilter, ...],
+    tuple[RunOutcome, ...],
     Query(alias="outcome", description="Ended like this, or like any of several."),
 ]
 CreatedSince = Annotated[
@@ -85,41 +79,10 @@ ByCursor = Annotated[
 SortOrder = Annotated[Literal["asc", "desc"], Query(description="By creation.")]
 
 
-def run_query(
-    requester: str | None,
-    tree: str | None,
-    agent_ids: tuple[str, ...],
-    labels: tuple[str, ...],
-    stages: tuple[str, ...],
-    statuses: tuple[str, ...],
-    outcomes: tuple[str, ...],
-    since: str | None,
-    until: str | None,
-) -> RunQuery:
-    """The question in the words of the registry; keys are canonical, and several values of one
-    filter mean any of them. 422 for what is no instant."""
-    return RunQuery(
-        requester=requester,
-        tree=tree,
-        agent_ids=_distinct(agent_ids),
-        labels=_distinct(labels),
-        stages=_distinct(stages),
-        outcomes=_distinct(outcomes),
-        statuses=tuple(ROWS_BY_STATUS[one] for one in _distinct(statuses) or ()) or None,
-        since=instant_of(since, "since") if since else None,
-        until=instant_of(until, "until") if until else None,
-    )
-
-
-def _distinct(values: tuple[str, ...]) -> tuple[str, ...] | None:
-    """In an order that is not the caller's: the same question has the same cursor."""
-    return tuple(sorted(set(values))) or None
-
-
 router = APIRouter(tags=["runs"])
 VERSION_MAX = 2**31 - 1
 WaitUntilParameter = Annotated[
-    Literal["started", "ended", "announced", "archived"] | None,
+    WaitStage | None,
     Query(description="What to wait for; `ended` when left out. A refusal ends every wait."),
 ]
 Version = Annotated[
@@ -131,6 +94,7 @@ Version = Annotated[
 @router.get(
     "/v1/runs",
     operation_id="listRuns",
+    response_model=RunListView,
     summary="The registry",
     description=(
         "Runs, newest first, as summaries. The pages of one listing are one snapshot: a cursor"
@@ -156,45 +120,32 @@ async def list_runs(
     since: CreatedSince = None,
     until: CreatedBefore = None,
     at: AsOfParameter = None,
-    limit: paging.LimitParameter = paging.LIMIT_DEFAULT,
+    limit: LimitParameter = LIMIT_DEFAULT,
     cursor: ByCursor = None,
     order: SortOrder = "desc",
 ) -> Response:
     """A page of the registry."""
-    require_scope(caller, "read")
-    if requester:
-        requester = await resolve_session_key(doors, caller, requester, pointer="/query/requester")
-    if tree:
-        tree = await resolve_session_key(doors, caller, tree, pointer="/query/tree")
-    query = run_query(requester, tree, agent_ids, labels, stages, statuses, outcomes, since, until)
-    question = paging.fingerprint(query, order, caller.patterns, at)
-    if cursor is None:
-        place = paging.Cursor((await resolve_as_of(doors, at)).position, -1)
-    else:
-        head = (await resolve_as_of(doors, None)).position
-        place = paging.decode_cursor(cursor, doors.work.log.log_id, question, head)
-    page = await visible_runs(
-        doors.work.registry,
-        doors.access,
-        caller,
-        query,
-        place,
-        limit=limit,
-        ascending=order == "asc",
+    wanted = RunFilter(
+        requester=requester,
+        tree=tree,
+        agent_ids=agent_ids,
+        labels=labels,
+        stages=stages,
+        statuses=statuses,
+        outcomes=outcomes,
+        since=since,
+        until=until,
     )
-    following = paging.Cursor(place.at, page.behind) if page.behind is not None else None
-    body = {
-        "items": await run_bodies(page.runs, doors.work.contents, full=False),
-        "nextCursor": (
-            paging.encode_cursor(following, doors.work.log.log_id, question) if following else None
-        ),
-    }
-    return json_response(doors, body, place.at)
+    page = await queries.list_runs(
+        doors, caller, wanted, at=at, limit=limit, cursor=cursor, order=order
+    )
+    return view_response(doors, page)
 
 
 @router.get(
     "/v1/runs/{runId}",
     operation_id="getRun",
+    response_model=RunView | RunSummary,
     summary="One run",
     description=(
         "The run now, as of a position or instant, or after so many of its own events. With"
@@ -217,39 +168,14 @@ async def get_run(
     until: WaitUntilParameter = None,
 ) -> Response:
     """One run."""
-    require_scope(caller, "read")
-    seconds = wait_seconds(wait)
-    if sum(one is not None for one in (wait, at, version)) > 1:
-        raise HttpProblem(
-            "invalid_request", "wait, at and version speak of different times: use one"
-        )
-    if until is not None and wait is None:
-        raise HttpProblem(
-            "invalid_request", "until says what to wait for: give wait too, as in 30s"
-        )
-    moment = await resolve_as_of(doors, at)
-    run = await visible_run(doors, caller, runId, moment)
-    if seconds:
-        await wait_until(doors, run, until or "ended", seconds)
-        moment = await resolve_as_of(doors, None)
-        run = await visible_run(doors, caller, runId, moment)
-    if version is not None:
-        earlier = await doors.work.registry.run_at_version(run.run_id, version)
-        if earlier is None:
-            detail = f"the run has {run.version} events; ask for one of them"
-            headers = position_headers(doors, moment.position)
-            raise HttpProblem("not_found", detail, headers=headers)
-        run = earlier
-    full = caller.may("content") and await doors.access.covers_run(caller, run)
-    bodies = await run_bodies((run,), doors.work.contents, full=full)
-    if full:
-        await add_undo_errors(bodies[0]["undoing"], run, doors.work.log, doors.work.contents)
-    etag = f'"{run.version}"'
-    headers = {"ETag": etag}
-    if _is_known(request, etag):
-        headers |= position_headers(doors, moment.position)
+    run = await queries.get_run(
+        doors, caller, runId, at=at, version=version, wait=wait, until=until
+    )
+    headers = {"ETag": f'"{run.view.version}"'}
+    if _is_known(request, headers["ETag"]):
+        headers |= position_headers(doors, run.position)
         return Response(status_code=304, headers=headers)
-    return json_response(doors, bodies[0], moment.position, headers=headers)
+    return view_response(doors, run, headers=headers)
 
 
 def _is_known(request: Request, etag: str) -> bool:

@@ -6,34 +6,37 @@ from fastapi import APIRouter, Request, Response
 from pydantic import BaseModel, ConfigDict
 
 from application.log.texts import ContentsErased
-from application.queries.access import Caller
+from application.queries import sessions as queries
+from application.queries.access import Caller, require_scope
+from application.queries.errors import invalid_value
+from application.queries.session_reference import resolve_target_session
+from application.queries.views.shared_context import (
+    RunSharedContextView,
+    SharedContextView,
+    SharedSizesView,
+    shared_context_view,
+    shared_sizes_view,
+)
+from application.queries.views.view import Answer
 from application.session.shared_context import (
     ContextPatch,
     ContextPatcher,
     PatchResult,
     SharedContextTooLarge,
 )
-from domain.run.events import RunStarted
 from domain.session.decide import ContextMoved
-from domain.session.shared_context import KEY_RULE, effective_shared_keys, is_key
-from domain.session.state import Session
+from domain.session.shared_context import KEY_RULE, is_key
 from domain.values.refusals import SessionIsClosed
 from infrastructure.inbound.http.examples import sessions
-from infrastructure.inbound.http.requests.as_of import AsOfParameter, resolve_as_of
 from infrastructure.inbound.http.requests.bodies import JSON, read_body
 from infrastructure.inbound.http.requests.caller import (
     ByCaller,
     InjectedServices,
     KeyInPath,
     RunInPath,
-    invalid_value,
-    json_response,
-    position_headers,
-    readable_run,
-    require_scope,
-    resolve_session_key,
-    resolve_target_session,
+    view_response,
 )
+from infrastructure.inbound.http.requests.parameters import AsOfParameter
 from infrastructure.inbound.http.requests.services import Services
 from infrastructure.inbound.http.responses.described import (
     BODY_PROBLEMS,
@@ -42,14 +45,7 @@ from infrastructure.inbound.http.responses.described import (
     success_response,
 )
 from infrastructure.inbound.http.responses.problems import HttpProblem
-from infrastructure.inbound.http.schemas.shared_context import (
-    lineage,
-    literals,
-    pointer_of,
-    run_body,
-    session_body,
-    sizes_body,
-)
+from infrastructure.inbound.http.schemas.shared_context import literals, pointer_of
 
 router = APIRouter(tags=["shared context"])
 PATH = "/v1/sessions/{key}/shared-context"
@@ -75,6 +71,7 @@ class SharedContextPatch(BaseModel):
 @router.get(
     "/v1/runs/{runId}/shared-context",
     operation_id="getRunSharedContext",
+    response_model=RunSharedContextView,
     summary="What a run was given of its family's context",
     description=(
         "Whole, also what its prompt shortens; a child reads it with its own token. `position` is"
@@ -88,20 +85,13 @@ class SharedContextPatch(BaseModel):
 )
 async def get_run_context(doors: InjectedServices, caller: ByCaller, runId: RunInPath) -> Response:
     """The context of a run."""
-    require_scope(caller, "content")
-    now = await resolve_as_of(doors, None)
-    run = await readable_run(doors, caller, runId, now)
-    recorded = await doors.work.log.first("RunStarted", run.run_id)
-    if recorded is None:
-        raise HttpProblem("not_started", "the run has not started, so it was given nothing yet")
-    assert isinstance(recorded.event, RunStarted)
-    body = await run_body(doors.work.contents, run.run_id, recorded.event)
-    return json_response(doors, body, now.position)
+    return view_response(doors, await queries.get_run_shared_context(doors, caller, runId))
 
 
 @router.get(
     PATH,
     operation_id="getSharedContext",
+    response_model=SharedContextView,
     summary="What a session shares with its family",
     description=(
         "What its next child starts with, for tokens with scope `content`. `sizes` has the bytes of"
@@ -118,19 +108,14 @@ async def get_session_context(
     doors: InjectedServices, caller: ByCaller, key: KeyInPath, at: AsOfParameter = None
 ) -> Response:
     """The context of a session."""
-    require_scope(caller, "content")
-    moment = await resolve_as_of(doors, at)
-    session_key = await resolve_session_key(doors, caller, key)
-    session = await doors.work.registry.session(session_key, at=moment.position)
-    if session is None or not await doors.access.covers_session(caller, session_key):
-        headers = position_headers(doors, moment.position)
-        raise HttpProblem("not_found", "there is no such session on record", headers=headers)
-    return await _context_response(doors, session, moment.position)
+    shared = await queries.get_shared_context(doors, caller, key, at=at)
+    return _response(doors, shared)
 
 
 @router.patch(
     PATH,
     operation_id="patchSharedContext",
+    response_model=SharedContextView | SharedSizesView,
     summary="Write into what a session shares",
     description=(
         "A JSON merge patch (RFC 7396) by a token that acts for the session, with the `ETag` that"
@@ -165,9 +150,12 @@ async def patch_session_context(
     patched = await _apply_patch(doors, caller, patch)
     if patched.session is None:
         raise HttpProblem("not_found", "there is no such session on record, and nothing to record")
+    session_now, position = patched.session, patched.position
     if not caller.may("content"):
-        return _sizes_response(doors, patched.session, patched.position)
-    return await _context_response(doors, patched.session, patched.position)
+        # For those who may write what they may not read.
+        return _response(doors, Answer(shared_sizes_view(session_now, position), position))
+    view = await shared_context_view(doors.work, session_now, position)
+    return _response(doors, Answer(view, position))
 
 
 async def _apply_patch(doors: Services, caller: Caller, patch: ContextPatch) -> PatchResult:
@@ -183,21 +171,8 @@ async def _apply_patch(doors: Services, caller: Caller, patch: ContextPatch) -> 
         raise HttpProblem("erased", str(erased)) from None
 
 
-async def _context_response(doors: Services, session: Session, position: int) -> Response:
-    keys = effective_shared_keys(session)
-    texts = await doors.work.contents.texts([one.value for one in keys if one.value is not None])
-    told = await lineage(doors.work, session, position)
-    body = session_body(session, texts, told, position)
-    return json_response(doors, body, position, headers=_etag(session))
-
-
-def _sizes_response(doors: Services, session: Session, position: int) -> Response:
-    """For those who may write what they may not read."""
-    return json_response(doors, sizes_body(session, position), position, headers=_etag(session))
-
-
-def _etag(session: Session) -> dict[str, str]:
-    return {"ETag": f'"{session.shared_position or 0}"'}
+def _response(doors: Services, answer: Answer[SharedSizesView]) -> Response:
+    return view_response(doors, answer, headers={"ETag": f'"{answer.view.version}"'})
 
 
 def _values(body: SharedContextPatch) -> dict[str, object]:

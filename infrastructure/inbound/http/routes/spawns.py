@@ -5,7 +5,13 @@ from typing import Any, cast
 from fastapi import APIRouter, Request, Response
 
 from application.log.event_log import AlreadyReserved, StoredAnswer
-from application.queries.access import Caller
+from application.queries.access import (
+    Caller,
+    require_agent_access,
+    require_scope,
+    require_session_access,
+)
+from application.queries.session_reference import resolve_session_reference
 from domain.values.refusals import SessionIsClosed
 from infrastructure.inbound.http.examples import spawns_and_runs
 from infrastructure.inbound.http.middleware.disconnects import presence_check
@@ -15,11 +21,7 @@ from infrastructure.inbound.http.requests.caller import (
     InjectedServices,
     caller_of,
     json_response,
-    require_agent_access,
-    require_scope,
-    require_session_access,
     reservation_of,
-    resolve_session_reference,
     services_of,
     traceparent_of,
 )
@@ -33,6 +35,11 @@ from infrastructure.inbound.http.responses.described import (
     success_response,
 )
 from infrastructure.inbound.http.responses.problems import HttpProblem
+from infrastructure.inbound.http.schemas.answers import (
+    AcceptedBatch,
+    AcceptedBatchOfOne,
+    AcceptedSpawn,
+)
 from infrastructure.inbound.http.schemas.spawn import REQUESTER_KEY, SpawnBody, spawn_request
 
 router = APIRouter(tags=["spawns"])
@@ -42,6 +49,7 @@ PATH = "/v1/spawns"
 @router.post(
     PATH,
     operation_id="spawn",
+    response_model=AcceptedBatchOfOne | AcceptedSpawn | AcceptedBatch,
     summary="Spawn a sub-agent",
     description=(
         "Decides, gathers the child's context, opens its session and queues its run. Answered when"

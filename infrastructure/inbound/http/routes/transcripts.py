@@ -3,6 +3,9 @@
 from fastapi import APIRouter, Request, Response
 
 from application.log.event_log import AlreadyReserved, StoredAnswer
+from application.queries.access import require_scope
+from application.queries.errors import invalid_value
+from application.queries.session_reference import resolve_target_session
 from application.session.transcript import (
     EntryTooLarge,
     SubmittedTranscript,
@@ -17,11 +20,8 @@ from infrastructure.inbound.http.requests.caller import (
     ByCaller,
     InjectedServices,
     KeyInPath,
-    invalid_value,
     json_response,
-    require_scope,
     reservation_of,
-    resolve_target_session,
 )
 from infrastructure.inbound.http.requests.replies import replay_answer
 from infrastructure.inbound.http.requests.services import Services
@@ -33,6 +33,7 @@ from infrastructure.inbound.http.responses.described import (
     success_response,
 )
 from infrastructure.inbound.http.responses.problems import HttpProblem
+from infrastructure.inbound.http.schemas.answers import TranscriptProvidedAnswer
 from infrastructure.inbound.http.schemas.transcript import (
     VALUES_MAX,
     TranscriptBody,
@@ -45,6 +46,7 @@ router = APIRouter(tags=["sessions"])
 @router.put(
     "/v1/sessions/{key}/transcript",
     operation_id="provideTranscript",
+    response_model=TranscriptProvidedAnswer,
     summary="Tell what was said in a session",
     description=(
         "For a requester that lives elsewhere: a child that is spawned with `context` `fork` begins"

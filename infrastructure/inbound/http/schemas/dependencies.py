@@ -1,16 +1,14 @@
-"""What a request says that its run is to wait for, and how that reads of a run."""
+"""What a request says that its run is to wait for."""
 
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any
 
 from pydantic import Field, WithJsonSchema
 
+from application.queries.errors import invalid_value
 from domain.run.facts import DependencyNeeds, DependencyVia
-from domain.run.lifecycle import PREPARING
-from domain.run.state import Run
 from domain.spawn.dependencies import DependencyRequest
 from domain.spawn.request import DEPENDENCIES_MAX
-from infrastructure.inbound.http.requests.caller import invalid_value
 
 NAME_CHARACTERS_MAX = 200
 _NEEDS: Mapping[object, DependencyNeeds] = {"success": "success", "ended": "ended"}
@@ -87,35 +85,3 @@ def _name(given: str, pointer: str) -> str:
     if not 0 < len(name) <= NAME_CHARACTERS_MAX or not name.isprintable():
         raise invalid_value(pointer, _NAME_RULE)
     return name
-
-
-def is_waiting(run: Run) -> bool:
-    """Whether it is prepared and waits for others."""
-    return run.stage == "session-created" and run.waits_for is not None
-
-
-def dependency_bodies(run: Run) -> list[dict[str, Any]]:
-    """What the run depends on. `state`: `waiting`, `met`, or `unmet` when it was over itself before
-    that one was done as it was required to be."""
-    # Within the append that creates the session it is not recorded yet what is waited for.
-    is_undecided = run.stage == "session-created" and run.holder is not None
-    is_open = run.stage in PREPARING or is_undecided or is_waiting(run)
-    never_waited = run.stage in PREPARING or is_undecided or run.stage == "refused"
-    unmet = (
-        {one.run_id for one in run.dependencies or ()} if never_waited else {*_dependencies_of(run)}
-    )
-    states = {True: "waiting" if is_open else "unmet", False: "met"}
-    return [
-        {
-            "runId": one.run_id,
-            "name": one.name,
-            "via": one.via,
-            "require": one.require,
-            "state": states[one.run_id in unmet],
-        }
-        for one in run.dependencies or ()
-    ]
-
-
-def _dependencies_of(run: Run) -> Sequence[object]:
-    return run.waits_for or ()

@@ -6,6 +6,8 @@ from typing import Annotated, Any, Literal
 import orjson
 from pydantic import Field, WithJsonSchema, field_validator
 
+from application.queries.errors import invalid_value
+from application.queries.session_reference import canonical_key
 from application.spawn.request import SpawnRequest
 from domain.configuration.configuration import Configuration
 from domain.configuration.models import is_model_name
@@ -19,7 +21,6 @@ from domain.spawn.request import effective_cleanup, effective_mode
 from domain.values.agent_id import is_valid_agent_id, normalise_agent_id
 from domain.values.session_key import agent_id_of, render_session_key
 from infrastructure.inbound.http.requests.bodies import Body
-from infrastructure.inbound.http.requests.caller import canonical_key, invalid_value
 from infrastructure.inbound.http.responses.problems import HttpProblem
 from infrastructure.inbound.http.schemas.dependencies import (
     ChainAfterField,

@@ -11,8 +11,8 @@ import pytest
 
 from application.log.envelope import Actor
 from application.queries.access import Caller
-from infrastructure.inbound.http.requests.caller import resolve_session_reference
-from infrastructure.inbound.http.requests.services import Services
+from application.queries.services import QueryServices
+from application.queries.session_reference import resolve_session_reference
 from tests.support.http_house import ONE, House
 from tests.support.http_problems import pointers_of, problem_of
 from tests.support.http_requests import spawn_body
@@ -178,7 +178,7 @@ class Asked:
 
     async def named(self, spelling: str, *patterns: str) -> str | None:
         """What a spelling stands for."""
-        doors = cast(Services, SimpleNamespace(work=SimpleNamespace(registry=self)))
+        doors = cast(QueryServices, SimpleNamespace(work=SimpleNamespace(registry=self)))
         actor = Actor(kind="token", token="t")
         caller = Caller(actor=actor, scopes=frozenset(), patterns=patterns)
         return await resolve_session_reference(doors, caller, spelling, POINTER)

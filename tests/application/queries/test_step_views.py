@@ -1,19 +1,21 @@
 """What a run tells of its attachments: only what was written, and what has become of it."""
 
+from typing import Any
 from uuid import UUID
 
 import pytest
 
+from application.queries.views.run import (
+    attachment_list,
+    attachments_view,
+    pending_undo_views,
+)
+from application.queries.views.view import View
 from domain.context.attachment_manifest import file_list, relative_dir, render_file_list
 from domain.context.attachments import AcceptedFiles, accept_file
 from domain.run.events import RunEvent
 from domain.run.facts import AttachmentsRequest
 from domain.run.state import Run
-from infrastructure.inbound.http.schemas.run import (
-    attachment_list,
-    attachments_body,
-    pending_undo_body,
-)
 from tests.support.run_histories import (
     announced,
     claimed,
@@ -41,6 +43,11 @@ LIVED = (created(), queued(), claimed(), started())
 OVER = (*LIVED, ended(), announced())
 
 
+def members(view: View | None) -> dict[str, Any]:
+    assert view is not None
+    return view.model_dump()
+
+
 def with_files(*events: RunEvent) -> Run:
     asked = AttachmentsRequest(count=1, total_bytes=3, manifest=MANIFEST)
     return run_of(requested(attachments=asked), resolved(), prepared(), *events)
@@ -53,7 +60,7 @@ def with_files(*events: RunEvent) -> Run:
 )
 def test_files_that_were_never_written_are_not_told_of(events: tuple[RunEvent, ...]) -> None:
     run = with_files(*events)
-    assert attachments_body(run, TEXTS) is None
+    assert attachments_view(run, TEXTS) is None
     assert attachment_list(run) is None
 
 
@@ -82,17 +89,17 @@ def test_files_that_were_never_written_are_not_told_of(events: tuple[RunEvent, .
 )
 def test_what_has_become_of_files_is_told(events: tuple[RunEvent, ...], state: str) -> None:
     run = with_files(BEGUN, TAKEN, *events)
-    assert attachments_body(run, {}) == {**SHORT, "state": state}
+    assert members(attachments_view(run, {})) == {**SHORT, "state": state}
     listed = [file.model_dump(exclude={"mime_type"}) for file in FILES.files]
-    assert attachments_body(run, TEXTS) == {**SHORT, "files": listed, "state": state}
+    assert members(attachments_view(run, TEXTS)) == {**SHORT, "files": listed, "state": state}
     assert attachment_list(run) == MANIFEST
 
 
 def test_what_is_still_to_be_undone_is_told_with_its_place() -> None:
-    assert pending_undo_body(with_files(BEGUN, TAKEN, *LIVED)) == []
+    assert pending_undo_views(with_files(BEGUN, TAKEN, *LIVED), {}) == []
     run = with_files(BEGUN, TAKEN, *OVER, undo_failed(retry_after_seconds=4))
-    (told,) = pending_undo_body(run)
-    assert told == {
+    (view,) = pending_undo_views(run, {})
+    assert members(view) == {
         "step": "attachments",
         "root": "/srv/work",
         "relative": relative_dir(run_id(1)),
@@ -100,4 +107,6 @@ def test_what_is_still_to_be_undone_is_told_with_its_place() -> None:
         "nextAttemptAt": run.effects_at,
         "error": None,
     }
-    assert pending_undo_body(with_files(BEGUN, TAKEN, *OVER, undo_failed(), step_undone())) == []
+    assert (
+        pending_undo_views(with_files(BEGUN, TAKEN, *OVER, undo_failed(), step_undone()), {}) == []
+    )

@@ -3,10 +3,9 @@
 import pytest
 
 from application.log.envelope import Actor
-from application.queries.access import Caller
+from application.queries.access import Caller, require_agent_access
+from application.queries.errors import QueryError
 from domain.configuration.configuration import Configuration
-from infrastructure.inbound.http.requests.caller import require_agent_access
-from infrastructure.inbound.http.responses.problems import HttpProblem
 
 CONFIGURED = {"agents": {"list": [{"id": "ops"}, {"id": "lab"}]}}
 
@@ -16,7 +15,7 @@ def may_assert(agent_id: str, *patterns: str, **session: str) -> bool:
     caller = Caller(actor=Actor(kind="token"), scopes=frozenset({"spawn"}), patterns=patterns)
     try:
         require_agent_access(caller, agent_id, configuration)
-    except HttpProblem:
+    except QueryError:
         return False
     return True
 

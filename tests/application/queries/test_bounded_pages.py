@@ -8,15 +8,11 @@ import pytest
 from application.log.envelope import Actor
 from application.ports.registry import RunQuery
 from application.queries.access import Access, Caller
+from application.queries.events import EventFilter, page_of_events
+from application.queries.paging import Cursor
+from application.queries.runs import RunPage, visible_runs
 from domain.run.state import Run
 from domain.session.state import Session
-from infrastructure.inbound.http.requests.paging import (
-    Cursor,
-    EventFilter,
-    RunPage,
-    page_of_events,
-    visible_runs,
-)
 from infrastructure.outbound.read_model.registry import PostgresRegistry
 from tests.support.logged_family import LoggedFamily
 from tests.support.running_log import RunningLog

@@ -1,30 +1,21 @@
-"""Long-polling: a read that waits until something is so."""
+"""Waiting until a run has reached a stage, or the log has grown."""
 
 import asyncio
 import re
 import time
 from collections.abc import Mapping, Sequence
-from typing import Annotated, Any
+from typing import Any, Literal
 from uuid import UUID
 
-from fastapi import Query
-
+from application.queries.errors import QueryError
+from application.queries.services import QueryServices
 from domain.run.state import Run
-from infrastructure.inbound.http.requests.services import Services
-from infrastructure.inbound.http.responses.problems import HttpProblem
 
 WAIT_SECONDS_MAX = 60.0
 _WAIT = re.compile(r"([0-9]{1,6}(?:\.[0-9]{1,3})?)(ms|s|m)")
 _SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0}
-Wait = Annotated[
-    str | None,
-    Query(
-        max_length=16,
-        description="How long to wait, 60 s at most: a time such as `30s`, `500ms` or `1m`.",
-        examples=["30s"],
-    ),
-]
-REACHED: Mapping[str, tuple[str, ...]] = {
+WaitStage = Literal["started", "ended", "announced", "archived"]
+REACHED: Mapping[WaitStage, tuple[str, ...]] = {
     "started": ("started", "ended", "announced", "archived", "refused"),
     "ended": ("ended", "announced", "archived", "refused"),
     "announced": ("announced", "archived", "refused"),
@@ -35,7 +26,7 @@ REACHED: Mapping[str, tuple[str, ...]] = {
 """The stages at which each `until` is reached; a refusal ends every wait."""
 
 
-REACHING: Mapping[str, tuple[str, ...]] = {
+REACHING: Mapping[WaitStage, tuple[str, ...]] = {
     "started": ("RunStarted", "RunEnded", "SpawnRefused"),
     "ended": ("RunEnded", "SpawnRefused"),
     "announced": ("RunAnnounced", "SpawnRefused"),
@@ -47,32 +38,32 @@ REACHING: Mapping[str, tuple[str, ...]] = {
 
 
 def wait_seconds(text: str | None) -> float:
-    """`30s`, `500ms` or `1m` in seconds, 60 at most; 0 for none."""
+    """`30s`, `500ms` or `1m` in seconds, 60 at most; 0 for none, `QueryError` for no time."""
     if text is None:
         return 0.0
     match = _WAIT.fullmatch(text)
     if match is None:
-        raise HttpProblem("invalid_request", "wait must be a time such as 30s, 500ms or 1m")
+        raise QueryError("invalid_request", "wait must be a time such as 30s, 500ms or 1m")
     return min(float(match.group(1)) * _SECONDS[match.group(2)], WAIT_SECONDS_MAX)
 
 
-async def wait_until(doors: Services, run: Run, until: str, seconds: float) -> None:
+async def wait_until(services: QueryServices, run: Run, until: WaitStage, seconds: float) -> None:
     """Return when the run has reached a stage, the time is over, or the service stops."""
     deadline = time.monotonic() + seconds
     while True:
-        position = doors.tail.position
-        now = await doors.work.run(run.run_id)
+        position = services.tail.position
+        now = await services.work.run(run.run_id)
         if now.stage in REACHED[until]:
             return
         types = REACHING[until]
         if not await wait_for_growth(
-            doors, run.run_id, after=position, deadline=deadline, types=types
+            services, run.run_id, after=position, deadline=deadline, types=types
         ):
             return
 
 
 async def wait_for_growth(
-    doors: Services,
+    services: QueryServices,
     run_id: UUID | None,
     *,
     after: int,
@@ -87,15 +78,15 @@ async def wait_for_growth(
     left = deadline - time.monotonic()
     if left <= 0:
         return False
-    if doors.closing():
+    if services.closing():
         return False
     growing = asyncio.ensure_future(
-        doors.tail.changed(run_id, after=after, timeout_seconds=left, types=types)
+        services.tail.changed(run_id, after=after, timeout_seconds=left, types=types)
     )
     try:
         # One and the same future for all who wait: that the service stops wakes them, and until
         # then they cost nothing.
-        either: tuple[asyncio.Future[Any], ...] = (growing, doors.stopped)
+        either: tuple[asyncio.Future[Any], ...] = (growing, services.stopped)
         await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
         return growing.done() and growing.result()
     finally:

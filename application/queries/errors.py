@@ -1,0 +1,44 @@
+"""Why a query is not answered, as a stable code and in words that every door passes on."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal
+
+QueryErrorCode = Literal[
+    "not_permitted",
+    "not_found",
+    "invalid_request",
+    "foreign_cursor",
+    "not_started",
+    "erased",
+    "not_served_yet",
+]
+
+
+class QueryError(Exception):
+    """A query that is refused. `position` is where the refusal is true, None for now; `errors`
+    name single values by their pointers, `details` are members beside the text."""
+
+    def __init__(
+        self,
+        code: QueryErrorCode,
+        detail: str,
+        *,
+        errors: Sequence[Mapping[str, str]] = (),
+        position: int | None = None,
+        **details: Any,
+    ) -> None:
+        super().__init__(detail)
+        self.code = code
+        self.detail = detail
+        self.errors = tuple(errors)
+        self.position = position
+        self.details = details
+
+
+def invalid_value(pointer: str, detail: str) -> QueryError:
+    """The error for one value of a request."""
+    return QueryError(
+        "invalid_request",
+        f"{pointer}: {detail}",
+        errors=({"pointer": pointer, "detail": detail},),
+    )

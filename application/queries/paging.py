@@ -1,0 +1,62 @@
+"""Cursors: opaque to callers, and bound to a log, a snapshot and a question."""
+
+import base64
+import binascii
+import hashlib
+from dataclasses import dataclass
+from uuid import UUID
+
+import orjson
+
+from application.queries.errors import QueryError
+
+LIMIT_MAX = 500
+LIMIT_DEFAULT = 50
+
+
+@dataclass(frozen=True, slots=True)
+class Cursor:
+    """Where the next page begins: behind `behind`, in the registry as of `at`."""
+
+    at: int
+    behind: int
+
+
+def fingerprint(*question: object) -> str:
+    """By this a cursor knows the question it belongs to."""
+    return hashlib.sha256(repr(question).encode()).hexdigest()[:16]
+
+
+def encode_cursor(cursor: Cursor, log_id: UUID, question: str) -> str:
+    """The cursor as callers hold it."""
+    parts = [str(log_id), question, cursor.at, cursor.behind]
+    return base64.urlsafe_b64encode(orjson.dumps(parts)).decode().rstrip("=")
+
+
+def decode_cursor(text: str, log_id: UUID, question: str, head: int) -> Cursor:
+    """The cursor again. `QueryError` for one of another log, and for what is
+    none of this question."""
+    try:
+        padded = text.encode("ascii") + b"=" * (-len(text) % 4)
+        log, asked, at, behind = orjson.loads(base64.b64decode(padded, b"-_", validate=True))
+    except (UnicodeEncodeError, binascii.Error, ValueError, TypeError):
+        raise _invalid_cursor() from None
+    if not isinstance(log, str):
+        raise _invalid_cursor()
+    if log != str(log_id):
+        raise QueryError("foreign_cursor", "this cursor is of another log; begin again without it")
+    if asked != question:
+        raise QueryError(
+            "invalid_request", "this cursor belongs to another question; begin again without it"
+        )
+    if not _is_position(at, head) or not _is_position(behind, head):
+        raise _invalid_cursor()
+    return Cursor(at, behind)
+
+
+def _is_position(value: object, head: int) -> bool:
+    return type(value) is int and 0 <= value <= head
+
+
+def _invalid_cursor() -> QueryError:
+    return QueryError("invalid_request", "this is no cursor; begin again without it")

@@ -1,0 +1,361 @@
+"""Runs: which a caller may see, the registry in pages, one run, and what is kept of it."""
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+from uuid import UUID
+
+from application.log.envelope import RecordedEvent
+from application.ports.registry import Registry, RunQuery
+from application.queries.access import Access, Caller, require_scope
+from application.queries.as_of import AsOf, instant_of, resolve_as_of
+from application.queries.errors import QueryError
+from application.queries.paging import (
+    LIMIT_DEFAULT,
+    LIMIT_MAX,
+    Cursor,
+    decode_cursor,
+    encode_cursor,
+    fingerprint,
+)
+from application.queries.services import QueryServices
+from application.queries.session_reference import UUID_TEXT, resolve_session_key
+from application.queries.views.event import RunEventListView, event_view, events_with_texts
+from application.queries.views.run import (
+    ROWS_BY_STATUS,
+    RecordedStage,
+    RunListView,
+    RunStatus,
+    RunSummary,
+    RunView,
+    run_summaries,
+    run_view,
+)
+from application.queries.views.run_records import (
+    PromptPartView,
+    PromptView,
+    TranscriptEntryView,
+    TranscriptView,
+)
+from application.queries.views.view import Answer
+from application.queries.wait import WaitStage, wait_seconds, wait_until
+from domain.run.events import RunStarted
+from domain.run.facts import RunOutcome
+from domain.run.state import Run
+from domain.values.record import run_stream
+
+SPOKEN_KINDS = ("session", "message", "progress", "result", "text")
+
+
+def run_id_of(text: str) -> UUID:
+    """A run's id out of a path; `QueryError` for what is none."""
+    if not UUID_TEXT.fullmatch(text):
+        raise QueryError("not_found", "there is no such run")
+    return UUID(text)
+
+
+async def visible_run(services: QueryServices, caller: Caller, text: str, at: AsOf) -> Run:
+    """A run that the caller may see; `QueryError` when there is none, or none for this caller."""
+    run_id = run_id_of(text)
+    run = await services.work.registry.run(run_id, at=at.position)
+    if run is None or not (
+        await services.access.covers_run(caller, run)
+        or await services.access.is_sibling(caller, run)
+    ):
+        raise QueryError(
+            "not_found", "there is no such run", position=at.position, runId=str(run_id)
+        )
+    return run
+
+
+async def readable_run(services: QueryServices, caller: Caller, text: str, at: AsOf) -> Run:
+    """A run whose contents the caller may see: not a sibling's. A child that goes on sees what it
+    did before."""
+    run = await visible_run(services, caller, text, at)
+    went_on = caller.run_id is not None and run.child_session_key == caller.only_session
+    if not went_on and not await services.access.covers_run(caller, run):
+        detail = "a sibling's texts are not shown to this token"
+        raise QueryError("not_permitted", detail, position=at.position)
+    return run
+
+
+# A page of the registry as one caller may see it, at a cost that is bounded.
+
+
+RUNS_EXAMINED_MAX = 5_000
+RUNS_AT_ONCE = 200
+
+
+@dataclass(frozen=True, slots=True)
+class RunPage:
+    """The runs of a page, and the position behind which the next one begins; None at the end."""
+
+    runs: list[Run]
+    behind: int | None
+
+
+async def visible_runs(
+    registry: Registry,
+    access: Access,
+    caller: Caller,
+    query: RunQuery,
+    place: Cursor,
+    *,
+    limit: int,
+    ascending: bool,
+    examined_max: int = RUNS_EXAMINED_MAX,
+) -> RunPage:
+    """Up to `limit` runs that the caller may see, out of at most `examined_max`.
+
+    Who may see few of many runs gets a short or empty page, and goes on where it ends.
+    """
+    query = await _narrow_to_tree(registry, caller, query)
+    found: list[Run] = []
+    known: dict[str, bool] = {}
+    behind = place.behind if place.behind >= 0 else None
+    examined = 0
+    at_once = limit + 1 if caller.sees_everything else max(limit + 1, RUNS_AT_ONCE)
+    while examined < examined_max:
+        asked = min(at_once, examined_max - examined)
+        page = await registry.runs(
+            query, at=place.at, limit=asked, behind=behind, ascending=ascending
+        )
+        for run in page:
+            if len(found) == limit:
+                return RunPage(found, behind)
+            if await access.covers_run(caller, run, known):
+                found.append(run)
+            behind = run.created_position
+        if len(page) < asked:
+            return RunPage(found, None)
+        examined += len(page)
+    return RunPage(found, behind)
+
+
+async def _narrow_to_tree(registry: Registry, caller: Caller, query: RunQuery) -> RunQuery:
+    """Who acts for one session sees runs of one tree alone: the others need not be looked at."""
+    if caller.only_session is None or query.tree is not None:
+        return query
+    session = await registry.session(caller.only_session)
+    return replace(query, tree=session.root_session_key if session else caller.only_session)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunFilter:
+    """Which runs are wanted. `requester` and `tree` are sessions in any spelling; several values of
+    one filter mean any of them; `since` and `until` are RFC 3339 instants."""
+
+    requester: str | None = None
+    tree: str | None = None
+    agent_ids: Sequence[str] = ()
+    labels: Sequence[str] = ()
+    stages: Sequence[RecordedStage] = ()
+    statuses: Sequence[RunStatus] = ()
+    outcomes: Sequence[RunOutcome] = ()
+    since: str | None = None
+    until: str | None = None
+
+
+async def list_runs(
+    services: QueryServices,
+    caller: Caller,
+    wanted: RunFilter,
+    *,
+    at: str | None = None,
+    limit: int = LIMIT_DEFAULT,
+    cursor: str | None = None,
+    order: Literal["asc", "desc"] = "desc",
+) -> Answer[RunListView]:
+    """A page of the registry as summaries, by creation."""
+    require_scope(caller, "read")
+    query = await _run_query(services, caller, wanted)
+    question = fingerprint(query, order, caller.patterns, at)
+    log_id = services.work.log.log_id
+    if cursor is None:
+        place = Cursor((await resolve_as_of(services, at)).position, -1)
+    else:
+        head = (await resolve_as_of(services, None)).position
+        place = decode_cursor(cursor, log_id, question, head)
+    page = await visible_runs(
+        services.work.registry,
+        services.access,
+        caller,
+        query,
+        place,
+        limit=limit,
+        ascending=order == "asc",
+    )
+    following = Cursor(place.at, page.behind) if page.behind is not None else None
+    view = RunListView(
+        items=await run_summaries(page.runs, services.work.contents),
+        next_cursor=encode_cursor(following, log_id, question) if following else None,
+    )
+    return Answer(view, place.at)
+
+
+async def _run_query(services: QueryServices, caller: Caller, wanted: RunFilter) -> RunQuery:
+    """The filter in the words of the registry, with canonical keys."""
+    requester, tree = wanted.requester, wanted.tree
+    if requester:
+        requester = await resolve_session_key(
+            services, caller, requester, pointer="/query/requester"
+        )
+    if tree:
+        tree = await resolve_session_key(services, caller, tree, pointer="/query/tree")
+    statuses = tuple(ROWS_BY_STATUS[one] for one in sorted(set(wanted.statuses)))
+    return RunQuery(
+        requester=requester,
+        tree=tree,
+        agent_ids=_distinct(wanted.agent_ids),
+        labels=_distinct(wanted.labels),
+        stages=_distinct(wanted.stages),
+        outcomes=_distinct(wanted.outcomes),
+        statuses=statuses or None,
+        since=instant_of(wanted.since, "since") if wanted.since else None,
+        until=instant_of(wanted.until, "until") if wanted.until else None,
+    )
+
+
+def _distinct(values: Sequence[str]) -> tuple[str, ...] | None:
+    """In an order that is not the caller's: the same question has the same cursor."""
+    return tuple(sorted(set(values))) or None
+
+
+async def get_run(
+    services: QueryServices,
+    caller: Caller,
+    run_id: str,
+    *,
+    at: str | None = None,
+    version: int | None = None,
+    wait: str | None = None,
+    until: WaitStage | None = None,
+) -> Answer[RunView | RunSummary]:
+    """One run: now, as of `at`, after `version` of its events, or when it has reached the stage
+    `until`, after `wait` at the latest. A summary for callers that may not read its texts."""
+    require_scope(caller, "read")
+    seconds = wait_seconds(wait)
+    if sum(one is not None for one in (wait, at, version)) > 1:
+        raise QueryError(
+            "invalid_request", "wait, at and version speak of different times: use one"
+        )
+    if until is not None and wait is None:
+        raise QueryError("invalid_request", "until says what to wait for: give wait too, as in 30s")
+    moment = await resolve_as_of(services, at)
+    run = await visible_run(services, caller, run_id, moment)
+    if seconds:
+        await wait_until(services, run, until or "ended", seconds)
+        moment = await resolve_as_of(services, None)
+        run = await visible_run(services, caller, run_id, moment)
+    if version is not None:
+        earlier = await services.work.registry.run_at_version(run.run_id, version)
+        if earlier is None:
+            detail = f"the run has {run.version} events; ask for one of them"
+            raise QueryError("not_found", detail, position=moment.position)
+        run = earlier
+    work = services.work
+    if caller.may("content") and await services.access.covers_run(caller, run):
+        return Answer(await run_view(run, work.log, work.contents), moment.position)
+    (summary,) = await run_summaries((run,), work.contents)
+    return Answer(summary, moment.position)
+
+
+async def list_run_events(
+    services: QueryServices,
+    caller: Caller,
+    run_id: str,
+    *,
+    after: int = 0,
+    limit: int = LIMIT_MAX,
+) -> Answer[RunEventListView]:
+    """A page of the events of one run's own stream."""
+    require_scope(caller, "read")
+    now = await resolve_as_of(services, None)
+    run = await visible_run(services, caller, run_id, now)
+    events = await _events_of(
+        services, run.run_id, after=after, until=now.position, wanted=limit + 1
+    )
+    page = events[:limit]
+    if caller.may("content") and await services.access.covers_run(caller, run):
+        items = await events_with_texts(page, services.work.contents)
+    else:
+        items = [event_view(one) for one in page]
+    following = items[-1].position if len(events) > limit else None
+    return Answer(RunEventListView(items=items, next_after=following), now.position)
+
+
+async def _events_of(
+    services: QueryServices, run_id: UUID, *, after: int, until: int, wanted: int
+) -> list[RecordedEvent]:
+    """Events of the run's own stream: what is about it may stand in other streams too."""
+    found: list[RecordedEvent] = []
+    while len(found) < wanted:
+        page = await services.work.log.read(
+            after=after, limit=LIMIT_MAX, run_id=run_id, until=until
+        )
+        found += [one for one in page if one.envelope.stream == run_stream(run_id)]
+        if len(page) < LIMIT_MAX:
+            break
+        after = page[-1].envelope.position
+    return found
+
+
+async def get_run_prompt(
+    services: QueryServices, caller: Caller, run_id: str
+) -> Answer[PromptView]:
+    """The prompt as the child got it."""
+    require_scope(caller, "content")
+    now = await resolve_as_of(services, None)
+    run = await readable_run(services, caller, run_id, now)
+    if run.system_prompt is None or run.message is None:
+        raise QueryError("not_started", "the run has not started, so it has no prompt yet")
+    texts = await services.work.contents.texts((run.system_prompt, run.message))
+    system_prompt, message = texts.get(run.system_prompt.id), texts.get(run.message.id)
+    if system_prompt is None or message is None:
+        raise QueryError("erased", "the prompt of this run was erased")
+    events = await services.work.log.read(limit=1, run_id=run.run_id, types=("RunStarted",))
+    started = events[0].event
+    assert isinstance(started, RunStarted)
+    data = {"systemPrompt": system_prompt.encode(), "message": message.encode()}
+    parts = [
+        PromptPartView(
+            of=part.of,
+            source=part.source,
+            start=part.start,
+            end=part.end,
+            sha256=hashlib.sha256(data[part.of][part.start : part.end]).hexdigest(),
+        )
+        for part in started.parts
+    ]
+    view = PromptView(system_prompt=system_prompt, message=message, parts=parts)
+    return Answer(view, now.position)
+
+
+async def get_run_transcript(
+    services: QueryServices,
+    caller: Caller,
+    run_id: str,
+    *,
+    after: int = 0,
+    limit: int = LIMIT_DEFAULT,
+    tools: bool = False,
+) -> Answer[TranscriptView]:
+    """A page of what the child said; with tool calls and token counts for `tools`."""
+    require_scope(caller, "content")
+    now = await resolve_as_of(services, None)
+    run = await readable_run(services, caller, run_id, now)
+    entries = await services.transcripts.read(
+        run.run_id, after=after, limit=limit + 1, kinds=None if tools else SPOKEN_KINDS
+    )
+    if run.transcript is not None:
+        # What a replaced holder may have written after the seal is not part of the transcript.
+        entries = [one for one in entries if one.sequence <= run.transcript.count]
+    items = [
+        TranscriptEntryView(
+            sequence=one.sequence, recorded_at=one.recorded_at, kind=one.kind, body=one.body
+        )
+        for one in entries[:limit]
+    ]
+    following = items[-1].sequence if len(entries) > limit else None
+    return Answer(TranscriptView(items=items, next_after=following), now.position)

@@ -1,0 +1,78 @@
+"""Sessions as callers name them: a key in any spelling, an id, or `current`."""
+
+import re
+from typing import NamedTuple
+
+from application.queries.access import Caller, require_session_access
+from application.queries.errors import invalid_value
+from application.queries.services import QueryServices
+from domain.configuration.configuration import Configuration
+from domain.values.session_key import InvalidSessionKey, render_session_key
+
+CURRENT = "current"
+
+
+"""Stands for the one session that the caller acts for."""
+
+
+_NO_CURRENT = "current stands for the session of a token that acts for one; give the session's key"
+UUID_TEXT = re.compile(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
+KEY_POINTER = "/path/key"
+
+
+async def resolve_session_key(
+    services: QueryServices, caller: Caller, spelling: str, *, pointer: str = KEY_POINTER
+) -> str:
+    """The canonical key of the session that is meant: by its id, as `current`, or by any spelling
+    of its key. `QueryError` with `pointer` for what means none."""
+    configuration = services.work.configurations.current().configuration
+    named = await resolve_session_reference(services, caller, spelling, pointer)
+    return named or canonical_key(spelling, configuration, pointer)
+
+
+async def resolve_session_reference(
+    services: QueryServices, caller: Caller, spelling: str, pointer: str
+) -> str | None:
+    """The key of the session that `current` or a session id stands for; None for anything else,
+    which is the spelling of a key. Only what looks like an id is looked up."""
+    parts = [part for part in map(str.strip, spelling.split(":")) if part]
+    if len(parts) != 1:
+        return None
+    word = parts[0].lower()
+    if word == CURRENT:
+        if caller.only_session is None:
+            raise invalid_value(pointer, _NO_CURRENT)
+        return caller.only_session
+    if not UUID_TEXT.fullmatch(word):
+        return None
+    session = await services.work.registry.session(word)
+    return session.session_key if session is not None else None
+
+
+def canonical_key(spelling: str, configuration: Configuration, pointer: str) -> str:
+    """The canonical form of a session key; `QueryError` with `pointer` for a text that is none."""
+    try:
+        return configuration.canonical_key(spelling)
+    except InvalidSessionKey as error:
+        raise invalid_value(pointer, str(error)) from None
+
+
+class TargetSession(NamedTuple):
+    """Its canonical key, and how it is shown to people."""
+
+    session_key: str
+    display_key: str
+
+
+async def resolve_target_session(
+    services: QueryServices, caller: Caller, spelling: str
+) -> TargetSession:
+    """The session that a path names in any spelling; `QueryError` for what names none, and unless
+    the caller acts for it."""
+    named = await resolve_session_reference(services, caller, spelling, KEY_POINTER)
+    configuration = services.work.configurations.current().configuration
+    session_key = named or canonical_key(spelling, configuration, KEY_POINTER)
+    require_session_access(caller, session_key)
+    naming = configuration.session
+    shown = render_session_key(named or spelling, main_key=naming.main_key, scope=naming.scope)
+    return TargetSession(session_key, shown)

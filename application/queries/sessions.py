@@ -1,0 +1,133 @@
+"""Sessions, and what they share with their families."""
+
+from application.ports.registry import RunQuery
+from application.queries.access import Caller, require_scope
+from application.queries.as_of import AsOf, resolve_as_of
+from application.queries.errors import QueryError
+from application.queries.runs import readable_run
+from application.queries.services import QueryServices
+from application.queries.session_reference import resolve_session_key
+from application.queries.views.session import OwnRunView, RequestedRunView, SessionView
+from application.queries.views.shared_context import (
+    RunSharedContextView,
+    SharedContextView,
+    run_shared_context_view,
+    shared_context_view,
+)
+from application.queries.views.view import Answer
+from domain.run.events import RunStarted
+from domain.session.state import Session
+
+RUNS_SHOWN_MAX = 500
+OWN_RUNS_SHOWN_MAX = 50
+
+
+async def visible_session(
+    services: QueryServices, caller: Caller, spelling: str, at: AsOf
+) -> Session:
+    """A session that the caller covers, in any spelling; `QueryError` when there is none, or none
+    for this caller."""
+    session_key = await resolve_session_key(services, caller, spelling)
+    session = await services.work.registry.session(session_key, at=at.position)
+    if session is None or not await services.access.covers_session(caller, session.session_key):
+        raise QueryError("not_found", "there is no such session on record", position=at.position)
+    return session
+
+
+async def get_session(
+    services: QueryServices, caller: Caller, spelling: str, *, at: str | None = None
+) -> Answer[SessionView]:
+    """One session with its runs."""
+    require_scope(caller, "read")
+    moment = await resolve_as_of(services, at)
+    session = await visible_session(services, caller, spelling, moment)
+    registry = services.work.registry
+    pending, running = await registry.descendants(session.session_key, at=moment.position)
+    runs = await registry.runs(
+        RunQuery(requester=session.session_key), at=moment.position, limit=RUNS_SHOWN_MAX
+    )
+    configuration = services.work.configurations.current().configuration
+    assert session.stage != "unseen"
+    view = SessionView(
+        session_key=session.session_key,
+        display_key=session.display_key,
+        session_id=session.session_id,
+        agent_id=session.agent_id,
+        depth=session.depth,
+        role=session.role,
+        control_scope=session.control_scope,
+        sandboxed=session.sandboxed,
+        workspace_dir=session.workspace_dir,
+        spawned_by=session.spawned_by,
+        root_session_key=session.root_session_key,
+        run_id=session.run_id,
+        stage=session.stage,
+        created_at=session.created_at,
+        closed_at=session.closed_at,
+        asserted_by=session.asserted_by,
+        assertions=list(session.assertions),
+        depth_from=session.depth_from,
+        active_children=session.active_children,
+        active_runs=list(session.counted),
+        max_children=configuration.subagent_defaults.max_children_per_agent,
+        pending_descendants=pending,
+        running_descendants=running,
+        runs=[
+            RequestedRunView.model_validate(
+                {
+                    "run_id": run.run_id,
+                    "label": run.label,
+                    "stage": run.stage,
+                    "agent_id": run.agent_id,
+                }
+            )
+            for run in runs
+        ],
+        own_runs=await _own_runs(services, session, moment),
+        version=session.version,
+    )
+    return Answer(view, moment.position)
+
+
+async def _own_runs(services: QueryServices, session: Session, at: AsOf) -> list[OwnRunView]:
+    """The runs of a child itself, the newest first: from the one that was the newest then, each
+    leads to the one before it."""
+    found: list[OwnRunView] = []
+    run_id = session.run_id
+    while run_id is not None and len(found) < OWN_RUNS_SHOWN_MAX:
+        run = await services.work.registry.run(run_id, at=at.position)
+        if run is None:
+            break
+        found.append(
+            OwnRunView.model_validate(
+                {"run_id": run.run_id, "stage": run.stage, "continues": run.continues}
+            )
+        )
+        run_id = run.continues
+    return found
+
+
+async def get_shared_context(
+    services: QueryServices, caller: Caller, spelling: str, *, at: str | None = None
+) -> Answer[SharedContextView]:
+    """What a session shares with its family."""
+    require_scope(caller, "content")
+    moment = await resolve_as_of(services, at)
+    session = await visible_session(services, caller, spelling, moment)
+    view = await shared_context_view(services.work, session, moment.position)
+    return Answer(view, moment.position)
+
+
+async def get_run_shared_context(
+    services: QueryServices, caller: Caller, run_id: str
+) -> Answer[RunSharedContextView]:
+    """What a run was given of its family's context when it was claimed."""
+    require_scope(caller, "content")
+    now = await resolve_as_of(services, None)
+    run = await readable_run(services, caller, run_id, now)
+    recorded = await services.work.log.first("RunStarted", run.run_id)
+    if recorded is None:
+        raise QueryError("not_started", "the run has not started, so it was given nothing yet")
+    assert isinstance(recorded.event, RunStarted)
+    view = await run_shared_context_view(services.work.contents, run.run_id, recorded.event)
+    return Answer(view, now.position)

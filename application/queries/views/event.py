@@ -1,0 +1,151 @@
+"""How a recorded event reads."""
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from application.log.envelope import RecordedEvent
+from application.log.texts import Contents
+from application.queries.views.view import View
+from domain.run.events import ScriptsResolved, StepUndoFailed
+from domain.values.record import ContentRef
+
+
+class ActorView(View):
+    """On whose word something is recorded: `kind` is `token`, `child`, `anybody` or `system`."""
+
+    kind: str
+    token: str | None
+    session: str | None
+
+
+class EventView(View):
+    """The envelope and the payload. Free texts are references in it, never the texts."""
+
+    position: int
+    stream: str
+    version: int
+    type: str
+    type_version: int
+    recorded_at: datetime
+    occurred_at: datetime
+    event_id: UUID
+    command_id: UUID
+    actor: ActorView
+    causation: UUID | None
+    correlation: str | None
+    run_id: UUID | None
+    traceparent: str | None
+    config_revision: int
+    writer_version: str
+    append_last: int
+    chain_hash: str
+    payload: dict[str, Any]
+
+
+class UndoFailureTexts(View):
+    """Why something could not be undone; null when that was erased."""
+
+    error: str | None
+
+
+class ScriptFailureTexts(View):
+    """Why context scripts failed or were skipped, each under its id."""
+
+    errors: dict[str, str | None]
+
+
+class EventWithTexts(EventView):
+    """An event with those of its texts that can be read nowhere else."""
+
+    texts: UndoFailureTexts | ScriptFailureTexts
+
+
+class EventListView(View):
+    """A page of the log. It was looked through up to `nextAfter`; `head` is where the log ends."""
+
+    items: list[EventView]
+    next_after: int
+    head: int
+
+
+class RunEventListView(View):
+    """Events of one run; `nextAfter` is null behind the last page."""
+
+    items: list[EventWithTexts | EventView]
+    next_after: int | None
+
+
+def event_view(recorded: RecordedEvent) -> EventView:
+    """The event without its texts."""
+    return EventView(**_members(recorded))
+
+
+def _members(recorded: RecordedEvent) -> dict[str, Any]:
+    envelope = recorded.envelope
+    source = envelope.provenance
+    return {
+        "position": envelope.position,
+        "stream": envelope.stream,
+        "version": envelope.version,
+        "type": envelope.type,
+        "type_version": envelope.type_version,
+        "recorded_at": envelope.recorded_at,
+        "occurred_at": envelope.occurred_at,
+        "event_id": envelope.event_id,
+        "command_id": envelope.command_id,
+        "actor": ActorView(
+            kind=source.actor.kind, token=source.actor.token, session=source.actor.session
+        ),
+        "causation": source.causation,
+        "correlation": source.correlation,
+        "run_id": source.run_id,
+        "traceparent": source.traceparent,
+        "config_revision": source.config_revision,
+        "writer_version": envelope.writer_version,
+        "append_last": envelope.append_last,
+        "chain_hash": envelope.chain_hash.hex(),
+        "payload": recorded.event.model_dump(mode="json"),
+    }
+
+
+async def events_with_texts(
+    events: Sequence[RecordedEvent], contents: Contents
+) -> list[EventWithTexts | EventView]:
+    """The events, with texts where they have any: for callers that may read texts."""
+    undone = [_undo_error(one) for one in events]
+    failed = [_script_errors(one) for one in events]
+    wanted = [ref for ref in undone if ref is not None]
+    wanted += [ref for refs in failed for ref in refs.values()]
+    texts = await contents.texts(wanted) if wanted else {}
+    return [
+        _event_with_texts(recorded, error, errors, texts)
+        for recorded, error, errors in zip(events, undone, failed, strict=True)
+    ]
+
+
+def _event_with_texts(
+    recorded: RecordedEvent,
+    error: ContentRef | None,
+    errors: Mapping[str, ContentRef],
+    texts: Mapping[UUID, str],
+) -> EventWithTexts | EventView:
+    if error is not None:
+        return EventWithTexts(
+            **_members(recorded), texts=UndoFailureTexts(error=texts.get(error.id))
+        )
+    if errors:
+        found = {id: texts.get(ref.id) for id, ref in errors.items()}
+        return EventWithTexts(**_members(recorded), texts=ScriptFailureTexts(errors=found))
+    return event_view(recorded)
+
+
+def _undo_error(recorded: RecordedEvent) -> ContentRef | None:
+    return recorded.event.error if isinstance(recorded.event, StepUndoFailed) else None
+
+
+def _script_errors(recorded: RecordedEvent) -> dict[str, ContentRef]:
+    if not isinstance(recorded.event, ScriptsResolved):
+        return {}
+    return {one.id: one.error for one in recorded.event.receipts if one.error is not None}

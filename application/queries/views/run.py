@@ -1,0 +1,501 @@
+"""How a run reads."""
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any, Literal
+from uuid import UUID
+
+import orjson
+from pydantic import JsonValue
+
+from application.delivery.announce import estimated_cost_usd
+from application.log.event_log import EventLog
+from application.log.texts import Contents
+from application.ports.registry import StatusRows
+from application.queries.views.view import View
+from domain.context.attachment_manifest import FilesMismatch, parse_file_list, relative_dir
+from domain.run.events import StepUndoFailed
+from domain.run.facts import (
+    Cleanup,
+    ContextMode,
+    DependencyNeeds,
+    DependencyVia,
+    RunOutcome,
+    SpawnMode,
+    StepName,
+    StepState,
+)
+from domain.run.lifecycle import PREPARING
+from domain.run.state import Run
+from domain.values.record import ContentRef
+
+RecordedStage = Literal[
+    "requested", "scripts-resolved", "overridden", "session-created", "queued", "started",
+    "ended", "announced", "archived", "refused",
+]  # fmt: skip
+RunStatus = Literal[
+    "preparing", "waiting", "queued", "running", "done", "failed", "timeout", "stopped",
+    "unknown", "refused",
+]  # fmt: skip
+AttachmentsState = Literal["written", "removing", "removed", "left_in_place"]
+AnnouncementStateName = Literal[
+    "none", "pending", "delivered", "acknowledged", "skipped", "not_required"
+]
+
+
+class AttachedFileView(View):
+    """A file that was attached; `sha256` is of its content."""
+
+    name: str
+    bytes: int
+    sha256: str
+
+
+class AttachmentsView(View):
+    """The receipt of files that were written, in `relDir` below the child's workspace, and what has
+    become of them."""
+
+    count: int
+    total_bytes: int
+    rel_dir: str
+    state: AttachmentsState
+
+
+class ListedAttachmentsView(View):
+    """The receipt with the files by name."""
+
+    count: int
+    total_bytes: int
+    files: list[AttachedFileView]
+    rel_dir: str
+    state: AttachmentsState
+
+
+class PendingUndoView(View):
+    """A step that is to be undone and is not yet: where that is, how often it failed and why the
+    last time, and when it is tried again."""
+
+    step: StepName
+    root: str | None
+    relative: str | None
+    failures: int
+    next_attempt_at: datetime
+    error: str | None
+
+
+class ToolsView(View):
+    """The tools of a child; `allow` null allows all that are not denied."""
+
+    allow: list[str] | None
+    deny: list[str]
+
+
+class UsageView(View):
+    """Tokens as the runtime reported them."""
+
+    input_tokens: int
+    output_tokens: int
+    total_tokens: int
+
+
+class AnnouncementStateView(View):
+    """What became of an announcement."""
+
+    state: AnnouncementStateName
+    reason: str | None
+    attempts: int
+    last_error: str | None
+
+
+class DependencyView(View):
+    """A run that another one waits for. `state` is `unmet` when that one was over itself before
+    this was done as it was required to be."""
+
+    run_id: UUID
+    name: str
+    via: DependencyVia
+    require: DependencyNeeds
+    state: Literal["waiting", "met", "unmet"]
+
+
+class PreambleView(View):
+    """How much of what its parent said was handed over, in characters."""
+
+    given_characters: int
+    kept_characters: int
+    limit: int
+
+
+class _RunIdentity(View):
+    run_id: UUID
+    stage: RecordedStage
+    status: RunStatus
+    outcome: RunOutcome | None
+    agent_id: str | None
+    requested_agent_id: str | None
+    requester_session_key: str
+    child_session_key: str | None
+    session_id: UUID
+    controller_session_key: str
+    continues: UUID | None
+    respawned_from: UUID | None
+    batch_id: UUID | None
+    label: str | None
+
+
+class _TaskPreview(View):
+    task_preview: str | None
+    task_bytes: int
+
+
+class _WholeTask(View):
+    task: str | None
+
+
+class _RunLife(View):
+    depth: int
+    role: str | None
+    model_provider: str | None
+    model: str | None
+    thinking: str | None
+    run_timeout_seconds: int | None
+    mode: SpawnMode
+    cleanup: Cleanup
+    context_mode: ContextMode
+    workspace_dir: str | None
+    sandboxed: bool | None
+    tools: ToolsView | None
+    warnings: list[str]
+    lane: str | None
+    attachments: ListedAttachmentsView | AttachmentsView | None
+    undoing: list[PendingUndoView]
+    created_at: datetime
+    started_at: datetime | None
+    ended_at: datetime | None
+    announced_at: datetime | None
+    archived_at: datetime | None
+    archive_at: datetime | None
+    runtime_ms: int | None
+    error: str | None
+    rule: str | None
+    usage: UsageView | None
+    estimated_cost_usd: float | None
+    transcript_path: str | None
+    announcement: AnnouncementStateView
+    depends_on: list[DependencyView]
+    config_revision: int
+    version: int
+
+
+class _RunTexts(View):
+    result_text: str | None
+    requester_origin: JsonValue
+    context_preamble: PreambleView | None
+
+
+# Fields stand in the order of the bases from the last to the first.
+
+
+class RunSummary(_RunLife, _TaskPreview, _RunIdentity):
+    """A run with the beginning of its task, as lists show it and for callers without its texts.
+    Times are UTC, `*Ms` milliseconds."""
+
+
+class RunView(_RunTexts, _RunLife, _WholeTask, _RunIdentity):
+    """A run with its texts. Times are UTC, `*Ms` milliseconds."""
+
+
+class RunListView(View):
+    """A page of the registry; `nextCursor` is null behind the last one."""
+
+    items: list[RunSummary]
+    next_cursor: str | None
+
+
+FAILURES_AT_ONCE = 500
+
+
+def attachment_list(run: Run) -> ContentRef | None:
+    """The list of the files that were written; None when none ever were."""
+    step = run.step("attachments")
+    return step.manifest if step is not None else None
+
+
+def attachments_view(
+    run: Run, texts: Mapping[UUID, str]
+) -> ListedAttachmentsView | AttachmentsView | None:
+    """The receipt of files that were written, and what has become of them; None when none were.
+    The files are named when their list is among the texts."""
+    step = run.step("attachments")
+    if step is None or step.manifest is None:
+        return None
+    folder, state = relative_dir(run.run_id), _attachments_state(step)
+    try:
+        files = parse_file_list(texts[step.manifest.id]).files
+    except (KeyError, FilesMismatch):
+        return AttachmentsView(
+            count=step.file_count or 0,
+            total_bytes=step.total_bytes or 0,
+            rel_dir=folder,
+            state=state,
+        )
+    return ListedAttachmentsView(
+        count=len(files),
+        total_bytes=sum(file.bytes for file in files),
+        files=[
+            AttachedFileView(name=file.name, bytes=file.bytes, sha256=file.sha256) for file in files
+        ],
+        rel_dir=folder,
+        state=state,
+    )
+
+
+def _attachments_state(step: StepState) -> AttachmentsState:
+    if step.phase == "undone":
+        return "left_in_place" if step.undone == "left_in_place" else "removed"
+    return "written" if step.undo_at is None else "removing"
+
+
+def pending_undo_views(
+    run: Run, errors: Mapping[tuple[StepName, int], str | None]
+) -> list[PendingUndoView]:
+    """The steps that are to be undone and are not yet; `errors` as `undo_errors` gives them."""
+    return [
+        PendingUndoView(
+            step=step.name,
+            root=step.root,
+            relative=step.relative,
+            failures=step.undo_failures,
+            next_attempt_at=step.undo_at,
+            error=errors.get((step.name, step.undo_failures)),
+        )
+        for step in run.steps
+        if step.undo_at is not None
+    ]
+
+
+async def undo_errors(
+    run: Run, log: EventLog, contents: Contents
+) -> dict[tuple[StepName, int], str | None]:
+    """Why the last attempt to undo each step failed, by the step and the number of the attempt."""
+    wanted = {
+        (step.name, step.undo_failures)
+        for step in run.steps
+        if step.undo_at is not None and step.undo_failures
+    }
+    errors: dict[tuple[StepName, int], str | None] = {}
+    after = 0
+    while wanted:
+        events = await log.read(
+            after=after, limit=FAILURES_AT_ONCE, types=("StepUndoFailed",), run_id=run.run_id
+        )
+        for recorded in events:
+            assert isinstance(recorded.event, StepUndoFailed)
+            failure = (recorded.event.step, recorded.event.attempt)
+            if failure in wanted and recorded.event.error is not None:
+                errors[failure] = await contents.text(recorded.event.error)
+            wanted.discard(failure)
+        if len(events) < FAILURES_AT_ONCE:
+            break
+        after = events[-1].envelope.position
+    return errors
+
+
+_BY_OUTCOME: Mapping[RunOutcome, RunStatus] = {
+    "success": "done",
+    "error": "failed",
+    "timeout": "timeout",
+    "stopped": "stopped",
+    "unknown": "unknown",
+}
+ENDED_STAGES = ("ended", "announced", "archived")
+ROWS_BY_STATUS: Mapping[RunStatus, StatusRows] = {
+    "preparing": StatusRows(
+        ("requested", "scripts-resolved", "overridden", "session-created"), waiting=False
+    ),
+    "waiting": StatusRows(("session-created",), waiting=True),
+    "queued": StatusRows(("queued",)),
+    "running": StatusRows(("started",)),
+    "refused": StatusRows(("refused",)),
+    **{status: StatusRows(ENDED_STAGES, outcome) for outcome, status in _BY_OUTCOME.items()},
+}
+
+
+"""By what the runs of each status are searched."""
+
+
+def status_of(run: Run) -> RunStatus:
+    """The status that follows from stage and outcome."""
+    if is_waiting(run):
+        return "waiting"
+    if run.stage in PREPARING or run.stage == "session-created":
+        return "preparing"
+    if run.stage == "queued":
+        return "queued"
+    if run.stage == "started":
+        return "running"
+    if run.stage == "refused":
+        return "refused"
+    return _BY_OUTCOME[run.outcome or "unknown"]
+
+
+def is_waiting(run: Run) -> bool:
+    """Whether it is prepared and waits for others."""
+    return run.stage == "session-created" and run.waits_for is not None
+
+
+def dependency_views(run: Run) -> list[DependencyView]:
+    """What the run depends on."""
+    # Within the append that creates the session it is not recorded yet what is waited for.
+    is_undecided = run.stage == "session-created" and run.holder is not None
+    is_open = run.stage in PREPARING or is_undecided or is_waiting(run)
+    never_waited = run.stage in PREPARING or is_undecided or run.stage == "refused"
+    unmet = (
+        {one.run_id for one in run.dependencies or ()} if never_waited else set(run.waits_for or ())
+    )
+    unmet_state: Literal["waiting", "unmet"] = "waiting" if is_open else "unmet"
+    return [
+        DependencyView(
+            run_id=one.run_id,
+            name=one.name,
+            via=one.via,
+            require=one.require,
+            state=unmet_state if one.run_id in unmet else "met",
+        )
+        for one in run.dependencies or ()
+    ]
+
+
+async def run_summaries(runs: Sequence[Run], contents: Contents) -> list[RunSummary]:
+    """Runs with previews of their texts."""
+    texts = await contents.previews([ref for run in runs for ref in _shown_texts(run)])
+    return [
+        RunSummary(
+            **_identity(run),
+            task_preview=texts.get(run.task.id),
+            task_bytes=run.task.bytes,
+            **_life(run, texts, {}),
+        )
+        for run in runs
+    ]
+
+
+async def run_view(run: Run, log: EventLog, contents: Contents) -> RunView:
+    """A run with all its texts."""
+    refs = [*_shown_texts(run), run.result, run.requester.origin, attachment_list(run)]
+    texts = await contents.texts([ref for ref in refs if ref is not None])
+    errors = await undo_errors(run, log, contents)
+    return RunView(
+        **_identity(run),
+        task=texts.get(run.task.id),
+        **_life(run, texts, errors),
+        result_text=_text(run.result, texts),
+        requester_origin=_origin(run, texts),
+        context_preamble=_preamble(run),
+    )
+
+
+def _shown_texts(run: Run) -> list[ContentRef]:
+    refused = run.refusal.text if run.refusal is not None else None
+    return [ref for ref in (run.task, run.error, refused) if ref is not None]
+
+
+def _identity(run: Run) -> dict[str, Any]:
+    return {
+        "run_id": run.run_id,
+        "stage": run.stage,
+        "status": status_of(run),
+        "outcome": run.outcome,
+        "agent_id": run.agent_id,
+        "requested_agent_id": run.requested_agent_id,
+        "requester_session_key": run.requester.session_key,
+        "child_session_key": run.child_session_key,
+        "session_id": run.session_id,
+        "controller_session_key": run.requester.session_key,
+        "continues": run.continues,
+        "respawned_from": None,
+        "batch_id": run.batch.batch_id if run.batch is not None else None,
+        "label": run.label,
+    }
+
+
+def _life(
+    run: Run,
+    texts: Mapping[UUID, str],
+    errors: Mapping[tuple[StepName, int], str | None],
+) -> dict[str, Any]:
+    plan, usage = run.plan, run.usage
+    return {
+        "depth": run.depth,
+        "role": run.role,
+        "model_provider": plan.model_provider if plan else None,
+        "model": plan.model if plan else None,
+        "thinking": plan.thinking if plan else None,
+        "run_timeout_seconds": plan.run_timeout_seconds if plan else None,
+        "mode": run.options.mode,
+        "cleanup": run.cleanup,
+        "context_mode": run.context_mode,
+        "workspace_dir": plan.workspace_dir if plan else None,
+        "sandboxed": plan.sandboxed if plan else None,
+        "tools": {"allow": plan.tools_allow, "deny": plan.tools_deny} if plan else None,
+        "warnings": run.warnings,
+        "lane": run.lane,
+        "attachments": attachments_view(run, texts),
+        "undoing": pending_undo_views(run, errors),
+        "created_at": run.created_at,
+        "started_at": run.started_at,
+        "ended_at": run.ended_at,
+        "announced_at": run.announced_at,
+        "archived_at": run.archived_at,
+        "archive_at": run.archive_at,
+        "runtime_ms": run.runtime_ms,
+        "error": _text(run.refusal.text if run.refusal is not None else run.error, texts),
+        "rule": run.refusal.rule if run.refusal else None,
+        "usage": usage.model_dump(by_alias=False) if usage else None,
+        "estimated_cost_usd": estimated_cost_usd(run),
+        "transcript_path": run.transcript_path,
+        "announcement": announcement_state(run),
+        "depends_on": dependency_views(run),
+        "config_revision": run.config_revision,
+        "version": run.version,
+    }
+
+
+def _preamble(run: Run) -> PreambleView | None:
+    """How much of what its parent told it was handed over; None when it told nothing."""
+    sizes = run.preamble_sizes
+    if sizes is None:
+        return None
+    return PreambleView(
+        given_characters=sizes.given_characters,
+        kept_characters=sizes.kept_characters,
+        limit=sizes.characters_max,
+    )
+
+
+def _text(ref: ContentRef | None, texts: Mapping[UUID, str]) -> str | None:
+    return texts.get(ref.id) if ref is not None else None
+
+
+def _origin(run: Run, texts: Mapping[UUID, str]) -> Any:
+    text = _text(run.requester.origin, texts)
+    return orjson.loads(text) if text else None
+
+
+def announcement_state(run: Run) -> AnnouncementStateView:
+    """What became of the announcement."""
+    inbox = run.inbox
+    state: AnnouncementStateName
+    if inbox is None:
+        state = "none" if run.outcome is None else "pending"
+    elif inbox.disposition != "inbox":
+        state = inbox.disposition
+    else:
+        state = "delivered" if inbox.acknowledged_at is None else "acknowledged"
+    attempts = 1 if inbox is not None and inbox.disposition == "inbox" else 0
+    return AnnouncementStateView(
+        state=state,
+        reason=inbox.reason if inbox else None,
+        attempts=attempts,
+        last_error=None,
+    )

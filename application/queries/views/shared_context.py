@@ -1,0 +1,234 @@
+"""Shared contexts as they read: values, who wrote them, and who started with them."""
+
+from collections import deque
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Literal
+from uuid import UUID
+
+import orjson
+
+from application.log.texts import Contents
+from application.log.unit_of_work import UnitOfWork
+from application.ports.registry import RunQuery
+from application.queries.views.view import RecordedJson, View
+from domain.run.events import RunStarted
+from domain.session.events import SharedContextChanged, SharedContextInherited
+from domain.session.shared_context import effective_shared_keys
+from domain.session.state import Session
+from domain.values.record import session_stream
+from domain.values.shared_values import SharedKey, SharedKind
+
+HISTORY_MAX = 200
+STARTED_MAX = 500
+PAGE_EVENTS = 1_000
+_TYPES = ("SharedContextChanged", "SharedContextInherited")
+
+
+class SharedSourceView(View):
+    """Who wrote a key: in which session first, and since which position it is so; `runId` is the
+    spawn that brought it or the run whose result it is, `by` who patched it."""
+
+    kind: SharedKind
+    session_key: str
+    position: int | None
+    run_id: UUID | None
+    by: str | None
+
+
+class RunSharedContextView(View):
+    """What a run was given when it was claimed at `position`; `erased` are the keys whose values
+    are null because they were erased."""
+
+    run_id: UUID
+    position: int | None
+    values: dict[str, RecordedJson]
+    erased: list[str]
+    sources: dict[str, SharedSourceView]
+
+
+class SharedChangeView(View):
+    """One change of a shared context."""
+
+    position: int
+    recorded_at: datetime
+    cause: Literal["spawn", "patch", "inherited"]
+    by: str | None
+    run_id: UUID | None
+    keys: list[str]
+
+
+class SharedStartView(View):
+    """A child that started with a version of a shared context."""
+
+    run_id: UUID
+    position: int
+    version: int
+    label: str | None
+
+
+class SharedSizesView(View):
+    """How many bytes a session shares under which key, without what it is."""
+
+    session_key: str
+    version: int
+    position: int
+    sizes: dict[str, int]
+
+
+class SharedContextView(SharedSizesView):
+    """What a session shares, and how it came to that."""
+
+    values: dict[str, RecordedJson]
+    erased: list[str]
+    sources: dict[str, SharedSourceView]
+    history: list[SharedChangeView]
+    started_with: list[SharedStartView]
+
+
+async def run_shared_context_view(
+    contents: Contents, run_id: UUID, started: RunStarted
+) -> RunSharedContextView:
+    """What a run was given, whole; null where it was erased."""
+    keys = started.shared_context
+    texts = await contents.texts([one.value for one in keys if one.value is not None])
+    return RunSharedContextView(
+        run_id=run_id,
+        position=started.shared_context_position,
+        values=_values(keys, texts),
+        erased=_erased_keys(keys, texts),
+        sources=_sources(keys),
+    )
+
+
+async def shared_context_view(
+    work: UnitOfWork, session: Session, position: int
+) -> SharedContextView:
+    """What a session shares at a position."""
+    keys = effective_shared_keys(session)
+    texts = await work.contents.texts([one.value for one in keys if one.value is not None])
+    history, started_with = await _lineage(work, session, position)
+    return SharedContextView(
+        session_key=session.session_key,
+        version=session.shared_position or 0,
+        position=position,
+        sizes=_sizes(session),
+        values=_values(keys, texts),
+        erased=_erased_keys(keys, texts),
+        sources=_sources(keys),
+        history=history,
+        started_with=started_with,
+    )
+
+
+def shared_sizes_view(session: Session, position: int) -> SharedSizesView:
+    """How much a session shares at a position."""
+    return SharedSizesView(
+        session_key=session.session_key,
+        version=session.shared_position or 0,
+        position=position,
+        sizes=_sizes(session),
+    )
+
+
+def _sizes(session: Session) -> dict[str, int]:
+    return {
+        one.key: one.value.bytes for one in effective_shared_keys(session) if one.value is not None
+    }
+
+
+@dataclass(slots=True)
+class _Lineage:
+    """The newest changes and starts that are recorded, the oldest of them first."""
+
+    history: deque[SharedChangeView] = field(default_factory=lambda: deque(maxlen=HISTORY_MAX))
+    started: deque[tuple[SharedContextInherited, int]] = field(
+        default_factory=lambda: deque(maxlen=STARTED_MAX)
+    )
+
+
+async def _lineage(
+    work: UnitOfWork, session: Session, position: int
+) -> tuple[list[SharedChangeView], list[SharedStartView]]:
+    """What is recorded up to a position of how a context came to be, and who started with it."""
+    lineage = _Lineage()
+    if session.shared_position is None:
+        return [], []
+    own_key = session.session_key
+    after, stream = 0, session_stream(own_key)
+    versions: list[int] = []
+    while True:
+        page = await work.log.read(
+            after=after,
+            limit=PAGE_EVENTS,
+            types=_TYPES,
+            correlations=(session.root_session_key,),
+            until=position,
+        )
+        for one in page:
+            after, event = one.envelope.position, one.event
+            if one.envelope.stream == stream:
+                versions.append(after)
+                lineage.history.append(_change(after, one.envelope.recorded_at, event))
+            elif isinstance(event, SharedContextInherited) and event.from_session == own_key:
+                # The version of the requester's context is the newest one at the claim.
+                version = max((one for one in versions if one <= event.at_position), default=0)
+                lineage.started.append((event, version))
+        if len(page) < PAGE_EVENTS:
+            break
+    runs = await work.registry.runs(
+        RunQuery(requester=session.session_key), at=position, limit=STARTED_MAX
+    )
+    labels = {run.run_id: run.label for run in runs}
+    started = [
+        SharedStartView(
+            run_id=event.run_id,
+            position=event.at_position,
+            version=version,
+            label=labels.get(event.run_id),
+        )
+        for event, version in lineage.started
+    ]
+    return list(lineage.history), started
+
+
+def _change(position: int, recorded_at: datetime, event: object) -> SharedChangeView:
+    cause: Literal["spawn", "patch", "inherited"]
+    if isinstance(event, SharedContextInherited):
+        keys, cause, by = [one.key for one in event.keys], "inherited", None
+    else:
+        assert isinstance(event, SharedContextChanged)
+        keys, cause, by = [one.key for one in event.changes], event.cause, event.by
+    return SharedChangeView(
+        position=position,
+        recorded_at=recorded_at,
+        cause=cause,
+        by=by,
+        run_id=event.run_id,
+        keys=keys,
+    )
+
+
+def _values(keys: Iterable[SharedKey], texts: Mapping[UUID, str]) -> dict[str, RecordedJson]:
+    found = {one.key: texts.get(one.value.id) if one.value else None for one in keys}
+    # As they were recorded: what is JSON already need not be read and written again.
+    return {key: orjson.Fragment(text) if text else None for key, text in found.items()}
+
+
+def _erased_keys(keys: Iterable[SharedKey], texts: Mapping[UUID, str]) -> list[str]:
+    """The keys whose values are null because they were erased: before the run, or since."""
+    return [one.key for one in keys if one.value is None or one.value.id not in texts]
+
+
+def _sources(keys: Iterable[SharedKey]) -> dict[str, SharedSourceView]:
+    return {
+        one.key: SharedSourceView(
+            kind=one.kind,
+            session_key=one.session_key,
+            position=one.position,
+            run_id=one.run_id,
+            by=one.by,
+        )
+        for one in keys
+    }

@@ -1,0 +1,32 @@
+"""Query parameters that several endpoints take."""
+
+from typing import Annotated
+
+from fastapi import Query
+
+from application.queries.paging import LIMIT_MAX
+
+POSITION_MAX = 2**62
+LimitParameter = Annotated[int, Query(ge=1, le=LIMIT_MAX, description="How many items at most.")]
+After = Annotated[
+    int,
+    Query(
+        ge=0, le=POSITION_MAX, description="Only what stands behind this: `nextAfter` of a page."
+    ),
+]
+AsOfParameter = Annotated[
+    str | None,
+    Query(
+        max_length=64,
+        description="As of when: `pos:N` or an RFC 3339 instant; now when left out.",
+        examples=["pos:18342"],
+    ),
+]
+Wait = Annotated[
+    str | None,
+    Query(
+        max_length=16,
+        description="How long to wait, 60 s at most: a time such as `30s`, `500ms` or `1m`.",
+        examples=["30s"],
+    ),
+]

@@ -1,0 +1,116 @@
+"""What is answered to commands and about the server. The answers to commands are kept as JSON for
+repeated requests; these are their schemas."""
+
+from typing import Literal
+from uuid import UUID
+
+from application.queries.views.run import AttachedFileView
+from application.queries.views.view import View
+from domain.run.facts import SpawnMode
+
+
+class AttachmentsReceipt(View):
+    """What was attached, and where it is below the child's workspace."""
+
+    count: int
+    total_bytes: int
+    files: list[AttachedFileView]
+    rel_dir: str
+
+
+class AcceptedRun(View):
+    """One child of an accepted spawn. `modelApplied` is whether the model that was named first is
+    the one that runs; null when none was named."""
+
+    run_id: UUID
+    child_session_key: str
+    session_id: UUID
+    label: str | None
+    mode: SpawnMode
+    note: str | None
+    model_applied: bool | None
+    attachments: AttachmentsReceipt | None
+    warnings: list[str]
+
+
+class _AcceptedRuns(View):
+    status: Literal["accepted"]
+    runs: list[AcceptedRun]
+
+
+class AcceptedSpawn(AcceptedRun, _AcceptedRuns):
+    """An accepted spawn: its run in `runs`, and the members of that run beside it."""
+
+
+class AcceptedBatch(View):
+    """An accepted list of tasks: a run for each."""
+
+    status: Literal["accepted"]
+    batch_id: UUID
+    runs: list[AcceptedRun]
+
+
+class AcceptedBatchOfOne(AcceptedRun, AcceptedBatch):
+    """An accepted list with one task: the members of its run stand beside it."""
+
+
+class StoppedAnswer(View):
+    """A run that is stopped; `wasOver` when there was nothing to stop."""
+
+    run_id: UUID
+    was_over: bool
+
+
+class SessionStoppedAnswer(View):
+    """A session that is stopped, with its newest run; `wasOver` when there was nothing to stop,
+    `closed` when it takes no more messages."""
+
+    session_key: str
+    session_id: UUID
+    run_id: UUID | None
+    was_over: bool
+    closed: bool
+
+
+class ContinuedAnswer(View):
+    """The new run of a session that goes on."""
+
+    status: Literal["accepted"]
+    run_id: UUID
+    continues: UUID
+    child_session_key: str
+    session_id: UUID
+    model_applied: bool | None
+    warnings: list[str]
+
+
+class AcknowledgedAnswer(View):
+    """An announcement that was taken."""
+
+    id: UUID
+    run_id: UUID
+
+
+class TranscriptProvidedAnswer(View):
+    """What is kept of a transcript that was sent."""
+
+    session_key: str
+    session_id: UUID
+    entries: int
+    bytes: int
+    tokens: int | None
+    position: int
+
+
+class HealthAnswer(View):
+    """The process answers."""
+
+    status: Literal["ok"]
+
+
+class ReadinessAnswer(View):
+    """Where the log ends, and how far this server has read it."""
+
+    status: Literal["ready"]
+    head: int
+    tail: int

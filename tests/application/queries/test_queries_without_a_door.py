@@ -1,0 +1,73 @@
+"""A door that is not HTTP asks the same queries: it needs a caller, and no request."""
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from application.log.envelope import Actor
+from application.ports.transcripts import Transcripts
+from application.queries.access import Access, AccessScope, Caller
+from application.queries.agents import list_agents
+from application.queries.errors import QueryError
+from application.queries.events import event_filter, list_events
+from application.queries.runs import RunFilter, get_run, list_runs
+from application.queries.services import QueryServices
+from application.queries.views.run import RunSummary, RunView
+from infrastructure.outbound.transcripts.transcripts import StoredTranscripts
+from tests.support.logged_family import LoggedFamily
+from tests.support.running_log import RunningLog
+from tests.support.scripted_hooks import work_with_hooks
+from tests.support.storytelling import ROOT
+
+
+def caller(*scopes: AccessScope, session: str = ROOT) -> Caller:
+    return Caller(actor=Actor("token", "model"), scopes=frozenset(scopes), patterns=(session,))
+
+
+@pytest.fixture
+async def services(running: RunningLog, tmp_path: Path) -> QueryServices:
+    work = await work_with_hooks(running, tmp_path)
+    transcripts: Transcripts = StoredTranscripts(running.pool, tmp_path)
+    return QueryServices(
+        work=work,
+        transcripts=transcripts,
+        tail=running.tail,
+        access=Access(work.registry),
+        closing=lambda: False,
+        stopped=asyncio.get_running_loop().create_future(),
+    )
+
+
+async def test_agents_runs_and_events_are_asked_for_by_a_caller(
+    services: QueryServices, running: RunningLog
+) -> None:
+    family = LoggedFamily(running.log)
+    await family.begin("reviewer")
+    run_id = str(family.id("reviewer"))
+    own = caller("read", "content")
+
+    agents = (await list_agents(services, own, "current")).view
+    assert [agent.id for agent in agents.agents] == [agents.requester]
+    page = await list_runs(services, own, RunFilter(tree="current"))
+    assert [str(run.run_id) for run in page.view.items] == [run_id]
+    assert page.position == await running.log.head()
+    assert isinstance((await get_run(services, own, run_id, wait="1ms")).view, RunView)
+    assert isinstance((await get_run(services, caller("read"), run_id)).view, RunSummary)
+    events = (await list_events(services, await event_filter(services, own, run_id=run_id))).view
+    assert {event.run_id for event in events.items} == {family.id("reviewer")}
+
+
+async def test_what_a_caller_may_not_see_is_an_error_of_the_query(
+    services: QueryServices, running: RunningLog
+) -> None:
+    family = LoggedFamily(running.log)
+    await family.begin("reviewer")
+    stranger = caller("read", session="agent:main:stranger")
+    with pytest.raises(QueryError, match="there is no such run") as unseen:
+        await get_run(services, stranger, str(family.id("reviewer")))
+    assert (unseen.value.code, unseen.value.position) == ("not_found", await running.log.head())
+    with pytest.raises(QueryError, match='lacks the scope "read"') as refused:
+        await list_runs(services, caller("spawn"), RunFilter())
+    assert refused.value.code == "not_permitted"
+    assert (await list_runs(services, stranger, RunFilter())).view.items == []

@@ -1,0 +1,73 @@
+"""Answers against the description of the API: every client of a test server checks what it gets.
+A member that is not described is an error here, though not for the callers of today."""
+
+import re
+from functools import cache
+from typing import Any
+
+import httpx2
+from fastapi import FastAPI
+from jsonschema import Draft202012Validator
+
+from infrastructure.inbound.http.application import ROUTERS
+from infrastructure.inbound.http.openapi import describe
+
+JSON = "application/json"
+
+
+@cache
+def document() -> dict[str, Any]:
+    """The description, without a server."""
+    application = FastAPI(title="spawnlog", version="test")
+    for router in ROUTERS:
+        application.include_router(router)
+    return describe(application, ROUTERS)
+
+
+def check_answer(response: httpx2.Response) -> None:
+    """Fail unless a JSON answer of a described operation is one of its successes, whole. An answer
+    that is no success is a problem, which other tests look at."""
+    media_type = response.headers.get("content-type", "").partition(";")[0]
+    if not response.is_success or media_type != JSON:
+        return
+    path = response.request.url.raw_path.decode().partition("?")[0]
+    described = described_path(path)
+    if described is not None:
+        response.read()
+        must_fit(described, response.request.method.lower(), response.status_code, response.json())
+
+
+def must_fit(path: str, method: str, status: int, body: Any) -> None:
+    """Fail unless a body is what the operation says that it answers with this status."""
+    wrong = [f"{one.json_path}: {one.message}" for one in _validator(path, method, status)(body)]
+    assert not wrong, f"{method} {path} {status} is not as described: {'; '.join(wrong[:5])}"
+
+
+def described_path(path: str) -> str | None:
+    """The path as the description has it; None when it does not have it."""
+    return next((one for one, pattern in _patterns() if pattern.fullmatch(path)), None)
+
+
+@cache
+def _patterns() -> tuple[tuple[str, re.Pattern[str]], ...]:
+    return tuple(
+        (path, re.compile(re.sub(r"{\w+}", "[^/]+", path))) for path in document()["paths"]
+    )
+
+
+@cache
+def _validator(path: str, method: str, status: int) -> Any:
+    content = document()["paths"][path][method]["responses"][str(status)]["content"]
+    schema = {**content[JSON]["schema"], "components": {"schemas": _closed_schemas()}}
+    return Draft202012Validator(
+        schema, format_checker=Draft202012Validator.FORMAT_CHECKER
+    ).iter_errors
+
+
+@cache
+def _closed_schemas() -> dict[str, Any]:
+    """The schemas, of which none takes members that it does not name."""
+    return {
+        name: {"additionalProperties": False, **schema} if "properties" in schema else schema
+        for name, schema in document()["components"]["schemas"].items()
+    }
