@@ -61,8 +61,8 @@ bench: $(INSTALLED) ## measure appends, spawns and lives beside a floor in the s
 
 docs: $(INSTALLED) ## draw the lifecycle in README.md, write docs/cases.md and docs/rules.md
 	@$(BIN)/python -c "$$DRAW_LIFECYCLE"
-	@$(BIN)/python -m tests.support.case_list
-	@$(BIN)/python -m tests.support.rule_list
+	@$(BIN)/python -m tests.support.cases.list
+	@$(BIN)/python -m tests.support.cases.rule_list
 
 constraints: $(INSTALLED) ## write the versions installed now into constraints.txt
 	@{ echo "# Written by: make constraints"; $(BIN)/python -m pip freeze --exclude-editable; } \

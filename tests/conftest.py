@@ -6,10 +6,10 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from infrastructure.outbound.log.schema.connections import LogConnection, open_connection
-from tests.support.databases import Databases, serving_databases
-from tests.support.logged_family import LoggedFamily
-from tests.support.ordinary_user import Becoming, ordinary_user
-from tests.support.running_log import RunningLog, running_on
+from tests.support.builders.logged_family import LoggedFamily
+from tests.support.servers.databases import Databases, serving_databases
+from tests.support.servers.ordinary_user import Becoming, ordinary_user
+from tests.support.servers.running_log import RunningLog, running_on
 
 # No test is judged by a clock: what a property takes depends on what else the machine does.
 settings.register_profile(

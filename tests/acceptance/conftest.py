@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from tests.support.data_directories import new_place
-from tests.support.judged_servers import Serve, must_be_whole
-from tests.support.running_server import RunningServer, configuration
+from tests.support.servers.data_directories import new_place
+from tests.support.servers.running_server import RunningServer, configuration
+from tests.support.servers.verified_servers import Serve, must_be_whole
 
 
 @pytest.fixture(scope="module")

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from tests.support.judged_servers import Serve
-from tests.support.running_server import RunningServer, command
+from tests.support.servers.running_server import RunningServer, command
+from tests.support.servers.verified_servers import Serve
 
 pytestmark = pytest.mark.server
 

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.answering_children import answerer, said, spawned
-from tests.support.judged_servers import Serve
-from tests.support.running_server import RunningServer
+from tests.support.servers.answering_children import answerer, said, spawned
+from tests.support.servers.running_server import RunningServer
+from tests.support.servers.verified_servers import Serve
 
 pytestmark = pytest.mark.server
 

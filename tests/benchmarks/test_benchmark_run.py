@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks.run import main
-from tests.support.process_table import carrying
+from tests.support.servers.process_table import carrying
 
 ROOT = Path(__file__).resolve().parents[2]
 SECONDS_MAX = 110

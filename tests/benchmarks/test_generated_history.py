@@ -16,9 +16,9 @@ from infrastructure.outbound.log.codec.chain import chain_hash
 from infrastructure.outbound.log.codec.mapper import EventMapper
 from infrastructure.outbound.log.read.events import COLUMNS, recorded_event
 from infrastructure.outbound.log.schema.connections import LogConnection
-from tests.support.databases import Databases
-from tests.support.running_log import running_on
-from tests.support.submissions import key, observe
+from tests.support.builders.submissions import key, observe
+from tests.support.servers.databases import Databases
+from tests.support.servers.running_log import running_on
 
 pytestmark = pytest.mark.server
 

@@ -8,10 +8,10 @@ from application.spawn.plan import Ineligible
 from domain.spawn.request import effective_cleanup, effective_mode
 from domain.values.refusals import Refusal
 from domain.values.session_key import child_key
-from tests.support.case_comparison import hold
-from tests.support.case_spawns import CaseSpawn
-from tests.support.cases import Answer, Case, Given, Runner, cases_of
-from tests.support.storytelling import run_id
+from tests.support.builders.storytelling import run_id
+from tests.support.cases.cases import Answer, Case, Given, Runner, cases_of
+from tests.support.cases.comparison import hold
+from tests.support.cases.spawns import CaseSpawn
 from tests.waiting.tool_arguments import ToolSpawn, read_tool_arguments
 
 

@@ -15,10 +15,10 @@ from domain.delivery.announcement import (
 )
 from domain.delivery.silence import is_silent, without_silent_tokens
 from domain.delivery.transcript import MessageEntry, ParsedEntry, ToolEntry
-from tests.support.case_comparison import hold
-from tests.support.case_families import accounts_told, announced_as, ended_after
-from tests.support.cases import Answer, Case, Given, Runner, cases_of
-from tests.support.readings import read_entries
+from tests.support.builders.readings import read_entries
+from tests.support.cases.cases import Answer, Case, Given, Runner, cases_of
+from tests.support.cases.comparison import hold
+from tests.support.cases.families import accounts_told, announced_as, ended_after
 
 KEY = "agent:main:subagent:x"
 

@@ -12,10 +12,7 @@ from application.steps.step import StepRefused
 from domain.configuration.tools import Attachments
 from domain.context.attachments import AttachmentRefusal, RequestedAttachment, check_attachments
 from domain.values.base64 import decode_strict_base64
-from tests.support.case_comparison import hold
-from tests.support.case_forks import Failing, context_engine
-from tests.support.cases import Answer, Case, Given, Runner, cases_of
-from tests.support.run_histories import (
+from tests.support.builders.run_histories import (
     prepared,
     refused,
     resolved,
@@ -23,7 +20,10 @@ from tests.support.run_histories import (
     step_taken,
     step_undone,
 )
-from tests.support.storytelling import ref, requested, run_of
+from tests.support.builders.storytelling import ref, requested, run_of
+from tests.support.cases.cases import Answer, Case, Given, Runner, cases_of
+from tests.support.cases.comparison import hold
+from tests.support.cases.forks import Failing, context_engine
 
 _WORDS = re.compile(
     r"base64 of (?P<bytes>\d+) bytes|base64 of '(?P<text>[^']*)'|(?P<sign>.) x (?P<times>\d+) .*"

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from tests.support.case_comparison import CHILD, Among, Differs, Whole, falsified, hold
-from tests.support.cases import UNREAD, Case
+from tests.support.cases.cases import UNREAD, Case
+from tests.support.cases.comparison import CHILD, Among, Differs, Whole, falsified, hold
 
 
 def case(expect: dict[str, Any], area: str = "area", name: str = "name") -> Case:

@@ -20,11 +20,11 @@ from infrastructure.outbound.child_processes.run_to_end import ProgramResult
 from infrastructure.outbound.scripts.failures import failure_of, status_failure
 from infrastructure.outbound.scripts.http_request import request_of
 from infrastructure.outbound.scripts.local import program_of
-from tests.support.case_comparison import Whole, hold
-from tests.support.cases import Answer, Case, Given, Runner, cases_of
-from tests.support.run_histories import a_requested_run
-from tests.support.script_runs import script_run
-from tests.support.storytelling import run_of
+from tests.support.builders.run_histories import a_requested_run
+from tests.support.builders.script_runs import script_run
+from tests.support.builders.storytelling import run_of
+from tests.support.cases.cases import Answer, Case, Given, Runner, cases_of
+from tests.support.cases.comparison import Whole, hold
 
 Result = TypeVar("Result")
 RUN = script_run("/x")

@@ -7,16 +7,10 @@ from uuid import UUID
 import pytest
 
 from application.log import answers
-from tests.support.case_comparison import hold
-from tests.support.case_control import (
-    announced_text,
-    may_send,
-    stop_run,
-    stop_session,
-    stopped,
-)
-from tests.support.case_families import CaseFamily
-from tests.support.cases import Answer, Case, Given, Runner, cases_of
+from tests.support.cases.cases import Answer, Case, Given, Runner, cases_of
+from tests.support.cases.comparison import hold
+from tests.support.cases.control import announced_text, may_send, stop_run, stop_session, stopped
+from tests.support.cases.families import CaseFamily
 
 
 def sent(given: Given) -> Answer:

@@ -8,10 +8,10 @@ from dataclasses import asdict
 
 import pytest
 
-from tests.support.case_comparison import Differs, falsified, hold
-from tests.support.case_list import DOCUMENT, ROOT, rendered
-from tests.support.case_modules import CaseModule, case_modules
-from tests.support.cases import CASES, NOT_RUN, UNREAD, Answer, Case, NotRun
+from tests.support.cases.cases import CASES, NOT_RUN, UNREAD, Answer, Case, NotRun
+from tests.support.cases.comparison import Differs, falsified, hold
+from tests.support.cases.list import DOCUMENT, ROOT, rendered
+from tests.support.cases.modules import CaseModule, case_modules
 
 MODULES = case_modules()
 RUNS = [(case, module) for module in MODULES for case in module.cases]
@@ -90,4 +90,4 @@ def holds(answer: Answer, case: Case) -> bool:
 
 
 def test_the_document_is_what_the_list_says() -> None:
-    assert DOCUMENT.read_text("utf-8") == rendered(), "write it: python -m tests.support.case_list"
+    assert DOCUMENT.read_text("utf-8") == rendered(), "write it: python -m tests.support.cases.list"

@@ -10,11 +10,11 @@ from domain.run.facts import SpawnOptions
 from domain.run.state import Run
 from domain.values.refusals import Rejected
 from domain.values.session_key import canonical_session_key
-from tests.support import run_commands as ask
-from tests.support.case_comparison import CHILD, hold
-from tests.support.case_families import CaseFamily, as_set, ended_after, milliseconds
-from tests.support.cases import Answer, Case, Given, Runner, cases_of
-from tests.support.storytelling import ref
+from tests.support.builders import run_commands as ask
+from tests.support.builders.storytelling import ref
+from tests.support.cases.cases import Answer, Case, Given, Runner, cases_of
+from tests.support.cases.comparison import CHILD, hold
+from tests.support.cases.families import CaseFamily, as_set, ended_after, milliseconds
 
 
 def pending(given: Given) -> Answer:

@@ -10,11 +10,11 @@ import pytest
 from application.steps.step import StepRefused, StepResult
 from domain.context.fork import accepted_note, fork_note
 from domain.run.state import Run
-from tests.support.case_comparison import hold
-from tests.support.case_forks import Beyond, beyond, makers
-from tests.support.cases import Answer, Case, Given, Runner, cases_of
-from tests.support.run_histories import prepared, resolved, step_begun
-from tests.support.storytelling import facts, plan, ref, requested, requester, run_of
+from tests.support.builders.run_histories import prepared, resolved, step_begun
+from tests.support.builders.storytelling import facts, plan, ref, requested, requester, run_of
+from tests.support.cases.cases import Answer, Case, Given, Runner, cases_of
+from tests.support.cases.comparison import hold
+from tests.support.cases.forks import Beyond, beyond, makers
 
 
 def forked(given: Given) -> Answer:

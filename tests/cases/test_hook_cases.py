@@ -11,13 +11,13 @@ from domain.delivery.hook_payloads import notification_call
 from domain.run.events import HookTold, RunAnnounced, RunEnded
 from domain.run.facts import HookName, HookState, SpawnOptions
 from domain.values.refusals import Refusal
-from tests.support import hooked_runs as hooks
-from tests.support import run_commands as ask
-from tests.support.case_comparison import hold
-from tests.support.case_families import CaseFamily
-from tests.support.cases import Answer, Case, Given, Runner, cases_of
-from tests.support.family_log import child_key
-from tests.support.storytelling import ref
+from tests.support.builders import hooked_runs as hooks
+from tests.support.builders import run_commands as ask
+from tests.support.builders.family_log import child_key
+from tests.support.builders.storytelling import ref
+from tests.support.cases.cases import Answer, Case, Given, Runner, cases_of
+from tests.support.cases.comparison import hold
+from tests.support.cases.families import CaseFamily
 
 ENDED: HookName = "subagentEnded"
 

@@ -13,9 +13,9 @@ from domain.values.session_key import (
     parse_agent_key,
     shape_of,
 )
-from tests.support.case_comparison import hold
-from tests.support.case_spawns import depth_in, resolved
-from tests.support.cases import Answer, Case, Given, Runner, cases_of
+from tests.support.cases.cases import Answer, Case, Given, Runner, cases_of
+from tests.support.cases.comparison import hold
+from tests.support.cases.spawns import depth_in, resolved
 
 
 def capable(given: Given) -> Answer:

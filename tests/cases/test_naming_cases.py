@@ -6,8 +6,8 @@ import pytest
 
 from domain.delivery.announcement import display_name
 from infrastructure.inbound.command_line.client.find_run import RunNames, choose_run, parse_run_name
-from tests.support.case_comparison import hold
-from tests.support.cases import Answer, Case, Given, Runner, cases_of
+from tests.support.cases.cases import Answer, Case, Given, Runner, cases_of
+from tests.support.cases.comparison import hold
 
 NEWEST, OLDER = RunNames("newest"), RunNames("older")
 

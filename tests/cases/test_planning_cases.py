@@ -10,10 +10,10 @@ from domain.configuration.models import split_model_reference
 from domain.plan.tools import tool_policy
 from domain.session.role import capabilities_at
 from domain.values.thinking_level import normalise_thinking
-from tests.support.case_comparison import Among, hold
-from tests.support.case_spawns import CaseSpawn, configuration
-from tests.support.cases import Answer, Case, Given, Runner, cases_of
-from tests.support.tool_permission import permits
+from tests.support.builders.tool_permission import permits
+from tests.support.cases.cases import Answer, Case, Given, Runner, cases_of
+from tests.support.cases.comparison import Among, hold
+from tests.support.cases.spawns import CaseSpawn, configuration
 
 
 def with_a_model(given: Given) -> Answer:

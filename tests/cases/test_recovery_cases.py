@@ -8,10 +8,10 @@ import pytest
 from domain.run.commands import ClaimRun
 from domain.spawn.cascade import CascadeState, UnknownRun, decide
 from domain.values.refusals import LostClaim, WrongStage
-from tests.support import run_commands as ask
-from tests.support.case_comparison import hold
-from tests.support.case_families import CaseFamily
-from tests.support.cases import Answer, Case, Given, Runner, cases_of
+from tests.support.builders import run_commands as ask
+from tests.support.cases.cases import Answer, Case, Given, Runner, cases_of
+from tests.support.cases.comparison import hold
+from tests.support.cases.families import CaseFamily
 
 LOST, SECOND = "server-1", "server-2"
 

@@ -11,13 +11,13 @@ from domain.context.fork import accepted_note
 from domain.run.events import RunStarted, SessionCreated
 from domain.values.record import ContentRef
 from infrastructure.inbound.http.schemas.spawn import SpawnBody, spawn_request
-from tests.support import run_commands as ask
-from tests.support.case_comparison import Whole, hold
-from tests.support.case_families import CaseFamily
-from tests.support.case_spawns import configuration
-from tests.support.cases import Answer, Case, Given, Runner, cases_of
-from tests.support.family_log import keep
-from tests.support.storytelling import ROOT
+from tests.support.builders import run_commands as ask
+from tests.support.builders.family_log import keep
+from tests.support.builders.storytelling import ROOT
+from tests.support.cases.cases import Answer, Case, Given, Runner, cases_of
+from tests.support.cases.comparison import Whole, hold
+from tests.support.cases.families import CaseFamily
+from tests.support.cases.spawns import configuration
 
 ORDER: Mapping[type[object], str] = {
     SessionCreated: "session store writes",

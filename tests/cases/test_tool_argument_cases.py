@@ -7,9 +7,9 @@ import pytest
 
 from application.spawn.plan import Ineligible
 from domain.plan.timeout import run_timeout_seconds
-from tests.support.case_comparison import hold
-from tests.support.case_spawns import CaseSpawn
-from tests.support.cases import Answer, Case, Given, Runner, cases_of
+from tests.support.cases.cases import Answer, Case, Given, Runner, cases_of
+from tests.support.cases.comparison import hold
+from tests.support.cases.spawns import CaseSpawn
 from tests.waiting.tool_arguments import (
     ToolInputError,
     ToolSpawn,

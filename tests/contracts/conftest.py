@@ -9,11 +9,11 @@ from collections.abc import AsyncIterator
 import pytest
 
 from infrastructure.outbound.child_processes.launcher import ProcessLauncher
-from tests.models.served_log import ServedLog, serving_in_memory
-from tests.models.store import Store
-from tests.support.launches import careful_gatehouse
-from tests.support.logged_family import LoggedFamily
-from tests.support.running_log import RunningLog, running_on
+from tests.support.builders.launches import careful_gatehouse
+from tests.support.builders.logged_family import LoggedFamily
+from tests.support.memory.served_log import ServedLog, serving_in_memory
+from tests.support.memory.store import Store
+from tests.support.servers.running_log import RunningLog, running_on
 
 ADAPTERS = ("memory", pytest.param("postgresql", marks=pytest.mark.db))
 

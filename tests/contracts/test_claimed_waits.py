@@ -14,12 +14,12 @@ from domain.run.facts import Dependency
 from domain.run.state import Run
 from domain.spawn.decide import SpawnDecision
 from infrastructure.outbound.log.append import load
-from tests.models.served_log import ServedLog
-from tests.support import run_commands as ask
-from tests.support.logged_family import LoggedFamily
-from tests.support.running_log import RunningLog
-from tests.support.storytelling import ref
-from tests.support.submissions import submission
+from tests.support.builders import run_commands as ask
+from tests.support.builders.logged_family import LoggedFamily
+from tests.support.builders.storytelling import ref
+from tests.support.builders.submissions import submission
+from tests.support.memory.served_log import ServedLog
+from tests.support.servers.running_log import RunningLog
 
 HOLDER = "server-1"
 LONG = 60.0

@@ -6,11 +6,11 @@ from uuid_utils.compat import uuid7
 from application.log.event_log import ContentKey, Decision
 from application.log.texts import Contents, TextStore, keyed_hash
 from domain.values.record import ContentRef
-from tests.models.served_log import ServedLog
-from tests.support.logged_family import LoggedFamily, content_key_of
-from tests.support.running_log import RunningLog
-from tests.support.storytelling import ref, run_id
-from tests.support.submissions import key, seen, submission
+from tests.support.builders.logged_family import LoggedFamily, content_key_of
+from tests.support.builders.storytelling import ref, run_id
+from tests.support.builders.submissions import key, seen, submission
+from tests.support.memory.served_log import ServedLog
+from tests.support.servers.running_log import RunningLog
 
 SESSION = run_id(1001)
 

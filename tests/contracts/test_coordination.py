@@ -6,12 +6,12 @@ import pytest
 
 from application.coordination.port import Coordination
 from application.log.event_log import Decision, Reservation, StoredAnswer, Submission
-from tests.models.served_log import ServedLog
-from tests.support import run_commands as ask
-from tests.support.held_commits import until
-from tests.support.logged_family import LoggedFamily
-from tests.support.running_log import RunningLog
-from tests.support.submissions import at_once, submission
+from tests.support.builders import run_commands as ask
+from tests.support.builders.logged_family import LoggedFamily
+from tests.support.builders.submissions import at_once, submission
+from tests.support.faults.held_commits import until
+from tests.support.memory.served_log import ServedLog
+from tests.support.servers.running_log import RunningLog
 
 HOLDER = "server-1"
 LONG = 60.0

@@ -7,11 +7,11 @@ from uuid import UUID
 import pytest
 
 from application.coordination.port import ClaimKey, ClaimKind, Coordination
-from tests.models.served_log import ServedLog
-from tests.support import run_commands as ask
-from tests.support.held_commits import until
-from tests.support.logged_family import LoggedFamily
-from tests.support.running_log import RunningLog
+from tests.support.builders import run_commands as ask
+from tests.support.builders.logged_family import LoggedFamily
+from tests.support.faults.held_commits import until
+from tests.support.memory.served_log import ServedLog
+from tests.support.servers.running_log import RunningLog
 
 HOLDER = "server-1"
 LONG = 60.0

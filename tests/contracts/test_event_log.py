@@ -12,13 +12,11 @@ from application.log.event_log import Decision, LogUnavailable, Submission, Worl
 from domain.values.record import run_stream, session_stream
 from domain.values.refusals import CorruptHistory, Rejected
 from infrastructure.outbound.log.append import writer
-from tests.models.served_log import ServedLog
-from tests.support import run_commands as ask
-from tests.support import run_histories as past
-from tests.support.logged_family import LoggedFamily
-from tests.support.running_log import RunningLog, running_on
-from tests.support.storytelling import ROOT, run_id
-from tests.support.submissions import (
+from tests.support.builders import run_commands as ask
+from tests.support.builders import run_histories as past
+from tests.support.builders.logged_family import LoggedFamily
+from tests.support.builders.storytelling import ROOT, run_id
+from tests.support.builders.submissions import (
     SeenBefore,
     at_once,
     failing_with,
@@ -29,6 +27,8 @@ from tests.support.submissions import (
     seen,
     submission,
 )
+from tests.support.memory.served_log import ServedLog
+from tests.support.servers.running_log import RunningLog, running_on
 
 PLACES = 20
 CALLERS = 64

@@ -9,12 +9,12 @@ from uuid_utils.compat import uuid7
 from application.log.envelope import SYSTEM, WRITER_VERSION, Actor, Provenance
 from domain.run.events import SpawnRequested
 from domain.values.record import run_stream, session_stream
-from tests.models.served_log import ServedLog
-from tests.support import run_histories as past
-from tests.support.logged_family import LoggedFamily
-from tests.support.running_log import RunningLog
-from tests.support.storytelling import ROOT, requested, run_id
-from tests.support.submissions import key, observing, recording, seen
+from tests.support.builders import run_histories as past
+from tests.support.builders.logged_family import LoggedFamily
+from tests.support.builders.storytelling import ROOT, requested, run_id
+from tests.support.builders.submissions import key, observing, recording, seen
+from tests.support.memory.served_log import ServedLog
+from tests.support.servers.running_log import RunningLog
 
 TRACEPARENT = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
 COLUMNS = (

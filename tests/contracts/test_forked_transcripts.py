@@ -12,11 +12,11 @@ import pytest
 
 from application.ports.runtimes import TranscriptEntry
 from application.ports.transcripts import Transcripts
-from tests.models.served_log import ServedLog
-from tests.support import run_commands as ask
-from tests.support.held_commits import held_commits
-from tests.support.logged_family import LoggedFamily
-from tests.support.running_log import RunningLog
+from tests.support.builders import run_commands as ask
+from tests.support.builders.logged_family import LoggedFamily
+from tests.support.faults.held_commits import held_commits
+from tests.support.memory.served_log import ServedLog
+from tests.support.servers.running_log import RunningLog
 
 KEY = b"k" * 32
 

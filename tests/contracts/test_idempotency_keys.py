@@ -16,11 +16,11 @@ from application.log.event_log import (
 )
 from domain.values.record import session_stream
 from domain.values.refusals import Rejected
-from tests.models.served_log import ServedLog
-from tests.support import run_commands as ask
-from tests.support.logged_family import LoggedFamily
-from tests.support.storytelling import run_id
-from tests.support.submissions import at_once, key, observing, seen, submission
+from tests.support.builders import run_commands as ask
+from tests.support.builders.logged_family import LoggedFamily
+from tests.support.builders.storytelling import run_id
+from tests.support.builders.submissions import at_once, key, observing, seen, submission
+from tests.support.memory.served_log import ServedLog
 
 FIRST = Reservation("admin", "POST", "/v1/spawns", "order-1", b"the body")
 ACCEPTED = StoredAnswer("accepted", {"status": "accepted", "runs": [{"label": "ä\0"}], "n": None})

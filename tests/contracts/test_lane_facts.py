@@ -20,10 +20,10 @@ from domain.run.commands import ClaimRun
 from domain.run.decide import decide
 from domain.values.record import run_stream
 from domain.values.refusals import Rejected
-from tests.models.served_log import ServedLog
-from tests.support import run_commands as ask
-from tests.support.logged_family import LoggedFamily, lane
-from tests.support.submissions import at_once, submission
+from tests.support.builders import run_commands as ask
+from tests.support.builders.logged_family import LoggedFamily, lane
+from tests.support.builders.submissions import at_once, submission
+from tests.support.memory.served_log import ServedLog
 
 WIDTH = 3
 RUNS = 24

@@ -8,9 +8,9 @@ from uuid_utils.compat import uuid7
 from application.log.event_log import ContentKey, Decision, Submission
 from application.log.texts import TextStore
 from infrastructure.outbound.log.append.writer import BATCH_TEXT_BYTES_MAX
-from tests.support.logged_family import content_key_of
-from tests.support.running_log import RunningLog
-from tests.support.submissions import key, observing, seen, submission
+from tests.support.builders.logged_family import content_key_of
+from tests.support.builders.submissions import key, observing, seen, submission
+from tests.support.servers.running_log import RunningLog
 
 HALF = "x" * (BATCH_TEXT_BYTES_MAX // 2 + 1)
 CALLERS = 5

@@ -12,11 +12,11 @@ import pytest
 
 from application.ports.runtimes import TranscriptEntry
 from infrastructure.outbound.transcripts.transcripts import StoredTranscripts
-from tests.support import run_commands as ask
-from tests.support.folder_trees import tree_of
-from tests.support.logged_family import LoggedFamily
-from tests.support.running_log import RunningLog
-from tests.support.transcript_ground import STAMP, Ground
+from tests.support.builders import run_commands as ask
+from tests.support.builders.folder_trees import tree_of
+from tests.support.builders.logged_family import LoggedFamily
+from tests.support.builders.transcript_ground import STAMP, Ground
+from tests.support.servers.running_log import RunningLog
 
 ROUNDS = 20
 ROUNDS_MAX = 100 * ROUNDS

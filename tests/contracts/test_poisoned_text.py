@@ -17,10 +17,18 @@ from application.log.event_log import (
     Submission,
 )
 from domain.values.record import ContentRef, run_stream
-from tests.support.logged_family import LoggedFamily
-from tests.support.running_log import RunningLog, running_on
-from tests.support.storytelling import requested, run_id
-from tests.support.submissions import at_once, key, observe, observing, recording, seen, submission
+from tests.support.builders.logged_family import LoggedFamily
+from tests.support.builders.storytelling import requested, run_id
+from tests.support.builders.submissions import (
+    at_once,
+    key,
+    observe,
+    observing,
+    recording,
+    seen,
+    submission,
+)
+from tests.support.servers.running_log import RunningLog, running_on
 
 SECONDS_MAX = 3.0
 

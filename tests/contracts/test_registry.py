@@ -9,12 +9,12 @@ import pytest
 from application.ports.registry import Registry, RunQuery, StatusRows
 from infrastructure.outbound.log.schema.connections import LogConnection
 from infrastructure.outbound.read_model.registry import page_of_runs
-from tests.models.served_log import ServedLog
-from tests.support import run_commands as ask
-from tests.support.logged_family import LoggedFamily
-from tests.support.logged_messages import finish, go_on, send
-from tests.support.running_log import RunningLog
-from tests.support.storytelling import ROOT, ref
+from tests.support.builders import run_commands as ask
+from tests.support.builders.logged_family import LoggedFamily
+from tests.support.builders.logged_messages import finish, go_on, send
+from tests.support.builders.storytelling import ROOT, ref
+from tests.support.memory.served_log import ServedLog
+from tests.support.servers.running_log import RunningLog
 
 OTHER = "agent:main:other"
 MANY_RUNS = 4_000

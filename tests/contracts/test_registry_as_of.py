@@ -13,14 +13,14 @@ from domain.run.lifecycle import OVER, SETTLED
 from domain.run.state import Run
 from domain.values.record import run_id_of
 from infrastructure.outbound.log.rebuild.rebuild import rebuild
-from tests.models.served_log import ServedLog
-from tests.support import run_commands as ask
-from tests.support.logged_family import LoggedFamily
-from tests.support.random_family import live_at_random
-from tests.support.running_log import RunningLog
-from tests.support.storytelling import ROOT
-from tests.support.submissions import at_once, key, observe, observing
-from tests.support.whole_story import tell_everything
+from tests.support.builders import run_commands as ask
+from tests.support.builders.logged_family import LoggedFamily
+from tests.support.builders.storytelling import ROOT
+from tests.support.builders.submissions import at_once, key, observe, observing
+from tests.support.builders.whole_story import tell_everything
+from tests.support.memory.served_log import ServedLog
+from tests.support.models.random_family import live_at_random
+from tests.support.servers.running_log import RunningLog
 
 RUNS_MAX = 500
 

@@ -3,10 +3,10 @@
 import pytest
 
 from application.ports.registry import Registry
-from tests.models.served_log import ServedLog
-from tests.support.logged_family import LoggedFamily
-from tests.support.logged_messages import send
-from tests.support.storytelling import ROOT
+from tests.support.builders.logged_family import LoggedFamily
+from tests.support.builders.logged_messages import send
+from tests.support.builders.storytelling import ROOT
+from tests.support.memory.served_log import ServedLog
 
 
 @pytest.fixture

@@ -2,8 +2,8 @@
 
 from infrastructure.outbound.log.rebuild.rebuild import rebuild
 from infrastructure.outbound.read_model.registry import PostgresRegistry
-from tests.support.logged_family import LoggedFamily
-from tests.support.running_log import RunningLog, running_on
+from tests.support.builders.logged_family import LoggedFamily
+from tests.support.servers.running_log import RunningLog, running_on
 
 
 async def test_a_rebuild_mends_what_a_running_server_has_read(

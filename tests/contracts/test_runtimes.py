@@ -15,7 +15,7 @@ from infrastructure.outbound.child_processes.launcher import ProcessLauncher
 from infrastructure.outbound.runtimes.by_type import RuntimesByType
 from infrastructure.outbound.runtimes.command import CommandRuntimes
 from infrastructure.outbound.runtimes.scripted import ScriptedRuntimes
-from tests.support.launches import SERVER, all_of, command, launch, pairs, program
+from tests.support.builders.launches import SERVER, all_of, command, launch, pairs, program
 
 HELLO = {"message": "hello"}
 TOOL = {"tool": {"name": "read", "input": {"path": "a"}, "output": "text"}}

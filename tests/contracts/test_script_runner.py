@@ -13,10 +13,10 @@ from application.ports.scripts import ScriptFinished, ScriptRunner
 from infrastructure.outbound.child_processes.launcher import ProcessLauncher
 from infrastructure.outbound.scripts.http import HttpScripts
 from infrastructure.outbound.scripts.local import LocalFileScripts
-from tests.support.launches import SERVER, program
-from tests.support.process_table import carrying, until
-from tests.support.script_runs import script_run, source_in
-from tests.support.script_server import Asked, ScriptServer, answer
+from tests.support.builders.launches import SERVER, program
+from tests.support.builders.script_runs import script_run, source_in
+from tests.support.servers.process_table import carrying, until
+from tests.support.servers.script_server import Asked, ScriptServer, answer
 
 
 class Desk(Protocol):

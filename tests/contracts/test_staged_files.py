@@ -7,12 +7,12 @@ import pytest
 from application.log.event_log import Decision, StagedFile, Submission
 from application.ports.files import StagedFiles
 from infrastructure.outbound.log.append.writer import BATCH_TEXT_BYTES_MAX
-from tests.models.served_log import ServedLog
-from tests.support import run_commands as ask
-from tests.support.logged_family import LoggedFamily
-from tests.support.running_log import RunningLog
-from tests.support.storytelling import run_id
-from tests.support.submissions import at_once, key, seen, submission
+from tests.support.builders import run_commands as ask
+from tests.support.builders.logged_family import LoggedFamily
+from tests.support.builders.storytelling import run_id
+from tests.support.builders.submissions import at_once, key, seen, submission
+from tests.support.memory.served_log import ServedLog
+from tests.support.servers.running_log import RunningLog
 
 FILES = (b"first", b"", bytes(range(256)) * 5_000)
 

@@ -16,10 +16,10 @@ from infrastructure.outbound.identity.tokens import (
     digest_of,
 )
 from infrastructure.outbound.read_model.registry import PostgresRegistry
-from tests.support import run_commands as ask
-from tests.support.logged_family import LoggedFamily
-from tests.support.running_log import RunningLog
-from tests.support.storytelling import ROOT, run_id
+from tests.support.builders import run_commands as ask
+from tests.support.builders.logged_family import LoggedFamily
+from tests.support.builders.storytelling import ROOT, run_id
+from tests.support.servers.running_log import RunningLog
 
 ADMIN = "sla_" + secrets.token_urlsafe(32)
 SEAL = ChildTokenSigner(b"a" * 32)

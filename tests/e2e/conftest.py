@@ -7,13 +7,13 @@ import pytest
 
 from infrastructure.outbound.identity.data_directory import DataDirectory
 from infrastructure.server.database import open_database
-from tests.support.data_directories import copied, new_place
-from tests.support.databases import Databases
-from tests.support.hook_server import HookServer
-from tests.support.mortal_server import Mortal
-from tests.support.preparing_server import Porter
-from tests.support.spawning_server import Stories
-from tests.support.talking_server import Talking, talking_on
+from tests.support.servers.data_directories import copied, new_place
+from tests.support.servers.databases import Databases
+from tests.support.servers.hook_server import HookServer
+from tests.support.servers.mortal_server import Mortal
+from tests.support.servers.preparing_server import Porter
+from tests.support.servers.spawning_server import Stories
+from tests.support.servers.talking_server import Talking, talking_on
 
 
 @pytest.fixture(scope="session")

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.databases import Databases
-from tests.support.hook_server import HookServer, Reply
-from tests.support.hooked_server import (
+from tests.support.servers.databases import Databases
+from tests.support.servers.hook_server import HookServer, Reply
+from tests.support.servers.hooked_server import (
     AT_THE_THREAD,
     BOUND,
     ORIGIN,

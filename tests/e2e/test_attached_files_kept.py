@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.support.preparing_server import CONTENTS, Porter, asked, preparing, sight
-from tests.support.running_server import wait_for
+from tests.support.servers.preparing_server import CONTENTS, Porter, asked, preparing, sight
+from tests.support.servers.running_server import wait_for
 
 pytestmark = pytest.mark.server
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.asked_batches import THREE, accepted, living, session
-from tests.support.batching_server import Batching
+from tests.support.builders.batch_requests import THREE, accepted, living, session
+from tests.support.servers.batching_server import Batching
 
 pytestmark = pytest.mark.server
 

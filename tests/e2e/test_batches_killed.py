@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from tests.support.batching_server import Batching
-from tests.support.data_directories import copied, new_place
-from tests.support.mortal_server import Aside
+from tests.support.servers.batching_server import Batching
+from tests.support.servers.data_directories import copied, new_place
+from tests.support.servers.mortal_server import Aside
 
 pytestmark = pytest.mark.kill
 

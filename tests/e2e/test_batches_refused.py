@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.asked_batches import THREE, accepted, living, session
-from tests.support.batching_server import PLACES, Batching
-from tests.support.running_server import wait_for
+from tests.support.builders.batch_requests import THREE, accepted, living, session
+from tests.support.servers.batching_server import PLACES, Batching
+from tests.support.servers.running_server import wait_for
 
 pytestmark = pytest.mark.server
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from tests.support.asked_batches import living
-from tests.support.batching_server import Batching
+from tests.support.builders.batch_requests import living
+from tests.support.servers.batching_server import Batching
 
 pytestmark = pytest.mark.server
 

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from tests.support.canaries import answers_about, files_with, tables_with
-from tests.support.data_directories import copied, new_place
-from tests.support.hook_server import HookServer, Reply
-from tests.support.hooked_server import (
+from tests.support.servers.canaries import answers_about, files_with, tables_with
+from tests.support.servers.data_directories import copied, new_place
+from tests.support.servers.hook_server import HookServer, Reply
+from tests.support.servers.hooked_server import (
     ASKING,
     BOUND,
     TELLING,
@@ -17,7 +17,7 @@ from tests.support.hooked_server import (
     hooked,
     threaded,
 )
-from tests.support.running_server import RunningServer, wait_for
+from tests.support.servers.running_server import RunningServer, wait_for
 
 pytestmark = pytest.mark.server
 

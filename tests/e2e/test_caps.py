@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import httpx2
 import pytest
 
-from tests.support.key_spellings import spellings
-from tests.support.spawning_server import CHILDREN_MAX, Stories
+from tests.support.builders.key_spellings import spellings
+from tests.support.servers.spawning_server import CHILDREN_MAX, Stories
 
 pytestmark = pytest.mark.server
 

@@ -6,8 +6,8 @@ from typing import Any
 import httpx2
 import pytest
 
-from tests.support.running_server import wait_for
-from tests.support.spawning_server import Stories
+from tests.support.servers.running_server import wait_for
+from tests.support.servers.spawning_server import Stories
 
 pytestmark = pytest.mark.server
 

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.data_directories import copied, new_place
-from tests.support.diamond import Diamond, telling
-from tests.support.mortal_server import QUICK_LEASE_SECONDS, Mortal
-from tests.support.spawning_server import Stories
+from tests.support.builders.diamond import Diamond, telling
+from tests.support.servers.data_directories import copied, new_place
+from tests.support.servers.mortal_server import QUICK_LEASE_SECONDS, Mortal
+from tests.support.servers.spawning_server import Stories
 
 pytestmark = pytest.mark.kill
 

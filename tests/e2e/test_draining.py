@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from tests.support.mortal_server import Mortal
-from tests.support.process_table import is_alive
-from tests.support.running_server import wait_for
-from tests.support.spawning_server import DRAIN_SECONDS, WIDTH
+from tests.support.servers.mortal_server import Mortal
+from tests.support.servers.process_table import is_alive
+from tests.support.servers.running_server import wait_for
+from tests.support.servers.spawning_server import DRAIN_SECONDS, WIDTH
 
 pytestmark = pytest.mark.kill
 

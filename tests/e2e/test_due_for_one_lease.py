@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.databases import Databases
-from tests.support.hook_server import HookServer, Reply
-from tests.support.hooked_server import Hooked, hooked_on, threaded
-from tests.support.mortal_server import QUICK_LEASE_SECONDS
-from tests.support.preparing_server import Porter
-from tests.support.running_server import wait_for
+from tests.support.servers.databases import Databases
+from tests.support.servers.hook_server import HookServer, Reply
+from tests.support.servers.hooked_server import Hooked, hooked_on, threaded
+from tests.support.servers.mortal_server import QUICK_LEASE_SECONDS
+from tests.support.servers.preparing_server import Porter
+from tests.support.servers.running_server import wait_for
 
 pytestmark = pytest.mark.kill
 

@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from tests.support.data_directories import copied, new_place
-from tests.support.databases import Databases
-from tests.support.hook_server import HookServer, Reply
-from tests.support.hooked_server import Hooked, threaded
-from tests.support.preparing_server import ATTACHED
-from tests.support.running_server import wait_for
+from tests.support.servers.data_directories import copied, new_place
+from tests.support.servers.databases import Databases
+from tests.support.servers.hook_server import HookServer, Reply
+from tests.support.servers.hooked_server import Hooked, threaded
+from tests.support.servers.preparing_server import ATTACHED
+from tests.support.servers.running_server import wait_for
 
 pytestmark = pytest.mark.server
 

@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from tests.support.hook_server import HookServer, Reply
-from tests.support.hooked_server import BOUND, threaded
-from tests.support.talking_server import Talking, staying
+from tests.support.servers.hook_server import HookServer, Reply
+from tests.support.servers.hooked_server import BOUND, threaded
+from tests.support.servers.talking_server import Talking, staying
 
 pytestmark = pytest.mark.server
 

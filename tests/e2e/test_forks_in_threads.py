@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 
 from domain.context.fork import NO_TRANSCRIPT_WARNING, OTHER_AGENT_WARNING, RUN_NOTE
-from tests.support.data_directories import copied, new_place
-from tests.support.databases import Databases
-from tests.support.hook_server import HookServer, Reply
-from tests.support.hooked_server import BOUND, ORIGIN, Hooked, threaded
-from tests.support.told_transcripts import KEPT, entries_of, tell
+from tests.support.builders.submitted_transcripts import KEPT, entries_of, tell
+from tests.support.servers.data_directories import copied, new_place
+from tests.support.servers.databases import Databases
+from tests.support.servers.hook_server import HookServer, Reply
+from tests.support.servers.hooked_server import BOUND, ORIGIN, Hooked, threaded
 
 pytestmark = pytest.mark.server
 

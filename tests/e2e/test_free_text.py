@@ -8,7 +8,7 @@ import pytest
 from psycopg import sql
 
 from infrastructure.outbound.embedded_postgres.data_directory import Home
-from tests.support.spawning_server import Stories
+from tests.support.servers.spawning_server import Stories
 
 pytestmark = pytest.mark.server
 

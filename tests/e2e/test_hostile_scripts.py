@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from tests.support.data_directories import copied, new_place
-from tests.support.launches import program
-from tests.support.process_table import carrying, until
-from tests.support.running_server import RunningServer, configuration, scripted
-from tests.support.script_server import Asked, ScriptServer, answer, redirect
+from tests.support.builders.launches import program
+from tests.support.servers.data_directories import copied, new_place
+from tests.support.servers.process_table import carrying, until
+from tests.support.servers.running_server import RunningServer, configuration, scripted
+from tests.support.servers.script_server import Asked, ScriptServer, answer, redirect
 
 pytestmark = pytest.mark.server
 

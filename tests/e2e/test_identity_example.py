@@ -12,10 +12,10 @@ from typing import Any
 
 import pytest
 
-from tests.support.agent_folders import api_key, write_profiles
-from tests.support.data_directories import copied, new_place
-from tests.support.launches import program
-from tests.support.running_server import ROOT, RunningServer, configuration, scripted
+from tests.support.builders.agent_folders import api_key, write_profiles
+from tests.support.builders.launches import program
+from tests.support.servers.data_directories import copied, new_place
+from tests.support.servers.running_server import ROOT, RunningServer, configuration, scripted
 
 pytestmark = pytest.mark.server
 

@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 
 from domain.prompt.untrusted import BEGIN, END
-from tests.support.data_directories import copied, new_place
-from tests.support.imitations import IMITATIONS, LONG, seen_marks
-from tests.support.judged_servers import must_be_whole
-from tests.support.mimicking_server import FAILING, LEADER, LED, MIMIC, READER, Mimicking
-from tests.support.told_parts import stretches
+from tests.support.builders.prompt_parts import stretches
+from tests.support.faults.imitations import IMITATIONS, LONG, seen_marks
+from tests.support.servers.data_directories import copied, new_place
+from tests.support.servers.mimicking_server import FAILING, LEADER, LED, MIMIC, READER, Mimicking
+from tests.support.servers.verified_servers import must_be_whole
 
 pytestmark = pytest.mark.server
 

@@ -2,14 +2,8 @@
 
 import pytest
 
-from tests.support.preparing_server import (
-    Porter,
-    asked,
-    nothing_is_left,
-    receipt,
-    sight,
-)
-from tests.support.running_server import wait_for
+from tests.support.servers.preparing_server import Porter, asked, nothing_is_left, receipt, sight
+from tests.support.servers.running_server import wait_for
 
 pytestmark = pytest.mark.kill
 

@@ -7,9 +7,16 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.databases import Databases
-from tests.support.hook_server import HookServer, Reply
-from tests.support.hooked_server import AT_THE_THREAD, BOUND, Hooked, all_of, hooked_on, threaded
+from tests.support.servers.databases import Databases
+from tests.support.servers.hook_server import HookServer, Reply
+from tests.support.servers.hooked_server import (
+    AT_THE_THREAD,
+    BOUND,
+    Hooked,
+    all_of,
+    hooked_on,
+    threaded,
+)
 
 pytestmark = pytest.mark.kill
 

@@ -9,12 +9,12 @@ from pathlib import Path
 import httpx2
 import pytest
 
-from tests.support.databases import Databases
-from tests.support.hook_server import HookServer, Reply
-from tests.support.hooked_server import BOUND
-from tests.support.preparing_server import ATTACHED
-from tests.support.running_server import wait_for
-from tests.support.talking_server import Talking, staying, talking_on
+from tests.support.servers.databases import Databases
+from tests.support.servers.hook_server import HookServer, Reply
+from tests.support.servers.hooked_server import BOUND
+from tests.support.servers.preparing_server import ATTACHED
+from tests.support.servers.running_server import wait_for
+from tests.support.servers.talking_server import Talking, staying, talking_on
 
 pytestmark = pytest.mark.kill
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.mortal_server import Mortal
+from tests.support.servers.mortal_server import Mortal
 
 pytestmark = pytest.mark.kill
 

@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from tests.support.data_directories import busy_with
-from tests.support.embedded_servers import kill, postmaster_of
-from tests.support.mortal_server import Mortal
-from tests.support.process_table import is_alive
-from tests.support.running_server import wait_for
+from tests.support.servers.data_directories import busy_with
+from tests.support.servers.embedded_servers import kill, postmaster_of
+from tests.support.servers.mortal_server import Mortal
+from tests.support.servers.process_table import is_alive
+from tests.support.servers.running_server import wait_for
 
 pytestmark = pytest.mark.kill
 

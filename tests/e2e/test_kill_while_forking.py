@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 
 from domain.context.fork import RUN_NOTE
-from tests.support.data_directories import copied, new_place
-from tests.support.databases import Databases
-from tests.support.forking_server import Heirs, forked
-from tests.support.running_server import wait_for
-from tests.support.told_transcripts import KEPT
+from tests.support.builders.submitted_transcripts import KEPT
+from tests.support.servers.data_directories import copied, new_place
+from tests.support.servers.databases import Databases
+from tests.support.servers.forking_server import Heirs, forked
+from tests.support.servers.running_server import wait_for
 
 pytestmark = pytest.mark.kill
 

@@ -7,10 +7,10 @@ from pathlib import Path
 import httpx2
 import pytest
 
-from tests.support.hook_server import HookServer, Reply
-from tests.support.hooked_server import BOUND, threaded
-from tests.support.running_server import wait_for
-from tests.support.talking_server import Talking, staying
+from tests.support.servers.hook_server import HookServer, Reply
+from tests.support.servers.hooked_server import BOUND, threaded
+from tests.support.servers.running_server import wait_for
+from tests.support.servers.talking_server import Talking, staying
 
 pytestmark = pytest.mark.kill
 

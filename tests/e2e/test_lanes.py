@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from tests.support.running_server import wait_for
-from tests.support.spawning_server import WIDTH, Stories
+from tests.support.servers.running_server import wait_for
+from tests.support.servers.spawning_server import WIDTH, Stories
 
 pytestmark = pytest.mark.server
 

@@ -6,9 +6,9 @@ import psycopg
 import pytest
 
 from infrastructure.outbound.embedded_postgres.data_directory import Home
-from tests.support.mortal_server import QUICK_LEASE_SECONDS, Mortal
-from tests.support.running_server import wait_for
-from tests.support.spawning_server import CHILDREN_MAX, Stories
+from tests.support.servers.mortal_server import QUICK_LEASE_SECONDS, Mortal
+from tests.support.servers.running_server import wait_for
+from tests.support.servers.spawning_server import CHILDREN_MAX, Stories
 
 pytestmark = pytest.mark.kill
 

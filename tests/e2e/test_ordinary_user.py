@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from tests.e2e import test_straight_path as straight
-from tests.support.data_directories import new_place
-from tests.support.embedded_servers import NOBODY, as_ordinary_user, postmaster_of
-from tests.support.running_server import ROOT
-from tests.support.spawning_server import Stories
+from tests.support.servers.data_directories import new_place
+from tests.support.servers.embedded_servers import NOBODY, as_ordinary_user, postmaster_of
+from tests.support.servers.running_server import ROOT
+from tests.support.servers.spawning_server import Stories
 
 pytestmark = pytest.mark.server
 

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from tests.support.child_programs import shell, waiter
-from tests.support.data_directories import copied, new_place
-from tests.support.reloaded_server import ReloadedServer
-from tests.support.running_server import configuration, scripted, wait_for
+from tests.support.servers.child_programs import shell, waiter
+from tests.support.servers.data_directories import copied, new_place
+from tests.support.servers.reloaded_server import ReloadedServer
+from tests.support.servers.running_server import configuration, scripted, wait_for
 
 pytestmark = pytest.mark.server
 

@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from tests.support.hook_server import HookServer, Reply
-from tests.support.hooked_server import BOUND, threaded
-from tests.support.running_server import wait_for
-from tests.support.talking_server import Talking, ends_of, staying
-from tests.support.told_transcripts import entries_of
+from tests.support.builders.submitted_transcripts import entries_of
+from tests.support.servers.hook_server import HookServer, Reply
+from tests.support.servers.hooked_server import BOUND, threaded
+from tests.support.servers.running_server import wait_for
+from tests.support.servers.talking_server import Talking, ends_of, staying
 
 pytestmark = pytest.mark.server
 

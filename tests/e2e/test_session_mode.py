@@ -4,9 +4,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.support.hook_server import HookServer, Reply
-from tests.support.hooked_server import AT_THE_THREAD, BOUND
-from tests.support.talking_server import Talking, staying
+from tests.support.servers.hook_server import HookServer, Reply
+from tests.support.servers.hooked_server import AT_THE_THREAD, BOUND
+from tests.support.servers.talking_server import Talking, staying
 
 pytestmark = pytest.mark.server
 

@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from tests.support.databases import Databases
-from tests.support.hook_server import HookServer, Reply
-from tests.support.hooked_server import AT_THE_THREAD, BOUND, threaded
-from tests.support.preparing_server import ATTACHED
-from tests.support.talking_server import Talking, ends_of, staying, talking_on
+from tests.support.servers.databases import Databases
+from tests.support.servers.hook_server import HookServer, Reply
+from tests.support.servers.hooked_server import AT_THE_THREAD, BOUND, threaded
+from tests.support.servers.preparing_server import ATTACHED
+from tests.support.servers.talking_server import Talking, ends_of, staying, talking_on
 
 pytestmark = pytest.mark.server
 

@@ -13,10 +13,10 @@ import psycopg
 import pytest
 
 from infrastructure.outbound.embedded_postgres.data_directory import Home
-from tests.support.data_directories import copied, new_place
-from tests.support.embedded_servers import postmaster_of
-from tests.support.process_table import children
-from tests.support.running_server import RunningServer, configuration, scripted, wait_for
+from tests.support.servers.data_directories import copied, new_place
+from tests.support.servers.embedded_servers import postmaster_of
+from tests.support.servers.process_table import children
+from tests.support.servers.running_server import RunningServer, configuration, scripted, wait_for
 
 pytestmark = pytest.mark.kill
 

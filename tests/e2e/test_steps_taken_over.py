@@ -5,8 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.mortal_server import Aside
-from tests.support.preparing_server import (
+from tests.support.faults.turnstiles import Turnstile
+from tests.support.servers.mortal_server import Aside
+from tests.support.servers.preparing_server import (
     CONTENTS,
     Porter,
     asked,
@@ -14,8 +15,7 @@ from tests.support.preparing_server import (
     receipt,
     sight,
 )
-from tests.support.running_server import wait_for
-from tests.support.turnstiles import Turnstile
+from tests.support.servers.running_server import wait_for
 
 pytestmark = pytest.mark.kill
 

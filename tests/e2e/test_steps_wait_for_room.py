@@ -7,9 +7,9 @@ import pytest
 
 from application.steps.step import STEPS_AT_ONCE_MAX
 from domain.run.events import StepBegun
-from tests.support.held_commits import until
-from tests.support.running_log import RunningLog
-from tests.support.step_workshop import Workshop
+from tests.support.builders.step_workshop import Workshop
+from tests.support.faults.held_commits import until
+from tests.support.servers.running_log import RunningLog
 
 pytestmark = pytest.mark.server
 

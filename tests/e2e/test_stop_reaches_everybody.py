@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from tests.support.data_directories import copied, new_place
-from tests.support.process_table import carrying
-from tests.support.running_server import RunningServer, configuration, scripted, wait_for
+from tests.support.servers.data_directories import copied, new_place
+from tests.support.servers.process_table import carrying
+from tests.support.servers.running_server import RunningServer, configuration, scripted, wait_for
 
 pytestmark = pytest.mark.server
 

@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from tests.support.process_table import is_alive
-from tests.support.running_server import wait_for
-from tests.support.spawning_server import WIDTH, Stories
+from tests.support.servers.process_table import is_alive
+from tests.support.servers.running_server import wait_for
+from tests.support.servers.spawning_server import WIDTH, Stories
 
 pytestmark = pytest.mark.kill
 

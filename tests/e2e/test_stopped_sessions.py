@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.hook_server import HookServer, Reply
-from tests.support.hooked_server import BOUND, threaded
-from tests.support.talking_server import Talking, ends_of, staying
+from tests.support.servers.hook_server import HookServer, Reply
+from tests.support.servers.hooked_server import BOUND, threaded
+from tests.support.servers.talking_server import Talking, ends_of, staying
 
 pytestmark = pytest.mark.kill
 

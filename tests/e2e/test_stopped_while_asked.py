@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from tests.support.databases import Databases
-from tests.support.hook_server import HookServer, Reply
-from tests.support.hooked_server import ASKING, BOUND, Hooked, hooked_on, threaded
+from tests.support.servers.databases import Databases
+from tests.support.servers.hook_server import HookServer, Reply
+from tests.support.servers.hooked_server import ASKING, BOUND, Hooked, hooked_on, threaded
 
 pytestmark = pytest.mark.server
 

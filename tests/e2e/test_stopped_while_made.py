@@ -9,10 +9,10 @@ import pytest
 
 from domain.run.events import StepUndoFailed, StepUndone
 from domain.run.state import Run
-from tests.support.logged_family import LoggedFamily
-from tests.support.running_log import RunningLog
-from tests.support.step_workshop import WaitingStep, Workshop
-from tests.support.storytelling import ROOT
+from tests.support.builders.logged_family import LoggedFamily
+from tests.support.builders.step_workshop import WaitingStep, Workshop
+from tests.support.builders.storytelling import ROOT
+from tests.support.servers.running_log import RunningLog
 
 pytestmark = pytest.mark.server
 

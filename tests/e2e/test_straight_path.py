@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.spawning_server import CHILDREN_MAX, Stories
+from tests.support.servers.spawning_server import CHILDREN_MAX, Stories
 
 pytestmark = pytest.mark.server
 

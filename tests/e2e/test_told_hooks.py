@@ -6,17 +6,10 @@ from typing import Any
 
 import pytest
 
-from tests.support.databases import Databases
-from tests.support.hook_server import HookServer, Reply
-from tests.support.hooked_server import (
-    BOUND,
-    ORIGIN,
-    Hooked,
-    all_of,
-    hooked_on,
-    threaded,
-)
-from tests.support.running_server import wait_for
+from tests.support.servers.databases import Databases
+from tests.support.servers.hook_server import HookServer, Reply
+from tests.support.servers.hooked_server import BOUND, ORIGIN, Hooked, all_of, hooked_on, threaded
+from tests.support.servers.running_server import wait_for
 
 pytestmark = pytest.mark.kill
 

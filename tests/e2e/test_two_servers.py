@@ -9,11 +9,11 @@ import pytest
 from infrastructure.contract.orders import ServeOptions
 from infrastructure.outbound.embedded_postgres.data_directory import Home
 from infrastructure.server.operations import rebuild
-from tests.support.embedded_servers import answers, keepers_of, server_is_gone
-from tests.support.mortal_server import QUICK_LEASE_SECONDS, Mortal
-from tests.support.process_table import is_alive
-from tests.support.running_server import wait_for
-from tests.support.spawning_server import WIDTH, Stories
+from tests.support.servers.embedded_servers import answers, keepers_of, server_is_gone
+from tests.support.servers.mortal_server import QUICK_LEASE_SECONDS, Mortal
+from tests.support.servers.process_table import is_alive
+from tests.support.servers.running_server import wait_for
+from tests.support.servers.spawning_server import WIDTH, Stories
 
 pytestmark = pytest.mark.kill
 

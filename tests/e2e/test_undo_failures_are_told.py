@@ -11,8 +11,8 @@ from application.queries.views.event import (
     events_with_texts,
 )
 from application.queries.views.run import pending_undo_views, undo_errors
-from tests.support.running_log import RunningLog
-from tests.support.step_workshop import Workshop
+from tests.support.builders.step_workshop import Workshop
+from tests.support.servers.running_log import RunningLog
 
 pytestmark = pytest.mark.server
 

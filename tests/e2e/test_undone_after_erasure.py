@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.running_log import RunningLog
-from tests.support.step_workshop import Workshop
+from tests.support.builders.step_workshop import Workshop
+from tests.support.servers.running_log import RunningLog
 
 pytestmark = pytest.mark.server
 

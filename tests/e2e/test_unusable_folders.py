@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from tests.support.data_directories import copied, new_place
-from tests.support.mortal_server import Mortal
-from tests.support.running_server import wait_for
+from tests.support.servers.data_directories import copied, new_place
+from tests.support.servers.mortal_server import Mortal
+from tests.support.servers.running_server import wait_for
 
 pytestmark = pytest.mark.kill
 

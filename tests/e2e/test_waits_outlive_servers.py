@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from tests.support.hook_server import HookServer
-from tests.support.hooked_server import threaded
-from tests.support.talking_server import Talking
+from tests.support.servers.hook_server import HookServer
+from tests.support.servers.hooked_server import threaded
+from tests.support.servers.talking_server import Talking
 
 pytestmark = pytest.mark.server
 

@@ -13,9 +13,9 @@ import pytest
 
 from application.projections.fold import FOREVER
 from infrastructure.outbound.log.codec.chain import chain_hash
-from tests.support.contested_runs import CAP
-from tests.support.storm import OWN, RESTARTS_AT, Record, storm
-from tests.support.storm_judging import out_of_order, too_early, too_late
+from tests.support.faults.contested_runs import CAP
+from tests.support.faults.storm import OWN, RESTARTS_AT, Record, storm
+from tests.support.faults.storm_verdicts import out_of_order, too_early, too_late
 
 SEEDS = {1: 101, 4: 104}
 FENCED = ("ScriptsResolved", "PreparationStarted", "SessionCreated", "RunStarted")

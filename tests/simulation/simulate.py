@@ -22,7 +22,6 @@ from domain.run import decide, preparation_steps, state
 from domain.run.lifecycle import SETTLED
 from domain.run.state import Run
 from domain.values.record import run_id_of
-from tests.models.store import Fault
 from tests.simulation.asking import SimulatedAsking
 from tests.simulation.virtual_time import StuckError, VirtualLoop, virtual_time
 from tests.simulation.world import CAP, World
@@ -30,6 +29,7 @@ from tests.soak.callers import Caller
 from tests.soak.checker import check
 from tests.soak.history import Call, Event, History, event_of
 from tests.soak.known import Known
+from tests.support.memory.store import Fault
 
 SERVERS = 2
 CALLERS = 2

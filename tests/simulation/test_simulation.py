@@ -2,8 +2,8 @@
 
 import pytest
 
-from tests.models.store import Fault
 from tests.simulation.simulate import play
+from tests.support.memory.store import Fault
 
 SEEDS_OF_A_TEST = 100
 SEEDS_MAX = 150

@@ -26,14 +26,14 @@ from domain.delivery.hook_payloads import HookCall
 from infrastructure.outbound.configuration.load import load_values
 from infrastructure.outbound.runtimes.scripted import ScriptedRuntimes, ScriptedSession
 from infrastructure.server.compose import WorkerDependencies, build_workers
-from tests.models.coordination import MemoryCoordination
-from tests.models.log import MemoryLog
-from tests.models.read_model import MemoryContents, MemoryRegistry, MemoryStagedFiles
-from tests.models.store import Fault, Line, LineLost, Store
-from tests.models.transcripts import MemoryTranscripts
 from tests.simulation.virtual_time import SimulatedProcess, VirtualLoop
-from tests.support.interruption import uninterrupted
-from tests.support.no_credentials import NoCredentials
+from tests.support.builders.no_credentials import NoCredentials
+from tests.support.faults.interruption import uninterrupted
+from tests.support.memory.coordination import MemoryCoordination
+from tests.support.memory.log import MemoryLog
+from tests.support.memory.read_model import MemoryContents, MemoryRegistry, MemoryStagedFiles
+from tests.support.memory.store import Fault, Line, LineLost, Store
+from tests.support.memory.transcripts import MemoryTranscripts
 
 CAP = 3
 LEASE_SECONDS = 1.5

@@ -5,8 +5,8 @@ import random
 from collections.abc import Iterator
 from pathlib import Path
 
-from tests.support.cap_storm import SERVERS, CapStorm, storm_configuration, verified
-from tests.support.mortal_fleet import Fleet
+from tests.support.faults.cap_storm import SERVERS, CapStorm, storm_configuration, verified
+from tests.support.servers.mortal_fleet import Fleet
 
 CAPS = (1, 5, 20)
 AWAY_SECONDS_MAX = 0.3

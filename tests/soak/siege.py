@@ -11,10 +11,10 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
-from tests.support.embedded_servers import postmaster_of
-from tests.support.hook_server import HookServer, Reply
-from tests.support.hooked_server import BOUND
-from tests.support.running_server import RunningServer, configuration, scripted, wait_for
+from tests.support.servers.embedded_servers import postmaster_of
+from tests.support.servers.hook_server import HookServer, Reply
+from tests.support.servers.hooked_server import BOUND
+from tests.support.servers.running_server import RunningServer, configuration, scripted, wait_for
 
 CAP = 3
 LEASE_SECONDS = 3.0

@@ -11,14 +11,9 @@ import pytest
 
 from tests.soak.checker import RULES, check
 from tests.soak.history import History, Writing, read_history, write_end, write_events
-from tests.support import related_history as related
-from tests.support.history_mutations import Mutation
-from tests.support.history_mutations import added_event as more
-from tests.support.history_mutations import changed_call as call
-from tests.support.history_mutations import changed_event as event
-from tests.support.history_mutations import missing_event as missing
-from tests.support.running_server import ROOT
-from tests.support.small_history import (
+from tests.support.builders import related_history as related
+from tests.support.builders.message_history import CONTRADICTIONS, talked_history
+from tests.support.builders.small_history import (
     REQUESTER,
     START,
     one_more,
@@ -26,7 +21,12 @@ from tests.support.small_history import (
     with_call,
     with_more_events,
 )
-from tests.support.talked_history import CONTRADICTIONS, talked_history
+from tests.support.faults.history_mutations import Mutation
+from tests.support.faults.history_mutations import added_event as more
+from tests.support.faults.history_mutations import changed_call as call
+from tests.support.faults.history_mutations import changed_event as event
+from tests.support.faults.history_mutations import missing_event as missing
+from tests.support.servers.running_server import ROOT
 
 
 def inbox(*entries: tuple[str, int]) -> Mutation:

@@ -3,7 +3,7 @@
 import pytest
 
 from tests.soak.checker import check
-from tests.support.related_history import CONTRADICTIONS, related_history
+from tests.support.builders.related_history import CONTRADICTIONS, related_history
 
 
 def test_a_good_history_of_batches_and_waiting_runs_has_no_contradiction() -> None:

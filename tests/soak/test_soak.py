@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.data_directories import new_place
-from tests.support.running_server import ROOT
+from tests.support.servers.data_directories import new_place
+from tests.support.servers.running_server import ROOT
 
 SECONDS = 45
 ALL_SECONDS_MAX = 200

@@ -3,7 +3,7 @@
 import asyncio
 
 from application.concurrency.periodic import PeriodicTask
-from tests.support.held_commits import until
+from tests.support.faults.held_commits import until
 
 
 async def test_it_ends_although_a_cancellation_got_lost_in_its_work() -> None:

@@ -8,7 +8,7 @@ from application.log.texts import TextStore, keyed_hash
 from application.ports.files import ReadFile
 from domain.configuration.configuration import Configuration
 from domain.plan.agent import effective_agent
-from tests.support.planned_children import asked
+from tests.support.builders.planned_children import asked
 
 KEY = b"k" * 32
 SESSION = UUID("00000000-0000-4000-8000-000000000001")

@@ -13,7 +13,7 @@ from domain.configuration.context_scripts import SPAWN_VARIABLES
 from domain.run.facts import SpawnOptions
 from infrastructure.outbound.configuration.load import load_values
 from infrastructure.outbound.identity.identifiers import RandomIdentities
-from tests.support.storytelling import requested, run_id, run_of
+from tests.support.builders.storytelling import requested, run_id, run_of
 
 
 class Notes:

@@ -10,7 +10,7 @@ from application.ports.configurations import PinnedConfiguration
 from application.ports.scripts import ScriptFinished, ScriptRun
 from domain.configuration.configuration import Configuration
 from infrastructure.outbound.identity.identifiers import RandomIdentities
-from tests.support.storytelling import requested, run_id, run_of
+from tests.support.builders.storytelling import requested, run_id, run_of
 
 
 class Hook:

@@ -17,7 +17,7 @@ from application.ports.credentials import (
 )
 from application.ports.scripts import ScriptFinished, ScriptRun
 from domain.configuration.configuration import Configuration
-from tests.support.storytelling import requested, run_of
+from tests.support.builders.storytelling import requested, run_of
 
 
 class Proposing:

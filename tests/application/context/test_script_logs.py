@@ -18,7 +18,7 @@ from application.ports.scripts import Mask, ScriptFinished, ScriptRun
 from infrastructure.outbound.configuration.load import LoadedConfiguration, load_values
 from infrastructure.outbound.identity.identifiers import RandomIdentities
 from infrastructure.outbound.scripts.secrets import ConfiguredSecrets
-from tests.support.storytelling import requested, run_id, run_of
+from tests.support.builders.storytelling import requested, run_id, run_of
 
 SECRET = "canary-s3cret-of-the-environment"
 HEADER = "canary-s3cret-of-a-header"

@@ -14,8 +14,8 @@ from domain.configuration.context_scripts import ContextScript
 from domain.context.script_output import ScriptReading
 from infrastructure.outbound.configuration.load import load_values
 from infrastructure.outbound.identity.identifiers import RandomIdentities
-from tests.support.script_replay import reading_again
-from tests.support.storytelling import requested, run_id, run_of
+from tests.support.builders.script_replay import reading_again
+from tests.support.builders.storytelling import requested, run_id, run_of
 
 SECRET = "S3cret-of-a-variable"
 

@@ -22,11 +22,11 @@ from domain.session.decide import ContextMoved
 from domain.session.shared_context import effective_shared_keys
 from domain.spawn.cascade import CannotShare
 from domain.spawn.request import SharedContextInput
-from tests.support import run_commands as ask
-from tests.support.logged_family import LoggedFamily
-from tests.support.running_log import RunningLog
-from tests.support.scripted_hooks import work_with_hooks
-from tests.support.storytelling import ROOT
+from tests.support.builders import run_commands as ask
+from tests.support.builders.logged_family import LoggedFamily
+from tests.support.builders.storytelling import ROOT
+from tests.support.servers.running_log import RunningLog
+from tests.support.servers.scripted_hooks import work_with_hooks
 
 pytestmark = pytest.mark.server
 

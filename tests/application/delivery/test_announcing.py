@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 
 from application.delivery.announce import Announcer
-from tests.support import run_commands as ask
-from tests.support.kept_family import KeptFamily
-from tests.support.running_log import RunningLog
-from tests.support.scripted_hooks import ScriptedHooks, work_with_hooks
+from tests.support.builders import run_commands as ask
+from tests.support.builders.stored_family import KeptFamily
+from tests.support.servers.running_log import RunningLog
+from tests.support.servers.scripted_hooks import ScriptedHooks, work_with_hooks
 
 pytestmark = pytest.mark.server
 

@@ -12,12 +12,12 @@ from infrastructure.outbound.identity.identifiers import RandomIdentities
 from infrastructure.outbound.read_model.contents import PostgresContents
 from infrastructure.outbound.read_model.registry import PostgresRegistry
 from infrastructure.outbound.transcripts.transcripts import StoredTranscripts
-from tests.support import run_commands as ask
-from tests.support.logged_family import LoggedFamily
-from tests.support.logged_messages import send
-from tests.support.placed_configurations import PlacedConfigurations
-from tests.support.running_log import RunningLog
-from tests.support.storytelling import plan
+from tests.support.builders import run_commands as ask
+from tests.support.builders.logged_family import LoggedFamily
+from tests.support.builders.logged_messages import send
+from tests.support.builders.placed_configurations import PlacedConfigurations
+from tests.support.builders.storytelling import plan
+from tests.support.servers.running_log import RunningLog
 
 pytestmark = pytest.mark.server
 

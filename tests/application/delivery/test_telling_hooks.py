@@ -12,12 +12,12 @@ from application.log.unit_of_work import UnitOfWork
 from application.ports.hooks import HookFailure
 from domain.run.events import HookParked
 from domain.run.facts import HOOK_ORDER, HookName
-from tests.support import run_commands as ask
-from tests.support.interruption import uninterrupted
-from tests.support.kept_family import KeptFamily
-from tests.support.running_log import RunningLog
-from tests.support.scripted_hooks import ScriptedHooks, work_with_hooks
-from tests.support.storytelling import ref
+from tests.support.builders import run_commands as ask
+from tests.support.builders.stored_family import KeptFamily
+from tests.support.builders.storytelling import ref
+from tests.support.faults.interruption import uninterrupted
+from tests.support.servers.running_log import RunningLog
+from tests.support.servers.scripted_hooks import ScriptedHooks, work_with_hooks
 
 FAILS = HookFailure("the hook answered HTTP 500", status_code=500)
 ORIGIN = '{"channel": "discord", "to": "c", "groupId": "g"}'

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from application.ports.runtimes import CannotLaunch
-from tests.support.launched_runs import ATTACHED, RELATIVE, launched, workspace_in, written
+from tests.support.builders.launched_runs import ATTACHED, RELATIVE, launched, workspace_in, written
 
 
 @pytest.fixture

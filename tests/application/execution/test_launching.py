@@ -8,12 +8,9 @@ import pytest
 from application.log.texts import keyed_hash
 from domain.run.events import RunEvent
 from domain.run.facts import ForkFacts
-from tests.support.launched_runs import ATTACHED, KEY, launched, workspace_in, written
-from tests.support.run_histories import (
-    step_begun,
-    step_taken,
-)
-from tests.support.storytelling import ref, requester
+from tests.support.builders.launched_runs import ATTACHED, KEY, launched, workspace_in, written
+from tests.support.builders.run_histories import step_begun, step_taken
+from tests.support.builders.storytelling import ref, requester
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ import pytest
 
 from application.ports.credentials import FoundCredentials, MissingCredential
 from domain.run.plan_facts import CredentialFacts
-from tests.support.planned_children import (
+from tests.support.builders.planned_children import (
     SCRIPTED,
     Workspaces,
     asked,

@@ -15,10 +15,10 @@ from application.projections.session_rows import SessionRow
 from domain.event_types import ConfigurationActivated
 from domain.values.record import CONFIG_STREAM, run_stream, session_stream
 from domain.values.refusals import CorruptHistory
-from tests.support import run_histories as past
-from tests.support.family_histories import a_family
-from tests.support.family_log import Recorded
-from tests.support.storytelling import ROOT, observed, ref, run_id, stamp
+from tests.support.builders import run_histories as past
+from tests.support.builders.family_histories import a_family
+from tests.support.builders.family_log import Recorded
+from tests.support.builders.storytelling import ROOT, observed, ref, run_id, stamp
 
 RUN = run_id(1)
 Row = TypeVar("Row")

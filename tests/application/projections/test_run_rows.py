@@ -5,9 +5,9 @@ from datetime import timedelta
 import pytest
 
 from application.projections.run_rows import DueKind, due, run_row
-from tests.support import run_histories as past
-from tests.support.run_histories import CLAIMER
-from tests.support.storytelling import ROOT, START, run_of
+from tests.support.builders import run_histories as past
+from tests.support.builders.run_histories import CLAIMER
+from tests.support.builders.storytelling import ROOT, START, run_of
 
 CREATED, STARTED, ENDED = 1, 7, 8
 WAITING = past.an_ended_run_with_pending_descendants()

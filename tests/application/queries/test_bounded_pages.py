@@ -14,9 +14,9 @@ from application.queries.runs import RunPage, visible_runs
 from domain.run.state import Run
 from domain.session.state import Session
 from infrastructure.outbound.read_model.registry import PostgresRegistry
-from tests.support.logged_family import LoggedFamily
-from tests.support.running_log import RunningLog
-from tests.support.storytelling import ROOT
+from tests.support.builders.logged_family import LoggedFamily
+from tests.support.builders.storytelling import ROOT
+from tests.support.servers.running_log import RunningLog
 
 OTHER = "agent:main:other"
 RUNS = 6

@@ -11,9 +11,9 @@ from application.queries.explain import explanation_of
 from domain.configuration.configuration import Configuration
 from domain.configuration.problems import ConfigurationError, ConfigurationProblem
 from domain.event_types import AnyEvent
-from tests.support.explained_spawns import ADMITTED, plan_facts
-from tests.support.run_histories import created, resolved
-from tests.support.storytelling import requested, run_of
+from tests.support.builders.explained_spawns import ADMITTED, plan_facts
+from tests.support.builders.run_histories import created, resolved
+from tests.support.builders.storytelling import requested, run_of
 
 ROOT = "${HARBOUR}/work"
 

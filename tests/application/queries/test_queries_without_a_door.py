@@ -15,10 +15,10 @@ from application.queries.runs import RunFilter, get_run, list_runs
 from application.queries.services import QueryServices
 from application.queries.views.run import RunSummary, RunView
 from infrastructure.outbound.transcripts.transcripts import StoredTranscripts
-from tests.support.logged_family import LoggedFamily
-from tests.support.running_log import RunningLog
-from tests.support.scripted_hooks import work_with_hooks
-from tests.support.storytelling import ROOT
+from tests.support.builders.logged_family import LoggedFamily
+from tests.support.builders.storytelling import ROOT
+from tests.support.servers.running_log import RunningLog
+from tests.support.servers.scripted_hooks import work_with_hooks
 
 
 def caller(*scopes: AccessScope, session: str = ROOT) -> Caller:

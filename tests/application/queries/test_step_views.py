@@ -16,7 +16,7 @@ from domain.context.attachments import AcceptedFiles, accept_file
 from domain.run.events import RunEvent
 from domain.run.facts import AttachmentsRequest
 from domain.run.state import Run
-from tests.support.run_histories import (
+from tests.support.builders.run_histories import (
     announced,
     claimed,
     created,
@@ -31,7 +31,7 @@ from tests.support.run_histories import (
     step_undone,
     undo_failed,
 )
-from tests.support.storytelling import ref, requested, run_id, run_of
+from tests.support.builders.storytelling import ref, requested, run_id, run_of
 
 MANIFEST = ref("manifest")
 FILES = file_list(AcceptedFiles((accept_file("a", b"xyz"),)))

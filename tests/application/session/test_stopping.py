@@ -11,10 +11,10 @@ from domain.run.state import Run
 from infrastructure.outbound.identity.identifiers import RandomIdentities
 from infrastructure.outbound.read_model.contents import PostgresContents
 from infrastructure.outbound.read_model.registry import PostgresRegistry
-from tests.support.logged_family import LoggedFamily
-from tests.support.preparers import preparing_on
-from tests.support.running_log import RunningLog
-from tests.support.server_configurations import ServerConfigurations
+from tests.support.builders.logged_family import LoggedFamily
+from tests.support.builders.run_preparers import preparing_on
+from tests.support.servers.running_log import RunningLog
+from tests.support.servers.server_configurations import ServerConfigurations
 
 OPERATOR = Actor(kind="token", token="operator")
 

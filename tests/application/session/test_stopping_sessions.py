@@ -23,12 +23,12 @@ from domain.values.record import run_stream, session_stream
 from infrastructure.outbound.identity.identifiers import RandomIdentities
 from infrastructure.outbound.read_model.contents import PostgresContents
 from infrastructure.outbound.read_model.registry import PostgresRegistry
-from tests.support import run_commands as ask
-from tests.support.logged_family import LoggedFamily, content_key_of
-from tests.support.placed_configurations import PlacedConfigurations
-from tests.support.preparers import preparing_on
-from tests.support.running_log import RunningLog
-from tests.support.storytelling import plan, ref
+from tests.support.builders import run_commands as ask
+from tests.support.builders.logged_family import LoggedFamily, content_key_of
+from tests.support.builders.placed_configurations import PlacedConfigurations
+from tests.support.builders.run_preparers import preparing_on
+from tests.support.builders.storytelling import plan, ref
+from tests.support.servers.running_log import RunningLog
 
 OPERATOR = Actor(kind="token", token="operator")
 STAYING = SpawnOptions(mode="session")

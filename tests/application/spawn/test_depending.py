@@ -17,11 +17,11 @@ from domain.run.facts import Dependency
 from domain.spawn.dependencies import DependencyRequest
 from domain.spawn.request import SharedContextInput
 from domain.values.shared_values import ReferenceRequest
-from tests.support import run_commands as ask
-from tests.support.logged_family import LoggedFamily
-from tests.support.run_histories import started as run_started
-from tests.support.running_log import RunningLog
-from tests.support.scripted_hooks import work_with_hooks
+from tests.support.builders import run_commands as ask
+from tests.support.builders.logged_family import LoggedFamily
+from tests.support.builders.run_histories import started as run_started
+from tests.support.servers.running_log import RunningLog
+from tests.support.servers.scripted_hooks import work_with_hooks
 
 pytestmark = pytest.mark.server
 

@@ -20,10 +20,10 @@ from infrastructure.outbound.configuration.load import load_values
 from infrastructure.outbound.identity.identifiers import RandomIdentities
 from infrastructure.outbound.read_model.contents import PostgresContents
 from infrastructure.outbound.read_model.registry import PostgresRegistry
-from tests.support.preparers import preparing_on
-from tests.support.running_log import RunningLog
-from tests.support.server_configurations import ServerConfigurations
-from tests.support.storytelling import ROOT
+from tests.support.builders.run_preparers import preparing_on
+from tests.support.builders.storytelling import ROOT
+from tests.support.servers.running_log import RunningLog
+from tests.support.servers.server_configurations import ServerConfigurations
 
 OPERATOR = Actor(kind="token", token="operator")
 

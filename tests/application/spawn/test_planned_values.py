@@ -9,7 +9,7 @@ from domain.configuration.configuration import Configuration
 from domain.plan.model import UNNAMED_MODEL
 from domain.run.facts import Plan
 from domain.run.plan_facts import ModelVerdict
-from tests.support.planned_children import (
+from tests.support.builders.planned_children import (
     SCRIPTED,
     Workspaces,
     asked,
@@ -17,8 +17,8 @@ from tests.support.planned_children import (
     plan_of,
     unfit,
 )
-from tests.support.run_histories import overridden, resolved
-from tests.support.storytelling import ref, requested, requester, run_of
+from tests.support.builders.run_histories import overridden, resolved
+from tests.support.builders.storytelling import ref, requested, requester, run_of
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ import pytest
 from application.ports.files import WorkspaceForbidden
 from application.spawn.plan import Ineligible, PlannedChild
 from domain.run.plan_facts import ModelVerdict, PlanFacts, WorkspaceFacts
-from tests.support.planned_children import (
+from tests.support.builders.planned_children import (
     BOXED,
     ISOLATING,
     SCRIPTED,

@@ -17,11 +17,11 @@ from infrastructure.outbound.identity.identifiers import RandomIdentities
 from infrastructure.outbound.log.read.state_memory import StateCaches
 from infrastructure.outbound.read_model.contents import PostgresContents
 from infrastructure.outbound.read_model.registry import PostgresRegistry
-from tests.support.logged_family import LoggedFamily
-from tests.support.preparers import preparing_on
-from tests.support.running_log import RunningLog
-from tests.support.server_configurations import ServerConfigurations
-from tests.support.storytelling import ROOT
+from tests.support.builders.logged_family import LoggedFamily
+from tests.support.builders.run_preparers import preparing_on
+from tests.support.builders.storytelling import ROOT
+from tests.support.servers.running_log import RunningLog
+from tests.support.servers.server_configurations import ServerConfigurations
 
 CALLER = Actor(kind="token", token="caller")
 VALUES = {"agents": {"list": [{"id": "main", "runtime": {"type": "scripted", "result": "done"}}]}}

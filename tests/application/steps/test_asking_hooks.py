@@ -13,11 +13,11 @@ from application.steps.step import StepMaker, StepPlace, StepRefused, StepResult
 from application.steps.thread_binding import ThreadBindingStep
 from domain.run.facts import SpawnOptions, StepState
 from domain.run.state import Run
-from tests.support import run_commands as ask
-from tests.support.kept_family import KeptFamily
-from tests.support.running_log import RunningLog
-from tests.support.scripted_hooks import ScriptedHooks, work_with_hooks
-from tests.support.storytelling import START, plan
+from tests.support.builders import run_commands as ask
+from tests.support.builders.stored_family import KeptFamily
+from tests.support.builders.storytelling import START, plan
+from tests.support.servers.running_log import RunningLog
+from tests.support.servers.scripted_hooks import ScriptedHooks, work_with_hooks
 
 ASKED = HookFailure("the hook did not answer in 10 s")
 UNASKED = HookFailure("the hook cannot be reached", was_asked=False)

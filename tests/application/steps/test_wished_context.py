@@ -8,11 +8,11 @@ import pytest
 from application.steps.context_fork import read_context_request
 from application.steps.thread_binding import ThreadBindingStep
 from domain.run.facts import StepState
-from tests.support import run_commands as ask
-from tests.support.kept_family import KeptFamily
-from tests.support.running_log import RunningLog
-from tests.support.scripted_hooks import ScriptedHooks, work_with_hooks
-from tests.support.storytelling import START
+from tests.support.builders import run_commands as ask
+from tests.support.builders.stored_family import KeptFamily
+from tests.support.builders.storytelling import START
+from tests.support.servers.running_log import RunningLog
+from tests.support.servers.scripted_hooks import ScriptedHooks, work_with_hooks
 
 STEP = StepState(name="thread_binding", key="k", epoch=1, begun_at=START, limit_seconds=11.0)
 READY = {"status": "ok", "threadBindingReady": True}

@@ -7,11 +7,11 @@ import pytest
 from domain.run.events import HookEvent, HookFailed, HookParked, HookTold, SessionCreated
 from domain.run.facts import HOOK_ORDER, HookName, SpawnOptions, hook_key
 from domain.values.refusals import CorruptHistory, NotYet, WrongStage
-from tests.support import hooked_runs as hooked
-from tests.support import run_commands as ask
-from tests.support import run_histories as past
-from tests.support.run_histories import PREPARER
-from tests.support.storytelling import START, given, ref, requested, run_id, run_of
+from tests.support.builders import hooked_runs as hooked
+from tests.support.builders import run_commands as ask
+from tests.support.builders import run_histories as past
+from tests.support.builders.run_histories import PREPARER
+from tests.support.builders.storytelling import START, given, ref, requested, run_id, run_of
 
 RAN = (past.claimed(), past.started())
 TOLD = past.announced()

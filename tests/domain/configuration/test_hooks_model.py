@@ -8,11 +8,11 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 from domain.run.commands import RunCommand
 from domain.run.events import HookTold
 from domain.run.facts import HOOK_ORDER, HookName, HookState, SpawnOptions
-from tests.support import hooked_runs as hooked
-from tests.support import run_commands as ask
-from tests.support import run_histories as past
-from tests.support.asked_stories import AskedRun
-from tests.support.storytelling import given, requested
+from tests.support.builders import hooked_runs as hooked
+from tests.support.builders import run_commands as ask
+from tests.support.builders import run_histories as past
+from tests.support.builders.run_story import AskedRun
+from tests.support.builders.storytelling import given, requested
 
 pytestmark = pytest.mark.long
 

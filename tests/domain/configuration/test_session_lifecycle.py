@@ -28,7 +28,7 @@ from domain.session.state import (
     evolve,
 )
 from domain.values.refusals import CorruptHistory, Rejected, SessionIsClosed
-from tests.support.session_histories import (
+from tests.support.builders.session_histories import (
     CAP,
     CHANGES,
     CHILD_RUN,
@@ -44,7 +44,7 @@ from tests.support.session_histories import (
     SHARED,
     admitted,
 )
-from tests.support.storytelling import (
+from tests.support.builders.storytelling import (
     ROOT,
     given_session,
     observed,

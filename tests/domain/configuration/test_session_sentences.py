@@ -7,7 +7,7 @@ from domain.session.decide import (
     SettleChild,
 )
 from domain.values.refusals import Rejected
-from tests.support.session_histories import (
+from tests.support.builders.session_histories import (
     CAP,
     CHILD_RUN,
     CLOSED,
@@ -16,7 +16,7 @@ from tests.support.session_histories import (
     SETTLED,
     admitted,
 )
-from tests.support.storytelling import (
+from tests.support.builders.storytelling import (
     ROOT,
     given_session,
     observed,

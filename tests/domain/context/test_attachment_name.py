@@ -15,7 +15,7 @@ from domain.context.attachments import (
     is_file_name,
     trim_name,
 )
-from tests.support.hostile_attachments import are_one_to_a_file_system
+from tests.support.faults.hostile_attachments import are_one_to_a_file_system
 
 TRICKY = st.sampled_from(
     list("./\\ab AB\0\n\t\x7f\x85\u00a0\u200b\u202e\ufeff\u2028e\u0301\u00e9\u00c9ß\u017f\u0345")

@@ -18,7 +18,7 @@ from domain.context.attachments import (
     write_failed_refusal,
 )
 from domain.values.text import replace_unstorable
-from tests.support.hostile_attachments import LIMITS, HostileRequest, hostile_requests
+from tests.support.faults.hostile_attachments import LIMITS, HostileRequest, hostile_requests
 
 ENABLED = Attachments(enabled=True)
 

@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 
 from domain.configuration.configuration import Configuration
-from tests.support.explained_spawns import ADMITTED, plan_facts, the
-from tests.support.run_histories import created, refused, resolved, step_begun, step_taken
-from tests.support.storytelling import ref, requested
+from tests.support.builders.explained_spawns import ADMITTED, plan_facts, the
+from tests.support.builders.run_histories import created, refused, resolved, step_begun, step_taken
+from tests.support.builders.storytelling import ref, requested
 
 LIMITS = ("maxFiles", "maxFileBytes", "maxTotalBytes")
 ATTACHED: list[tuple[dict[str, Any] | None, bool, int | None, str]] = [

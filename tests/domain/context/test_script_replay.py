@@ -10,9 +10,9 @@ from application.ports.scripts import ScriptFinished
 from domain.configuration.context_scripts import ContextScript
 from domain.context.script_output import decode_printed_text, encode_output
 from domain.values.json_text import compact_json
-from tests.support.script_receipts import receipt
-from tests.support.script_replay import raw_output, reading_again
-from tests.support.storytelling import run_id
+from tests.support.builders.script_receipts import receipt
+from tests.support.builders.script_replay import raw_output, reading_again
+from tests.support.builders.storytelling import run_id
 
 WORDS = st.sampled_from(["message", "error", "agent", "errors", "ok", "status", "x", "é", ""])
 VALUES = st.recursive(

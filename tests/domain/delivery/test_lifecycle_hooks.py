@@ -19,8 +19,8 @@ from domain.delivery.hook_payloads import (
 from domain.run.facts import RunOutcome, SpawnOptions
 from domain.run.state import Run
 from domain.values.refusals import Refusal
-from tests.support import run_histories as past
-from tests.support.storytelling import CHILD, ROOT, requested, run_of
+from tests.support.builders import run_histories as past
+from tests.support.builders.storytelling import CHILD, ROOT, requested, run_of
 
 ORIGIN = {"channel": "discord", "accountId": "acct", "to": "c"}
 ENGINE = "Context engine subagent preparation failed: "

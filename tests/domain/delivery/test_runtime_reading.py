@@ -11,7 +11,7 @@ from domain.delivery.transcript import (
     UsageEntry,
     read_plain_output,
 )
-from tests.support.readings import read_entries
+from tests.support.builders.readings import read_entries
 
 
 def test_the_last_result_counts() -> None:

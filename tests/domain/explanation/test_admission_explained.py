@@ -5,10 +5,7 @@ from typing import Any
 import pytest
 from pydantic import JsonValue
 
-from tests.support.explained_spawns import (
-    REVISION,
-    admission,
-)
+from tests.support.builders.explained_spawns import REVISION, admission
 
 ADMISSION: list[tuple[str, dict[str, Any], bool, dict[str, JsonValue], str]] = [
     (

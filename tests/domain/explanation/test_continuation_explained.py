@@ -12,9 +12,14 @@ from domain.run.events import ContinuationPlanned, MessageReceived
 from domain.run.facts import Ingredient, SpawnOptions
 from domain.run.plan_facts import WorkspaceFacts
 from domain.session.events import ChildAdmitted
-from tests.support.explained_spawns import CONTINUATION_RULES, PLAN_RULES, REVISION, plan_facts
-from tests.support.run_histories import refused
-from tests.support.storytelling import CHILD, plan, ref, requester, run_id
+from tests.support.builders.explained_spawns import (
+    CONTINUATION_RULES,
+    PLAN_RULES,
+    REVISION,
+    plan_facts,
+)
+from tests.support.builders.run_histories import refused
+from tests.support.builders.storytelling import CHILD, plan, ref, requester, run_id
 
 RULES = ("active_children", *CONTINUATION_RULES, "tools", "capabilities")
 ADMITTED = ChildAdmitted(run_id=run_id(2), active_children=1, max_children=5)

@@ -5,10 +5,10 @@ import pytest
 from domain.run.events import DependencyMet
 from domain.run.facts import BatchFacts
 from domain.values.rules import DEPENDENCIES, WAITS_FOR, Rule
-from tests.support.explained_spawns import ADMITTED, results, the, told
-from tests.support.run_histories import refused
-from tests.support.storytelling import requested, run_id
-from tests.support.waiting_runs import TARGET, dependency
+from tests.support.builders.explained_spawns import ADMITTED, results, the, told
+from tests.support.builders.run_histories import refused
+from tests.support.builders.storytelling import requested, run_id
+from tests.support.builders.waiting_runs import TARGET, dependency
 
 
 def test_what_it_waits_for_is_told_when_it_waits_for_anything() -> None:

@@ -9,7 +9,7 @@ import pytest
 from domain.event_types import EVENT_TYPES, AnyEvent, upcast_event
 from domain.explanation.record import NOT_RECORDED
 from domain.run.facts import SpawnOptions
-from tests.support.explained_spawns import (
+from tests.support.builders.explained_spawns import (
     ADMISSION_RULES,
     ADMITTED,
     BEHIND_ADMISSION,
@@ -19,8 +19,8 @@ from tests.support.explained_spawns import (
     the,
     told,
 )
-from tests.support.run_histories import created, refused, resolved, step_taken
-from tests.support.storytelling import ref, requested
+from tests.support.builders.run_histories import created, refused, resolved, step_taken
+from tests.support.builders.storytelling import ref, requested
 
 HISTORIES = Path(__file__).parents[2] / "histories"
 

@@ -8,9 +8,9 @@ from domain.explanation.record import RuleExplanation
 from domain.run.facts import Ingredient
 from domain.run.plan_facts import PreambleSizes, WorkspaceFacts
 from domain.values.record import ContentRef
-from tests.support.explained_spawns import ADMITTED, of_the_plan, plan_facts, the
-from tests.support.run_histories import created, refused, resolved
-from tests.support.storytelling import ref, requested
+from tests.support.builders.explained_spawns import ADMITTED, of_the_plan, plan_facts, the
+from tests.support.builders.run_histories import created, refused, resolved
+from tests.support.builders.storytelling import ref, requested
 
 
 def configured(**sections: Any) -> Configuration:

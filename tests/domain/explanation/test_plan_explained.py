@@ -12,7 +12,7 @@ from domain.run.plan_facts import (
     TimeoutFacts,
     WorkspaceFacts,
 )
-from tests.support.explained_spawns import (
+from tests.support.builders.explained_spawns import (
     ADMITTED,
     INHERITED,
     MODELS,
@@ -22,8 +22,8 @@ from tests.support.explained_spawns import (
     refused_by,
     the,
 )
-from tests.support.run_histories import created, overridden, refused, resolved
-from tests.support.storytelling import ref, requested
+from tests.support.builders.run_histories import created, overridden, refused, resolved
+from tests.support.builders.storytelling import ref, requested
 
 
 def test_an_agent_is_configured_or_is_not() -> None:

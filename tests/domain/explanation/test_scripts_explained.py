@@ -3,14 +3,10 @@
 import pytest
 
 from domain.run.facts import Candidate
-from tests.support.explained_spawns import (
-    ADMITTED,
-    the,
-    told,
-)
-from tests.support.run_histories import overridden, resolved
-from tests.support.script_receipts import candidate, receipt
-from tests.support.storytelling import requested
+from tests.support.builders.explained_spawns import ADMITTED, the, told
+from tests.support.builders.run_histories import overridden, resolved
+from tests.support.builders.script_receipts import candidate, receipt
+from tests.support.builders.storytelling import requested
 
 
 def test_each_script_tells_what_it_did_and_no_text_of_it() -> None:

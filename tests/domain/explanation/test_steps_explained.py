@@ -7,9 +7,9 @@ import pytest
 from domain.event_types import AnyEvent
 from domain.explanation.steps import STEP_RULES
 from domain.run.facts import STEP_ORDER, ForkFacts, StepName
-from tests.support.explained_spawns import ADMITTED, plan_facts, results, the, told
-from tests.support.run_histories import created, refused, resolved, step_begun, step_taken
-from tests.support.storytelling import facts, ref, requested
+from tests.support.builders.explained_spawns import ADMITTED, plan_facts, results, the, told
+from tests.support.builders.run_histories import created, refused, resolved, step_begun, step_taken
+from tests.support.builders.storytelling import facts, ref, requested
 
 IN_A_THREAD: dict[str, Any] = {"facts": facts(thread=True)}
 FILES = {"attachments": {"count": 1, "total_bytes": 3, "manifest": ref("manifest")}}

@@ -8,11 +8,11 @@ from hypothesis import strategies as st
 from hypothesis.stateful import initialize, rule
 
 from tests.domain.spawn.test_spawn_properties import PICK, Spawns
-from tests.support.configured_spawns import Rules
-from tests.support.planned_places import SHAKEN, STATES
-from tests.support.random_plans import PLANNING, WISHES
-from tests.support.random_spawns import LENIENT, PLAIN
-from tests.support.spawn_model import Asked
+from tests.support.builders.configured_spawns import Rules
+from tests.support.models.planned_places import SHAKEN, STATES
+from tests.support.models.random_plans import PLANNING, WISHES
+from tests.support.models.random_spawns import LENIENT, PLAIN
+from tests.support.models.spawn_model import Asked
 
 # What fails is made small for up to five minutes, and an alarm meanwhile would be told instead.
 pytestmark = [pytest.mark.timeout(400), pytest.mark.long]

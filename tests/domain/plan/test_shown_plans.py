@@ -11,11 +11,11 @@ from domain.configuration.runtimes import SERVED_RUNTIMES
 from domain.plan.effective import effective_agent_values
 from domain.run.plan_facts import ModelVerdict
 from domain.values.thinking_level import normalise_thinking
-from tests.support.configured_spawns import Rules
-from tests.support.placed_configurations import PlacedConfigurations
-from tests.support.plan_words import WORKSPACES
-from tests.support.planned_children import asked
-from tests.support.random_plans import PLANNING
+from tests.support.builders.configured_spawns import Rules
+from tests.support.builders.placed_configurations import PlacedConfigurations
+from tests.support.builders.planned_children import asked
+from tests.support.models.plan_words import WORKSPACES
+from tests.support.models.random_plans import PLANNING
 
 FOLDER = Path("/nowhere")
 DATA_DIRECTORY = (FOLDER / WORKSPACES).parent

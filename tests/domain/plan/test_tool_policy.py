@@ -9,7 +9,7 @@ from domain.plan.tools import (
     ToolPolicy,
     tool_policy,
 )
-from tests.support.tool_permission import permits
+from tests.support.builders.tool_permission import permits
 
 
 def test_a_leaf_has_all_tools_but_those_of_sessions_and_of_the_default_list() -> None:

@@ -11,8 +11,8 @@ from domain.prompt.pieces import join_pieces
 from domain.prompt.shared_context import HEADING, VALUES_CHARACTERS_MAX, SharedValue, shared_pieces
 from domain.prompt.untrusted import BEGIN, END
 from domain.values.json_text import compact_json
-from tests.support.imitations import IMITATIONS, LONG, WORDS, seen_marks
-from tests.support.storytelling import run_id
+from tests.support.builders.storytelling import run_id
+from tests.support.faults.imitations import IMITATIONS, LONG, WORDS, seen_marks
 
 RUN = run_id(1)
 

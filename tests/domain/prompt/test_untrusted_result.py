@@ -12,7 +12,7 @@ from domain.prompt.untrusted import (
     freeze_result,
     without_delimiters,
 )
-from tests.support.imitations import IMITATIONS, MARKS, WORDS, seen_marks
+from tests.support.faults.imitations import IMITATIONS, MARKS, WORDS, seen_marks
 
 
 def test_a_short_result_is_kept_trimmed() -> None:

@@ -11,10 +11,10 @@ from domain.run.evolve import initial_run
 from domain.run.facts import HOOK_ORDER, AttachmentsRequest, HookName, SpawnOptions
 from domain.run.state import Run
 from domain.values.refusals import CorruptHistory, WrongStage
-from tests.support import continued_runs as sent
-from tests.support import hooked_runs as hooked
-from tests.support import run_histories as past
-from tests.support.storytelling import (
+from tests.support.builders import continued_runs as sent
+from tests.support.builders import hooked_runs as hooked
+from tests.support.builders import run_histories as past
+from tests.support.builders.storytelling import (
     CHILD,
     given,
     ref,

@@ -12,19 +12,11 @@ from domain.run.events import SpawnRefused
 from domain.run.state import Run
 from domain.session.events import ChildAdmitted
 from domain.values.refusals import Rejected, SessionIsClosed
-from tests.support.asked_lives import COMMANDS, MANNERS, asked
-from tests.support.batched_lives import BatchedLives
-from tests.support.conversing_lives import PICK
-from tests.support.family_log import FamilyLog, policy
-from tests.support.family_model import (
-    HELD,
-    RECORDED,
-    REFUSED,
-    Life,
-    Tree,
-    next_step,
-)
-from tests.support.lived_logs import (
+from tests.support.builders.family_log import FamilyLog, policy
+from tests.support.models.batch_lives import BatchedLives
+from tests.support.models.family_model import HELD, RECORDED, REFUSED, Life, Tree, next_step
+from tests.support.models.life_requests import COMMANDS, MANNERS, asked
+from tests.support.models.log_invariants import (
     States,
     is_over_once,
     is_put_away_in_turn,
@@ -32,6 +24,7 @@ from tests.support.lived_logs import (
     replays,
     runs_agree,
 )
+from tests.support.models.message_lives import PICK
 
 pytestmark = pytest.mark.long
 

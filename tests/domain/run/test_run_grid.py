@@ -1,6 +1,6 @@
 """The whole grid of a run: every stage by every command, and every stage by every event.
 
-The tables are in `tests.support.run_grid`.
+The tables are in `tests.support.models.run_grid`.
 """
 
 from collections.abc import Callable
@@ -23,14 +23,14 @@ from domain.values.refusals import (
     StopWanted,
     WrongStage,
 )
-from tests.support import continued_runs as sent
-from tests.support import hooked_runs as hooked
-from tests.support import run_commands as ask
-from tests.support import run_histories as past
-from tests.support import waiting_runs as waiting
-from tests.support.grid_histories import HAVING_ALL, HISTORIES
-from tests.support.run_grid import COMMANDS_AT_STAGES, EVENTS_AT_STAGES
-from tests.support.storytelling import given, requested, run_of, stamp
+from tests.support.builders import continued_runs as sent
+from tests.support.builders import hooked_runs as hooked
+from tests.support.builders import run_commands as ask
+from tests.support.builders import run_histories as past
+from tests.support.builders import waiting_runs as waiting
+from tests.support.builders.grid_histories import HAVING_ALL, HISTORIES
+from tests.support.builders.storytelling import given, requested, run_of, stamp
+from tests.support.models.run_grid import COMMANDS_AT_STAGES, EVENTS_AT_STAGES
 
 COMMANDS: dict[str, Callable[[Run], RunCommand]] = {
     "resume": lambda run: ask.resume(run.epoch),

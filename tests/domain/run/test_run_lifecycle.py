@@ -20,10 +20,10 @@ from domain.run.evolve import archive_due
 from domain.run.facts import Candidate, Cleanup, RunOutcome, SpawnOptions, TranscriptSeal
 from domain.run.state import Run
 from domain.values.refusals import CannotDeliver, CorruptHistory, LostClaim, NotYet, WrongStage
-from tests.support import run_commands as ask
-from tests.support import run_histories as past
-from tests.support.run_histories import CLAIMER, PREPARER
-from tests.support.storytelling import CHILD, given, plan, ref, requested, run_of, stamp
+from tests.support.builders import run_commands as ask
+from tests.support.builders import run_histories as past
+from tests.support.builders.run_histories import CLAIMER, PREPARER
+from tests.support.builders.storytelling import CHILD, given, plan, ref, requested, run_of, stamp
 
 STEWARD = (Candidate(script_id="who", priority=10, agent_id="steward", verdict="winner"),)
 

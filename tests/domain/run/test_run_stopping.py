@@ -6,10 +6,10 @@ from domain.run.decide import dedupe_key
 from domain.run.events import RunEnded, SpawnRefused, StopRequested
 from domain.run.facts import RunOutcome
 from domain.values.refusals import StopWanted
-from tests.support import run_commands as ask
-from tests.support import run_histories as past
-from tests.support.run_histories import CLAIMER
-from tests.support.storytelling import given, ref, run_of
+from tests.support.builders import run_commands as ask
+from tests.support.builders import run_histories as past
+from tests.support.builders.run_histories import CLAIMER
+from tests.support.builders.storytelling import given, ref, run_of
 
 
 @pytest.mark.parametrize("history", [past.a_requested_run(), past.an_overridden_run()])

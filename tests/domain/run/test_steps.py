@@ -18,10 +18,10 @@ from domain.run.evolve import evolve
 from domain.run.facts import STEP_ORDER, AttachmentsRequest, SpawnOptions, StepName, step_key
 from domain.run.preparation_steps import RETRY_SECONDS_MAX, retry_after_seconds
 from domain.values.refusals import CorruptHistory, LostClaim, NotYet, WrongStage
-from tests.support import run_commands as ask
-from tests.support import run_histories as past
-from tests.support.run_histories import PREPARER
-from tests.support.storytelling import START, given, ref, requested, run_id, run_of, stamp
+from tests.support.builders import run_commands as ask
+from tests.support.builders import run_histories as past
+from tests.support.builders.run_histories import PREPARER
+from tests.support.builders.storytelling import START, given, ref, requested, run_id, run_of, stamp
 
 LIMIT = timedelta(seconds=5)
 

@@ -4,10 +4,10 @@ import pytest
 
 from domain.run.events import RunQueued, SessionCreated, StepTaken
 from domain.run.facts import ForkFacts
-from tests.support import run_commands as ask
-from tests.support import run_histories as past
-from tests.support.run_histories import PREPARER
-from tests.support.storytelling import given, ref, run_id, run_of
+from tests.support.builders import run_commands as ask
+from tests.support.builders import run_histories as past
+from tests.support.builders.run_histories import PREPARER
+from tests.support.builders.storytelling import given, ref, run_id, run_of
 
 
 def test_the_files_that_were_written_are_told() -> None:

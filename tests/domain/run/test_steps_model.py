@@ -6,10 +6,10 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from domain.run.facts import STEP_ORDER, StepName
-from tests.support import run_commands as ask
-from tests.support import run_histories as past
-from tests.support.asked_stories import AskedRun
-from tests.support.storytelling import given
+from tests.support.builders import run_commands as ask
+from tests.support.builders import run_histories as past
+from tests.support.builders.run_story import AskedRun
+from tests.support.builders.storytelling import given
 
 pytestmark = pytest.mark.long
 

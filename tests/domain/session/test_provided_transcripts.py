@@ -3,7 +3,7 @@
 from domain.session.decide import ProvideTranscript
 from domain.session.events import TranscriptProvided
 from domain.session.state import ProvidedTranscript
-from tests.support.storytelling import ROOT, given_session, observed, ref, run_id
+from tests.support.builders.storytelling import ROOT, given_session, observed, ref, run_id
 
 PROVIDED = TranscriptProvided(entries=2, tokens=40, content=ref("said so far"), by=ROOT)
 

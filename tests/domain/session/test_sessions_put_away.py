@@ -9,12 +9,12 @@ from domain.run.evolve import archive_due
 from domain.run.facts import SpawnOptions
 from domain.session.events import SessionClosed
 from domain.values.refusals import ReadAgain, SessionIsClosed, WrongStage
-from tests.support import continued_runs as sent
-from tests.support import run_commands as ask
-from tests.support import run_histories as past
-from tests.support.announced_families import announced, lasting
-from tests.support.family_log import FamilyLog
-from tests.support.storytelling import given, plan, requested, run_of, stamp
+from tests.support.builders import continued_runs as sent
+from tests.support.builders import run_commands as ask
+from tests.support.builders import run_histories as past
+from tests.support.builders.announced_families import announced, lasting
+from tests.support.builders.family_log import FamilyLog
+from tests.support.builders.storytelling import given, plan, requested, run_of, stamp
 
 
 def three_runs() -> FamilyLog:

@@ -28,7 +28,7 @@ from domain.session.state import Session
 from domain.values.record import ContentRef
 from domain.values.refusals import SessionIsClosed
 from domain.values.shared_values import SharedChange, SharedKey
-from tests.support.storytelling import (
+from tests.support.builders.storytelling import (
     ROOT,
     given_session,
     observed,

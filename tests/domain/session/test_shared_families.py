@@ -7,9 +7,9 @@ from domain.session.shared_context import REFERENCES_MAX, effective_shared_keys
 from domain.spawn.cascade import CannotShare
 from domain.spawn.request import SharedContextInput
 from domain.values.shared_values import ReferenceRequest, SharedChange, SharedKey
-from tests.support import run_commands as ask
-from tests.support.family_log import FamilyLog, child_key
-from tests.support.storytelling import ROOT, ref
+from tests.support.builders import run_commands as ask
+from tests.support.builders.family_log import FamilyLog, child_key
+from tests.support.builders.storytelling import ROOT, ref
 
 GOAL = SharedContextInput(values=(("goal", '"win"'),))
 LARGE = '"' + "x" * 40_000 + '"'

@@ -13,9 +13,9 @@ from domain.session.state import Session
 from domain.spawn.request import SharedContextInput
 from domain.values.record import session_stream
 from domain.values.shared_values import SharedChange, SharedKey, SharedScope
-from tests.support import run_commands as ask
-from tests.support.family_log import FamilyLog, child_key
-from tests.support.storytelling import ref
+from tests.support.builders import run_commands as ask
+from tests.support.builders.family_log import FamilyLog, child_key
+from tests.support.builders.storytelling import ref
 
 KEYS = st.sampled_from(["a", "b", "c"])
 WRITTEN = st.dictionaries(KEYS, st.integers(0, 9), max_size=2)

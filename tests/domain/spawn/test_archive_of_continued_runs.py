@@ -8,9 +8,9 @@ import pytest
 from domain.run.events import ContinuationPlanned
 from domain.spawn.continuation import Message, continue_session
 from domain.values.refusals import WrongStage
-from tests.support import run_commands as ask
-from tests.support.family_log import FamilyLog, keep
-from tests.support.storytelling import ref, run_id
+from tests.support.builders import run_commands as ask
+from tests.support.builders.family_log import FamilyLog, keep
+from tests.support.builders.storytelling import ref, run_id
 
 PLANNED = Path(__file__).parents[2] / "histories" / "ContinuationPlanned.1.json"
 

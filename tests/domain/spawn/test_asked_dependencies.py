@@ -6,8 +6,8 @@ from domain.run.facts import Dependency, DependencyNeeds
 from domain.spawn.dependencies import find_cycle
 from domain.spawn.request import merge_dependencies
 from domain.values.refusals import ReadAgain
-from tests.support.family_log import FamilyLog
-from tests.support.storytelling import run_id
+from tests.support.builders.family_log import FamilyLog
+from tests.support.builders.storytelling import run_id
 
 
 def on(log: FamilyLog, *names: str, require: DependencyNeeds = "success") -> tuple[Dependency, ...]:

@@ -7,10 +7,10 @@ from domain.spawn.batch import PartOfBatch, batch_refusal_text, must_be_prepared
 from domain.spawn.cascade import CascadeState
 from domain.values.refusals import LostClaim, ReadAgain, Rejected, WrongStage
 from domain.values.shared_values import SharedChange
-from tests.support import run_commands as ask
-from tests.support.batched_family import ask_for_all, tell_all
-from tests.support.family_log import FamilyLog, child_key
-from tests.support.storytelling import ref
+from tests.support.builders import run_commands as ask
+from tests.support.builders.batch_family import ask_for_all, tell_all
+from tests.support.builders.family_log import FamilyLog, child_key
+from tests.support.builders.storytelling import ref
 
 NAMES = ("hull", "mast", "sail")
 

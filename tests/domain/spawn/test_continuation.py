@@ -14,11 +14,11 @@ from domain.run.plan_facts import PlanFacts
 from domain.session.events import ChildAdmitted, SessionContinued
 from domain.spawn.continuation import IneligiblePlan
 from domain.values.refusals import Refusal
-from tests.support import continued_runs as sent
-from tests.support import run_commands as ask
-from tests.support.announced_families import announced
-from tests.support.family_log import FamilyLog, keep
-from tests.support.storytelling import run_id
+from tests.support.builders import continued_runs as sent
+from tests.support.builders import run_commands as ask
+from tests.support.builders.announced_families import announced
+from tests.support.builders.family_log import FamilyLog, keep
+from tests.support.builders.storytelling import run_id
 
 GONE_ON_WITH = [
     "run again MessageReceived",

@@ -4,10 +4,10 @@ import pytest
 
 from domain.spawn.continuation import RunIsActive
 from domain.values.refusals import NotYet, SessionIsClosed
-from tests.support import continued_runs as sent
-from tests.support import run_commands as ask
-from tests.support.announced_families import announced
-from tests.support.family_log import FamilyLog
+from tests.support.builders import continued_runs as sent
+from tests.support.builders import run_commands as ask
+from tests.support.builders.announced_families import announced
+from tests.support.builders.family_log import FamilyLog
 
 
 def unsettled(log: FamilyLog, name: str) -> list[str]:

@@ -6,11 +6,11 @@ from domain.run.commands import SettleDependencies
 from domain.run.facts import Dependency, DependencyNeeds
 from domain.spawn.dependencies import DependencyFailed, dependency_verdict
 from domain.values.refusals import ReadAgain
-from tests.support import run_commands as ask
-from tests.support import run_histories as past
-from tests.support.family_log import FamilyLog
-from tests.support.storytelling import ref, run_of
-from tests.support.waiting_runs import dependency
+from tests.support.builders import run_commands as ask
+from tests.support.builders import run_histories as past
+from tests.support.builders.family_log import FamilyLog
+from tests.support.builders.storytelling import ref, run_of
+from tests.support.builders.waiting_runs import dependency
 
 
 def on(log: FamilyLog, *names: str, require: DependencyNeeds = "success") -> tuple[Dependency, ...]:

@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from domain.run.commands import SettleDependencies
 from domain.run.facts import Dependency, RunOutcome
 from domain.spawn.dependencies import DependencyFailed, evaluate_dependencies
-from tests.support import run_commands as ask
-from tests.support.dependency_model import Model, Node, State, Wish
-from tests.support.family_log import FamilyLog
-from tests.support.storytelling import ref
+from tests.support.builders import run_commands as ask
+from tests.support.builders.family_log import FamilyLog
+from tests.support.builders.storytelling import ref
+from tests.support.models.dependency_model import Model, Node, State, Wish
 
 pytestmark = pytest.mark.long
 

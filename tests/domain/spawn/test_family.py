@@ -5,8 +5,8 @@ from collections.abc import Callable
 import pytest
 
 from domain.values.refusals import NotYet
-from tests.support import run_commands as ask
-from tests.support.family_log import FamilyLog, child_key
+from tests.support.builders import run_commands as ask
+from tests.support.builders.family_log import FamilyLog, child_key
 
 
 def requested(log: FamilyLog, name: str, by: str) -> None:

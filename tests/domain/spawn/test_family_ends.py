@@ -8,9 +8,9 @@ from domain.session.events import ChildReleased, ChildSettled
 from domain.spawn.cascade import CascadeState, KeyTaken, UnknownRun, decide, streams_of
 from domain.values.record import session_key_of, session_stream
 from domain.values.refusals import ReadAgain, Rejected, SessionIsClosed
-from tests.support import run_commands as ask
-from tests.support.family_log import FamilyLog, child_key
-from tests.support.storytelling import observed, run_id
+from tests.support.builders import run_commands as ask
+from tests.support.builders.family_log import FamilyLog, child_key
+from tests.support.builders.storytelling import observed, run_id
 
 
 def test_an_archive_closes_the_childs_session() -> None:

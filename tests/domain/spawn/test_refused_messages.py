@@ -13,11 +13,11 @@ from domain.spawn.continuation import (
     must_take_messages,
 )
 from domain.values.refusals import ReadAgain, Rejected, SessionIsClosed
-from tests.support import continued_runs as sent
-from tests.support import run_commands as ask
-from tests.support.announced_families import announced
-from tests.support.family_log import FamilyLog, keep
-from tests.support.storytelling import ref, run_id
+from tests.support.builders import continued_runs as sent
+from tests.support.builders import run_commands as ask
+from tests.support.builders.announced_families import announced
+from tests.support.builders.family_log import FamilyLog, keep
+from tests.support.builders.storytelling import ref, run_id
 
 Bring = Callable[[FamilyLog], object]
 

@@ -9,9 +9,16 @@ from domain.run.state import Run
 from domain.session.events import SessionObserved
 from domain.session.state import Session
 from domain.spawn.decide import SpawnDecision, request_spawns
-from tests.support import run_histories as past
-from tests.support.family_log import keep, policy, spawn_request
-from tests.support.storytelling import CHILD, observed, observed_child, plan, run_of, session_of
+from tests.support.builders import run_histories as past
+from tests.support.builders.family_log import keep, policy, spawn_request
+from tests.support.builders.storytelling import (
+    CHILD,
+    observed,
+    observed_child,
+    plan,
+    run_of,
+    session_of,
+)
 
 IN_A_BOX = SpawnOptions(requester_sandboxed=True)
 

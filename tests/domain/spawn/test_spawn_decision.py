@@ -13,9 +13,9 @@ from domain.session.state import Session
 from domain.spawn.decide import SpawnDecision, request_spawns
 from domain.values.record import run_stream, session_stream
 from domain.values.refusals import AgentOnRecord, ReadAgain, SessionIsClosed
-from tests.support import run_histories as past
-from tests.support.family_log import keep, policy, spawn_request
-from tests.support.storytelling import (
+from tests.support.builders import run_histories as past
+from tests.support.builders.family_log import keep, policy, spawn_request
+from tests.support.builders.storytelling import (
     CHILD,
     ROOT,
     observed,

@@ -12,17 +12,17 @@ from application.spawn.plan import Ineligible, PlannedChild
 from domain.run.commands import RunCommand
 from domain.run.events import SessionCreated, SpawnRefused
 from domain.values.refusals import LostClaim, SessionIsClosed
-from tests.support import run_commands as ask
-from tests.support.asked_lives import ERRORS
-from tests.support.configured_spawns import Rules
-from tests.support.continued_runs import close
-from tests.support.decided_spawns import DecidedSpawns, told_of
-from tests.support.family_model import ENDED, PREPARING, Life, next_step
-from tests.support.judged_requests import requested_as_judged
-from tests.support.planned_model import PlannedModel
-from tests.support.planned_places import PlacesOnDisk
-from tests.support.random_spawns import ASKED, LENIENT, PLAIN, RULES
-from tests.support.spawn_model import LANE_WIDTH, Asked, Told
+from tests.support.builders import run_commands as ask
+from tests.support.builders.configured_spawns import Rules
+from tests.support.builders.continued_runs import close
+from tests.support.builders.decided_spawns import DecidedSpawns, told_of
+from tests.support.models.family_model import ENDED, PREPARING, Life, next_step
+from tests.support.models.life_requests import ERRORS
+from tests.support.models.planned_model import PlannedModel
+from tests.support.models.planned_places import PlacesOnDisk
+from tests.support.models.random_spawns import ASKED, LENIENT, PLAIN, RULES
+from tests.support.models.request_verdicts import requested_as_judged
+from tests.support.models.spawn_model import LANE_WIDTH, Asked, Told
 
 pytestmark = pytest.mark.long
 

@@ -7,9 +7,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from domain.values.session_key import SessionScope, canonical_session_key
-from tests.support.decided_spawns import DecidedSpawns
-from tests.support.key_spellings import spelled, spellings
-from tests.support.spawn_model import Asked
+from tests.support.builders.decided_spawns import DecidedSpawns
+from tests.support.builders.key_spellings import spelled, spellings
+from tests.support.models.spawn_model import Asked
 
 pytestmark = pytest.mark.long
 

@@ -4,7 +4,7 @@ import pytest
 from pydantic import ValidationError
 
 from domain.values.record import ContentRef
-from tests.support.storytelling import ref, run_id
+from tests.support.builders.storytelling import ref, run_id
 
 
 def test_a_changed_fact_is_what_a_copy_with_an_update_is() -> None:

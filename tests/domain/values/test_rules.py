@@ -14,7 +14,7 @@ from domain.explanation.steps import STEP_RULES
 from domain.spawn.admission import ADMISSION
 from domain.values import rules
 from domain.values.rules import CHOICES, RULE_NAMES, RULES, Rule
-from tests.support.rule_list import DOCUMENT, rendered
+from tests.support.cases.rule_list import DOCUMENT, rendered
 
 ROOT = Path(__file__).parents[3]
 LIST = ROOT / "domain" / "values" / "rules.py"
@@ -118,4 +118,4 @@ def test_a_rule_refuses_with_a_status_of_its_own() -> None:
 
 
 def test_the_page_of_rules_is_current() -> None:
-    assert DOCUMENT.read_text("utf-8") == rendered(), "write it: python -m tests.support.rule_list"
+    assert DOCUMENT.read_text("utf-8") == rendered(), "write it: make docs"

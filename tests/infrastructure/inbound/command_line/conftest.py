@@ -7,7 +7,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from infrastructure.inbound.command_line.main import app
-from tests.support.recorded_api import RecordedApi, recorded_api
+from tests.support.servers.recorded_api import RecordedApi, recorded_api
 
 Command = Callable[..., Result]
 

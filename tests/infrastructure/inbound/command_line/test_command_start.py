@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.recorded_api import RecordedApi, Reply
+from tests.support.servers.recorded_api import RecordedApi, Reply
 
 PROJECT = Path(__file__).resolve().parents[4]
 COMMAND = [sys.executable, "-m", "infrastructure.inbound.command_line.main"]

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.attaching_house import AttachingHouse, attaching_house
-from tests.support.http_house import House, open_house
+from tests.support.servers.attachment_server import AttachingHouse, attaching_house
+from tests.support.servers.http_server import House, open_house
 
 
 @pytest.fixture(scope="session")

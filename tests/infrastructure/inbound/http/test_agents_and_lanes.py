@@ -2,8 +2,8 @@
 
 import pytest
 
-from tests.support.http_house import House
-from tests.support.http_problems import problem_of
+from tests.support.http.problems import problem_of
+from tests.support.servers.http_server import House
 
 pytestmark = pytest.mark.server
 

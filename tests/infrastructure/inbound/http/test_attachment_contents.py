@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from tests.support.attaching_house import AttachingHouse, text
-from tests.support.canaries import answers_about, files_with, tables_with
+from tests.support.servers.attachment_server import AttachingHouse, text
+from tests.support.servers.canaries import answers_about, files_with, tables_with
 
 pytestmark = pytest.mark.server
 

@@ -11,9 +11,9 @@ import pytest
 from typer.testing import CliRunner
 
 from infrastructure.inbound.command_line.main import app
-from tests.support.attaching_house import AttachingHouse, binary, listed, text
-from tests.support.http_problems import problem_of
-from tests.support.http_requests import a_key, replayed
+from tests.support.http.problems import problem_of
+from tests.support.http.requests import a_key, replayed
+from tests.support.servers.attachment_server import AttachingHouse, binary, listed, text
 
 pytestmark = pytest.mark.server
 

@@ -4,10 +4,10 @@ import json
 
 import pytest
 
-from tests.support.http_house import House
-from tests.support.http_problems import pointers_of, problem_of, well_formed_problem
-from tests.support.http_requests import asked
-from tests.support.http_wire import exchange
+from tests.support.http.problems import pointers_of, problem_of, well_formed_problem
+from tests.support.http.requests import asked
+from tests.support.http.wire import exchange
+from tests.support.servers.http_server import House
 
 pytestmark = pytest.mark.server
 

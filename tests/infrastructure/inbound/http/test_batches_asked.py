@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from tests.support.http_house import House
-from tests.support.http_problems import pointers_of, problem_of
-from tests.support.http_requests import spawn_body
+from tests.support.http.problems import pointers_of, problem_of
+from tests.support.http.requests import spawn_body
+from tests.support.servers.http_server import House
 
 pytestmark = pytest.mark.server
 

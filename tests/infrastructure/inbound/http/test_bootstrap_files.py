@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
-from tests.support.attaching_house import (
+from tests.support.http.problems import pointers_of, problem_of
+from tests.support.servers.attachment_server import (
     BOOTSTRAP_MAX_CHARS,
     BOOTSTRAP_TOTAL_MAX_CHARS,
     AttachingHouse,
     text,
 )
-from tests.support.http_problems import pointers_of, problem_of
 
 pytestmark = pytest.mark.server
 

@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from tests.support.http_house import House
-from tests.support.http_problems import pointers_of, problem_of
-from tests.support.http_sharing import types
+from tests.support.http.problems import pointers_of, problem_of
+from tests.support.http.sharing import types
+from tests.support.servers.http_server import House
 
 pytestmark = pytest.mark.server
 

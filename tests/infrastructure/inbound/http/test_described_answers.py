@@ -5,7 +5,7 @@ from typing import Any
 import httpx2
 import pytest
 
-from tests.support.described_answers import JSON, check_answer, document, must_fit
+from tests.support.http.described_answers import JSON, check_answer, document, must_fit
 
 OPERATIONS = [
     (path, method, operation)

@@ -14,7 +14,7 @@ from infrastructure.inbound.http.routes.event_stream import (
     Frames,
     StreamLimits,
 )
-from tests.support.http_tail import GrowingLog
+from tests.support.http.tail import GrowingLog
 
 SECONDS_MAX = 10.0
 PACE = StreamLimits(comment_seconds=5, stuck_seconds=5, closing_look_seconds=0.02)

@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from tests.support.explained_spawns import CONTINUATION_RULES
-from tests.support.http_house import House
-from tests.support.http_problems import problem_of
+from tests.support.builders.explained_spawns import CONTINUATION_RULES
+from tests.support.http.problems import problem_of
+from tests.support.servers.http_server import House
 
 pytestmark = pytest.mark.server
 

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from infrastructure.inbound.http.examples.explanations import EXPLANATION
-from tests.support.explained_spawns import (
+from tests.support.builders.explained_spawns import (
     ADMISSION_RULES,
     ADMITTED,
     BEHIND_ADMISSION,
@@ -14,11 +14,11 @@ from tests.support.explained_spawns import (
     plan_facts,
     told,
 )
-from tests.support.http_house import GHOST, House
-from tests.support.http_problems import problem_of
-from tests.support.run_histories import created, resolved
-from tests.support.script_receipts import candidate, receipt
-from tests.support.storytelling import requested
+from tests.support.builders.run_histories import created, resolved
+from tests.support.builders.script_receipts import candidate, receipt
+from tests.support.builders.storytelling import requested
+from tests.support.http.problems import problem_of
+from tests.support.servers.http_server import GHOST, House
 
 NOTHING = dict.fromkeys(("agentId", "model", "thinking", "workspaceDir"))
 """What is given beside the log by a request that names nothing but names."""

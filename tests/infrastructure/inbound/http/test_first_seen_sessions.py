@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.http_house import ONE, House
+from tests.support.servers.http_server import ONE, House
 
 pytestmark = pytest.mark.server
 

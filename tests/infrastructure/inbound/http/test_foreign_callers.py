@@ -2,10 +2,10 @@
 
 import pytest
 
-from tests.support.http_house import House
-from tests.support.http_problems import problem_of, well_formed_problem
-from tests.support.http_requests import asked
-from tests.support.http_wire import exchange, head
+from tests.support.http.problems import problem_of, well_formed_problem
+from tests.support.http.requests import asked
+from tests.support.http.wire import exchange, head
+from tests.support.servers.http_server import House
 
 pytestmark = pytest.mark.server
 

@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 
 from domain.context.fork import RUN_NOTE
-from tests.support.http_house import House
-from tests.support.http_problems import problem_of
-from tests.support.http_requests import a_key, replayed
-from tests.support.running_server import wait_for
-from tests.support.told_transcripts import KEPT, entries_of, message, tell
+from tests.support.builders.submitted_transcripts import KEPT, entries_of, message, tell
+from tests.support.http.problems import problem_of
+from tests.support.http.requests import a_key, replayed
+from tests.support.servers.http_server import House
+from tests.support.servers.running_server import wait_for
 
 pytestmark = pytest.mark.server
 

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import HealthCheck, event, given, settings
 from hypothesis import strategies as st
 
-from tests.support.attaching_house import AttachingHouse
-from tests.support.http_house import House
-from tests.support.http_problems import well_formed_problem
-from tests.support.http_requests import spawn_body
+from tests.support.http.problems import well_formed_problem
+from tests.support.http.requests import spawn_body
+from tests.support.servers.attachment_server import AttachingHouse
+from tests.support.servers.http_server import House
 
 pytestmark = pytest.mark.server
 

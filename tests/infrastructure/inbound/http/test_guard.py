@@ -14,7 +14,7 @@ from infrastructure.inbound.http.responses.path_encoding import (
     protect_encoded_slashes,
     restore_slashes,
 )
-from tests.support.http_problems import problem_of
+from tests.support.http.problems import problem_of
 
 HEAD = 7
 

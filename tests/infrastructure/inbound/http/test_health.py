@@ -10,9 +10,9 @@ import pytest
 
 from infrastructure.outbound.embedded_postgres.server import EmbeddedPostgres
 from infrastructure.server.database import migrate_database
-from tests.support.http_problems import problem_of
-from tests.support.http_wire import client_of
-from tests.support.running_server import RunningServer, configuration, scripted, wait_for
+from tests.support.http.problems import problem_of
+from tests.support.http.wire import client_of
+from tests.support.servers.running_server import RunningServer, configuration, scripted, wait_for
 
 pytestmark = pytest.mark.server
 

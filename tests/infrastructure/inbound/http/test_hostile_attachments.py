@@ -14,15 +14,15 @@ import pytest
 
 from domain.values.base64 import decode_strict_base64
 from domain.values.text import single_line
-from tests.support.attaching_house import AttachingHouse, text
-from tests.support.folder_trees import tree_of
-from tests.support.hostile_attachments import (
+from tests.support.builders.folder_trees import tree_of
+from tests.support.faults.hostile_attachments import (
     LIMITS,
     PLANTED,
     HostileRequest,
     hostile_requests,
 )
-from tests.support.http_problems import pointers_of, problem_of
+from tests.support.http.problems import pointers_of, problem_of
+from tests.support.servers.attachment_server import AttachingHouse, text
 
 pytestmark = pytest.mark.server
 

@@ -9,10 +9,10 @@ from infrastructure.inbound.http.middleware.body_limits import (
     DISCARD_SECONDS_MAX,
     DISCARDED_BYTES_MAX,
 )
-from tests.support.http_house import House
-from tests.support.http_problems import problem_of
-from tests.support.http_requests import spawn_body, spawn_head
-from tests.support.http_wire import Authority, answer_on, exchange
+from tests.support.http.problems import problem_of
+from tests.support.http.requests import spawn_body, spawn_head
+from tests.support.http.wire import Authority, answer_on, exchange
+from tests.support.servers.http_server import House
 
 pytestmark = pytest.mark.server
 

@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from tests.support.http_house import House
-from tests.support.http_problems import problem_of
-from tests.support.http_requests import pages_of_events
+from tests.support.http.problems import problem_of
+from tests.support.http.requests import pages_of_events
+from tests.support.servers.http_server import House
 
 pytestmark = pytest.mark.server
 

@@ -5,8 +5,8 @@ from collections.abc import Sequence
 
 from application.log.event_log import LogUnavailable
 from infrastructure.inbound.http.middleware.positions import POSITION_HEADER, PositionHeaders
-from tests.support.running_log import RunningLog, running_on
-from tests.support.submissions import key, observing
+from tests.support.builders.submissions import key, observing
+from tests.support.servers.running_log import RunningLog, running_on
 
 NOTHING_HERE = 404
 NOT_READY = 503

@@ -7,9 +7,9 @@ from typing import Any
 import httpx2
 import pytest
 
-from tests.support.http_house import GHOST, House
-from tests.support.http_problems import pointers_of, problem_of
-from tests.support.http_requests import a_key, replayed
+from tests.support.http.problems import pointers_of, problem_of
+from tests.support.http.requests import a_key, replayed
+from tests.support.servers.http_server import GHOST, House
 
 pytestmark = pytest.mark.server
 

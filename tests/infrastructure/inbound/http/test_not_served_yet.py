@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from tests.support.http_house import House
-from tests.support.http_problems import pointers_of, problem_of
+from tests.support.http.problems import pointers_of, problem_of
+from tests.support.servers.http_server import House
 
 pytestmark = pytest.mark.server
 

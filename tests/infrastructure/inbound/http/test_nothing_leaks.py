@@ -2,9 +2,9 @@
 
 import pytest
 
-from tests.support.http_house import House
-from tests.support.http_requests import pages_of_events
-from tests.support.http_streams import StreamReader
+from tests.support.http.requests import pages_of_events
+from tests.support.http.streams import StreamReader
+from tests.support.servers.http_server import House
 
 pytestmark = pytest.mark.server
 

@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from tests.support.attaching_house import AttachingHouse
-from tests.support.http_house import House
-from tests.support.told_transcripts import tell
+from tests.support.builders.submitted_transcripts import tell
+from tests.support.servers.attachment_server import AttachingHouse
+from tests.support.servers.http_server import House
 
 pytestmark = pytest.mark.server
 

@@ -11,9 +11,9 @@ from hypothesis import HealthCheck, Phase, example, given, settings
 from domain.context.preamble import is_blank, truncated_preamble
 from domain.prompt.untrusted import BEGIN, END
 from domain.values.json_text import compact_json
-from tests.support.sourced_spawns import PREAMBLE_CHARACTERS_MAX, SCRIPTS, Sourced, sourced
-from tests.support.sourcing_house import SourcingHouse, sourcing_house
-from tests.support.told_parts import stretches
+from tests.support.builders.prompt_parts import stretches
+from tests.support.builders.sourced_spawns import PREAMBLE_CHARACTERS_MAX, SCRIPTS, Sourced, sourced
+from tests.support.servers.source_server import SourcingHouse, sourcing_house
 
 pytestmark = pytest.mark.server
 

@@ -5,10 +5,10 @@ from typing import Any
 import pytest
 
 from domain.prompt.untrusted import BEGIN, END
-from tests.support.http_house import House
-from tests.support.http_problems import pointers_of, problem_of
-from tests.support.http_sharing import given, prompt
-from tests.support.running_server import scripted
+from tests.support.http.problems import pointers_of, problem_of
+from tests.support.http.sharing import given, prompt
+from tests.support.servers.http_server import House
+from tests.support.servers.running_server import scripted
 
 pytestmark = pytest.mark.server
 

@@ -4,11 +4,11 @@ from typing import Any
 
 import pytest
 
-from tests.support.attaching_house import AttachingHouse, binary, listed, text
-from tests.support.hostile_attachments import LIMITS
-from tests.support.http_house import House
-from tests.support.http_problems import pointers_of, problem_of
-from tests.support.http_requests import a_key, replayed
+from tests.support.faults.hostile_attachments import LIMITS
+from tests.support.http.problems import pointers_of, problem_of
+from tests.support.http.requests import a_key, replayed
+from tests.support.servers.attachment_server import AttachingHouse, binary, listed, text
+from tests.support.servers.http_server import House
 
 pytestmark = pytest.mark.server
 

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from domain.session.shared_context import SHARED_BYTES_MAX, SHARED_DEPTH_MAX, SHARED_KEYS_MAX
-from tests.support.http_house import House
-from tests.support.http_problems import pointers_of, problem_of
-from tests.support.http_sharing import given, patched, prompt, shared, types
+from tests.support.http.problems import pointers_of, problem_of
+from tests.support.http.sharing import given, patched, prompt, shared, types
+from tests.support.servers.http_server import House
 
 pytestmark = pytest.mark.server
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from tests.support.http_house import GHOST, House
-from tests.support.http_problems import problem_of
+from tests.support.http.problems import problem_of
+from tests.support.servers.http_server import GHOST, House
 
 pytestmark = pytest.mark.server
 

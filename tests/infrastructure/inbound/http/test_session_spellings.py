@@ -13,10 +13,10 @@ from application.log.envelope import Actor
 from application.queries.access import Caller
 from application.queries.services import QueryServices
 from application.queries.session_reference import resolve_session_reference
-from tests.support.http_house import ONE, House
-from tests.support.http_problems import pointers_of, problem_of
-from tests.support.http_requests import spawn_body
-from tests.support.key_spellings import spellings
+from tests.support.builders.key_spellings import spellings
+from tests.support.http.problems import pointers_of, problem_of
+from tests.support.http.requests import spawn_body
+from tests.support.servers.http_server import ONE, House
 
 CHILDREN_MAX = 5
 UNKNOWN = "0f7ba0d0-3b5e-4c0f-9d5a-0c1de0f5a001"

@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from tests.support.http_house import House
-from tests.support.http_problems import problem_of
-from tests.support.http_sharing import given, patched, prompt, shared
-from tests.support.http_wire import client_of
+from tests.support.http.problems import problem_of
+from tests.support.http.sharing import given, patched, prompt, shared
+from tests.support.http.wire import client_of
+from tests.support.servers.http_server import House
 
 pytestmark = pytest.mark.server
 

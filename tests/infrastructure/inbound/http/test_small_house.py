@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.http_streams import StreamReader
-from tests.support.running_server import RunningServer, configuration, scripted, wait_for
+from tests.support.http.streams import StreamReader
+from tests.support.servers.running_server import RunningServer, configuration, scripted, wait_for
 
 pytestmark = pytest.mark.server
 

@@ -15,8 +15,8 @@ from infrastructure.inbound.http.middleware.disconnects import DroppableConnecti
 from infrastructure.inbound.http.middleware.guard import RequestGuard
 from infrastructure.inbound.http.middleware.positions import PositionHeaders
 from infrastructure.inbound.http.routes.event_stream import EventStream, Frames, StreamLimits
-from tests.support.http_tail import GrowingLog
-from tests.support.http_wire import head
+from tests.support.http.tail import GrowingLog
+from tests.support.http.wire import head
 
 pytestmark = pytest.mark.server
 

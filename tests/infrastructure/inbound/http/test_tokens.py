@@ -5,10 +5,10 @@ from collections.abc import Iterator
 import httpx2
 import pytest
 
-from tests.support.http_house import House
-from tests.support.http_problems import problem_of
-from tests.support.http_requests import pages_of_events, spawn_body
-from tests.support.http_wire import client_of, exchange, head
+from tests.support.http.problems import problem_of
+from tests.support.http.requests import pages_of_events, spawn_body
+from tests.support.http.wire import client_of, exchange, head
+from tests.support.servers.http_server import House
 
 pytestmark = pytest.mark.server
 

@@ -11,10 +11,10 @@ from infrastructure.inbound.http.examples.spawns_and_runs import (
     PROVIDED_TRANSCRIPT,
     TRANSCRIPT_PROVIDED,
 )
-from tests.support.http_house import House
-from tests.support.http_problems import pointers_of, problem_of
-from tests.support.http_requests import a_key, replayed
-from tests.support.told_transcripts import CONVERSATION, message, path_of, tell
+from tests.support.builders.submitted_transcripts import CONVERSATION, message, path_of, tell
+from tests.support.http.problems import pointers_of, problem_of
+from tests.support.http.requests import a_key, replayed
+from tests.support.servers.http_server import House
 
 pytestmark = pytest.mark.server
 

@@ -9,10 +9,10 @@ import pytest
 
 from application.session.transcript import TRANSCRIPT_BYTES_MAX
 from infrastructure.outbound.embedded_postgres.data_directory import Home
-from tests.support.http_house import House
-from tests.support.http_problems import problem_of
-from tests.support.http_requests import a_key
-from tests.support.told_transcripts import CONVERSATION, message, tell
+from tests.support.builders.submitted_transcripts import CONVERSATION, message, tell
+from tests.support.http.problems import problem_of
+from tests.support.http.requests import a_key
+from tests.support.servers.http_server import House
 
 pytestmark = pytest.mark.server
 PART_BYTES = 1_073_741_824

@@ -6,9 +6,9 @@ from typing import Any
 import httpx2
 import pytest
 
-from tests.support.http_house import HeldRun, House
-from tests.support.http_problems import problem_of
-from tests.support.http_requests import spawn_body
+from tests.support.http.problems import problem_of
+from tests.support.http.requests import spawn_body
+from tests.support.servers.http_server import HeldRun, House
 
 pytestmark = pytest.mark.server
 

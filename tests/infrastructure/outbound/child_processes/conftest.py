@@ -7,8 +7,8 @@ import pytest
 from infrastructure.outbound.child_processes.launcher import ProcessLauncher
 from infrastructure.outbound.child_processes.program import Program
 from infrastructure.outbound.child_processes.run_to_end import ProgramResult, run_to_end
-from tests.support.gated_programs import Runner
-from tests.support.process_table import is_alive, open_descriptors, until_no_more_is_open
+from tests.support.servers.guarded_programs import Runner
+from tests.support.servers.process_table import is_alive, open_descriptors, until_no_more_is_open
 
 
 @pytest.fixture

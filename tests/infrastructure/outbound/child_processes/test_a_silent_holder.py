@@ -14,8 +14,8 @@ import pytest
 
 from infrastructure.outbound.child_processes.launcher import ProcessLauncher
 from infrastructure.outbound.child_processes.program import Exit, Program
-from tests.support.gated_programs import DAEMON, lines, python, started
-from tests.support.process_table import (
+from tests.support.servers.guarded_programs import DAEMON, lines, python, started
+from tests.support.servers.process_table import (
     is_alive,
     open_descriptors,
     state,

@@ -7,8 +7,8 @@ import pytest
 
 from infrastructure.outbound.child_processes.launcher import ProcessLauncher
 from infrastructure.outbound.child_processes.program import Exit
-from tests.support.gated_programs import DAEMON, Runner, python
-from tests.support.process_table import carrying, children, until
+from tests.support.servers.guarded_programs import DAEMON, Runner, python
+from tests.support.servers.process_table import carrying, children, until
 
 
 async def test_a_program_over_its_time_is_killed_and_its_output_kept(run: Runner) -> None:

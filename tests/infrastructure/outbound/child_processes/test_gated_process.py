@@ -9,8 +9,8 @@ import pytest
 
 from infrastructure.outbound.child_processes.launcher import ProcessLauncher
 from infrastructure.outbound.child_processes.program import Exit, Program
-from tests.support.gated_programs import Runner, python, started
-from tests.support.process_table import children
+from tests.support.servers.guarded_programs import Runner, python, started
+from tests.support.servers.process_table import children
 
 # Says on stderr how much stdout takes before it would wait, then prints a million bytes more.
 FILL_THEN_PRINT = """

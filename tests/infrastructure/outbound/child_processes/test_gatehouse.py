@@ -17,8 +17,8 @@ from infrastructure.outbound.child_processes import launcher as gatehouse_module
 from infrastructure.outbound.child_processes.launcher import ProcessLauncher, ProcessLaunchError
 from infrastructure.outbound.child_processes.program import Exit, Program
 from infrastructure.outbound.child_processes.run_to_end import ProgramResult, run_to_end
-from tests.support.gated_programs import Runner, lines, started
-from tests.support.process_table import children, is_alive, state, until, until_dead
+from tests.support.servers.guarded_programs import Runner, lines, started
+from tests.support.servers.process_table import children, is_alive, state, until, until_dead
 
 
 @pytest.mark.kill

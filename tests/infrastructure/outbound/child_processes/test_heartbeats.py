@@ -10,8 +10,8 @@ import pytest
 from infrastructure.outbound.child_processes.launcher import ProcessLauncher
 from infrastructure.outbound.child_processes.pipes import PipeWriter
 from infrastructure.outbound.child_processes.program import Exit, Program
-from tests.support.gated_programs import python, started
-from tests.support.process_table import (
+from tests.support.servers.guarded_programs import python, started
+from tests.support.servers.process_table import (
     is_alive,
     open_descriptors,
     until_no_more_is_open,

@@ -13,8 +13,15 @@ import pytest
 from infrastructure.outbound.child_processes import guarded_process
 from infrastructure.outbound.child_processes.launcher import ProcessLauncher
 from infrastructure.outbound.child_processes.program import Exit, Program
-from tests.support.gated_programs import DAEMON, lines, python, started
-from tests.support.process_table import carrying, children, is_alive, state, until, until_dead
+from tests.support.servers.guarded_programs import DAEMON, lines, python, started
+from tests.support.servers.process_table import (
+    carrying,
+    children,
+    is_alive,
+    state,
+    until,
+    until_dead,
+)
 
 HOLDER = """
 import asyncio, sys

@@ -13,7 +13,7 @@ from infrastructure.outbound.configuration.load import (
     load_text,
     load_values,
 )
-from tests.support.ordinary_user import Becoming
+from tests.support.servers.ordinary_user import Becoming
 
 # What a file looks like that was written for OpenClaw.
 OPENCLAW = """// ~/.openclaw/openclaw.json

@@ -8,8 +8,8 @@ import pytest
 from application.ports.configurations import SecretMissing
 from application.ports.credentials import NOTHING_FOUND, Credential
 from infrastructure.outbound.credentials.auth_profiles import FILE_NAME
-from tests.support.agent_folders import AgentFolders, api_key, write_profiles
-from tests.support.running_log import RunningLog
+from tests.support.builders.agent_folders import AgentFolders, api_key, write_profiles
+from tests.support.servers.running_log import RunningLog
 
 CANARY = "canary-of-a-profile-0123456789"
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from infrastructure.outbound.embedded_postgres.server import EmbeddedPostgres
-from tests.support.embedded_servers import (
+from tests.support.servers.embedded_servers import (
     NOBODY,
     open_directory,
     run_as_ordinary_user,

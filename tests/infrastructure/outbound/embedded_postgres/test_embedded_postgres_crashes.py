@@ -12,7 +12,7 @@ import pytest
 
 from infrastructure.outbound.embedded_postgres import binaries
 from infrastructure.outbound.embedded_postgres.server import EmbeddedPostgres
-from tests.support.embedded_servers import (
+from tests.support.servers.embedded_servers import (
     PROJECT,
     answer,
     answers,
@@ -34,7 +34,7 @@ _NEVER_REAPS = """
 import ctypes, os, signal, sys
 from pathlib import Path
 from infrastructure.outbound.embedded_postgres.server import EmbeddedPostgres
-from tests.support.embedded_servers import answer, keeper_of, kill, postmaster_of, wait_until
+from tests.support.servers.embedded_servers import answer, keeper_of, kill, postmaster_of, wait_until
 home = Path(sys.argv[1])
 ctypes.CDLL(None).prctl(36, 1, 0, 0, 0)  # orphans become children of this process
 used = EmbeddedPostgres.start(home)

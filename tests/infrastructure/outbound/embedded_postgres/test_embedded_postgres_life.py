@@ -13,7 +13,7 @@ from infrastructure.outbound.embedded_postgres.data_directory import Home
 from infrastructure.outbound.embedded_postgres.errors import EmbeddedPostgresError
 from infrastructure.outbound.embedded_postgres.locks import FileLock
 from infrastructure.outbound.embedded_postgres.server import EmbeddedPostgres
-from tests.support.embedded_servers import (
+from tests.support.servers.embedded_servers import (
     answer,
     answers,
     holder,

@@ -12,7 +12,7 @@ import pytest
 from infrastructure.outbound.embedded_postgres import binaries
 from infrastructure.outbound.embedded_postgres.errors import EmbeddedPostgresError
 from infrastructure.outbound.embedded_postgres.server import EmbeddedPostgres
-from tests.support.embedded_servers import (
+from tests.support.servers.embedded_servers import (
     NOBODY,
     answer,
     open_directory,

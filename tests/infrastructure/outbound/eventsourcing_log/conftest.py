@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.support.databases import Databases
+from tests.support.servers.databases import Databases
 
 
 @pytest.fixture(scope="module")

@@ -19,9 +19,9 @@ from infrastructure.outbound.eventsourcing_log import recorder as recorders
 from infrastructure.outbound.eventsourcing_log.factory import LogFactory
 from infrastructure.outbound.eventsourcing_log.recorder import LogApplicationRecorder
 from infrastructure.outbound.log.append.load import LOCK
-from tests.support.application_logs import ask, whole_log
-from tests.support.embedded_servers import wait_until
-from tests.support.eventsourcing_environments import environment_of, own_schema
+from tests.support.builders.application_logs import ask, whole_log
+from tests.support.builders.eventsourcing_environments import environment_of, own_schema
+from tests.support.servers.embedded_servers import wait_until
 
 
 class OneLog:

@@ -10,12 +10,12 @@ from uuid import UUID
 
 import pytest
 
-from tests.support.application_logs import whole_log
-from tests.support.eventsourcing_environments import environment_of, own_schema
-from tests.support.harbours import Harbours
+from tests.support.builders.application_logs import whole_log
+from tests.support.builders.eventsourcing_environments import environment_of, own_schema
+from tests.support.builders.harbours import Harbours
 
 ROOT = Path(__file__).parents[4]
-PROGRAM = "tests.support.arriving_program"
+PROGRAM = "tests.support.builders.arriving_program"
 LINE_SECONDS_MAX = 60.0
 ARRIVALS = 30
 
@@ -28,7 +28,7 @@ class Arriving:
             [
                 sys.executable,
                 "-m",
-                "tests.support.arriving_program",
+                "tests.support.builders.arriving_program",
                 str(harbour),
                 prefix,
                 str(count),

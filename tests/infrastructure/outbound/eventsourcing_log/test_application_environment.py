@@ -22,9 +22,9 @@ from infrastructure.outbound.eventsourcing_log.recorder import (
     RecorderConnection,
 )
 from infrastructure.outbound.log.schema.migrate import newest_revision, scripts_folder
-from tests.support.application_logs import ask, whole_log
-from tests.support.eventsourcing_environments import environment_of, own_schema
-from tests.support.harbours import Harbour, Harbours
+from tests.support.builders.application_logs import ask, whole_log
+from tests.support.builders.eventsourcing_environments import environment_of, own_schema
+from tests.support.builders.harbours import Harbour, Harbours
 
 PROJECT = Path(__file__).parents[4]
 

@@ -16,9 +16,9 @@ from eventsourcing.projection import (
 )
 from psycopg.sql import SQL, Identifier
 
-from tests.support.application_logs import ask, whole_log
-from tests.support.eventsourcing_environments import environment_of, own_schema
-from tests.support.harbours import Harbour, Harbours
+from tests.support.builders.application_logs import ask, whole_log
+from tests.support.builders.eventsourcing_environments import environment_of, own_schema
+from tests.support.builders.harbours import Harbour, Harbours
 
 pytestmark = pytest.mark.server
 WAIT_SECONDS = 10.0

@@ -24,7 +24,7 @@ from infrastructure.outbound.eventsourcing_log.recorder import (
     LogApplicationRecorder,
     LogProcessRecorder,
 )
-from tests.support.eventsourcing_environments import FACTORY, environment_of, own_schema
+from tests.support.builders.eventsourcing_environments import FACTORY, environment_of, own_schema
 
 pytestmark = pytest.mark.server
 

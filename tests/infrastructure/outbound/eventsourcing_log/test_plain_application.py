@@ -16,9 +16,9 @@ from eventsourcing.utils import get_topic
 from application.log.envelope import SYSTEM
 from domain.event_types import LOG_FORMAT
 from infrastructure.outbound.eventsourcing_log.factory import LogFactory
-from tests.support.application_logs import ask, whole_log
-from tests.support.eventsourcing_environments import environment_of, own_schema
-from tests.support.harbours import Harbour, Harbours
+from tests.support.builders.application_logs import ask, whole_log
+from tests.support.builders.eventsourcing_environments import environment_of, own_schema
+from tests.support.builders.harbours import Harbour, Harbours
 
 
 def test_its_events_are_a_log_with_every_column_of_ours(shared_database_url: str) -> None:

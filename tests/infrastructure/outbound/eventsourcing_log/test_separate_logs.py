@@ -15,13 +15,13 @@ from infrastructure.outbound.log.rebuild.rebuild import rebuild
 from infrastructure.outbound.log.schema.connections import open_connection
 from infrastructure.outbound.log.schema.identity import identify
 from infrastructure.outbound.log.schema.migrate import MIGRATION_LOCK, migrate
-from tests.support.application_logs import ask, whole_log
-from tests.support.embedded_servers import wait_until
-from tests.support.eventsourcing_environments import environment_of, own_schema
-from tests.support.harbours import Harbours
-from tests.support.running_log import running_on
-from tests.support.running_server import RunningServer
-from tests.support.submissions import observe
+from tests.support.builders.application_logs import ask, whole_log
+from tests.support.builders.eventsourcing_environments import environment_of, own_schema
+from tests.support.builders.harbours import Harbours
+from tests.support.builders.submissions import observe
+from tests.support.servers.embedded_servers import wait_until
+from tests.support.servers.running_log import running_on
+from tests.support.servers.running_server import RunningServer
 
 RECORDERS: list[Callable[[LogFactory], object]] = [
     LogFactory.application_recorder,

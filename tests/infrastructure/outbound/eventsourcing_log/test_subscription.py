@@ -20,10 +20,10 @@ from eventsourcing.persistence import (
 
 from infrastructure.outbound.eventsourcing_log import read, subscription
 from infrastructure.outbound.eventsourcing_log.factory import LogFactory
-from tests.support.application_logs import ask
-from tests.support.embedded_servers import wait_until
-from tests.support.eventsourcing_environments import environment_of, own_schema
-from tests.support.harbours import Harbours
+from tests.support.builders.application_logs import ask
+from tests.support.builders.eventsourcing_environments import environment_of, own_schema
+from tests.support.builders.harbours import Harbours
+from tests.support.servers.embedded_servers import wait_until
 
 Log = tuple[ApplicationRecorder, Callable[..., list[tuple[object, ...]]]]
 WRITERS = 4

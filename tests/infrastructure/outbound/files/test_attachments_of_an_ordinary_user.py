@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from application.ports.files import AttachmentsNotRemoved, AttachmentsNotWritten
-from tests.support.attachment_folders import Ground, expected_contents, ground_in
-from tests.support.ordinary_user import Becoming
+from tests.support.builders.attachment_folders import Ground, expected_contents, ground_in
+from tests.support.servers.ordinary_user import Becoming
 
 
 @pytest.fixture

@@ -12,8 +12,8 @@ import pytest
 
 from application.ports.files import ReadFile
 from infrastructure.outbound.files.bootstrap_files import read_files
-from tests.support.ordinary_user import Becoming
-from tests.support.process_table import open_descriptors
+from tests.support.servers.ordinary_user import Becoming
+from tests.support.servers.process_table import open_descriptors
 
 CHARS_MAX = 20_000
 

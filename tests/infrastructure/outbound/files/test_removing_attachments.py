@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from application.ports.files import AttachmentsNotRemoved, RemovalOutcome
-from tests.support.attachment_folders import (
+from tests.support.builders.attachment_folders import (
     FILES,
     OTHER_RUN,
     RUN,
@@ -16,7 +16,7 @@ from tests.support.attachment_folders import (
     expected_contents,
     ground_in,
 )
-from tests.support.hostile_attachments import PLANTED
+from tests.support.faults.hostile_attachments import PLANTED
 
 DEEPER_THAN_DESCRIPTORS = 1_500
 

@@ -11,7 +11,7 @@ import pytest
 
 from application.ports.files import AttachmentFiles, AttachmentsNotWritten
 from domain.context.attachments import AcceptedFiles, accept_file, check_attachments
-from tests.support.attachment_folders import (
+from tests.support.builders.attachment_folders import (
     FILES,
     RUN,
     SECONDS,
@@ -19,7 +19,7 @@ from tests.support.attachment_folders import (
     expected_contents,
     ground_in,
 )
-from tests.support.hostile_attachments import (
+from tests.support.faults.hostile_attachments import (
     LIMITS,
     PLANTED,
     HostileRequest,

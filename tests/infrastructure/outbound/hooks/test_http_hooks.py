@@ -12,8 +12,8 @@ import pytest
 from application.ports.hooks import HookAnswer, HookFailure
 from domain.delivery.hook_payloads import HookCall
 from infrastructure.outbound.hooks.http_hooks import ANSWER_BYTES_MAX
-from tests.support.asked_hooks import CALL, SECRET, Asked, asked
-from tests.support.hook_server import HookServer, Reply
+from tests.support.servers.hook_calls import CALL, SECRET, Asked, asked
+from tests.support.servers.hook_server import HookServer, Reply
 
 
 @pytest.fixture

@@ -7,8 +7,8 @@ import pytest
 
 from application.ports.hooks import HookFailure
 from domain.delivery.hook_payloads import HookCall
-from tests.support.asked_hooks import CALL, Asked
-from tests.support.hook_server import HookServer, Reply
+from tests.support.servers.hook_calls import CALL, Asked
+from tests.support.servers.hook_server import HookServer, Reply
 
 SPAWNED = HookCall("subagentSpawned", "subagentSpawned", "a-run:subagentSpawned", {}, {})
 

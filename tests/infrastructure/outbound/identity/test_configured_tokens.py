@@ -16,8 +16,8 @@ from infrastructure.outbound.identity.tokens import (
     digest_of,
 )
 from infrastructure.outbound.read_model.registry import PostgresRegistry
-from tests.support.running_log import RunningLog
-from tests.support.server_configurations import ServerConfigurations
+from tests.support.servers.running_log import RunningLog
+from tests.support.servers.server_configurations import ServerConfigurations
 
 SET, UNSET = "SPAWNLOG_TEST_TOKEN", "SPAWNLOG_TEST_TOKEN_NOBODY_SETS"
 

@@ -4,8 +4,8 @@ from collections.abc import AsyncIterator, Iterator
 
 import pytest
 
-from tests.support.databases import Databases
-from tests.support.told_log import ToldLog, told_log
+from tests.support.builders.damaged_log import ToldLog, told_log
+from tests.support.servers.databases import Databases
 
 
 @pytest.fixture(scope="module")

@@ -2,9 +2,9 @@
 
 from application.log.envelope import Actor, Envelope
 from domain.run.commands import StopRun
-from tests.support import run_commands as ask
-from tests.support.logged_family import LoggedFamily
-from tests.support.running_log import RunningLog
+from tests.support.builders import run_commands as ask
+from tests.support.builders.logged_family import LoggedFamily
+from tests.support.servers.running_log import RunningLog
 
 OPERATOR = Actor(kind="token", token="operator")
 

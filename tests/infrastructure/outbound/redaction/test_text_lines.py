@@ -12,8 +12,8 @@ from application.ports.runtimes import TranscriptEntry
 from domain.delivery.transcript import LINE_BYTES_MAX
 from infrastructure.outbound.redaction.mask import Masker
 from infrastructure.outbound.runtimes.command_output import JsonlOutput
-from tests.support.canaries import encoded
-from tests.support.launches import pairs, text_of
+from tests.support.builders.launches import pairs, text_of
+from tests.support.servers.canaries import encoded
 
 KEY = "canary-of-a-profile-93bd"
 OTHER = "canary-of-another-one-64ef"

@@ -7,7 +7,7 @@ from application.ports.runtimes import RuntimeEnd
 from domain.delivery.transcript import RuntimeReading
 from infrastructure.outbound.child_processes.program import Exit
 from infrastructure.outbound.runtimes.command import end_of, secrets_of
-from tests.support.launches import command, launch
+from tests.support.builders.launches import command, launch
 
 
 def ended(exit_: Exit, stderr: str = "", too_much: str | None = None) -> RuntimeEnd:

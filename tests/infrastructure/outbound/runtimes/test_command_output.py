@@ -16,7 +16,7 @@ from infrastructure.outbound.runtimes.command_output import (
     JsonlOutput,
     TextOutput,
 )
-from tests.support.launches import pairs, text_of
+from tests.support.builders.launches import pairs, text_of
 
 
 def fed(output: CommandOutput, *chunks: bytes) -> list[TranscriptEntry]:

@@ -12,7 +12,7 @@ from application.ports.runtimes import CannotLaunch, RuntimeEnd, TranscriptEntry
 from domain.configuration.runtimes import CommandRuntime
 from infrastructure.outbound.child_processes.launcher import ProcessLauncher
 from infrastructure.outbound.runtimes.command import CommandRuntimes
-from tests.support.launches import (
+from tests.support.builders.launches import (
     SERVER,
     all_of,
     command,

@@ -13,16 +13,16 @@ from infrastructure.outbound.runtimes.command import (
     CommandRuntimes,
     CommandSession,
 )
-from tests.support.gated_programs import DAEMON
-from tests.support.launches import SERVER, all_of, command, launch, python_command, text_of
-from tests.support.process_table import (
+from tests.support.builders.launches import SERVER, all_of, command, launch, python_command, text_of
+from tests.support.servers.guarded_programs import DAEMON
+from tests.support.servers.process_table import (
     children,
     is_alive,
     open_descriptors,
     until,
     until_no_more_is_open,
 )
-from tests.support.running_server import wait_for
+from tests.support.servers.running_server import wait_for
 
 MIB = 1024 * 1024
 

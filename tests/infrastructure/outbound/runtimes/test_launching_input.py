@@ -9,7 +9,7 @@ from application.ports.runtimes import CannotLaunch
 from domain.configuration.runtimes import CommandRuntime
 from infrastructure.outbound.child_processes.program import Program
 from infrastructure.outbound.runtimes.command_input import program_for
-from tests.support.launches import SERVER, command, launch
+from tests.support.builders.launches import SERVER, command, launch
 
 
 def made(runtime: CommandRuntime, **changes: Any) -> Program:

@@ -10,7 +10,7 @@ from application.ports.runtimes import RuntimeEnd, TranscriptEntry
 from infrastructure.outbound.child_processes.launcher import ProcessLauncher
 from infrastructure.outbound.runtimes.command import CommandRuntimes
 from infrastructure.outbound.runtimes.command_output import PIECE_BYTES_MAX
-from tests.support.launches import SERVER, all_of, launch, python_command, text_of
+from tests.support.builders.launches import SERVER, all_of, launch, python_command, text_of
 
 CANARY = Credential("canary-of-a-child-0123456789")
 TELLER = """

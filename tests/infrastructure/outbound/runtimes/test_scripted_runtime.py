@@ -5,7 +5,7 @@ import asyncio
 from application.ports.runtimes import RuntimeEnd, TranscriptEntry
 from domain.configuration.runtimes import ScriptedRuntime
 from infrastructure.outbound.runtimes.scripted import ScriptedRuntimes
-from tests.support.launches import all_of, launch
+from tests.support.builders.launches import all_of, launch
 
 
 async def played(**script: object) -> tuple[list[TranscriptEntry], RuntimeEnd]:

@@ -6,7 +6,7 @@ from application.ports.runtimes import CannotLaunch
 from domain.configuration.runtimes import ModelRuntime, ScriptedRuntime
 from infrastructure.outbound.runtimes.by_type import RuntimesByType
 from infrastructure.outbound.runtimes.scripted import ScriptedRuntimes, ScriptedSession
-from tests.support.launches import launch
+from tests.support.builders.launches import launch
 
 SERVED = RuntimesByType({"scripted": ScriptedRuntimes()})
 

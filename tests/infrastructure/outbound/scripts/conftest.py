@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 from infrastructure.outbound.child_processes.launcher import ProcessLauncher
-from tests.support.launches import careful_gatehouse
+from tests.support.builders.launches import careful_gatehouse
 
 
 @pytest.fixture

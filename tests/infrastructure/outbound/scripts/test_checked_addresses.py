@@ -16,8 +16,8 @@ from infrastructure.outbound.scripts.address_guard import (
     address_complaint,
 )
 from infrastructure.outbound.scripts.http import HttpScripts
-from tests.support.script_runs import script_run, source_in
-from tests.support.script_server import ScriptServer, answer, redirect
+from tests.support.builders.script_runs import script_run, source_in
+from tests.support.servers.script_server import ScriptServer, answer, redirect
 
 LINK_LOCAL = "Script resolves to a link-local address, and those are never called"
 
@@ -165,7 +165,7 @@ async def test_names_of_this_machine_are_found() -> None:
 _STUCK = """
 import asyncio, pathlib, threading
 from infrastructure.outbound.scripts import address_guard, http
-from tests.support.script_runs import script_run, source_in
+from tests.support.builders.script_runs import script_run, source_in
 address_guard.socket.getaddrinfo = lambda *_, **__: threading.Event().wait(600)
 async def call():
     scripts = http.HttpScripts(source_in(pathlib.Path("/")))

@@ -17,11 +17,11 @@ from infrastructure.outbound.identity.identifiers import RandomIdentities
 from infrastructure.outbound.scripts.by_uri import ScriptsByUri
 from infrastructure.outbound.scripts.http import HttpScripts
 from infrastructure.outbound.scripts.local import LocalFileScripts
-from tests.support.launches import SERVER, program
-from tests.support.script_replay import raw_output, reading_again
-from tests.support.script_runs import source_in
-from tests.support.script_server import ScriptServer, answer
-from tests.support.storytelling import requested, run_id, run_of
+from tests.support.builders.launches import SERVER, program
+from tests.support.builders.script_replay import raw_output, reading_again
+from tests.support.builders.script_runs import source_in
+from tests.support.builders.storytelling import requested, run_id, run_of
+from tests.support.servers.script_server import ScriptServer, answer
 
 OUTPUTS = {
     "plain": b"  text \n",

@@ -7,9 +7,9 @@ import pytest
 
 from infrastructure.outbound.scripts import http
 from infrastructure.outbound.scripts.http import HttpScripts
-from tests.support.process_table import until
-from tests.support.script_runs import script_run, source_in
-from tests.support.script_server import Asked, ScriptServer, answer
+from tests.support.builders.script_runs import script_run, source_in
+from tests.support.servers.process_table import until
+from tests.support.servers.script_server import Asked, ScriptServer, answer
 
 
 async def test_only_so_many_are_called_at_once(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,9 +10,9 @@ import pytest
 
 from application.ports.scripts import ScriptFinished
 from infrastructure.outbound.scripts.http import HttpScripts
-from tests.support.process_table import until
-from tests.support.script_runs import script_run, source_in
-from tests.support.script_server import Asked, ScriptServer, answer, redirect
+from tests.support.builders.script_runs import script_run, source_in
+from tests.support.servers.process_table import until
+from tests.support.servers.script_server import Asked, ScriptServer, answer, redirect
 
 Call = Callable[..., Awaitable[ScriptFinished]]
 

@@ -13,10 +13,10 @@ import pytest
 from application.ports.scripts import ScriptFinished
 from infrastructure.outbound.child_processes.launcher import ProcessLauncher
 from infrastructure.outbound.scripts.local import LocalFileScripts
-from tests.support.gated_programs import DAEMON
-from tests.support.launches import SERVER, program
-from tests.support.process_table import is_alive
-from tests.support.script_runs import script_run, source_in
+from tests.support.builders.launches import SERVER, program
+from tests.support.builders.script_runs import script_run, source_in
+from tests.support.servers.guarded_programs import DAEMON
+from tests.support.servers.process_table import is_alive
 
 Run = Callable[..., Awaitable[ScriptFinished]]
 SHOW = f"""#!{sys.executable} -IS

@@ -7,8 +7,8 @@ import ssl
 from pathlib import Path
 
 from infrastructure.outbound.scripts.http import HttpScripts
-from tests.support.script_runs import script_run, source_in
-from tests.support.script_server import ScriptServer, answer
+from tests.support.builders.script_runs import script_run, source_in
+from tests.support.servers.script_server import ScriptServer, answer
 
 TLS = Path(__file__).parents[3] / "tls"
 

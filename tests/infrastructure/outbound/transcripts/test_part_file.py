@@ -18,9 +18,9 @@ from infrastructure.outbound.transcripts.files import (
     drop_file,
     has_content,
 )
-from tests.support.folder_trees import tree_of
-from tests.support.ordinary_user import Becoming
-from tests.support.process_table import open_descriptors
+from tests.support.builders.folder_trees import tree_of
+from tests.support.servers.ordinary_user import Becoming
+from tests.support.servers.process_table import open_descriptors
 
 
 @pytest.fixture

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from infrastructure.inbound.command_line.commands import spawn_arguments
-from tests.support.command_line import Command
-from tests.support.recorded_api import RecordedApi, Reply, problem
+from tests.support.servers.command_line import Command
+from tests.support.servers.recorded_api import RecordedApi, Reply, problem
 
 RUN = "11111111-0000-4000-8000-000000000001"
 RECEIPT = {"count": 1, "totalBytes": 3, "files": [], "relDir": ".openclaw/attachments/x\x1b[2J"}

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.command_line import Command
+from tests.support.servers.command_line import Command
 
 FILE = """{
   agents: {

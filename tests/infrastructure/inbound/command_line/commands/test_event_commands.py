@@ -16,8 +16,8 @@ from infrastructure.inbound.command_line.client.client import Client
 from infrastructure.inbound.command_line.client.follow import follow_events
 from infrastructure.inbound.command_line.client.location import ServerAddress
 from infrastructure.inbound.command_line.display.failures import CommandFailed, Unreachable
-from tests.support.command_line import Command
-from tests.support.recorded_api import Asked, RecordedApi, Reply, problem
+from tests.support.servers.command_line import Command
+from tests.support.servers.recorded_api import Asked, RecordedApi, Reply, problem
 
 GONE = problem(410, detail="another log")
 PROJECT = Path(__file__).resolve().parents[5]

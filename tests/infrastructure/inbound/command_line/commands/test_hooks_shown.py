@@ -3,7 +3,7 @@
 import json
 from pathlib import Path
 
-from tests.support.command_line import Command
+from tests.support.servers.command_line import Command
 
 CANARY = "canary-of-a-hook-0123456789"
 

@@ -13,7 +13,7 @@ import pytest
 
 from infrastructure.contract.errors import UserError
 from infrastructure.contract.orders import OnProgress, RebuildProgress, ServeOptions
-from tests.support.command_line import Command
+from tests.support.servers.command_line import Command
 
 
 @dataclass

@@ -4,9 +4,9 @@ import json
 
 import pytest
 
-from tests.support.api_runs import FIRST, KEY, SECOND, listed, run_of
-from tests.support.command_line import Command
-from tests.support.recorded_api import Asked, RecordedApi, Reply
+from tests.support.builders.api_runs import FIRST, KEY, SECOND, listed, run_of
+from tests.support.servers.command_line import Command
+from tests.support.servers.recorded_api import Asked, RecordedApi, Reply
 
 
 def test_the_list_shows_a_place_and_a_short_name_for_each_run(

@@ -2,9 +2,9 @@
 
 from typing import Any
 
-from tests.support.api_runs import FIRST, SECOND, run_of
-from tests.support.command_line import Command
-from tests.support.recorded_api import Asked, RecordedApi, Reply, problem
+from tests.support.builders.api_runs import FIRST, SECOND, run_of
+from tests.support.servers.command_line import Command
+from tests.support.servers.recorded_api import Asked, RecordedApi, Reply, problem
 
 
 def event(position: int, event_type: str, at: str, **payload: Any) -> dict[str, Any]:

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from tests.support.command_line import Command
-from tests.support.launches import program
+from tests.support.builders.launches import program
+from tests.support.servers.command_line import Command
 
 pytestmark = pytest.mark.server
 

@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from tests.support.api_runs import FIRST, KEY, SECOND, listed, run_of
-from tests.support.command_line import Command
-from tests.support.recorded_api import Asked, RecordedApi, Reply, problem
+from tests.support.builders.api_runs import FIRST, KEY, SECOND, listed, run_of
+from tests.support.servers.command_line import Command
+from tests.support.servers.recorded_api import Asked, RecordedApi, Reply, problem
 
 PATH = f"/v1/runs/{FIRST}/messages"
 TAKEN: dict[str, Any] = {

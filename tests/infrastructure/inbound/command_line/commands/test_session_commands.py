@@ -6,9 +6,9 @@ from urllib.parse import quote
 
 import pytest
 
-from tests.support.api_runs import FIRST, KEY, SECOND, run_of
-from tests.support.command_line import Command
-from tests.support.recorded_api import RecordedApi, Reply
+from tests.support.builders.api_runs import FIRST, KEY, SECOND, run_of
+from tests.support.servers.command_line import Command
+from tests.support.servers.recorded_api import RecordedApi, Reply
 
 SESSION = "33333333-0000-4000-8000-000000000003"
 PATH = f"/v1/sessions/{quote(KEY, safe='')}"

@@ -6,9 +6,9 @@ from urllib.parse import quote
 
 import pytest
 
-from tests.support.api_runs import FIRST, KEY, SECOND
-from tests.support.command_line import Command
-from tests.support.recorded_api import RecordedApi, Reply
+from tests.support.builders.api_runs import FIRST, KEY, SECOND
+from tests.support.servers.command_line import Command
+from tests.support.servers.recorded_api import RecordedApi, Reply
 
 PATH = f"/v1/sessions/{quote(KEY, safe='')}/shared-context"
 

@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from tests.support.command_line import Command
-from tests.support.recorded_api import RecordedApi, Reply
+from tests.support.servers.command_line import Command
+from tests.support.servers.recorded_api import RecordedApi, Reply
 
 FIRST = "11111111-0000-4000-8000-000000000001"
 SECOND = "22222222-0000-4000-8000-000000000002"

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from infrastructure.inbound.command_line.commands import spawn_arguments
-from tests.support.command_line import Command
-from tests.support.recorded_api import RecordedApi, Reply
+from tests.support.servers.command_line import Command
+from tests.support.servers.recorded_api import RecordedApi, Reply
 
 RUN = "11111111-0000-4000-8000-000000000001"
 

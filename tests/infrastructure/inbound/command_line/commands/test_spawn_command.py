@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from tests.support.command_line import Command
-from tests.support.recorded_api import Asked, RecordedApi, Reply, problem
+from tests.support.servers.command_line import Command
+from tests.support.servers.recorded_api import Asked, RecordedApi, Reply, problem
 
 RUN = "11111111-0000-4000-8000-000000000001"
 ACCEPTED = Reply(

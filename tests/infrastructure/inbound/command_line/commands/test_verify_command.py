@@ -19,7 +19,7 @@ from infrastructure.contract.orders import (
     VerifyReport,
 )
 from infrastructure.inbound.command_line.display import progress
-from tests.support.command_line import Command
+from tests.support.servers.command_line import Command
 
 HASH = "0f" * 32
 RIGHT = VerifyReport(

@@ -19,7 +19,7 @@ from infrastructure.inbound.command_line.demo.server import (
 from infrastructure.inbound.command_line.demo.stage import DemoStage
 from infrastructure.inbound.command_line.demo.stories import CHILDREN_MAX, STORIES
 from infrastructure.inbound.command_line.display.failures import CommandFailed
-from tests.support.recorded_api import RecordedApi, Reply, problem
+from tests.support.servers.recorded_api import RecordedApi, Reply, problem
 
 RUN = "11111111-0000-4000-8000-000000000001"
 

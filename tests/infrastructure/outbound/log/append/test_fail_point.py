@@ -7,8 +7,8 @@ import sys
 from pathlib import Path
 
 from infrastructure.outbound.log.append.fail_point import VARIABLE, FailPoint, names_of
-from tests.support import hooked_runs as hooked
-from tests.support import run_histories as past
+from tests.support.builders import hooked_runs as hooked
+from tests.support.builders import run_histories as past
 
 PASSING = """
 import os

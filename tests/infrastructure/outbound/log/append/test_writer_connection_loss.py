@@ -9,9 +9,17 @@ from application.log.event_log import Decision, LogUnavailable, Reservation, Sto
 from infrastructure.outbound.log.append import writer
 from infrastructure.outbound.log.append.load import LOCK
 from infrastructure.outbound.log.schema.connections import LogConnection, open_connection
-from tests.support.held_commits import Lines, held_commits, until
-from tests.support.running_log import RunningLog, running_on
-from tests.support.submissions import at_once, key, observe, observing, seen, stalling, submission
+from tests.support.builders.submissions import (
+    at_once,
+    key,
+    observe,
+    observing,
+    seen,
+    stalling,
+    submission,
+)
+from tests.support.faults.held_commits import Lines, held_commits, until
+from tests.support.servers.running_log import RunningLog, running_on
 
 KILLS = 25
 WORKERS = 8

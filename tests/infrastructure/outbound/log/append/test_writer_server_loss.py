@@ -14,11 +14,11 @@ from infrastructure.outbound.log.append import writer
 from infrastructure.outbound.log.read import tail
 from infrastructure.outbound.log.schema.migrate import migrate
 from infrastructure.server.database import Database, DatabaseConnector
-from tests.support.databases import temporary_home
-from tests.support.embedded_servers import kill, postmaster_of, server_is_gone, wait_until
-from tests.support.held_commits import until
-from tests.support.running_log import RunningLog, running_on
-from tests.support.submissions import key, observing
+from tests.support.builders.submissions import key, observing
+from tests.support.faults.held_commits import until
+from tests.support.servers.databases import temporary_home
+from tests.support.servers.embedded_servers import kill, postmaster_of, server_is_gone, wait_until
+from tests.support.servers.running_log import RunningLog, running_on
 
 KILLS = 3
 WORKERS = 12

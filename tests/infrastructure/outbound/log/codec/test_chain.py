@@ -12,8 +12,8 @@ from application.log.envelope import Actor, Envelope, Provenance
 from infrastructure.outbound.log.codec.chain import chain_hash, microseconds
 from infrastructure.outbound.log.codec.mapper import EventMapper
 from infrastructure.outbound.log.read.events import COLUMNS, recorded_event
-from tests.support.running_log import RunningLog
-from tests.support.whole_story import tell_everything
+from tests.support.builders.whole_story import tell_everything
+from tests.support.servers.running_log import RunningLog
 
 PREVIOUS = bytes(range(32))
 STATE = b'{"runId":"1"}'

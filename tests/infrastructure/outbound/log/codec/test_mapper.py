@@ -9,7 +9,7 @@ from eventsourcing.persistence import Cipher, StoredEvent
 from domain.event_types import EVENT_TYPES
 from domain.values.refusals import CorruptHistory
 from infrastructure.outbound.log.codec.mapper import EventMapper, payload_object
-from tests.support.run_histories import announced, archived
+from tests.support.builders.run_histories import announced, archived
 
 HISTORIES = Path(__file__).parents[4] / "histories"
 

@@ -9,7 +9,7 @@ from application.log.event_log import LogUnavailable
 from infrastructure.outbound.log.read import joined_reads
 from infrastructure.outbound.log.read.joined_reads import CoalescedReads
 from infrastructure.outbound.log.schema.connections import LogConnection
-from tests.support.running_log import RunningLog
+from tests.support.servers.running_log import RunningLog
 
 
 class Asked:

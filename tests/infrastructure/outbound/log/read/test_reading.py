@@ -8,8 +8,8 @@ from domain.values.refusals import CorruptHistory
 from infrastructure.outbound.log.codec.mapper import EventMapper
 from infrastructure.outbound.log.read.events import read_events
 from infrastructure.outbound.log.schema.connections import LogConnection
-from tests.support.running_log import RunningLog
-from tests.support.whole_story import tell_everything
+from tests.support.builders.whole_story import tell_everything
+from tests.support.servers.running_log import RunningLog
 
 
 @pytest.mark.parametrize("limit", [1, 7, 1_000])

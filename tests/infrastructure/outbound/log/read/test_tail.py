@@ -8,10 +8,10 @@ import pytest
 
 from infrastructure.outbound.log.postgres_log import channel_of
 from infrastructure.outbound.log.read import recent_events, tail
-from tests.support.followers import following
-from tests.support.held_commits import Lines, until
-from tests.support.running_log import RunningLog, running_on
-from tests.support.submissions import key, observe, observing
+from tests.support.builders.submissions import key, observe, observing
+from tests.support.faults.followers import following
+from tests.support.faults.held_commits import Lines, until
+from tests.support.servers.running_log import RunningLog, running_on
 
 EVENTS = 200
 CUTS = 12

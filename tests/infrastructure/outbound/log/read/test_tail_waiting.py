@@ -8,12 +8,12 @@ import pytest
 from application.log.event_log import LogUnavailable
 from domain.values.refusals import CorruptHistory
 from infrastructure.outbound.log.read.tail import LogHasGap, LogWentBack
-from tests.support.followers import following
-from tests.support.held_commits import until
-from tests.support.logged_family import LoggedFamily
-from tests.support.running_log import RunningLog, running_on
-from tests.support.storytelling import run_id
-from tests.support.submissions import observe
+from tests.support.builders.logged_family import LoggedFamily
+from tests.support.builders.storytelling import run_id
+from tests.support.builders.submissions import observe
+from tests.support.faults.followers import following
+from tests.support.faults.held_commits import until
+from tests.support.servers.running_log import RunningLog, running_on
 
 NOT_TODAY_SECONDS = 60.0
 FEW = 10

@@ -20,8 +20,8 @@ from infrastructure.outbound.log.rebuild.fold_pages import (
     read_folded,
 )
 from infrastructure.outbound.log.schema.connections import LogConnection
-from tests.support.running_log import RunningLog
-from tests.support.whole_story import tell_everything
+from tests.support.builders.whole_story import tell_everything
+from tests.support.servers.running_log import RunningLog
 
 PAGE = 3
 

@@ -25,10 +25,10 @@ from infrastructure.outbound.log.schema.projection_versions import (
     require_known_rows,
     stale_projections,
 )
-from tests.support.rebuilds import rows
-from tests.support.running_log import RunningLog
-from tests.support.submissions import at_once, key, observe, observing
-from tests.support.whole_story import tell_everything
+from tests.support.builders.submissions import at_once, key, observe, observing
+from tests.support.builders.whole_story import tell_everything
+from tests.support.servers.rebuilds import rows
+from tests.support.servers.running_log import RunningLog
 
 OLDER = "UPDATE projections SET version = version - 1 WHERE name = 'runs'"
 

@@ -11,9 +11,9 @@ from infrastructure.outbound.log.rebuild.rebuild import rebuild
 from infrastructure.outbound.log.schema.connections import LogConnection
 from infrastructure.outbound.log.schema.format import UnknownFormat
 from infrastructure.outbound.log.schema.projection_versions import stale_projections
-from tests.support.running_log import RunningLog
-from tests.support.submissions import observe
-from tests.support.whole_story import tell_everything
+from tests.support.builders.submissions import observe
+from tests.support.builders.whole_story import tell_everything
+from tests.support.servers.running_log import RunningLog
 
 COMPARED = {
     "runs": "SELECT t::text FROM runs t ORDER BY run_id, from_position",

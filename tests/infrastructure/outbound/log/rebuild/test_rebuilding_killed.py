@@ -12,13 +12,13 @@ from infrastructure.outbound.log.rebuild.fold_part import PartFold, PartTakenOve
 from infrastructure.outbound.log.rebuild.rebuild import rebuild
 from infrastructure.outbound.log.schema.connections import LogConnection
 from infrastructure.outbound.log.schema.projection_versions import VERSIONS
-from tests.support.embedded_servers import PROJECT
-from tests.support.held_commits import until
-from tests.support.process_table import children, is_alive
-from tests.support.rebuilds import killed_rebuild, rows
-from tests.support.running_log import RunningLog
-from tests.support.submissions import observe
-from tests.support.whole_story import tell_everything
+from tests.support.builders.submissions import observe
+from tests.support.builders.whole_story import tell_everything
+from tests.support.faults.held_commits import until
+from tests.support.servers.embedded_servers import PROJECT
+from tests.support.servers.process_table import children, is_alive
+from tests.support.servers.rebuilds import killed_rebuild, rows
+from tests.support.servers.running_log import RunningLog
 
 PAGE = 4
 

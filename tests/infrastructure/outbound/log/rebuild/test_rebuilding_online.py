@@ -10,12 +10,12 @@ from infrastructure.outbound.log.rebuild import build, fold_part, swap
 from infrastructure.outbound.log.rebuild.rebuild import RebuildCounts, RebuildUnderWay, rebuild
 from infrastructure.outbound.log.rebuild.swap import SwapFailed
 from infrastructure.outbound.log.schema.connections import LogConnection, open_connection
-from tests.support.held_commits import until
-from tests.support.logged_family import LoggedFamily
-from tests.support.rebuilds import catalog, held_table
-from tests.support.running_log import RunningLog
-from tests.support.submissions import key, observe, observing
-from tests.support.whole_story import tell_everything
+from tests.support.builders.logged_family import LoggedFamily
+from tests.support.builders.submissions import key, observe, observing
+from tests.support.builders.whole_story import tell_everything
+from tests.support.faults.held_commits import until
+from tests.support.servers.rebuilds import catalog, held_table
+from tests.support.servers.running_log import RunningLog
 
 WAIT_SECONDS_MAX = 3.0
 """Generous: two cores are shared with everything else that is tested."""

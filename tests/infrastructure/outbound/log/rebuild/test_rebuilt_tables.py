@@ -7,10 +7,10 @@ from application.projections.fold import FOREVER
 from infrastructure.outbound.log.rebuild.rebuild import rebuild
 from infrastructure.outbound.log.rebuild.swap import SwapFailed
 from infrastructure.outbound.log.schema.connections import LogConnection
-from tests.support.logged_family import LoggedFamily
-from tests.support.rebuilds import catalog
-from tests.support.running_log import RunningLog
-from tests.support.submissions import observe
+from tests.support.builders.logged_family import LoggedFamily
+from tests.support.builders.submissions import observe
+from tests.support.servers.rebuilds import catalog
+from tests.support.servers.running_log import RunningLog
 
 STATE_OF = f"SELECT version, stage FROM runs WHERE run_id = %s AND to_position = {FOREVER}"
 

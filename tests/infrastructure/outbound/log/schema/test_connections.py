@@ -12,8 +12,8 @@ from infrastructure.outbound.log.schema.connections import (
     borrow_connection,
     open_connection,
 )
-from tests.support.held_commits import Lines, until
-from tests.support.running_log import open_pool, running_on
+from tests.support.faults.held_commits import Lines, until
+from tests.support.servers.running_log import open_pool, running_on
 
 STEPS = 60
 

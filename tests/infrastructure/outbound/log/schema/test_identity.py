@@ -9,8 +9,8 @@ from infrastructure.contract.errors import UserError
 from infrastructure.outbound.log.schema.connections import LogConnection, open_connection
 from infrastructure.outbound.log.schema.identity import identify
 from infrastructure.outbound.log.schema.migrate import migrate
-from tests.support.running_log import RunningLog
-from tests.support.submissions import at_once, key, observe, observing
+from tests.support.builders.submissions import at_once, key, observe, observing
+from tests.support.servers.running_log import RunningLog
 
 
 async def test_a_log_keeps_its_id_and_the_first_directory_it_was_used_with(

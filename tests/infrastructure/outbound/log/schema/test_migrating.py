@@ -21,9 +21,9 @@ from infrastructure.outbound.log.schema.migrate import (
     scripts_folder,
     sqlalchemy_url,
 )
-from tests.support.embedded_servers import wait_until
-from tests.support.running_log import identity_of, running_on
-from tests.support.submissions import observe
+from tests.support.builders.submissions import observe
+from tests.support.servers.embedded_servers import wait_until
+from tests.support.servers.running_log import identity_of, running_on
 
 PROJECT = Path(__file__).parents[5]
 TABLES = {

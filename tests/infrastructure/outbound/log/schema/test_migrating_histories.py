@@ -15,9 +15,9 @@ from infrastructure.outbound.log.schema.migrate import current_revision, migrate
 from infrastructure.outbound.log.verify.verify import VerifyOrder, run_verification
 from infrastructure.outbound.read_model.contents import PostgresContents
 from infrastructure.outbound.read_model.registry import PostgresRegistry
-from tests.support.golden_databases import fill, revisions
-from tests.support.running_log import running_on
-from tests.support.submissions import observe
+from tests.support.builders.golden_databases import fill, revisions
+from tests.support.builders.submissions import observe
+from tests.support.servers.running_log import running_on
 
 EVENTS = "SELECT * FROM events ORDER BY position"
 

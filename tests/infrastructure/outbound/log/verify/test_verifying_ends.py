@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import pytest
 
-from tests.support.told_log import ToldLog
+from tests.support.builders.damaged_log import ToldLog
 
 pytestmark = pytest.mark.server
 

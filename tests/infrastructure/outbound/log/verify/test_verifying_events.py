@@ -5,7 +5,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as some
 
-from tests.support.told_log import ToldLog
+from tests.support.builders.damaged_log import ToldLog
 
 pytestmark = pytest.mark.server
 

@@ -19,10 +19,10 @@ from infrastructure.outbound.log.verify.processes import VerificationStopped
 from infrastructure.outbound.log.verify.rows import open_read_connection, read_rows
 from infrastructure.outbound.log.verify.verify import Verification, VerifyOrder, run_verification
 from infrastructure.outbound.log.verify.whole_tables import ExpectedHead
-from tests.support.kept_family import KeptFamily
-from tests.support.running_log import RunningLog
-from tests.support.running_server import ROOT
-from tests.support.told_log import tell_all
+from tests.support.builders.damaged_log import tell_all
+from tests.support.builders.stored_family import KeptFamily
+from tests.support.servers.running_log import RunningLog
+from tests.support.servers.running_server import ROOT
 
 pytestmark = pytest.mark.kill
 

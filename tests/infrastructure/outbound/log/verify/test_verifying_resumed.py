@@ -21,11 +21,11 @@ from infrastructure.outbound.log.verify.verify import (
     read_progress,
     run_verification,
 )
-from tests.support.kept_family import KeptFamily
-from tests.support.process_table import carrying, children, is_alive
-from tests.support.running_log import RunningLog
-from tests.support.running_server import ROOT, wait_for
-from tests.support.told_log import tell_all
+from tests.support.builders.damaged_log import tell_all
+from tests.support.builders.stored_family import KeptFamily
+from tests.support.servers.process_table import carrying, children, is_alive
+from tests.support.servers.running_log import RunningLog
+from tests.support.servers.running_server import ROOT, wait_for
 
 pytestmark = pytest.mark.kill
 

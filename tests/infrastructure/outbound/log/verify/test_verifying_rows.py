@@ -5,7 +5,7 @@ import pytest
 from application.projections.catalog import PROJECTIONS
 from infrastructure.outbound.log.codec.columns import SPAN_COLUMNS, columns_of
 from infrastructure.outbound.log.verify import ranges, verify
-from tests.support.told_log import ToldLog
+from tests.support.builders.damaged_log import ToldLog
 
 pytestmark = pytest.mark.server
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.support.told_log import ToldLog
+from tests.support.builders.damaged_log import ToldLog
 
 pytestmark = pytest.mark.server
 

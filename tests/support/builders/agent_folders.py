@@ -1,0 +1,60 @@
+"""Folders of agents with files of credentials in them, and who reads them."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+from application.log.envelope import Actor
+from application.ports.configurations import PinnedConfiguration
+from infrastructure.outbound.configuration.load import load_values
+from infrastructure.outbound.credentials.agent_credentials import AgentCredentials
+from infrastructure.outbound.credentials.auth_profiles import FILE_NAME
+from tests.support.servers.running_log import RunningLog
+from tests.support.servers.server_configurations import ServerConfigurations
+
+COMMAND = {"type": "command", "command": ["true"]}
+
+
+def api_key(provider: str, key: object, **more: Any) -> dict[str, Any]:
+    """A profile of type `api_key`."""
+    return {"type": "api_key", "provider": provider, "key": key, **more}
+
+
+def write_profiles(folder: Path, profiles: object, mode: int = 0o600) -> Path:
+    """The file of a folder, which is made."""
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    path = folder / FILE_NAME
+    text = profiles if isinstance(profiles, str) else json.dumps({"profiles": profiles})
+    path.write_text(text, "utf-8")
+    path.chmod(mode)
+    return path
+
+
+class AgentFolders:
+    """Agents `main` and `helper`, whose runtime is a command unless one says otherwise, and
+    `player`, which plays back. `now` is what time it is."""
+
+    def __init__(self, running: RunningLog, folder: Path) -> None:
+        self.now = 1_000.0
+        self.agents = folder / "agents"
+        self._configurations = ServerConfigurations(running, folder / "workspaces")
+        self._folder = folder
+        self.credentials = AgentCredentials(
+            self._configurations.files, self.agents, now=lambda: self.now
+        )
+
+    async def configured(self, **helper: Any) -> PinnedConfiguration:
+        """The revision in which the helper is like this."""
+        listed = [
+            {"id": "main"},
+            {"id": "helper", **helper},
+            {"id": "player", "runtime": {"type": "scripted"}},
+        ]
+        values = {"agents": {"defaults": {"runtime": COMMAND}, "list": listed}}
+        loaded = load_values(values, folder=self._folder)
+        await self._configurations.activate(loaded, Actor(kind="system"))
+        return self._configurations.current()
+
+    def write(self, agent_id: str, profiles: object, mode: int = 0o600) -> Path:
+        """The file of an agent that was given no folder."""
+        return write_profiles(self.agents / agent_id / "agent", profiles, mode)

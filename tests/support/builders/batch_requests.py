@@ -1,0 +1,33 @@
+"""Batches that are asked for of a server that lives to the end."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from tests.support.servers.batching_server import Batching
+from tests.support.servers.data_directories import copied, new_place
+
+THREE = ("count the ships", "count the masts", "count the crew")
+
+
+@contextmanager
+def living(made_data_dir: Path) -> Iterator[Batching]:
+    """A server whose log is right in the end, and that had nothing to complain of."""
+    with new_place() as place:
+        with Batching(copied(made_data_dir, place / "data"), place / "notes") as server:
+            yield server
+            verified = server.verified()
+            assert verified.returncode == 0, verified.stdout + verified.stderr
+        assert " ERROR " not in server.log(), server.log()
+
+
+def session(name: str) -> str:
+    """A requester of its own."""
+    return f"agent:main:{name}"
+
+
+def accepted(answer: Any) -> dict[str, Any]:
+    """The body of an accepted request."""
+    assert answer.status_code == 201, answer.text
+    return dict(answer.json())

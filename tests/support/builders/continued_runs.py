@@ -1,0 +1,100 @@
+"""A run by which a session goes on, and the run before it: their events, and what may be asked.
+
+The run of `requested()` is continued by run 2; the run that a message begins is run 2 itself.
+"""
+
+from typing import Any
+
+from domain.run.commands import ScheduleArchive
+from domain.run.events import (
+    ArchiveScheduled,
+    ContinuationFacts,
+    ContinuationPlanned,
+    MessageReceived,
+    RunContinued,
+    RunEvent,
+)
+from domain.run.facts import Ingredient, SpawnOptions
+from domain.run.plan_facts import PlanFacts
+from tests.support.builders import run_histories as past
+from tests.support.builders.storytelling import CHILD, plan, ref, requester, run_id
+
+History = tuple[RunEvent, ...]
+
+
+def message_received(**changes: Any) -> MessageReceived:
+    """Somebody goes on with the child's session."""
+    plain = {
+        "run_id": run_id(2),
+        "session_id": run_id(1001),
+        "child_session_key": CHILD,
+        "continues": run_id(1),
+        "opened_by": run_id(1),
+        "requester": requester(),
+        "agent_id": "main",
+        "depth": 1,
+        "message": ref("and then?"),
+        "options": SpawnOptions(),
+        "facts": ContinuationFacts(active_children=0, max_children=5),
+        "config_revision": 1,
+        "by": "admin",
+    }
+    return MessageReceived.model_validate(plain | changes)
+
+
+def planned(**changes: Any) -> ContinuationPlanned:
+    """Its plan is fixed, anew."""
+    plain = {
+        "max_depth": 2,
+        "role": "orchestrator",
+        "control_scope": "children",
+        "plan": plan(),
+        "ingredients": (Ingredient(source="message", position="task", content=ref("and then?")),),
+        "facts": PlanFacts(agent_configured=True),
+    }
+    return ContinuationPlanned.model_validate(plain | changes)
+
+
+def continued() -> RunContinued:
+    """Another run goes on with the session."""
+    return RunContinued(run_id=run_id(2))
+
+
+def scheduled(reason: str = "session_closed") -> ArchiveScheduled:
+    """The run is put away as soon as it is announced."""
+    return ArchiveScheduled.model_validate({"reason": reason})
+
+
+def close(reason: str = "session_closed") -> ScheduleArchive:
+    """Put the session away."""
+    return ScheduleArchive(reason=reason)  # type: ignore[arg-type]
+
+
+def a_sent_run() -> History:
+    """A message, not planned yet."""
+    return (message_received(),)
+
+
+def a_planned_run(**changes: Any) -> History:
+    """A message, and how its run will run."""
+    return (*a_sent_run(), planned(**changes))
+
+
+def a_waiting_run(**changes: Any) -> History:
+    """In its lane, held by nobody."""
+    return (*a_planned_run(**changes), past.queued())
+
+
+def a_running_run(**changes: Any) -> History:
+    """Its runtime executes."""
+    return (*a_waiting_run(**changes), past.claimed(), past.started())
+
+
+def a_finished_run(**changes: Any) -> History:
+    """Told to the requester."""
+    return (*a_running_run(**changes), past.ended(), past.announced())
+
+
+def a_continued_run() -> History:
+    """Announced, and gone on with by another."""
+    return (*past.an_announced_run(), continued())

@@ -1,0 +1,149 @@
+"""A log in which everything has happened, to be damaged by hand and mended again."""
+
+from pathlib import Path
+from typing import Any
+
+import psycopg
+
+from application.log.envelope import Actor, Envelope, Provenance
+from domain.run.facts import Ingredient, ScriptReceipt
+from infrastructure.outbound.log.codec.chain import chain_hash
+from infrastructure.outbound.log.read.events import COLUMNS
+from infrastructure.outbound.log.verify.verify import Verification, VerifyOrder, run_verification
+from infrastructure.outbound.log.verify.whole_tables import ExpectedHead
+from tests.support.builders.stored_family import KeptFamily
+from tests.support.builders.storytelling import ref
+from tests.support.builders.whole_story import tell_everything
+from tests.support.servers.running_log import RunningLog, running_on
+
+TABLES = (
+    *("events", "log_head", "commits", "runs", "sessions"),
+    *("contents", "content_keys", "transcript_entries"),
+)
+
+
+class ToldLog:
+    """The log of a database, its damages and what a verification says of it."""
+
+    def __init__(self, url: str, folder: Path) -> None:
+        self.url = url
+        self.state_file = folder / "state.json"
+
+    def save(self) -> None:
+        """Remember everything as it is."""
+        for table in TABLES:
+            self.do(f"CREATE TABLE saved_{table} AS TABLE {table}")
+
+    def mend(self) -> None:
+        """Everything as it was saved."""
+        self.do(f"TRUNCATE {', '.join(TABLES)}")
+        for table in TABLES:
+            self.do(f"INSERT INTO {table} SELECT * FROM saved_{table}")
+        self.state_file.unlink(missing_ok=True)
+
+    def do(self, statement: str, *values: Any) -> int:
+        """Change something; gives how many rows it was."""
+        with psycopg.connect(self.url, autocommit=True) as connection:
+            return connection.execute(statement, values or None).rowcount
+
+    def ask(self, query: str, *values: Any) -> list[Any]:
+        """The rows of a query."""
+        with psycopg.connect(self.url, autocommit=True) as connection:
+            connection.execute("SET timezone = 'UTC'")
+            return connection.execute(query, values or None).fetchall()
+
+    def one(self, query: str, *values: Any) -> Any:
+        """The only value of a query."""
+        ((value,),) = self.ask(query, *values)
+        return value
+
+    @property
+    def last(self) -> int:
+        """The last position."""
+        return int(self.one("SELECT max(position) FROM events"))
+
+    def head(self) -> ExpectedHead:
+        """The head as somebody would note it."""
+        ((position, digest),) = self.ask("SELECT position, chain_hash FROM log_head")
+        return ExpectedHead(position, digest, "the head given")
+
+    def move(self, first: int, by: int) -> None:
+        """Give the events from `first` on other positions; the head stays the last one's."""
+        for table, column in (("events", "position"), ("commits", "last_position")):
+            where = f"WHERE {column} >= {first}"
+            self.do(f"UPDATE {table} SET {column} = -{column} {where}")
+            self.do(f"UPDATE {table} SET {column} = -{column} + {by} WHERE {column} < 0")
+        self.do("UPDATE log_head SET position = position + %s", by)
+
+    def rechain(self) -> None:
+        """Make all hashes anew, as somebody would who may write everything."""
+        digest = b""
+        for row in self.ask(f"SELECT {COLUMNS} FROM events ORDER BY position"):
+            digest = chain_hash(digest, _envelope(row), row[-1])
+            self.do("UPDATE events SET chain_hash = %s WHERE position = %s", digest, row[0])
+        self.do(
+            "UPDATE log_head SET (position, recorded_at, chain_hash) = (SELECT position,"
+            " recorded_at, chain_hash FROM events ORDER BY position DESC LIMIT 1)"
+        )
+
+    def verify(
+        self, *, head: ExpectedHead | None = None, resume: bool = False, **more: Any
+    ) -> Verification:
+        """What a verification says now."""
+        return run_verification(
+            self.url, VerifyOrder(state_file=self.state_file, head=head, resume=resume, **more)
+        )
+
+    def found(self, **more: Any) -> tuple[int, str]:
+        """The first difference: its position and its kind."""
+        difference = self.verify(**more).difference
+        assert difference is not None
+        return difference.position, difference.kind
+
+    def says(self, **more: Any) -> str:
+        """The first difference in words."""
+        return str(self.verify(**more).difference)
+
+
+def _envelope(row: Any) -> Envelope:
+    names = [name.strip() for name in COLUMNS.split(",")]
+    values = dict(zip(names, row, strict=True))
+    actor = {name: values.pop(f"actor_{name}") for name in ("kind", "token", "session")}
+    sources = ("causation", "correlation", "run_id", "traceparent", "config_revision")
+    source = {name: values.pop(name) for name in sources}
+    values.pop("state")
+    return Envelope(**values, provenance=Provenance(actor=Actor(**actor), **source))
+
+
+async def tell_all(running: RunningLog, folder: Path) -> KeptFamily:
+    """Every type of event, every place where a text can be, and sealed transcripts."""
+    family = KeptFamily(running.log, running.pool, folder, max_children=4)
+    await tell_everything(running, family)
+    other = KeptFamily(running.log, running.pool, folder, root="agent:main:other", first=900)
+    await other.spawn("ample", preamble="keep it short", label="ample")
+    receipt = ScriptReceipt(
+        id="identity",
+        uri="identity.sh",
+        format="json",
+        priority=1,
+        position="append",
+        outcome="injected",
+        duration_ms=3,
+        output=ref("output"),
+        injected=ref("injected"),
+        error=ref("error"),
+    )
+    await other.resolve("ample", receipts=(receipt,))
+    ingredients = (Ingredient(source="task", position="task", content=ref("ingredient")),)
+    await other.create("ample", ingredients=ingredients)
+    await other.live("after")
+    return family
+
+
+async def told_log(url: str, folder: Path) -> ToldLog:
+    """Tell it, and remember it."""
+    async with running_on(url) as running:
+        await tell_all(running, folder)
+    told = ToldLog(url, folder)
+    told.save()
+    return told

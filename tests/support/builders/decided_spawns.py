@@ -1,0 +1,206 @@
+"""Spawns decided in memory: what a server does with each, without its database and its doors.
+
+How a child is planned is decided by `application`; each other rule is that of `domain`.
+"""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, TypeVar, cast
+from uuid import UUID
+
+from application.log.envelope import Actor
+from application.ports.configurations import PinnedConfiguration
+from application.spawn.plan import Ineligible, PlannedChild, PlanTexts, plan_spawn
+from application.spawn.request import SpawnRequest, spawn_command
+from domain.context.fork import accepted_note
+from domain.event_types import AnyEvent
+from domain.run.commands import RunCommand
+from domain.run.events import SpawnRequested
+from domain.run.facts import SpawnOptions
+from domain.run.state import Run
+from domain.spawn.admission import policy_of
+from domain.spawn.decide import SpawnDecision, request_spawns
+from domain.spawn.request import effective_cleanup, effective_mode
+from domain.values.record import ContentRef, run_stream
+from domain.values.refusals import Refusal
+from domain.values.session_key import agent_id_of, child_key
+from tests.support.builders import run_commands as ask
+from tests.support.builders.continued_runs import planned as planned_again
+from tests.support.builders.family_log import FamilyLog
+from tests.support.builders.placed_configurations import PlacedConfigurations
+from tests.support.builders.storytelling import ref, run_id
+from tests.support.models.message_verdicts import judged_message
+from tests.support.models.spawn_model import Asked, Told
+
+E = TypeVar("E", bound=AnyEvent)
+
+
+class Ids:
+    """Mints ids by counting."""
+
+    def __init__(self) -> None:
+        self._last = 0
+
+    def run_id(self) -> UUID:
+        """The next one."""
+        self._last += 1
+        return run_id(self._last)
+
+    def event_id(self) -> UUID:
+        """The next one."""
+        return self.run_id()
+
+    def content_key(self) -> bytes:
+        """Always the same: nobody looks at it."""
+        return bytes(32)
+
+
+class DecidedSpawns:
+    """The log of it, and the texts that were kept beside it. Runs have the names of the test.
+    `folder` is what relative paths start from; only planning looks for it."""
+
+    def __init__(self, folder: Path = Path("/nowhere")) -> None:
+        self.log = FamilyLog()
+        self.configurations = PlacedConfigurations(folder)
+        self._folder = folder
+        self._ids = Ids()
+        self._texts: dict[ContentRef, str] = {}
+
+    def configure(self, values: Mapping[str, Any]) -> None:
+        """From now on this is the configuration, under a revision of its own."""
+        self.configurations.read(values)
+
+    def store(self, kind: str, text: str) -> ContentRef:
+        """Keep a text."""
+        kept = ref(f"{kind}: {text}")
+        self._texts[kept] = text
+        return kept
+
+    def text(self, kept: ContentRef) -> str:
+        """A text that was kept."""
+        return self._texts[kept]
+
+    def run(self, name: str) -> Run:
+        """A run as it is now."""
+        return self.log.run(name)
+
+    def only(self, name: str, kind: type[E]) -> E:
+        """The one event of this type of a run."""
+        stream = run_stream(self.run(name).run_id)
+        found = [one.event for one in self.log.recorded if one.stream == stream]
+        (event,) = [event for event in found if isinstance(event, kind)]
+        return event
+
+    def spawn(self, name: str, key: str, asked: Asked) -> SpawnDecision:
+        """A session asks for a child, under the present configuration."""
+        pinned, fold = self.configurations.current(), self.log.fold
+        request = self._request(key, asked)
+        command = spawn_command(request, Actor(kind="token"), pinned, self._ids, "server-1")
+        policy = policy_of(pinned.configuration, command.requester_agent_id)
+        answered = request_spawns(fold.sessions, fold.runs, [(command, self.store)], policy)
+        self.log.names[command.run_id] = name
+        self.log.record(answered.changes)
+        return answered
+
+    def tell(self, name: str, *commands: RunCommand) -> None:
+        """Ask something of a run."""
+        self.log.tell(name, *commands)
+
+    def message(self, name: str, last: Run) -> Refusal | None:
+        """Go on with the session of its last run, with the plan that this one had."""
+        assert last.child_session_key is not None
+        session = self.log.fold.sessions[last.child_session_key]
+        pinned, number = self.configurations.current(), self._ids.run_id()
+        judged = judged_message(
+            self.log.fold,
+            number,
+            last,
+            self.store,
+            max_children=pinned.configuration.subagent_defaults.max_children_per_agent,
+            planned=planned_again(
+                plan=last.plan, role=session.role, control_scope=session.control_scope
+            ),
+        )
+        self.log.names[number] = name
+        self.log.record(judged.changes)
+        return judged.refusal
+
+    def planned(self, name: str) -> PlannedChild | Ineligible:
+        """The plan of a child, or the rule that speaks against it."""
+        run = self.run(name)
+        argument, folder = run.thinking_argument, self.only(name, SpawnRequested).workspace_argument
+        texts = PlanTexts(
+            thinking=self.text(argument) if argument else None,
+            workspace=self.text(folder) if folder else None,
+        )
+        planned = plan_spawn(run, self._pinned(run), self.configurations.workspaces, texts)
+        if isinstance(planned, PlannedChild) and planned.plan.workspace_source == "agent":
+            # The step of the preparation that comes next.
+            Path(str(planned.plan.workspace_dir)).mkdir(parents=True, exist_ok=True)
+        return planned
+
+    def create(self, name: str, planned: PlannedChild) -> str:
+        """Open the child's session and queue its run; gives its key."""
+        run = self.run(name)
+        assert run.agent_id is not None
+        key = child_key(run.agent_id, str(run.run_id))
+        prepare = ask.prepare(run.epoch, child_session_key=key, agent_id=run.agent_id)
+        create = ask.create(
+            run.epoch,
+            depth=run.depth,
+            max_depth=self._pinned(run).configuration.subagent_defaults.max_spawn_depth,
+            role=planned.capabilities.role,
+            control_scope=planned.capabilities.control_scope,
+            plan=planned.plan,
+            warnings=planned.warnings,
+            note=accepted_note(run.options.mode, run.requester.session_key),
+            facts=planned.facts,
+        )
+        self.tell(name, prepare, create)
+        return key
+
+    def refuse(self, name: str, rule: str, status: str, text: str) -> None:
+        """The preparation fails."""
+        kept = self.store("refusal", text)
+        epoch = self.run(name).epoch
+        self.tell(name, ask.refuse(epoch, rule=rule, status=status, text=kept))
+
+    def _pinned(self, run: Run) -> PinnedConfiguration:
+        return self.configurations.pinned(run.config_revision)
+
+    def _request(self, key: str, asked: Asked) -> SpawnRequest:
+        """What the door makes of it."""
+        mode = effective_mode(cast("Any", asked.mode), thread=asked.thread)
+        known, own = self.log.fold.sessions.get(key), agent_id_of(key)
+        options = {
+            "model": asked.model,
+            "thinking": asked.thinking,
+            "run_timeout_seconds": asked.seconds,
+            "mode": mode,
+            "cleanup": effective_cleanup(None, mode),
+            "active_model": asked.active_model,
+            "active_thinking": asked.active_thinking,
+            "sandbox": asked.sandbox,
+            "requester_sandboxed": asked.is_boxed,
+        }
+        return SpawnRequest(
+            requester_key=key,
+            requester_display_key=key,
+            requester_agent_id=known.agent_id if known else asked.poses_as or own,
+            asserts_agent=asked.poses_as not in (None, own),
+            origin=None,
+            task="look around",
+            preamble=None,
+            label=None,
+            agent_id=asked.agent_id,
+            thread=asked.thread,
+            workspace_argument=str(self._folder / asked.folder) if asked.folder else None,
+            options=SpawnOptions.model_validate(options),
+        )
+
+
+def told_of(refusal: Refusal | None) -> Told | None:
+    """A refusal in the words of the model."""
+    if refusal is None:
+        return None
+    return Told(refusal.rule, refusal.status, refusal.text, refusal.current, refusal.limit)

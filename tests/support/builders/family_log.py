@@ -1,0 +1,245 @@
+"""A log of one tree in memory: what the writer does with decisions, without a database.
+
+A decision is given only the streams that it says it needs, so that a stream forgotten there shows
+as a wrong decision here.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID
+
+from application.projections.fold import Fold
+from domain.event_types import AnyEvent
+from domain.run.commands import RunCommand
+from domain.run.facts import SpawnOptions
+from domain.run.state import Run
+from domain.session.state import Session
+from domain.spawn import cascade
+from domain.spawn.admission import SpawnPolicy
+from domain.spawn.batch import decide_for_all
+from domain.spawn.cascade import CascadeState
+from domain.spawn.continuation import ContinuationDecision
+from domain.spawn.decide import SpawnDecision, request_spawns
+from domain.spawn.request import RequestSpawn
+from domain.values.record import ContentRef, Stamp, run_id_of, session_key_of
+from domain.values.refusals import Rejected
+from infrastructure.outbound.log.append.load import may_wait
+from tests.support.builders import run_commands as ask
+from tests.support.builders.storytelling import ROOT, ref, run_id, stamp
+from tests.support.builders.waiting_runs import above
+from tests.support.models.message_verdicts import judged_message
+
+Change = tuple[str, AnyEvent]
+
+
+@dataclass(frozen=True)
+class Recorded:
+    """One event of the log."""
+
+    stream: str
+    event: AnyEvent
+    stamp: Stamp
+
+
+def keep(kind: str, text: str) -> ContentRef:
+    """Stands for the keeping of a text."""
+    return ref(f"{kind}: {text}")
+
+
+def policy(**changes: Any) -> SpawnPolicy:
+    """Three levels, five children, any agent of the requester's own id."""
+    plain = {"max_spawn_depth": 3, "max_children": 5, "require_agent_id": False}
+    return SpawnPolicy(**{**plain, "allow_agents": None, **changes})
+
+
+def spawn_request(**changes: Any) -> RequestSpawn:
+    """The root asks for a child of its own agent."""
+    key = changes.get("requester_key", ROOT)
+    plain = {
+        "run_id": run_id(1),
+        "session_id": run_id(1001),
+        "requester_key": key,
+        "requester_display_key": "main" if key == ROOT else key,
+        "requester_agent_id": "main",
+        "requester_session_id": run_id(2000),
+        "asserted_by": "admin",
+        "agent_id_argument": None,
+        "target_agent_id": "main",
+        "label": None,
+        "task": "look around",
+        "preamble": None,
+        "origin": None,
+        "thread": False,
+        "options": SpawnOptions(),
+        "config_revision": 1,
+        "holder": "server-1",
+    }
+    return RequestSpawn(**{**plain, **changes})
+
+
+class FamilyLog:
+    """Runs are called by names that the test gives; `main` is the root session."""
+
+    def __init__(self, **policy_changes: Any) -> None:
+        self.policy = policy(**policy_changes)
+        self.fold = Fold((), ())
+        self.recorded: list[Recorded] = []
+        self.names: dict[UUID, str] = {}
+
+    def run(self, name: str) -> Run:
+        """The run of this name."""
+        return self.fold.runs[self._id(name)]
+
+    def key(self, name: str) -> str:
+        """The session key that belongs to a name."""
+        if name == "main":
+            return ROOT
+        run = self.fold.runs.get(self._id(name))
+        return (run and run.child_session_key) or child_key(self._id(name))
+
+    def last(self, name: str) -> Run:
+        """The newest run of the session of this run."""
+        newest = self.session(name).run_id
+        assert newest is not None
+        return self.fold.runs[newest]
+
+    def session(self, name: str) -> Session:
+        """The session of this name."""
+        return self.fold.sessions[self.key(name)]
+
+    def counted(self, name: str) -> list[str]:
+        """Who holds a place of this session, in order of admission."""
+        return [self.names[run] for run in self.session(name).counted]
+
+    def record(self, changes: Iterable[Change]) -> list[str]:
+        """Take changes in; they are told as `run scout RunEnded`, `session main ChildReleased`."""
+        told = []
+        for stream, event in changes:
+            place = stamp(len(self.recorded) + 1, self.fold.version_of(stream) + 1)
+            self.fold.apply(stream, event, place)
+            self.recorded.append(Recorded(stream, event, place))
+            told.append(f"{self._called(stream)} {type(event).__name__}")
+        return told
+
+    def answer(self, name: str, by: str, **changes: Any) -> SpawnDecision:
+        """Judge a request, and record nothing yet."""
+        number = len(self.names) + 1
+        self.names[run_id(number)] = name
+        key = self.key(by)
+        known = self.fold.sessions.get(key)
+        own = self.fold.runs.get(known.run_id) if known and known.run_id else None
+        agent_id = known.agent_id if known else "main"
+        plain = {
+            "run_id": run_id(number),
+            "session_id": run_id(1000 + number),
+            "requester_key": key,
+            "requester_agent_id": agent_id,
+            "target_agent_id": agent_id,
+        }
+        if own is not None and "dependencies" in changes:
+            plain["ancestors"] = above(self.fold.runs, own.run_id)
+        request = spawn_request(**{**plain, **changes})
+        named = {one.run_id for one in request.dependencies} | ({own.run_id} if own else set())
+        return request_spawns(
+            {key: known} if known else {},
+            {run: state for run, state in self.fold.runs.items() if run in named},
+            [(request, keep)],
+            self.policy,
+            [one for one in self.fold.runs.values() if may_wait(one, ROOT)],
+        )
+
+    def spawn(self, name: str, by: str = "main", **changes: Any) -> list[str]:
+        """A session asks for a child."""
+        return self.record(self.answer(name, by, **changes).changes)
+
+    def judge(
+        self, name: str, to: str, last: Run | None = None, **changes: Any
+    ) -> ContinuationDecision:
+        """Judge a message to the session of a run, made from its newest one or from `last`, and
+        record nothing yet."""
+        number = len(self.names) + 1
+        self.names[run_id(number)] = name
+        changes = {"max_children": self.policy.max_children, **changes}
+        return judged_message(self.fold, run_id(number), last or self.last(to), keep, **changes)
+
+    def message(self, name: str, to: str, **changes: Any) -> list[str]:
+        """Somebody sends a message to the session of a run; the run it becomes gets this name."""
+        try:
+            return self.record(self.judge(name, to, **changes).changes)
+        except Rejected:
+            self.names.popitem()
+            raise
+
+    def around(self, name: str) -> CascadeState:
+        """What is on record in the streams that a decision about this run names."""
+        streams = cascade.streams_of(self.run(name))
+        runs = {run_id_of(stream) for stream in streams}
+        keys = {session_key_of(stream) for stream in streams}
+        return CascadeState(
+            {run: state for run, state in self.fold.runs.items() if run in runs},
+            {key: state for key, state in self.fold.sessions.items() if key in keys},
+        )
+
+    def tell(self, name: str, *commands: RunCommand) -> list[str]:
+        """Ask something of a run; several commands are decided in turn and recorded as one."""
+        decided = decide_for_all(self.around(name), [(self._id(name), commands)])
+        return self.record(decided)
+
+    def create(self, name: str) -> list[str]:
+        """Prepare a requested run up to its lane."""
+        run = self.run(name)
+        depth = run.requester.depth + 1
+        return self.tell(
+            name,
+            ask.resolve(run.epoch),
+            ask.prepare(run.epoch, child_session_key=child_key(run.run_id)),
+            ask.create(run.epoch, depth=depth, max_depth=self.policy.max_spawn_depth),
+        )
+
+    def begin(self, name: str, by: str = "main") -> None:
+        """Spawn a child and bring it to where its runtime executes."""
+        self.spawn(name, by)
+        self.create(name)
+        self.tell(name, ask.claim())
+        self.tell(name, ask.start(self.run(name).epoch))
+
+    def end(self, name: str) -> list[str]:
+        """The runtime is done."""
+        return self.tell(name, ask.end(self.run(name).epoch))
+
+    def announce(self, name: str) -> list[str]:
+        """Tell the requester."""
+        return self.tell(name, ask.announce())
+
+    def go_on(self, name: str, to: str) -> None:
+        """Send a message, and bring its run to where its runtime executes."""
+        self.message(name, to)
+        self.tell(name, ask.claim())
+        self.tell(name, ask.start(self.run(name).epoch))
+
+    def finish(self, *names: str) -> None:
+        """Each ends and is announced."""
+        for name in names:
+            self.end(name)
+            self.announce(name)
+
+    def refuse(self, name: str) -> list[str]:
+        """The preparation failed."""
+        return self.tell(name, ask.refuse(self.run(name).epoch))
+
+    def _id(self, name: str) -> UUID:
+        return next(run for run, called in self.names.items() if called == name)
+
+    def _called(self, stream: str) -> str:
+        run = run_id_of(stream)
+        if run is not None:
+            return f"run {self.names[run]}"
+        key = session_key_of(stream)
+        names: Sequence[str] = ["main", *self.names.values()]
+        return f"session {next((name for name in names if self.key(name) == key), key)}"
+
+
+def child_key(run: UUID) -> str:
+    """The session key that the child of this run gets."""
+    return f"agent:main:subagent:{run}"

@@ -1,0 +1,94 @@
+"""Launches of children, and programs for them to run."""
+
+import os
+import sys
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+from uuid import UUID
+
+from application.ports.runtimes import Launch, RuntimeEnd, RuntimeSession, TranscriptEntry
+from domain.configuration.runtimes import CommandRuntime, Runtime, ScriptedRuntime
+from infrastructure.outbound.child_processes.launcher import ProcessLauncher
+from tests.support.servers.process_table import is_alive, open_descriptors, until_no_more_is_open
+
+SERVER = {
+    "PATH": os.environ.get("PATH", "/usr/bin:/bin"),
+    "HOME": "/home/of-the-server",
+    "LANG": "C.UTF-8",
+    "AWS_SECRET_ACCESS_KEY": "belongs to the server alone",
+}
+PLAIN = Launch(
+    run_id=UUID("11111111-2222-4333-8444-555555555555"),
+    session_key="agent:steward:subagent:child",
+    agent_id="steward",
+    requester_session_key="agent:main:main",
+    depth=1,
+    runtime=ScriptedRuntime(type="scripted"),
+    system_prompt="You are a sub-agent.",
+    message="Review it.",
+    model="provider/model",
+    thinking="low",
+    tools_allow=None,
+    tools_deny=("sessions_spawn",),
+    shared_context={"goal": {"x": 1}},
+    workspace_dir=None,
+    environment={},
+    url="http://127.0.0.1:8700",
+    token="child-token-of-this-run",
+)
+
+
+def launch(runtime: Runtime, **changes: Any) -> Launch:
+    """The plain launch with this runtime and other changes."""
+    return replace(PLAIN, runtime=runtime, **changes)
+
+
+def command(*words: str, **settings: Any) -> CommandRuntime:
+    """A command runtime."""
+    return CommandRuntime.model_validate({"type": "command", "command": list(words), **settings})
+
+
+def python_command(text: str, *arguments: str, **settings: Any) -> CommandRuntime:
+    """A command runtime that runs a Python text."""
+    return command(sys.executable, "-I", "-S", "-c", text, *arguments, **settings)
+
+
+def program(path: Path, text: str) -> Path:
+    """An executable file of this text."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+    path.chmod(0o755)
+    return path
+
+
+async def all_of(session: RuntimeSession) -> tuple[list[TranscriptEntry], RuntimeEnd]:
+    """Every entry from now on, and the end."""
+    entries = [entry async for entry in session.entries()]
+    return entries, await session.end()
+
+
+def text_of(entries: list[TranscriptEntry]) -> str:
+    """The texts of the entries, joined."""
+    return "".join(str(entry.body["text"]) for entry in entries)
+
+
+def pairs(entries: list[TranscriptEntry]) -> list[tuple[str, Mapping[str, object]]]:
+    """Kind and body of each."""
+    return [(entry.kind, entry.body) for entry in entries]
+
+
+@asynccontextmanager
+async def careful_gatehouse() -> AsyncIterator[ProcessLauncher]:
+    """A gatehouse that leaves no process and no descriptor behind, or the test fails."""
+    before = open_descriptors()
+    house = ProcessLauncher()
+    try:
+        yield house
+    finally:
+        warm = house.fork_server_pid
+        await house.close()
+    assert warm is None or not is_alive(warm)
+    await until_no_more_is_open(before)

@@ -1,0 +1,227 @@
+"""A family that lives in a real log: what `FamilyLog` is in memory."""
+
+from collections.abc import Iterable
+from typing import Any
+from uuid import UUID
+
+from uuid_utils.compat import uuid7
+
+from application.log.envelope import SYSTEM, Actor, Provenance
+from application.log.event_log import (
+    Appended,
+    Decision,
+    EventLog,
+    LaneQuery,
+    Reservation,
+    StoredAnswer,
+    Submission,
+    TreeQuery,
+    World,
+)
+from application.log.unit_of_work import CommandLog
+from application.spawn.admit import decide_admission
+from domain.run.commands import RunCommand
+from domain.run.state import Run
+from domain.session.state import Session
+from domain.spawn.decide import SpawnDecision
+from domain.values.record import run_stream, session_stream
+from infrastructure.outbound.identity.identifiers import RandomIdentities
+from tests.support.builders import run_commands as ask
+from tests.support.builders.family_log import child_key, policy, spawn_request
+from tests.support.builders.storytelling import ROOT, run_id
+
+LANE = "subagent"
+
+
+class LoggedFamily:
+    """Runs are called by names that the test gives; `main` is the root session.
+
+    `first` is the number of the first run's id, so that several families fit into one log.
+    """
+
+    def __init__(
+        self, log: EventLog, *, root: str = ROOT, first: int = 1, **policy_changes: Any
+    ) -> None:
+        self.log = log
+        self.root = root
+        self.policy = policy(**policy_changes)
+        self.runs: dict[UUID, Run] = {}
+        self.sessions: dict[str, Session] = {}
+        self._ids: dict[str, UUID] = {}
+        self._next = first
+
+    def id(self, name: str) -> UUID:
+        """The id of the run of this name."""
+        return self._ids[name]
+
+    def names(self, runs: Iterable[Run]) -> list[str]:
+        """How these runs are called."""
+        called = {run_id: name for name, run_id in self._ids.items()}
+        return [called[run.run_id] for run in runs]
+
+    def run(self, name: str) -> Run:
+        """The run of this name, as it was after its last append."""
+        return self.runs[self._ids[name]]
+
+    def adopt(self, run: Run) -> str:
+        """Take up a run of another family, by its id as its name."""
+        self._ids[str(run.run_id)] = run.run_id
+        self.runs[run.run_id] = run
+        return str(run.run_id)
+
+    def call(self, name: str) -> UUID:
+        """Give the next id to a run of this name."""
+        self._ids[name] = run_id(self._next)
+        self._next += 1
+        return self._ids[name]
+
+    def key(self, name: str) -> str:
+        """The session key that belongs to a name."""
+        if name == "main":
+            return self.root
+        run = self.runs.get(self._ids[name])
+        return (run and run.child_session_key) or child_key(self._ids[name])
+
+    def session_id(self, name: str) -> UUID:
+        """The id of the session of this run."""
+        return run_id(100_000 + self._ids[name].int % 2**32)
+
+    async def spawn(
+        self,
+        name: str,
+        by: str = "main",
+        *,
+        actor: Actor = SYSTEM,
+        traceparent: str | None = None,
+        reservation: Reservation | None = None,
+        answer: StoredAnswer | None = None,
+        **changes: Any,
+    ) -> Appended[SpawnDecision]:
+        """A session asks for a child; its contents are kept under a key of the child's own."""
+        self.call(name)
+        asker = self.key(by)
+        parent = session.run_id if (session := self.sessions.get(asker)) is not None else None
+        request = spawn_request(
+            run_id=self.id(name),
+            session_id=self.session_id(name),
+            requester_key=asker,
+            **changes,
+        )
+        key = content_key_of(request.session_id)
+
+        def decide(world: World) -> Decision[SpawnDecision]:
+            decision = decide_admission(world, (request,), (key,), self.policy, uuid7)
+            return decision._replace(answer=answer)
+
+        others = {one.run_id for one in request.dependencies} | ({parent} if parent else set())
+        asked = Submission(
+            command_id=uuid7(),
+            streams=(run_stream(request.run_id), session_stream(asker), *map(run_stream, others)),
+            decide=decide,
+            tree=TreeQuery(self.root) if request.dependencies else None,
+            provenance=Provenance(
+                actor=actor,
+                correlation=self.root,
+                run_id=request.run_id,
+                traceparent=traceparent,
+                config_revision=1,
+            ),
+            reservation=reservation,
+        )
+        return self.heard(await self.log.submit(asked))
+
+    async def tell(
+        self,
+        name: str,
+        *commands: RunCommand,
+        actor: Actor = SYSTEM,
+        spawn_answer: StoredAnswer | None = None,
+    ) -> Appended[None]:
+        """Ask something of a run; several commands are decided in turn and recorded as one."""
+        run = self.run(name)
+        commanded = CommandLog(self.log, RandomIdentities())
+        return self.heard(
+            await commanded.record(run, commands, actor=actor, spawn_answer=spawn_answer)
+        )
+
+    def heard(self, appended: Appended[Any]) -> Appended[Any]:
+        """Know what was recorded."""
+        for run in appended.runs.values():
+            known = self.runs.get(run.run_id)
+            if known is None or known.version < run.version:
+                self.runs[run.run_id] = run
+        for session in appended.sessions.values():
+            before = self.sessions.get(session.session_key)
+            if before is None or before.version < session.version:
+                self.sessions[session.session_key] = session
+        return appended
+
+    async def resolve(self, name: str, **changes: Any) -> None:
+        """The context scripts have run."""
+        await self.tell(name, ask.resolve(self.run(name).epoch, **changes))
+
+    async def create(self, name: str, **changes: Any) -> None:
+        """Prepare a requested run up to its lane."""
+        run = self.run(name)
+        depth = run.requester.depth + 1
+        limit = self.policy.max_spawn_depth
+        commands: list[RunCommand] = []
+        if run.stage == "requested":
+            commands.append(ask.resolve(run.epoch))
+        if run.child_session_key is None:
+            commands.append(ask.prepare(run.epoch, child_session_key=child_key(run.run_id)))
+        create = ask.create(run.epoch, depth=depth, max_depth=limit, lane=LANE, **changes)
+        await self.tell(name, *commands, create)
+
+    async def furnish(self, name: str, by: str = "main") -> None:
+        """Spawn a child, make its folder and begin to write its files."""
+        await self.spawn(name, by)
+        epoch = self.run(name).epoch
+        key = child_key(self.id(name))
+        await self.tell(
+            name,
+            ask.resolve(epoch),
+            ask.prepare(epoch, child_session_key=key, steps=("workspace", "attachments")),
+            ask.begin_step(epoch, step="workspace"),
+        )
+        await self.tell(name, ask.take_step(epoch, step="workspace"), ask.begin_step(epoch))
+
+    async def queue(self, name: str, by: str = "main") -> None:
+        """Spawn a child and bring it to its lane."""
+        await self.spawn(name, by)
+        await self.create(name)
+
+    async def begin(self, name: str, by: str = "main") -> None:
+        """Spawn a child and bring it to where its runtime executes."""
+        await self.queue(name, by)
+        await self.tell(name, ask.claim())
+        await self.start(name)
+
+    async def start(self, name: str) -> None:
+        """A claimed run executes."""
+        await self.tell(name, ask.start(self.run(name).epoch))
+
+    async def end(self, name: str, **changes: Any) -> None:
+        """The runtime is done."""
+        await self.tell(name, ask.end(self.run(name).epoch, **changes))
+
+    async def announce(self, name: str) -> None:
+        """Tell the requester."""
+        await self.tell(name, ask.announce())
+
+    async def live(self, name: str, by: str = "main") -> None:
+        """A whole life, from the request to the archive."""
+        await self.begin(name, by)
+        await self.end(name)
+        await self.announce(name)
+        await self.tell(name, ask.archive())
+
+
+def content_key_of(session_id: UUID) -> bytes:
+    """The key under which a session's contents are kept in tests."""
+    return session_id.bytes * 2
+
+
+def lane(depth: int = 1, take: int = 8) -> LaneQuery:
+    """A question about the lane of these runs."""
+    return LaneQuery(LANE, depth, take)

@@ -1,0 +1,81 @@
+"""Messages to the sessions of a family that lives in a real log."""
+
+from typing import Any
+
+from uuid_utils.compat import uuid7
+
+from application.log.envelope import Provenance
+from application.log.event_log import Appended, Decision, StoredAnswer, Submission, World
+from application.log.texts import TextStore
+from application.session.continue_session import decide_message
+from domain.run.events import ContinuationPlanned
+from domain.run.facts import Ingredient
+from domain.run.state import Run
+from domain.spawn.continuation import IneligiblePlan, Message
+from domain.values.record import run_stream, session_stream
+from tests.support.builders import run_commands as ask
+from tests.support.builders.continued_runs import planned as planned_again
+from tests.support.builders.logged_family import LoggedFamily, content_key_of
+
+
+def last_of(family: LoggedFamily, name: str) -> Run:
+    """The newest run of the session of this run, as far as the family knows."""
+    newest = family.sessions[family.key(name)].run_id
+    assert newest is not None
+    return family.runs[newest]
+
+
+async def send(
+    family: LoggedFamily,
+    name: str,
+    to: str,
+    *,
+    planned: ContinuationPlanned | IneligiblePlan | None = None,
+    **changes: Any,
+) -> Appended[StoredAnswer]:
+    """Go on with the session of a run; the run that it becomes gets this name."""
+    last = last_of(family, to)
+    above = family.sessions[last.requester.session_key].run_id
+    number = family.call(name)
+    key = content_key_of(last.session_id)
+    assert last.child_session_key is not None
+
+    def decide(world: World) -> Decision[StoredAnswer]:
+        keeper = TextStore(last.session_id, key, uuid7)
+        plain = {"by": "admin", "config_revision": 1, "max_children": family.policy.max_children}
+        text = keeper.store("message", "and then?")
+        message = Message(**{**plain, "run_id": number, "text": text, **changes})
+        asked = Ingredient(source="message", position="task", content=text)
+        plan = planned or planned_again(ingredients=(asked,))
+        return decide_message(world, message, last, plan, keeper)
+
+    streams = (
+        run_stream(number),
+        run_stream(last.run_id),
+        session_stream(last.child_session_key),
+        session_stream(last.requester.session_key),
+        *((run_stream(above),) if above is not None else ()),
+    )
+    source = Provenance(
+        correlation=last.requester.root_session_key, run_id=number, config_revision=1
+    )
+    return family.heard(
+        await family.log.submit(
+            Submission(command_id=uuid7(), streams=streams, decide=decide, provenance=source)
+        )
+    )
+
+
+async def finish(family: LoggedFamily, *names: str) -> None:
+    """Each ends and is announced."""
+    for name in names:
+        await family.end(name)
+        await family.announce(name)
+
+
+async def go_on(family: LoggedFamily, name: str, to: str, **changes: Any) -> None:
+    """Send a message, and let its run execute, end and be announced."""
+    await send(family, name, to, **changes)
+    await family.tell(name, ask.claim())
+    await family.start(name)
+    await finish(family, name)

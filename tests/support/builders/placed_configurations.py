@@ -1,0 +1,42 @@
+"""Revisions of a configuration in memory, and the real rules for the folders of agents."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from application.ports.configurations import PinnedConfiguration
+from domain.configuration.configuration import Configuration
+from infrastructure.outbound.configuration.files import LoadedFiles
+from infrastructure.outbound.configuration.load import LoadedConfiguration
+from infrastructure.outbound.configuration.workspaces import ConfiguredWorkspaces
+from tests.support.models.plan_words import WORKSPACES
+
+
+class PlacedConfigurations:
+    """A file in `folder` that is read again and again. There is no log: it holds the revisions."""
+
+    def __init__(self, folder: Path) -> None:
+        self.files = LoadedFiles()
+        self.workspaces = ConfiguredWorkspaces(self.files, folder / WORKSPACES)
+        self._folder = folder
+        self._revisions: list[PinnedConfiguration] = []
+
+    def read(self, values: Mapping[str, Any]) -> None:
+        """The next revision, which is active from now on."""
+        stored = dict(values)
+        configuration = Configuration.model_validate(stored)
+        loaded = LoadedConfiguration(configuration, stored, None, (), self._folder, stored)
+        self._revisions.append(PinnedConfiguration(len(self._revisions) + 1, configuration, stored))
+        self.files.assign(len(self._revisions), loaded)
+
+    def current(self) -> PinnedConfiguration:
+        """The active revision."""
+        return self._revisions[-1]
+
+    async def at(self, revision: int) -> PinnedConfiguration:
+        """The same as `pinned`."""
+        return self.pinned(revision)
+
+    def pinned(self, revision: int) -> PinnedConfiguration:
+        """This one, for what was begun under it."""
+        return self._revisions[revision - 1]

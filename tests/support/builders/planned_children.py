@@ -1,0 +1,100 @@
+"""Children that are planned: a run, a configuration, and a place that gives folders."""
+
+from pathlib import Path
+from typing import Any
+
+from application.ports.configurations import PinnedConfiguration
+from application.ports.credentials import NOTHING_FOUND, FoundCredentials
+from application.spawn.plan import Ineligible, PlannedChild, PlanTexts, plan_spawn
+from domain.configuration.configuration import Configuration
+from domain.run.facts import SpawnOptions
+from domain.run.state import Run
+from tests.support.builders.run_histories import resolved
+from tests.support.builders.storytelling import requested, requester, run_of
+
+SCRIPTED = {"type": "scripted"}
+ISOLATING = {"type": "scripted", "providesSandbox": True}
+BOXED = {"sandbox": {"mode": "all"}}
+
+
+class Workspaces:
+    """Workspaces: makes folders in one place and refuses those that are told."""
+
+    def __init__(self, folder: Path, unusable: OSError | None = None) -> None:
+        self.folder = folder
+        self.unusable = unusable
+        self.asked: list[tuple[str, str | None, str | None]] = []
+
+    def workspace_of(
+        self,
+        pinned: PinnedConfiguration,
+        agent_id: str,
+        *,
+        recorded: str | None = None,
+        requested: str | None = None,
+    ) -> str:
+        self.asked.append((agent_id, recorded, requested))
+        if self.unusable is not None:
+            raise self.unusable
+        if requested or recorded:
+            return str(requested or recorded)
+        made = self.folder / agent_id
+        made.mkdir()
+        return str(made)
+
+
+def configuration(*agents: dict[str, Any], **defaults: Any) -> Configuration:
+    """These agents, on a runtime that plays back nothing."""
+    return Configuration.model_validate(
+        {"agents": {"list": agents, "defaults": {"runtime": SCRIPTED, **defaults}}}
+    )
+
+
+def asked(agent_id: str = "main", asks: dict[str, Any] | None = None, **changes: Any) -> Run:
+    """A run whose scripts have had their say. `asks` is what the requester is like."""
+    options = SpawnOptions.model_validate(changes.pop("options", {}))
+    event = requested(
+        requested_agent_id=agent_id,
+        requester=requester(**(asks or {})),
+        options=options,
+        **changes,
+    )
+    return run_of(event, resolved())
+
+
+def decided(
+    workspaces: Workspaces,
+    run: Run,
+    configured: Configuration,
+    credentials: FoundCredentials = NOTHING_FOUND,
+    **texts: str,
+) -> PlannedChild | Ineligible:
+    """What is planned, or what refuses. `texts` are those kept beside the log."""
+    pinned = PinnedConfiguration(1, configured, {})
+    return plan_spawn(run, pinned, workspaces, PlanTexts(**texts), credentials)
+
+
+def plan_of(
+    workspaces: Workspaces,
+    run: Run,
+    configured: Configuration,
+    credentials: FoundCredentials = NOTHING_FOUND,
+    **texts: str,
+) -> PlannedChild:
+    """The plan; nothing may speak against it."""
+    made = decided(workspaces, run, configured, credentials, **texts)
+    assert isinstance(made, PlannedChild), made
+    return made
+
+
+def unfit(
+    workspaces: Workspaces,
+    run: Run,
+    configured: Configuration,
+    credentials: FoundCredentials = NOTHING_FOUND,
+    **texts: str,
+) -> Ineligible:
+    """The refusal; something has to speak against it."""
+    made = decided(workspaces, run, configured, credentials, **texts)
+    assert isinstance(made, Ineligible), made
+    return made

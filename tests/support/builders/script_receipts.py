@@ -1,0 +1,27 @@
+"""What context scripts did, for tests."""
+
+from typing import Any
+
+from domain.run.facts import Candidate, ScriptReceipt
+from tests.support.builders.storytelling import ref
+
+
+def receipt(name: str, outcome: str, **changes: Any) -> ScriptReceipt:
+    """What the script of this name did."""
+    plain = {
+        "id": name,
+        "uri": f"/scripts/{name}",
+        "format": "json",
+        "priority": 1.0,
+        "position": "prepend",
+        "outcome": outcome,
+        "duration_ms": 31,
+        "output": ref("printed"),
+        "error": ref("secret error"),
+    }
+    return ScriptReceipt.model_validate(plain | changes)
+
+
+def candidate(script: str, agent_id: str | None, verdict: str = "winner") -> Candidate:
+    """Somebody whom a script proposed."""
+    return Candidate(script_id=script, priority=1.0, agent_id=agent_id, verdict=verdict)

@@ -1,0 +1,214 @@
+"""Preparations, stops and undoing in one process, with steps that wait or fail as a test wants."""
+
+import asyncio
+from pathlib import Path
+from typing import Any
+from uuid import UUID
+
+from application.concurrency.bulkhead import Bulkhead
+from application.context.scripts import ContextGatherer
+from application.coordination.claims import Claims
+from application.coordination.holder import Holder
+from application.log.envelope import SYSTEM, Actor
+from application.log.unit_of_work import UnitOfWork
+from application.session.stop import StopService
+from application.spawn.prepare import RunPreparer
+from application.spawn.request import SpawnRequest
+from application.spawn.service import SpawnResult, SpawnService
+from application.steps.attachments import AttachmentsStep
+from application.steps.run_steps import StepRunner
+from application.steps.step import StepMaker, StepPlace, StepResult, UndoFailed
+from application.steps.undo import StepUndoer
+from application.steps.workspace import WorkspaceStep
+from application.workers.due import DueWork
+from domain.context.attachments import RequestedAttachment
+from domain.run.facts import Plan, SpawnOptions, StepState, UndoOutcome
+from domain.run.state import Run
+from infrastructure.outbound.child_processes.launcher import ProcessLauncher
+from infrastructure.outbound.configuration.load import load_values
+from infrastructure.outbound.files.attachments import WorkspaceAttachments
+from infrastructure.outbound.files.bootstrap_files import DiskBootstrapFiles
+from infrastructure.outbound.files.workspaces import LocalWorkspaceFolders
+from infrastructure.outbound.identity.identifiers import RandomIdentities
+from infrastructure.outbound.read_model.contents import PostgresContents
+from infrastructure.outbound.read_model.coordination import PostgresCoordination
+from infrastructure.outbound.read_model.registry import PostgresRegistry
+from infrastructure.outbound.read_model.staged_files import PostgresStagedFiles
+from infrastructure.outbound.scripts.local import LocalFileScripts
+from tests.support.builders.no_credentials import NoCredentials
+from tests.support.builders.script_runs import source_in
+from tests.support.builders.storytelling import ROOT
+from tests.support.faults.held_commits import until
+from tests.support.faults.interruption import uninterrupted
+from tests.support.servers.running_log import RunningLog
+from tests.support.servers.server_configurations import ServerConfigurations
+
+OPERATOR = Actor(kind="token", token="operator")
+LOOK_SECONDS = 0.05
+CLAIM_SECONDS = 10.0
+BEGIN_SECONDS_MAX = 10.0
+FILES = (
+    RequestedAttachment(name="a.txt", content="first"),
+    RequestedAttachment(name="b.txt", content="second"),
+)
+_UNDONE = "SELECT count(*) FROM events WHERE type = 'StepUndone'"
+
+
+class WaitingStep:
+    """A real step that waits before it makes anything, and fails to undo so many times. `limit`
+    is how long it says that it may take."""
+
+    def __init__(self, maker: StepMaker, limit_seconds: float) -> None:
+        self._maker = maker
+        self.name = maker.name
+        self.limit_seconds = limit_seconds
+        self._runs: asyncio.Queue[Run] = asyncio.Queue()
+        self.may_go_on = asyncio.Event()
+        self.may_go_on.set()
+        self.failures = 0
+        self.placed = 0
+        self.undone = 0
+        self.is_alone = True
+        self._at_it: set[UUID] = set()
+
+    async def begun(self) -> Run:
+        """The next run for which it is to be made."""
+        return await asyncio.wait_for(self._runs.get(), BEGIN_SECONDS_MAX)
+
+    async def place(self, run: Run, plan: Plan) -> StepPlace | None:
+        """The real one; `placed` says how often."""
+        place = await self._maker.place(run, plan)
+        self.placed += 1
+        return place
+
+    async def make(self, run: Run, state: StepState, *, is_resumed: bool) -> StepResult:
+        """The real thing, once it may be."""
+        self._runs.put_nowait(run)
+        await self.may_go_on.wait()
+        return await self._maker.make(run, state, is_resumed=is_resumed)
+
+    async def undo(self, run: Run, state: StepState, /) -> UndoOutcome:
+        """The real thing, once it has failed often enough; never two of them at once for a
+        run, unless they may be."""
+        assert not self.is_alone or run.run_id not in self._at_it, "two are at it at once"
+        self._at_it.add(run.run_id)
+        try:
+            await asyncio.sleep(0)
+            self.undone += 1
+            if self.undone <= self.failures:
+                raise UndoFailed(f"the {self.undone}. attempt fails")
+            return await self._maker.undo(run, state)
+        finally:
+            self._at_it.discard(run.run_id)
+
+
+class Workshop:
+    """What one server process has for spawns with files, on a log at work. Its children's
+    workspaces are below `homes`."""
+
+    def __init__(self, running: RunningLog, folder: Path, *, limit_seconds: float = 10.0) -> None:
+        contents, identities = PostgresContents(running.pool), RandomIdentities()
+        self.running, self.folder, self.homes = running, folder, folder.resolve() / "homes"
+        self.configurations = ServerConfigurations(running, folder / "workspaces")
+        registry = PostgresRegistry(running.pool)
+        self.work = UnitOfWork(running.log, identities, registry, contents, self.configurations)
+        self.staged = PostgresStagedFiles(running.pool)
+        files = AttachmentsStep(WorkspaceAttachments(), self.staged, contents, uninterrupted)
+        self.workspace = WaitingStep(WorkspaceStep(LocalWorkspaceFolders()), limit_seconds)
+        self.attachments = WaitingStep(files, limit_seconds)
+        makers = (self.workspace, self.attachments)
+        scripts = LocalFileScripts(ProcessLauncher(), source_in(folder), server={})
+        stepping = StepRunner(self.work, makers, self.staged, uninterrupted)
+        self.preparing = RunPreparer(
+            self.work,
+            ContextGatherer(scripts),
+            stepping,
+            DiskBootstrapFiles(),
+            NoCredentials(),
+            self.configurations.workspaces,
+        )
+        self._spawning = SpawnService(self.work, self.preparing, Holder(lambda: "workshop"))
+        self._stopping = StopService(self.work, self.preparing)
+        self.undoing = StepUndoer(self.work, makers, uninterrupted, Bulkhead())
+
+    async def open(self) -> None:
+        """Its configuration is active."""
+        self.homes.mkdir()
+        runtime = {"type": "scripted", "result": "done"}
+        agents = [
+            {"id": "main", "runtime": runtime},
+            {"id": "porter", "runtime": runtime, "workspace": str(self.homes / "porter")},
+        ]
+        subagents = {"allowAgents": ["*"], "maxSpawnDepth": 3}
+        values = {
+            "agents": {"defaults": {"subagents": subagents}, "list": agents},
+            "tools": {"sessions_spawn": {"attachments": {"enabled": True}}},
+        }
+        await self.configurations.activate(load_values(values, folder=self.folder), SYSTEM)
+
+    async def spawn(self, requester: str = ROOT, *, batch: tuple[str, ...] = ()) -> SpawnResult:
+        """A child with two files, or one without any for each task of a batch."""
+        request = SpawnRequest(
+            requester_key=requester,
+            requester_display_key=requester,
+            requester_agent_id="main",
+            origin=None,
+            task="carry this",
+            preamble=None,
+            label=None,
+            agent_id="porter",
+            thread=False,
+            options=SpawnOptions(),
+            attachments=() if batch else FILES,
+            batch=batch,
+        )
+        pinned = self.configurations.current()
+        return await self._spawning.spawn(request, OPERATOR, None, lambda: True, pinned=pinned)
+
+    async def erase(self, run: Run) -> None:
+        """The texts of its session are gone, with their key."""
+        for table in ("content_keys", "contents"):
+            await self.running.ask(
+                f"WITH gone AS (DELETE FROM {table} WHERE session_id = %s RETURNING 1)"
+                " SELECT count(*) FROM gone",
+                run.session_id,
+            )
+
+    async def stop(self, run: Run, actor: Actor = OPERATOR) -> None:
+        """Stop a run and all below it."""
+        await self._stopping.stop(run, actor, None)
+
+    def undoer(self, name: str) -> DueWork:
+        """Somebody of this name who undoes what is due, as a server does it; not started."""
+        coordination = PostgresCoordination(self.running.pool)
+        claims = Claims(coordination, Holder(lambda: name), lease_seconds=CLAIM_SECONDS)
+        return DueWork("effects", claims, self.undoing.undo, seconds=LOOK_SECONDS)
+
+    async def undone(self, steps: int) -> None:
+        """Two servers undo what is due, until so many steps are undone on record."""
+
+        async def are_done() -> bool:
+            return await self.running.ask(_UNDONE) == [(steps,)]
+
+        undoers = [self.undoer(name) for name in ("one", "other")]
+        for undoer in undoers:
+            undoer.start()
+        try:
+            await until(are_done, f"{steps} steps to be undone")
+        finally:
+            for undoer in undoers:
+                await undoer.close()
+
+    def left(self) -> list[str]:
+        """All that is below the place of the workspaces."""
+        return sorted(str(one.relative_to(self.homes)) for one in self.homes.rglob("*"))
+
+    async def recorded(self, run: Run, kind: str) -> list[Any]:
+        """The events of this type of a run."""
+        events = await self.running.events()
+        stream = f"run:{run.run_id}"
+        return [
+            one.event
+            for one in events
+            if one.envelope.stream == stream and one.envelope.type == kind
+        ]

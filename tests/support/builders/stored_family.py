@@ -1,0 +1,119 @@
+"""A family whose every text is kept and whose transcripts are sealed, as a server does it."""
+
+from dataclasses import fields, replace
+from pathlib import Path
+from typing import Any
+
+from psycopg_pool import AsyncConnectionPool
+from uuid_utils.compat import uuid7
+
+from application.log.envelope import SYSTEM, Actor
+from application.log.event_log import Appended, ContentKey, EventLog, StoredAnswer
+from application.log.texts import SessionTexts, TextStore
+from application.log.unit_of_work import CommandLog
+from application.ports.runtimes import TranscriptEntry
+from domain.run.commands import RunCommand
+from domain.run.facts import Ingredient, ScriptReceipt, TranscriptSeal
+from domain.run.state import Run
+from domain.values.record import ContentRef
+from domain.values.shared_values import SharedChange, SharedKey
+from infrastructure.outbound.identity.identifiers import RandomIdentities
+from infrastructure.outbound.log.schema.connections import LogConnection
+from infrastructure.outbound.transcripts.transcripts import StoredTranscripts
+from tests.support.builders.logged_family import LoggedFamily, content_key_of
+
+RECEIPT_TEXTS = ("output", "injected", "error")
+
+
+class KeptFamily(LoggedFamily):
+    """What a command of a test refers to by a mere reference is kept under a reference of its own.
+
+    `text` makes a text from its kind and the run's name; transcripts are files below `folder`.
+    """
+
+    def __init__(
+        self, log: EventLog, pool: AsyncConnectionPool[LogConnection], folder: Path, **more: Any
+    ) -> None:
+        super().__init__(log, **more)
+        self.transcripts = StoredTranscripts(pool, folder)
+
+    def text(self, kind: str, name: str) -> str:
+        """The text of this kind that belongs to a run."""
+        return f"the {kind} of {name}: ä {'z' * 300}"
+
+    async def tell(
+        self,
+        name: str,
+        *commands: RunCommand,
+        actor: Actor = SYSTEM,
+        spawn_answer: StoredAnswer | None = None,
+    ) -> Appended[None]:
+        """Ask something of a run, with texts that are kept."""
+        run = self.run(name)
+        keeper = TextStore(run.session_id, content_key_of(run.session_id), uuid7)
+        above = self._keeper_above(run)
+        kept = tuple(
+            _kept(command, keeper, lambda kind: self.text(kind, name), above.keeper)
+            for command in commands
+        )
+        commanded = CommandLog(self.log, RandomIdentities())
+        return self.heard(
+            await commanded.record(
+                run, kept, keeper, actor=actor, spawn_answer=spawn_answer, above=above
+            )
+        )
+
+    def _keeper_above(self, run: Run) -> SessionTexts:
+        """Keeps what a spawn shares, which belongs to the session that it shares it in."""
+        session_id = self.sessions[run.requester.session_key].session_id
+        key = content_key_of(session_id)
+        keeper = TextStore(session_id, key, uuid7)
+        return SessionTexts(session_id, keeper, ContentKey(session_id, key), is_new_key=False)
+
+    async def end(self, name: str, **changes: Any) -> None:
+        """The runtime is done, and its transcript is sealed."""
+        run = self.run(name)
+        entries = [
+            TranscriptEntry("message", {"role": "assistant", "text": f"{word} of {name}"})
+            for word in ("beginning", "middle", "end")
+        ]
+        if run.stage == "started":
+            assert await self.transcripts.append(run.run_id, run.epoch, 1, entries)
+            changes = {"transcript": await self._seal(run), **changes}
+        await super().end(name, **changes)
+
+    async def _seal(self, run: Run) -> TranscriptSeal:
+        sealed = await self.transcripts.seal(
+            run.run_id,
+            session_id=run.session_id,
+            agent_id="main",
+            key=content_key_of(run.session_id),
+            continues=run.continues is not None,
+        )
+        return TranscriptSeal(
+            count=sealed.count, bytes=sealed.bytes, hmac=sealed.hmac, path=sealed.path
+        )
+
+
+def _kept(command: Any, keeper: TextStore, text: Any, above: TextStore) -> Any:
+    """The command with each reference in it made one to a text that is kept."""
+    changes: dict[str, Any] = {}
+    for field in fields(command):
+        value = getattr(command, field.name)
+        if isinstance(value, ContentRef):
+            changes[field.name] = keeper.store(field.name, text(field.name))
+        elif isinstance(value, tuple):
+            owner = above if field.name == "shared" else keeper
+            changes[field.name] = tuple(_kept_piece(piece, owner, text) for piece in value)
+    return replace(command, **changes)
+
+
+def _kept_piece(piece: Any, keeper: TextStore, text: Any) -> Any:
+    if isinstance(piece, Ingredient):
+        return piece.model_copy(update={"content": keeper.store("ingredient", text("ingredient"))})
+    if isinstance(piece, ScriptReceipt):
+        named = [name for name in RECEIPT_TEXTS if getattr(piece, name) is not None]
+        return piece.model_copy(update={name: keeper.store(name, text(name)) for name in named})
+    if isinstance(piece, SharedKey | SharedChange):
+        return piece.model_copy(update={"value": keeper.store("shared", text("shared"))})
+    return piece

@@ -1,0 +1,219 @@
+"""Given these events, when this is asked, then that is recorded: aggregates told as stories.
+
+The events and histories of runs are in `tests.support.builders.run_histories`, commands to them in
+`tests.support.builders.run_commands`.
+"""
+
+import hashlib
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from typing import Any, Generic, TypeVar
+from uuid import NAMESPACE_URL, UUID, uuid5
+
+import pytest
+
+from domain.run import decide as run_rules
+from domain.run.commands import RunCommand
+from domain.run.events import RunEvent, SpawnRequested
+from domain.run.evolve import evolve as evolve_run
+from domain.run.facts import AdmissionFacts, Plan, Requester, SpawnOptions
+from domain.run.state import Run
+from domain.session import decide as session_rules
+from domain.session import state as session_state
+from domain.session.decide import SessionCommand
+from domain.session.events import SessionEvent, SessionObserved
+from domain.session.state import Session
+from domain.values.record import ContentRef, Stamp
+from domain.values.refusals import Rejected
+
+S = TypeVar("S")
+E = TypeVar("E")
+C = TypeVar("C")
+START = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
+ROOT = "agent:main:main"
+CHILD = "agent:main:subagent:00000000-0000-4000-8000-000000000001"
+
+
+def stamp(position: int, version: int | None = None) -> Stamp:
+    """The place of an event; each position is a second after the one before."""
+    at = START + timedelta(seconds=position)
+    return Stamp(position, position if version is None else version, at)
+
+
+class Told(Generic[S, E, C]):
+    """What came of a command."""
+
+    def __init__(self, story: "Story[S, E, C]", ask: Callable[[], tuple[E, ...]]) -> None:
+        self._story = story
+        self._ask = ask
+
+    def then(self, *expected: E | type[E]) -> "Story[S, E, C]":
+        """Exactly these events; a class stands for any event of it. They must be recordable."""
+        events = self._ask()
+        assert len(events) == len(expected), f"recorded {events}, expected {expected}"
+        for event, wanted in zip(events, expected, strict=True):
+            if isinstance(wanted, type):
+                assert type(event) is wanted
+            else:
+                assert event == wanted
+        after = Story(self._story.evolve, self._story.decide, (*self._story.events, *events))
+        assert after.state is not None
+        return after
+
+    def refused(self, error: type[Rejected], *words: str) -> None:
+        """Turned down for exactly this reason, in these words."""
+        with pytest.raises(Rejected) as caught:
+            self._ask()
+        assert type(caught.value) is error
+        for word in words:
+            assert word in str(caught.value)
+
+
+class Story(Generic[S, E, C]):
+    """The events of one stream so far."""
+
+    def __init__(
+        self,
+        evolve: Callable[[S | None, E, Stamp], S],
+        decide: Callable[[S | None, C], tuple[E, ...]],
+        events: tuple[E, ...],
+    ) -> None:
+        self.evolve = evolve
+        self.decide = decide
+        self.events = events
+
+    @property
+    def state(self) -> S | None:
+        """The fold of the events; event `n` has position and version `n`."""
+        state: S | None = None
+        for number, event in enumerate(self.events, start=1):
+            state = self.evolve(state, event, stamp(number))
+        return state
+
+    def when(self, command: C) -> Told[S, E, C]:
+        """Ask for something."""
+        return Told(self, lambda: self.decide(self.state, command))
+
+
+def _decide_run(run: Run | None, command: RunCommand) -> tuple[RunEvent, ...]:
+    assert run is not None, "a run is born by a request, not by a command to it"
+    return run_rules.decide(run, command)
+
+
+def given(*events: RunEvent) -> Story[Run, RunEvent, RunCommand]:
+    """The story of a run."""
+    return Story(evolve_run, _decide_run, events)
+
+
+def given_session(*events: SessionEvent) -> Story[Session, SessionEvent, SessionCommand]:
+    """The story of a session."""
+    return Story(session_state.evolve, session_rules.decide, events)
+
+
+def run_of(*events: RunEvent) -> Run:
+    """The run after these events."""
+    run = given(*events).state
+    assert run is not None
+    return run
+
+
+def session_of(*events: SessionEvent) -> Session:
+    """The session after these events."""
+    session = given_session(*events).state
+    assert session is not None
+    return session
+
+
+def run_id(number: int) -> UUID:
+    """The id of the run with this number."""
+    return UUID(int=number, version=4)
+
+
+def ref(text: str) -> ContentRef:
+    """A reference to a text; the same one for the same text."""
+    data = text.encode()
+    hmac = hashlib.sha256(data).hexdigest()
+    return ContentRef(id=uuid5(NAMESPACE_URL, text), bytes=len(data), hmac=hmac)
+
+
+def requester(**changes: Any) -> Requester:
+    """A root session that asks."""
+    plain = {"session_key": ROOT, "display_key": "main", "agent_id": "main", "depth": 0}
+    return Requester.model_validate(plain | {"root_session_key": ROOT} | changes)
+
+
+def facts(**changes: Any) -> AdmissionFacts:
+    """The facts of a request that every rule lets pass."""
+    plain = {
+        "requester_agent_id": "main",
+        "agent_id_argument_given": False,
+        "target_agent_id": "main",
+        "mode": "run",
+        "thread": False,
+        "caller_depth": 0,
+        "max_spawn_depth": 2,
+        "active_children": 0,
+        "max_children": 5,
+        "require_agent_id": False,
+        "allow_agents": None,
+    }
+    return AdmissionFacts.model_validate(plain | changes)
+
+
+def plan(**changes: Any) -> Plan:
+    """A plan without a model, archived an hour after the end."""
+    plain = {
+        "model_source": "default",
+        "model_applied": False,
+        "run_timeout_seconds": 0,
+        "tools_deny": (),
+        "runtime": "scripted",
+        "archive_after_minutes": 60,
+    }
+    return Plan.model_validate(plain | changes)
+
+
+def requested(**changes: Any) -> SpawnRequested:
+    """A root session asks for a child of its own agent."""
+    plain = {
+        "run_id": run_id(1),
+        "session_id": run_id(1001),
+        "requester": requester(),
+        "requested_agent_id": "main",
+        "task": ref("task"),
+        "options": SpawnOptions(),
+        "facts": facts(),
+        "config_revision": 1,
+        "holder": "server-1",
+    }
+    return SpawnRequested.model_validate(plain | changes)
+
+
+def observed(**changes: Any) -> SessionObserved:
+    """A root session is seen for the first time."""
+    plain = {
+        "session_id": run_id(2000),
+        "session_key": ROOT,
+        "display_key": "main",
+        "agent_id": "main",
+        "depth": 0,
+        "role": "main",
+        "control_scope": "children",
+        "root_session_key": ROOT,
+        "asserted_by": "admin",
+    }
+    return SessionObserved.model_validate(plain | changes)
+
+
+def observed_child(**changes: Any) -> SessionObserved:
+    """The session of a child that may have children itself."""
+    plain = {
+        "session_key": CHILD,
+        "display_key": CHILD,
+        "depth": 1,
+        "role": "orchestrator",
+        "spawned_by": ROOT,
+        "run_id": run_id(1),
+        "asserted_by": "spawn",
+    }
+    return observed(**(plain | changes))

@@ -1,0 +1,88 @@
+"""Small commands to the log: what they record does not matter, how it is recorded does."""
+
+import asyncio
+import time
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
+
+from uuid_utils.compat import uuid7
+
+from application.log.envelope import Provenance
+from application.log.event_log import Appended, Change, Decision, EventLog, Submission, World
+from domain.values.record import session_stream
+from domain.values.refusals import Rejected
+from tests.support.builders.storytelling import observed
+
+T = TypeVar("T")
+
+
+class SeenBefore(Rejected):
+    """The session is on record already."""
+
+
+def key(number: int | str) -> str:
+    """A session key."""
+    return f"agent:main:{number}"
+
+
+def submission(decide: Callable[[World], Decision[T]], *streams: str, **more: Any) -> Submission[T]:
+    """A command under a new id."""
+    plain = {"command_id": uuid7(), "provenance": Provenance(), "streams": streams}
+    return Submission(**{**plain, "decide": decide, **more})
+
+
+def seen(session_key: str) -> Change:
+    """A session is seen for the first time."""
+    event = observed(session_key=session_key, display_key=session_key, session_id=uuid7())
+    return session_stream(session_key), event
+
+
+def observing(*session_keys: str, **more: Any) -> Submission[tuple[str, ...]]:
+    """Records one event in the stream of each session; rejected when one is on record."""
+
+    def decide(world: World) -> Decision[tuple[str, ...]]:
+        for one in session_keys:
+            if one in world.sessions:
+                raise SeenBefore(one)
+        return Decision(session_keys, [seen(one) for one in session_keys])
+
+    return submission(decide, *(session_stream(one) for one in session_keys), **more)
+
+
+def recording(*changes: Change, **more: Any) -> Submission[None]:
+    """Records these changes, whatever is on record."""
+    streams = [stream for stream, _ in changes]
+    return submission(lambda _: Decision(None, changes), *streams, **more)
+
+
+def failing_with(error: BaseException) -> Submission[None]:
+    """A decision that raises."""
+
+    def decide(_: World) -> Decision[None]:
+        raise error
+
+    return submission(decide)
+
+
+def stalling(seconds: float, session_key: str, times: int = 1) -> Submission[int]:
+    """A decision that holds up everything so many times; says how often it was asked."""
+    asked = 0
+
+    def decide(_: World) -> Decision[int]:
+        nonlocal asked
+        asked += 1
+        if asked <= times:
+            time.sleep(seconds)
+        return Decision(asked, [seen(session_key)])
+
+    return submission(decide, session_stream(session_key))
+
+
+async def observe(log: EventLog, numbers: Sequence[int | str]) -> list[Appended[tuple[str, ...]]]:
+    """Record so many sessions, one after the other."""
+    return [await log.submit(observing(key(number))) for number in numbers]
+
+
+async def at_once(log: EventLog, *asked: Submission[Any]) -> list[Any]:
+    """Submit all before any is decided; gives what each answered, or the error it raised."""
+    return list(await asyncio.gather(*(log.submit(one) for one in asked), return_exceptions=True))

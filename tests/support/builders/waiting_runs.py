@@ -1,0 +1,49 @@
+"""A run that waits for another one, its events and what may be asked of it."""
+
+from collections.abc import Mapping
+from typing import Any
+from uuid import UUID
+
+from domain.run.commands import SettleDependencies
+from domain.run.events import DependencyMet, RunWaits
+from domain.run.facts import Dependency
+from domain.run.state import Run
+from tests.support.builders import run_histories as past
+from tests.support.builders.storytelling import requested, run_id
+
+TARGET = run_id(70)
+
+
+def dependency(**changes: Any) -> Dependency:
+    """The run that it waits for, by its label."""
+    plain = {"run_id": TARGET, "name": "scout", "via": "dependsOn"}
+    return Dependency.model_validate(plain | changes)
+
+
+def waits(**changes: Any) -> RunWaits:
+    """It is prepared, and the other is not done."""
+    return RunWaits.model_validate({"run_ids": (TARGET,)} | changes)
+
+
+def met(**changes: Any) -> DependencyMet:
+    """The other is done."""
+    return DependencyMet.model_validate({"run_id": TARGET, "outcome": "success"} | changes)
+
+
+def an_awaiting_run() -> past.History:
+    """Prepared, held by nobody."""
+    asked = requested(dependencies=(dependency(),), ancestors=(run_id(71),))
+    return (asked, past.resolved(), past.prepared(), past.created(), waits())
+
+
+def above(runs: Mapping[UUID, Run], run_id: UUID | None) -> tuple[UUID, ...]:
+    """This run, the one of its requester, and so on."""
+    if run_id is None:
+        return ()
+    return (run_id, *above(runs, runs[run_id].requester.run_id))
+
+
+def settle(**changes: Any) -> SettleDependencies:
+    """What it waited for is met."""
+    plain = {"lane": "subagent", "met": ((TARGET, "success"),)}
+    return SettleDependencies(**{**plain, **changes})

@@ -1,0 +1,205 @@
+"""A story in which everything that can be recorded happens, told in a real log."""
+
+from typing import Any
+
+from uuid_utils.compat import uuid7
+
+from application.log.envelope import Provenance
+from application.log.event_log import ContentKey, Decision, Submission, World
+from application.log.texts import TextStore
+from domain.event_types import ConfigurationActivated
+from domain.run.facts import HOOK_ORDER, Candidate, ForkFacts, SpawnOptions, StepName
+from domain.session.decide import ProvideTranscript
+from domain.session.decide import decide as decide_session
+from domain.values.record import CONFIG_STREAM, session_stream
+from tests.support.builders import hooked_runs as hooked
+from tests.support.builders import run_commands as ask
+from tests.support.builders.continued_runs import close
+from tests.support.builders.logged_family import LoggedFamily, content_key_of
+from tests.support.builders.logged_messages import finish, go_on, send
+from tests.support.builders.shared_story import tell_of_sharing, tell_of_waiting
+from tests.support.builders.storytelling import ref
+from tests.support.memory.served_log import ServedLog
+
+
+async def activate(running: ServedLog, text: str = "{}") -> int:
+    """A configuration becomes the active one; gives its revision."""
+    owner = running.log.log_id
+
+    def decide(world: World) -> Decision[int]:
+        keeper = TextStore(owner, owner.bytes * 2, uuid7)
+        revision = world.config_version + 1
+        event = ConfigurationActivated(
+            revision=revision,
+            content=keeper.store("configuration", text),
+            source="built-in",
+            activated_by="system",
+        )
+        keys = (ContentKey(owner, owner.bytes * 2),)
+        return Decision(revision, ((CONFIG_STREAM, event),), keeper.kept, keys)
+
+    appended = await running.log.submit(
+        Submission(
+            command_id=uuid7(),
+            streams=(CONFIG_STREAM,),
+            decide=decide,
+            provenance=Provenance(config_revision=1),
+        )
+    )
+    return appended.result
+
+
+async def tell_everything(running: ServedLog, family: LoggedFamily | None = None) -> LoggedFamily:
+    """Every type of event, in lives that are as long as lives can be."""
+    await activate(running)
+    family = family or LoggedFamily(running.log, max_children=4)
+    await _an_orchestrator_that_ends_before_those_below(family)
+    await _one_that_is_taken_over_and_becomes_another_agent(family)
+    await _those_that_are_refused_or_stopped(family)
+    await _one_whose_files_are_removed_when_it_is_announced(family)
+    await _one_whose_steps_are_undone(family)
+    await _one_that_others_are_told_of(family)
+    await _a_session_that_goes_on_until_it_is_closed(family)
+    await _those_that_wait_and_share(family)
+    await activate(running, '{"agents": {}}')
+    return family
+
+
+async def _an_orchestrator_that_ends_before_those_below(family: LoggedFamily) -> None:
+    await family.begin("scout")
+    await family.begin("below", "scout")
+    await family.spawn("unprepared", "scout")
+    await family.end("scout")
+    run = family.run("unprepared")
+    await family.tell(
+        "unprepared", ask.refuse(run.epoch, inputs={"wanted": "gpt", "limit": None, "tries": 2})
+    )
+    await family.tell("below", ask.stop())
+    await family.end("below", outcome="stopped", reason="stopped")
+    await family.announce("below")
+    await family.announce("scout")
+    await family.tell("scout", ask.acknowledge())
+    await family.tell("scout", ask.archive(transcript_path="/x/scout.jsonl"))
+
+
+async def _one_that_is_taken_over_and_becomes_another_agent(family: LoggedFamily) -> None:
+    await family.spawn("late", options=SpawnOptions(run_timeout_seconds=1.5, cleanup="delete"))
+    await family.tell("late", ask.resume(family.run("late").epoch))
+    candidate = Candidate(script_id="router", priority=1.5, agent_id="steward", verdict="taken")
+    await family.resolve("late", candidates=(candidate,), override_to="steward")
+    await family.create("late")
+    await family.tell("late", ask.claim())
+    await family.tell("late", ask.claim(holder="server-2", lost_epoch=family.run("late").epoch))
+    await family.start("late")
+    await family.end("late", outcome="error", reason="exit", exit_code=3, error=ref("broken"))
+    await family.announce("late")
+
+
+async def _those_that_are_refused_or_stopped(family: LoggedFamily) -> None:
+    await family.spawn("forbidden", target_agent_id="stranger", agent_id_argument="stranger")
+    await family.spawn("nonsense", target_agent_id=None, agent_id_argument="!!")
+    await family.queue("stopped")
+    await family.tell("stopped", ask.stop(by_requester=True))
+    await family.spawn("told later")
+    await family.tell(
+        "told later",
+        ask.refuse(family.run("told later").epoch, announcement=ref("it was refused")),
+    )
+    await family.tell("told later", ask.acknowledge())
+    await family.queue("waiting")
+
+
+async def _one_whose_files_are_removed_when_it_is_announced(family: LoggedFamily) -> None:
+    await family.furnish("furnished")
+    await family.tell("furnished", ask.resume(family.run("furnished").epoch))
+    epoch = family.run("furnished").epoch
+    await family.tell("furnished", ask.begin_step(epoch))
+    files = {"manifest": ref("manifest"), "file_count": 2, "total_bytes": 9, "can_undo": True}
+    await family.tell("furnished", ask.take_step(epoch, outcome="written", **files))
+    await family.create("furnished")
+    await family.tell("furnished", ask.claim())
+    await family.start("furnished")
+    await family.end("furnished")
+    await family.announce("furnished")
+    await family.tell("furnished", ask.note_undo_failure())
+    await family.tell("furnished", ask.confirm_undo())
+
+
+async def _one_whose_steps_are_undone(family: LoggedFamily) -> None:
+    await family.furnish("unfurnished")
+    await family.tell("unfurnished", ask.refuse(family.run("unfurnished").epoch))
+    await family.tell("unfurnished", ask.confirm_undo(how="nothing_there"))
+
+
+async def _one_that_others_are_told_of(family: LoggedFamily) -> None:
+    await _provide_transcript(family, '{"kind": "message", "text": "look into it"}\n')
+    await _bind("bound", family)
+    await family.create("bound", hooks=HOOK_ORDER)
+    await family.tell("bound", hooked.confirm_hook())
+    await family.tell("bound", ask.claim())
+    await family.start("bound")
+    await family.end("bound")
+    await family.tell("bound", ask.announce(origin=ref("origin")))
+    await family.tell("bound", hooked.note_hook_failure(hook="subagentEnded"))
+    await family.tell("bound", hooked.park_hook(hook="subagentEnded", attempt=2))
+
+
+async def _a_session_that_goes_on_until_it_is_closed(family: LoggedFamily) -> None:
+    await family.begin("talking")
+    await family.begin("heard", "talking")
+    await finish(family, "heard", "talking")
+    await go_on(family, "second", "talking")
+    await send(family, "refused message", "talking", max_children=0)
+    await send(family, "third", "talking")
+    await family.tell("third", close())
+    await family.tell("third", ask.claim())
+    await family.start("third")
+    await finish(family, "third")
+    for name in ("third", "second", "talking"):
+        await family.tell(name, ask.archive(transcript_path=f"/x/{name}.jsonl"))
+    await go_on(family, "heard again", "heard")
+
+
+async def _those_that_wait_and_share(family: LoggedFamily) -> None:
+    await family.begin("first")
+    await tell_of_waiting(family, "first")
+    await tell_of_sharing(family)
+
+
+async def _provide_transcript(family: LoggedFamily, text: str) -> None:
+    """The root session says what has been said in it, and that is kept as its own."""
+    session = family.sessions[family.root]
+    stream, key = session_stream(family.root), content_key_of(session.session_id)
+
+    def decide(world: World) -> Decision[None]:
+        keeper = TextStore(session.session_id, key, uuid7)
+        command = ProvideTranscript(1, 9, keeper.store("transcript", text), family.root)
+        events = decide_session(world.sessions[family.root], command)
+        changes = [(stream, event) for event in events]
+        return Decision(None, changes, keeper.kept, (ContentKey(session.session_id, key),))
+
+    source = Provenance(correlation=family.root, config_revision=1)
+    await family.log.submit(
+        Submission(command_id=uuid7(), streams=(stream,), decide=decide, provenance=source)
+    )
+
+
+async def _bind(name: str, family: LoggedFamily) -> None:
+    """A thread is bound to a child, which begins with what was said, as its engine is told."""
+    session_id = family.sessions[family.root].session_id
+    fork = ForkFacts(source_session_id=session_id, position=1, entries=1, tokens=9, mode="fork")
+    await family.spawn(name)
+    epoch = family.run(name).epoch
+    steps: tuple[StepName, ...] = ("thread_binding", "context_fork", "context_engine")
+    key = family.key(name)
+    await family.tell(
+        name, ask.resolve(epoch), ask.prepare(epoch, child_session_key=key, steps=steps)
+    )
+    outcomes: dict[StepName, dict[str, Any]] = {
+        "thread_binding": {"outcome": "bound", "origin": ref("origin"), "can_undo": True},
+        "context_fork": {"outcome": "forked", "fork": fork},
+        "context_engine": {"outcome": "prepared", "token": ref("token"), "can_undo": True},
+    }
+    for step, made in outcomes.items():
+        await family.tell(name, ask.begin_step(epoch, step=step, root=None, relative=None))
+        await family.tell(name, ask.take_step(epoch, step=step, **made))

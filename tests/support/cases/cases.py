@@ -1,0 +1,107 @@
+"""Cases of behaviour that others have written down: what is given, and what is expected of it.
+
+They are in `tests/cases/data/<first word of the area>.json`, as they were taken; those that are
+not run are in `tests/cases/not_run.json`, each with its reason.
+"""
+
+import json
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+FOLDER = Path(__file__).parents[2] / "cases"
+Given = Mapping[str, Any]
+Answer = Mapping[str, Any]
+Runner = Callable[[Given], Answer]
+
+
+"""Does what a case describes and answers in the words of its `expect`."""
+
+
+@dataclass(frozen=True)
+class Case:
+    """One case. No two have the same area and name."""
+
+    area: str
+    name: str
+    source_file: str
+    given: Given
+    expect: Mapping[str, Any]
+    note: str | None = None
+
+    def __str__(self) -> str:
+        return f"{self.area}: {self.name}"
+
+
+@dataclass(frozen=True)
+class NotRun:
+    """A case that is not run, and why. `decided_in` are numbers of decision records; `comes_with`
+    names what it waits for."""
+
+    area: str
+    name: str
+    because: str
+    reason: str
+    decided_in: tuple[str, ...] = ()
+    comes_with: str | None = None
+
+    def __str__(self) -> str:
+        return f"{self.area}: {self.name}"
+
+
+@dataclass(frozen=True)
+class UnreadLeaf:
+    """A value that a case expects and that its runner does not answer, and why not. `leaf` is the
+    way to it through `expect`, with dots."""
+
+    area: str
+    name: str
+    leaf: str
+    reason: str
+
+    @property
+    def case(self) -> str:
+        """The case, as it is called."""
+        return f"{self.area}: {self.name}"
+
+
+def _read() -> tuple[Case, ...]:
+    cases: list[Case] = []
+    for path in sorted((FOLDER / "data").glob("*.json")):
+        for entry in json.loads(path.read_text("utf-8")):
+            case = Case(**entry)
+            assert case.area.partition(".")[0] == path.stem, f"{case} stands in {path.name}"
+            cases.append(case)
+    return tuple(cases)
+
+
+def _list() -> Mapping[str, list[dict[str, Any]]]:
+    listed: dict[str, list[dict[str, Any]]] = json.loads(
+        (FOLDER / "not_run.json").read_text("utf-8")
+    )
+    return listed
+
+
+CASES = _read()
+NOT_RUN = tuple(
+    NotRun(**{**row, "decided_in": tuple(row.get("decided_in", ()))}) for row in _list()["cases"]
+)
+UNREAD = tuple(UnreadLeaf(**row) for row in _list()["leaves"])
+
+
+def cases_of(areas: Iterable[str]) -> list[Any]:
+    """The cases of these areas that are not in the list, as parameters of a test."""
+    wanted, listed = set(areas), {str(one) for one in NOT_RUN}
+    return [
+        pytest.param(case, id=str(case))
+        for case in CASES
+        if case.area in wanted and str(case) not in listed
+    ]
+
+
+def unread_leaves(case: Case) -> frozenset[str]:
+    """The ways to what the runner of a case does not answer."""
+    return frozenset(one.leaf for one in UNREAD if one.case == str(case))

@@ -1,0 +1,149 @@
+"""Families as cases describe them, on a log that can be read anew."""
+
+import json
+from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from application.projections.run_rows import due
+from domain.run.decide import dedupe_key
+from domain.run.events import ContinuationPlanned, RunAnnounced
+from domain.run.evolve import evolve
+from domain.run.facts import Ingredient, RunOutcome
+from domain.run.plan_facts import PlanFacts
+from domain.run.state import Run
+from domain.spawn.continuation import ContinuationDecision, Message, continue_session
+from domain.values.record import Stamp
+from domain.values.refusals import NotYet
+from tests.support.builders import run_commands as ask
+from tests.support.builders import run_histories as histories
+from tests.support.builders.family_log import FamilyLog, Recorded, keep
+from tests.support.builders.storytelling import plan, ref, run_id, run_of
+
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+OUTCOMES: Mapping[str, RunOutcome] = {"ok": "success", "error": "error", "timeout": "timeout"}
+
+
+class CaseFamily(FamilyLog):
+    """A family of up to five levels."""
+
+    def __init__(self) -> None:
+        super().__init__(max_spawn_depth=5)
+
+    def begin_with(self, name: str, by: str = "main", **request: Any) -> None:
+        """Bring a child that was asked for like this to where its runtime executes."""
+        self.spawn(name, by, **request)
+        self.create(name)
+        self.tell(name, ask.claim())
+        self.tell(name, ask.start(self.run(name).epoch))
+
+    def continued(self, name: str, last: str) -> ContinuationDecision:
+        """What becomes of a message to the session whose last run this is; nothing is recorded."""
+        before = self.run(last)
+        number = len(self.names) + 1
+        self.names[run_id(number)] = name
+        message = Message(
+            run_id=run_id(number),
+            text=ref(f"message: {name}"),
+            by="admin",
+            config_revision=1,
+            max_children=self.policy.max_children,
+        )
+        planned = ContinuationPlanned(
+            max_depth=self.policy.max_spawn_depth,
+            role="orchestrator",
+            control_scope="children",
+            plan=plan(),
+            ingredients=(Ingredient(source="message", position="task", content=message.text),),
+            facts=PlanFacts(agent_configured=True),
+        )
+        sessions, runs = self.fold.sessions, self.fold.runs
+        return continue_session(sessions, runs, message, before, planned, "subagent", keep)
+
+    def go_on(self, name: str, last: str) -> None:
+        """A message starts a run of this name in the session whose last run is `last`."""
+        self.record(self.continued(name, last).changes)
+        self.tell(name, ask.claim())
+        self.tell(name, ask.start(self.run(name).epoch))
+
+    def parent(self, name: str, children: int) -> None:
+        """A child of `main` that has so many children itself."""
+        self.begin(name)
+        for number in range(children):
+            self.begin(f"{name}-{number}", name)
+
+    def restarted(self) -> "CaseFamily":
+        """The same, folded anew from what is recorded."""
+        again = CaseFamily()
+        again.names = dict(self.names)
+        for one in self.recorded:
+            event = type(one.event).model_validate_json(one.event.model_dump_json())
+            again.fold.apply(one.stream, event, one.stamp)
+            again.recorded.append(Recorded(one.stream, event, one.stamp))
+        return again
+
+    def announce_what_is_due(self, name: str, *, after_ms: int = 0) -> None:
+        """What a server does about an ended run so long after its end."""
+        run = self.run(name)
+        kind, at = due(run)
+        assert run.ended_at is not None
+        if kind == "announce" and at is not None and at <= run.ended_at + _span(after_ms):
+            self.announce(name)
+
+    def must_wait(self, name: str) -> bool:
+        """Whether an announcement is neither due nor permitted."""
+        if due(self.run(name))[0] is not None:
+            return False
+        try:
+            self.announce(name)
+        except NotYet:
+            return True
+        return False
+
+    @property
+    def announced(self) -> list[RunAnnounced]:
+        """Every announcement on record."""
+        return [one.event for one in self.recorded if isinstance(one.event, RunAnnounced)]
+
+
+def accounts_told(origins: Iterable[Mapping[str, Any]]) -> int:
+    """How many entries of an inbox come of runs that were asked for from these addresses."""
+    family = CaseFamily()
+    for number, origin in enumerate(origins):
+        name = f"child-{number}"
+        family.begin_with(name, origin=json.dumps(origin))
+        family.end(name)
+        family.announce(name)
+    return len({event.dedupe_key for event in family.announced})
+
+
+def announced_as(child_session_key: str, run_id: str) -> str:
+    """The key of the announcement of such a run."""
+    run = run_of(*histories.a_created_run())
+    return dedupe_key(run.changed({"child_session_key": child_session_key, "run_id": run_id}))
+
+
+def ended_after(started_ms: int, ended_ms: int, outcome: str) -> Run:
+    """A run that started and ended so many milliseconds after the epoch."""
+    run = run_of(*histories.a_claimed_run())
+    for at_ms, event in (
+        (started_ms, histories.started()),
+        (ended_ms, histories.ended(outcome=OUTCOMES[outcome])),
+    ):
+        stamp = Stamp(run.version + 1, run.version + 1, EPOCH + _span(at_ms))
+        run = evolve(run, event, stamp)
+    return run
+
+
+def milliseconds(at: datetime | None) -> int | None:
+    """Since the epoch."""
+    return None if at is None else (at - EPOCH) // _span(1)
+
+
+def as_set(at: datetime | None) -> str | None:
+    """`set` for a time."""
+    return None if at is None else "set"
+
+
+def _span(milliseconds: int) -> timedelta:
+    return timedelta(milliseconds=milliseconds)

@@ -1,0 +1,40 @@
+"""The test modules that run cases: found by their name, read by what they declare."""
+
+import importlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from tests.support.cases.cases import FOLDER, Case, Runner
+
+
+@dataclass(frozen=True)
+class CaseModule:
+    """One of them: its path in the project, its runners by area, and the cases that its tests are
+    given."""
+
+    path: str
+    runners: Mapping[str, Runner]
+    cases: tuple[Case, ...]
+
+
+def case_modules() -> tuple[CaseModule, ...]:
+    """Every `tests/cases/test_*_cases.py`."""
+    return tuple(_module(path.stem) for path in sorted(FOLDER.glob("test_*_cases.py")))
+
+
+def _module(name: str) -> CaseModule:
+    module = importlib.import_module(f"tests.cases.{name}")
+    tests = [one for called, one in vars(module).items() if called.startswith("test_")]
+    return CaseModule(
+        path=f"tests/cases/{name}.py",
+        runners=module.RUNNERS,
+        cases=tuple(case for test in tests for case in _parameters(test)),
+    )
+
+
+def _parameters(test: Any) -> list[Case]:
+    """What a test is really run with, which is what its mark says."""
+    marks = [mark for mark in getattr(test, "pytestmark", ()) if mark.name == "parametrize"]
+    values = [value for mark in marks for value in mark.args[1]]
+    return [value for one in values for value in one.values if isinstance(value, Case)]

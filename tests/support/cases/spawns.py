@@ -1,0 +1,203 @@
+"""A spawn as cases describe one: from the arguments of the tool to the plan of the child.
+
+Nothing is decided here: each step is the one that a server takes.
+"""
+
+import json
+from collections.abc import Mapping
+from typing import Any
+from uuid import UUID, uuid4
+
+from application.log.envelope import Actor
+from application.ports.configurations import PinnedConfiguration
+from application.spawn.plan import Ineligible, PlannedChild, build_child_plan, evaluate_agent
+from application.spawn.request import SpawnRequest, spawn_command
+from domain.configuration.configuration import Configuration
+from domain.run.events import SpawnRequested
+from domain.run.evolve import initial_run
+from domain.run.facts import SpawnOptions
+from domain.run.plan_facts import WorkspaceFacts
+from domain.run.state import Run
+from domain.session.events import ChildAdmitted
+from domain.session.role import KnownDepth, depth_of
+from domain.session.state import Session
+from domain.spawn.admission import policy_of
+from domain.spawn.decide import SpawnDecision, request_spawns
+from domain.spawn.request import effective_cleanup, effective_mode
+from domain.values.record import ContentRef
+from domain.values.refusals import Refusal
+from domain.values.session_key import agent_id_of, canonical_session_key
+from tests.support.builders.storytelling import observed, ref, run_id, session_of, stamp
+from tests.support.cases.cases import Given
+from tests.waiting.tool_arguments import ToolSpawn, read_tool_arguments
+
+ADMIN = Actor(kind="token", token="admin")
+SUBAGENTS = "agents.defaults.subagents"
+
+
+def configuration(given: Given, *agents: str) -> Configuration:
+    """That of a case, whose keys have dots; those without one are of `agents.defaults.subagents`.
+
+    The agents that the case is about are listed too, and have a runtime: no other agent is run
+    here.
+    """
+    tree: dict[str, Any] = {}
+    limits = {name: given[name] for name in ("maxSpawnDepth",) if name in given}
+    for path, value in {**(given.get("config") or {}), **limits}.items():
+        *sections, name = (path if "." in path else f"{SUBAGENTS}.{path}").split(".")
+        at = tree
+        for section in sections:
+            at = at.setdefault(section, {})
+        at[name] = json.loads(json.dumps(value))
+    section = tree.setdefault("agents", {})
+    section.setdefault("defaults", {})["runtime"] = {"type": "command", "command": ["cat"]}
+    listed = section.setdefault("list", [])
+    ids = {agent["id"] for agent in listed}
+    listed += [{"id": agent} for agent in dict.fromkeys(agents) if agent not in ids]
+    return Configuration.model_validate(tree)
+
+
+class MintedIds:
+    """Ids and keys as a server mints them."""
+
+    def run_id(self) -> UUID:
+        """A UUID v4."""
+        return uuid4()
+
+    def event_id(self) -> UUID:
+        """Any id."""
+        return uuid4()
+
+    def content_key(self) -> bytes:
+        """32 bytes."""
+        return bytes(32)
+
+
+class Texts:
+    """The texts beside a log."""
+
+    def __init__(self) -> None:
+        self._texts: dict[UUID, str] = {}
+
+    def store(self, _kind: str, text: str) -> ContentRef:
+        """Keep one."""
+        reference = ref(text)
+        self._texts[reference.id] = text
+        return reference
+
+    def of(self, reference: ContentRef | None) -> str | None:
+        """The text that was kept, None without one."""
+        return self._texts[reference.id] if reference is not None else None
+
+
+class CaseSpawn:
+    """One request, judged. `run` is what became of it, a refusal included."""
+
+    def __init__(self, given: Given) -> None:
+        spawn = read_tool_arguments(given["args"])
+        assert isinstance(spawn, ToolSpawn)
+        store = given.get("store") or {}
+        self.key = canonical_session_key(
+            resolved(given.get("requesterSessionKey") or "main", store)
+        )
+        agent_id = agent_id_of(self.key)
+        self.configuration = configuration(given, agent_id, *asked_for(spawn))
+        self.texts = Texts()
+        pinned = PinnedConfiguration(1, self.configuration, {})
+        request = _request(spawn, self.key, agent_id)
+        command = spawn_command(request, ADMIN, pinned, MintedIds(), "server-1")
+        known = _on_record(given, self.key, store)
+        sessions: dict[str, Session] = {self.key: known} if known else {}
+        policy = policy_of(pinned.configuration, agent_id)
+        self.answered: SpawnDecision = request_spawns(
+            sessions, {}, [(command, self.texts.store)], policy
+        )
+        self.requested = next(
+            event for _, event in self.answered.changes if isinstance(event, SpawnRequested)
+        )
+        self.run: Run = initial_run(self.requested, stamp(1))
+
+    @property
+    def refusal(self) -> Refusal | None:
+        """Why it was not permitted."""
+        return self.answered.refusal
+
+    def planned(self) -> PlannedChild | Ineligible:
+        """The plan of a child that was permitted, in a folder that is the agent's; or the rule
+        that refuses it after all."""
+        assert self.refusal is None
+        fitted = evaluate_agent(
+            self.run, self.configuration, self.texts.of(self.run.thinking_argument)
+        )
+        if isinstance(fitted, Ineligible):
+            return fitted
+        workspace = WorkspaceFacts(source="agent", recorded=None, chosen="/w")
+        return build_child_plan(self.run, fitted, workspace)
+
+    @property
+    def admitted(self) -> int:
+        """How many children were let in: a runtime is called for no other."""
+        return sum(isinstance(event, ChildAdmitted) for _, event in self.answered.changes)
+
+
+def resolved(spelling: str, store: Mapping[str, Any]) -> str:
+    """The key of the session on record that has this id; else the spelling itself."""
+    return next((key for key, one in store.items() if one.get("sessionId") == spelling), spelling)
+
+
+def depth_in(store: Mapping[str, Any], key: str) -> int:
+    """How deep a session is by what a store says."""
+
+    def known(one: str) -> KnownDepth | None:
+        entry = store.get(one)
+        return (
+            None if entry is None else KnownDepth(entry.get("spawnDepth"), entry.get("spawnedBy"))
+        )
+
+    return depth_of(key, known).depth
+
+
+def asked_for(spawn: ToolSpawn) -> list[str]:
+    """The agent that is named, when it may be configured at all."""
+    given = spawn.agent_id
+    return [given] if given and given.replace("-", "").replace("_", "").isalnum() else []
+
+
+def _request(spawn: ToolSpawn, key: str, agent_id: str) -> SpawnRequest:
+    mode = effective_mode(spawn.mode, thread=spawn.thread)
+    return SpawnRequest(
+        requester_key=key,
+        requester_display_key=key,
+        requester_agent_id=agent_id,
+        origin=None,
+        task=spawn.task,
+        preamble=None,
+        label=spawn.label,
+        agent_id=spawn.agent_id,
+        thread=spawn.thread,
+        options=SpawnOptions(
+            model=spawn.model,
+            thinking=spawn.thinking,
+            run_timeout_seconds=spawn.run_timeout_seconds,
+            mode=mode,
+            cleanup=effective_cleanup(spawn.cleanup, mode),
+            expects_completion_message=spawn.expects_completion_message,
+            sandbox=spawn.sandbox,
+        ),
+    )
+
+
+def _on_record(given: Given, key: str, store: Mapping[str, Any]) -> Session | None:
+    """The requester's session; one that the case says nothing of is seen for the first time."""
+    active = given.get("activeChildren", 0) + sum(
+        run["requesterSessionKey"] == key and run["endedAt"] is None
+        for run in given.get("registry") or ()
+    )
+    depth = given.get("requesterDepth")
+    if depth is None:
+        if not store and not active:
+            return None
+        depth = depth_in(store, key)
+    seen = observed(session_key=key, agent_id=agent_id_of(key), depth=depth, root_session_key=key)
+    counted = tuple(run_id(9000 + number) for number in range(active))
+    return session_of(seen).changed({"counted": counted})

@@ -1,0 +1,145 @@
+"""A writer process: its own log on a line that fails, with callers that ask until it is told to
+stop by the end of its standard input.
+
+`python -m tests.support.faults.log_writer ORDER`, where ORDER is a `WriterOrder` as JSON. What its
+callers were told goes into `notes`, what a follower of its own tail saw into `seen`. It says
+`ready` when faults may begin, and in the end, as JSON, what its line did.
+"""
+
+import asyncio
+import json
+import random
+import sys
+import time
+from contextlib import suppress
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from application.log.event_log import LogUnavailable
+from infrastructure.outbound.log.append import writer
+from infrastructure.outbound.log.read import tail
+from infrastructure.outbound.transcripts.transcripts import StoredTranscripts
+from tests.support.faults.contested_runs import ContestedRuns
+from tests.support.faults.faulty_line import Weather, faulty_line
+from tests.support.faults.followers import following
+from tests.support.faults.noting_log import Notebook, NotingLog
+from tests.support.faults.random_acts import RandomActs
+from tests.support.servers.running_log import RunningLog, running_on
+
+CALLERS = 4
+BEGINS = (0.9, 0.9, 0.9, 0.1, 0.1, 0.1)
+
+
+"""For each holder, how likely it begins a run of its own: the others take runs over."""
+
+
+RUNS_MAX = 100_000
+RECONNECT_PAUSE_SECONDS = 0.05
+WEATHER = Weather(
+    lost_commit=0.08, late_commit=0.3, late_seconds_max=0.02, cut_question=0.01, cut_answer=0.0005
+)
+
+
+@dataclass(frozen=True)
+class WriterOrder:
+    """`number` is the writer's own; `seed` and `number` make its dice."""
+
+    url: str
+    number: int
+    seed: int
+    notes: str
+    seen: str
+
+    def text(self) -> str:
+        """The argument of the command."""
+        return json.dumps(asdict(self))
+
+
+class WriterProcess:
+    """The callers of one process."""
+
+    def __init__(self, order: WriterOrder, running: RunningLog, notebook: Notebook) -> None:
+        self._order = order
+        self._running = running
+        self._notebook = notebook
+        self._stop = asyncio.Event()
+
+    async def work(self) -> None:
+        """Ask, and look, until standard input ends."""
+        asking = [self._ask(number) for number in range(CALLERS)]
+        holding = [self._hold(number, begins) for number, begins in enumerate(BEGINS)]
+        working = asyncio.gather(*asking, *holding, self._look())
+        await asyncio.to_thread(sys.stdin.read)
+        self._stop.set()
+        await working
+
+    def _die(self, of: str) -> random.Random:
+        return random.Random(f"{self._order.seed} {self._order.number} {of}")
+
+    def _log(self, name: str) -> NotingLog:
+        return NotingLog(self._running.log, self._notebook, name)
+
+    async def _ask(self, number: int) -> None:
+        name = f"w{self._order.number}-c{number}"
+        acts = RandomActs(self._log(name), self._notebook, name, self._die(name))
+        while not self._stop.is_set():
+            await acts.next()
+            await asyncio.sleep(0)
+
+    async def _hold(self, number: int, begins: float) -> None:
+        name = f"w{self._order.number}-h{number}"
+        runs = ContestedRuns(
+            self._log(name),
+            self._running.pool,
+            StoredTranscripts(self._running.pool, Path("/nowhere")),
+            self._notebook,
+            name=name,
+            first=1 + RUNS_MAX * (self._order.number * len(BEGINS) + number),
+            begins=begins,
+            die=self._die(name),
+        )
+        while not self._stop.is_set():
+            await runs.next()
+            await asyncio.sleep(0)
+
+    async def _look(self) -> None:
+        """Read the head again and again, for whoever compares it with what was promised."""
+        die = self._die("look")
+        while not self._stop.is_set():
+            began = time.monotonic_ns()
+            try:
+                head = await self._running.log.head()
+                last = await self._running.log.read(after=max(head - 1, 0), limit=1, until=head)
+            except LogUnavailable:
+                await asyncio.sleep(die.uniform(0, RECONNECT_PAUSE_SECONDS))
+                continue
+            ids = [str(one.envelope.event_id) for one in last]
+            self._notebook.note(
+                "looked", began=began, ended=time.monotonic_ns(), head=head, last=ids
+            )
+            await asyncio.sleep(die.uniform(0, RECONNECT_PAUSE_SECONDS))
+
+
+async def main(order: WriterOrder) -> dict[str, Any]:
+    """Write until told to stop; gives how often each fault fell."""
+    notebook = Notebook(Path(order.notes))
+    seed = f"{order.seed} {order.number} line"
+    async with faulty_line(order.url, seed, WEATHER) as line:
+        async with running_on(order.url, connect=line.connect) as running:
+            async with following(running.tail) as follower:
+                print("ready", flush=True)
+                line.break_loose()
+                await WriterProcess(order, running, notebook).work()
+                # What it did not see is found missing by those who judge.
+                with suppress(AssertionError):
+                    await follower.has(await running.log.head())
+                follower.write_down(Path(order.seen))
+    notebook.close()
+    return dict(line.faults)
+
+
+if __name__ == "__main__":
+    writer.RECONNECT_PAUSE_SECONDS = RECONNECT_PAUSE_SECONDS
+    tail.RECONNECT_PAUSE_SECONDS = RECONNECT_PAUSE_SECONDS
+    print(json.dumps(asyncio.run(main(WriterOrder(**json.loads(sys.argv[1]))))))

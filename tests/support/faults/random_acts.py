@@ -1,0 +1,131 @@
+"""What a caller of the log may ask: alone, in a race with everybody, in vain, and again."""
+
+import random
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from itertools import count
+
+from uuid_utils.compat import uuid7
+
+from application.log.event_log import (
+    AlreadyReserved,
+    Content,
+    Decision,
+    LogUnavailable,
+    Reservation,
+    StoredAnswer,
+    Submission,
+    World,
+)
+from domain.values.record import ContentRef
+from domain.values.refusals import Rejected
+from tests.support.builders.storytelling import run_id
+from tests.support.builders.submissions import (
+    SeenBefore,
+    failing_with,
+    key,
+    observing,
+    seen,
+    submission,
+)
+from tests.support.faults.noting_log import Hurt, Notebook, NotingLog, Spoiled
+
+SESSIONS_AT_ONCE_MAX = 4
+Act = Callable[[], Awaitable[None]]
+
+
+class RandomActs:
+    """One caller, whose die says what it asks next. `name` makes its keys its own."""
+
+    def __init__(self, log: NotingLog, notebook: Notebook, name: str, die: random.Random) -> None:
+        self._log = log
+        self._notebook = notebook
+        self._name = name
+        self._die = die
+        self._numbers = count(1)
+        self._races = count(1)
+
+    def table(self) -> dict[Act, int]:
+        """What may come next, and how often it does."""
+        return {
+            self.observe: 6,
+            self.observe_several: 6,
+            self.race: 4,
+            self.race_among_several: 4,
+            self.fail: 2,
+            self.poison: 1,
+            self.reserve: 4,
+        }
+
+    async def next(self) -> None:
+        """Ask for something."""
+        table = self.table()
+        (act,) = self._die.choices(list(table), weights=list(table.values()))
+        with suppress(Rejected, LogUnavailable, Spoiled, Hurt):
+            await act()
+
+    def _own(self, number: int) -> list[str]:
+        return [key(f"{self._name}-{next(self._numbers)}") for _ in range(number)]
+
+    def _contested(self) -> str:
+        """A key that every caller of every process wants once."""
+        return key(f"race-{next(self._races)}")
+
+    async def observe(self) -> None:
+        """One stream that is nobody else's."""
+        await self._log.submit(observing(*self._own(1)))
+
+    async def observe_several(self) -> None:
+        """Several streams at once."""
+        number = self._die.randint(2, SESSIONS_AT_ONCE_MAX)
+        await self._log.submit(observing(*self._own(number)))
+
+    async def race(self) -> None:
+        """One stream that others want too."""
+        await self._log.submit(observing(self._contested()))
+
+    async def race_among_several(self) -> None:
+        """Several streams at once, one of which others want: lost, nothing of it may stay."""
+        before, behind = self._own(2)
+        await self._log.submit(observing(before, self._contested(), behind))
+
+    async def fail(self) -> None:
+        """A decision that raises."""
+        await self._log.submit(failing_with(Spoiled("on purpose")))
+
+    async def poison(self) -> None:
+        """A text that no database takes: it spoils whatever it is written together with."""
+        asked = _poisoned(*self._own(1))
+        self._notebook.note("poisoned", command=str(asked.command_id))
+        await self._log.submit(asked)
+
+    async def reserve(self) -> None:
+        """Under an idempotency key, with events or none, and then the same once more."""
+        changes = [seen(one) for one in self._own(self._die.randint(0, 2))]
+        name = f"{self._name}-{next(self._numbers)}"
+        for turn in (1, 2):
+            answer = StoredAnswer("accepted", {"turn": turn})
+
+            def decide(_: World, answer: StoredAnswer = answer) -> Decision[StoredAnswer]:
+                return Decision(answer, changes, answer=answer)
+
+            reservation = Reservation("tester", "POST", "/", name, b"the same body")
+            try:
+                told = (await self._log.submit(submission(decide, reservation=reservation))).result
+            except AlreadyReserved as reserved:
+                told = reserved.reserved.answer or StoredAnswer("none", {"turn": None})
+            except LogUnavailable:
+                continue
+            self._notebook.note("answered", key=name, turn=told.body["turn"])
+
+
+def _poisoned(session_key: str) -> Submission[None]:
+    ref = ContentRef(id=uuid7(), bytes=3, hmac="0" * 64)
+    content = Content(ref, run_id(1), "task", "a\0b")
+
+    def decide(world: World) -> Decision[None]:
+        if session_key in world.sessions:
+            raise SeenBefore(session_key)
+        return Decision(None, [seen(session_key)], [content])
+
+    return submission(decide)

@@ -1,0 +1,222 @@
+"""Writers and followers as processes of their own, everything that can go wrong with them, and a
+record of what they were told and what they saw."""
+
+import json
+import os
+import random
+import subprocess
+import sys
+import tempfile
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+from uuid import UUID
+
+from application.log.envelope import Envelope
+from infrastructure.outbound.log.codec.mapper import EventMapper, payload_object
+from infrastructure.outbound.log.postgres_log import channel_of
+from infrastructure.outbound.log.read.events import COLUMNS, recorded_event
+from tests.support.faults.log_follower import DEAF_CHANNEL, FollowerOrder
+from tests.support.faults.log_writer import WriterOrder
+from tests.support.faults.stormy_database import StormyDatabase, stormy_database
+from tests.support.servers.embedded_servers import PROJECT
+
+FAULTS = 24
+RESTARTS_AT = (8, 16)
+EVENTS_BETWEEN_FAULTS = 20
+END_SECONDS_MAX = 40
+ENOUGH = {'"kind": "ended"': 2, "LostClaim": 2, "SeenBefore": 2}
+
+
+"""What the notes must have, and how often, before a storm may end."""
+
+
+CLOCK_SECONDS = (-7200.0, -60.0, -0.5, 0.0, 2.0)
+OWN = "own tail of w"
+POLLS = {"notified": 1.0, "deaf": 0.1}
+_EVENTS = f"SELECT {COLUMNS} FROM events ORDER BY position"
+_SPANS = (
+    "SELECT 'run:' || run_id, version, from_position, to_position FROM runs"
+    " UNION ALL SELECT 'session:' || session_key, version, from_position, to_position"
+    " FROM sessions ORDER BY 1, 3"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """An event as it stands in the table, with its stored bytes."""
+
+    envelope: Envelope
+    state: bytes
+
+    @property
+    def payload(self) -> dict[str, Any]:
+        """The event itself, in JSON."""
+        return payload_object(self.state)
+
+    @property
+    def holder(self) -> str | None:
+        """Who recorded it."""
+        return self.envelope.provenance.actor.token
+
+
+@dataclass
+class Record:
+    """What is left when everything is over. `notes` are the writers', `seen` the followers', and
+    `spans` the rows for reading of each stream: version, first position, and where it ends."""
+
+    writers: int
+    notes: list[dict[str, Any]] = field(default_factory=list)
+    seen: dict[str, list[tuple[int, str, str]]] = field(default_factory=dict)
+    rows: list[Row] = field(default_factory=list)
+    head: tuple[Any, ...] = ()
+    commits: list[tuple[int, Any]] = field(default_factory=list)
+    spans: dict[str, list[tuple[int, int, int]]] = field(default_factory=dict)
+    entries: list[tuple[UUID, dict[str, Any]]] = field(default_factory=list)
+    keys: list[str] = field(default_factory=list)
+    faults: Counter[str] = field(default_factory=Counter)
+
+    def of(self, kind: str) -> list[dict[str, Any]]:
+        """The notes of one kind."""
+        return [note for note in self.notes if note["kind"] == kind]
+
+    def told(self, *outcomes: str) -> list[dict[str, Any]]:
+        """What callers were told, of these outcomes or any."""
+        return [note for note in self.of("told") if not outcomes or note["outcome"] in outcomes]
+
+    def by_command(self) -> dict[str, list[Row]]:
+        """The events of each command, in order."""
+        found: dict[str, list[Row]] = {}
+        for row in self.rows:
+            found.setdefault(str(row.envelope.command_id), []).append(row)
+        return found
+
+
+class Storm:
+    """One storm, from its first process to its last."""
+
+    def __init__(self, database: StormyDatabase, folder: Path, writers: int, seed: int) -> None:
+        self._database = database
+        self._folder = folder
+        self._seed = seed
+        self._die = random.Random(seed)
+        self._writers: list[subprocess.Popen[str]] = []
+        self._followers: list[subprocess.Popen[str]] = []
+        self.record = Record(writers)
+
+    def blow(self) -> Record:
+        """All of it."""
+        try:
+            self._followers = [self._follower(name) for name in POLLS]
+            self._must_be_ready(self._followers)
+            self._writers = [self._writer(number) for number in range(self.record.writers)]
+            self._must_be_ready(self._writers)
+            for number in range(FAULTS):
+                self._database.grow(EVENTS_BETWEEN_FAULTS, self._must_be_alive)
+                self._fault(number)
+            for _ in range(2 * FAULTS):
+                self._database.grow(EVENTS_BETWEEN_FAULTS, self._must_be_alive)
+                if self._is_enough():
+                    break
+            self._end()
+        finally:
+            for process in (*self._writers, *self._followers):
+                process.kill()
+                process.communicate()
+        self._collect()
+        return self.record
+
+    def _must_be_ready(self, processes: Sequence[subprocess.Popen[str]]) -> None:
+        """Nothing goes wrong before everybody is there."""
+        for process in processes:
+            assert process.stdout is not None
+            assert process.stdout.readline() == "ready\n", self._words()
+
+    def _fault(self, number: int) -> None:
+        if number in RESTARTS_AT:
+            self._database.stop_at_once()
+            self.record.faults["restart"] += 1
+        elif number % 2:
+            self._database.set_clock(self._die.choice(CLOCK_SECONDS))
+            self.record.faults["clock"] += 1
+        else:
+            ended = self._database.end_a_backend(self._die.randrange(1000))
+            self.record.faults["ended backend"] += ended
+
+    def _end(self) -> None:
+        """Everybody finishes: first those who write, then those who follow."""
+        for writer in self._writers:
+            said, _ = writer.communicate(timeout=END_SECONDS_MAX)
+            assert writer.returncode == 0, f"a writer has failed; {self._words()}"
+            self.record.faults.update(json.loads(said))
+        head = f"{self._database.head()}\n"
+        for follower in self._followers:
+            follower.communicate(head, timeout=END_SECONDS_MAX)
+
+    def _is_enough(self) -> bool:
+        """Whether there is something to judge of what depends on luck."""
+        notes = "".join(path.read_text("utf-8") for path in self._folder.glob("writer-*.jsonl"))
+        return all(notes.count(words) >= least for words, least in ENOUGH.items())
+
+    def _must_be_alive(self) -> None:
+        dead = [one.args for one in (*self._writers, *self._followers) if one.poll() is not None]
+        assert not dead, f"{dead}\n{self._words()}"
+
+    def _words(self) -> str:
+        return "\n".join(path.read_text("utf-8")[-3000:] for path in self._folder.glob("*.log"))
+
+    def _writer(self, number: int) -> subprocess.Popen[str]:
+        notes = str(self._folder / f"writer-{number}.jsonl")
+        seen = str(self._folder / f"{OWN}{number}.txt")
+        order = WriterOrder(self._database.url, number, self._seed, notes, seen)
+        return self._start("tests.support.faults.log_writer", order.text(), f"writer-{number}")
+
+    def _follower(self, name: str) -> subprocess.Popen[str]:
+        channel = channel_of("public") if name == "notified" else DEAF_CHANNEL
+        notes = str(self._folder / f"{name}.txt")
+        order = FollowerOrder(self._database.url, channel, POLLS[name], self._seed, notes)
+        return self._start("tests.support.faults.log_follower", order.text(), name)
+
+    def _start(self, module: str, order: str, name: str) -> subprocess.Popen[str]:
+        with (self._folder / f"{name}.log").open("w", encoding="utf-8") as log:
+            return subprocess.Popen(
+                [sys.executable, "-m", module, order],
+                cwd=PROJECT,
+                # Who is killed leaves the socket of its line there.
+                env={**os.environ, "TMPDIR": str(self._folder)},
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=log,
+                text=True,
+            )
+
+    def _collect(self) -> None:
+        record, ask = self.record, self._database.ask
+        for path in sorted(self._folder.glob("writer-*.jsonl")):
+            record.notes += [json.loads(line) for line in path.read_text("utf-8").splitlines()]
+        for path in sorted(self._folder.glob("*.txt")):
+            split = [line.split() for line in path.read_text("utf-8").splitlines()]
+            record.seen[path.stem] = [(int(one[0]), one[1], one[2]) for one in split]
+        mapper = EventMapper()
+        record.rows = [
+            Row(recorded_event(row, mapper).envelope, bytes(row[-1])) for row in ask(_EVENTS)
+        ]
+        (record.head,) = ask("SELECT position, recorded_at, chain_hash FROM log_head")
+        record.commits = ask("SELECT last_position, recorded_at FROM commits ORDER BY 1")
+        for stream, *span in ask(_SPANS):
+            record.spans.setdefault(stream, []).append((span[0], span[1], span[2]))
+        entries = ask("SELECT run_id, body FROM transcript_entries ORDER BY run_id, sequence")
+        record.entries = [(run_id, json.loads(body)) for run_id, body in entries]
+        record.keys = [row[0] for row in ask("SELECT key FROM idempotency")]
+
+
+@contextmanager
+def storm(writers: int, seed: int) -> Iterator[Record]:
+    """The record of a storm with so many writers. The seed is printed, for those who look why."""
+    print(f"storm: {writers} writers, seed {seed}")
+    with tempfile.TemporaryDirectory(prefix="spawnlog-storm-", dir="/tmp") as folder:
+        with stormy_database() as database:
+            yield Storm(database, Path(folder), writers, seed).blow()

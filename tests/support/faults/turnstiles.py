@@ -1,0 +1,51 @@
+"""A way to hold a whole server at an exact place, as if it had been suspended there."""
+
+import errno
+import os
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+
+from tests.support.servers.running_server import wait_for
+
+
+class Turnstile:
+    """A pipe in the place of the file that orders a server to die: it waits for what the pipe
+    says wherever it would look into the file, its event loop included. It is told nothing that is
+    an order."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._held: int | None = None
+        os.mkfifo(path)
+
+    def hold(self, what: str, is_there: Callable[[], object]) -> None:
+        """Let the server go on from one place to the next until it is there."""
+        wait_for(what, lambda: self._is_held(is_there))
+
+    def _is_held(self, is_there: Callable[[], object]) -> bool:
+        try:
+            asked = os.open(self._path, os.O_WRONLY | os.O_NONBLOCK)
+        except OSError as error:
+            if error.errno == errno.ENXIO:
+                return False
+            raise
+        # Whoever waits for this pipe has done by now what it looked at last.
+        if is_there():
+            self._held = asked
+            return True
+        _go_on(asked)
+        return False
+
+    def let_go(self) -> None:
+        """Let it go on for good."""
+        self._path.unlink(missing_ok=True)
+        held, self._held = self._held, None
+        if held is not None:
+            _go_on(held)
+
+
+def _go_on(asked: int) -> None:
+    with suppress(BrokenPipeError):
+        os.write(asked, b"go on")
+    os.close(asked)

@@ -1,0 +1,51 @@
+"""What the tests of the HTTP door ask for again and again."""
+
+import uuid
+from collections.abc import Iterator
+from typing import Any
+
+import httpx2
+
+from tests.support.http.wire import head
+from tests.support.servers.http_server import House
+
+
+def spawn_body(requester: str, **more: Any) -> dict[str, Any]:
+    """The body of a `POST /v1/spawns` for a requester."""
+    return {"requester": {"sessionKey": requester}, "task": "hello", **more}
+
+
+def a_key() -> str:
+    """An idempotency key that nobody else uses."""
+    return f"key-{uuid.uuid4()}"
+
+
+def replayed(answer: httpx2.Response) -> bool:
+    """Whether an answer says that it was given before."""
+    return answer.headers.get("idempotent-replayed") == "true"
+
+
+def asked(house: House, target: str, *headers: tuple[str, str], method: str = "GET") -> bytes:
+    """The head of a request with the administrator's token and these headers."""
+    return head(method, target, [*headers, ("Authorization", f"Bearer {house.server.token}")])
+
+
+def spawn_head(house: House, **headers: str) -> bytes:
+    """The head of a `POST /v1/spawns` with the administrator's token and a JSON body."""
+    given = {name.replace("_", "-"): value for name, value in headers.items()}
+    whole = {"Host": "127.0.0.1", "Content-Type": "application/json"} | given
+    return asked(house, "/v1/spawns", *whole.items(), method="POST")
+
+
+def pages_of_events(client: httpx2.Client, **query: Any) -> Iterator[httpx2.Response]:
+    """The pages of `GET /v1/events` up to the head."""
+    after = int(query.pop("after", 0))
+    while True:
+        answer = client.get("/v1/events", params={"after": after, **query})
+        assert answer.status_code == 200, answer.text
+        page = answer.json()
+        assert page["nextAfter"] >= after
+        yield answer
+        after = page["nextAfter"]
+        if after >= page["head"]:
+            return

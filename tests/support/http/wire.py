@@ -1,0 +1,85 @@
+"""HTTP by hand, for what no client library would send, and for callers that go away."""
+
+import socket
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from email.message import Message
+from http.client import HTTPResponse
+from urllib.parse import urlsplit
+
+import httpx2
+
+from tests.support.http.described_answers import check_answer
+
+SECONDS_MAX = 20.0
+
+
+@dataclass(frozen=True)
+class Authority:
+    """Where a server listens."""
+
+    host: str
+    port: int
+
+    @classmethod
+    def of(cls, url: str) -> "Authority":
+        """The authority of a server's URL."""
+        parts = urlsplit(url)
+        assert parts.hostname is not None
+        assert parts.port is not None
+        return cls(parts.hostname, parts.port)
+
+    def connect(self) -> socket.socket:
+        """A connection."""
+        return socket.create_connection((self.host, self.port), timeout=SECONDS_MAX)
+
+
+def client_of(url: str, token: str | None = None, **headers: str) -> httpx2.Client:
+    """A client with a token, or without one. It knows nothing of certificates, which take long."""
+    given = {name.replace("_", "-"): value for name, value in headers.items()}
+    if token is not None:
+        given["Authorization"] = f"Bearer {token}"
+    return httpx2.Client(
+        base_url=url,
+        headers=given,
+        timeout=httpx2.Timeout(30.0),
+        verify=False,
+        trust_env=False,
+        event_hooks={"response": [check_answer]},
+    )
+
+
+def head(
+    method: str, target: str, headers: Mapping[str, str] | Iterable[tuple[str, str]] = ()
+) -> bytes:
+    """The head of a request exactly as given: nothing is added."""
+    pairs = headers.items() if isinstance(headers, Mapping) else headers
+    lines = [f"{method} {target} HTTP/1.1", *(f"{name}: {value}" for name, value in pairs)]
+    return ("\r\n".join(lines) + "\r\n\r\n").encode("latin-1")
+
+
+def exchange(url: str, *sent: bytes) -> httpx2.Response:
+    """Send these bytes and read one answer. A server may answer before it has read all."""
+    with Authority.of(url).connect() as connection:
+        try:
+            for part in sent:
+                connection.sendall(part)
+        except (BrokenPipeError, ConnectionResetError):
+            pass
+        return answer_on(connection)
+
+
+def answer_on(connection: socket.socket) -> httpx2.Response:
+    """The next answer on a connection."""
+    response = HTTPResponse(connection)
+    try:
+        response.begin()
+        return httpx2.Response(
+            response.status, headers=_pairs(response.headers), content=response.read()
+        )
+    finally:
+        response.close()
+
+
+def _pairs(message: Message) -> list[tuple[str, str]]:
+    return [(name, str(value)) for name, value in message.items()]

@@ -1,0 +1,170 @@
+"""Leases and claims in memory, on the store's clock."""
+
+from collections.abc import Iterator, Sequence
+from datetime import datetime, timedelta
+from uuid import UUID
+
+from application.coordination.port import ClaimKey, ClaimKind, LostRun
+from application.projections.run_rows import RunRow
+from tests.support.memory.store import Lease, Line, Store
+
+_DONE = ("announced", "archived", "refused")
+
+
+class MemoryCoordination:
+    """Implements `Coordination`."""
+
+    def __init__(self, store: Store, line: Line) -> None:
+        self._store = store
+        self._line = line
+
+    async def renew(self, holder: str, *, url: str | None, lease_seconds: float) -> bool:
+        """Prolong a holder's lease; False when it had expired."""
+
+        def renewed() -> bool:
+            now, lease = self._store.now(), self._store.leases.get(holder)
+            if lease is not None and lease.until <= now:
+                return False
+            until = now + timedelta(seconds=lease_seconds)
+            self._store.leases[holder] = Lease(holder, until, url)
+            return True
+
+        return await self._line.ask(renewed)
+
+    async def leave(self, holder: str) -> None:
+        """Let the lease expire now, and forget those that did a day ago."""
+
+        def left() -> None:
+            now, leases = self._store.now(), self._store.leases
+            if holder in leases:
+                leases[holder].until = now
+            for old in [one for one in leases.values() if one.until < now - timedelta(days=1)]:
+                del leases[old.holder]
+
+        await self._line.ask(left)
+
+    async def lost_runs(self, *, limit: int) -> Sequence[LostRun]:
+        """Runs held by somebody without a valid lease."""
+
+        def found() -> list[LostRun]:
+            now = self._store.now()
+            lost: list[LostRun] = []
+            for row in self._held():
+                lease = self._store.leases.get(row.holder or "")
+                if lease is None or lease.until <= now:
+                    lost.append(_lost(row, is_absent=lease is None))
+            return lost[:limit]
+
+        return await self._line.ask(found)
+
+    async def held_runs(self, holder: str, *, limit: int) -> Sequence[LostRun]:
+        """Runs that are recorded as held by this holder."""
+
+        def found() -> list[LostRun]:
+            held = [one for one in self._held() if one.holder == holder]
+            return [_lost(row, is_absent=False) for row in held[:limit]]
+
+        return await self._line.ask(found)
+
+    def _held(self) -> Iterator[RunRow]:
+        rows = (one for one in self._store.runs.rows() if one.due_kind in ("prepare", "run"))
+        return iter(sorted(rows, key=lambda one: one.created_position))
+
+    async def claim(
+        self, kind: ClaimKind, holder: str, *, limit: int, lease_seconds: float
+    ) -> Sequence[UUID]:
+        """Take due work that nobody has."""
+
+        def claimed() -> list[UUID]:
+            now, claims = self._store.now(), self._store.claims
+            due: list[tuple[datetime, UUID]] = []
+            for row in self._store.runs.rows():
+                at = self._due_at(row, kind)
+                held = claims.get((kind, row.run_id))
+                if at is not None and at <= now and (held is None or held.until <= now):
+                    due.append((at, row.run_id))
+            taken = [run_id for _, run_id in sorted(due)[:limit]]
+            until = now + timedelta(seconds=lease_seconds)
+            claims.update(((kind, run_id), Lease(holder, until)) for run_id in taken)
+            return taken
+
+        return await self._line.ask(claimed)
+
+    def _due_at(self, row: RunRow, kind: ClaimKind) -> datetime | None:
+        if kind == "effects":
+            return row.effects_at
+        if row.due_kind != kind or (kind == "wait" and not self._may_go_on(row)):
+            return None
+        return row.due_at
+
+    def _may_go_on(self, row: RunRow) -> bool:
+        """Whether one of those that a run waits for is done, or has failed it."""
+        return any(self._is_decided(row, target) for target in row.state.waits_for or ())
+
+    def _is_decided(self, row: RunRow, run_id: UUID) -> bool:
+        target = self._store.runs.at(run_id, None)
+        if target is None:
+            return False
+        if target.stage in _DONE:
+            return True
+        if target.stage != "ended":
+            return False
+        needs_success = any(
+            one.run_id == run_id and one.require == "success"
+            for one in row.state.dependencies or ()
+        )
+        return target.due_kind == "announce" or (target.outcome != "success" and needs_success)
+
+    async def prolong(
+        self, claims: Sequence[ClaimKey], *, lease_seconds: float
+    ) -> frozenset[ClaimKey]:
+        """Prolong those that are not over yet."""
+
+        def prolonged() -> frozenset[ClaimKey]:
+            now = self._store.now()
+            kept = [one for one in self._mine(claims) if self._lease(one).until > now]
+            for one in kept:
+                self._lease(one).until = now + timedelta(seconds=lease_seconds)
+            return frozenset(kept)
+
+        return await self._line.ask(prolonged)
+
+    async def release(self, claims: Sequence[ClaimKey]) -> None:
+        """Give claims up."""
+
+        def released() -> None:
+            for one in list(self._mine(claims)):
+                del self._store.claims[one.kind, one.run_id]
+
+        await self._line.ask(released)
+
+    def _mine(self, claims: Sequence[ClaimKey]) -> Iterator[ClaimKey]:
+        """Those that are not somebody else's by now."""
+        for one in claims:
+            lease = self._store.claims.get((one.kind, one.run_id))
+            if lease is not None and lease.holder == one.holder:
+                yield one
+
+    def _lease(self, claim: ClaimKey) -> Lease:
+        return self._store.claims[claim.kind, claim.run_id]
+
+    async def forget_old_answers(self, *, days: int) -> int:
+        """Delete idempotency records older than that."""
+
+        def forgotten() -> int:
+            before = self._store.now() - timedelta(days=days)
+            old = [
+                name
+                for name, one in self._store.reserved.items()
+                if one.created_at < before and one.reserved.answer is not None
+            ]
+            for name in old:
+                del self._store.reserved[name]
+            return len(old)
+
+        return await self._line.ask(forgotten)
+
+
+def _lost(row: RunRow, *, is_absent: bool) -> LostRun:
+    assert row.holder is not None
+    return LostRun(row.run_id, row.stage, row.holder, row.epoch, is_absent)

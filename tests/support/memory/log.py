@@ -1,0 +1,256 @@
+"""The log in memory: the product's queue, batches and tail over a `Store`."""
+
+import asyncio
+import contextlib
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import TypeVar
+from uuid import UUID
+
+from application.concurrency.tasks import cancel_all
+from application.log.envelope import RecordedEvent
+from application.log.event_log import Appended, LogUnavailable, Submission
+from infrastructure.outbound.log.append.batch import Batch, SubmissionOutcome
+from infrastructure.outbound.log.append.fail_point import FailPoint
+from infrastructure.outbound.log.append.load import LoadedFacts
+from infrastructure.outbound.log.append.writer import (
+    BATCH_TEXT_BYTES_MAX,
+    RECONNECT_ATTEMPTS_MAX,
+    RECONNECT_PAUSE_SECONDS,
+    LogWriter,
+    QueuedSubmission,
+)
+from infrastructure.outbound.log.read.state_memory import StateCaches
+from infrastructure.outbound.log.read.tail import PAGE_EVENTS, POLL_SECONDS, LogTail, LogWentBack
+from infrastructure.outbound.log.schema.connections import LogConnection
+from tests.support.memory.store import Fault, Line, LineLost, Store
+
+T = TypeVar("T")
+
+
+async def _no_connection() -> LogConnection:
+    raise AssertionError("there is no database to connect to")
+
+
+class MemoryWriter(LogWriter):
+    """The product's writer, whose appends go to a store."""
+
+    def __init__(
+        self,
+        store: Store,
+        line: Line,
+        *,
+        new_id: Callable[[], UUID],
+        on_append: Callable[[Sequence[RecordedEvent]], None],
+        remembered: StateCaches,
+    ) -> None:
+        super().__init__(
+            _no_connection,
+            channel="memory",
+            new_id=new_id,
+            on_append=on_append,
+            fail_point=FailPoint(),
+            remembered=remembered,
+        )
+        self._shared = store
+        self._line = line
+
+    async def start(self) -> None:
+        """Begin to write."""
+        self._task = asyncio.create_task(self._write_on(), name="log writer")
+
+    async def _write_or_reconnect(self, taken: list[QueuedSubmission]) -> None:
+        batch: Batch | None = None
+        outcomes: list[SubmissionOutcome] = []
+        for _ in range(RECONNECT_ATTEMPTS_MAX):
+            try:
+                early = self._load(taken) if self._reads_early else None
+                async with self._shared.transaction(self._line) as transaction:
+                    if batch is not None and self._shared.has_recorded(batch):
+                        self._shared.notify()
+                        return self._tell(taken, outcomes, batch)
+                    batch = Batch(self._loaded(taken, early), self._mapper, self._new_id)
+                    outcomes = self._decided(taken, batch)
+                    if not batch.is_empty:
+                        await self._line.send()
+                        self._shared.commit(transaction, batch)
+                await self._line.confirm()
+                return self._tell(taken, outcomes, batch)
+            except LineLost:
+                self._remembered.forget()
+                await asyncio.sleep(RECONNECT_PAUSE_SECONDS)
+        for waiting in taken:
+            waiting.fail(LogUnavailable("the database is away; ask again in a moment"))
+
+    @property
+    def _reads_early(self) -> bool:
+        return Fault.READ_BEFORE_LOCK in self._shared.faults
+
+    def _load(self, taken: list[QueuedSubmission]) -> LoadedFacts:
+        return self._shared.load([one.submission for one in taken], self._remembered)
+
+    def _loaded(self, taken: list[QueuedSubmission], early: LoadedFacts | None) -> LoadedFacts:
+        """What is true under the lock; with `early` only where the log ends."""
+        now = self._load(taken)
+        if early is None:
+            return now
+        return replace(
+            early, position=now.position, chain_hash=now.chain_hash, recorded_at=now.recorded_at
+        )
+
+    def _decided(self, taken: list[QueuedSubmission], batch: Batch) -> list[SubmissionOutcome]:
+        outcomes: list[SubmissionOutcome] = []
+        for waiting in taken:
+            outcomes.append(batch.decide(waiting.submission))
+            if batch.text_bytes > BATCH_TEXT_BYTES_MAX:
+                break
+        self._put_back(taken, len(outcomes))
+        return outcomes
+
+
+class MemoryTail(LogTail):
+    """The product's tail, which reads a store."""
+
+    def __init__(self, store: Store, line: Line) -> None:
+        super().__init__(_no_connection, channel="memory")
+        self._store = store
+        self._line = line
+
+    async def start(self) -> None:
+        """Begin at the present head."""
+        self._position = self._store.position
+        self._store.listeners.append(self._hint.set)
+        self._task = asyncio.create_task(self._follow_on(), name="log tail")
+
+    async def close(self) -> None:
+        """Stop following."""
+        self._store.listeners.remove(self._hint.set)
+        if self._task is not None:
+            await cancel_all([self._task])
+
+    async def _read(
+        self,
+        after: int,
+        *,
+        limit: int,
+        run_id: UUID | None = None,
+        types: Sequence[str] = (),
+    ) -> list[RecordedEvent]:
+        until = self._position
+        while True:
+            try:
+                return await self._line.ask(
+                    lambda: self._store.read(
+                        after=after, limit=limit, until=until, run_id=run_id, types=types
+                    )
+                )
+            except LogUnavailable:
+                await asyncio.sleep(RECONNECT_PAUSE_SECONDS)
+
+    async def _follow_on(self) -> None:
+        while True:
+            try:
+                await self._catch_up_with_store()
+                with contextlib.suppress(TimeoutError):
+                    async with asyncio.timeout(POLL_SECONDS):
+                        await self._hint.wait()
+                self._hint.clear()
+            except LogUnavailable:
+                await asyncio.sleep(RECONNECT_PAUSE_SECONDS)
+            except Exception as error:
+                self.failure = error
+                self._recent.wake_all()
+                self._tell_growth()
+                self.on_failure(f"the log cannot be followed: {error}")
+                return
+
+    async def _catch_up_with_store(self) -> None:
+        while True:
+            events = await self._line.ask(self._behind)
+            self._note([one for one in events if one.envelope.position > self._position])
+            if len(events) < PAGE_EVENTS:
+                return
+
+    def _behind(self) -> list[RecordedEvent]:
+        if self._store.position < self._position:
+            raise LogWentBack(f"the log ends before {self._position}")
+        return self._store.read(after=self._position, limit=PAGE_EVENTS)
+
+
+class MemoryLog:
+    """Implements `EventLog` for one server: its own writer, tail and memory over a shared store."""
+
+    def __init__(
+        self,
+        store: Store,
+        line: Line,
+        *,
+        new_id: Callable[[], UUID],
+        on_append: Callable[[Sequence[RecordedEvent]], None] = lambda _: None,
+    ) -> None:
+        self._store = store
+        self._line = line
+        self.remembered = StateCaches()
+        self.tail = MemoryTail(store, line)
+        self._writer = MemoryWriter(
+            store, line, new_id=new_id, on_append=self._take, remembered=self.remembered
+        )
+        self._on_append = on_append
+
+    def _take(self, events: Sequence[RecordedEvent]) -> None:
+        self._on_append(events)
+        self.tail.take(events)
+
+    @property
+    def log_id(self) -> UUID:
+        """Which log this is."""
+        return self._store.log_id
+
+    def end_with(self, end: Callable[[str], None]) -> None:
+        """What to do, with the reason, when this log can no longer be followed."""
+        self.tail.on_failure = end
+
+    async def start(self) -> None:
+        """Begin to follow and to write."""
+        await self.tail.start()
+        await self._writer.start()
+
+    async def close(self) -> None:
+        """Write what was submitted, then stop."""
+        await self._writer.close()
+        await self.tail.close()
+
+    async def submit(self, submission: Submission[T]) -> Appended[T]:
+        """Decide and record."""
+        return await self._writer.submit(submission)
+
+    async def head(self) -> int:
+        """The last position."""
+        return await self._line.ask(lambda: self._store.position)
+
+    async def read(
+        self,
+        *,
+        after: int = 0,
+        limit: int,
+        types: Sequence[str] = (),
+        run_id: UUID | None = None,
+        correlations: Sequence[str] | None = None,
+        until: int | None = None,
+    ) -> Sequence[RecordedEvent]:
+        """Events in order of position."""
+        return await self._line.ask(
+            lambda: self._store.read(
+                after=after,
+                limit=limit,
+                types=types,
+                run_id=run_id,
+                correlations=correlations,
+                until=until,
+            )
+        )
+
+    async def first(self, event_type: str, run_id: UUID) -> RecordedEvent | None:
+        """The first event of a type of a run."""
+        found = await self.read(limit=1, types=(event_type,), run_id=run_id)
+        return found[0] if found else None

@@ -1,0 +1,321 @@
+"""What is read beside the log, in memory: registry, contents, staged files."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import datetime
+from uuid import UUID
+
+from application.ports.registry import LaneState, RunQuery, StatusRows
+from application.projections.run_rows import RunRow
+from domain.run.lifecycle import OVER, PREPARING, SETTLED
+from domain.run.state import Run
+from domain.session.state import Session
+from domain.values.record import ContentRef
+from infrastructure.outbound.log.read.state_memory import StateCaches
+from tests.support.memory.store import Line, Store
+
+PREVIEW_CHARS = 200
+DEPTH_MAX = 64
+
+
+class MemoryRegistry:
+    """Implements `Registry`."""
+
+    def __init__(self, store: Store, line: Line, remembered: StateCaches | None = None) -> None:
+        self._store = store
+        self._line = line
+        self._remembered = remembered or StateCaches()
+
+    async def run(self, run_id: UUID, *, at: int | None = None) -> Run | None:
+        """One run."""
+        row = await self._line.ask(lambda: self._store.runs.at(run_id, at))
+        return row.state if row is not None else None
+
+    async def run_at_version(self, run_id: UUID, version: int) -> Run | None:
+        """One run after so many of its events."""
+
+        def found() -> Run | None:
+            spans = self._store.runs.spans.get(run_id, ())
+            return next((one.row.state for one in spans if one.row.version == version), None)
+
+        return await self._line.ask(found)
+
+    async def runs_of_session(self, child_session_key: str, *, limit: int) -> Sequence[Run]:
+        """The runs of a child session but those that were refused, the newest first."""
+
+        def found() -> list[Run]:
+            rows = [one for one in self._accepted() if one.child_session_key == child_session_key]
+            return [one.state for one in _newest_first(rows)[:limit]]
+
+        return await self._line.ask(found)
+
+    async def runs_by_label(self, tree: str, labels: Sequence[str], *, limit: int) -> Sequence[Run]:
+        """The newest run of each session of a tree with one of these labels."""
+
+        def found() -> list[Run]:
+            rows = [one for one in self._accepted() if one.root == tree and one.label in labels]
+            return [one.state for one in _newest_of_sessions(rows)[:limit]]
+
+        return await self._line.ask(found)
+
+    async def runs_by_label_prefix(
+        self, requester: str, prefix: str, *, limit: int
+    ) -> Sequence[Run]:
+        """The newest run of each session of a requester with a label that begins like this."""
+
+        def found() -> list[Run]:
+            rows = [
+                one
+                for one in self._accepted()
+                if one.requester == requester and (one.label or "").startswith(prefix)
+                if one.label is not None
+            ]
+            ordered = sorted(_newest_of_sessions(rows), key=lambda one: one.label != prefix)
+            return [one.state for one in ordered[:limit]]
+
+        return await self._line.ask(found)
+
+    async def runs(
+        self,
+        query: RunQuery,
+        *,
+        at: int,
+        limit: int,
+        behind: int | None = None,
+        ascending: bool = False,
+    ) -> Sequence[Run]:
+        """Runs by position of creation."""
+
+        def found() -> list[Run]:
+            rows = [one for one in self._store.runs.rows_at(at) if _is_asked_for(one, query)]
+            rows.sort(key=lambda one: one.created_position, reverse=not ascending)
+            if behind is not None:
+                rows = [
+                    one
+                    for one in rows
+                    if (one.created_position > behind) == ascending
+                    and one.created_position != behind
+                ]
+            return [one.state for one in rows[:limit]]
+
+        return await self._line.ask(found)
+
+    async def session(self, key_or_id: str, *, at: int | None = None) -> Session | None:
+        """A session by canonical key or by session id."""
+
+        def found() -> Session | None:
+            try:
+                session_id = UUID(key_or_id)
+            except ValueError:
+                row = self._store.sessions.at(key_or_id, at)
+                if row is not None and at is None:
+                    span = self._store.sessions.current[key_or_id]
+                    self._remembered.sessions.store(key_or_id, row.state, span.from_position)
+            else:
+                rows = self._store.sessions.rows_at(at)
+                row = next((one for one in rows if one.session_id == session_id), None)
+            return row.state if row is not None else None
+
+        return await self._line.ask(found)
+
+    def has_seen_recently(self, session_key: str) -> bool:
+        """Whether the state of a session is in memory, of whatever version."""
+        return bool(self._remembered.sessions.known([session_key]))
+
+    async def runs_below(self, session_key: str) -> Sequence[Run]:
+        """The runs of every descendant but those that were refused, parents before children."""
+        rows = await self._line.ask(lambda: self._below(session_key, None))
+        return [one.state for one in rows]
+
+    async def descendants(self, session_key: str, *, at: int | None = None) -> tuple[int, int]:
+        """How many runs below a session are not settled, and how many are not over."""
+        rows = await self._line.ask(lambda: self._below(session_key, at))
+        return (
+            sum(one.stage not in SETTLED for one in rows),
+            sum(one.stage not in OVER for one in rows),
+        )
+
+    async def inbox(self, session_key: str, *, after: int, limit: int) -> tuple[int, Sequence[Run]]:
+        """Runs announced in a session's inbox, and the position at which it is so."""
+
+        def found() -> tuple[int, Sequence[Run]]:
+            announced = [
+                (one.inbox_position, one.state)
+                for one in self._store.runs.rows()
+                if one.requester == session_key and (one.inbox_position or 0) > after
+            ]
+            announced.sort(key=lambda one: one[0] or 0)
+            return self._store.position, [run for _, run in announced[:limit]]
+
+        return await self._line.ask(found)
+
+    async def lanes(self) -> tuple[int, Sequence[LaneState]]:
+        """Every lane that has somebody in it, and the position at which it is so."""
+        return await self._line.ask(
+            lambda: (
+                self._store.position,
+                [
+                    LaneState(
+                        lane,
+                        depth,
+                        tuple(one.state for one in members if one.holder is not None),
+                        tuple(one.state for one in members if one.holder is None),
+                    )
+                    for (lane, depth), members in self._lanes()
+                ],
+            )
+        )
+
+    async def waiting_lanes(self, *, width: int) -> Sequence[tuple[str, int]]:
+        """Lanes and depths in which a run waits, and that are not seen to be full."""
+
+        def found() -> list[tuple[str, int]]:
+            return [
+                place
+                for place, members in self._lanes()
+                if sum(one.holder is not None for one in members[:width]) < width
+                and any(one.stage == "queued" and one.holder is None for one in members)
+            ]
+
+        return await self._line.ask(found)
+
+    async def position_at(self, instant: datetime) -> int:
+        """The last position recorded at or before an instant."""
+
+        def found() -> int:
+            before = [one for one in self._store.commits if one.recorded_at <= instant]
+            return max(before, default=(None, 0))[1] if before else 0
+
+        return await self._line.ask(found)
+
+    def _accepted(self) -> Iterator[RunRow]:
+        return (one for one in self._store.runs.rows() if one.stage != "refused")
+
+    def _lanes(self) -> list[tuple[tuple[str, int], list[RunRow]]]:
+        places: dict[tuple[str, int], list[RunRow]] = {}
+        for one in self._store.runs.rows():
+            if one.lane is not None:
+                places.setdefault((one.lane, one.lane_depth or 0), []).append(one)
+        for members in places.values():
+            members.sort(key=lambda one: one.queued_position or 0)
+        return sorted(places.items(), key=lambda one: one[0])
+
+    def _below(self, session_key: str, at: int | None) -> list[RunRow]:
+        by_requester: dict[str, list[RunRow]] = {}
+        for one in self._store.runs.rows_at(at):
+            if one.stage != "refused":
+                by_requester.setdefault(one.requester, []).append(one)
+        found: list[RunRow] = []
+        level = [session_key]
+        for _ in range(DEPTH_MAX):
+            below = [one for key in level for one in by_requester.get(key, ())]
+            found += sorted(below, key=lambda one: one.created_position)
+            level = list(
+                dict.fromkeys(one.child_session_key for one in below if one.child_session_key)
+            )
+        return found
+
+
+def _newest_first(rows: Iterable[RunRow]) -> list[RunRow]:
+    return sorted(rows, key=lambda one: one.created_position, reverse=True)
+
+
+def _newest_of_sessions(rows: Iterable[RunRow]) -> list[RunRow]:
+    newest: dict[UUID, RunRow] = {}
+    for one in _newest_first(rows):
+        newest.setdefault(one.session_id, one)
+    return list(newest.values())
+
+
+def _is_asked_for(row: RunRow, query: RunQuery) -> bool:
+    return (
+        query.requester in (None, row.requester)
+        and query.tree in (None, row.root)
+        and (query.agent_ids is None or row.agent_id in query.agent_ids)
+        and (query.labels is None or row.label in query.labels)
+        and (query.stages is None or row.stage in query.stages)
+        and (query.outcomes is None or row.outcome in query.outcomes)
+        and (query.since is None or row.created_at >= query.since)
+        and (query.until is None or row.created_at < query.until)
+        and (query.statuses is None or any(_has_status(row, one) for one in query.statuses))
+    )
+
+
+def _has_status(row: RunRow, status: StatusRows) -> bool:
+    return (
+        row.stage in status.stages
+        and status.outcome in (None, row.outcome)
+        and status.waiting in (None, row.due_kind == "wait")
+    )
+
+
+class MemoryContents:
+    """Implements `Contents`."""
+
+    def __init__(self, store: Store, line: Line) -> None:
+        self._store = store
+        self._line = line
+
+    async def key(self, session_id: UUID) -> bytes | None:
+        """The session's key; None when it was destroyed."""
+        return await self._line.ask(lambda: self._store.content_keys.get(session_id))
+
+    async def text(self, ref: ContentRef) -> str | None:
+        """The text of a reference; None when it was erased."""
+        return (await self.texts([ref])).get(ref.id)
+
+    async def texts(self, refs: Iterable[ContentRef]) -> Mapping[UUID, str]:
+        """Several texts by content id."""
+        ids = {ref.id for ref in refs}
+        kept = self._store.contents
+        return await self._line.ask(lambda: {one: kept[one].text for one in ids if one in kept})
+
+    async def kept_bytes(self, session_id: UUID, kind: str) -> int:
+        """How many bytes the texts of this kind have that are kept of a session."""
+        return await self._line.ask(
+            lambda: sum(
+                one.ref.bytes
+                for one in self._store.contents.values()
+                if (one.session_id, one.kind) == (session_id, kind)
+            )
+        )
+
+    async def previews(self, refs: Iterable[ContentRef]) -> Mapping[UUID, str]:
+        """The first 200 characters of several texts."""
+        texts = await self.texts(refs)
+        return {content_id: text[:PREVIEW_CHARS] for content_id, text in texts.items()}
+
+
+class MemoryStagedFiles:
+    """Implements `StagedFiles`."""
+
+    def __init__(self, store: Store, line: Line) -> None:
+        self._store = store
+        self._line = line
+
+    async def read(self, run_id: UUID) -> tuple[bytes, ...]:
+        """The run's files in their order."""
+
+        def found() -> tuple[bytes, ...]:
+            files = sorted(self._store.staged.get(run_id, ()), key=lambda one: one.ordinal)
+            return tuple(one.body for one in files)
+
+        return await self._line.ask(found)
+
+    async def drop(self, run_id: UUID) -> None:
+        """They are written, or will never be."""
+        await self._line.ask(lambda: self._store.staged.pop(run_id, None))
+
+    async def sweep(self, limit: int) -> int:
+        """Drop the files of runs that are not being prepared any more."""
+
+        def swept() -> int:
+            over = [
+                run_id
+                for run_id in self._store.staged
+                if (run := self._store.run(run_id)) is not None and run.stage not in PREPARING
+            ]
+            for run_id in over[:limit]:
+                del self._store.staged[run_id]
+            return len(over[:limit])
+
+        return await self._line.ask(swept)

@@ -1,0 +1,144 @@
+"""A log at work with all that is read beside it, whatever keeps it."""
+
+from collections.abc import AsyncIterator, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Protocol
+
+from uuid_utils.compat import uuid7
+
+from application.coordination.port import Coordination
+from application.log.envelope import RecordedEvent
+from application.log.event_log import EventLog, Tail
+from application.log.texts import Contents
+from application.ports.files import StagedFiles
+from application.ports.registry import Registry
+from application.ports.transcripts import Transcripts
+from tests.support.memory.coordination import MemoryCoordination
+from tests.support.memory.log import MemoryLog, MemoryTail
+from tests.support.memory.read_model import MemoryContents, MemoryRegistry, MemoryStagedFiles
+from tests.support.memory.store import Line, Store
+from tests.support.memory.transcripts import MemoryTranscripts
+
+
+class ClosableLog(EventLog, Protocol):
+    """A log that can be stopped."""
+
+    async def close(self) -> None:
+        """Write what was submitted, then stop."""
+        ...
+
+
+class ServedLog(Protocol):
+    """A log as one process has it, and the ports that go with it."""
+
+    @property
+    def log(self) -> ClosableLog:
+        """The log."""
+        ...
+
+    @property
+    def tail(self) -> Tail:
+        """The tail of this process."""
+        ...
+
+    async def events(self) -> Sequence[RecordedEvent]:
+        """Everything that is recorded."""
+        ...
+
+    async def types(self) -> list[str]:
+        """The types of all events, in order."""
+        ...
+
+    async def commits(self) -> int:
+        """In how many transactions all of it was recorded."""
+        ...
+
+    def other(self) -> "AbstractAsyncContextManager[ServedLog]":
+        """The same log as another process has it."""
+        ...
+
+    def registry(self) -> Registry:
+        """Reads the rows."""
+        ...
+
+    def contents(self) -> Contents:
+        """Reads the texts."""
+        ...
+
+    def coordination(self) -> Coordination:
+        """Leases and claims."""
+        ...
+
+    def staged(self) -> StagedFiles:
+        """Files that were set aside."""
+        ...
+
+    def transcripts(self, folder: Path) -> Transcripts:
+        """What children say; files are kept in a folder, if in any."""
+        ...
+
+
+@dataclass(frozen=True)
+class MemoryServedLog:
+    """One in memory."""
+
+    store: Store
+    log: MemoryLog
+    line: Line = field(default_factory=Line)
+
+    @property
+    def tail(self) -> MemoryTail:
+        """The tail of this process."""
+        return self.log.tail
+
+    async def events(self) -> Sequence[RecordedEvent]:
+        """Everything that is recorded, without gaps in the positions."""
+        positions = [one.envelope.position for one in self.store.events]
+        assert positions == list(range(1, len(positions) + 1))
+        return list(self.store.events)
+
+    async def types(self) -> list[str]:
+        """The types of all events, in order."""
+        return [recorded.envelope.type for recorded in self.store.events]
+
+    async def commits(self) -> int:
+        """In how many transactions all of it was recorded."""
+        return len(self.store.commits)
+
+    def other(self) -> AbstractAsyncContextManager[ServedLog]:
+        """The same log as another process has it."""
+        return serving_in_memory(self.store)
+
+    def registry(self) -> Registry:
+        """Reads the rows."""
+        return MemoryRegistry(self.store, self.line)
+
+    def contents(self) -> Contents:
+        """Reads the texts."""
+        return MemoryContents(self.store, self.line)
+
+    def coordination(self) -> Coordination:
+        """Leases and claims."""
+        return MemoryCoordination(self.store, self.line)
+
+    def staged(self) -> StagedFiles:
+        """Files that were set aside."""
+        return MemoryStagedFiles(self.store, self.line)
+
+    def transcripts(self, folder: Path) -> Transcripts:
+        """What children say; the folder stays empty."""
+        return MemoryTranscripts(self.store, self.line)
+
+
+@asynccontextmanager
+async def serving_in_memory(store: Store) -> AsyncIterator[ServedLog]:
+    """A log that writes and follows until the end of the block."""
+    line = Line()
+    log = MemoryLog(store, line, new_id=uuid7)
+    await log.start()
+    try:
+        yield MemoryServedLog(store, log, line)
+    finally:
+        await log.close()

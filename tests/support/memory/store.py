@@ -1,0 +1,404 @@
+"""The database in memory: what is recorded, the append lock, and the lines by which it is reached.
+
+Several servers share one `Store`, each by a `Line` of its own. It folds events into rows with the
+product's own code. A `Fault` takes one of the guarantees away, to show that somebody notices.
+"""
+
+import asyncio
+from collections import deque
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from enum import Enum, auto
+from typing import Any, Generic, NamedTuple, TypeVar
+from uuid import UUID, uuid4
+
+from application.log.envelope import RecordedEvent
+from application.log.event_log import (
+    Content,
+    LaneFacts,
+    LaneQuery,
+    LogUnavailable,
+    Reserved,
+    StagedFile,
+    Submission,
+    TreeQuery,
+)
+from application.ports.transcripts import RecordedEntry
+from application.projections.fold import FOREVER, Fold, RowChanges, RowSpan
+from application.projections.run_rows import RunRow
+from application.projections.session_rows import SessionRow
+from domain.run.state import Run
+from domain.session.state import Session
+from domain.values.record import CONFIG_STREAM, run_id_of, session_key_of
+from infrastructure.outbound.log.append import load
+from infrastructure.outbound.log.append.batch import Batch
+from infrastructure.outbound.log.append.load import LoadedFacts, ReservationKey, reservation_key
+from infrastructure.outbound.log.read.state_memory import StateCache, StateCaches, StateMark
+
+T = TypeVar("T")
+K = TypeVar("K")
+Row = TypeVar("Row", RunRow, SessionRow)
+
+
+class Fault(Enum):
+    """A guarantee that is left out."""
+
+    NO_APPEND_LOCK = auto()
+    READ_BEFORE_LOCK = auto()
+    NO_EPOCH_FENCE = auto()
+    NO_TRANSCRIPT_FENCE = auto()
+    TIME_RUNS_BACK = auto()
+    COMMIT_FATE_UNKNOWN = auto()
+    COMMITS_NOT_DURABLE = auto()
+    OPENED_BEFORE_CLOSED = auto()
+    REMEMBERED_UNCHECKED = auto()
+
+
+class LineLost(Exception):
+    """The connection broke: nobody here knows whether what was sent arrived."""
+
+
+class Line:
+    """A server's way to the store. This one is quick, and never breaks."""
+
+    async def send(self) -> None:
+        """What is asked is on its way. Raises `LineLost`."""
+        await asyncio.sleep(0)
+
+    async def receive(self) -> None:
+        """The answer is on its way. Raises `LineLost`."""
+        await asyncio.sleep(0)
+
+    async def confirm(self) -> None:
+        """A commit is done, and this says so. Raises `LineLost`."""
+        await self.receive()
+
+    async def ask(self, question: Callable[[], T]) -> T:
+        """Ask the store. Raises `LogUnavailable`: then it may have been done or not."""
+        try:
+            await self.send()
+            answer = question()
+            await self.receive()
+        except LineLost:
+            raise LogUnavailable("the database is away; ask again in a moment") from None
+        return answer
+
+
+@dataclass(slots=True, eq=False)
+class Transaction:
+    """An append under way; the store breaks off those whose line is lost."""
+
+    line: Line
+    is_broken: bool = False
+
+
+class StoredReservation(NamedTuple):
+    """An idempotency record and when it was written."""
+
+    reserved: Reserved
+    created_at: datetime
+
+
+class CommittedAppend(NamedTuple):
+    """When an append was recorded, and its last position."""
+
+    recorded_at: datetime
+    last_position: int
+
+
+@dataclass(slots=True)
+class Lease:
+    """Until when a server, or its claim of some work, counts as alive."""
+
+    holder: str
+    until: datetime
+    url: str | None = None
+
+
+def utc_now() -> datetime:
+    """The clock of this machine."""
+    return datetime.now(UTC)
+
+
+class Rows(Generic[K, Row]):
+    """Every row of a projection; `current` are those that are true now, in order of creation."""
+
+    def __init__(self) -> None:
+        self.spans: dict[K, list[RowSpan[Row]]] = {}
+        self.current: dict[K, RowSpan[Row]] = {}
+
+    def take(self, changes: RowChanges[K, Row], *, is_opened_first: bool) -> None:
+        """The rows of an append. With `is_opened_first` the row that ends is looked for when the
+        new one is there already, and that one is found."""
+        for key, ended in changes.closed.items():
+            if not is_opened_first:
+                before = self.current[key]
+                self.spans[key][-1] = before._replace(to_position=ended)
+        for span in changes.opened:
+            key = _key_of(span.row)
+            if is_opened_first and span.to_position == FOREVER and key in changes.closed:
+                self.spans[key].insert(-1, span._replace(to_position=changes.closed[key]))
+                continue
+            self.spans.setdefault(key, []).append(span)
+            if span.to_position == FOREVER:
+                self.current[key] = span
+
+    def rows(self) -> Iterator[Row]:
+        """Those that are true now."""
+        return (span.row for span in self.current.values())
+
+    def at(self, key: K, position: int | None) -> Row | None:
+        """The row of a key that is true at a position; None means now."""
+        if position is None:
+            span = self.current.get(key)
+            return span.row if span is not None else None
+        for span in self.spans.get(key, ()):
+            if span.from_position <= position < span.to_position:
+                return span.row
+        return None
+
+    def rows_at(self, position: int | None) -> Iterator[Row]:
+        """All that are true at a position."""
+        found = (self.at(key, position) for key in self.current)
+        return (row for row in found if row is not None)
+
+
+def _key_of(row: Any) -> Any:
+    return row.run_id if isinstance(row, RunRow) else row.session_key
+
+
+class Store:
+    """One log with all that stands beside it. `now` is the database's clock."""
+
+    def __init__(
+        self, *, now: Callable[[], datetime] = utc_now, faults: frozenset[Fault] = frozenset()
+    ) -> None:
+        self.now = now
+        self.faults = faults
+        self.log_id = uuid4()
+        self.events: list[RecordedEvent] = []
+        self.commits: list[CommittedAppend] = []
+        self.runs: Rows[UUID, RunRow] = Rows()
+        self.sessions: Rows[str, SessionRow] = Rows()
+        self.contents: dict[UUID, Content] = {}
+        self.content_keys: dict[UUID, bytes] = {}
+        self.reserved: dict[ReservationKey, StoredReservation] = {}
+        self.staged: dict[UUID, list[StagedFile]] = {}
+        self.leases: dict[str, Lease] = {}
+        self.claims: dict[tuple[str, UUID], Lease] = {}
+        self.entries: dict[UUID, dict[int, RecordedEntry]] = {}
+        self.files: dict[str, tuple[bytes, ...]] = {}
+        self.listeners: list[Callable[[], None]] = []
+        self._config_version = 0
+        self._owner: Transaction | None = None
+        self._waiting: deque[tuple[Transaction, asyncio.Future[None]]] = deque()
+
+    @property
+    def position(self) -> int:
+        """The last position; 0 for an empty log."""
+        return self.events[-1].envelope.position if self.events else 0
+
+    @asynccontextmanager
+    async def transaction(self, line: Line) -> AsyncIterator[Transaction]:
+        """Holds the append lock for the length of the block. Raises `LineLost`."""
+        await line.send()
+        transaction = Transaction(line)
+        if self._owner is None or Fault.NO_APPEND_LOCK in self.faults:
+            self._owner = transaction
+        else:
+            granted: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+            self._waiting.append((transaction, granted))
+            await granted
+        try:
+            await line.receive()
+            yield transaction
+        finally:
+            self._release(transaction)
+
+    def break_off(self, line: Line) -> None:
+        """The line is lost, or silent for too long: what it has begun is undone."""
+        for transaction, granted in tuple(self._waiting):
+            if transaction.line is line and not granted.done():
+                self._waiting.remove((transaction, granted))
+                granted.set_exception(LineLost())
+        if self._owner is not None and self._owner.line is line:
+            self._owner.is_broken = True
+            self._release(self._owner)
+
+    def _release(self, transaction: Transaction) -> None:
+        if self._owner is not transaction:
+            return
+        self._owner = None
+        while self._waiting:
+            following, granted = self._waiting.popleft()
+            if not granted.done():
+                self._owner = following
+                granted.set_result(None)
+                return
+
+    def load(self, submissions: Sequence[Submission[Any]], remembered: StateCaches) -> LoadedFacts:
+        """What submissions are decided from."""
+        named = {stream: None for one in submissions for stream in one.streams}
+        run_ids = [run_id for stream in named if (run_id := run_id_of(stream)) is not None]
+        keys = [key for stream in named if (key := session_key_of(stream)) is not None]
+        lanes = {one.lane: self._lane(one.lane) for one in submissions if one.lane}
+        trees = {one.tree: self._waiting_runs(one.tree) for one in submissions if one.tree}
+        runs = {run.run_id: run for facts in lanes.values() for run in facts.next}
+        for waiting in trees.values():
+            runs.update((run.run_id, run) for run in waiting)
+        for run in self._states(self.runs, run_ids, remembered.runs):
+            runs[run.run_id] = run
+        asked = {reservation_key(one.reservation) for one in submissions if one.reservation}
+        last = self.events[-1].envelope if self.events else None
+        now = self.now()
+        return LoadedFacts(
+            position=self.position,
+            recorded_at=last.recorded_at if last and not self._is_time_unchecked else now,
+            chain_hash=last.chain_hash if last else bytes(32),
+            now=now,
+            runs=tuple(runs.values()),
+            sessions=tuple(self._states(self.sessions, keys, remembered.sessions)),
+            config_version=self._config_version,
+            reserved={key: self.reserved[key].reserved for key in asked if key in self.reserved},
+            lanes=lanes,
+            crowded=frozenset(
+                one for one, waiting in trees.items() if len(waiting) > load.ROWS_MAX
+            ),
+        )
+
+    @property
+    def _is_time_unchecked(self) -> bool:
+        return Fault.TIME_RUNS_BACK in self.faults
+
+    def _states(
+        self, rows: "Rows[Any, Any]", keys: Sequence[Any], memory: "StateCache[Any, Any]"
+    ) -> list[Any]:
+        """The states on record; one that is remembered at the version on record is that one."""
+        known = memory.known(keys)
+        found: list[Any] = []
+        for key in keys:
+            span = rows.current.get(key)
+            if span is None:
+                continue
+            mark = StateMark(span.row.version, span.from_position)
+            is_known = key in known and known[key][0] == mark
+            if is_known or (key in known and Fault.REMEMBERED_UNCHECKED in self.faults):
+                found.append(known[key][1])
+            else:
+                memory.store(key, span.row.state, span.from_position)
+                found.append(span.row.state)
+        return found
+
+    def _waiting_runs(self, query: TreeQuery) -> list[Run]:
+        rows = (one for one in self.runs.rows() if one.root == query.root)
+        return [one.state for one in rows if one.due_kind in ("prepare", "wait")]
+
+    def _lane(self, query: LaneQuery) -> LaneFacts:
+        place = (query.lane, query.depth)
+        members = [one for one in self.runs.rows() if (one.lane, one.lane_depth) == place]
+        waiting = [one for one in members if one.holder is None and one.stage == "queued"]
+        waiting.sort(key=lambda one: one.queued_position or 0)
+        running = sum(one.holder is not None for one in members)
+        return LaneFacts(running, tuple(one.state for one in waiting[: query.take]))
+
+    def commit(self, transaction: Transaction, batch: Batch) -> None:
+        """All of a batch, or nothing. Raises `LineLost` when the transaction was broken off."""
+        if transaction.is_broken:
+            raise LineLost
+        is_opened_first = Fault.OPENED_BEFORE_CLOSED in self.faults
+        self.events.extend(batch.recorded)
+        self.runs.take(batch.fold.rows["runs"], is_opened_first=is_opened_first)
+        self.sessions.take(batch.fold.rows["sessions"], is_opened_first=is_opened_first)
+        self._config_version += sum(row.envelope.stream == CONFIG_STREAM for row in batch.events)
+        self._keep(batch)
+        self._release(transaction)
+        if batch.events:
+            self.commits.append(CommittedAppend(batch.recorded_at, batch.position))
+            self.notify()
+
+    def _keep(self, batch: Batch) -> None:
+        self.contents.update((one.ref.id, one) for one in batch.contents)
+        for key in batch.keys:
+            self.content_keys.setdefault(key.session_id, key.key)
+        for file in batch.staged:
+            self.staged.setdefault(file.run_id, []).append(file)
+        for reservation, run_id, answer in batch.idempotency.inserts:
+            reserved = Reserved(reservation.fingerprint, run_id, answer)
+            name = reservation_key(reservation)
+            self.reserved[name] = StoredReservation(reserved, batch.recorded_at)
+        for name, stored in self.reserved.items():
+            run_id, answer = stored.reserved.run_id, stored.reserved.answer
+            late = batch.idempotency.answers.get(run_id) if run_id is not None else None
+            if late is not None and answer is None:
+                self.reserved[name] = stored._replace(
+                    reserved=replace(stored.reserved, answer=late)
+                )
+
+    def forget_last_commits(self, count: int) -> None:
+        """What a database does that loses power and had not waited for its disk."""
+        self.commits = self.commits[: max(len(self.commits) - count, 0)]
+        last = self.commits[-1].last_position if self.commits else 0
+        self.events = self.events[:last]
+        fold = Fold((), ())
+        for recorded in self.events:
+            fold.apply(recorded.envelope.stream, recorded.event, recorded.envelope.stamp)
+        self.runs, self.sessions = Rows(), Rows()
+        self.runs.take(fold.rows["runs"], is_opened_first=False)
+        self.sessions.take(fold.rows["sessions"], is_opened_first=False)
+
+    def has_recorded(self, batch: Batch) -> bool:
+        """Whether this very batch is in the log, by what no other can have written."""
+        if Fault.COMMIT_FATE_UNKNOWN in self.faults:
+            return False
+        if batch.events:
+            there = batch.position <= self.position
+            return there and self.events[batch.position - 1].envelope.chain_hash == batch.chain_hash
+        if batch.idempotency.inserts:
+            reservation = batch.idempotency.inserts[0][0]
+            stored = self.reserved.get(reservation_key(reservation))
+            return stored is not None and (stored.reserved.fingerprint, stored.created_at) == (
+                reservation.fingerprint,
+                batch.recorded_at,
+            )
+        return False
+
+    def notify(self) -> None:
+        """Whoever follows the log hears that there is more of it."""
+        for listener in tuple(self.listeners):
+            listener()
+
+    def run(self, run_id: UUID) -> Run | None:
+        """The newest state of a run."""
+        row = self.runs.at(run_id, None)
+        return row.state if row is not None else None
+
+    def session(self, key: str) -> Session | None:
+        """The newest state of a session."""
+        row = self.sessions.at(key, None)
+        return row.state if row is not None else None
+
+    def read(
+        self,
+        *,
+        after: int,
+        limit: int,
+        types: Sequence[str] = (),
+        run_id: UUID | None = None,
+        correlations: Sequence[str] | None = None,
+        until: int | None = None,
+    ) -> list[RecordedEvent]:
+        """Events behind `after` and not behind `until`, at most `limit`."""
+        found: list[RecordedEvent] = []
+        for recorded in self.events[after:until]:
+            envelope = recorded.envelope
+            if (
+                (not types or envelope.type in types)
+                and (run_id is None or envelope.provenance.run_id == run_id)
+                and (correlations is None or envelope.provenance.correlation in correlations)
+            ):
+                found.append(recorded)
+                if len(found) == limit:
+                    break
+        return found

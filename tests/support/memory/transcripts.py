@@ -1,0 +1,143 @@
+"""Transcripts in memory: entries fenced by the holder's claim, and files by their paths."""
+
+import hashlib
+import hmac
+from collections.abc import Sequence
+from datetime import datetime
+from uuid import UUID
+
+import orjson
+
+from application.ports.runtimes import TranscriptEntry
+from application.ports.transcripts import Extent, RecordedEntry, SealedTranscript
+from domain.run.lifecycle import PREPARING
+from infrastructure.outbound.log.codec.transcript_line import transcript_line
+from infrastructure.outbound.transcripts.rows import stored_body
+from tests.support.memory.store import Fault, Line, Store
+
+FOLDER = "/transcripts"
+
+
+class MemoryTranscripts:
+    """Implements `Transcripts`."""
+
+    def __init__(self, store: Store, line: Line) -> None:
+        self._store = store
+        self._line = line
+
+    async def append(
+        self, run_id: UUID, epoch: int, first: int, entries: Sequence[TranscriptEntry]
+    ) -> bool:
+        """Write entries as number `first` and on. False when the claim was replaced."""
+
+        def written() -> bool:
+            run = self._store.run(run_id)
+            is_held = run is not None and (run.epoch, run.stage) == (epoch, "started")
+            if not is_held and Fault.NO_TRANSCRIPT_FENCE not in self._store.faults:
+                return False
+            kept = self._store.entries.setdefault(run_id, {})
+            for sequence, entry in enumerate(entries, first):
+                kept.setdefault(sequence, self._recorded(sequence, entry))
+            return True
+
+        return await self._line.ask(written)
+
+    def _recorded(self, sequence: int, entry: TranscriptEntry) -> RecordedEntry:
+        body = orjson.loads(stored_body(entry))
+        return RecordedEntry(sequence, self._store.now(), entry.kind, body)
+
+    async def read(
+        self, run_id: UUID, *, after: int, limit: int, kinds: Sequence[str] | None = None
+    ) -> Sequence[RecordedEntry]:
+        """Entries behind number `after`."""
+
+        def found() -> list[RecordedEntry]:
+            behind = [one for one in self._entries(run_id) if one.sequence > after]
+            return [one for one in behind if kinds is None or one.kind in kinds][:limit]
+
+        return await self._line.ask(found)
+
+    def _entries(self, run_id: UUID) -> list[RecordedEntry]:
+        kept = self._store.entries.get(run_id, {})
+        return [kept[sequence] for sequence in sorted(kept)]
+
+    async def seal(
+        self, run_id: UUID, *, session_id: UUID, agent_id: str, key: bytes, continues: bool = False
+    ) -> SealedTranscript:
+        """Write the file and say what is in it."""
+        entries = await self._line.ask(lambda: self._entries(run_id))
+        lines = tuple(transcript_line(one) for one in entries)
+        name = f"{session_id}.{run_id}.jsonl" if continues else f"{session_id}.jsonl"
+        path = f"{FOLDER}/{agent_id}/{name}"
+        self._store.files[path] = lines
+        whole = b"".join(lines)
+        digest = hmac.new(key, whole, hashlib.sha256).hexdigest()
+        return SealedTranscript(len(lines), len(whole), digest, path)
+
+    async def extent(self, run_id: UUID, *, until: datetime) -> Extent:
+        """What was written down of a run by `until`."""
+        count = size = 0
+        tokens: int | None = None
+        for one in await self._line.ask(lambda: self._entries(run_id)):
+            if one.recorded_at > until:
+                break
+            count, size = one.sequence, size + len(orjson.dumps(one.body))
+            if one.kind == "usage":
+                counts = (one.body.get("inputTokens"), one.body.get("outputTokens"))
+                tokens = sum(each for each in counts if isinstance(each, int))
+        return Extent(count, size, tokens)
+
+    async def fork(self, run_id: UUID, epoch: int, entries: Sequence[TranscriptEntry]) -> bool:
+        """Write what a child begins with, in place of what was written of it before."""
+
+        def written() -> bool:
+            run = self._store.run(run_id)
+            if run is None or run.epoch != epoch or run.stage not in PREPARING:
+                return False
+            self._store.entries[run_id] = {
+                sequence: self._recorded(sequence, one) for sequence, one in enumerate(entries, 1)
+            }
+            return True
+
+        return await self._line.ask(written)
+
+    async def drop_fork(self, run_id: UUID) -> bool:
+        """Remove the entries of a run that was refused; whether there were any."""
+
+        def dropped() -> bool:
+            run = self._store.run(run_id)
+            is_refused = run is not None and run.stage == "refused"
+            return is_refused and bool(self._store.entries.pop(run_id, None))
+
+        return await self._line.ask(dropped)
+
+    def fork_snapshot_place(self, session_id: UUID, agent_id: str) -> tuple[str, str]:
+        """Where the file of what a child begins with is."""
+        return FOLDER, f"{agent_id}/{session_id}.fork.jsonl"
+
+    async def write_fork_snapshot(
+        self, run_id: UUID, *, session_id: UUID, agent_id: str, count: int
+    ) -> str:
+        """Write the file of the first `count` entries; gives its path."""
+        entries = await self._line.ask(lambda: self._entries(run_id)[:count])
+        path = "/".join(self.fork_snapshot_place(session_id, agent_id))
+        self._store.files[path] = tuple(transcript_line(one) for one in entries)
+        return path
+
+    async def drop_fork_snapshot(self, session_id: UUID, agent_id: str) -> bool:
+        """Remove that file; whether it was there."""
+        path = "/".join(self.fork_snapshot_place(session_id, agent_id))
+        return self._store.files.pop(path, None) is not None
+
+    async def archive(self, path: str, stamp: str) -> str:
+        """Rename a transcript; one that was put away before keeps its name."""
+        put_away = [one for one in self._store.files if one.startswith(f"{path}.deleted.")]
+        if path in self._store.files:
+            self._store.files[f"{path}.deleted.{stamp}"] = self._store.files.pop(path)
+            return f"{path}.deleted.{stamp}"
+        return put_away[0] if put_away else f"{path}.deleted.{stamp}"
+
+    async def restore(self, path: str) -> None:
+        """Give a transcript that was put away its name again."""
+        for one in [each for each in self._store.files if each.startswith(f"{path}.deleted.")]:
+            self._store.files[path] = self._store.files.pop(one)

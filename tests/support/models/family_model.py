@@ -1,0 +1,220 @@
+"""What should be true of a tree of runs, in the plainest form: the model of the property tests.
+
+It counts by looking at the whole tree each time, where the domain looks one level up and down.
+Who sends messages to it is in `tests.support.models.message_model`.
+"""
+
+from dataclasses import dataclass, field
+
+PREPARING = ("requested", "scripts-resolved", "overridden")
+OVER = ("ended", "announced", "archived", "refused")
+DONE = ("announced", "archived", "refused")
+ENDED = ("ended", "announced", "archived")
+HELD = ("resume", "resolve", "override", "prepare", "create", "refuse", "start", "end")
+OTHER_AGENT = "other"
+
+
+"""Who a script puts in the place of the agent asked for."""
+
+
+RECORDED = "recorded"
+NOTHING = "nothing"
+REFUSED = "refused"
+
+
+@dataclass
+class Life:
+    """One run: who asked for it (`main` or a session), and how far it has come.
+
+    A session is called like its first run; `continues` is the run before this one, `manner` how
+    the session was asked for: `plain`, `delete` (put away at once) or `lasting` (mode `session`).
+    `above` is the run on whose behalf it was asked for.
+    """
+
+    name: str
+    by: str
+    depth: int
+    stage: str = "requested"
+    agent_id: str = "main"
+    has_key: bool = False
+    is_held: bool = False
+    is_stopping: bool = False
+    in_inbox: bool = False
+    is_acknowledged: bool = False
+    is_admitted: bool = True
+    is_released: bool = False
+    session: str = ""
+    manner: str = "plain"
+    continues: str | None = None
+    continued_by: str | None = None
+    above: str | None = None
+    is_put_away: bool = False
+    is_stopped: bool = False
+
+    def __post_init__(self) -> None:
+        self.session = self.session or self.name
+
+
+@dataclass
+class Tree:
+    """All runs below the session `main`."""
+
+    max_children: int
+    max_depth: int
+    lane_width: int
+    lives: dict[str, Life] = field(default_factory=dict)
+    closed: set[str] = field(default_factory=set)
+
+    def children(self, name: str) -> list[Life]:
+        """Who was asked for by this session, in order."""
+        return [life for life in self.lives.values() if life.by == name]
+
+    def last(self, session: str) -> Life | None:
+        """The newest run of a session; None of the session `main`."""
+        runs = [one for one in self.lives.values() if one.session == session]
+        return next((one for one in reversed(runs) if one.stage != "refused"), None)
+
+    def below_is_done(self, session: str) -> bool:
+        """Whether all that this session's own run waits for is announced or refused: those below
+        that were done once may be at work again, but nobody above waits for them."""
+        return not self.unsettled(session)
+
+    def counted(self, session: str) -> list[str]:
+        """Who holds a place of this session, in order of admission."""
+        children = self.children(session)
+        return [one.name for one in children if one.is_admitted and not one.is_released]
+
+    def unsettled(self, session: str) -> list[str]:
+        """Whose announcement this session's own run waits for."""
+        return [life.name for life in self.children(session) if life.stage not in DONE]
+
+    def settle(self) -> None:
+        """Whoever is over, with all that it waits for, gives its place back, and for good."""
+        for life in self.lives.values():
+            is_over = life.stage in ENDED and self.below_is_done(life.session)
+            life.is_released = life.is_released or life.stage == "refused" or is_over
+
+    def running(self, depth: int) -> int:
+        """How many runs are out of the lane of this depth."""
+        lives = self.lives.values()
+        return sum(1 for life in lives if life.is_held and life.depth == depth)
+
+    def sessions(self) -> list[str]:
+        """Every session on record, those at work before the others."""
+        firsts = [life.name for life in self.lives.values() if life.session == life.name]
+        lasts = [(name, last.stage) for name in firsts if (last := self.last(name)) is not None]
+        working = [name for name, stage in lasts if stage in ("queued", "started")]
+        return ["main", *working, *(name for name, stage in lasts if stage in ENDED)]
+
+    def spawns(self, session: str) -> bool:
+        """Whether this session may ask at all."""
+        last = self.last(session)
+        if last is None:
+            return True
+        return session not in self.closed and not (last.stage in OVER or last.is_stopping)
+
+    def rule_against(self, name: str, places: int = 1) -> str | None:
+        """The rule that refuses so many more children of this session; None when they are
+        permitted."""
+        depth = self.lives[name].depth if name in self.lives else 0
+        if depth >= self.max_depth:
+            return "depth"
+        taken = len(self.counted(name))
+        return "active_children" if taken + places > self.max_children else None
+
+    def ask(self, life: Life, kind: str) -> str:
+        """What comes of a command from the right holder; the tree is then as it leaves it."""
+        if not self.permits(life, kind):
+            return REFUSED
+        recorded = self._ask(life, kind)
+        self.settle()
+        return recorded
+
+    def _ask(self, life: Life, kind: str) -> str:
+        if kind == "stop":
+            return self._stop(life)
+        if kind == "close" and (life.is_put_away or life.stage in ("archived", "refused")):
+            return NOTHING
+        if kind == "acknowledge" and life.is_acknowledged:
+            return NOTHING
+        is_that_agent = kind == "override" and life.agent_id == OTHER_AGENT
+        self._do(life, "resolve" if is_that_agent else kind)
+        return RECORDED
+
+    def permits(self, life: Life, kind: str) -> bool:
+        """Whether a command from the right holder is not turned down."""
+        prepared = life.stage in ("scripts-resolved", "overridden")
+        held = life.is_held and life.stage in ("queued", "started")
+        lane_is_free = self.running(life.depth) < self.lane_width
+        return {
+            "resume": life.stage in PREPARING,
+            "resolve": life.stage == "requested",
+            "override": life.stage == "requested",
+            "prepare": prepared,
+            "create": prepared and life.has_key,
+            "refuse": life.stage in PREPARING,
+            "claim": life.stage == "queued" and not life.is_held and lane_is_free,
+            "take over": life.stage == "queued" and (life.is_held or lane_is_free),
+            "start": life.stage == "queued" and held and not life.is_stopping,
+            "end": held,
+            "stop": True,
+            "announce": life.stage == "ended" and self.below_is_done(life.session),
+            "skip": life.stage == "ended" and self.below_is_done(life.session),
+            "acknowledge": life.in_inbox,
+            "archive": life.stage == "announced"
+            and (life.continued_by is None or life.is_put_away),
+            "close": life.is_put_away
+            or life.stage in ("archived", "refused")
+            or (life.stage not in PREPARING and life.continued_by is None),
+        }[kind]
+
+    def _do(self, life: Life, kind: str) -> None:
+        stages = {
+            "resolve": "scripts-resolved",
+            "override": "overridden",
+            "create": "queued",
+            "refuse": "refused",
+            "start": "started",
+            "end": "ended",
+            "announce": "announced",
+            "skip": "announced",
+            "archive": "archived",
+        }
+        life.stage = stages.get(kind, life.stage)
+        life.agent_id = OTHER_AGENT if kind == "override" else life.agent_id
+        life.has_key = life.has_key or kind == "prepare"
+        life.is_held = (life.is_held or kind in ("claim", "take over")) and kind != "end"
+        life.in_inbox = life.in_inbox or kind == "announce"
+        life.is_acknowledged = life.is_acknowledged or kind == "acknowledge"
+        life.is_put_away = life.is_put_away or kind == "close"
+        if kind in ("archive", "close"):
+            self.closed.add(life.session)
+        if kind == "archive" and life.continues is not None:
+            before = self.lives[life.continues]
+            before.is_put_away = True
+
+    def _stop(self, life: Life) -> str:
+        if life.stage in OVER or life.is_stopping:
+            return NOTHING
+        if life.stage in PREPARING:
+            life.stage = "refused"
+        elif life.is_held:
+            life.is_stopping = True
+        else:
+            life.stage = "ended"
+            life.is_stopping = life.is_stopped = True
+        return RECORDED
+
+
+def next_step(life: Life) -> str | None:
+    """What would happen to a run next if all went well; None when nothing would."""
+    if life.stage in ("scripts-resolved", "overridden"):
+        return "create" if life.has_key else "prepare"
+    if life.stage == "queued":
+        return "end" if life.is_stopping else "start" if life.is_held else "claim"
+    return {
+        "requested": "resolve",
+        "started": "end",
+        "ended": "announce",
+        "announced": "archive",
+    }.get(life.stage)

@@ -1,0 +1,115 @@
+"""What holds of every log of a tree: beside the model of it, and looked at as a whole."""
+
+from uuid import UUID
+
+from application.projections.fold import Fold
+from domain.event_types import EVENT_TYPES, TYPE_OF, AnyEvent
+from domain.run.events import AnnouncementAcknowledged, RunArchived
+from domain.run.state import Run
+from domain.session.events import ChildReleased, ChildSettled, SessionClosed
+from domain.session.state import Session
+from tests.support.builders.family_log import FamilyLog, Recorded
+from tests.support.models import message_model as messages
+from tests.support.models.family_model import ENDED, Tree
+
+States = tuple[int, dict[UUID, Run], dict[str, Session]]
+
+
+def replays(recorded: list[Recorded], seen: list[States]) -> None:
+    """What was stored, read again from nothing, passes through every state that was seen."""
+    fold = Fold((), ())
+    states = {position: (runs, sessions) for position, runs, sessions in seen}
+    for one in recorded:
+        fold.apply(one.stream, _stored_and_read(one.event), one.stamp)
+        if one.stamp.position in states:
+            assert (fold.runs, fold.sessions) == states[one.stamp.position]
+
+
+def _stored_and_read(event: AnyEvent) -> AnyEvent:
+    read = EVENT_TYPES[TYPE_OF[type(event)]].model_validate_json(event.model_dump_json())
+    assert read == event
+    return read
+
+
+def is_over_once(recorded: list[Recorded]) -> None:
+    """Nothing but its acknowledgement follows an archive; nobody is released or settled twice."""
+    archived: set[str] = set()
+    over: list[tuple[str, type[AnyEvent], UUID]] = []
+    for one in recorded:
+        assert one.stream not in archived or isinstance(one.event, AnnouncementAcknowledged)
+        if isinstance(one.event, RunArchived):
+            archived.add(one.stream)
+        if isinstance(one.event, ChildReleased | ChildSettled):
+            over.append((one.stream, type(one.event), one.event.run_id))
+    assert len(over) == len(set(over))
+
+
+def is_put_away_in_turn(log: FamilyLog) -> None:
+    """Of the runs of a session the newest is archived first; the session is closed once."""
+    archived: dict[str, list[int]] = {}
+    closed: list[str] = []
+    for one in log.recorded:
+        if isinstance(one.event, SessionClosed):
+            closed.append(one.stream)
+        if isinstance(one.event, RunArchived):
+            run = log.fold.runs[UUID(one.stream.removeprefix("run:"))]
+            assert run.child_session_key is not None
+            runs = archived.setdefault(run.child_session_key, [])
+            runs.append(run.created_position)
+    assert len(closed) == len(set(closed))
+    for key, positions in archived.items():
+        assert positions == sorted(positions, reverse=True)
+        newest = log.fold.sessions[key].run_id
+        assert newest is not None
+        assert positions[0] == log.fold.runs[newest].created_position
+
+
+def runs_agree(log: FamilyLog, tree: Tree) -> None:
+    """Every run is as the model says."""
+    for life in tree.lives.values():
+        run = log.run(life.name)
+        assert run.stage == life.stage
+        assert run.agent_id == life.agent_id
+        assert (run.outcome is not None) == (life.stage in ENDED)
+        assert (run.refusal is not None) == (life.stage == "refused")
+        if life.stage == "ended":
+            assert (run.pending_descendants == 0) == tree.below_is_done(life.session)
+        assert _name(log, run.continued_by) == life.continued_by
+        assert (run.put_away_from is not None) == life.is_put_away
+        if life.stage not in ("announced", "archived"):
+            assert run.archive_at is None
+        if life.stage == "announced":
+            assert (run.archive_at is not None) == messages.is_due(life)
+            at_once = (run.announced_at, run.put_away_from)
+            due = run.archive_at is not None
+            assert (due and run.archive_at in at_once) == (
+                due and messages.is_put_away_at_once(life)
+            )
+        assert _name(log, run.requester.run_id) == life.above
+        if life.continues is not None:
+            assert (_name(log, run.continues), _name(log, run.opened_by)) == (
+                life.continues,
+                life.session,
+            )
+
+
+def places_agree(log: FamilyLog, tree: Tree) -> None:
+    """Places, lanes and sessions are as the model says."""
+    for name in tree.sessions():
+        if log.key(name) not in log.fold.sessions:
+            assert name == "main"
+            continue
+        assert log.counted(name) == tree.counted(name)
+        if name != "main":
+            last = tree.last(name)
+            assert last is not None
+            assert log.last(name) == log.run(last.name)
+            assert (log.session(name).stage == "closed") == (name in tree.closed)
+            waits = [log.names[run] for run in log.session(name).unsettled]
+            assert waits == tree.unsettled(name)
+    for depth in (1, 2, 3):
+        assert tree.running(depth) <= tree.lane_width
+
+
+def _name(log: FamilyLog, run_id: UUID | None) -> str | None:
+    return log.names[run_id] if run_id is not None else None

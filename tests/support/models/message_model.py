@@ -1,0 +1,64 @@
+"""What should come of messages to a tree of runs, and when its sessions are put away."""
+
+from tests.support.models.family_model import DONE, Life, Tree
+
+CLOSED = "closed"
+ACTIVE = "active"
+FULL = "full"
+GOES_ON = "goes on"
+
+
+def is_put_away_at_once(life: Life) -> bool:
+    """Whether an announced run is archived now, and not some time later or never."""
+    if life.is_put_away:
+        return True
+    if life.manner == "lasting":
+        return life.is_stopped
+    return life.manner == "delete"
+
+
+def is_due(life: Life) -> bool:
+    """Whether an announced run is archived, now or at some time."""
+    if life.is_put_away or life.continued_by is not None:
+        return life.is_put_away
+    return life.manner != "lasting" or life.is_stopped
+
+
+def judged(tree: Tree, session: str) -> str:
+    """What comes of a message to a session."""
+    last = tree.last(session)
+    assert last is not None
+    if session in tree.closed or (last.stage in DONE and is_put_away_at_once(last)):
+        return CLOSED
+    if last.stage not in DONE or tree.unsettled(session):
+        return ACTIVE
+    above = tree.last(last.by)
+    if above is not None and above.stage == "ended" and tree.below_is_done(last.by):
+        return ACTIVE
+    return FULL if len(tree.counted(last.by)) >= tree.max_children else GOES_ON
+
+
+def send(tree: Tree, name: str, session: str) -> str:
+    """A message to a session; the run that it becomes gets this name."""
+    last, told = tree.last(session), judged(tree, session)
+    assert last is not None
+    above = tree.last(last.by)
+    if told not in (FULL, GOES_ON):
+        return told
+    goes_on = told == GOES_ON
+    tree.lives[name] = Life(
+        name,
+        last.by,
+        last.depth,
+        stage="queued" if goes_on else "refused",
+        agent_id=last.agent_id,
+        has_key=True,
+        is_admitted=goes_on,
+        session=session,
+        manner=last.manner,
+        continues=last.name if goes_on else None,
+        above=above.name if above is not None else None,
+    )
+    if goes_on:
+        last.continued_by = name
+    return told

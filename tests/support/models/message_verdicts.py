@@ -1,0 +1,50 @@
+"""Messages to the sessions of a log in memory, judged by what is on record in a few streams."""
+
+from uuid import UUID
+
+from application.projections.fold import Fold
+from domain.run.events import ContinuationPlanned
+from domain.run.state import Run
+from domain.spawn.continuation import (
+    ContinuationDecision,
+    IneligiblePlan,
+    Message,
+    continue_session,
+)
+from domain.spawn.request import StoreText
+from tests.support.builders.continued_runs import planned as planned_again
+
+LANE = "subagent"
+
+
+def judged_message(
+    fold: Fold,
+    run_id: UUID,
+    last: Run,
+    keep: StoreText,
+    *,
+    max_children: int,
+    planned: ContinuationPlanned | IneligiblePlan | None = None,
+) -> ContinuationDecision:
+    """A message made from `last`. It is judged from the streams that are asked for with it alone:
+    that run, its session, the session that spawned it, and that session's own run."""
+    assert last.child_session_key is not None
+    keys = {last.child_session_key, last.requester.session_key}
+    sessions = {key: one for key, one in fold.sessions.items() if key in keys}
+    around = {last.run_id, sessions[last.requester.session_key].run_id}
+    message = Message(
+        run_id=run_id,
+        text=keep("message", "and then?"),
+        by="admin",
+        config_revision=1,
+        max_children=max_children,
+    )
+    return continue_session(
+        sessions,
+        {run: state for run, state in fold.runs.items() if run in around},
+        message,
+        last,
+        planned or planned_again(),
+        LANE,
+        keep,
+    )

@@ -1,0 +1,190 @@
+"""The words of plans, written out once more: what may be given, what is made of it, what is said.
+
+Nothing of `domain` is asked: who changes a word there has to change it here as well.
+"""
+
+from typing import Any, NamedTuple
+
+WORKSPACES = "data/workspaces"
+SERVED = ("command", "scripted")
+BOXED = {"type": "command", "command": ["true"], "providesSandbox": True}
+RUNTIMES: dict[str, dict[str, Any]] = {
+    "plain": {"type": "scripted"},
+    "boxed": BOXED,
+    "boxed few": {**BOXED, "models": ["small", "q/fast"]},
+    "p": {"type": "scripted", "models": ["p/*"], "providesSandbox": True},
+    "nested": {"type": "command", "command": ["true"], "models": ["openrouter/x/*", "p/big"]},
+    "all": {"type": "scripted", "models": ["*"]},
+    "nothing": {"type": "scripted", "models": []},
+    "worker": {"type": "worker", "queue": "far", "models": ["p/*"]},
+    "model": {"type": "model"},
+    "embedded": {"type": "embedded"},
+    "acp": {"type": "acp"},
+}
+
+
+"""Runtimes as they may be configured."""
+
+
+ODD = {"odd\x07name": "odd name", "y" * 300: "y" * 99 + "…"}
+
+
+"""What may be configured and is no model's name, and how it is shown."""
+
+
+MODELS = (
+    "p/big",
+    "p/small",
+    "q/fast",
+    "solo",
+    "small",
+    "Quick",
+    "openrouter/x/deep",
+    "/lead",
+    "tail/",
+    "p/" + "z" * 150,
+)
+FREE_TEXT = ("a model, please", "größer", "...", "fast ONE", "v" * 257)
+
+
+"""What may be asked for and has not the form of a model's name; `fast ONE` may be an alias."""
+
+
+ALIASES = (
+    (),
+    (("Quick", "p/small"), ("Fast One", "q/fast")),
+    (("quick", "openrouter/x/deep"), (" QUICK ", "p/big")),
+)
+PRICED = "p/small"
+PRICES = (1.5, 6.0)
+PROVIDERS = {
+    "p": {"models": [{"id": "small", "name": "Small", "cost": {"input": 1.5, "output": 6}}]}
+}
+PLACES = {
+    "argument": "the model argument",
+    "agent_subagents": "the agent's subagents.model",
+    "defaults_subagents": "agents.defaults.subagents.model",
+    "caller": "the caller's active model",
+    "agent": "the agent's model",
+    "defaults": "agents.defaults.model",
+}
+
+
+"""Where a model may be named, in the order in which they count, and how the place is called."""
+
+
+SESSION_TOOLS = ("sessions_list", "sessions_history", "sessions_send", "sessions_spawn")
+OTHER_TOOLS = ("gateway", "agents_list", "session_status", "cron")
+
+
+class Tools(NamedTuple):
+    """A list of tools as a file has it, and what is denied to leaves and to orchestrators."""
+
+    section: dict[str, Any]
+    leaf: tuple[str, ...]
+    orchestrator: tuple[str, ...]
+    allow: tuple[str, ...] | None = None
+
+
+TOOLS = {
+    "silent": Tools(
+        {}, (*SESSION_TOOLS, *OTHER_TOOLS, "subagents"), ("sessions_send", *OTHER_TOOLS)
+    ),
+    "denied": Tools(
+        {"deny": ["Bash", "group:agents"]},
+        (*SESSION_TOOLS, "exec", "agents_list"),
+        ("sessions_send", "exec", "agents_list"),
+    ),
+    "allowed": Tools(
+        {"allow": ["read", "cron", "sessions_send"], "deny": []},
+        ("sessions_list", "sessions_history", "sessions_spawn"),
+        (),
+        ("read", "cron", "sessions_send"),
+    ),
+}
+SECONDS_MAX = 2_147_000
+UNNAMED = "The model that was asked for has no model's name and was skipped."
+TOO_LONG = (
+    "A run may take 2147000 seconds at most, which is its limit now;"
+    " runTimeoutSeconds: 0 is without limit."
+)
+WOULD_ESCAPE = (
+    "Sandboxed sessions cannot spawn unsandboxed subagents. "
+    "Set a sandboxed target agent or use the same agent runtime."
+)
+NOT_SANDBOXED = (
+    'sessions_spawn sandbox="require" needs a sandboxed target runtime. '
+    'Pick a sandboxed agentId or use sandbox="inherit".'
+)
+LEADS_ELSEWHERE = (
+    "The workspace on record for the requester is not the folder it was: a link leads from it to "
+    "another one. Put the folder back in the place of the link, or ask from another session."
+)
+NOT_IN_RECORDED = (
+    "The workspace that the request names is not in the one on record for its requester. "
+    "Name a folder in that one, or leave workspaceDir out."
+)
+BELOW_NO_ROOT = (
+    "The workspace that the request names is not below a configured root. "
+    "Add its root to spawnlog.workspaceRoots, or leave workspaceDir out."
+)
+
+
+def no_sandbox(agent: str, mode: str) -> str:
+    """Said of an agent whose runtime isolates nothing and should."""
+    return (
+        f'Agent "{agent}" is to run in a sandbox (sandbox.mode "{mode}"), and its runtime does not'
+        " provide one. Set providesSandbox on a runtime that isolates itself, or sandbox.mode to"
+        ' "off".'
+    )
+
+
+def not_served(agent: str, kind: str | None) -> str:
+    """Said of an agent whose runtime is of a kind that is not served, or that has none."""
+    has = f'a "{kind}" runtime, which is not served yet' if kind else "no runtime"
+    return (
+        f'Agent "{agent}" has {has}. Give it a runtime of type command or scripted in agents.list'
+        " or agents.defaults."
+    )
+
+
+def skipped(name: str, place: str, running: str | None) -> str:
+    """Said of a model that is not taken although it stands before the one that is."""
+    shown = ODD.get(name, name if len(name) <= 100 else name[:99] + "…")
+    taken = running or "the runtime's own default"
+    return (
+        f'Model "{shown}" from {PLACES[place]} cannot be served by the agent\'s runtime and was'
+        f" skipped; running on {taken}."
+    )
+
+
+def cannot_be_named(reason: str) -> str:
+    """Said of a folder in a request."""
+    return (
+        f"The workspace that the request names cannot be used: {reason}."
+        " Name a folder that is there, or leave workspaceDir out."
+    )
+
+
+def cannot_be_inherited(reason: str) -> str:
+    """Said of a folder on record."""
+    return (
+        f"The workspace on record for the requester cannot be used: {reason}."
+        " Put the folder back, or ask from another session."
+    )
+
+
+def cannot_be_made(agent: str, reason: str) -> str:
+    """Said of an agent's own folder."""
+    return (
+        f'The workspace of agent "{agent}" cannot be made: {reason}.'
+        " Give the agent another workspace, or mend this one."
+    )
+
+
+def not_used(agent: str) -> str:
+    """Said when a request names a folder for a child of another agent."""
+    return (
+        f'The workspaceDir of the request was not used: the child is of agent "{agent}" and works'
+        " in that agent's own folder. Only a child of its requester's agent works where it does."
+    )

@@ -1,0 +1,102 @@
+"""Which model a child should run with, in the plainest form.
+
+Nothing of `domain` is asked: who changes a rule there has to change it here as well.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from tests.support.builders.configured_spawns import Named
+from tests.support.models import plan_words as words
+
+
+@dataclass(frozen=True)
+class Choice:
+    """The model, or None where the runtime chooses. `is_first` is whether it is the one that was
+    named first; None when none was named. `verdicts` tell of every name that stands anywhere."""
+
+    name: str | None
+    source: str
+    is_first: bool | None
+    warnings: tuple[str, ...]
+    verdicts: tuple[dict[str, Any], ...]
+
+    @property
+    def provider(self) -> str | None:
+        """What stands before the first slash."""
+        return _halves(self.name)[0] if self.name else None
+
+    @property
+    def model(self) -> str | None:
+        """What stands behind it."""
+        return _halves(self.name)[1] if self.name else None
+
+
+def chosen(
+    argument: str | None,
+    places: Mapping[str, Named],
+    aliases: Mapping[str, str],
+    served: Sequence[str] | None,
+    listed: Sequence[str],
+) -> Choice:
+    """The first name that can be served. `places` are those below the argument, in order, `listed`
+    what the file lists with a provider."""
+    verdicts: list[dict[str, Any]] = []
+    skipped: list[tuple[str, str]] = []
+    taken: tuple[str, str] | None = None
+    is_unnamed = argument in words.FREE_TEXT and argument.lower() not in aliases
+    if is_unnamed:
+        verdicts.append({"source": "argument", "reference": None, "verdict": "no_name"})
+        argument = None
+    for place, said in {"argument": argument, **places}.items():
+        for short in _names(said):
+            name = short if "/" in short else aliases.get(short.lower(), short)
+            verdict = "not_served"
+            if taken is not None:
+                verdict = "not_reached"
+            elif name in words.ODD:
+                verdict = "no_name"
+            elif served is None or any(_offers(entry, name, listed) for entry in served):
+                verdict = "taken"
+                taken = place, name
+            if verdict in ("not_served", "no_name"):
+                skipped.append((place, name))
+            reference = None if name in words.ODD else name
+            verdicts.append({"source": place, "reference": reference, "verdict": verdict})
+    source, running = taken or ("runtime", None)
+    unnamed = (words.UNNAMED,) if is_unnamed else ()
+    warnings = [words.skipped(name, place, running) for place, name in skipped]
+    is_first = taken is not None and not skipped and not is_unnamed
+    told = (*unnamed, *warnings)
+    return Choice(running, source, is_first if verdicts else None, told, tuple(verdicts))
+
+
+def _names(said: Named) -> list[str]:
+    """What stands at one place. Where there is no primary its fallbacks say nothing."""
+    if said is None:
+        return []
+    listed = [said] if isinstance(said, str) else list(said)
+    if not listed[0].strip():
+        return []
+    return [name.strip() for name in listed if name.strip()]
+
+
+def _halves(name: str) -> tuple[str | None, str]:
+    """Provider and model."""
+    provider, slash, model = name.partition("/")
+    return (provider, model) if slash and provider and model else (None, name)
+
+
+def _offers(entry: str, name: str, listed: Sequence[str]) -> bool:
+    """Whether an entry in the list of a runtime stands for a model."""
+    provider, model = _halves(name)
+    if entry == "*":
+        return True
+    if entry.endswith("/*"):
+        # A bare name is that of the providers with which the file lists it, and of no other.
+        meant = [one for one in listed if provider is None and _halves(one)[1] == name]
+        return any(one.startswith(entry[:-1]) for one in (name, *meant))
+    if "/" in entry and provider is not None:
+        return entry == name
+    return _halves(entry)[1] == model

@@ -1,0 +1,189 @@
+"""What should come of asking for spawns, in the plainest form; how children are planned is in
+`tests.support.models.planned_model`.
+
+Nothing of `domain` is asked: who changes a rule there has to change it here as well. What a run
+counts for, and how far it has come, is the tree's of `tests.support.models.family_model`.
+"""
+
+from dataclasses import dataclass, field
+
+from tests.support.builders.configured_spawns import Rules
+from tests.support.models import message_model as messages
+from tests.support.models import spawn_words as words
+from tests.support.models.family_model import ENDED, Life, Tree
+
+LANE_WIDTH = 3
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A request; None where nothing is given.
+
+    Of its requester it may say that it is of another agent (`poses_as`), in a sandbox (`is_boxed`),
+    where it works (`folder`), and what it runs with now (`active_*`).
+    """
+
+    agent_id: str | None = None
+    mode: str | None = None
+    thread: bool = False
+    thinking: str | None = None
+    model: str | None = None
+    seconds: float | None = None
+    sandbox: str = "inherit"
+    poses_as: str | None = None
+    is_boxed: bool = False
+    folder: str | None = None
+    active_model: str | None = None
+    active_thinking: str | None = None
+
+    @property
+    def effective_mode(self) -> str:
+        """What is done when no mode is given."""
+        return self.mode or ("session" if self.thread else "run")
+
+
+@dataclass(frozen=True)
+class Told:
+    """A refusal; the numbers are those that were compared, where there are any."""
+
+    rule: str
+    status: str
+    text: str
+    current: int | None = None
+    limit: int | None = None
+
+
+@dataclass(frozen=True)
+class Seen:
+    """A session as it stays on record."""
+
+    key: str
+    agent: str
+    depth: int
+    role: str
+    scope: str
+    root: str
+    parent: str | None
+    is_boxed: bool
+    folder: str | None = None
+
+
+def may(depth: int, depth_max: int) -> tuple[str, str]:
+    """Role and control scope of a session that is so deep."""
+    if depth == 0:
+        return "main", "children"
+    return ("orchestrator", "children") if depth < depth_max else ("leaf", "none")
+
+
+@dataclass
+class SpawnModel:
+    """Sessions and runs by names: a root session has its key for a name, a child that of its run.
+
+    `revisions[n - 1]` are the rules of revision n. `asked` is what was asked for a run and under
+    which revision, `given` the agent that was asked for, `boxed` whether its requester was in a
+    sandbox then.
+    """
+
+    revisions: list[Rules]
+    tree: Tree = field(default_factory=lambda: Tree(0, 0, LANE_WIDTH))
+    seen: dict[str, Seen] = field(default_factory=dict)
+    asked: dict[str, tuple[Asked, int]] = field(default_factory=dict)
+    given: dict[str, str] = field(default_factory=dict)
+    refused: dict[str, Told] = field(default_factory=dict)
+    boxed: dict[str, bool] = field(default_factory=dict)
+    outcomes: dict[str, str] = field(default_factory=dict)
+
+    def requesters(self) -> list[str]:
+        """Who may be asked to spawn: root sessions, and the children that there are."""
+        return [*words.ROOTS, *(name for name in self.seen if name not in words.ROOTS)]
+
+    def closed(self, name: str) -> str | None:
+        """Why a session may ask for nothing any more; None when it may."""
+        if self.tree.spawns(name):
+            return None
+        key, last = self.seen[name].key, self.tree.last(name)
+        assert last is not None
+        if name in self.tree.closed:
+            return words.is_closed(key)
+        return words.is_over(key) if last.stage in ENDED else words.is_stopping(key)
+
+    def spawn(self, name: str, by: str, asked: Asked) -> Told | None:
+        """A session asks for a child; the refusal, if it is one."""
+        rules = self.revisions[-1]
+        is_boxed = asked.is_boxed or self._is_boxed_now(by, asked, rules)
+        if by not in self.seen:
+            agent, depth = words.ROOTS[by]
+            role, scope = may(depth, rules.depth)
+            agent = asked.poses_as or agent
+            self.seen[by] = Seen(by, agent, depth, role, scope, by, None, is_boxed)
+        self.boxed[name] = self.seen[by].is_boxed or is_boxed
+        told = self._judged(by, asked, rules)
+        target = words.AGENT_IDS.get(asked.agent_id or "", self.seen[by].agent)
+        stage = "refused" if told else "requested"
+        depth = self.seen[by].depth + 1
+        manner = "lasting" if asked.effective_mode == "session" else "plain"
+        admitted = told is None
+        self.tree.lives[name] = Life(
+            name, by, depth, stage, target, is_admitted=admitted, manner=manner
+        )
+        self.asked[name], self.given[name] = (asked, len(self.revisions)), target
+        if told is not None:
+            self.refused[name] = told
+        return told
+
+    def _is_boxed_now(self, by: str, asked: Asked, rules: Rules) -> bool:
+        """Whether the present rules put a requester into a sandbox, as the agent that it is or as
+        the one in its key."""
+        if by in self.seen:
+            key, agent = self.seen[by].key, self.seen[by].agent
+        else:
+            key, agent = by, asked.poses_as or words.ROOTS[by][0]
+        named = words.ROOTS[by][0] if by in words.ROOTS else agent
+        return rules.boxes(agent, key) or rules.boxes(named, key)
+
+    def _judged(self, by: str, asked: Asked, rules: Rules) -> Told | None:
+        """The first rule that speaks against it."""
+        depth, children = self.seen[by].depth, len(self.tree.counted(by))
+        if asked.agent_id in words.NO_AGENT_IDS:
+            text = words.invalid_agent_id(words.NO_AGENT_IDS[asked.agent_id])
+            return Told("agent_id", "error", text)
+        if asked.mode == "session" and not asked.thread:
+            return Told("mode", "error", words.NEEDS_THREAD)
+        if depth >= rules.depth:
+            text = words.too_deep(depth, rules.depth)
+            return Told("depth", "forbidden", text, depth, rules.depth)
+        if children >= rules.children:
+            text = words.too_many(children, rules.children)
+            return Told("active_children", "forbidden", text, children, rules.children)
+        agent = self.seen[by].agent
+        if asked.agent_id is None:
+            if not rules.require(agent):
+                return None
+            return Told("require_agent_id", "forbidden", words.NEEDS_ID)
+        allowed = rules.allowed(agent)
+        if allowed is None or words.AGENT_IDS[asked.agent_id] in allowed:
+            return None
+        return Told("allow_agents", "forbidden", words.not_allowed(allowed))
+
+    def message(self, name: str, session: str) -> str:
+        """A message to a session, under the present rules; its run is called so."""
+        self.tree.max_children = limit = self.revisions[-1].children
+        last = self.tree.last(session)
+        assert last is not None
+        children = len(self.tree.counted(last.by))
+        told = messages.send(self.tree, name, session)
+        if told == messages.FULL:
+            text = words.too_many(children, limit)
+            self.refused[name] = Told("active_children", "forbidden", text, children, limit)
+        return told
+
+    def refuse(self, name: str, told: Told) -> None:
+        """The preparation fails."""
+        self.tree.ask(self.tree.lives[name], "refuse")
+        self.refused[name] = told
+
+    def note(self, name: str) -> str | None:
+        """What a requester is told beside the acceptance."""
+        if self.asked[name][0].effective_mode == "session":
+            return words.SESSION_NOTE
+        return None if ":cron:" in self.tree.lives[name].by else words.RUN_NOTE

@@ -1,0 +1,161 @@
+"""The words of spawns, written out once more: what may be given, what is made of it, what is said.
+
+Nothing of `domain` is asked: who changes a word there has to change it here as well.
+"""
+
+ROOTS: dict[str, tuple[str, int]] = {
+    "agent:main:main": ("main", 0),
+    "agent:ops:telegram:direct:1": ("ops", 0),
+    "agent:main:cron:job-1": ("main", 0),
+    "agent:main:subagent:a1": ("main", 1),
+    "agent:ops:subagent:a1:subagent:b2": ("ops", 2),
+}
+
+
+"""Keys of sessions that nobody spawned here: their agent, and how deep they look."""
+
+
+AGENT_IDS = {
+    "worker": "worker",
+    "Worker": "worker",
+    "OPS": "ops",
+    "main": "main",
+    "ghost": "ghost",
+    "team-1": "team-1",
+    "9_lives": "9_lives",
+    "z" * 64: "z" * 64,
+}
+NO_AGENT_IDS = {
+    "../../../etc/passwd": "../../../etc/passwd",
+    "Agent not found: xyz": "Agent not found: xyz",
+    "_hidden": "_hidden",
+    "-rf": "-rf",
+    "wörker": "wörker",
+    "z" * 65: "z" * 65,
+    "z" * 300: "z" * 199 + "…",
+    "a\n[admin] b": "a [admin] b",
+    "\u202eniam": "niam",
+    "*": "*",
+}
+
+
+"""What is no agent id, and how it is shown."""
+
+
+MANY = tuple(f"agent-{number:03}" for number in range(103))
+ALLOW_LISTS: dict[tuple[str, ...], tuple[str, ...] | None] = {
+    ("*",): None,
+    ("worker", " * "): None,
+    (): (),
+    ("worker",): ("worker",),
+    (" Worker ", "OPS", "worker"): ("ops", "worker"),
+    ("team-1", "ghost", "9_lives", "main"): ("9_lives", "ghost", "main", "team-1"),
+    ("Team 1!", " "): ("team-1",),
+    MANY: MANY,
+}
+
+
+"""Lists as they may be configured, and whom they allow, in order; None for everybody."""
+
+
+THINKING = {
+    "high": "high",
+    "Ultra": "high",
+    "think-harder": "medium",
+    "off": "off",
+    "on": "low",
+    "Think": "minimal",
+    "auto": "adaptive",
+    "X-High": "xhigh",
+    "max": "max",
+}
+NO_THINKING = {
+    "deep": "deep",
+    "high!": "high!",
+    "0": "0",
+    "very\nhard": "very hard",
+    "w" * 150: "w" * 99 + "…",
+}
+
+
+"""What is no level of thinking, and how it is shown."""
+
+
+RUN_NOTE = (
+    "Auto-announce is push-based. After spawning children, do NOT call sessions_list, "
+    "sessions_history, exec sleep, or any polling tool. Track expected child session keys. If any "
+    "required child completion has not arrived yet, call sessions_yield to end the turn and wait "
+    "for completion events as user messages. Only send your final answer after ALL expected "
+    "completions arrive. If a child completion event arrives AFTER your final answer, reply ONLY "
+    "with NO_REPLY."
+)
+SESSION_NOTE = (
+    "thread-bound session stays active after this task; continue in-thread for follow-ups."
+)
+NEEDS_THREAD = (
+    'sessions_spawn(mode="session") requires thread=true so the subagent can stay bound to a '
+    'channel thread. Retry with { mode: "session", thread: true } on a channel that supports '
+    'threads, use mode="run" for one-shot work, or use sessions_send(sessionKey=...) to keep '
+    "talking to a persistent session without thread binding."
+)
+NEEDS_ID = (
+    "sessions_spawn requires explicit agentId when requireAgentId is configured. "
+    "Use agents_list to see allowed agent ids."
+)
+LEVELS = "off, minimal, low, medium, high"
+
+
+def invalid_agent_id(shown: str) -> str:
+    """Said of what is no agent id."""
+    return (
+        f'Invalid agentId "{shown}". Agent IDs must match [a-z0-9][a-z0-9_-]{{0,63}}.'
+        " Use agents_list to discover valid targets."
+    )
+
+
+def too_deep(depth: int, limit: int) -> str:
+    """Said to who is too deep."""
+    return f"sessions_spawn is not allowed at this depth (current depth: {depth}, max: {limit})"
+
+
+def too_many(children: int, limit: int) -> str:
+    """Said to who has as many children as it may."""
+    return f"sessions_spawn has reached max active children for this session ({children}/{limit})"
+
+
+def not_allowed(names: tuple[str, ...]) -> str:
+    """Said of an agent that may not be named."""
+    told = ", ".join(names[:100]) or "none"
+    more = f", and {len(names) - 100} more" if len(names) > 100 else ""
+    return f"agentId is not allowed for sessions_spawn (allowed: {told}{more})"
+
+
+def not_configured(agent_id: str, asked_for: str) -> str:
+    """Said of an agent that there is not."""
+    whose = f'Agent "{agent_id}" is not configured, and no context script named a configured one.'
+    if agent_id != asked_for:
+        whose = f'Agent "{agent_id}", named in place of "{asked_for}", is not configured.'
+    return f"{whose} Use agents_list to discover valid targets, or add it to agents.list."
+
+
+def no_level(shown: str) -> str:
+    """Said of what is no thinking level."""
+    return f'Invalid thinking level "{shown}". Use one of: {LEVELS}.'
+
+
+def is_closed(shown: str) -> str:
+    """Said to a session that was put away."""
+    return f"session {shown} is closed and spawns no more; ask from the session that spawned it"
+
+
+def is_over(shown: str) -> str:
+    """Said to a session that is open, and whose run is over."""
+    return (
+        f"the run of session {shown} is over, so it spawns no more; ask from the session that"
+        " spawned it, or go on with it by a message while it is open"
+    )
+
+
+def is_stopping(shown: str) -> str:
+    """Said to a session that was told to stop."""
+    return f"session {shown} is being stopped and spawns no more"

@@ -1,0 +1,174 @@
+"""The server of the tests on attachments and bootstrap files: who may read them, and where."""
+
+import base64
+import hashlib
+import json
+import os
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import httpx2
+
+from tests.support.faults.hostile_attachments import CONFIGURATION
+from tests.support.servers.http_server import HOLDING, Gates, House
+from tests.support.servers.running_server import (
+    RunningServer,
+    command,
+    configuration,
+    scripted,
+    wait_for,
+)
+
+BOOTSTRAP_MAX_CHARS = 200
+BOOTSTRAP_TOTAL_MAX_CHARS = 300
+CHILDREN_MAX = 20
+_TELLING = """
+cat > "{folder}/$SPAWNLOG_RUN_ID.part"
+mv "{folder}/$SPAWNLOG_RUN_ID.part" "{folder}/$SPAWNLOG_RUN_ID.began"
+echo told
+"""
+_STEWARD = """#!/bin/sh
+case "$1" in
+  targetAgentId=steward) echo '{"message": "You are the steward.", "targetAgentId": "teller"}';;
+esac
+"""
+
+
+class AttachingHouse(House):
+    """A house whose agents are `main`, which plays back; `unseen`, which does too but never has to;
+    `holder`, which waits; `teller`, which leaves its input at its gate; and `steward`, whom a
+    script makes the teller. Requests may name workspaces below `ground`. The token `reader` may
+    read, but no texts."""
+
+    @property
+    def ground(self) -> Path:
+        """Where tests make workspaces of their own."""
+        return self.server.data_dir.with_name("ground").resolve()
+
+    def workspace(self) -> Path:
+        """A new one that nobody else uses."""
+        folder = self.ground / uuid.uuid4().hex
+        folder.mkdir()
+        return folder
+
+    def workspace_of(self, agent_id: str) -> Path:
+        """The agent's own."""
+        return self.server.data_dir.resolve() / "workspaces" / agent_id
+
+    def attach(
+        self, files: list[dict[str, Any]], workspace: Path | None = None, **body: Any
+    ) -> httpx2.Response:
+        """A spawn with these files, by a session of its own unless `requester` is given. With a
+        workspace it is the requester's, and so its child's."""
+        requester = body.pop("requester", None) or {"sessionKey": self.session()}
+        if workspace is not None:
+            requester["workspaceDir"] = str(workspace)
+        return self.server.spawn(requester=requester, attachments=files, **body)
+
+    def attached(self, files: list[dict[str, Any]], **body: Any) -> dict[str, Any]:
+        """The answer to one that must be accepted."""
+        answer = self.attach(files, **body)
+        assert answer.status_code == 201, answer.text
+        return dict(answer.json())
+
+    @contextmanager
+    def waiting(self, files: list[dict[str, Any]], **body: Any) -> Iterator[dict[str, Any]]:
+        """The answer to a spawn of `holder`, whose child waits until the end of the block."""
+        answer = self.attached(files, agentId="holder", **body)
+        self.gates.wait(answer["runId"])
+        try:
+            yield answer
+        finally:
+            self.gates.open(answer["runId"])
+            self.server.run(answer["runId"], "ended")
+
+    def folder_of(self, answer: dict[str, Any], agent_id: str = "holder") -> Path:
+        """Where the files of an answer have to be."""
+        return self.workspace_of(agent_id) / str(answer["attachments"]["relDir"])
+
+    def undone(self, run_id: str) -> None:
+        """Wait until the step is undone."""
+        wait_for("the undoing", lambda: "StepUndone" in self.server.events(run_id))
+
+    def told(self, run_id: str) -> dict[str, Any]:
+        """The input that a teller was given."""
+        return dict(json.loads(self.gates.wait(run_id)))
+
+
+def text(name: str, content: str = "x", **more: Any) -> dict[str, Any]:
+    """A file of text."""
+    return {"name": name, "content": content, **more}
+
+
+def binary(name: str, content: bytes) -> dict[str, Any]:
+    """A file of bytes."""
+    return {"name": name, "content": base64.b64encode(content).decode(), "encoding": "base64"}
+
+
+def listed(name: str, content: bytes) -> dict[str, Any]:
+    """How a receipt lists a file."""
+    return {
+        "name": name,
+        "bytes": len(content),
+        "sha256": hashlib.sha256(content).hexdigest(),
+    }
+
+
+@contextmanager
+def attaching_house(folder: Path, *, retain: bool) -> Iterator[AttachingHouse]:
+    """The house at work; what it wrote is looked through at the end. `retain` is what
+    `retainOnSessionKeep` says."""
+    os.chmod(folder, 0o755)
+    (folder / "ground").mkdir()
+    gates = Gates(folder / "gates")
+    gates.folder.mkdir()
+    script = folder / "steward.sh"
+    script.write_text(_STEWARD, "utf-8")
+    script.chmod(0o755)
+    config = _configuration(gates.folder, script, retain=retain)
+    secrets = {"reader": uuid.uuid4().hex}
+    server = RunningServer(folder / "data", config, environment={"READER_TOKEN": secrets["reader"]})
+    house = AttachingHouse(server, gates, secrets)
+    with house.server:
+        yield house
+    log = house.server.log()
+    assert "Traceback" not in log, log[-5000:]
+    assert " ERROR " not in log, log[-5000:]
+
+
+def _configuration(gates: Path, script: Path, *, retain: bool) -> dict[str, Any]:
+    steward = {
+        "id": "steward",
+        "uri": str(script),
+        "format": "arguments",
+        "argMap": {"targetAgentId": "targetAgentId"},
+        "returnKey": "message",
+        "agentIdOverrideKey": "targetAgentId",
+    }
+    made = configuration(
+        {**scripted(), "default": True},
+        scripted("unseen"),
+        command("holder", "sh", "-c", HOLDING.format(folder=gates)),
+        command("teller", "sh", "-c", _TELLING.format(folder=gates), input="stdin-json"),
+        maxSpawnDepth=2,
+        maxConcurrent=100,
+        maxChildrenPerAgent=CHILDREN_MAX,
+        archiveAfterMinutes=0,
+        contextScripts={"run": [steward]},
+    )
+    made["agents"]["defaults"] |= {
+        "bootstrapMaxChars": BOOTSTRAP_MAX_CHARS,
+        "bootstrapTotalMaxChars": BOOTSTRAP_TOTAL_MAX_CHARS,
+    }
+    reader = {"id": "reader", "token": "${READER_TOKEN}", "scopes": ["read"], "sessions": ["*"]}
+    made["spawnlog"] |= {
+        "drainSeconds": 0,
+        "workspaceRoots": [str(gates.parent / "ground")],
+        "tokens": [reader],
+    }
+    attachments = {**CONFIGURATION, "retainOnSessionKeep": retain}
+    made["tools"] = {"sessions_spawn": {"attachments": attachments}}
+    return made

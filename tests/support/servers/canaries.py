@@ -1,0 +1,73 @@
+"""Where a text stands that should stand nowhere."""
+
+import base64
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+
+import psycopg
+from psycopg import sql
+
+from infrastructure.outbound.embedded_postgres.data_directory import Home
+from tests.support.servers.running_server import RunningServer
+
+
+def encoded(canary: str) -> Iterator[str]:
+    """What would be found of it in base64, wherever it stands in what was encoded, and in a URL
+    that has no sign as it is."""
+    yield "".join(f"%{byte:02x}" for byte in canary.encode())
+    for around in range(3):
+        # The signs at both ends are also of what stands around it.
+        inner = base64.b64encode((around * "x" + canary).encode()).decode()[4:-4]
+        assert len(inner) >= 24
+        yield inner
+        yield inner.translate({ord("+"): "-", ord("/"): "_"})
+
+
+def tables_with(data_dir: Path, canaries: Iterable[str]) -> Iterator[str]:
+    """The tables of the embedded server that hold one, however it is stored."""
+    wanted = [form for one in canaries for form in (one, one.encode().hex())]
+    conninfo = Home.at(data_dir / "postgres").conninfo()
+    with psycopg.connect(conninfo, autocommit=True) as connection:
+        names = connection.execute(
+            "SELECT table_schema, table_name FROM information_schema.tables"
+            " WHERE table_type = 'BASE TABLE' AND table_schema NOT IN"
+            " ('pg_catalog', 'information_schema')"
+        ).fetchall()
+        assert len(names) > 10
+        for schema, name in names:
+            table = sql.Identifier(str(schema), str(name))
+            rows = connection.execute(sql.SQL("SELECT t::text FROM {} t").format(table))
+            if any(form in str(row) for (row,) in rows for form in wanted):
+                yield f"{schema}.{name}"
+
+
+def files_with(folder: Path, canaries: Iterable[str], *, but: Iterable[Path] = ()) -> list[str]:
+    """The files below a folder that hold one, the database's own included."""
+    wanted = [one.encode() for one in canaries]
+    left_out = {os.path.realpath(path) for path in but}
+    found = []
+    for path in sorted(folder.rglob("*")):
+        if path.is_symlink() or not path.is_file() or os.path.realpath(path) in left_out:
+            continue
+        try:
+            content = path.read_bytes()
+        except FileNotFoundError:
+            continue
+        if any(one in content for one in wanted):
+            found.append(str(path.relative_to(folder)))
+    return found
+
+
+def answers_about(server: RunningServer, run_ids: Sequence[str], keys: Sequence[str]) -> list[str]:
+    """Everything that a server answers when it is asked about these runs and sessions."""
+    paths = ["/openapi.json", "/healthz", "/readyz", "/v1/lanes", "/v1/runs?limit=500"]
+    paths += ["/v1/events?limit=500", *(f"/v1/agents?requester={key}" for key in keys)]
+    kinds = "", "/events", "/transcript?tools=true&limit=500", "/prompt", "/explain"
+    paths += [f"/v1/runs/{run_id}{kind}" for run_id in run_ids for kind in kinds]
+    paths += [f"/v1/sessions/{key}{kind}" for key in keys for kind in ("", "/announcements")]
+    answers = [server.http.get(path) for path in paths]
+    # A run that was refused, or never started, has no prompt.
+    odd = [str(one.url) for one in answers if one.status_code != 200]
+    assert all(url.endswith("/prompt") for url in odd), odd
+    return [f"{answer.url} {answer.headers} {answer.text}" for answer in answers]

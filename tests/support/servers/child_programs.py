@@ -1,0 +1,113 @@
+"""Small programs for children of end-to-end tests. They wait for files, so that tests decide."""
+
+import sys
+from pathlib import Path
+from typing import Any
+
+WAIT_SECONDS_MAX = 60
+_WAITER = """
+import pathlib, sys, time
+began, name = pathlib.Path(sys.argv[1]), sys.argv[2]
+began.mkdir(exist_ok=True)
+import os
+run = os.environ["SPAWNLOG_RUN_ID"]
+(began / f"{run}.began").write_text(str(os.getpid()))
+deadline = time.monotonic() + float(sys.argv[3])
+while not (began / f"{run}.{name}").exists() and not (began / name).exists():
+    if time.monotonic() > deadline:
+        sys.exit("nobody let me go")
+    time.sleep(0.01)
+print("let go")
+"""
+_ORCHESTRATOR = """
+import json, os, sys, urllib.error, urllib.request
+
+def ask(method, path, body=None):
+    request = urllib.request.Request(
+        os.environ["SPAWNLOG_URL"] + path,
+        data=None if body is None else json.dumps(body).encode(),
+        method=method,
+        headers={
+            "Authorization": "Bearer " + os.environ["SPAWNLOG_TOKEN"],
+            "Content-Type": "application/json",
+        },
+    )
+    try:
+        with urllib.request.urlopen(request, timeout=20) as answer:
+            return answer.status, json.load(answer)
+    except urllib.error.HTTPError as refusal:
+        return refusal.code, json.load(refusal)
+
+def spawn(requester, agent):
+    body = {"requester": {"sessionKey": requester}, "task": "help", "agentId": agent,
+            "label": "helper"}
+    return ask("POST", "/v1/spawns", body)
+
+own = os.environ["SPAWNLOG_SESSION_KEY"]
+told = json.load(sys.stdin)
+foreign = told["message"].rsplit("foreign run: ", 1)[1].strip()
+said = {
+    "spawnOfItsOwn": spawn(own, sys.argv[2]),
+    "spawnForAnother": spawn(os.environ["SPAWNLOG_REQUESTER_SESSION_KEY"], sys.argv[2]),
+    "itself": ask("GET", "/v1/runs/" + os.environ["SPAWNLOG_RUN_ID"]),
+    "another": ask("GET", "/v1/runs/" + foreign),
+    "stopOfAnother": ask("POST", "/v1/runs/" + foreign + "/stop", {}),
+    "inboxOfAnother": ask(
+        "GET", "/v1/sessions/" + os.environ["SPAWNLOG_REQUESTER_SESSION_KEY"] + "/announcements"
+    ),
+}
+with open(os.path.join(sys.argv[1], os.environ["SPAWNLOG_RUN_ID"] + ".json"), "w") as file:
+    json.dump({"token": os.environ["SPAWNLOG_TOKEN"], "said": said}, file)
+print("I have asked for help")
+"""
+_DAEMON = """
+import os, pathlib, signal, sys, time
+folder = pathlib.Path(sys.argv[1])
+def note(name):
+    (folder / f"{name}.part").write_text(str(os.getpid()))
+    (folder / f"{name}.part").rename(folder / name)
+if os.fork() == 0:
+    os.setsid()
+    if os.fork() == 0:
+        os.chdir("/")
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        signal.signal(signal.SIGHUP, signal.SIG_IGN)
+        for descriptor in range(3):
+            os.close(descriptor)
+        note("grandchild")
+        time.sleep(600)
+    os._exit(0)
+os.wait()
+note("child")
+time.sleep(600)
+"""
+
+
+def waiter(agent_id: str, folder: Path, **more: Any) -> dict[str, Any]:
+    """An agent whose run ends when there is a file `go` or `<run id>.go` in the folder; it notes
+    `<run id>.began` there, with its process id."""
+    argv = [_WAITER, str(folder), "go", str(WAIT_SECONDS_MAX)]
+    return _python(agent_id, argv, **more)
+
+
+def orchestrator(agent_id: str, folder: Path, child: str) -> dict[str, Any]:
+    """An agent that spawns `child`, tries what it may not do, and ends before its child does; it
+    leaves its token and what it was told in `<run id>.json` of the folder."""
+    return _python(agent_id, [_ORCHESTRATOR, str(folder), child])
+
+
+def daemon(agent_id: str, folder: Path) -> dict[str, Any]:
+    """An agent that never ends, with a grandchild that left its group and session and closed its
+    pipes; they note their process ids in `child` and `grandchild`."""
+    return _python(agent_id, [_DAEMON, str(folder)])
+
+
+def shell(agent_id: str, script: str, **more: Any) -> dict[str, Any]:
+    """An agent that is a line of shell."""
+    runtime = {"type": "command", "command": ["sh", "-c", script], **more}
+    return {"id": agent_id, "runtime": runtime}
+
+
+def _python(agent_id: str, argv: list[str], **more: Any) -> dict[str, Any]:
+    command = [sys.executable, "-I", "-S", "-c", *argv]
+    return {"id": agent_id, "runtime": {"type": "command", "command": command, **more}}

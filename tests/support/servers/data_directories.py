@@ -1,0 +1,83 @@
+"""Data directories made beforehand, and a look at what is left of whoever used them."""
+
+import os
+import shutil
+import signal
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from tests.support.servers.running_server import wait_for
+
+GONE_SECONDS_MAX = 15.0
+
+
+@contextmanager
+def new_place(directory: Path | None = None) -> Iterator[Path]:
+    """A folder (mode 0700) that is removed afterwards, when nobody has to do with it any more."""
+    place = Path(tempfile.mkdtemp(prefix="spawnlog-e2e-", dir=directory))
+    try:
+        yield place
+        must_be_deserted(place)
+    finally:
+        for pid in busy_with(place):
+            os.kill(pid, signal.SIGKILL)
+        shutil.rmtree(place)
+
+
+def must_be_deserted(place: Path) -> None:
+    """No process has anything to do with the folder, now or in a moment."""
+    try:
+        wait_for("them to go", lambda: not busy_with(place), seconds=GONE_SECONDS_MAX)
+    except AssertionError:
+        raise AssertionError(f"still busy with {place}: {described(place)}") from None
+
+
+def copied(made: Path, to: Path) -> Path:
+    """A copy of a data directory that nobody uses, owners included; ready in a moment."""
+    subprocess.run(["cp", "-a", str(made), str(to)], check=True)
+    return to
+
+
+def busy_with(place: Path) -> list[int]:
+    """The processes, we ourselves aside, that name the folder, work in it or hold a file of it."""
+    return [pid for pid in _processes() if pid != os.getpid() and _has_to_do_with(pid, place)]
+
+
+def described(place: Path) -> list[str]:
+    """The same, with their command lines."""
+    return [f"{pid}: {_words(pid)[:200]!r}" for pid in busy_with(place)]
+
+
+def _processes() -> list[int]:
+    return [int(entry.name) for entry in Path("/proc").iterdir() if entry.name.isdigit()]
+
+
+def _has_to_do_with(pid: int, place: Path) -> bool:
+    if os.fsencode(place) in _words(pid):
+        return True
+    links = [Path(f"/proc/{pid}/cwd"), *_descriptors(pid)]
+    return any(_leads_to(link).startswith(str(place)) for link in links)
+
+
+def _words(pid: int) -> bytes:
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_bytes()
+    except OSError:
+        return b""
+
+
+def _descriptors(pid: int) -> list[Path]:
+    try:
+        return list(Path(f"/proc/{pid}/fd").iterdir())
+    except OSError:
+        return []
+
+
+def _leads_to(link: Path) -> str:
+    try:
+        return os.readlink(link)
+    except OSError:
+        return ""

@@ -1,0 +1,168 @@
+"""Real uses of the embedded server in real processes, and what is left of them afterwards."""
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import psycopg
+
+from infrastructure.outbound.embedded_postgres.data_directory import Home
+from infrastructure.outbound.embedded_postgres.locks import FileLock
+
+PROJECT = Path(__file__).resolve().parents[3]
+NOBODY = 65534
+_HOLDER = """
+import sys
+from pathlib import Path
+from infrastructure.outbound.embedded_postgres.server import EmbeddedPostgres
+used = EmbeddedPostgres.start(Path(sys.argv[1]), timeout_seconds=30)
+print("ready", flush=True)
+sys.stdin.read()
+used.close()
+"""
+
+
+def wait_until(condition: Callable[[], bool], what: str, timeout_seconds: float = 60.0) -> None:
+    """Wait for a condition; fail with `what` when it does not come true in time."""
+    deadline = time.monotonic() + timeout_seconds
+    while not condition():
+        assert time.monotonic() < deadline, f"not within {timeout_seconds} s: {what}"
+        time.sleep(0.01)
+
+
+def server_is_gone(home: Path) -> bool:
+    """Whether no process of the server of `home`, its keeper included, is alive."""
+    lock = FileLock(Home.at(home).server_lock)
+    try:
+        return lock.try_exclusive()
+    finally:
+        lock.close()
+
+
+def postmaster_of(home: Path) -> int:
+    """The process id of the running server."""
+    return int((home / "data" / "postmaster.pid").read_text().split("\n", 1)[0])
+
+
+def keepers_of(home: Path) -> list[int]:
+    """The process ids of the keepers of `home`."""
+    command = ["ps", "-ww", "-e", "-o", "pid=", "-o", "stat=", "-o", "args="]
+    listed = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    rows = [line.split(None, 2) for line in listed.splitlines()]
+    return [
+        int(row[0])
+        for row in rows
+        if not row[1].startswith("Z")
+        and "embedded_postgres.supervisor" in row[2]
+        and str(home.resolve()) in row[2]
+    ]
+
+
+def keeper_of(home: Path) -> int:
+    """The process id of the keeper of the running server, which is its parent."""
+    (keeper,) = keepers_of(home)
+    command = ["ps", "-o", "ppid=", "-p", str(postmaster_of(home))]
+    parent = int(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
+    assert parent == keeper
+    return keeper
+
+
+def kill(*pids: int) -> None:
+    """kill -9, one after the other."""
+    for pid in pids:
+        os.kill(pid, signal.SIGKILL)
+
+
+def is_alive(pid: int) -> bool:
+    """Whether a process runs; a zombie does not."""
+    state = subprocess.run(["ps", "-o", "stat=", "-p", str(pid)], capture_output=True, text=True)
+    return state.stdout.strip()[:1] not in ("", "Z")
+
+
+def answer(conninfo: str) -> int:
+    """One query on the database."""
+    with psycopg.connect(conninfo) as connection:
+        row = connection.execute("SELECT 42").fetchone()
+    assert row is not None
+    return int(row[0])
+
+
+def answers(conninfo: str) -> bool:
+    """Whether the database can be reached now."""
+    try:
+        return answer(conninfo) == 42
+    except psycopg.OperationalError:
+        return False
+
+
+@contextmanager
+def holder(home: Path) -> Iterator[subprocess.Popen[str]]:
+    """Another process that uses the server, ready; it leaves when its standard input ends."""
+    process = start_holder(home)
+    try:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "ready\n"
+        yield process
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def start_holder(home: Path) -> subprocess.Popen[str]:
+    """A process that uses the server and says `ready`; the caller ends it."""
+    return subprocess.Popen(
+        [sys.executable, "-c", _HOLDER, str(home)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        cwd=PROJECT,
+    )
+
+
+def leave(process: subprocess.Popen[str]) -> None:
+    """Let a holder leave in good order."""
+    process.communicate(timeout=15)
+    assert process.returncode == 0
+
+
+def as_ordinary_user() -> tuple[str, ...]:
+    """What a command stands behind to be run by a user that is not root; nothing when we are none.
+
+    As root the user is `nobody`. The right to read what only root may read lets it run an
+    interpreter or a checkout below /root; it gives no right to write and none to be root.
+    """
+    if os.geteuid() != 0:
+        return ()
+    identity = (f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups")
+    reading = ("--inh-caps=+dac_read_search", "--ambient-caps=+dac_read_search")
+    return ("setpriv", *identity, *reading)
+
+
+def run_as_ordinary_user(script: str, *arguments: str) -> str:
+    """What a Python script prints, run by a user that is not root."""
+    command = [*as_ordinary_user(), sys.executable, "-c", script, *arguments]
+    ended = subprocess.run(
+        command, cwd=PROJECT, capture_output=True, text=True, timeout=60, check=False
+    )
+    assert ended.returncode == 0, ended.stderr
+    return ended.stdout
+
+
+@contextmanager
+def open_directory(owner: int | None = None) -> Iterator[Path]:
+    """A temporary directory that everybody can enter, removed afterwards."""
+    directory = Path(tempfile.mkdtemp(prefix="spawnlog-test-", dir="/tmp"))
+    directory.chmod(0o755)
+    if owner is not None and os.geteuid() == 0:
+        os.chown(directory, owner, owner)
+    try:
+        yield directory
+    finally:
+        shutil.rmtree(directory)

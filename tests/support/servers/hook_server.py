@@ -1,0 +1,171 @@
+"""A real server for hooks: it notes what it is asked, and answers as it is told."""
+
+import json
+import threading
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any, Self
+
+from tests.support.servers.running_server import wait_for
+
+SLOW_SECONDS_MAX = 30.0
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """An answer. `said` is JSON unless it is bytes; `is_held` keeps it back until `let_go`, and
+    `breaks_off` ends the connection instead."""
+
+    status: int = 200
+    said: Any = b""
+    headers: Mapping[str, str] = field(default_factory=dict)
+    is_held: bool = False
+    breaks_off: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A request as it came."""
+
+    path: str
+    headers: Mapping[str, str]
+    body: dict[str, Any]
+
+    @property
+    def hook(self) -> str:
+        """Which hook is asked."""
+        return str(self.body["hook"])
+
+    @property
+    def key(self) -> str:
+        """By what a repeat is told."""
+        return str(self.headers["Idempotency-Key"])
+
+    @property
+    def event(self) -> dict[str, Any]:
+        """What it is asked about."""
+        return dict(self.body["event"])
+
+    @property
+    def run_id(self) -> str:
+        """The run it is about."""
+        return self.key.partition(":")[0]
+
+
+class HookServer:
+    """Answers 204 unless it is told otherwise. Use it in a `with` statement."""
+
+    def __init__(self) -> None:
+        self._calls: list[Call] = []
+        self._forgotten: set[str] = set()
+        self._replies: dict[str, list[Reply]] = {}
+        self._lock = threading.Lock()
+        self._may_answer = threading.Event()
+        hooks = self
+
+        class Handler(_Handler):
+            server_of_hooks = hooks
+
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self._server.daemon_threads = False
+        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.02,))
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.let_go()
+        self._server.shutdown()
+        self._server.server_close()
+        self._thread.join()
+
+    @property
+    def url(self) -> str:
+        """Where it is."""
+        return f"http://127.0.0.1:{self._server.server_address[1]}"
+
+    def hooks(self, *names: str, **more: Any) -> dict[str, Any]:
+        """`spawnlog.hooks` with these hooks at this server."""
+        return {name: {"url": f"{self.url}/{name}", "timeoutSeconds": 10, **more} for name in names}
+
+    def replies(self, hook: str, *replies: Reply) -> None:
+        """Answer so from now on, the last one again and again."""
+        with self._lock:
+            self._replies[hook] = list(replies)
+
+    def let_go(self) -> None:
+        """Send what is kept back."""
+        self._may_answer.set()
+
+    def forget(self) -> None:
+        """As if nothing had been asked or told, also of what is still to come of these runs."""
+        with self._lock:
+            self._forgotten |= {call.run_id for call in self._calls}
+            self._calls.clear()
+            self._replies.clear()
+        self._may_answer.clear()
+
+    def calls(self, hook: str | None = None) -> list[Call]:
+        """What was asked, in order."""
+        with self._lock:
+            return [call for call in self._calls if hook in (None, call.hook)]
+
+    def called(self, hook: str, times: int = 1) -> list[Call]:
+        """The calls of a hook, once there are so many."""
+
+        def enough() -> list[Call] | None:
+            calls = self.calls(hook)
+            return calls if len(calls) >= times else None
+
+        return wait_for(f"{times} calls of {hook}", enough)
+
+    def take(self, call: Call) -> Reply:
+        """Note a call; gives the answer."""
+        with self._lock:
+            if call.run_id in self._forgotten:
+                return Reply(204)
+            self._calls.append(call)
+            replies = self._replies.get(call.hook, [Reply(204)])
+            return replies.pop(0) if len(replies) > 1 else replies[0]
+
+    def hold(self) -> None:
+        """Wait until answers may be sent."""
+        self._may_answer.wait(SLOW_SECONDS_MAX)
+
+
+class _Handler(BaseHTTPRequestHandler):
+    server_of_hooks: HookServer
+    protocol_version = "HTTP/1.1"
+
+    def do_POST(self) -> None:
+        length = int(self.headers.get("Content-Length", "0"))
+        sent = self.rfile.read(length)
+        if len(sent) < length:
+            # Whoever asked died in the middle of it.
+            self.close_connection = True
+            return
+        body = json.loads(sent)
+        reply = self.server_of_hooks.take(Call(self.path, dict(self.headers), body))
+        if reply.is_held:
+            self.server_of_hooks.hold()
+        self.close_connection = True
+        if reply.breaks_off:
+            return
+        said = reply.said if isinstance(reply.said, bytes) else json.dumps(reply.said).encode()
+        try:
+            self.send_response(reply.status)
+            for name, value in reply.headers.items():
+                self.send_header(name, value)
+            if reply.status != 204:
+                self.send_header("Content-Length", str(len(said)))
+            self.end_headers()
+            if reply.status != 204:
+                self.wfile.write(said)
+        except ConnectionError:
+            # Nobody waits for it any more.
+            return
+
+    def log_message(self, *_: object) -> None:
+        """Says nothing."""

@@ -1,0 +1,145 @@
+"""Several servers on one data directory, which are killed and come back, and lines to them."""
+
+import asyncio
+import contextlib
+import json
+import signal
+import time
+from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from benchmarks.load import Connection
+from tests.support.servers.running_server import RunningServer, wait_for
+
+IDLE_SECONDS_MAX = 10.0
+
+
+class Fleet:
+    """The servers. `lives` says how often each of them was started."""
+
+    def __init__(self, home: Path, config: Mapping[str, Any], servers: int) -> None:
+        self.servers = [RunningServer(home, config) for _ in range(servers)]
+        for number, server in enumerate(self.servers):
+            server.log_path = home.with_name(f"server-{number}.log")
+        self.lives = [1] * servers
+        self._away: dict[int, asyncio.Event] = {}
+
+    @contextmanager
+    def standing(self) -> Iterator[None]:
+        """All servers until the end of the block."""
+        first, *others = self.servers
+        with ThreadPoolExecutor(len(self.servers)) as threads:
+            try:
+                # It makes the database and the token.
+                first.start()
+                list(threads.map(RunningServer.start, others))
+                yield
+            finally:
+                list(threads.map(RunningServer.stop, self.servers))
+
+    @property
+    def kills(self) -> int:
+        """How many servers were killed so far."""
+        return sum(self.lives) - len(self.lives)
+
+    def reload(self, config: Mapping[str, Any]) -> None:
+        """Give all of them another configuration, and wait until each works by it."""
+        first = self.servers[0]
+        assert first.config is not None
+        assert first.process is not None
+        text = json.dumps(config)
+        if first.config.read_text("utf-8") == text:
+            return
+        before = [len(server.log()) for server in self.servers]
+        first.config.write_text(text, "utf-8")
+        first.process.send_signal(signal.SIGHUP)
+        for server, seen in zip(self.servers, before, strict=True):
+            wait_for("the reload", partial(_is_reloaded, server, seen))
+
+    async def kill(self, number: int) -> None:
+        """kill -9, and start it again. Whoever asks it waits until it is back."""
+        self.lives[number] += 1
+        back = self._away[number] = asyncio.Event()
+        returning = asyncio.create_task(asyncio.to_thread(self._again, number))
+        try:
+            await asyncio.shield(returning)
+        except asyncio.CancelledError:
+            # A thread cannot be called back, and whoever stops the servers must find all of them.
+            await returning
+            raise
+        del self._away[number]
+        back.set()
+
+    def _again(self, number: int) -> None:
+        self.servers[number].kill()
+        self.servers[number].start()
+
+    def is_there(self, number: int) -> bool:
+        """Whether this server can be asked now."""
+        return number not in self._away
+
+    async def until_there(self, number: int) -> None:
+        """Wait until this server can be asked."""
+        if (back := self._away.get(number)) is not None:
+            await back.wait()
+
+
+def _is_reloaded(server: RunningServer, seen: int) -> bool:
+    """Whether it says so behind what was seen of its log."""
+    return "is active" in server.log()[seen:]
+
+
+class LostWithItsServer(Exception):
+    """The server died before it answered: nobody knows what became of the request."""
+
+
+class Line:
+    """A kept connection to one server, made anew for each of its lives."""
+
+    def __init__(self, fleet: Fleet, number: int) -> None:
+        self._fleet = fleet
+        self._number = number
+        self._life = 0
+        self._used = 0.0
+        self._connection: Connection | None = None
+
+    async def ask(
+        self, method: str, path: str, body: Mapping[str, Any] | None = None
+    ) -> tuple[int, dict[str, Any]]:
+        """Status and body of the answer. `LostWithItsServer` when the server was killed meanwhile;
+        AssertionError when the connection was lost and the server was not."""
+        await self._fleet.until_there(self._number)
+        life = self._fleet.lives[self._number]
+        try:
+            connection = await self._connected(life)
+            sent = json.dumps(body).encode() if body is not None else b""
+            status, answer = await connection.ask(method, path, sent)
+        except (OSError, EOFError) as lost:
+            await self.close()
+            if self._fleet.lives[self._number] == life:
+                raise AssertionError(f"server {self._number} lives and lost us: {lost!r}") from lost
+            raise LostWithItsServer from lost
+        self._used = time.monotonic()
+        return status, json.loads(answer)
+
+    async def _connected(self, life: int) -> Connection:
+        # A server closes what nobody uses.
+        is_fresh = time.monotonic() - self._used < IDLE_SECONDS_MAX
+        if self._connection is None or self._life != life or not is_fresh:
+            await self.close()
+            server = self._fleet.servers[self._number]
+            connection = Connection(server.url, server.token)
+            await connection.open()
+            self._connection, self._life = connection, life
+        return self._connection
+
+    async def close(self) -> None:
+        """Disconnect; the next request connects again."""
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            with contextlib.suppress(OSError):
+                await connection.close()

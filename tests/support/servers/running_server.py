@@ -1,0 +1,220 @@
+"""A real server process on its own data directory, and a client for it."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, Literal, Self, TypeVar
+
+import httpx2
+
+from tests.support.http.described_answers import check_answer
+
+START_SECONDS_MAX = 60.0
+STOP_SECONDS_MAX = 30.0
+WAIT_SECONDS_MAX = 30.0
+ROOT = Path(__file__).resolve().parents[3]
+T = TypeVar("T")
+
+
+def wait_for(
+    what: str, look: Callable[[], T | Literal[False] | None], *, seconds: float = WAIT_SECONDS_MAX
+) -> T:
+    """The first truthy answer of `look`; fails when none comes in time."""
+    deadline = time.monotonic() + seconds
+    while True:
+        found = look()
+        if found:
+            return found
+        if time.monotonic() > deadline:
+            raise AssertionError(f"waited {seconds} s in vain for {what}")
+        threading.Event().wait(0.02)
+
+
+class RunningServer:
+    """`spawnlog serve` as a process. Start it again after a kill with `start`.
+
+    `prefix` is what the command stands behind, such as a program that becomes another user.
+    """
+
+    def __init__(
+        self,
+        data_dir: Path,
+        config: Mapping[str, Any] | Path | None = None,
+        *,
+        arguments: tuple[str, ...] = (),
+        environment: Mapping[str, str] | None = None,
+        prefix: tuple[str, ...] = (),
+    ) -> None:
+        self.data_dir = data_dir
+        self.root = ROOT
+        self._arguments = arguments
+        self._prefix = prefix
+        self._environment = dict(environment or {})
+        self.config = self._config_file(config)
+        self.process: subprocess.Popen[str] | None = None
+        self.url = ""
+        self.log_path = data_dir.with_name(f"{data_dir.name}.log")
+        self._http: httpx2.Client | None = None
+
+    def _config_file(self, config: Mapping[str, Any] | Path | None) -> Path | None:
+        if config is None or isinstance(config, Path):
+            return config
+        path = self.data_dir.with_name(f"{self.data_dir.name}.json5")
+        path.write_text(json.dumps(config), "utf-8")
+        return path
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+
+    def start(self) -> None:
+        """Start it and wait until it accepts."""
+        command = [*self._prefix, sys.executable]
+        command += ["-m", "infrastructure.inbound.command_line.main", "serve"]
+        command += ["--port", "0", "--data-dir", str(self.data_dir), *self._arguments]
+        if self.config is not None:
+            command += ["--config", str(self.config)]
+        environment = {**os.environ, "PYTHONUNBUFFERED": "1", **self._environment}
+        with self.log_path.open("a", encoding="utf-8") as log:
+            self.process = subprocess.Popen(
+                command,
+                cwd=self.root,
+                env=environment,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=log,
+                text=True,
+            )
+        assert self.process.stdout is not None
+        line = self._ready_line(self.process)
+        if not line.startswith("spawnlog ready on "):
+            self.kill()
+            raise AssertionError(f"it did not start: {line!r}\n{self.log()}")
+        self.url = line.removeprefix("spawnlog ready on ").strip()
+        if self._http is not None:
+            self._http.close()
+        self._http = httpx2.Client(
+            base_url=self.url,
+            headers={"Authorization": f"Bearer {self.token}"},
+            timeout=httpx2.Timeout(70.0),
+            event_hooks={"response": [check_answer]},
+        )
+
+    @staticmethod
+    def _ready_line(process: "subprocess.Popen[str]") -> str:
+        assert process.stdout is not None
+        lines: list[str] = []
+        reader = threading.Thread(
+            target=lambda: lines.append(process.stdout.readline() if process.stdout else "")
+        )
+        reader.start()
+        reader.join(START_SECONDS_MAX)
+        return lines[0] if lines else ""
+
+    @property
+    def http(self) -> httpx2.Client:
+        """A client with the administrator's token."""
+        assert self._http is not None
+        return self._http
+
+    @property
+    def token(self) -> str:
+        """The administrator's token."""
+        return (self.data_dir / "admin-token").read_text("utf-8").strip()
+
+    def log(self) -> str:
+        """What it wrote to stderr."""
+        return self.log_path.read_text("utf-8") if self.log_path.exists() else ""
+
+    def kill(self) -> None:
+        """kill -9."""
+        assert self.process is not None
+        self.process.send_signal(signal.SIGKILL)
+        self._reap()
+
+    def terminate(self) -> None:
+        """SIGTERM, without waiting."""
+        assert self.process is not None
+        self.process.terminate()
+
+    def ended(self) -> int:
+        """Wait for an end that came by itself; gives the exit status, negative for a signal."""
+        return self._reap()
+
+    def stop(self) -> int:
+        """SIGTERM, and wait for the end; gives the exit status."""
+        if self._http is not None:
+            self._http.close()
+            self._http = None
+        if self.process is None:
+            return 0
+        if self.process.poll() is None:
+            self.process.terminate()
+        return self._reap()
+
+    def _reap(self) -> int:
+        assert self.process is not None
+        try:
+            status = self.process.wait(STOP_SECONDS_MAX)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+            raise
+        finally:
+            if self.process.stdout is not None:
+                self.process.stdout.close()
+        return status
+
+    def spawn(self, task: str = "hello", *, key: str | None = None, **body: Any) -> httpx2.Response:
+        """`POST /v1/spawns` for `agent:main:main` unless `requester` says otherwise."""
+        headers = {"Idempotency-Key": key} if key else {}
+        whole = {"requester": {"sessionKey": "agent:main:main"}, "task": task, **body}
+        return self.http.post("/v1/spawns", json=whole, headers=headers)
+
+    def run(self, run_id: str, until: str | None = None) -> dict[str, Any]:
+        """A run, once it has reached `until`."""
+        query = {"wait": "60s", "until": until} if until else {}
+        answer = self.http.get(f"/v1/runs/{run_id}", params=query)
+        assert answer.status_code == 200, answer.text
+        return dict(answer.json())
+
+    def events(self, run_id: str) -> list[str]:
+        """The types of a run's events, in order."""
+        answer = self.http.get(f"/v1/runs/{run_id}/events")
+        return [event["type"] for event in answer.json()["items"]]
+
+    def inbox(self, session_key: str = "agent:main:main") -> list[dict[str, Any]]:
+        """The announcements of a session."""
+        answer = self.http.get(f"/v1/sessions/{session_key}/announcements", params={"limit": 500})
+        return list(answer.json()["items"])
+
+
+def scripted(agent_id: str = "main", **runtime: Any) -> dict[str, Any]:
+    """An agent that plays back; by default it answers `done`."""
+    return {"id": agent_id, "runtime": {"type": "scripted", "result": "done", **runtime}}
+
+
+def command(agent_id: str, *argv: str, **more: Any) -> dict[str, Any]:
+    """An agent that is a program reading its prompt as text."""
+    runtime = {"type": "command", "command": list(argv), "input": "stdin-text", **more}
+    return {"id": agent_id, "runtime": runtime}
+
+
+def configuration(*agents: dict[str, Any], **subagents: Any) -> dict[str, Any]:
+    """A configuration of these agents, all of which may be spawned, with quick leases."""
+    return {
+        "agents": {
+            "defaults": {"subagents": {"allowAgents": ["*"], **subagents}},
+            "list": list(agents),
+        },
+        "spawnlog": {"leaseSeconds": 1.5, "drainSeconds": 2},
+    }
