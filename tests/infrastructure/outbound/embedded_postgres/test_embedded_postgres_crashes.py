@@ -34,7 +34,9 @@ _NEVER_REAPS = """
 import ctypes, os, signal, sys
 from pathlib import Path
 from infrastructure.outbound.embedded_postgres.server import EmbeddedPostgres
-from tests.support.servers.embedded_servers import answer, keeper_of, kill, postmaster_of, wait_until
+from tests.support.servers.embedded_servers import (
+    answer, keeper_of, kill, postmaster_of, wait_until,
+)
 home = Path(sys.argv[1])
 ctypes.CDLL(None).prctl(36, 1, 0, 0, 0)  # orphans become children of this process
 used = EmbeddedPostgres.start(home)
