@@ -27,8 +27,6 @@ class ConfigurationActivated(Event):
 
 
 LOG_FORMAT = 1
-
-
 """The newest format of the log that this code reads and writes."""
 
 
@@ -45,8 +43,6 @@ VERSIONS: dict[str, int] = {
     "SpawnRefused": 3,
     "SessionObserved": 2,
 }
-
-
 """The newest version of each event that has had more than one."""
 
 
@@ -93,8 +89,6 @@ UPCASTS: Upcasts = {
     ("SessionCreated", 5): _keep_fields,
     ("RunStarted", 1): _keep_fields,
 }
-
-
 """By the name of the event and the version it is brought up from, to the version after it."""
 
 

@@ -9,20 +9,14 @@ from domain.configuration.hooks import AnyHook
 from domain.run.facts import StepName
 
 AT_ONCE_MAX = 50
-
-
 """So many are in one room at a time."""
 
 
 WANTED_MAX = 1_000
-
-
 """So many are in one room, or wait for it."""
 
 
 COMPARTMENTS_MAX = 5
-
-
 """Files, and the hooks that are told or asked to undo something."""
 
 

@@ -144,8 +144,6 @@ class GatheredContext:
 
 
 NOTHING = GatheredContext((), (), None)
-
-
 """What comes of no scripts."""
 
 

@@ -6,8 +6,6 @@ from typing import Literal, NamedTuple, Protocol
 from uuid import UUID
 
 ClaimKind = Literal["announce", "archive", "effects", "wait"]
-
-
 """What is claimed apart from each other. `effects` is what has to be undone or told outside,
 whatever else there is to do for a run and whoever does it. `wait` is due as soon as one of those
 that a run waits for is done."""

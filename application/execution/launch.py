@@ -96,8 +96,6 @@ def attachments_dir(run: Run) -> str | None:
 
 
 HISTORY_FILES_MAX = 500
-
-
 """Of so many runs before it, the newest, a run is told where they are."""
 
 

@@ -15,8 +15,6 @@ from domain.values.refusals import ERASED
 _ERASED_SINCE = "the text of this refusal was erased"
 AnswerStatus = Literal["forbidden", "error"]
 ResponseBody = dict[str, object]
-
-
 """What the caller is told of one child."""
 
 

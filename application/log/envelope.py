@@ -8,8 +8,6 @@ from domain.event_types import AnyEvent
 from domain.values.record import Stamp
 
 WRITER_VERSION = "0.1.0"
-
-
 """Recorded with each event: which release wrote it."""
 
 

@@ -22,8 +22,6 @@ from domain.values.refusals import Rejected
 T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)
 Change = tuple[str, AnyEvent]
-
-
 """A stream and the event to append to it."""
 
 

@@ -5,6 +5,4 @@ from collections.abc import Callable
 from typing import Literal
 
 FaultPoint = Callable[[Literal["before", "after"], str], None]
-
-
 """Called with the moment and the name of what is done, such as `step:attachments`."""

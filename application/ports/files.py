@@ -9,8 +9,6 @@ from application.ports.configurations import PinnedConfiguration
 from domain.context.attachments import AcceptedFiles
 
 RemovalOutcome = Literal["undone", "nothing_there", "left_in_place"]
-
-
 """`left_in_place`: a link or a file is in the place of a folder above, and what is behind it is
 not ours."""
 

@@ -22,24 +22,24 @@ FOREVER = 2**62
 _RUN_EVENTS = frozenset(get_args(RunEvent))
 _SESSION_EVENTS = frozenset(get_args(SessionEvent))
 
-Row = TypeVar("Row")
+AnyRow = TypeVar("AnyRow")
 RowKey = TypeVar("RowKey")
 
 
-class RowSpan(NamedTuple, Generic[Row]):
+class RowSpan(NamedTuple, Generic[AnyRow]):
     """A row and the positions between which it was true: `from_position <= p < to_position`."""
 
-    row: Row
+    row: AnyRow
     from_position: int
     to_position: int
 
 
 @dataclass(slots=True)
-class RowChanges(Generic[RowKey, Row]):
+class RowChanges(Generic[RowKey, AnyRow]):
     """New rows of one projection, and for stored open rows the position at which they ended."""
 
     closed: dict[RowKey, int] = field(default_factory=dict)
-    opened: list[RowSpan[Row]] = field(default_factory=list)
+    opened: list[RowSpan[AnyRow]] = field(default_factory=list)
     _last: dict[RowKey, int] = field(default_factory=dict)
 
     @property
@@ -47,7 +47,7 @@ class RowChanges(Generic[RowKey, Row]):
         """Of whom there are new rows."""
         return self._last.keys()
 
-    def put(self, key: RowKey, row: Row, position: int, *, first: bool) -> None:
+    def put(self, key: RowKey, row: AnyRow, position: int, *, first: bool) -> None:
         """The row as it is from `position` on; the one before it ends there."""
         last = self._last.get(key)
         if last is not None:

@@ -21,8 +21,6 @@ TYPES = frozenset(name for name, _ in EVENT_TYPES)
 EVENTS_EXAMINED_MAX = 5_000
 EVENTS_AT_ONCE = 500
 POSITIONS_PASSED_MAX = 100_000
-
-
 """So far the database looks for events that it can leave out by itself, which is cheap."""
 
 

@@ -25,8 +25,6 @@ from domain.run.state import Run
 from domain.values.record import ContentRef
 
 EVENTS_MAX = 500
-
-
 """More than a run has of the events that decide it: one or two for each step, and one more for each
 server that died in the middle of it."""
 

@@ -11,8 +11,6 @@ from application.queries.views.view import Answer
 from application.queries.wait import wait_for_growth, wait_seconds
 
 ANNOUNCING = ("RunAnnounced", "SpawnRefused")
-
-
 """The events that may put something into an inbox."""
 
 

@@ -10,8 +10,6 @@ from domain.configuration.configuration import Configuration
 from domain.values.session_key import InvalidSessionKey, render_session_key
 
 CURRENT = "current"
-
-
 """Stands for the one session that the caller acts for."""
 
 

@@ -1,4 +1,4 @@
-"""Waiting until a run has reached a stage, or the log has grown."""
+"""The long poll: waiting until a run has reached a stage, or the log has grown."""
 
 import asyncio
 import re
@@ -21,8 +21,6 @@ REACHED: Mapping[WaitStage, tuple[str, ...]] = {
     "announced": ("announced", "archived", "refused"),
     "archived": ("archived", "refused"),
 }
-
-
 """The stages at which each `until` is reached; a refusal ends every wait."""
 
 
@@ -32,8 +30,6 @@ REACHING: Mapping[WaitStage, tuple[str, ...]] = {
     "announced": ("RunAnnounced", "SpawnRefused"),
     "archived": ("RunArchived", "SpawnRefused"),
 }
-
-
 """The events with which each is reached."""
 
 

@@ -15,8 +15,6 @@ from domain.values.refusals import ReadAgain, Refusal, Rejected
 from domain.values.shared_values import SharedChange
 
 ATTEMPTS_MAX = 50
-
-
 """Of many patches for any version that come at once only one gets in at a time."""
 
 

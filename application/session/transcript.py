@@ -22,8 +22,6 @@ from domain.values.refusals import Rejected
 
 ENTRY_BYTES_MAX = 1_048_576
 TRANSCRIPT_BYTES_MAX = 17_179_869_184
-
-
 """So much is kept of what was told of one session, all that was told before included; those who
 tell at once may pass it by what they tell."""
 

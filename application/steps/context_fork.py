@@ -57,8 +57,6 @@ async def read_context_request(work: UnitOfWork, run: Run) -> ContextRequest:
 
 
 RUNS_MAX = 10_000
-
-
 """A conversation of more runs than that has more tokens than a child can begin with."""
 
 

@@ -9,8 +9,6 @@ from domain.values.record import ContentRef
 from domain.values.refusals import Refusal
 
 STEPS_AT_ONCE_MAX = 4
-
-
 """So many are made at once by one process. More would only make each of them slower on a disk that
 is slow, and the time of a step counts from when it is on record."""
 

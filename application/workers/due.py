@@ -20,8 +20,6 @@ from application.spawn.dependencies import DependencyWaits
 from application.steps.undo import StepUndoer
 
 DUE_BATCH = 50
-
-
 """So much of one kind is claimed at a time, and under way if nothing else is said."""
 
 
@@ -127,8 +125,6 @@ class DueWork:
 
 
 EFFECTS_AT_ONCE_MAX = COMPARTMENTS_MAX * WANTED_MAX
-
-
 """So many only when all rooms are full: what is undone or told waits for room of its own."""
 
 

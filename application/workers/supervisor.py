@@ -42,8 +42,6 @@ from domain.run.facts import STEP_ORDER
 DISPATCH_SECONDS = 1.0
 SWEEP_SECONDS = 60.0
 FINISH_SECONDS_MAX = 3.0
-
-
 """For each kind of what is due: a server that was told to stop has not long for all of them."""
 
 
@@ -51,8 +49,6 @@ FORGET_SECONDS = 3600.0
 RENEW_SECONDS_MIN = 0.1
 STORED_ANSWER_DAYS = 7
 _UNDONE_AFTER = (RunEnded, RunAnnounced, RunArchived)
-
-
 """What a preparation made may be due for undoing then."""
 
 

@@ -59,8 +59,6 @@ SecretText = Annotated[
     Annotated[str, Strict(), Tag("text")] | Annotated[SecretReference, Tag("reference")],
     Discriminator(_kind, custom_error_type="secret_text", custom_error_message="must be a string"),
 ]
-
-
 """A text that may be secret: as the file has it, or a reference in a revision read back."""
 
 

@@ -11,8 +11,6 @@ from domain.context.attachments import AcceptedFile, AcceptedFiles, accept_file
 from domain.values.record import Fact
 
 FOLDERS = (".openclaw", "attachments")
-
-
 """Where the folders of all runs are, below the workspace of a child."""
 
 

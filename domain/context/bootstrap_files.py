@@ -7,8 +7,6 @@ from domain.configuration.agents import BootstrapLimits
 from domain.values.text import whole_characters
 
 BOOTSTRAP_NAMES = ("AGENTS.md", "TOOLS.md")
-
-
 """The files that a sub-agent is given, in the order of its prompt; no other is read."""
 
 

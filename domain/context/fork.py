@@ -46,8 +46,6 @@ def fork_downgraded_note(parent_tokens: int) -> str:
 
 
 SESSION_KIND: Literal["session"] = "session"
-
-
 """The kind of the entry that a forked transcript begins with."""
 
 

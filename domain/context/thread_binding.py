@@ -12,15 +12,11 @@ from domain.values.text import replace_unstorable
 
 ADDRESS_CHARACTERS_MAX = 1024
 INTERNAL_CHANNEL = "webchat"
-
-
 """A channel of this name is a page that shows sessions, and no place where results can be sent."""
 
 
 ThreadMode = Literal["run", "session"]
 Origin = Mapping[str, str | int]
-
-
 """`channel`, `accountId`, `to` and `threadId`, those that are known."""
 
 

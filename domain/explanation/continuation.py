@@ -26,8 +26,6 @@ from domain.values.record import ContentRef
 from domain.values.rules import ACTIVE_CHILDREN, CAPABILITIES, TOOLS, WORKSPACE, RuleFinding
 
 CONTINUING = (MessageReceived, ChildAdmitted, ContinuationPlanned, SpawnRefused)
-
-
 """The events that say how a message was decided; there is one of each at most."""
 
 
@@ -103,8 +101,6 @@ def _workspace(planning: PlanRecord) -> RuleFinding | None:
 
 
 CONTINUATION: PlanTable = {**PLAN, WORKSPACE: _workspace}
-
-
 """What a message is planned by: as a spawn is, but its folder is kept."""
 
 

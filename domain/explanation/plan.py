@@ -208,8 +208,6 @@ PLAN: PlanTable = {
     rules.CREDENTIALS: _credentials,
     rules.WORKSPACE: _workspace,
 }
-
-
 """The rules and choices of a plan in the order in which they are judged, and what each compared;
 None when the facts say nothing of it."""
 

@@ -28,8 +28,6 @@ from domain.values.text import quote_name
 
 
 RuleResult = Literal["passed", "refused", "not_judged", "not_recorded"]
-
-
 """`passed`: it did not refuse the spawn. `not_judged`: the decision did not come so far.
 `not_recorded`: the release that decided did not record what it compared."""
 
@@ -75,8 +73,6 @@ DECIDING = (
     SpawnRefused,
     DependencyMet,
 )
-
-
 """The events that say how a spawn was decided; there is one of each at most, of those of steps one
 a step, of `DependencyMet` one for each run that is waited for, and one `StepBegun` more for each
 holder that begins it again."""

@@ -135,8 +135,6 @@ STEP_RULES: Mapping[StepName, Callable[[_StepRecord], RuleFinding | None]] = {
     "attachments": _attachments,
     "context_engine": _context_engine,
 }
-
-
 """By the name of the rule, in the order in which they are judged. The folder of a child is told of
 with the plan, which chooses it."""
 

@@ -30,8 +30,6 @@ PROGRAM_VARIABLES = frozenset(
         "SHELL",
     }
 )
-
-
 """What shells, interpreters and libraries find programs by, or run something for. A value that a
 child is to have is given in none of them, so that a profile never says what is executed."""
 
@@ -75,8 +73,6 @@ class ProfileFile:
 
 
 NO_PROFILES = ProfileFile()
-
-
 """What a file says that is not there."""
 
 

@@ -24,8 +24,6 @@ ModelSource = Literal[
     "defaults",
     "runtime",
 ]
-
-
 """A model's name, or `{"primary": name, "fallbacks": [name, …]}`, or nothing."""
 
 

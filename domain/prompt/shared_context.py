@@ -20,8 +20,6 @@ HEADING = "[Shared Context]:"
 LITERAL_CHARACTERS_MAX = 2_000
 REFERENCE_CHARACTERS_MAX = 8_000
 VALUES_CHARACTERS_MAX = 40_000
-
-
 """Once so much stands there, what comes behind is only said to be there."""
 
 

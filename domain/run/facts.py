@@ -251,8 +251,6 @@ class BatchFacts(Fact):
 
 StepName = Literal["thread_binding", "context_fork", "workspace", "attachments", "context_engine"]
 STEP_ORDER: tuple[StepName, ...] = get_args(StepName)
-
-
 """Steps are taken in this order and undone in the reverse."""
 
 
@@ -301,8 +299,6 @@ class StepState(Fact):
 
 
 HOOK_ORDER: tuple[HookName, ...] = get_args(HookName)
-
-
 """Nobody is told of an end before the beginning."""
 
 

@@ -296,8 +296,6 @@ ADMISSION = (
     AdmissionRule(rules.REQUIRE_AGENT_ID, _missing_agent_id, _require_agent_id),
     AdmissionRule(rules.ALLOW_AGENTS, _forbidden_agent, _allow_agents),
 )
-
-
 """In the order in which they are judged."""
 
 

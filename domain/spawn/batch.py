@@ -57,8 +57,6 @@ def speculative_session(session: Session | None, event: SessionEvent, at: dateti
 NONE_STARTED = " No task of this batch was started."
 LABEL_SHOWN_CHARACTERS_MAX = 200
 AddressedCommands = tuple[UUID, Sequence[RunCommand]]
-
-
 """A run and the commands to it, one after the other."""
 
 

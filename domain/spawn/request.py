@@ -28,8 +28,6 @@ from domain.values.rules import RefusalStatus
 from domain.values.shared_values import ReferenceRequest, SharedScope
 
 StoreText = Callable[[str, str], ContentRef]
-
-
 """Keeps a text (kind, text) beside the log and gives the reference to put into an event."""
 
 

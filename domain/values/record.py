@@ -84,8 +84,6 @@ CONFIG_STREAM = "log:config"
 RUN_PREFIX = "run:"
 SESSION_PREFIX = "session:"
 NAMES_KEPT = 4_096
-
-
 """Names of runs that are not made or read anew: each is asked for a dozen times in an append."""
 
 

@@ -84,6 +84,4 @@ class CorruptHistory(Exception):
 
 
 ERASED = "its texts were erased while it was prepared; spawn it again"
-
-
 """What is told of a spawn that has no words of its own any more."""

@@ -18,8 +18,6 @@ MAIN = "main"
 GLOBAL = "global"
 _UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _IGNORED = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u180b\u180c\u180d\u180f\u2800\u3164\uffa0")
-
-
 """Joiners, fillers and variation selectors of single scripts, and the empty Braille pattern."""
 
 

@@ -5,14 +5,10 @@ from pathlib import Path
 from platformdirs import user_data_path
 
 ADMIN_TOKEN_FILE = "admin-token"  # noqa: S105
-
-
 """The admin token as one line of text, mode 0600; written by the first start."""
 
 
 SERVER_FILE = "server.json"
-
-
 """`{"url": "http://HOST:PORT"}`; there while the server runs."""
 
 

@@ -3,9 +3,11 @@
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
-from domain.run.facts import Cleanup
+if TYPE_CHECKING:
+    # Help is shown without the types of the domain, which take longer to load than it all.
+    from domain.run.facts import Cleanup
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,15 +37,13 @@ class ScriptTrialOptions:
     task: str
     requester: str
     label: str | None = None
-    cleanup: Cleanup | None = None
+    cleanup: "Cleanup | None" = None
 
 
 # What to verify, and what came of it: between the command, which shows it, and the log.
 
 
 OnVerifyProgress = Callable[[int, int, int], None]
-
-
 """Told the position behind which it began, the one up to which all is right, and the last one."""
 
 

@@ -30,8 +30,6 @@ from infrastructure.server.compose import ServerProcess
 
 
 YOUNG_OBJECTS_MIN = 20_000
-
-
 """So many objects more than before are there when the young ones are looked through."""
 
 
@@ -47,8 +45,6 @@ HTTP_GRACE_SECONDS = 5
 STOP_SECONDS_MAX = 15.0
 NOTE_SECONDS = 5.0
 START_SETTINGS = frozenset({"lease_seconds", "drain_seconds", "allowed_hosts"})
-
-
 """Read when the server starts, and not at a reload."""
 
 

@@ -15,6 +15,7 @@ MODULES = [
 ]
 
 SMALL_FOLDERS = {
+    "application/configuration": "one use case: a file becomes the active revision",
     "domain": "the registry of event types belongs to no one of its folders",
     "infrastructure/inbound/command_line": "the entry point; its parts are folders",
     "infrastructure/inbound/http": "the application and its description; its parts are folders",

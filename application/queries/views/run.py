@@ -319,8 +319,6 @@ ROWS_BY_STATUS: Mapping[RunStatus, StatusRows] = {
     "refused": StatusRows(("refused",)),
     **{status: StatusRows(ENDED_STAGES, outcome) for outcome, status in _BY_OUTCOME.items()},
 }
-
-
 """By what the runs of each status are searched."""
 
 

@@ -49,8 +49,6 @@ def _layout(view: type[View]) -> tuple[tuple[str, ...], Callable[[dict[str, Any]
 RecordedJson = Annotated[
     Any, PlainSerializer(lambda value: orjson.loads(orjson.dumps(value)), return_type=Any)
 ]
-
-
 """A value as it was recorded: JSON text as `orjson.Fragment`, which is not read and written again,
 or None."""
 

@@ -76,8 +76,6 @@ def _belongs_in_subagents(key: str) -> bool:
 
 KeyPath = tuple[str | int, ...]
 UnknownKey = tuple[str, str, str | None]
-
-
 """Pointer, message, nearest key."""
 
 

@@ -30,8 +30,6 @@ from infrastructure.outbound.configuration.unknown_keys import unknown_keys
 
 LiteralPath = tuple[str | int, ...]
 LiteralProblem = tuple[str, str]
-
-
 """Pointer and message."""
 
 

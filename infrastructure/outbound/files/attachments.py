@@ -73,8 +73,6 @@ class WorkspaceAttachments:
 
 
 _Above = tuple[RootedFolder, RootedFolder, RootedFolder]
-
-
 """The folder of all runs, the one around it, the workspace."""
 
 

@@ -10,8 +10,6 @@ from infrastructure.outbound.files.regular_file import NotAFile
 from infrastructure.outbound.files.rooted_folder import RootedFolder
 
 UTF8_BYTES_MAX = 4
-
-
 """Bytes that one character takes at most."""
 
 

@@ -29,14 +29,10 @@ class NotAFolder(OSError):
 
 
 FolderIdentity = tuple[int, int]
-
-
 """What a folder is, whatever it is called, for as long as it is held: its device and number."""
 
 
 FileState = tuple[int, int, int, int, int]
-
-
 """What a file is and was last changed. Its number alone would be that of another one, made after it
 was removed."""
 

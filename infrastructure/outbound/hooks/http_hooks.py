@@ -59,14 +59,10 @@ def _unusable_answer(text: str, status_code: int) -> HookFailure:
 
 CONNECT_SECONDS = 5.0
 CALLS_AT_ONCE_MAX = 100
-
-
 """Of one hook: those of a hook that hangs are in the way of no other hook."""
 
 
 SLOT_WAIT_SECONDS = 0.5
-
-
 """How long a call waits until fewer are under way: less than a step has beside its hook's limit."""
 
 

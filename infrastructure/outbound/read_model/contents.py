@@ -11,8 +11,6 @@ from infrastructure.outbound.log.read.joined_reads import CoalescedReads
 from infrastructure.outbound.log.schema.connections import LogConnection, borrow_connection
 
 BODIES_MAX = 16
-
-
 """How many texts one question is about: a small one must not wait for many large ones."""
 
 

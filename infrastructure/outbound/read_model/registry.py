@@ -40,8 +40,6 @@ WAITING_LANES = (
     f" AND EXISTS (SELECT FROM runs WHERE {_SAME_LANE} AND stage = 'queued' AND holder IS NULL)"
     " ORDER BY 1, 2"
 )
-
-
 """Lane and depth; the values are the width of a lane, twice."""
 
 

@@ -13,14 +13,10 @@ from collections.abc import Iterable
 
 
 GAP_CHARACTERS_MAX = 4
-
-
 """An end of a line is no longer, as it stands or written out; longer ones stay as one."""
 
 
 CHARACTERS_MAX = 3 + GAP_CHARACTERS_MAX
-
-
 """So many characters of a text are at most one of the folded one, with what is behind it."""
 
 
@@ -98,20 +94,14 @@ def _folded_token(token: str) -> str:
 
 _SIGNS = {f"{byte:02x}": remove_gaps(chr(byte)) for byte in range(256)}
 LINES_MAX = 20
-
-
 """The lines of a value that has no more are looked for by themselves, too."""
 
 
 NESTED_MAX = 3
-
-
 """So many times JSON may stand in JSON: what a service answers is quoted by the log once more."""
 
 
 FORM_CHARACTERS_MAX = 1024
-
-
 """What is longer is looked for piece by piece, so that no more than one waits to be told."""
 
 

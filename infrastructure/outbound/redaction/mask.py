@@ -20,27 +20,19 @@ from infrastructure.outbound.redaction.encodings import (
 from infrastructure.outbound.redaction.find_values import KnownValues, MatchSpan, merge_spans
 
 CHARACTERS_MIN = 8
-
-
 """Shorter values are found everywhere by chance, and are not masked."""
 
 
 LINES_MAX = 200
-
-
 """So many lines of a value are masked for themselves; the whole of it is masked in any case."""
 
 
 LONGEST_CHAIN = 4
 SEEN_CHARACTERS_MIN = 1024
-
-
 """So much is looked at again with whatever follows it."""
 
 
 FRESH_SHARE = 8
-
-
 """Of more than that, once what follows it is so great a part of it: else a child that says single
 characters would have all of it looked at for each of them."""
 

@@ -54,8 +54,6 @@ class DrainedPipe:
 
 THREADS = 2
 AT_ONCE_BYTES_MAX = 4_096
-
-
 """So much is looked through at once: a thread would take longer to begin."""
 
 

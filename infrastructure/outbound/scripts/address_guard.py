@@ -19,8 +19,6 @@ _OF_A_CLOUD = (
 )
 _NO_HOST = "Script resolves to an address that is no machine's, and those are never called"
 ResolveHost = Callable[[str, int], Awaitable[Sequence[str]]]
-
-
 """Gives the addresses of a name; none for one that is not found."""
 
 

@@ -64,6 +64,4 @@ class ScriptSource(Protocol):
 
 
 SourceOf = Callable[[PinnedConfiguration], ScriptSource]
-
-
 """Gives the file of a revision; of one that another server read, the same places here."""

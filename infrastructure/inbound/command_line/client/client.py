@@ -6,7 +6,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Self
-from urllib.parse import quote
 
 import httpx2
 
@@ -29,8 +28,6 @@ ANSWER_SECONDS = 30.0
 ANSWER_BYTES_MAX = 128 * 1024 * 1024
 EVENT_BYTES_MAX = 20 * 1024 * 1024
 SILENCE_SECONDS_MAX = 45.0
-
-
 """A live stream says something every 15 seconds; three times that is a lost connection."""
 
 
@@ -213,18 +210,3 @@ def _problem(response: httpx2.Response) -> JsonObject:
 def _number(response: httpx2.Response, header: str) -> int | None:
     text = response.headers.get(header, "")
     return int(text) if text.isascii() and text.isdigit() else None
-
-
-# Paths of the HTTP API.
-
-
-def path_of(*segments: str) -> str:
-    """A path under `/v1`, each segment quoted whole.
-
-    Raises CommandFailed for a segment that is empty or that a path would swallow.
-    """
-    for segment in segments:
-        if segment in ("", ".", ".."):
-            raise CommandFailed(f'"{segment}" is not a name that the server could know')
-    quoted = (quote(segment, safe="", errors="replace") for segment in segments)
-    return "/v1/" + "/".join(quoted)

@@ -10,8 +10,6 @@ from infrastructure.inbound.command_line.display.failures import CommandFailed, 
 from infrastructure.inbound.command_line.display.output import JsonObject, print_note
 
 ABSENT_SECONDS_MAX = 120.0
-
-
 """How long a server may be away before following ends."""
 
 

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from ipaddress import ip_address
 from pathlib import Path
-from urllib.parse import urlsplit
+from urllib.parse import quote, urlsplit
 
 from infrastructure.contract.data_directory import (
     ADMIN_TOKEN_FILE,
@@ -120,3 +120,15 @@ def _validate_token(token: str, source: str) -> str:
     if not token.isascii() or not token.isprintable() or " " in token:
         raise CommandFailed(f"{source} does not hold a token: it must be one word of ASCII signs")
     return token
+
+
+def path_of(*segments: str) -> str:
+    """A path under `/v1`, each segment quoted whole.
+
+    Raises CommandFailed for a segment that is empty or that a path would swallow.
+    """
+    for segment in segments:
+        if segment in ("", ".", ".."):
+            raise CommandFailed(f'"{segment}" is not a name that the server could know')
+    quoted = (quote(segment, safe="", errors="replace") for segment in segments)
+    return "/v1/" + "/".join(quoted)

@@ -10,7 +10,7 @@ import typer
 from infrastructure.inbound.command_line.client.wait import wait_for_run
 from infrastructure.inbound.command_line.display.failures import (
     CommandFailed,
-    Refused,
+    RequestRefused,
     RunFailed,
     Unreachable,
 )
@@ -54,9 +54,9 @@ def post_once(
 ) -> JsonObject:
     """Ask for a run; the server's answer to an accepted one.
 
-    Raises Refused with the rule and the text. When the connection is lost, Unreachable tells the
-    key with which the same command can be repeated without a second run, after `lost`, which says
-    what may have happened.
+    Raises RequestRefused with the rule and the text. When the connection is lost, Unreachable
+    tells the key with which the same command can be repeated without a second run, after `lost`,
+    which says what may have happened.
     """
     key = idempotency_key or str(uuid.uuid4())
     if len(key) > IDEMPOTENCY_KEY_CHARACTERS_MAX or not (key.isascii() and key.isprintable()):
@@ -74,7 +74,7 @@ def post_once(
 
 def follow_run(client: "Client", accepted: JsonObject, output: Output) -> None:
     """Wait for the run's announcement and print its result. RunFailed when it did not end well,
-    Refused when it came to nothing."""
+    RequestRefused when it came to nothing."""
     run_id = str(accepted.get("runId"))
     print_note(f"run {printable_line(run_id)} is accepted; waiting for its announcement")
     run = wait_for_run(client, run_id, until="announced")
@@ -82,7 +82,7 @@ def follow_run(client: "Client", accepted: JsonObject, output: Output) -> None:
         print_block(str(run.get("resultText") or "(not available)"))
     status = printable_line(run.get("status"), 20)
     if run.get("stage") == "refused":
-        raise Refused(
+        raise RequestRefused(
             f"run {printable_line(run_id)}: {printable_line(run.get('error') or 'refused', 2000)}"
         )
     if run.get("outcome") != "success":

@@ -3,7 +3,7 @@
 import time
 from typing import TYPE_CHECKING, Literal
 
-from infrastructure.inbound.command_line.client.client import path_of
+from infrastructure.inbound.command_line.client.location import path_of
 from infrastructure.inbound.command_line.display.failures import Unreachable
 from infrastructure.inbound.command_line.display.output import JsonObject
 from infrastructure.inbound.command_line.display.tables import Item
@@ -15,8 +15,6 @@ if TYPE_CHECKING:
 WaitUntil = Literal["started", "ended", "announced", "archived"]
 POLL_SECONDS = 30.0
 ABSENT_SECONDS_MAX = 60.0
-
-
 """How long a server may be away, as in a restart, before the wait is given up."""
 
 

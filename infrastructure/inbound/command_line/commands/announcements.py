@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from infrastructure.inbound.command_line.client.client import path_of
+from infrastructure.inbound.command_line.client.location import path_of
 from infrastructure.inbound.command_line.client.options import (
     DataDir,
     LimitOption,

@@ -4,8 +4,8 @@ from typing import Annotated
 
 import typer
 
-from infrastructure.inbound.command_line.client.client import path_of
 from infrastructure.inbound.command_line.client.find_run import find_run
+from infrastructure.inbound.command_line.client.location import path_of
 from infrastructure.inbound.command_line.client.options import (
     DataDir,
     OutputOption,
@@ -20,7 +20,7 @@ from infrastructure.inbound.command_line.client.submit import (
     post_once,
     read_text_argument,
 )
-from infrastructure.inbound.command_line.display.failures import Refused
+from infrastructure.inbound.command_line.display.failures import RequestRefused
 from infrastructure.inbound.command_line.display.output import (
     JsonObject,
     Output,
@@ -50,7 +50,7 @@ def send_message(
         path = path_of("runs", found.run_id, "messages")
         try:
             accepted = post_once(client, path, body, idempotency_key, _UNKNOWN_OUTCOME)
-        except Refused as refusal:
+        except RequestRefused as refusal:
             if refusal.problem is not None:
                 print_object(refusal.problem, output)
             raise

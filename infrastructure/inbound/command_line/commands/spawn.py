@@ -30,7 +30,11 @@ from infrastructure.inbound.command_line.commands.spawn_arguments import (
     parse_shared_context,
     read_attachments,
 )
-from infrastructure.inbound.command_line.display.failures import CommandFailed, Refused, RunFailed
+from infrastructure.inbound.command_line.display.failures import (
+    CommandFailed,
+    RequestRefused,
+    RunFailed,
+)
 from infrastructure.inbound.command_line.display.output import (
     JsonObject,
     Output,
@@ -94,7 +98,7 @@ def follow_batch(client: "Client", accepted: JsonObject, output: Output) -> None
     for run in accepted.get("runs") or ():
         try:
             follow_run(client, run, output)
-        except (RunFailed, Refused) as failure:
+        except (RunFailed, RequestRefused) as failure:
             failures.append(failure)
     for further in failures[1:]:
         print_note(f"{further.word}: {printable_line(further, 2000)}")
@@ -194,7 +198,7 @@ def _post_or_print_refusal(
     """The same as `ask`; a program is told the problem of a refusal too."""
     try:
         return post_spawn(client, body, idempotency_key)
-    except Refused as refusal:
+    except RequestRefused as refusal:
         if refusal.problem is not None:
             print_object(refusal.problem, output)
         raise
@@ -205,8 +209,8 @@ def post_spawn(
 ) -> JsonObject:
     """Ask for a spawn; the server's answer to an accepted one.
 
-    Raises Refused with the rule and the text. When the connection is lost, Unreachable tells the
-    key with which the same command can be repeated without a second run.
+    Raises RequestRefused with the rule and the text. When the connection is lost, Unreachable
+    tells the key with which the same command can be repeated without a second run.
     """
     return post_once(client, "/v1/spawns", body, idempotency_key, _UNKNOWN_OUTCOME)
 

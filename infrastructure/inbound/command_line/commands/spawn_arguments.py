@@ -15,8 +15,6 @@ from infrastructure.inbound.command_line.display.output import JsonObject
 from infrastructure.inbound.command_line.display.plain_text import printable_line
 
 FILE_BYTES_MAX = 1024 * 1024
-
-
 """A server takes 64 KiB of JSON; blanks of a file do not count there."""
 
 
@@ -91,14 +89,10 @@ def _object(text: str, name: str) -> JsonObject:
 
 
 ATTACHED_BYTES_MAX = 12 * 1024 * 1024
-
-
 """All files together as they are read."""
 
 
 REQUEST_BYTES_MAX = 16 * 1024 * 1024
-
-
 """What a server takes as one request, in which a file is longer than it is: base64 by a third, and
 text by what JSON writes in another way."""
 

@@ -4,13 +4,13 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from infrastructure.inbound.command_line.client.client import path_of
+from infrastructure.inbound.command_line.client.location import path_of
 from infrastructure.inbound.command_line.client.wait import WaitUntil, has_reached, wait_for_run
 from infrastructure.inbound.command_line.commands.run_records import event_columns
 from infrastructure.inbound.command_line.commands.runs import short_id
 from infrastructure.inbound.command_line.commands.spawn import post_spawn
 from infrastructure.inbound.command_line.commands.stop import stop_and_wait
-from infrastructure.inbound.command_line.display.failures import CommandFailed, Refused
+from infrastructure.inbound.command_line.display.failures import CommandFailed, RequestRefused
 from infrastructure.inbound.command_line.display.output import JsonObject, print_table
 from infrastructure.inbound.command_line.display.plain_text import printable_block, printable_line
 
@@ -44,7 +44,7 @@ class DemoStage:
         """Ask for a child that will be refused; the problem that says why."""
         try:
             accepted = post_spawn(self.client, self._body(task, agent, {}))
-        except Refused as refusal:
+        except RequestRefused as refusal:
             return dict(refusal.problem or {})
         raise CommandFailed(f"run {accepted.get('runId')} was accepted, and should not have been")
 

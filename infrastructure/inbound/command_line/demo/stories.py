@@ -11,8 +11,6 @@ from infrastructure.inbound.command_line.demo.stage import DemoStage
 from infrastructure.inbound.command_line.display.plain_text import printable_line
 
 CHILDREN_MAX = 5
-
-
 """`maxChildrenPerAgent` of the examples."""
 
 

@@ -37,7 +37,7 @@ class RunFailed(CommandFailed):
     exit_code = 1
 
 
-class Refused(CommandFailed):
+class RequestRefused(CommandFailed):
     """The server understood and said no: a spawn that is not permitted, a session that takes no
     message, or a missing right."""
 
@@ -62,7 +62,7 @@ def failure_from_problem(status: int, problem: Mapping[str, Any]) -> CommandFail
     message = _message(status, problem)
     code = problem.get("code")
     if code in _REFUSAL_CODES or status == 403:
-        return Refused(message, problem)
+        return RequestRefused(message, problem)
     if status == 401:
         return CommandFailed(f"{message}; {ADVICE_FOR_TOKEN}", problem)
     if status == 404:

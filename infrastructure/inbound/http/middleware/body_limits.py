@@ -19,8 +19,6 @@ from infrastructure.inbound.http.responses.problems import HttpProblem
 
 BODIES_BYTES_MAX = 256 * 1024 * 1024
 SMALL_BODY_BYTES_MAX = 64 * 1024
-
-
 """Bodies of no more than this are not counted."""
 
 

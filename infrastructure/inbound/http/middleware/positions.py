@@ -11,8 +11,6 @@ from application.log.event_log import LogUnavailable
 LOG_HEADER = b"spawnlog-log"
 POSITION_HEADER = b"spawnlog-position"
 HEAD_SECONDS_MAX = 0.25
-
-
 """How long the log is asked: an answer that is ready must not wait for a database that is away."""
 
 

@@ -21,8 +21,6 @@ IDEMPOTENCY_KEY_CHARS_MAX = 255
 SESSION_KEY_CHARS_MAX = 512
 _TRACEPARENT = re.compile(r"00-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}")
 ANONYMOUS_CALLER = Caller(actor=Actor(kind="anybody"), scopes=ALL_SCOPES, patterns=("*",))
-
-
 """Who asks when authentication is switched off."""
 
 
@@ -73,8 +71,6 @@ async def _request_services(request: Request) -> Services:
 InjectedServices = Annotated[Services, Depends(_request_services)]
 ByCaller = Annotated[Caller, Depends(caller_with_known_parameters)]
 RUN_ID_SCHEMA: dict[str, Any] = {"format": "uuid", "minLength": 36, "maxLength": 36}
-
-
 """What `run_id_of` takes: told and not declared, for another text is the id of no run, and 404."""
 
 

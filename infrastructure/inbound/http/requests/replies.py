@@ -36,8 +36,6 @@ def refusal_response(
 
 
 Render = Callable[[StoredAnswer, bool], Awaitable[Response]]
-
-
 """Turns an answer into a response; True when it is a repeat."""
 
 

@@ -12,8 +12,6 @@ from infrastructure.inbound.http.schemas.answers import HealthAnswer, ReadinessA
 
 router = APIRouter(tags=["health"])
 ANSWER_SECONDS = 2.0
-
-
 """How long the database may take: who asks whether it is ready does not wait for long."""
 
 

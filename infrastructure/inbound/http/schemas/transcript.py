@@ -11,8 +11,6 @@ from infrastructure.inbound.http.requests.bodies import Body
 
 ENTRIES_MAX = 10_000
 VALUES_MAX = 100_000
-
-
 """How many values a body may have: ten for each entry."""
 
 

@@ -122,8 +122,6 @@ async def read_waiting_runs(
 
 
 LOCK_CLASS = 0x53504C47
-
-
 """First half of the advisory lock's key; the second is the schema, so that two logs in one
 database do not wait for each other."""
 

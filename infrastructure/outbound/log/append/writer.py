@@ -88,8 +88,6 @@ async def _is_stored(connection: LogConnection, batch: Batch) -> bool:
 T = TypeVar("T")
 BATCH_SUBMISSIONS_MAX = 64
 BATCH_TEXT_BYTES_MAX = 32 * 1024 * 1024
-
-
 """A batch takes no more texts once it has so many; PostgreSQL takes no message of a gigabyte."""
 
 

@@ -73,8 +73,6 @@ _TYPES: Mapping[str, tuple[int, Encode]] = {
     "bigint": (20, _longs),
     "timestamptz": (1184, _instants),
 }
-
-
 """By the names that the columns have here: the type's number and how its values are written. A
 column of texts that are encoded already is `utf-8`."""
 

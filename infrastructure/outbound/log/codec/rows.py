@@ -19,8 +19,6 @@ from infrastructure.outbound.log.codec.columns import columns_of
 
 CACHED_VALUES_MAX = 1_024
 CACHED_ROWS_MAX = 4_096
-
-
 """So many runs, or sessions, are remembered with the row that was encoded last."""
 
 

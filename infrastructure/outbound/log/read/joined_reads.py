@@ -16,8 +16,6 @@ from application.log.event_log import LogUnavailable
 from infrastructure.outbound.log.schema.connections import LogConnection, borrow_connection
 
 QUESTIONS_MAX = 2
-
-
 """How many questions of a kind are under way at once, not counting those that take long: a slow one
 must not hold up all others."""
 
@@ -28,8 +26,6 @@ KEYS_MAX = 200
 K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
 ReadMany = Callable[[LogConnection, Sequence[K]], Awaitable[Mapping[K, V]]]
-
-
 """Answers for keys; a key that is absent from the answer has none."""
 
 

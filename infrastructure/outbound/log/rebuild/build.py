@@ -14,14 +14,10 @@ from infrastructure.outbound.log.rebuild.worker import fold_in_process
 from infrastructure.outbound.log.schema.connections import LogConnection
 
 PARTS = 2
-
-
 """How many processes fold; the database's own work keeps further cores busy."""
 
 
 PROCESSES_FROM_EVENTS = 20_000
-
-
 """Fewer are folded here, before a process would have started."""
 
 

@@ -55,8 +55,6 @@ async def copy_rows(
 
 PAGE_EVENTS = 5_000
 STATES_MAX = 4_096
-
-
 """How many runs, and how many sessions, a part keeps in memory between two pages."""
 
 

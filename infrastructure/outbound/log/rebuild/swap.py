@@ -15,21 +15,15 @@ from infrastructure.outbound.log.schema.connections import LogConnection
 from infrastructure.outbound.log.schema.format import format_of, require_known_format
 
 NEAR_EVENTS = 100
-
-
 """So near to the head it comes before writers have to wait, if it can."""
 
 
 BEHIND_EVENTS_MAX = 2_000
-
-
 """So many events may be left to fold while they wait, if writers are that quick."""
 
 
 ROUNDS_MAX = 30
 TABLE_WAIT_MS = 100
-
-
 """So long the exchange waits for those who read the tables; all who come later wait behind it."""
 
 

@@ -23,8 +23,6 @@ KEEPALIVE: dict[str, Any] = {
     "keepalives_count": 3,
     "tcp_user_timeout": 10_000,  # milliseconds
 }
-
-
 """For how long a connection to a database on another machine is believed in that says nothing."""
 
 

@@ -30,8 +30,6 @@ def require_known_format(found: int) -> None:
 
 
 OWNER = "SELECT to_jsonb(log_head) ->> 'application' FROM log_head"
-
-
 """The application's name, or NULL. It may also be asked in a schema that is older than marks."""
 
 

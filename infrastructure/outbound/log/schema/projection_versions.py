@@ -6,14 +6,10 @@ from infrastructure.outbound.log.schema.connections import LogConnection
 from infrastructure.outbound.log.schema.format import UnknownFormat
 
 VERSIONS = {one.name: one.version for one in PROJECTIONS}
-
-
 """The version of the rows that this program makes, by projection."""
 
 
 NOTED_VERSIONS = "(SELECT string_agg(name || ' ' || version, ', ' ORDER BY name) FROM projections)"
-
-
 """An expression of SQL: what `must_be_ours` is asked about. Read under the append lock, it cannot
 change before the commit, because a rebuild takes that lock to exchange the tables."""
 

@@ -22,8 +22,6 @@ class Link(NamedTuple):
 
 
 BEGINNING = Link(0, b"", _NOT_RECORDED, 0, b"")
-
-
 """What the first event of a log is held against."""
 
 
@@ -105,14 +103,10 @@ def _missing_positions(first: int, last: int) -> Difference:
 
 
 LOOKED_FOR_POSITIONS = 10_000
-
-
 """How far behind a broken event the one that stood in its place is looked for."""
 
 
 REMOVED_MAX = INSERTED_MAX = 1_000
-
-
 """How many events may have been taken out or put in, and the rest moved, for this to be told."""
 
 

@@ -18,8 +18,6 @@ from infrastructure.outbound.log.verify.rows import ReadConnection
 
 READ_BYTES_MAX = 4 * 1024 * 1024
 READ_MAX = 2_000
-
-
 """How many bytes and how many texts are in memory at a time; a single larger text counts alone."""
 
 

@@ -21,8 +21,6 @@ from infrastructure.outbound.log.schema.connections import CONNECT_TIMEOUT_SECON
 
 ReadConnection = psycopg.Connection[TupleRow]
 PAGE_TIMEOUT_MS = 120_000
-
-
 """How long the statement of one page may take; a sweep over a whole table has no limit."""
 
 

@@ -129,8 +129,6 @@ def read_progress(path: Path, log_id: UUID) -> Progress | None:
 
 
 RANGE_EVENTS_MAX = 40_000
-
-
 """A range begins with reading the states that it goes on from, so it is not to be short."""
 
 
