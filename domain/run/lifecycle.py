@@ -2,6 +2,36 @@
 
 A cell says: at this stage this event may be recorded, and this stage follows. What is not in the
 table may never be recorded, and a history that contains it is corrupt.
+
+How it works
+------------
+A run is one turn of one child session. It is two functions and this table: `decide` takes the state
+and a command and gives events, `evolve` takes the state and an event and gives the next state. Both
+ask the table, so an event that it does not permit is neither decided nor read. `decide` may become
+stricter with any release. `evolve` and the table only grow, because every history that was ever
+written has to be readable.
+
+A run begins in one of two ways. `SpawnRequested` asks for a child of its own: scripts are resolved,
+the agent may be overridden, and what the child needs outside the log is made, step by step, each
+step recorded before it is made so that a crash leaves nothing that cannot be found. Until then the
+spawn can be refused, and nothing else. `MessageReceived` continues a session that is there: nothing
+has to be asked or made, so it is planned at once. From `session-created` on there is a child, its
+caller has been answered, and what fails is an end (`RunEnded`), never a refusal.
+
+A run that depends on others waits at `session-created` until each of them has ended. Then it is
+`queued`: its place in the lane is the position of that event. It is claimed with an epoch, the
+version of the stream at the claim, and everything that its holder records afterwards is fenced by
+it. `started` is recorded before the child executes; so a run that was claimed and has not started
+may be claimed again, and one that has started is never executed a second time.
+
+The end says what became of the child. What comes after it is for others: the announcement waits
+until all descendants are settled, hooks are told until they confirm or are parked, and what the
+preparation made is undone where it has to be. These events do not move the stage, because none of
+them waits for another. An announced run may be continued or archived; an archived or refused one is
+final, and only what is still owed to others is recorded of it.
+
+A stop before there is a child is a refusal (rule `stopped`). A stop of a run that waits or is queued
+ends it. A stop of a claimed or started run is a request to its holder, which ends it.
 """
 
 from typing import Literal
