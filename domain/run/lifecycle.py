@@ -30,8 +30,8 @@ preparation made is undone where it has to be. These events do not move the stag
 them waits for another. An announced run may be continued or archived; an archived or refused one is
 final, and only what is still owed to others is recorded of it.
 
-A stop before there is a child is a refusal (rule `stopped`). A stop of a run that waits or is queued
-ends it. A stop of a claimed or started run is a request to its holder, which ends it.
+A stop before there is a child is a refusal (rule `stopped`). A stop of a run that waits or is
+queued ends it. A stop of a claimed or started run is a request to its holder, which ends it.
 """
 
 from typing import Literal
