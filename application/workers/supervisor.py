@@ -79,7 +79,7 @@ class Supervisor:
 
     def __init__(
         self,
-        crew: Workers,
+        workers: Workers,
         coordination: Coordination,
         tail: Tail,
         *,
@@ -88,7 +88,7 @@ class Supervisor:
         follow_configuration: Callable[[int], Awaitable[None]],
         alive: Callable[[], None],
     ) -> None:
-        self._crew = crew
+        self._workers = workers
         self._coordination = coordination
         self._tail = tail
         self._holder = holder
@@ -97,18 +97,18 @@ class Supervisor:
         self._alive = alive
         self._renewed = time.monotonic()
         self.url: str | None = None
-        self._dispatch = PeriodicTask("dispatch", crew.dispatching.dispatch, DISPATCH_SECONDS)
+        self._dispatch = PeriodicTask("dispatch", workers.dispatching.dispatch, DISPATCH_SECONDS)
         claims = Claims(coordination, holder, lease_seconds=lease_seconds)
-        self._announce = announcement_work(claims, crew.announcing)
-        self._archive = archive_work(claims, crew.archiving)
-        self._wait = wait_work(claims, crew.depending)
+        self._announce = announcement_work(claims, workers.announcing)
+        self._archive = archive_work(claims, workers.archiving)
+        self._wait = wait_work(claims, workers.depending)
         self._awaited = AwaitedRuns()
-        self._effect = effect_work(claims, crew.undoing, crew.telling)
+        self._effect = effect_work(claims, workers.undoing, workers.telling)
         self._prolong = PeriodicTask("claims", claims.prolong, lease_seconds / 3)
         self._renew = PeriodicTask("lease", self._renew_lease, lease_seconds / 3)
-        self._sweep = PeriodicTask("staged files", crew.sweeping, SWEEP_SECONDS)
+        self._sweep = PeriodicTask("staged files", workers.sweeping, SWEEP_SECONDS)
         self._recover = PeriodicTask(
-            "recover", crew.recovering.recover, min(1.0, lease_seconds / 4)
+            "recover", workers.recovering.recover, min(1.0, lease_seconds / 4)
         )
         self._forget = PeriodicTask("forget", self._forget_answers, FORGET_SECONDS)
         self._following: asyncio.Task[None] | None = None
@@ -130,7 +130,7 @@ class Supervisor:
 
     async def wait_idle(self, seconds: float) -> None:
         """Wait for what was taken over from others, so long at most."""
-        await self._crew.recovering.wait_idle(seconds)
+        await self._workers.recovering.wait_idle(seconds)
 
     async def finish_due(self) -> None:
         """Announce, archive, undo and tell what is due now, for the last time; each has its time
@@ -178,7 +178,7 @@ class Supervisor:
 
     async def _on_event(self, recorded: RecordedEvent) -> None:
         run_id = recorded.envelope.provenance.run_id
-        if isinstance(recorded.event, _UNDONE_AFTER) or self._crew.telling.is_triggered_by(
+        if isinstance(recorded.event, _UNDONE_AFTER) or self._workers.telling.is_triggered_by(
             recorded.event
         ):
             self._effect.notify()
@@ -195,9 +195,9 @@ class Supervisor:
             case RunAnnounced() | ArchiveScheduled():
                 self._archive.notify()
             case StopRequested() if run_id is not None:
-                self._crew.executing.stop(run_id)
+                self._workers.executing.stop(run_id)
             case SpawnRefused() if run_id is not None:
-                self._crew.preparing.interrupt(run_id)
+                self._workers.preparing.interrupt(run_id)
                 if recorded.event.step in STEP_ORDER:
                     self._effect.notify()
             case ConfigurationActivated():
@@ -234,7 +234,7 @@ class Supervisor:
         """Kill what is held, record nothing more of it, and go on under another name: whoever
         finds those runs without a holder decides what becomes of them, this process included."""
         _log.error("the lease of %s is lost: %s", self._holder.name, why)
-        await self._crew.executing.abandon_all()
+        await self._workers.executing.abandon_all()
         self._holder.replace_name()
         self._renewed = time.monotonic()
         self._renew.notify()

@@ -120,55 +120,55 @@ class WorkerDependencies:
     url: str | None
 
 
-def build_workers(work: UnitOfWork, means: WorkerDependencies) -> Workers:
+def build_workers(work: UnitOfWork, needs: WorkerDependencies) -> Workers:
     """Everybody, idle as yet."""
-    sealing = RunFinalizer(work, means.transcripts)
+    sealing = RunFinalizer(work, needs.transcripts)
     makers = (
-        ThreadBindingStep(work, means.hooks),
-        ContextForkStep(work, means.transcripts),
-        WorkspaceStep(means.folders),
-        AttachmentsStep(means.attachments, means.staged, work.contents, means.interruption),
-        ContextEngineStep(work, means.hooks),
+        ThreadBindingStep(work, needs.hooks),
+        ContextForkStep(work, needs.transcripts),
+        WorkspaceStep(needs.folders),
+        AttachmentsStep(needs.attachments, needs.staged, work.contents, needs.interruption),
+        ContextEngineStep(work, needs.hooks),
     )
-    stepping = StepRunner(work, makers, means.staged, means.interruption)
-    gathering = ContextGatherer(means.scripts, means.credentials, means.script_secrets)
+    stepping = StepRunner(work, makers, needs.staged, needs.interruption)
+    gathering = ContextGatherer(needs.scripts, needs.credentials, needs.script_secrets)
     preparing = RunPreparer(
-        work, gathering, stepping, means.bootstrap, means.credentials, means.workspaces
+        work, gathering, stepping, needs.bootstrap, needs.credentials, needs.workspaces
     )
     launching = LaunchComposer(
-        work, means.tokens, means.folders, means.credentials, means.transcripts, means.url
+        work, needs.tokens, needs.folders, needs.credentials, needs.transcripts, needs.url
     )
     rooms = Bulkhead()
-    executing = RunExecutor(work, launching, means.runtimes, means.transcripts, sealing)
+    executing = RunExecutor(work, launching, needs.runtimes, needs.transcripts, sealing)
     return Workers(
         preparing=preparing,
-        continuing=SessionContinuation(work, means.bootstrap, means.credentials),
-        dispatching=Dispatcher(work, executing, means.holder),
+        continuing=SessionContinuation(work, needs.bootstrap, needs.credentials),
+        dispatching=Dispatcher(work, executing, needs.holder),
         executing=executing,
-        announcing=Announcer(work, means.hooks),
-        archiving=Archiver(work, means.transcripts),
+        announcing=Announcer(work, needs.hooks),
+        archiving=Archiver(work, needs.transcripts),
         depending=DependencyWaits(work),
         recovering=RunRecovery(
             work,
-            means.coordination,
+            needs.coordination,
             preparing,
             executing,
             sealing,
-            holder=means.holder,
-            lease_seconds=means.lease_seconds,
+            holder=needs.holder,
+            lease_seconds=needs.lease_seconds,
         ),
-        undoing=StepUndoer(work, makers, means.interruption, rooms),
-        telling=HookNotifier(work, means.hooks, means.interruption, rooms),
-        sweeping=lambda: means.staged.sweep(STAGED_DELETIONS_MAX),
+        undoing=StepUndoer(work, makers, needs.interruption, rooms),
+        telling=HookNotifier(work, needs.hooks, needs.interruption, rooms),
+        sweeping=lambda: needs.staged.sweep(STAGED_DELETIONS_MAX),
     )
 
 
 # Everything that runs context scripts, put together.
 
 
-def build_script_runner(gatehouse: ProcessLauncher, file_of: FileOf) -> ScriptsByUri:
+def build_script_runner(launcher: ProcessLauncher, file_of: FileOf) -> ScriptsByUri:
     """Runs files and calls URLs; `file_of` gives the file of a revision."""
-    files = LocalFileScripts(gatehouse, file_of, server=os.environ)
+    files = LocalFileScripts(launcher, file_of, server=os.environ)
     return ScriptsByUri(files, HttpScripts(file_of))
 
 
@@ -244,23 +244,23 @@ class ServerProcess:
         seal: ChildTokenSigner,
         url: str,
     ) -> Services:
-        gatehouse = ProcessLauncher(silence_seconds_max=self.settings.lease_seconds)
-        await gatehouse.start()
-        self._stack.push_async_callback(gatehouse.close)
+        launcher = ProcessLauncher(silence_seconds_max=self.settings.lease_seconds)
+        await launcher.start()
+        self._stack.push_async_callback(launcher.close)
         transcripts = StoredTranscripts(pool, self.directory.transcripts)
         coordinating = await self._connecting.coordinating()
         self._stack.push_async_callback(coordinating.close)
         holder, coordination = Holder(holder_name), PostgresCoordination(coordinating)
         hooks = HttpHooks(self._files)
         self._stack.push_async_callback(hooks.aclose)
-        crew = build_workers(
+        workers = build_workers(
             work,
             WorkerDependencies(
                 coordination=coordination,
                 transcripts=transcripts,
-                scripts=build_script_runner(gatehouse, self._files.file_of),
+                scripts=build_script_runner(launcher, self._files.file_of),
                 script_secrets=ConfiguredSecrets(self._files.file_of),
-                runtimes=self._runtimes(gatehouse),
+                runtimes=self._runtimes(launcher),
                 tokens=seal,
                 credentials=AgentCredentials(self._files, self.directory.path / "agents"),
                 folders=LocalWorkspaceFolders(),
@@ -275,32 +275,32 @@ class ServerProcess:
                 url=url,
             ),
         )
-        self.executing = crew.executing
-        self.spawning = SpawnService(work, crew.preparing, holder)
-        await self._start_supervisor(crew, coordination, holder, gatehouse, url)
-        return self._build_services(work, crew, transcripts, seal)
+        self.executing = workers.executing
+        self.spawning = SpawnService(work, workers.preparing, holder)
+        await self._start_supervisor(workers, coordination, holder, launcher, url)
+        return self._build_services(work, workers, transcripts, seal)
 
-    def _runtimes(self, gatehouse: ProcessLauncher) -> RuntimesByType:
-        commands = CommandRuntimes(gatehouse, server=os.environ, folder=str(self._loaded.folder))
+    def _runtimes(self, launcher: ProcessLauncher) -> RuntimesByType:
+        commands = CommandRuntimes(launcher, server=os.environ, folder=str(self._loaded.folder))
         self._stack.enter_context(closing(commands))
         return RuntimesByType({"command": commands, "scripted": ScriptedRuntimes()})
 
     async def _start_supervisor(
         self,
-        crew: Workers,
+        workers: Workers,
         coordination: PostgresCoordination,
         holder: Holder,
-        gatehouse: ProcessLauncher,
+        launcher: ProcessLauncher,
         url: str,
     ) -> None:
         self.conducting = Supervisor(
-            crew,
+            workers,
             coordination,
             self.log.tail,
             holder=holder,
             lease_seconds=self.settings.lease_seconds,
             follow_configuration=self.configurations.follow,
-            alive=gatehouse.heartbeat,
+            alive=launcher.heartbeat,
         )
         self.conducting.url = url
         await self.conducting.join()
@@ -310,7 +310,7 @@ class ServerProcess:
     def _build_services(
         self,
         work: UnitOfWork,
-        crew: Workers,
+        workers: Workers,
         transcripts: StoredTranscripts,
         seal: ChildTokenSigner,
     ) -> Services:
@@ -322,9 +322,9 @@ class ServerProcess:
         return Services(
             work=work,
             spawning=self.spawning,
-            continuing=crew.continuing,
-            stopping=StopService(work, crew.preparing),
-            announcing=crew.announcing,
+            continuing=workers.continuing,
+            stopping=StopService(work, workers.preparing),
+            announcing=workers.announcing,
             transcripts=transcripts,
             tail=self.log.tail,
             access=Access(work.registry),

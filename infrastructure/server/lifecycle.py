@@ -69,52 +69,52 @@ class _UvicornServer(uvicorn.Server):
         self.accepts.set()
 
 
-async def run_server(house: ServerProcess, listening: socket.socket, config: Path | None) -> int:
+async def run_server(process: ServerProcess, listening: socket.socket, config: Path | None) -> int:
     """Serve until SIGTERM or SIGINT; a second one ends at once. Gives the exit status."""
     url = url_of(listening)
     told_to_stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, _stop, told_to_stop)
-    house.on_end = told_to_stop.set
-    doors = await _open_unless_stopped(house, url, told_to_stop)
-    if doors is None:
+    process.on_end = told_to_stop.set
+    services = await _open_unless_stopped(process, url, told_to_stop)
+    if services is None:
         return 0
     try:
-        loop.add_signal_handler(signal.SIGHUP, _reload, house, config)
-        if house.settings.no_auth:
+        loop.add_signal_handler(signal.SIGHUP, _reload, process, config)
+        if process.settings.no_auth:
             _log.warning("authentication is off: every program on this machine may do everything")
-        server = _UvicornServer(_uvicorn(create_application(doors)))
+        server = _UvicornServer(_uvicorn(create_application(services)))
         serving = asyncio.create_task(server.serve(sockets=[listening]))
         await _wait_for_first(server.accepts, serving)
         if serving.done():
             await serving
             return 2
-        house.directory.replace_note(url, os.getpid())
-        noting = PeriodicTask("note", partial(_note_address, house, url), NOTE_SECONDS)
+        process.directory.replace_note(url, os.getpid())
+        noting = PeriodicTask("note", partial(_note_address, process, url), NOTE_SECONDS)
         noting.start()
         tune_garbage_collector()
         print(f"spawnlog ready on {url}", flush=True)
         await _wait_for_first(told_to_stop, serving)
         _log.info("stopping")
         await noting.close()
-        with _end_after(house.settings.drain_seconds + STOP_SECONDS_MAX):
-            await house.drain()
+        with _end_after(process.settings.drain_seconds + STOP_SECONDS_MAX):
+            await process.drain()
             server.should_exit = True
             await serving
     finally:
-        house.directory.forget_server(os.getpid())
+        process.directory.forget_server(os.getpid())
         with _end_after(STOP_SECONDS_MAX):
-            await house.close()
+            await process.close()
     return 0
 
 
 async def _open_unless_stopped(
-    house: ServerProcess, url: str, told_to_stop: asyncio.Event
+    process: ServerProcess, url: str, told_to_stop: asyncio.Event
 ) -> Services | None:
     """The doors of the house, or None when it was told to stop before they were open: a start that
     makes rows anew may take its time."""
-    opening = asyncio.create_task(house.open(url))
+    opening = asyncio.create_task(process.open(url))
     waiting = asyncio.create_task(told_to_stop.wait())
     await asyncio.wait({opening, waiting}, return_when=asyncio.FIRST_COMPLETED)
     waiting.cancel()
@@ -144,8 +144,8 @@ def _exit_at_once(seconds: float) -> None:
     os._exit(1)
 
 
-async def _note_address(house: ServerProcess, url: str) -> None:
-    house.directory.note_server(url, os.getpid())
+async def _note_address(process: ServerProcess, url: str) -> None:
+    process.directory.note_server(url, os.getpid())
 
 
 async def _wait_for_first(event: asyncio.Event, serving: asyncio.Task[None]) -> None:
@@ -189,25 +189,25 @@ def _stop(told_to_stop: asyncio.Event) -> None:
 _reloads: set["asyncio.Task[None]"] = set()
 
 
-def _reload(house: ServerProcess, config: Path | None) -> None:
-    task = asyncio.create_task(_reload_now(house, config))
+def _reload(process: ServerProcess, config: Path | None) -> None:
+    task = asyncio.create_task(_reload_now(process, config))
     _reloads.add(task)
     task.add_done_callback(_reloads.discard)
 
 
-async def _reload_now(house: ServerProcess, config: Path | None) -> None:
+async def _reload_now(process: ServerProcess, config: Path | None) -> None:
     """Read the configuration again; one with an error changes nothing."""
-    before = house.configurations.current().configuration
+    before = process.configurations.current().configuration
     try:
         loaded = await asyncio.to_thread(load, config)
-        revision = await house.configurations.activate(loaded, Actor(kind="system"))
+        revision = await process.configurations.activate(loaded, Actor(kind="system"))
     except ConfigurationError as error:
         _log.error("the configuration is not changed: %s", error)
     except Exception:
         _log.exception("the configuration is not changed")
     else:
         try:
-            _log_reload(loaded, before, house.settings)
+            _log_reload(loaded, before, process.settings)
         except Exception:
             _log.exception("what the configuration changes could not be logged")
         _log.info("configuration revision %d is active", revision)

@@ -146,9 +146,9 @@ def serve(options: ServeOptions) -> int:
         listening.close()
         raise
     try:
-        house = ServerProcess(loaded, settings, directory, database)
+        process = ServerProcess(loaded, settings, directory, database)
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-            return runner.run(run_server(house, listening, _config_path(options)))
+            return runner.run(run_server(process, listening, _config_path(options)))
     finally:
         listening.close()
         database.close()

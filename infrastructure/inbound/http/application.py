@@ -114,7 +114,7 @@ ROUTERS = (
 )
 
 
-def create_application(doors: Services) -> FastAPI:
+def create_application(services: Services) -> FastAPI:
     """The application, ready to serve."""
     handlers = _handlers()
     application = FastAPI(
@@ -126,7 +126,7 @@ def create_application(doors: Services) -> FastAPI:
         redirect_slashes=False,
         exception_handlers=handlers,
     )
-    application.state.doors = doors
+    application.state.services = services
     for router in ROUTERS:
         application.include_router(router)
     # The last one added is the outermost: the guard stands before everything.
@@ -137,11 +137,11 @@ def create_application(doors: Services) -> FastAPI:
         endpoint=spawns.spawn_directly,
         handlers=handlers,
     )
-    log = doors.work.log
+    log = services.work.log
     application.add_middleware(
         RequestGuard,
-        hosts=doors.hosts,
-        marks=PositionHeaders(str(log.log_id), log.head, lambda: doors.tail.position),
+        hosts=services.hosts,
+        marks=PositionHeaders(str(log.log_id), log.head, lambda: services.tail.position),
     )
     application.openapi = lambda: describe(application, ROUTERS)  # type: ignore[method-assign]
     return application

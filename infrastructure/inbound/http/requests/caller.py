@@ -26,19 +26,19 @@ ANONYMOUS_CALLER = Caller(actor=Actor(kind="anybody"), scopes=ALL_SCOPES, patter
 
 def services_of(request: Request) -> Services:
     """What the endpoints work with."""
-    doors: Services = request.app.state.doors
-    return doors
+    services: Services = request.app.state.services
+    return services
 
 
 async def caller_of(request: Request) -> Caller:
     """Who asks; 401 without a good token."""
-    doors = services_of(request)
-    if doors.tokens is None:
+    services = services_of(request)
+    if services.tokens is None:
         return ANONYMOUS_CALLER
     scheme, _, token = request.headers.get("authorization", "").partition(" ")
     if scheme.lower() != "bearer" or not token.strip():
         raise HttpProblem("unauthorized", "send a token as Authorization: Bearer …")
-    caller = await doors.tokens.caller_of(token.strip())
+    caller = await services.tokens.caller_of(token.strip())
     if caller is None:
         raise HttpProblem("unauthorized", "this token is unknown, or its run is over")
     return caller
@@ -96,14 +96,14 @@ KeyInPath = Annotated[
 
 
 def view_response(
-    doors: Services, answer: Answer[View], *, headers: dict[str, str] | None = None
+    services: Services, answer: Answer[View], *, headers: dict[str, str] | None = None
 ) -> Response:
     """A view as JSON, marked with the log and the position it is true at."""
-    return _json_response(doors, answer.view.json_bytes(), answer.position, headers=headers)
+    return _json_response(services, answer.view.json_bytes(), answer.position, headers=headers)
 
 
 def json_response(
-    doors: Services,
+    services: Services,
     body: Any,
     position: int,
     *,
@@ -112,11 +112,11 @@ def json_response(
 ) -> Response:
     """A JSON answer, marked with the log and the position it is true at."""
     content = orjson.dumps(body, option=orjson.OPT_UTC_Z)
-    return _json_response(doors, content, position, status=status, headers=headers)
+    return _json_response(services, content, position, status=status, headers=headers)
 
 
 def _json_response(
-    doors: Services,
+    services: Services,
     content: bytes,
     position: int,
     *,
@@ -127,14 +127,14 @@ def _json_response(
         content,
         status_code=status,
         media_type="application/json",
-        headers={**position_headers(doors, position), **(headers or {})},
+        headers={**position_headers(services, position), **(headers or {})},
     )
 
 
-def position_headers(doors: Services, position: int) -> dict[str, str]:
+def position_headers(services: Services, position: int) -> dict[str, str]:
     """The headers that every answer carries."""
     return {
-        "Spawnlog-Log": str(doors.work.log.log_id),
+        "Spawnlog-Log": str(services.work.log.log_id),
         "Spawnlog-Position": str(position),
     }
 

@@ -11,7 +11,7 @@ from infrastructure.inbound.http.responses.problems import HttpProblem, problem_
 
 
 def refusal_response(
-    doors: Services, request: Request, told: StoredAnswer, position: int
+    services: Services, request: Request, told: StoredAnswer, position: int
 ) -> Response:
     """The problem of a refused spawn, or of a message that was refused."""
     code = "spawn_forbidden" if told.kind == "forbidden" else "spawn_error"
@@ -27,7 +27,7 @@ def refusal_response(
         # Not in what earlier releases have kept.
         childSessionKey=told.body.get("childSessionKey"),
         batchId=told.body.get("batchId"),
-        headers=position_headers(doors, position),
+        headers=position_headers(services, position),
     )
     return problem_response(problem, request.scope)
 

@@ -32,7 +32,7 @@ router = APIRouter(tags=["agents"])
     },
 )
 async def list_agents(
-    doors: InjectedServices,
+    services: InjectedServices,
     caller: ByCaller,
     requester: Annotated[
         str,
@@ -45,7 +45,7 @@ async def list_agents(
     ] = "main",
 ) -> Response:
     """The agents."""
-    return view_response(doors, await agents.list_agents(doors, caller, requester))
+    return view_response(services, await agents.list_agents(services, caller, requester))
 
 
 @router.get(
@@ -63,10 +63,10 @@ async def list_agents(
     },
 )
 async def list_lanes(
-    doors: InjectedServices,
+    services: InjectedServices,
     caller: ByCaller,
     limit: LimitParameter = LIMIT_MAX,
     at: AsOfParameter = None,
 ) -> Response:
     """The lanes."""
-    return view_response(doors, await lanes.list_lanes(doors, caller, limit=limit, at=at))
+    return view_response(services, await lanes.list_lanes(services, caller, limit=limit, at=at))

@@ -66,27 +66,27 @@ class StopBody(Body):
     openapi_extra=request_body_schema(StopBody, {"reason": "no longer needed"}),
 )
 async def stop_run(
-    request: Request, doors: InjectedServices, caller: ByCaller, runId: RunInPath
+    request: Request, services: InjectedServices, caller: ByCaller, runId: RunInPath
 ) -> Response:
     """Stop."""
     require_scope(caller, "control")
     body, raw = await read_body(request, StopBody)
-    run = await visible_run(doors, caller, runId, await resolve_as_of(doors, None))
-    if not await doors.access.covers_run(caller, run) or caller.run_id == run.run_id:
+    run = await visible_run(services, caller, runId, await resolve_as_of(services, None))
+    if not await services.access.covers_run(caller, run) or caller.run_id == run.run_id:
         raise HttpProblem(
             "not_permitted", "this token may stop the descendants of its session only"
         )
     reservation = reservation_of(request, caller, raw)
     try:
-        told = await doors.stopping.stop(run, caller.actor, body.reason, reservation)
+        told = await services.stopping.stop(run, caller.actor, body.reason, reservation)
     except AlreadyReserved as reserved:
         assert reservation is not None
-        return await replay_answer(reserved, reservation, lambda one, _: _response(doors, one))
-    return await _response(doors, told)
+        return await replay_answer(reserved, reservation, lambda one, _: _response(services, one))
+    return await _response(services, told)
 
 
-async def _response(doors: Services, told: StoredAnswer) -> Response:
-    return json_response(doors, told.body, await doors.work.log.head())
+async def _response(services: Services, told: StoredAnswer) -> Response:
+    return json_response(services, told.body, await services.work.log.head())
 
 
 # `POST /v1/sessions/{key}/stop`.
@@ -109,14 +109,14 @@ async def _response(doors: Services, told: StoredAnswer) -> Response:
     openapi_extra=request_body_schema(StopBody, {"reason": "no longer needed"}),
 )
 async def stop_session(
-    request: Request, doors: InjectedServices, caller: ByCaller, key: KeyInPath
+    request: Request, services: InjectedServices, caller: ByCaller, key: KeyInPath
 ) -> Response:
     """Stop."""
     require_scope(caller, "control")
     body, raw = await read_body(request, StopBody)
-    session_key = await resolve_session_key(doors, caller, key)
-    session = await doors.work.registry.session(session_key)
-    if session is None or not await doors.access.covers_session(caller, session_key):
+    session_key = await resolve_session_key(services, caller, key)
+    session = await services.work.registry.session(session_key)
+    if session is None or not await services.access.covers_session(caller, session_key):
         raise HttpProblem("not_found", "there is no such session on record")
     if caller.run_id is not None and caller.run_id == session.run_id:
         raise HttpProblem(
@@ -124,11 +124,11 @@ async def stop_session(
         )
     reservation = reservation_of(request, caller, raw)
     try:
-        told = await doors.stopping.stop_session(session, caller.actor, body.reason, reservation)
+        told = await services.stopping.stop_session(session, caller.actor, body.reason, reservation)
     except AlreadyReserved as reserved:
         assert reservation is not None
-        return await replay_answer(reserved, reservation, lambda one, _: _response(doors, one))
-    return await _response(doors, told)
+        return await replay_answer(reserved, reservation, lambda one, _: _response(services, one))
+    return await _response(services, told)
 
 
 # `POST /v1/runs/{runId}/messages`.
@@ -186,28 +186,28 @@ class MessageBody(Body):
     ),
 )
 async def send_message(
-    request: Request, doors: InjectedServices, caller: ByCaller, runId: RunInPath
+    request: Request, services: InjectedServices, caller: ByCaller, runId: RunInPath
 ) -> Response:
     """Take a message."""
     require_scope(caller, "control")
-    if doors.closing():
+    if services.closing():
         raise HttpProblem("unavailable", "the service is stopping; ask again in a moment")
     body, raw = await read_body(request, MessageBody)
     _require_served_mode(body)
-    run = await visible_run(doors, caller, runId, await resolve_as_of(doors, None))
-    if not await doors.access.covers_run(caller, run) or caller.run_id == run.run_id:
+    run = await visible_run(services, caller, runId, await resolve_as_of(services, None))
+    if not await services.access.covers_run(caller, run) or caller.run_id == run.run_id:
         raise HttpProblem(
             "not_permitted", "this token may send to the descendants of its session only"
         )
     reservation = reservation_of(request, caller, raw)
     try:
-        sent = await doors.continuing.send(
+        sent = await services.continuing.send(
             run, body.message, caller.actor, reservation, traceparent_of(request)
         )
     except AlreadyReserved as reserved:
         assert reservation is not None
         return await replay_answer(
-            reserved, reservation, lambda one, _: _repeated_response(doors, request, one)
+            reserved, reservation, lambda one, _: _repeated_response(services, request, one)
         )
     except RunIsActive as active:
         raise HttpProblem("run_active", str(active), headers={"Retry-After": "1"}) from None
@@ -215,7 +215,7 @@ async def send_message(
         raise HttpProblem("no_session", str(none)) from None
     except SessionIsClosed as closed:
         raise HttpProblem("session_closed", str(closed)) from None
-    return _message_response(doors, request, sent.answer, sent.position)
+    return _message_response(services, request, sent.answer, sent.position)
 
 
 def _require_served_mode(body: MessageBody) -> None:
@@ -229,14 +229,14 @@ def _require_served_mode(body: MessageBody) -> None:
         raise HttpProblem("too_large", f"a message may have {TASK_BYTES_MAX} bytes at most")
 
 
-async def _repeated_response(doors: Services, request: Request, told: StoredAnswer) -> Response:
-    return _message_response(doors, request, told, await doors.work.log.head())
+async def _repeated_response(services: Services, request: Request, told: StoredAnswer) -> Response:
+    return _message_response(services, request, told, await services.work.log.head())
 
 
 def _message_response(
-    doors: Services, request: Request, told: StoredAnswer, position: int
+    services: Services, request: Request, told: StoredAnswer, position: int
 ) -> Response:
     if told.kind != "continued":
-        return refusal_response(doors, request, told, position)
+        return refusal_response(services, request, told, position)
     headers = {"Location": f"/v1/runs/{told.body['runId']}"}
-    return json_response(doors, told.body, position, status=201, headers=headers)
+    return json_response(services, told.body, position, status=201, headers=headers)

@@ -58,7 +58,7 @@ def _page_or_stream() -> dict[Any, Any]:
 )
 async def list_events(
     request: Request,
-    doors: InjectedServices,
+    services: InjectedServices,
     caller: ByCaller,
     after: Annotated[
         int | None,
@@ -84,26 +84,26 @@ async def list_events(
     ] = None,
 ) -> Response:
     """The log."""
-    wanted = await queries.event_filter(doors, caller, types=types, run_id=runId, tree=tree)
+    wanted = await queries.event_filter(services, caller, types=types, run_id=runId, tree=tree)
     if STREAM in request.headers.get("accept", ""):
-        return await _stream(request, doors, wanted, after)
-    page = await queries.list_events(doors, wanted, after=after or 0, limit=limit)
-    return view_response(doors, page)
+        return await _stream(request, services, wanted, after)
+    page = await queries.list_events(services, wanted, after=after or 0, limit=limit)
+    return view_response(services, page)
 
 
 async def _stream(
-    request: Request, doors: Services, wanted: EventFilter, after: int | None
+    request: Request, services: Services, wanted: EventFilter, after: int | None
 ) -> EventStream:
-    if doors.closing():
+    if services.closing():
         raise HttpProblem("unavailable", "the service is stopping; resume in a moment")
-    head = (await resolve_as_of(doors, None)).position
+    head = (await resolve_as_of(services, None)).position
     start = _resume(request.headers.get("last-event-id"), after, head)
     return EventStream(
         Frames(wanted.takes, after=start, filtered=not wanted.takes_everything),
-        doors.tail,
+        services.tail,
         start,
-        doors.closing,
-        headers=position_headers(doors, head),
+        services.closing,
+        headers=position_headers(services, head),
     )
 
 

@@ -42,7 +42,7 @@ router = APIRouter(tags=["runs"])
     },
 )
 async def explain_run(
-    doors: InjectedServices, caller: ByCaller, runId: RunInPath, at: AsOfParameter = None
+    services: InjectedServices, caller: ByCaller, runId: RunInPath, at: AsOfParameter = None
 ) -> Response:
     """The decisions about one run, as far as they were made then."""
-    return view_response(doors, await explain.explain_run(doors, caller, runId, at=at))
+    return view_response(services, await explain.explain_run(services, caller, runId, at=at))

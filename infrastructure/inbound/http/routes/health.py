@@ -41,14 +41,14 @@ async def healthz() -> Response:
     },
     openapi_extra={"security": []},
 )
-async def readyz(doors: InjectedServices) -> Response:
+async def readyz(services: InjectedServices) -> Response:
     """Ready."""
-    readiness = await doors.readiness()
+    readiness = await services.readiness()
     if not readiness.ready:
         raise HttpProblem("unavailable", "; ".join(readiness.reasons))
     try:
-        head = await with_timeout(doors.work.log.head(), ANSWER_SECONDS)
+        head = await with_timeout(services.work.log.head(), ANSWER_SECONDS)
     except TimeoutError:
         raise HttpProblem("unavailable", "the database does not answer in time") from None
-    body = {"status": "ready", "head": head, "tail": doors.tail.position}
-    return json_response(doors, body, head)
+    body = {"status": "ready", "head": head, "tail": services.tail.position}
+    return json_response(services, body, head)

@@ -38,15 +38,15 @@ router = APIRouter(tags=["runs"])
     },
 )
 async def list_run_events(
-    doors: InjectedServices,
+    services: InjectedServices,
     caller: ByCaller,
     runId: RunInPath,
     after: After = 0,
     limit: LimitParameter = LIMIT_MAX,
 ) -> Response:
     """A page of the events of one run's own stream."""
-    page = await runs.list_run_events(doors, caller, runId, after=after, limit=limit)
-    return view_response(doors, page)
+    page = await runs.list_run_events(services, caller, runId, after=after, limit=limit)
+    return view_response(services, page)
 
 
 @router.get(
@@ -63,9 +63,11 @@ async def list_run_events(
         **problem_responses("not_found", "not_started", "erased"),
     },
 )
-async def get_run_prompt(doors: InjectedServices, caller: ByCaller, runId: RunInPath) -> Response:
+async def get_run_prompt(
+    services: InjectedServices, caller: ByCaller, runId: RunInPath
+) -> Response:
     """The prompt."""
-    return view_response(doors, await runs.get_run_prompt(doors, caller, runId))
+    return view_response(services, await runs.get_run_prompt(services, caller, runId))
 
 
 @router.get(
@@ -84,7 +86,7 @@ async def get_run_prompt(doors: InjectedServices, caller: ByCaller, runId: RunIn
     },
 )
 async def get_run_transcript(
-    doors: InjectedServices,
+    services: InjectedServices,
     caller: ByCaller,
     runId: RunInPath,
     after: After = 0,
@@ -93,6 +95,6 @@ async def get_run_transcript(
 ) -> Response:
     """A page of the transcript."""
     page = await runs.get_run_transcript(
-        doors, caller, runId, after=after, limit=limit, tools=tools
+        services, caller, runId, after=after, limit=limit, tools=tools
     )
-    return view_response(doors, page)
+    return view_response(services, page)

@@ -108,7 +108,7 @@ Version = Annotated[
     },
 )
 async def list_runs(
-    doors: InjectedServices,
+    services: InjectedServices,
     caller: ByCaller,
     requester: ByRequester = None,
     tree: ByTree = None,
@@ -137,9 +137,9 @@ async def list_runs(
         until=until,
     )
     page = await queries.list_runs(
-        doors, caller, wanted, at=at, limit=limit, cursor=cursor, order=order
+        services, caller, wanted, at=at, limit=limit, cursor=cursor, order=order
     )
-    return view_response(doors, page)
+    return view_response(services, page)
 
 
 @router.get(
@@ -159,7 +159,7 @@ async def list_runs(
 )
 async def get_run(
     request: Request,
-    doors: InjectedServices,
+    services: InjectedServices,
     caller: ByCaller,
     runId: RunInPath,
     at: AsOfParameter = None,
@@ -169,13 +169,13 @@ async def get_run(
 ) -> Response:
     """One run."""
     run = await queries.get_run(
-        doors, caller, runId, at=at, version=version, wait=wait, until=until
+        services, caller, runId, at=at, version=version, wait=wait, until=until
     )
     headers = {"ETag": f'"{run.view.version}"'}
     if _is_known(request, headers["ETag"]):
-        headers |= position_headers(doors, run.position)
+        headers |= position_headers(services, run.position)
         return Response(status_code=304, headers=headers)
-    return view_response(doors, run, headers=headers)
+    return view_response(services, run, headers=headers)
 
 
 def _is_known(request: Request, etag: str) -> bool:

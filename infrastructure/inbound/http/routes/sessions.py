@@ -61,10 +61,10 @@ router = APIRouter(tags=["sessions"])
     },
 )
 async def get_session(
-    doors: InjectedServices, caller: ByCaller, key: KeyInPath, at: AsOfParameter = None
+    services: InjectedServices, caller: ByCaller, key: KeyInPath, at: AsOfParameter = None
 ) -> Response:
     """One session."""
-    return view_response(doors, await queries.get_session(doors, caller, key, at=at))
+    return view_response(services, await queries.get_session(services, caller, key, at=at))
 
 
 @router.get(
@@ -82,7 +82,7 @@ async def get_session(
     },
 )
 async def list_announcements(
-    doors: InjectedServices,
+    services: InjectedServices,
     caller: ByCaller,
     key: KeyInPath,
     after: After = 0,
@@ -90,8 +90,10 @@ async def list_announcements(
     wait: Wait = None,
 ) -> Response:
     """A page of an inbox."""
-    page = await inbox.list_announcements(doors, caller, key, after=after, limit=limit, wait=wait)
-    return view_response(doors, page)
+    page = await inbox.list_announcements(
+        services, caller, key, after=after, limit=limit, wait=wait
+    )
+    return view_response(services, page)
 
 
 class AckBody(Body):
@@ -112,32 +114,32 @@ class AckBody(Body):
 )
 async def acknowledge(
     request: Request,
-    doors: InjectedServices,
+    services: InjectedServices,
     caller: ByCaller,
     key: KeyInPath,
     id: AnnouncementInPath,
 ) -> Response:
     """Acknowledge."""
-    session_key = await resolve_session_key(doors, caller, key)
+    session_key = await resolve_session_key(services, caller, key)
     require_session_access(caller, session_key)
     if caller.run_id is None:
         require_scope(caller, "control")
     _, raw = await read_body(request, AckBody)
-    run = await doors.work.registry.run(run_id_of(id))
+    run = await services.work.registry.run(run_id_of(id))
     if run is None or run.requester.session_key != session_key:
         raise HttpProblem("not_found", "there is no such announcement in this inbox")
     reservation = reservation_of(request, caller, raw)
     try:
-        told = await doors.announcing.acknowledge(run, caller.actor, reservation)
+        told = await services.announcing.acknowledge(run, caller.actor, reservation)
     except AlreadyReserved as reserved:
         assert reservation is not None
         return await replay_answer(
-            reserved, reservation, lambda one, _: _acknowledge_response(doors, one)
+            reserved, reservation, lambda one, _: _acknowledge_response(services, one)
         )
     except Rejected as rejected:
         raise HttpProblem("no_announcement", str(rejected)) from None
-    return await _acknowledge_response(doors, told)
+    return await _acknowledge_response(services, told)
 
 
-async def _acknowledge_response(doors: Services, told: StoredAnswer) -> Response:
-    return json_response(doors, told.body, await doors.work.log.head())
+async def _acknowledge_response(services: Services, told: StoredAnswer) -> Response:
+    return json_response(services, told.body, await services.work.log.head())

@@ -83,9 +83,11 @@ class SharedContextPatch(BaseModel):
         **problem_responses("not_found", "not_started"),
     },
 )
-async def get_run_context(doors: InjectedServices, caller: ByCaller, runId: RunInPath) -> Response:
+async def get_run_context(
+    services: InjectedServices, caller: ByCaller, runId: RunInPath
+) -> Response:
     """The context of a run."""
-    return view_response(doors, await queries.get_run_shared_context(doors, caller, runId))
+    return view_response(services, await queries.get_run_shared_context(services, caller, runId))
 
 
 @router.get(
@@ -105,11 +107,11 @@ async def get_run_context(doors: InjectedServices, caller: ByCaller, runId: RunI
     },
 )
 async def get_session_context(
-    doors: InjectedServices, caller: ByCaller, key: KeyInPath, at: AsOfParameter = None
+    services: InjectedServices, caller: ByCaller, key: KeyInPath, at: AsOfParameter = None
 ) -> Response:
     """The context of a session."""
-    shared = await queries.get_shared_context(doors, caller, key, at=at)
-    return _response(doors, shared)
+    shared = await queries.get_shared_context(services, caller, key, at=at)
+    return _response(services, shared)
 
 
 @router.patch(
@@ -135,11 +137,11 @@ async def get_session_context(
     },
 )
 async def patch_session_context(
-    request: Request, doors: InjectedServices, caller: ByCaller, key: KeyInPath
+    request: Request, services: InjectedServices, caller: ByCaller, key: KeyInPath
 ) -> Response:
     """Patch the context of a session."""
     require_scope(caller, "spawn")
-    session = await resolve_target_session(doors, caller, key)
+    session = await resolve_target_session(services, caller, key)
     body, _ = await read_body(request, SharedContextPatch, media_types=MEDIA_TYPES)
     patch = ContextPatch(
         session_key=session.session_key,
@@ -147,20 +149,20 @@ async def patch_session_context(
         values=_values(body),
         expected=_expected_version(request),
     )
-    patched = await _apply_patch(doors, caller, patch)
+    patched = await _apply_patch(services, caller, patch)
     if patched.session is None:
         raise HttpProblem("not_found", "there is no such session on record, and nothing to record")
     session_now, position = patched.session, patched.position
     if not caller.may("content"):
         # For those who may write what they may not read.
-        return _response(doors, Answer(shared_sizes_view(session_now, position), position))
-    view = await shared_context_view(doors.work, session_now, position)
-    return _response(doors, Answer(view, position))
+        return _response(services, Answer(shared_sizes_view(session_now, position), position))
+    view = await shared_context_view(services.work, session_now, position)
+    return _response(services, Answer(view, position))
 
 
-async def _apply_patch(doors: Services, caller: Caller, patch: ContextPatch) -> PatchResult:
+async def _apply_patch(services: Services, caller: Caller, patch: ContextPatch) -> PatchResult:
     try:
-        return await ContextPatcher(doors.work).patch(patch, caller.actor)
+        return await ContextPatcher(services.work).patch(patch, caller.actor)
     except ContextMoved as moved:
         raise HttpProblem("precondition_failed", str(moved), current=moved.current) from None
     except SharedContextTooLarge as much:
@@ -171,8 +173,8 @@ async def _apply_patch(doors: Services, caller: Caller, patch: ContextPatch) -> 
         raise HttpProblem("erased", str(erased)) from None
 
 
-def _response(doors: Services, answer: Answer[SharedSizesView]) -> Response:
-    return view_response(doors, answer, headers={"ETag": f'"{answer.view.version}"'})
+def _response(services: Services, answer: Answer[SharedSizesView]) -> Response:
+    return view_response(services, answer, headers={"ETag": f'"{answer.view.version}"'})
 
 
 def _values(body: SharedContextPatch) -> dict[str, object]:

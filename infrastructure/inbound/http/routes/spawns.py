@@ -73,9 +73,9 @@ PATH = "/v1/spawns"
     },
     openapi_extra=request_body_schema(SpawnBody, spawns_and_runs.SPAWN, required=True),
 )
-async def spawn(request: Request, doors: InjectedServices, caller: ByCaller) -> Response:
+async def spawn(request: Request, services: InjectedServices, caller: ByCaller) -> Response:
     """Take a spawn."""
-    return await _answer_spawn(request, doors, caller)
+    return await _answer_spawn(request, services, caller)
 
 
 async def spawn_directly(request: Request) -> Response:
@@ -83,15 +83,15 @@ async def spawn_directly(request: Request) -> Response:
     return await _answer_spawn(request, services_of(request), await caller_of(request))
 
 
-async def _answer_spawn(request: Request, doors: Services, caller: Caller) -> Response:
+async def _answer_spawn(request: Request, services: Services, caller: Caller) -> Response:
     require_scope(caller, "spawn")
-    if doors.closing():
+    if services.closing():
         raise HttpProblem("unavailable", "the service is stopping; ask again in a moment")
     body, raw = await read_body(request, SpawnBody)
     named = await resolve_session_reference(
-        doors, caller, body.requester.session_key, REQUESTER_KEY
+        services, caller, body.requester.session_key, REQUESTER_KEY
     )
-    pinned = doors.work.configurations.current()
+    pinned = services.work.configurations.current()
     asked = spawn_request(body, pinned.configuration, named)
     require_session_access(caller, asked.requester_key)
     if asked.asserts_agent:
@@ -99,27 +99,27 @@ async def _answer_spawn(request: Request, doors: Services, caller: Caller) -> Re
     reservation = reservation_of(request, caller, raw)
     is_there = presence_check(request.scope)
     try:
-        spawned = await doors.spawning.spawn(
+        spawned = await services.spawning.spawn(
             asked, caller.actor, reservation, is_there, traceparent_of(request), pinned=pinned
         )
     except AlreadyReserved as reserved:
         assert reservation is not None
         return await replay_answer(
-            reserved, reservation, lambda one, _: _response(doors, request, one, None)
+            reserved, reservation, lambda one, _: _response(services, request, one, None)
         )
     except SessionIsClosed as closed:
         raise HttpProblem("session_closed", str(closed)) from None
-    return await _response(doors, request, spawned.answer, spawned.position)
+    return await _response(services, request, spawned.answer, spawned.position)
 
 
 async def _response(
-    doors: Services, request: Request, told: StoredAnswer, recorded: int | None
+    services: Services, request: Request, told: StoredAnswer, recorded: int | None
 ) -> Response:
     """`recorded` is where it was recorded for this request. That was after it came, so it is behind
     nothing that was told before, and nobody need be asked how far the log goes."""
-    position = await doors.work.log.head() if recorded is None else recorded
+    position = await services.work.log.head() if recorded is None else recorded
     if told.kind == "accepted":
         runs = cast("list[dict[str, Any]]", told.body["runs"])
         headers = {"Location": f"/v1/runs/{runs[0]['runId']}"}
-        return json_response(doors, told.body, position, status=201, headers=headers)
-    return refusal_response(doors, request, told, position)
+        return json_response(services, told.body, position, status=201, headers=headers)
+    return refusal_response(services, request, told, position)

@@ -71,11 +71,11 @@ router = APIRouter(tags=["sessions"])
     ),
 )
 async def provide_transcript(
-    request: Request, doors: InjectedServices, caller: ByCaller, key: KeyInPath
+    request: Request, services: InjectedServices, caller: ByCaller, key: KeyInPath
 ) -> Response:
     """Keep a transcript."""
     require_scope(caller, "spawn")
-    session = await resolve_target_session(doors, caller, key)
+    session = await resolve_target_session(services, caller, key)
     body, raw = await read_body(request, TranscriptBody, values_max=VALUES_MAX)
     told = SubmittedTranscript(
         session_key=session.session_key,
@@ -85,11 +85,11 @@ async def provide_transcript(
     )
     reservation = reservation_of(request, caller, raw)
     try:
-        provided = await TranscriptIntake(doors.work).provide(told, caller.actor, reservation)
+        provided = await TranscriptIntake(services.work).provide(told, caller.actor, reservation)
     except AlreadyReserved as reserved:
         assert reservation is not None
         return await replay_answer(
-            reserved, reservation, lambda one, _: _repeated_response(doors, one)
+            reserved, reservation, lambda one, _: _repeated_response(services, one)
         )
     except EntryTooLarge as large:
         raise invalid_value(f"/entries/{large.index}", str(large)) from None
@@ -99,12 +99,12 @@ async def provide_transcript(
         raise HttpProblem("too_much_told", str(much)) from None
     except SessionIsClosed as closed:
         raise HttpProblem("session_closed", str(closed)) from None
-    return _response(doors, provided.answer, provided.position)
+    return _response(services, provided.answer, provided.position)
 
 
-async def _repeated_response(doors: Services, told: StoredAnswer) -> Response:
-    return _response(doors, told, await doors.work.log.head())
+async def _repeated_response(services: Services, told: StoredAnswer) -> Response:
+    return _response(services, told, await services.work.log.head())
 
 
-def _response(doors: Services, told: StoredAnswer, position: int) -> Response:
-    return json_response(doors, {**told.body, "position": position}, position)
+def _response(services: Services, told: StoredAnswer, position: int) -> Response:
+    return json_response(services, {**told.body, "position": position}, position)

@@ -178,10 +178,10 @@ class Asked:
 
     async def named(self, spelling: str, *patterns: str) -> str | None:
         """What a spelling stands for."""
-        doors = cast(QueryServices, SimpleNamespace(work=SimpleNamespace(registry=self)))
+        services = cast(QueryServices, SimpleNamespace(work=SimpleNamespace(registry=self)))
         actor = Actor(kind="token", token="t")
         caller = Caller(actor=actor, scopes=frozenset(), patterns=patterns)
-        return await resolve_session_reference(doors, caller, spelling, POINTER)
+        return await resolve_session_reference(services, caller, spelling, POINTER)
 
 
 async def test_only_what_looks_like_an_id_is_looked_up() -> None:
