@@ -59,12 +59,12 @@ async def _try_scripts(
 ) -> TrialResult:
     file = _SingleFile(loaded)
     pinned = PinnedConfiguration(0, loaded.configuration, loaded.stored)
-    gatehouse = ProcessLauncher()
+    launcher = ProcessLauncher()
     try:
-        scripts = build_script_runner(gatehouse, file.file_of)
+        scripts = build_script_runner(launcher, file.file_of)
         credentials = AgentCredentials(file, agents)
         secrets = ConfiguredSecrets(file.file_of, os.environ)
         gathering = ContextGatherer(scripts, credentials, secrets)
         return await try_scripts(asked, gathering, pinned, RandomIdentities())
     finally:
-        await gatehouse.close()
+        await launcher.close()

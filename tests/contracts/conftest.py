@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 from infrastructure.outbound.child_processes.launcher import ProcessLauncher
-from tests.support.builders.launches import careful_gatehouse
+from tests.support.builders.launches import careful_launcher
 from tests.support.builders.logged_family import LoggedFamily
 from tests.support.memory.served_log import ServedLog, serving_in_memory
 from tests.support.memory.store import Store
@@ -49,6 +49,6 @@ def family(running: ServedLog) -> LoggedFamily:
 
 
 @pytest.fixture
-async def gatehouse() -> AsyncIterator[ProcessLauncher]:
-    async with careful_gatehouse() as house:
+async def launcher() -> AsyncIterator[ProcessLauncher]:
+    async with careful_launcher() as house:
         yield house

@@ -44,8 +44,8 @@ class ScriptedTheatre:
 class CommandTheatre:
     """Every play is a shell script that prints JSON lines."""
 
-    def __init__(self, gatehouse: ProcessLauncher, folder: Path) -> None:
-        self.runtimes: AgentRuntimes = CommandRuntimes(gatehouse, server=SERVER, folder=str(folder))
+    def __init__(self, launcher: ProcessLauncher, folder: Path) -> None:
+        self.runtimes: AgentRuntimes = CommandRuntimes(launcher, server=SERVER, folder=str(folder))
         self._folder = folder
         self._plays = 0
 
@@ -73,11 +73,9 @@ class CommandTheatre:
 
 
 @pytest.fixture(params=["command", "scripted", "served command", "served scripted"])
-def theatre(request: pytest.FixtureRequest, gatehouse: ProcessLauncher, tmp_path: Path) -> Theatre:
+def theatre(request: pytest.FixtureRequest, launcher: ProcessLauncher, tmp_path: Path) -> Theatre:
     name = request.param.split()[-1]
-    stage: Theatre = (
-        ScriptedTheatre() if name == "scripted" else CommandTheatre(gatehouse, tmp_path)
-    )
+    stage: Theatre = ScriptedTheatre() if name == "scripted" else CommandTheatre(launcher, tmp_path)
     if request.param.startswith("served"):
         stage.runtimes = RuntimesByType({name: stage.runtimes})
     return stage

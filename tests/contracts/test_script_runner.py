@@ -46,8 +46,8 @@ class Desk(Protocol):
 
 
 class LocalFileDesk:
-    def __init__(self, gatehouse: ProcessLauncher, folder: Path) -> None:
-        self.runner: ScriptRunner = LocalFileScripts(gatehouse, source_in(folder), server=SERVER)
+    def __init__(self, launcher: ProcessLauncher, folder: Path) -> None:
+        self.runner: ScriptRunner = LocalFileScripts(launcher, source_in(folder), server=SERVER)
         self._folder = folder
 
     def answering(self, output: bytes) -> str:
@@ -114,10 +114,10 @@ class HttpDesk:
 
 @pytest.fixture(params=["file", "url"])
 async def desk(
-    request: pytest.FixtureRequest, gatehouse: ProcessLauncher, tmp_path: Path
+    request: pytest.FixtureRequest, launcher: ProcessLauncher, tmp_path: Path
 ) -> AsyncIterator[Desk]:
     if request.param == "file":
-        yield LocalFileDesk(gatehouse, tmp_path)
+        yield LocalFileDesk(launcher, tmp_path)
         return
     runner = HttpScripts(source_in(tmp_path))
     async with ScriptServer() as server:

@@ -59,7 +59,7 @@ class ProcessLauncher:
         return self._warm.pid if self._warm is not None else None
 
     async def start(self) -> None:
-        """Starts the warm process; `open` would do it too. Raises GatehouseError."""
+        """Starts the warm process; `open` would do it too. Raises ProcessLaunchError."""
         await self._fork_server()
 
     def heartbeat(self) -> None:
@@ -86,7 +86,7 @@ class ProcessLauncher:
     async def open(self, program: Program) -> GuardedProcess:
         """Makes a gate for the program, which is not executed before `go()`.
 
-        Raises GatehouseError when no gate could be made, and OSError when this server has no
+        Raises ProcessLaunchError when no gate could be made, and OSError when this server has no
         descriptors left.
         """
         async with self._opening:

@@ -27,7 +27,7 @@ class ProgramResult:
 
 
 async def run_to_end(
-    gatehouse: ProcessLauncher,
+    launcher: ProcessLauncher,
     program: Program,
     *,
     timeout_seconds: float,
@@ -40,7 +40,7 @@ async def run_to_end(
     stdout; what it printed till then is kept. Of stderr only the tail is kept, and no amount of it
     is too much. Cancelling kills it. Raises what `ProcessLauncher.open` raises.
     """
-    async with await gatehouse.open(program) as process:
+    async with await launcher.open(program) as process:
         head = _Head(process.stdout, output_bytes_max)
         tail = _Tail(process.stderr, stderr_bytes_max)
         pumps = {asyncio.create_task(head.fill()), asyncio.create_task(tail.fill())}

@@ -114,9 +114,9 @@ class CommandRuntimes:
     relative workspaces count from, in which a child without a workspace works."""
 
     def __init__(
-        self, gatehouse: ProcessLauncher, *, server: Mapping[str, str], folder: str
+        self, launcher: ProcessLauncher, *, server: Mapping[str, str], folder: str
     ) -> None:
-        self._gatehouse = gatehouse
+        self._launcher = launcher
         self._server = server
         self._folder = os.path.abspath(folder)
         self._threads = OutputThreads()
@@ -134,7 +134,7 @@ class CommandRuntimes:
             )
         program = program_for(launch, runtime, server=self._server, folder=self._folder)
         try:
-            process = await self._gatehouse.open(program)
+            process = await self._launcher.open(program)
         except (ProcessLaunchError, OSError) as error:
             text = f"no process could be started for agent {launch.agent_id}: {error}"
             raise CannotLaunch("not_executable", text) from error

@@ -32,9 +32,9 @@ class LocalFileScripts:
     also replaces each `${NAME}` of a uri."""
 
     def __init__(
-        self, gatehouse: ProcessLauncher, source_of: SourceOf, *, server: Mapping[str, str]
+        self, launcher: ProcessLauncher, source_of: SourceOf, *, server: Mapping[str, str]
     ) -> None:
-        self._gatehouse = gatehouse
+        self._launcher = launcher
         self._source_of = source_of
         self._server = server
 
@@ -51,7 +51,7 @@ class LocalFileScripts:
             program = program_of(request, path, self._server)
             called = _called_words(program) if request.script.log == "verbose" else ()
             finished = await run_to_end(
-                self._gatehouse,
+                self._launcher,
                 program,
                 timeout_seconds=request.timeout_seconds,
                 output_bytes_max=request.output_bytes_max,

@@ -81,8 +81,8 @@ def pairs(entries: list[TranscriptEntry]) -> list[tuple[str, Mapping[str, object
 
 
 @asynccontextmanager
-async def careful_gatehouse() -> AsyncIterator[ProcessLauncher]:
-    """A gatehouse that leaves no process and no descriptor behind, or the test fails."""
+async def careful_launcher() -> AsyncIterator[ProcessLauncher]:
+    """A launcher that leaves no process and no descriptor behind, or the test fails."""
     before = open_descriptors()
     house = ProcessLauncher()
     try:

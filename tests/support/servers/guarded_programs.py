@@ -41,10 +41,10 @@ def python(text: str, *arguments: str) -> tuple[str, ...]:
 
 
 async def started(
-    gatehouse: ProcessLauncher, *argv: str, stdin: bytes | None = None
+    launcher: ProcessLauncher, *argv: str, stdin: bytes | None = None
 ) -> GuardedProcess:
     """A program that has its go."""
-    process = await gatehouse.open(Program(argv, {"PATH": "/usr/bin:/bin"}, None, stdin))
+    process = await launcher.open(Program(argv, {"PATH": "/usr/bin:/bin"}, None, stdin))
     process.go()
     return process
 

@@ -1,4 +1,4 @@
-"""A gatehouse that leaves no process and no descriptor behind, or the test fails."""
+"""A launcher that leaves no process and no descriptor behind, or the test fails."""
 
 from collections.abc import AsyncIterator
 
@@ -12,7 +12,7 @@ from tests.support.servers.process_table import is_alive, open_descriptors, unti
 
 
 @pytest.fixture
-async def gatehouse() -> AsyncIterator[ProcessLauncher]:
+async def launcher() -> AsyncIterator[ProcessLauncher]:
     before = open_descriptors()
     house = ProcessLauncher()
     yield house
@@ -23,7 +23,7 @@ async def gatehouse() -> AsyncIterator[ProcessLauncher]:
 
 
 @pytest.fixture
-def run(gatehouse: ProcessLauncher) -> Runner:
+def run(launcher: ProcessLauncher) -> Runner:
     """Runs a command to its end under limits that no test reaches by accident."""
 
     async def run_command(
@@ -37,7 +37,7 @@ def run(gatehouse: ProcessLauncher) -> Runner:
     ) -> ProgramResult:
         given = {"PATH": "/usr/bin:/bin"} if env is None else env
         return await run_to_end(
-            gatehouse,
+            launcher,
             Program(argv, given, cwd, stdin),
             timeout_seconds=timeout_seconds,
             output_bytes_max=output_bytes_max,

@@ -64,7 +64,7 @@ asyncio.run(hold())
 
 @pytest.fixture
 async def silent() -> AsyncIterator[ProcessLauncher]:
-    """A gatehouse with a limit, which beats only when it is told to."""
+    """A launcher with a limit, which beats only when it is told to."""
     before = open_descriptors()
     house = ProcessLauncher(silence_seconds_max=SILENCE_SECONDS)
     yield house
@@ -201,9 +201,9 @@ async def test_silence_kills_a_program_and_its_daemons(silent: ProcessLauncher) 
 
 @pytest.mark.kill
 async def test_without_a_limit_a_silent_holder_keeps_its_program(
-    gatehouse: ProcessLauncher,
+    launcher: ProcessLauncher,
 ) -> None:
-    process = await started(gatehouse, "sleep", str(SILENCE_SECONDS * 2))
+    process = await started(launcher, "sleep", str(SILENCE_SECONDS * 2))
     assert await asyncio.wait_for(process.wait(), 10) == Exit(code=0)
 
 

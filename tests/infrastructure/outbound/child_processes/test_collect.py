@@ -58,7 +58,7 @@ async def test_a_daemon_that_holds_the_pipes_does_not_hold_up_the_end(run: Runne
     assert finished.duration_seconds < 10
 
 
-async def test_a_cancelled_run_leaves_no_process(gatehouse: ProcessLauncher, run: Runner) -> None:
+async def test_a_cancelled_run_leaves_no_process(launcher: ProcessLauncher, run: Runner) -> None:
     token = "cancelled-run-of-a-test"
     running = asyncio.create_task(run(*python("import signal; signal.pause()", token)))
     await until(lambda: bool(carrying(token)))
@@ -66,6 +66,6 @@ async def test_a_cancelled_run_leaves_no_process(gatehouse: ProcessLauncher, run
     with pytest.raises(asyncio.CancelledError):
         await running
     assert carrying(token) == []
-    warm = gatehouse.fork_server_pid
+    warm = launcher.fork_server_pid
     assert warm is not None
     await until(lambda: children(warm) == [])

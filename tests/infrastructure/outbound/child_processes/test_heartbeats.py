@@ -23,7 +23,7 @@ SILENCE_SECONDS = 0.6
 
 @pytest.fixture
 async def silent() -> AsyncIterator[ProcessLauncher]:
-    """A gatehouse with a limit, which beats only when it is told to."""
+    """A launcher with a limit, which beats only when it is told to."""
     before = open_descriptors()
     house = ProcessLauncher(silence_seconds_max=SILENCE_SECONDS)
     yield house

@@ -67,9 +67,9 @@ async def test_a_killed_holder_takes_everything_with_it(tmp_path: Path) -> None:
 
 
 async def test_letting_go_ends_daemons_that_left_session_and_parent(
-    gatehouse: ProcessLauncher,
+    launcher: ProcessLauncher,
 ) -> None:
-    process = await started(gatehouse, *python(DAEMON + "daemon()\ndaemon()\nsignal.pause()"))
+    process = await started(launcher, *python(DAEMON + "daemon()\ndaemon()\nsignal.pause()"))
     daemons = [int(line) for line in await lines(process, 2)]
     assert all(map(is_alive, daemons))
     assert (await process.kill()).killed
@@ -77,8 +77,8 @@ async def test_letting_go_ends_daemons_that_left_session_and_parent(
     assert await process.stdout.read() == b""
 
 
-async def test_daemons_die_with_the_leader_and_the_pipes_end(gatehouse: ProcessLauncher) -> None:
-    process = await started(gatehouse, *python(DAEMON + "daemon()\ndaemon()\nos._exit(5)"))
+async def test_daemons_die_with_the_leader_and_the_pipes_end(launcher: ProcessLauncher) -> None:
+    process = await started(launcher, *python(DAEMON + "daemon()\ndaemon()\nos._exit(5)"))
     daemons = [int(line) for line in await lines(process, 2)]
     assert await process.wait() == Exit(code=5)
     assert not any(map(is_alive, daemons))
@@ -86,25 +86,25 @@ async def test_daemons_die_with_the_leader_and_the_pipes_end(gatehouse: ProcessL
     assert await process.stderr.read() == b""
 
 
-async def test_orphans_are_reaped_while_the_leader_runs(gatehouse: ProcessLauncher) -> None:
+async def test_orphans_are_reaped_while_the_leader_runs(launcher: ProcessLauncher) -> None:
     text = "import os, signal\nfor _ in range(3):\n if os.fork() == 0:\n  os.fork(); os._exit(0)\n"
     text += " os.wait()\nprint('up', flush=True)\nsignal.pause()"
-    async with await started(gatehouse, *python(text)) as process:
+    async with await started(launcher, *python(text)) as process:
         await lines(process, 1)
         await until(lambda: len(children(process.guard_pid)) == 1)
 
 
-async def test_a_stopped_program_is_killed(gatehouse: ProcessLauncher) -> None:
-    process = await started(gatehouse, "sh", "-c", "echo $$; kill -STOP $$; echo never")
+async def test_a_stopped_program_is_killed(launcher: ProcessLauncher) -> None:
+    process = await started(launcher, "sh", "-c", "echo $$; kill -STOP $$; echo never")
     leader = int((await lines(process, 1))[0])
     await until(lambda: state(leader) == "T")
     assert (await process.kill()).killed
     assert not is_alive(leader)
 
 
-async def test_a_killed_gate_takes_the_program_with_it(gatehouse: ProcessLauncher) -> None:
+async def test_a_killed_gate_takes_the_program_with_it(launcher: ProcessLauncher) -> None:
     process = await started(
-        gatehouse, *python(DAEMON + "print(os.getpid(), flush=True)\ndaemon()\nsignal.pause()")
+        launcher, *python(DAEMON + "print(os.getpid(), flush=True)\ndaemon()\nsignal.pause()")
     )
     pids = [int(line) for line in await lines(process, 2)]
     os.kill(process.guard_pid, signal.SIGKILL)
@@ -116,13 +116,13 @@ async def test_a_killed_gate_takes_the_program_with_it(gatehouse: ProcessLaunche
 
 
 async def test_a_killed_gate_needs_no_warm_process_to_take_the_leader(
-    gatehouse: ProcessLauncher,
+    launcher: ProcessLauncher,
 ) -> None:
-    process = await started(gatehouse, "sh", "-c", "echo $$; exec sleep 60")
+    process = await started(launcher, "sh", "-c", "echo $$; exec sleep 60")
     leader = int((await lines(process, 1))[0])
-    assert gatehouse.fork_server_pid is not None
-    os.kill(gatehouse.fork_server_pid, signal.SIGKILL)
-    await until_dead(gatehouse.fork_server_pid)
+    assert launcher.fork_server_pid is not None
+    os.kill(launcher.fork_server_pid, signal.SIGKILL)
+    await until_dead(launcher.fork_server_pid)
     os.kill(process.guard_pid, signal.SIGKILL)
     await until_dead(leader)
     assert (await process.wait()).error is not None
@@ -130,10 +130,10 @@ async def test_a_killed_gate_needs_no_warm_process_to_take_the_leader(
 
 
 async def test_a_gate_that_does_not_answer_is_killed_with_its_program(
-    gatehouse: ProcessLauncher, monkeypatch: pytest.MonkeyPatch
+    launcher: ProcessLauncher, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(guarded_process, "KILL_SECONDS_MAX", 0.05)
-    process = await started(gatehouse, *python(DAEMON + "daemon()\nsignal.pause()"))
+    process = await started(launcher, *python(DAEMON + "daemon()\nsignal.pause()"))
     daemon = int((await lines(process, 1))[0])
     os.kill(process.guard_pid, signal.SIGSTOP)
     await until(lambda: state(process.guard_pid) == "T")
@@ -165,10 +165,10 @@ signal.pause()
 
 @pytest.mark.kill
 @pytest.mark.parametrize("manner", ["one-group", "sessions"])
-async def test_a_storm_of_forks_and_exits_is_ended(gatehouse: ProcessLauncher, manner: str) -> None:
+async def test_a_storm_of_forks_and_exits_is_ended(launcher: ProcessLauncher, manner: str) -> None:
     token = f"chain-{os.getpid()}-{manner}"
     began = time.monotonic()
-    process = await started(gatehouse, *python(CHAIN, token, manner))
+    process = await started(launcher, *python(CHAIN, token, manner))
     assert await process.wait() == Exit(code=0)
     assert carrying(token) == []
     # Otherwise the storm has only passed.
@@ -177,21 +177,21 @@ async def test_a_storm_of_forks_and_exits_is_ended(gatehouse: ProcessLauncher, m
 
 @pytest.mark.kill
 @pytest.mark.parametrize("manner", ["one-group", "sessions"])
-async def test_a_tree_of_64_processes_is_ended(gatehouse: ProcessLauncher, manner: str) -> None:
+async def test_a_tree_of_64_processes_is_ended(launcher: ProcessLauncher, manner: str) -> None:
     token = f"tree-{os.getpid()}-{manner}"
-    process = await started(gatehouse, *python(TREE, token, manner))
+    process = await started(launcher, *python(TREE, token, manner))
     await lines(process, 64)
     assert len(carrying(token)) == 64
     assert (await process.kill()).killed
     assert carrying(token) == []
 
 
-async def test_what_a_gate_leaves_alone_is_everybody_else(gatehouse: ProcessLauncher) -> None:
+async def test_what_a_gate_leaves_alone_is_everybody_else(launcher: ProcessLauncher) -> None:
     """Two programs, and a daemon of the first: only the first one's processes die."""
-    bystander = await started(gatehouse, "sh", "-c", "echo up; read word; echo $word", stdin=b"x\n")
+    bystander = await started(launcher, "sh", "-c", "echo up; read word; echo $word", stdin=b"x\n")
     await lines(bystander, 1)
-    unopened = await gatehouse.open(Program(("/bin/echo", "later"), {}, None, None))
-    process = await started(gatehouse, *python(DAEMON + "daemon()\nsignal.pause()"))
+    unopened = await launcher.open(Program(("/bin/echo", "later"), {}, None, None))
+    process = await started(launcher, *python(DAEMON + "daemon()\nsignal.pause()"))
     await lines(process, 1)
     os.kill(process.guard_pid, signal.SIGKILL)
     await process.wait()

@@ -28,8 +28,8 @@ Run = Callable[..., Awaitable[Ran]]
 
 
 @pytest.fixture
-def run(gatehouse: ProcessLauncher, tmp_path: Path) -> Run:
-    runtimes = CommandRuntimes(gatehouse, server=SERVER, folder=str(tmp_path))
+def run(launcher: ProcessLauncher, tmp_path: Path) -> Run:
+    runtimes = CommandRuntimes(launcher, server=SERVER, folder=str(tmp_path))
 
     async def run_to_the_end(runtime: CommandRuntime, **changes: Any) -> Ran:
         session = await runtimes.open(launch(runtime, **changes))

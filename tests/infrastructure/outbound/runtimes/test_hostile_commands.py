@@ -28,8 +28,8 @@ MIB = 1024 * 1024
 
 
 @pytest.fixture
-def runtimes(gatehouse: ProcessLauncher, tmp_path: Path) -> CommandRuntimes:
-    return CommandRuntimes(gatehouse, server=SERVER, folder=str(tmp_path))
+def runtimes(launcher: ProcessLauncher, tmp_path: Path) -> CommandRuntimes:
+    return CommandRuntimes(launcher, server=SERVER, folder=str(tmp_path))
 
 
 async def started(runtimes: CommandRuntimes, runtime: CommandRuntime) -> CommandSession:
@@ -70,11 +70,11 @@ async def test_a_child_may_close_its_output_and_work_on(runtimes: CommandRuntime
 
 
 async def test_last_words_are_heard_however_busy_the_server_was(
-    runtimes: CommandRuntimes, gatehouse: ProcessLauncher
+    runtimes: CommandRuntimes, launcher: ProcessLauncher
 ) -> None:
     script = "head -c 60000 /dev/zero | tr '\\0' o; echo last words >&2; exit 1"
     session = await runtimes.open(launch(command("sh", "-c", script)))
-    warm = gatehouse.fork_server_pid
+    warm = launcher.fork_server_pid
     assert warm is not None
     session.go()
     # In this thread on purpose: the loop stands still meanwhile.
@@ -209,11 +209,11 @@ async def test_a_long_message_arrives_whole(runtimes: CommandRuntimes) -> None:
     assert ((await session.end()).result or "").strip() == str(5 * MIB)
 
 
-async def test_a_closed_gatehouse_ends_the_children(
-    runtimes: CommandRuntimes, gatehouse: ProcessLauncher
+async def test_a_closed_launcher_ends_the_children(
+    runtimes: CommandRuntimes, launcher: ProcessLauncher
 ) -> None:
     session = await started(runtimes, python_command(DAEMON + "daemon()\nsignal.pause()"))
     daemon = await first_number(session)
-    await gatehouse.close()
+    await launcher.close()
     assert not is_alive(daemon)
     assert (await session.end()).outcome == "stopped"

@@ -22,8 +22,8 @@ told = os.environ["GIVEN"]
 Told = tuple[list[TranscriptEntry], RuntimeEnd]
 
 
-async def tell(gatehouse: ProcessLauncher, folder: Path, script: str, **settings: object) -> Told:
-    runtimes = CommandRuntimes(gatehouse, server=SERVER, folder=str(folder))
+async def tell(launcher: ProcessLauncher, folder: Path, script: str, **settings: object) -> Told:
+    runtimes = CommandRuntimes(launcher, server=SERVER, folder=str(folder))
     runtime = python_command(TELLER.format(script), **settings)
     session = await runtimes.open(launch(runtime, environment={"GIVEN": CANARY, "MODE": "verbose"}))
     session.go()
@@ -35,40 +35,40 @@ async def tell(gatehouse: ProcessLauncher, folder: Path, script: str, **settings
 
 
 async def test_plain_output_and_its_result_are_masked(
-    gatehouse: ProcessLauncher, tmp_path: Path
+    launcher: ProcessLauncher, tmp_path: Path
 ) -> None:
     script = "print(told, os.environ['MODE'], os.environ['SPAWNLOG_TOKEN'], end='')"
-    entries, end = await tell(gatehouse, tmp_path, script)
+    entries, end = await tell(launcher, tmp_path, script)
     assert text_of(entries) == end.result == "[redacted] verbose [redacted]"
 
 
 @pytest.mark.parametrize("before", [1, 10, 18])
 async def test_a_value_across_the_end_of_a_piece_is_masked(
-    gatehouse: ProcessLauncher, tmp_path: Path, before: int
+    launcher: ProcessLauncher, tmp_path: Path, before: int
 ) -> None:
     script = f"print('x' * {PIECE_BYTES_MAX - before} + told + 'y' * 9, end='')"
-    entries, end = await tell(gatehouse, tmp_path, script)
+    entries, end = await tell(launcher, tmp_path, script)
     assert len(entries) == 2
     assert end.result == "x" * (PIECE_BYTES_MAX - before) + "[redacted]" + "y" * 9
 
 
 async def test_a_value_that_is_printed_little_by_little_is_masked(
-    gatehouse: ProcessLauncher, tmp_path: Path
+    launcher: ProcessLauncher, tmp_path: Path
 ) -> None:
     script = "[print(sign, end='', flush=True) for sign in told + told[:12]]"
-    entries, end = await tell(gatehouse, tmp_path, script)
+    entries, end = await tell(launcher, tmp_path, script)
     assert text_of(entries) == end.result == "[redacted][redacted]"
 
 
 async def test_entries_of_json_and_the_result_are_masked(
-    gatehouse: ProcessLauncher, tmp_path: Path
+    launcher: ProcessLauncher, tmp_path: Path
 ) -> None:
     script = """
 print(json.dumps({"type": "tool", "name": told, "input": {"key": told}, "output": [told]}))
 print(json.dumps({"type": "message", "role": "assistant", "text": told}))
 print("no json: " + told)
 """
-    entries, end = await tell(gatehouse, tmp_path, script, output="jsonl")
+    entries, end = await tell(launcher, tmp_path, script, output="jsonl")
     tool, message, text = [entry.body for entry in entries]
     assert tool == {
         "name": "[redacted]",
@@ -80,18 +80,18 @@ print("no json: " + told)
 
 
 async def test_a_name_that_is_cut_shows_no_part_of_a_value(
-    gatehouse: ProcessLauncher, tmp_path: Path
+    launcher: ProcessLauncher, tmp_path: Path
 ) -> None:
     script = 'print(json.dumps({"type": "tool", "name": "x" * 240 + told}))'
-    (tool,), _ = await tell(gatehouse, tmp_path, script, output="jsonl")
+    (tool,), _ = await tell(launcher, tmp_path, script, output="jsonl")
     assert tool.body["name"] == "x" * 240 + "[redacted]"
 
 
 async def test_an_error_is_masked_before_it_is_cut(
-    gatehouse: ProcessLauncher, tmp_path: Path
+    launcher: ProcessLauncher, tmp_path: Path
 ) -> None:
     script = "sys.stderr.write(told * 5000 + ' end'); sys.exit(3)"
-    _, end = await tell(gatehouse, tmp_path, script)
+    _, end = await tell(launcher, tmp_path, script)
     assert end.error is not None
     assert str(CANARY)[5:] not in end.error
     assert end.error.startswith("exited with code 3: ")
@@ -99,8 +99,8 @@ async def test_an_error_is_masked_before_it_is_cut(
 
 
 async def test_a_program_that_ends_within_a_value_shows_no_long_part_of_it(
-    gatehouse: ProcessLauncher, tmp_path: Path
+    launcher: ProcessLauncher, tmp_path: Path
 ) -> None:
     script = "sys.stderr.write('key ' + told[:20]); print(told[:20], end=''); sys.exit(1)"
-    _, end = await tell(gatehouse, tmp_path, script)
+    _, end = await tell(launcher, tmp_path, script)
     assert (end.result, end.error) == ("[redacted]", "exited with code 1: key [redacted]")

@@ -59,7 +59,7 @@ def scripts(folder: Path, urls: ScriptServer) -> list[dict[str, Any]]:
 
 
 async def test_a_decision_is_made_again_from_its_record(
-    gatehouse: ProcessLauncher, tmp_path: Path, urls: ScriptServer
+    launcher: ProcessLauncher, tmp_path: Path, urls: ScriptServer
 ) -> None:
     listed = {"defaults": {"subagents": {"contextScripts": {"run": scripts(tmp_path, urls)}}}}
     loaded = load_values({"agents": {**listed, "list": [{"id": "main"}, {"id": "other"}]}})
@@ -67,7 +67,7 @@ async def test_a_decision_is_made_again_from_its_record(
     keeper = TextStore(run_id(1), b"key", RandomIdentities().event_id)
     source = source_in(tmp_path)
     remote = HttpScripts(source)
-    served = ScriptsByUri(LocalFileScripts(gatehouse, source, server=SERVER), remote)
+    served = ScriptsByUri(LocalFileScripts(launcher, source, server=SERVER), remote)
     told = await ContextGatherer(served).gather(run_of(requested()), "task", pinned, keeper)
 
     texts = {one.ref.id: one.text for one in keeper.kept}

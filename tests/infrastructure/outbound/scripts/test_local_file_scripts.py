@@ -26,9 +26,9 @@ print(json.dumps([sys.argv[1:], dict(os.environ), os.getcwd(), sys.stdin.read()]
 
 
 @pytest.fixture
-def run(gatehouse: ProcessLauncher, tmp_path: Path) -> Run:
+def run(launcher: ProcessLauncher, tmp_path: Path) -> Run:
     server = {**SERVER, "HOME": str(tmp_path / "home")}
-    scripts = LocalFileScripts(gatehouse, source_in(tmp_path), server=server)
+    scripts = LocalFileScripts(launcher, source_in(tmp_path), server=server)
 
     async def run_script(uri: str, **request: Any) -> ScriptFinished:
         return await scripts.run(script_run(uri, **request))
@@ -113,9 +113,9 @@ async def test_a_bare_name_is_never_looked_up_on_the_path(run: Run) -> None:
 
 @pytest.mark.parametrize("url", ["https://ghp_s3cret@host/x", "ftp://u:s3cret@host/x"])
 async def test_a_variable_that_holds_a_url_is_not_shown(
-    gatehouse: ProcessLauncher, tmp_path: Path, url: str
+    launcher: ProcessLauncher, tmp_path: Path, url: str
 ) -> None:
-    scripts = LocalFileScripts(gatehouse, source_in(tmp_path, lambda _: url), server=SERVER)
+    scripts = LocalFileScripts(launcher, source_in(tmp_path, lambda _: url), server=SERVER)
     finished = await scripts.run(script_run("${HOOK}"))
     assert "only once its variables are replaced" in str(finished.error)
     assert "s3cret" not in str(finished)
@@ -145,13 +145,13 @@ async def test_what_cannot_be_executed_says_what_it_is(
 
 @pytest.mark.parametrize("word", ["s3cret", "s3'cr\\et\u200b"])
 async def test_what_stands_behind_a_variable_of_a_path_is_not_shown(
-    gatehouse: ProcessLauncher, tmp_path: Path, word: str
+    launcher: ProcessLauncher, tmp_path: Path, word: str
 ) -> None:
     folder = tmp_path / word
     folder.mkdir()
     program(folder / "lost", "#!/no/such/interpreter\n")
     resolved = source_in(tmp_path, lambda uri: uri.replace("${WORD}", word))
-    scripts = LocalFileScripts(gatehouse, resolved, server=SERVER)
+    scripts = LocalFileScripts(launcher, resolved, server=SERVER)
     for name, says in (
         ("gone", "Script not found: ${WORD}/gone"),
         ("lost", "Script could not be executed: '${WORD}/lost': No such file or directory"),

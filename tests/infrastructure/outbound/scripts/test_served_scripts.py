@@ -12,12 +12,12 @@ from tests.support.builders.script_runs import Source, script_run, source_in
 
 
 async def test_a_relative_path_starts_where_the_file_of_the_revision_is(
-    gatehouse: ProcessLauncher, tmp_path: Path
+    launcher: ProcessLauncher, tmp_path: Path
 ) -> None:
     for revision in (1, 2):
         program(tmp_path / str(revision) / "s", f"#!/bin/sh\necho revision {revision}\n")
     scripts = LocalFileScripts(
-        gatehouse, lambda pinned: Source(tmp_path / str(pinned.revision)), server=SERVER
+        launcher, lambda pinned: Source(tmp_path / str(pinned.revision)), server=SERVER
     )
     request = script_run("s")
     for revision in (2, 1):
@@ -27,10 +27,10 @@ async def test_a_relative_path_starts_where_the_file_of_the_revision_is(
 
 
 async def test_a_uri_is_a_file_or_a_url_by_how_it_is_written(
-    gatehouse: ProcessLauncher, tmp_path: Path
+    launcher: ProcessLauncher, tmp_path: Path
 ) -> None:
     program(tmp_path / "s", "#!/bin/sh\necho file\n")
-    files = LocalFileScripts(gatehouse, source_in(tmp_path), server=SERVER)
+    files = LocalFileScripts(launcher, source_in(tmp_path), server=SERVER)
     urls = HttpScripts(source_in(tmp_path))
     served = ScriptsByUri(files, urls)
     assert (await served.run(script_run("s"))).output == "file"

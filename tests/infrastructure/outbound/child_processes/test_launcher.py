@@ -13,7 +13,7 @@ import pytest
 import uvloop
 
 from infrastructure.outbound.child_processes import fork_server_client
-from infrastructure.outbound.child_processes import launcher as gatehouse_module
+from infrastructure.outbound.child_processes import launcher as launcher_module
 from infrastructure.outbound.child_processes.launcher import ProcessLauncher, ProcessLaunchError
 from infrastructure.outbound.child_processes.program import Exit, Program
 from infrastructure.outbound.child_processes.run_to_end import ProgramResult, run_to_end
@@ -32,8 +32,8 @@ async def test_fifty_programs_run_at_once(run: Runner) -> None:
 
 
 @pytest.mark.kill
-async def test_a_start_costs_no_interpreters_start(gatehouse: ProcessLauncher, run: Runner) -> None:
-    await gatehouse.start()
+async def test_a_start_costs_no_interpreters_start(launcher: ProcessLauncher, run: Runner) -> None:
+    await launcher.start()
     begin = time.perf_counter()
     for _ in range(50):
         assert (await run("/bin/true")).exit == Exit(code=0)
@@ -41,15 +41,15 @@ async def test_a_start_costs_no_interpreters_start(gatehouse: ProcessLauncher, r
 
 
 async def test_a_killed_warm_process_is_replaced_and_its_gates_go_on(
-    gatehouse: ProcessLauncher, run: Runner
+    launcher: ProcessLauncher, run: Runner
 ) -> None:
-    running = await started(gatehouse, "sh", "-c", "echo up; read word; echo $word", stdin=b"x\n")
-    waiting = await gatehouse.open(Program(("/bin/echo", "later"), {}, None, None))
-    warm = gatehouse.fork_server_pid
+    running = await started(launcher, "sh", "-c", "echo up; read word; echo $word", stdin=b"x\n")
+    waiting = await launcher.open(Program(("/bin/echo", "later"), {}, None, None))
+    warm = launcher.fork_server_pid
     assert warm is not None
     os.kill(warm, signal.SIGKILL)
     assert (await run("echo", "again")).stdout == b"again\n"
-    assert gatehouse.fork_server_pid != warm
+    assert launcher.fork_server_pid != warm
     waiting.go()
     assert await waiting.wait() == Exit(code=0)
     assert await waiting.stdout.read() == b"later\n"
@@ -58,57 +58,57 @@ async def test_a_killed_warm_process_is_replaced_and_its_gates_go_on(
 
 
 async def test_starts_under_way_survive_the_death_of_the_warm_process(
-    gatehouse: ProcessLauncher, run: Runner
+    launcher: ProcessLauncher, run: Runner
 ) -> None:
-    await gatehouse.start()
-    assert gatehouse.fork_server_pid is not None
-    os.kill(gatehouse.fork_server_pid, signal.SIGSTOP)
+    await launcher.start()
+    assert launcher.fork_server_pid is not None
+    os.kill(launcher.fork_server_pid, signal.SIGSTOP)
     runs = [asyncio.create_task(run("echo", str(n))) for n in range(12)]
     await asyncio.sleep(0)
-    os.kill(gatehouse.fork_server_pid, signal.SIGKILL)
+    os.kill(launcher.fork_server_pid, signal.SIGKILL)
     assert [(await task).stdout for task in runs] == [b"%d\n" % n for n in range(12)]
 
 
-async def test_gates_that_ended_are_reaped(gatehouse: ProcessLauncher, run: Runner) -> None:
+async def test_gates_that_ended_are_reaped(launcher: ProcessLauncher, run: Runner) -> None:
     for _ in range(5):
         await run("true")
-    warm = gatehouse.fork_server_pid
+    warm = launcher.fork_server_pid
     assert warm is not None
     await until(lambda: children(warm) == [])
 
 
 async def test_a_terminate_signal_to_everybody_is_for_the_holder_to_judge(
-    gatehouse: ProcessLauncher,
+    launcher: ProcessLauncher,
 ) -> None:
-    process = await started(gatehouse, "sh", "-c", "echo up; read word; echo $word", stdin=b"x\n")
-    assert gatehouse.fork_server_pid is not None
-    for pid in (process.guard_pid, gatehouse.fork_server_pid):
+    process = await started(launcher, "sh", "-c", "echo up; read word; echo $word", stdin=b"x\n")
+    assert launcher.fork_server_pid is not None
+    for pid in (process.guard_pid, launcher.fork_server_pid):
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
             os.kill(pid, number)
     assert await lines(process, 2) == ["up", "x"]
     assert await process.wait() == Exit(code=0)
-    assert is_alive(gatehouse.fork_server_pid)
+    assert is_alive(launcher.fork_server_pid)
 
 
-async def test_a_closed_gatehouse_has_ended_everything_and_starts_nothing(
-    gatehouse: ProcessLauncher,
+async def test_a_closed_launcher_has_ended_everything_and_starts_nothing(
+    launcher: ProcessLauncher,
 ) -> None:
-    started_ones = [await started(gatehouse, "sleep", "60") for _ in range(3)]
-    unstarted = await gatehouse.open(Program(("/bin/true",), {}, None, None))
-    warm = gatehouse.fork_server_pid
+    started_ones = [await started(launcher, "sleep", "60") for _ in range(3)]
+    unstarted = await launcher.open(Program(("/bin/true",), {}, None, None))
+    warm = launcher.fork_server_pid
     assert warm is not None
-    await gatehouse.close()
-    await gatehouse.close()
+    await launcher.close()
+    await launcher.close()
     assert state(warm) == "X"
     for process in (*started_ones, unstarted):
         assert not is_alive(process.guard_pid)
         assert (await process.wait()).killed
     with pytest.raises(ProcessLaunchError, match="it is stopping"):
-        await gatehouse.open(Program(("/bin/true",), {}, None, None))
+        await launcher.open(Program(("/bin/true",), {}, None, None))
 
 
 async def test_a_warm_process_that_cannot_start_says_why(
-    gatehouse: ProcessLauncher, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    launcher: ProcessLauncher, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     broken = tmp_path / "warm.py"
     broken.write_text("raise RuntimeError('no fork today')\n")
@@ -116,20 +116,20 @@ async def test_a_warm_process_that_cannot_start_says_why(
     with pytest.raises(
         ProcessLaunchError, match="could not be started: RuntimeError: no fork today"
     ):
-        await gatehouse.start()
+        await launcher.start()
     monkeypatch.setattr(sys, "executable", str(tmp_path / "nowhere"))
     with pytest.raises(ProcessLaunchError, match="No such file or directory"):
-        await gatehouse.start()
+        await launcher.start()
 
 
 async def test_a_warm_process_that_hangs_is_given_up(
-    gatehouse: ProcessLauncher, run: Runner, monkeypatch: pytest.MonkeyPatch
+    launcher: ProcessLauncher, run: Runner, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    await gatehouse.start()
-    hanging = gatehouse.fork_server_pid
+    await launcher.start()
+    hanging = launcher.fork_server_pid
     assert hanging is not None
     os.kill(hanging, signal.SIGSTOP)
-    monkeypatch.setattr(gatehouse_module, "OPEN_SECONDS_MAX", 0.05)
+    monkeypatch.setattr(launcher_module, "OPEN_SECONDS_MAX", 0.05)
     with pytest.raises(ProcessLaunchError, match=r"no gate within 0\.05 seconds"):
         await run("true")
     monkeypatch.undo()
@@ -138,25 +138,25 @@ async def test_a_warm_process_that_hangs_is_given_up(
 
 
 async def test_closing_waits_for_no_warm_process_that_hangs(
-    gatehouse: ProcessLauncher, run: Runner, monkeypatch: pytest.MonkeyPatch
+    launcher: ProcessLauncher, run: Runner, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    await gatehouse.start()
-    hanging = gatehouse.fork_server_pid
+    await launcher.start()
+    hanging = launcher.fork_server_pid
     assert hanging is not None
     os.kill(hanging, signal.SIGSTOP)
     with pytest.raises(TimeoutError):
         await asyncio.wait_for(run("true"), timeout=0.05)
-    monkeypatch.setattr(gatehouse_module, "CLOSE_SECONDS_MAX", 0.05)
+    monkeypatch.setattr(launcher_module, "CLOSE_SECONDS_MAX", 0.05)
     monkeypatch.setattr(fork_server_client, "END_SECONDS_MAX", 0.05)
-    await gatehouse.close()
+    await launcher.close()
     assert not is_alive(hanging)
 
 
 @pytest.mark.usefixtures("resting_databases")
 async def test_a_server_without_descriptors_refuses_and_recovers(
-    gatehouse: ProcessLauncher, run: Runner
+    launcher: ProcessLauncher, run: Runner
 ) -> None:
-    await gatehouse.start()
+    await launcher.start()
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     highest = max(int(name) for name in os.listdir("/proc/self/fd"))
     resource.setrlimit(resource.RLIMIT_NOFILE, (highest + 9, hard))
@@ -176,13 +176,13 @@ async def test_a_server_without_descriptors_refuses_and_recovers(
     assert (await run("cat", stdin=b"x")).stdout == b"x"
 
 
-async def test_cancelled_opens_leave_nothing(gatehouse: ProcessLauncher) -> None:
-    await gatehouse.start()
-    warm, cancelled = gatehouse.fork_server_pid, 0
+async def test_cancelled_opens_leave_nothing(launcher: ProcessLauncher) -> None:
+    await launcher.start()
+    warm, cancelled = launcher.fork_server_pid, 0
     assert warm is not None
     for steps in range(8):
         opening = asyncio.create_task(
-            gatehouse.open(Program(("sleep", "60"), {"X": "x" * 100_000}, None, b"input"))
+            launcher.open(Program(("sleep", "60"), {"X": "x" * 100_000}, None, b"input"))
         )
         for _ in range(steps):
             await asyncio.sleep(0)
@@ -196,13 +196,13 @@ async def test_cancelled_opens_leave_nothing(gatehouse: ProcessLauncher) -> None
             await opened.kill()
     assert cancelled
     await until(lambda: children(warm) == [])
-    assert gatehouse.fork_server_pid == warm
+    assert launcher.fork_server_pid == warm
 
 
 async def test_a_cancelled_wait_kills_the_program_and_leaves_its_output(
-    gatehouse: ProcessLauncher,
+    launcher: ProcessLauncher,
 ) -> None:
-    process = await started(gatehouse, "sh", "-c", "echo said >&2; echo up; exec sleep 60")
+    process = await started(launcher, "sh", "-c", "echo said >&2; echo up; exec sleep 60")
     await lines(process, 1)
     with pytest.raises(TimeoutError):
         await asyncio.wait_for(process.wait(), timeout=0.01)

@@ -128,20 +128,20 @@ async def test_a_program_has_default_signals_and_a_session_of_its_own(run: Runne
 
 
 async def test_the_servers_environment_is_not_readable_beside_a_program(
-    gatehouse: ProcessLauncher, monkeypatch: pytest.MonkeyPatch
+    launcher: ProcessLauncher, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("SERVER_SECRET", "x")
-    async with await started(gatehouse, "sleep", "60") as process:
-        for pid in (process.guard_pid, gatehouse.fork_server_pid):
+    async with await started(launcher, "sleep", "60") as process:
+        for pid in (process.guard_pid, launcher.fork_server_pid):
             assert b"SERVER_SECRET" not in Path(f"/proc/{pid}/environ").read_bytes()
 
 
 async def test_a_program_is_not_executed_before_its_go(
-    gatehouse: ProcessLauncher, tmp_path: Path, run: Runner
+    launcher: ProcessLauncher, tmp_path: Path, run: Runner
 ) -> None:
     mark = tmp_path / "executed"
     program = Program(("touch", str(mark)), {"PATH": "/usr/bin:/bin"}, None, None)
-    process = await gatehouse.open(program)
+    process = await launcher.open(program)
     await run("true")
     assert children(process.guard_pid) == []
     assert not mark.exists()
@@ -152,11 +152,11 @@ async def test_a_program_is_not_executed_before_its_go(
 
 
 async def test_a_program_killed_before_its_go_is_never_executed(
-    gatehouse: ProcessLauncher, tmp_path: Path
+    launcher: ProcessLauncher, tmp_path: Path
 ) -> None:
     mark = tmp_path / "executed"
     program = Program(("touch", str(mark)), {"PATH": "/usr/bin:/bin"}, None, None)
-    process = await gatehouse.open(program)
+    process = await launcher.open(program)
     killed = await process.kill()
     process.go()
     assert (killed.killed, killed.error) == (True, "ended by its holder before it was executed")
@@ -165,25 +165,25 @@ async def test_a_program_killed_before_its_go_is_never_executed(
 
 
 async def test_a_killed_program_says_so_however_often_it_is_asked(
-    gatehouse: ProcessLauncher,
+    launcher: ProcessLauncher,
 ) -> None:
-    process = await started(gatehouse, "sleep", "60")
+    process = await started(launcher, "sleep", "60")
     killed = await process.kill()
     assert (killed.killed, killed.error) == (True, "killed by its holder")
     assert await process.kill() == await process.wait() == killed
 
 
 async def test_a_program_that_had_ended_keeps_its_code_when_it_is_killed(
-    gatehouse: ProcessLauncher,
+    launcher: ProcessLauncher,
 ) -> None:
-    process = await started(gatehouse, "sh", "-c", "exit 7")
+    process = await started(launcher, "sh", "-c", "exit 7")
     await process.wait()
     assert await process.kill() == Exit(code=7)
 
 
-async def test_a_program_that_is_not_read_waits(gatehouse: ProcessLauncher, tmp_path: Path) -> None:
+async def test_a_program_that_is_not_read_waits(launcher: ProcessLauncher, tmp_path: Path) -> None:
     mark = tmp_path / "printed"
-    process = await started(gatehouse, *python(FILL_THEN_PRINT, str(mark)))
+    process = await started(launcher, *python(FILL_THEN_PRINT, str(mark)))
     taken = int(await process.stderr.read())
     assert taken <= 64 * 1024
     assert not mark.exists()
@@ -197,16 +197,16 @@ async def test_a_program_that_is_not_read_waits(gatehouse: ProcessLauncher, tmp_
 
 
 async def test_a_stream_that_a_program_closes_ends_while_it_runs(
-    gatehouse: ProcessLauncher,
+    launcher: ProcessLauncher,
 ) -> None:
-    async with await started(gatehouse, "sh", "-c", "exec >&- 2>&-; exec sleep 60") as process:
+    async with await started(launcher, "sh", "-c", "exec >&- 2>&-; exec sleep 60") as process:
         assert await process.stdout.read() == b""
         assert await process.stderr.read() == b""
         assert len(children(process.guard_pid)) == 1
 
 
-async def test_only_one_task_may_read_a_pipe(gatehouse: ProcessLauncher) -> None:
-    async with await started(gatehouse, "sleep", "60") as process:
+async def test_only_one_task_may_read_a_pipe(launcher: ProcessLauncher) -> None:
+    async with await started(launcher, "sleep", "60") as process:
         first = asyncio.create_task(process.stdout.read())
         second = asyncio.create_task(process.stdout.read())
         with pytest.raises(RuntimeError, match="already reading"):
