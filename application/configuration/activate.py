@@ -120,8 +120,8 @@ class ActiveConfigurations(Generic[F]):
         log_id, ids = self._commands.log.log_id, self._commands.identities
         key = await self._contents.key(log_id)
         minted = key or ids.content_key()
-        keeper = TextStore(log_id, minted, ids.event_id)
-        return SessionTexts(log_id, keeper, ContentKey(log_id, minted), key is None)
+        text_store = TextStore(log_id, minted, ids.event_id)
+        return SessionTexts(log_id, text_store, ContentKey(log_id, minted), key is None)
 
     async def _last(self) -> ConfigurationActivated | None:
         log = self._commands.log
@@ -152,11 +152,11 @@ def decide_activation(
     """
     if world.config_version != revision - 1:
         raise ReadAgain("another configuration was activated")
-    keeper = texts.keeper.empty_copy()
+    text_store = texts.text_store.empty_copy()
     event = ConfigurationActivated(
         revision=revision,
-        content=keeper.store("configuration", file.stored_text),
+        content=text_store.store("configuration", file.stored_text),
         source=file.name,
         activated_by=actor.name,
     )
-    return Decision(revision, ((CONFIG_STREAM, event),), keeper.kept, texts.keys)
+    return Decision(revision, ((CONFIG_STREAM, event),), text_store.kept, texts.keys)

@@ -41,7 +41,7 @@ def message_ingredients(run: Run, receipts: Sequence[ScriptReceipt]) -> tuple[In
 
 
 def preamble_ingredients(
-    run: Run, text: str | None, agent: EffectiveAgent, keeper: TextStore
+    run: Run, text: str | None, agent: EffectiveAgent, text_store: TextStore
 ) -> BroughtIngredients:
     """The parent's preamble, cut to the agent's limit; nothing when it is blank."""
     if run.preamble is None or text is None or is_blank(text):
@@ -53,7 +53,7 @@ def preamble_ingredients(
     warnings = () if warning is None else (warning,)
     if not cut:
         return BroughtIngredients(warnings=warnings, sizes=sizes)
-    content = run.preamble if cut == text else keeper.store("preamble", cut)
+    content = run.preamble if cut == text else text_store.store("preamble", cut)
     ingredient = Ingredient(source="preamble", position="preamble", content=content)
     return BroughtIngredients((ingredient,), warnings, sizes)
 
@@ -63,7 +63,7 @@ async def bootstrap_ingredients(
     folder: str | None,
     agent: EffectiveAgent,
     files: BootstrapFiles,
-    keeper: TextStore,
+    text_store: TextStore,
 ) -> BroughtIngredients:
     """The bootstrap files of the folder that the child will work in, within the limits of its
     agent; a request for a light context has none, and nothing is looked at."""
@@ -77,7 +77,7 @@ async def bootstrap_ingredients(
             Ingredient(
                 source=f"{BOOTSTRAP_SOURCE}{file.name}",
                 position="bootstrap",
-                content=keeper.store("bootstrap", file.text),
+                content=text_store.store("bootstrap", file.text),
             )
             for file in within.files
         ),

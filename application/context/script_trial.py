@@ -63,7 +63,7 @@ async def try_scripts(
     identities: Identities,
 ) -> TrialResult:
     """Run the scripts that a spawn of this agent would run, within the same limits."""
-    keeper = TextStore(identities.run_id(), identities.content_key(), identities.event_id)
+    text_store = TextStore(identities.run_id(), identities.content_key(), identities.event_id)
     variables = SpawnVariables(
         target_agent_id=asked.agent_id,
         task=asked.task,
@@ -74,8 +74,8 @@ async def try_scripts(
         cfg=pinned.redacted,
     )
     facts = _facts(asked, identities.run_id())
-    gathered = await gathering.gather_for(variables, facts, pinned, keeper)
-    texts = {one.ref.id: one.text for one in keeper.kept}
+    gathered = await gathering.gather_for(variables, facts, pinned, text_store)
+    texts = {one.ref.id: one.text for one in text_store.kept}
 
     def text(ref: ContentRef | None) -> str | None:
         return None if ref is None else texts[ref.id]

@@ -40,7 +40,7 @@ def read_finished(script: ContextScript, finished: ScriptFinished) -> ScriptRead
 
 
 def script_receipt(
-    script: ContextScript, finished: ScriptFinished, reading: ScriptReading, keeper: TextStore
+    script: ContextScript, finished: ScriptFinished, reading: ScriptReading, text_store: TextStore
 ) -> ScriptReceipt:
     """The receipt of a script that ran. Its output is kept byte by byte."""
     outcome: Literal["injected", "empty", "failed"] = "empty"
@@ -61,16 +61,16 @@ def script_receipt(
         exit_code=finished.exit_code,
         status_code=finished.status_code,
         output_bytes=len(raw),
-        output=keeper.store("scriptOutput", text) if raw else None,
+        output=text_store.store("scriptOutput", text) if raw else None,
         output_encoding=encoding if raw else None,
-        output_hmac=keeper.hash(raw) if raw else None,
-        injected=keeper.store("injected", reading.content) if reading.content else None,
-        error=keeper.store("scriptError", reading.error) if reading.error else None,
+        output_hmac=text_store.hash(raw) if raw else None,
+        injected=text_store.store("injected", reading.content) if reading.content else None,
+        error=text_store.store("scriptError", reading.error) if reading.error else None,
         candidate=_identifier(reading.override),
     )
 
 
-def skipped_script_receipt(script: ContextScript, why: str, keeper: TextStore) -> ScriptReceipt:
+def skipped_script_receipt(script: ContextScript, why: str, text_store: TextStore) -> ScriptReceipt:
     """The receipt of a script that was not run."""
     return ScriptReceipt(
         id=script.id,
@@ -80,7 +80,7 @@ def skipped_script_receipt(script: ContextScript, why: str, keeper: TextStore) -
         position=script.position,
         outcome="skipped",
         duration_ms=0,
-        error=keeper.store("scriptError", why),
+        error=text_store.store("scriptError", why),
     )
 
 
@@ -167,7 +167,7 @@ class ContextGatherer:
         return pinned.configuration.context_scripts_for(run.requested_agent_id)
 
     async def gather(
-        self, run: Run, task: str, pinned: PinnedConfiguration, keeper: TextStore
+        self, run: Run, task: str, pinned: PinnedConfiguration, text_store: TextStore
     ) -> GatheredContext:
         """Run the scripts of a spawn within their limits."""
         requested = run.requested_agent_id
@@ -181,14 +181,14 @@ class ContextGatherer:
             cleanup=run.options.cleanup,
             cfg=pinned.redacted,
         )
-        return await self.gather_for(variables, _facts(run), pinned, keeper)
+        return await self.gather_for(variables, _facts(run), pinned, text_store)
 
     async def gather_for(
         self,
         variables: SpawnVariables,
         facts: Mapping[str, str],
         pinned: PinnedConfiguration,
-        keeper: TextStore,
+        text_store: TextStore,
     ) -> GatheredContext:
         """Run the scripts for what is told them: these variables and facts."""
         requested = variables.target_agent_id
@@ -201,7 +201,7 @@ class ContextGatherer:
         for script in listed:
             if stopped or left_seconds <= 0:
                 why = "an earlier script stopped the rest" if stopped else "no time was left"
-                receipts.append(skipped_script_receipt(script, why, keeper))
+                receipts.append(skipped_script_receipt(script, why, text_store))
                 continue
             began = time.monotonic()
             finished = await self._run(
@@ -216,7 +216,7 @@ class ContextGatherer:
             )
             left_seconds -= time.monotonic() - began
             reading = self._mask_reading(read_finished(script, finished), pinned)
-            receipts.append(script_receipt(script, finished, reading, keeper))
+            receipts.append(script_receipt(script, finished, reading, text_store))
             log.tell(script, finished, reading)
             if reading.error is not None:
                 stopped = script.error_handling == "stop"

@@ -55,7 +55,7 @@ async def read_shared_spawn(work: UnitOfWork, run: Run) -> SharedSpawn | None:
     values = [one.value for one in asked.keys if one.value is not None]
     found = await work.contents.texts(values)
     changes = tuple(
-        SharedChange(key=one.key, value=texts.keeper.store("shared", found[one.value.id]))
+        SharedChange(key=one.key, value=texts.text_store.store("shared", found[one.value.id]))
         for one in asked.keys
         if one.value is not None and one.value.id in found
     )
@@ -93,7 +93,7 @@ NOTHING_SHARED = SharedStart()
 
 
 async def read_shared_start(
-    work: UnitOfWork, run: Run, opened: Run, keeper: TextStore
+    work: UnitOfWork, run: Run, opened: Run, text_store: TextStore
 ) -> SharedStart:
     """The start of a claimed run; `opened` is the run that its session began with.
 
@@ -124,7 +124,7 @@ async def read_shared_start(
         text = texts.get(one.value.id) if one.value is not None else None
         if one in references:
             text = _result_json(one, text)
-        value = keeper.store("shared", text) if text is not None else None
+        value = text_store.store("shared", text) if text is not None else None
         kept.append(one.changed({"value": value}))
         values.append(SharedValue(one.key, one.kind, text))
     return SharedStart(position, tuple(kept), tuple(values), bool(kept) or was_given)

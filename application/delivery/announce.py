@@ -86,7 +86,7 @@ class Announcer:
             await self._work.record(run, (_announce_without_text(run),))
 
     async def _announce(self, run: Run) -> None:
-        keeper = await self._work.text_store(run)
+        text_store = await self._work.text_store(run)
         disposition, reason = disposition_of(run)
         text = None
         if disposition == "inbox":
@@ -98,11 +98,11 @@ class Announcer:
             disposition=disposition,
             reason=reason,
             status=status_of(run.outcome or "unknown"),
-            text=keeper.store("announcement", text) if text else None,
+            text=text_store.store("announcement", text) if text else None,
             pending_descendants=0,
-            origin=keeper.store("origin", origin) if origin is not None else None,
+            origin=text_store.store("origin", origin) if origin is not None else None,
         )
-        await self._work.record(run, (command,), keeper)
+        await self._work.record(run, (command,), text_store)
 
     async def _text(self, run: Run) -> str | None:
         refs = [ref for ref in (run.result, run.error, run.stop_reason) if ref is not None]

@@ -84,17 +84,17 @@ class HookNotifier:
         _log.warning("run %s: hook %s: %s%s", run.run_id, state.name, text, given_up)
         attempt = state.attempts + 1
         try:
-            keeper = await self._work.text_store(run)
+            text_store = await self._work.text_store(run)
         except ContentsErased:
             # Nothing may be said of the run any more, to nobody.
             return await self._record(run, ParkHook(hook=state.name))
-        error = keeper.store("hookError", text)
+        error = text_store.store("hookError", text)
         command: RunCommand = NoteHookFailure(
             hook=state.name, attempt=attempt, error=error, retry_seconds_max=retry_seconds_max
         )
         if is_last:
             command = ParkHook(hook=state.name, attempt=attempt, error=error)
-        appended = await self._work.record(run, (command,), keeper)
+        appended = await self._work.record(run, (command,), text_store)
         return appended.runs[run.run_id]
 
     async def _record(self, run: Run, command: RunCommand) -> Run:

@@ -25,7 +25,7 @@ class RunFinalizer:
     async def end(self, run: Run, end: RuntimeEnd) -> Run:
         """Seal and record. May be repeated: the file is the same, the second append is refused."""
         try:
-            keeper = await self._work.text_store(run)
+            text_store = await self._work.text_store(run)
         except ContentsErased as erased:
             _log.warning("run %s ends without its texts: %s", run.run_id, erased)
             return await self._end_erased(run, end)
@@ -45,12 +45,12 @@ class RunFinalizer:
             reason=end.reason,
             exit_code=end.exit_code,
             signal=end.signal,
-            result=keeper.store("result", result) if result else None,
-            error=keeper.store("error", error) if error else None,
+            result=text_store.store("result", result) if result else None,
+            error=text_store.store("error", error) if error else None,
             usage=end.usage,
             transcript=seal,
         )
-        appended = await self._work.record(run, (command,), keeper)
+        appended = await self._work.record(run, (command,), text_store)
         await self._drop_fork_snapshot(run)
         return appended.runs[run.run_id]
 

@@ -176,13 +176,13 @@ class RunExecutor:
 
     async def _begin(self, execution: _Execution) -> RuntimeSession:
         run = execution.run
-        keeper, prepared = await retry_while_unavailable(
+        text_store, prepared = await retry_while_unavailable(
             lambda: self._launching.prepare_with_texts(run), given_up=execution.is_abandoned
         )
         session = await self._runtimes.open(prepared.launch)
         execution.session = session
         appended = await retry_while_unavailable(
-            lambda: self._work.record(run, (prepared.start,), keeper),
+            lambda: self._work.record(run, (prepared.start,), text_store),
             given_up=execution.is_abandoned,
         )
         execution.run = appended.runs[run.run_id]

@@ -131,12 +131,12 @@ class LaunchComposer:
 
     async def prepare_with_texts(self, run: Run) -> tuple[TextStore, PreparedLaunch]:
         """The same, and who keeps its texts. `CannotLaunch` when they were erased meanwhile."""
-        keeper = await self._work.text_store_or_none(run)
-        if keeper is None:
+        text_store = await self._work.text_store_or_none(run)
+        if text_store is None:
             raise CannotLaunch("erased", "its texts were erased before it could start")
-        return keeper, await self.prepare(run, keeper)
+        return text_store, await self.prepare(run, text_store)
 
-    async def prepare(self, run: Run, keeper: TextStore) -> PreparedLaunch:
+    async def prepare(self, run: Run, text_store: TextStore) -> PreparedLaunch:
         """The launch of a claimed run. Raises `CannotLaunch`."""
         pinned = await self._work.configurations.at(run.config_revision)
         assert run.agent_id is not None
@@ -146,7 +146,7 @@ class LaunchComposer:
         if runtime is None:
             raise CannotLaunch("not_executable", f'agent "{run.agent_id}" has no runtime')
         opened = await self._work.run(run.opened_by) if run.opened_by else run
-        shared = await read_shared_start(self._work, run, opened, keeper)
+        shared = await read_shared_start(self._work, run, opened, text_store)
         prompt = await self._compose(run, opened, shared)
         await self._ensure_folders(run, opened)
         launch = Launch(
@@ -175,9 +175,9 @@ class LaunchComposer:
         start = StartRun(
             epoch=run.epoch,
             runtime=runtime.type,
-            system_prompt=keeper.store("systemPrompt", prompt.system_prompt),
-            message=keeper.store("message", prompt.message),
-            parts=_store_parts(prompt, keeper),
+            system_prompt=text_store.store("systemPrompt", prompt.system_prompt),
+            message=text_store.store("message", prompt.message),
+            parts=_store_parts(prompt, text_store),
             shared_context_position=shared.position,
             shared_context=shared.keys,
             inherits=shared.inherits,
@@ -286,19 +286,19 @@ def _reference(run: Run) -> str | None:
     return f"{provider}/{run.plan.model}" if provider else run.plan.model
 
 
-def _store_parts(prompt: ComposedPrompt, keeper: TextStore) -> tuple[PromptPart, ...]:
+def _store_parts(prompt: ComposedPrompt, text_store: TextStore) -> tuple[PromptPart, ...]:
     texts = {
         "systemPrompt": prompt.system_prompt.encode(),
         "message": prompt.message.encode(),
     }
-    return tuple(_store_part(part, texts[part.of], keeper) for part in prompt.parts)
+    return tuple(_store_part(part, texts[part.of], text_store) for part in prompt.parts)
 
 
-def _store_part(part: TextPart, text: bytes, keeper: TextStore) -> PromptPart:
+def _store_part(part: TextPart, text: bytes, text_store: TextStore) -> PromptPart:
     return PromptPart(
         of=part.of,
         source=part.source,
         start=part.start,
         end=part.end,
-        hmac=keeper.hash(text[part.start : part.end]),
+        hmac=text_store.hash(text[part.start : part.end]),
     )

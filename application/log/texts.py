@@ -58,14 +58,14 @@ class SessionTexts:
     recorded with the first of them."""
 
     session_id: UUID
-    keeper: TextStore
+    text_store: TextStore
     key: ContentKey
     is_new_key: bool
 
     @property
     def kept(self) -> Sequence[Content]:
         """What was collected."""
-        return self.keeper.kept
+        return self.text_store.kept
 
     @property
     def keys(self) -> tuple[ContentKey, ...]:

@@ -63,7 +63,7 @@ class RunCommands:
 
     run: Run
     commands: Sequence[RunCommand]
-    keeper: TextStore | None = None
+    text_store: TextStore | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +124,7 @@ class CommandLog:
         self,
         run: Run,
         commands: Sequence[RunCommand],
-        keeper: TextStore | None = None,
+        text_store: TextStore | None = None,
         *,
         actor: Actor = SYSTEM,
         spawn_answer: StoredAnswer | None = None,
@@ -137,7 +137,7 @@ class CommandLog:
         `spawn_answer` is what the spawn's own caller is told, `answer` this command's caller.
         `above` are texts that go to the session of the run's requester.
         """
-        asked = RunCommands(run, commands, keeper)
+        asked = RunCommands(run, commands, text_store)
         return await self.record_all(
             (asked,),
             actor=actor,
@@ -209,8 +209,8 @@ class UnitOfWork(CommandLog):
         if key is None and session is not None and has_texts(session):
             raise ContentsErased(f"the texts of session {session.display_key} were erased")
         minted = key or ids.content_key()
-        keeper = TextStore(session_id, minted, ids.event_id)
-        return SessionTexts(session_id, keeper, ContentKey(session_id, minted), key is None)
+        text_store = TextStore(session_id, minted, ids.event_id)
+        return SessionTexts(session_id, text_store, ContentKey(session_id, minted), key is None)
 
     async def run(self, run_id: UUID) -> Run:
         """A run that is known to be on record."""
@@ -238,7 +238,7 @@ def decide_commands(
         [(one.run.run_id, one.commands) for one in asked],
     )
     told = spawn_answer if changes else None
-    kept = [text for one in asked if one.keeper and changes for text in one.keeper.kept]
+    kept = [text for one in asked if one.text_store and changes for text in one.text_store.kept]
     return Decision(
         None,
         changes,

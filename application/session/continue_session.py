@@ -49,7 +49,7 @@ class _MessageAttempt:
     requester: Session
     message: Message
     planned: ContinuationPlanned | IneligiblePlan
-    keeper: TextStore
+    text_store: TextStore
     pinned: PinnedConfiguration
 
 
@@ -107,23 +107,23 @@ class SessionContinuation:
         must_take_messages(session, last)
         requester = await work.registry.session(last.requester.session_key)
         assert requester is not None
-        keeper = await work.text_store(last)
+        text_store = await work.text_store(last)
         message = Message(
             run_id=run_id,
-            text=keeper.store("message", text),
+            text=text_store.store("message", text),
             by=actor.name,
             config_revision=pinned.revision,
             max_children=pinned.configuration.subagent_defaults.max_children_per_agent,
         )
-        planned = await self._plan(message, last, requester, keeper, pinned)
-        return _MessageAttempt(last, requester, message, planned, keeper, pinned)
+        planned = await self._plan(message, last, requester, text_store, pinned)
+        return _MessageAttempt(last, requester, message, planned, text_store, pinned)
 
     async def _plan(
         self,
         message: Message,
         last: Run,
         requester: Session,
-        keeper: TextStore,
+        text_store: TextStore,
         pinned: PinnedConfiguration,
     ) -> ContinuationPlanned | IneligiblePlan:
         received = message_received(message, last, requester)
@@ -141,13 +141,13 @@ class SessionContinuation:
         )
         if isinstance(planned, Ineligible):
             return IneligiblePlan(refusal=planned.refusal, facts=planned.facts)
-        return await self._add_ingredients(run, planned, keeper, pinned)
+        return await self._add_ingredients(run, planned, text_store, pinned)
 
     async def _add_ingredients(
-        self, run: Run, planned: PlannedChild, keeper: TextStore, pinned: PinnedConfiguration
+        self, run: Run, planned: PlannedChild, text_store: TextStore, pinned: PinnedConfiguration
     ) -> ContinuationPlanned:
         agent, folder = planned.agent, planned.plan.workspace_dir
-        brought = await bootstrap_ingredients(run, folder, agent, self._bootstrap, keeper)
+        brought = await bootstrap_ingredients(run, folder, agent, self._bootstrap, text_store)
         message = Ingredient(source="message", position="task", content=run.task)
         hooks = pinned.configuration.spawnlog.hooks.configured
         return ContinuationPlanned(
@@ -188,7 +188,7 @@ class SessionContinuation:
 
         def decide(world: World) -> Decision[StoredAnswer]:
             pinned.must_be_current(world.config_version)
-            return decide_message(world, message, last, attempt.planned, attempt.keeper)
+            return decide_message(world, message, last, attempt.planned, attempt.text_store)
 
         appended = await self._work.submit(
             streams,
@@ -211,11 +211,11 @@ def decide_message(
     message: Message,
     last: Run,
     planned: ContinuationPlanned | IneligiblePlan,
-    keeper: TextStore,
+    text_store: TextStore,
 ) -> Decision[StoredAnswer]:
     """Go on after the `last` run, or refuse the message; `keeper` has the texts that it and the
     plan refer to. Gives how the sender is answered."""
-    told = keeper.empty_copy()
+    told = text_store.empty_copy()
     judged = continue_session(
         world.sessions, world.runs, message, last, planned, LANE, told.store, world.now
     )
@@ -236,4 +236,4 @@ def decide_message(
         answer = continued_response(
             last, message.run_id, planned.warnings, planned.plan.model_applied
         )
-    return Decision(answer, judged.changes, (*keeper.kept, *told.kept), answer=answer)
+    return Decision(answer, judged.changes, (*text_store.kept, *told.kept), answer=answer)

@@ -101,7 +101,7 @@ class ContextPatcher:
                 continue
             text = compact_json(_merge_patch(read_json(before) if before else None, value))
             if text != before:
-                changes.append(SharedChange(key=key, value=texts.keeper.store("shared", text)))
+                changes.append(SharedChange(key=key, value=texts.text_store.store("shared", text)))
         _must_fit(known, changes)
         return tuple(changes)
 

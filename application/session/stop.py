@@ -175,8 +175,8 @@ class StopService:
         actor = stop.actor
         text = f"the spawn was stopped by {actor.name} before its session was created"
         # A run whose texts were erased is stopped without the reason.
-        keeper = await self._work.text_store_or_none(run)
-        asked = [RunCommands(run, (self._command(run, stop, text, keeper),), keeper)]
+        text_store = await self._work.text_store_or_none(run)
+        asked = [RunCommands(run, (self._command(run, stop, text, text_store),), text_store)]
         # There is no batch of which only a part was prepared.
         with_it = batch_members(run) if run.stage in PREPARING and run.batch is not None else ()
         if with_it:
@@ -193,18 +193,20 @@ class StopService:
                 self._preparing.interrupt(one)
         return after
 
-    def _command(self, run: Run, stop: StopRequest, text: str, keeper: TextStore | None) -> StopRun:
+    def _command(
+        self, run: Run, stop: StopRequest, text: str, text_store: TextStore | None
+    ) -> StopRun:
         by_requester = stop.is_of_session or stop.actor.session == run.requester.session_key
-        if keeper is None:
+        if text_store is None:
             return StopRun(by=stop.actor.name, by_requester=by_requester)
         told = by_requester or self._preparing.has_waiting_caller(run.run_id)
         return StopRun(
             by=stop.actor.name,
             by_requester=by_requester,
-            reason=keeper.store("stopReason", stop.reason) if stop.reason else None,
-            text=keeper.store("refusal", text),
+            reason=text_store.store("stopReason", stop.reason) if stop.reason else None,
+            text=text_store.store("refusal", text),
             announcement=(
-                None if told else keeper.store("announcement", refusal_announcement(run, text))
+                None if told else text_store.store("announcement", refusal_announcement(run, text))
             ),
         )
 

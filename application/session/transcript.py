@@ -94,7 +94,7 @@ class TranscriptIntake:
         work = self._work
         known = await work.registry.session(told.session_key)
         texts = await work.session_texts(known)
-        content = await asyncio.to_thread(texts.keeper.store, _KIND, text)
+        content = await asyncio.to_thread(texts.text_store.store, _KIND, text)
         before = await work.contents.kept_bytes(texts.session_id, _KIND) if known else 0
         extent = ParentExtent(
             entries=len(told.entries),

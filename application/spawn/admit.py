@@ -179,7 +179,7 @@ def decide_admission(
     their order; `new_id` mints the ids of contents."""
     members = list(zip(commands, keys, strict=True))
     keepers = [TextStore(one.session_id, key, new_id) for one, key in members]
-    asked = [(one, keeper.store) for one, keeper in zip(commands, keepers, strict=True)]
+    asked = [(one, text_store.store) for one, text_store in zip(commands, keepers, strict=True)]
     answered = request_spawns(world.sessions, world.runs, asked, policy, world.tree)
     return Decision(
         answered,

@@ -40,12 +40,12 @@ async def compose_child(
 ) -> Ready:
     """What is to be recorded of the child, and what its caller is told then. `preparation` is as
     far as its steps have brought it."""
-    run, keeper, fork = preparation.run, preparation.keeper, _fork_of(preparation)
+    run, text_store, fork = preparation.run, preparation.text_store, _fork_of(preparation)
     wish = await read_context_request(work, run)
     agent, hooks = planned.agent, preparation.pinned.configuration.spawnlog.hooks.configured
-    brought = await bootstrap_ingredients(run, planned.plan.workspace_dir, agent, files, keeper)
+    brought = await bootstrap_ingredients(run, planned.plan.workspace_dir, agent, files, text_store)
     text = await work.contents.text(run.preamble) if run.preamble else None
-    preamble = preamble_ingredients(run, text, agent, keeper)
+    preamble = preamble_ingredients(run, text, agent, text_store)
     create = CreateSession(
         epoch=run.epoch,
         depth=run.depth,
@@ -69,7 +69,7 @@ async def compose_child(
         facts=planned.facts,
         hooks=tuple(one for one in HOOK_ORDER if one in hooks),
         direct_delivery=await delivers_directly(
-            work, run, agent, _origin_of(preparation), keeper.kept
+            work, run, agent, _origin_of(preparation), text_store.kept
         ),
         preamble=preamble.sizes,
     )
@@ -111,7 +111,7 @@ async def create_children(work: UnitOfWork, ready: Sequence[Ready]) -> Appended[
 
 def _creation(ready: Ready, shared: tuple[SharedChange, ...]) -> RunCommands:
     at = ready.preparation
-    return RunCommands(at.run, (*at.before, replace(ready.create, shared=shared)), at.keeper)
+    return RunCommands(at.run, (*at.before, replace(ready.create, shared=shared)), at.text_store)
 
 
 def _origin_of(preparation: Preparation) -> ContentRef | None:

@@ -39,18 +39,18 @@ class DependencyWaits:
         if run.waits_for is None or run.stage != "session-created":
             return
         # Whose texts were erased ends without saying why.
-        keeper = await self._work.text_store_or_none(run)
-        command = await self._command(run, keeper)
+        text_store = await self._work.text_store_or_none(run)
+        command = await self._command(run, text_store)
         with contextlib.suppress(WrongStage):
-            await self._work.record(run, (command,), keeper)
+            await self._work.record(run, (command,), text_store)
 
-    async def _command(self, run: Run, keeper: TextStore | None) -> SettleDependencies:
+    async def _command(self, run: Run, text_store: TextStore | None) -> SettleDependencies:
         targets = await self._targets(run)
         failed = evaluate_dependencies(run, targets).failed
         if failed is None:
             return SettleDependencies(lane=LANE)
         text = _failure_text(failed, targets[failed.run_id])
-        error = keeper.store("error", text) if keeper is not None else None
+        error = text_store.store("error", text) if text_store is not None else None
         return SettleDependencies(lane=LANE, culprit=failed.run_id, error=error)
 
     async def _targets(self, run: Run) -> Mapping[UUID, Run]:

@@ -226,14 +226,14 @@ class RunPreparer:
         work = self._work
         pinned = await work.configurations.at(run.config_revision)
         if in_hand is not None:
-            keeper = TextStore(run.session_id, in_hand.key, work.identities.event_id)
+            text_store = TextStore(run.session_id, in_hand.key, work.identities.event_id)
             return Preparation(
-                run, in_hand.task, in_hand.workspace, pinned, keeper, caller_is_there
+                run, in_hand.task, in_hand.workspace, pinned, text_store, caller_is_there
             )
-        keeper = await work.text_store(run)
+        text_store = await work.text_store(run)
         task = await work.contents.text(run.task) or ""
         workspace = await read_requested_workspace(work, run)
-        return Preparation(run, task, workspace, pinned, keeper, caller_is_there)
+        return Preparation(run, task, workspace, pinned, text_store, caller_is_there)
 
     async def _resolve_scripts(
         self, preparation: Preparation
@@ -253,7 +253,7 @@ class RunPreparer:
         if not gathered.receipts:
             # Nothing happened outside that a crash could repeat: one append for all of it.
             return replace(preparation, before=(resolve,)), ()
-        appended = await self._work.record(run, (resolve,), preparation.keeper)
+        appended = await self._work.record(run, (resolve,), preparation.text_store)
         return preparation.recorded(appended.runs[run.run_id]), gathered.receipts
 
     async def _gather(self, preparation: Preparation) -> GatheredContext:
@@ -261,7 +261,7 @@ class RunPreparer:
         if not self._gathering.listed(run, pinned):
             return NOTHING
         task = asyncio.create_task(
-            self._gathering.gather(run, preparation.task, pinned, preparation.keeper)
+            self._gathering.gather(run, preparation.task, pinned, preparation.text_store)
         )
         self._scripts[run.run_id] = task
         try:

@@ -28,16 +28,16 @@ async def refuse_spawn(
     """Refuse the run that cannot be prepared by its own rule, and the others of its batch because
     of it: in one append, with what was to be recorded before, and told once."""
     # The inbox is told of one of them. Where the culprit has no words, another one has.
-    is_untold = refused.keeper is None and not refused.caller_is_there()
+    is_untold = refused.text_store is None and not refused.caller_is_there()
     commands = []
     for run in runs:
         if run.run_id == refused.run.run_id:
             own = (*refused.before, _refusal_command(refused))
-            commands.append(RunCommands(refused.run, own, refused.keeper))
+            commands.append(RunCommands(refused.run, own, refused.text_store))
             continue
         outcome = outcomes.get(run.run_id)
         sibling = await _sibling_refusal(work, run, outcome, refused, is_untold=is_untold)
-        is_untold = is_untold and sibling.keeper is None
+        is_untold = is_untold and sibling.text_store is None
         commands.append(sibling)
     return await work.record_all(commands, spawn_answer=refusal_response(_response(refused)))
 
@@ -58,20 +58,20 @@ def _response(refused: Refused) -> SpawnRefusal:
 def _refusal_command(refused: Refused) -> RefuseSpawn:
     """The command that refuses the run, told in the inbox when no caller is there to be told; of
     one whose texts were erased without words on record."""
-    run, refusal, keeper = refused.run, refused.refusal, refused.keeper
+    run, refusal, text_store = refused.run, refused.refusal, refused.text_store
     command = RefuseSpawn(
         epoch=run.epoch, rule=refusal.rule, status=refusal.status, step=refused.step
     )
-    if keeper is None:
+    if text_store is None:
         return command
     announced = None
     if not refused.caller_is_there():
         announced = refusal_announcement(run, refusal.text + (NONE_STARTED if run.batch else ""))
     return replace(
         command,
-        text=keeper.store("refusal", refusal.text),
+        text=text_store.store("refusal", refusal.text),
         inputs={"agentId": run.agent_id, "requestedAgentId": run.requested_agent_id},
-        announcement=keeper.store("announcement", announced) if announced else None,
+        announcement=text_store.store("announcement", announced) if announced else None,
         facts=refused.facts,
     )
 
@@ -83,16 +83,16 @@ async def _sibling_refusal(
     erased too nothing is kept."""
     culprit, text = refused.run, refused.refusal.text
     at = outcome.preparation if isinstance(outcome, Ready) else outcome
-    keeper = await work.text_store_or_none(run)
+    text_store = await work.text_store_or_none(run)
     if at is not None:
-        run, keeper = at.run, at.keeper if keeper is not None else None
-    command = batch_refusal_command(culprit, text, keeper, epoch=run.epoch)
-    if keeper is None:
+        run, text_store = at.run, at.text_store if text_store is not None else None
+    command = batch_refusal_command(culprit, text, text_store, epoch=run.epoch)
+    if text_store is None:
         return RunCommands(run, (command,))
     if is_untold:
         told = refusal_announcement(run, batch_refusal_text(culprit, text))
-        command = replace(command, announcement=keeper.store("announcement", told))
-    return RunCommands(run, (*(at.before if at is not None else ()), command), keeper)
+        command = replace(command, announcement=text_store.store("announcement", told))
+    return RunCommands(run, (*(at.before if at is not None else ()), command), text_store)
 
 
 async def sibling_refusals(work: UnitOfWork, culprit: Run, text: str) -> list[RunCommands]:
@@ -102,14 +102,14 @@ async def sibling_refusals(work: UnitOfWork, culprit: Run, text: str) -> list[Ru
     for run_id in batch_members(culprit):
         if run_id != culprit.run_id:
             run = await work.run(run_id)
-            keeper = await work.text_store_or_none(run)
-            command = batch_refusal_command(culprit, text, keeper, epoch=None)
-            commands.append(RunCommands(run, (command,), keeper))
+            text_store = await work.text_store_or_none(run)
+            command = batch_refusal_command(culprit, text, text_store, epoch=None)
+            commands.append(RunCommands(run, (command,), text_store))
     return commands
 
 
 def batch_refusal_command(
-    culprit: Run, text: str, keeper: TextStore | None, *, epoch: int | None
+    culprit: Run, text: str, text_store: TextStore | None, *, epoch: int | None
 ) -> RefuseSpawn:
     """The command that refuses a run because another of its batch is refused, with this text;
     without it when there is nobody to keep it."""
@@ -119,7 +119,7 @@ def batch_refusal_command(
         rule=rules.BATCH.name,
         status="error",
         step=rules.BATCH.name,
-        text=keeper.store("refusal", batch_refusal_text(culprit, text)) if keeper else None,
+        text=text_store.store("refusal", batch_refusal_text(culprit, text)) if text_store else None,
         inputs={
             "culprit": str(culprit.run_id),
             "index": culprit.batch.index + 1,

@@ -31,7 +31,7 @@ class Refused:
     run: Run
     refusal: Refusal
     caller_is_there: CallerPresence
-    keeper: TextStore | None = None
+    text_store: TextStore | None = None
     facts: PlanFacts | None = None
     before: CommandList = ()
     step: str = "preparation"
@@ -49,13 +49,13 @@ class Preparation:
     task: str
     workspace: str | None
     pinned: PinnedConfiguration
-    keeper: TextStore
+    text_store: TextStore
     caller_is_there: CallerPresence
     before: CommandList = ()
 
     def recorded(self, run: Run) -> "Preparation":
         """It goes on after an append, with the run as it is then."""
-        return replace(self, run=run, keeper=self.keeper.empty_copy(), before=())
+        return replace(self, run=run, text_store=self.text_store.empty_copy(), before=())
 
     def refuse(
         self, refusal: Refusal, facts: PlanFacts | None = None, step: str = "preparation"
@@ -65,7 +65,7 @@ class Preparation:
             run=self.run,
             refusal=refusal,
             caller_is_there=self.caller_is_there,
-            keeper=self.keeper,
+            text_store=self.text_store,
             facts=facts,
             before=self.before,
             step=step,

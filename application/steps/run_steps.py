@@ -145,7 +145,9 @@ class StepRunner:
             root=wanted.place.root,
             relative=wanted.place.relative,
         )
-        appended = await self._work.record(run, (*preparation.before, begin), preparation.keeper)
+        appended = await self._work.record(
+            run, (*preparation.before, begin), preparation.text_store
+        )
         begun = preparation.recorded(appended.runs[run.run_id])
         return begun, run.step(name) is not None
 
@@ -181,7 +183,7 @@ def _take_nothing(preparation: Preparation, name: StepName) -> TakeStep:
 
 
 def _take_made(preparation: Preparation, name: StepName, made: StepResult) -> TakeStep:
-    keep = preparation.keeper.store
+    keep = preparation.text_store.store
     return TakeStep(
         epoch=preparation.run.epoch,
         step=name,

@@ -58,13 +58,13 @@ class StepUndoer:
     async def _failed(self, run: Run, state: StepState, text: str) -> Run:
         _log.warning("run %s: step %s: %s", run.run_id, state.name, text)
         # Without the text, but on record: else it would be tried again and again at once.
-        keeper = await self._work.text_store_or_none(run)
+        text_store = await self._work.text_store_or_none(run)
         command = NoteUndoFailure(
             step=state.name,
             attempt=state.undo_failures + 1,
-            error=keeper.store("undoError", text) if keeper else None,
+            error=text_store.store("undoError", text) if text_store else None,
         )
-        appended = await self._work.record(run, (command,), keeper)
+        appended = await self._work.record(run, (command,), text_store)
         return appended.runs[run.run_id]
 
 

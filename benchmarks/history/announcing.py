@@ -21,12 +21,12 @@ def announced(society: Society, child: Child, run: Run) -> Life[None]:
         yield Wait(None, stream)
     yield Wait(0.02)
     run = society.log.runs[run.run_id]
-    keeper = child.text_store(society)
-    command = _announcement(child, run, keeper)
-    yield from ask(commanded(society, run, (command,), keeper))
+    text_store = child.text_store(society)
+    command = _announcement(child, run, text_store)
+    yield from ask(commanded(society, run, (command,), text_store))
 
 
-def _announcement(child: Child, run: Run, keeper: TextStore) -> AnnounceRun:
+def _announcement(child: Child, run: Run, text_store: TextStore) -> AnnounceRun:
     outcome = run.outcome or "unknown"
     disposition, reason = disposition_of(run)
     text = None
@@ -49,7 +49,7 @@ def _announcement(child: Child, run: Run, keeper: TextStore) -> AnnounceRun:
         disposition=disposition,
         reason=reason,
         status=status_of(outcome),
-        text=keeper.store("announcement", text) if text else None,
+        text=text_store.store("announcement", text) if text else None,
         pending_descendants=0,
     )
 

@@ -33,17 +33,17 @@ def waited(society: Society, child: Child, run: Run) -> Life[Run]:
         if judged.failed is None and judged.waits_for == run.waits_for:
             yield Wait(POLL_SECONDS, run_stream(judged.waits_for[0]))
             continue
-        keeper = child.text_store(society)
+        text_store = child.text_store(society)
         failed = judged.failed
         if failed is not None:
             child.error = f'it was not started: "{failed.name}", which it depends on, failed'
         settle = SettleDependencies(
             lane=LANE,
             culprit=failed.run_id if failed is not None else None,
-            error=keeper.store("error", child.error or "") if failed is not None else None,
+            error=text_store.store("error", child.error or "") if failed is not None else None,
         )
         try:
-            yield from ask(commanded(society, run, (settle,), keeper))
+            yield from ask(commanded(society, run, (settle,), text_store))
         except Rejected:
             yield Wait(POLL_SECONDS)
     return run
@@ -61,13 +61,13 @@ def waits_for_children(society: Society, run: Run) -> Life[None]:
 
 def refused_for(run: Run, failed: DependencyFailed, child: Child, society: Society) -> Life[Run]:
     """What it was to wait for failed while it was prepared."""
-    keeper = child.text_store(society)
+    text_store = child.text_store(society)
     refuse = RefuseSpawn(
         epoch=run.epoch,
         rule="dependency_failed",
         status="error",
         step="preparation",
-        text=keeper.store("refusal", str(failed)),
+        text=text_store.store("refusal", str(failed)),
     )
-    appended = yield from ask(commanded(society, run, (refuse,), keeper))
+    appended = yield from ask(commanded(society, run, (refuse,), text_store))
     return appended.runs[run.run_id]

@@ -59,10 +59,10 @@ def claimed(society: Society, child: Child, run: Run) -> Life[Run]:
 def executed(society: Society, child: Child, run: Run, works: Life[None] | None) -> Life[Run]:
     """Start, work, end. `works` is what the child does beside its own work: spawning others."""
     yield Wait(0.01)
-    keeper = child.text_store(society)
+    text_store = child.text_store(society)
     try:
-        command = _start(society, child, run, keeper)
-        run = (yield from ask(commanded(society, run, (command,), keeper))).runs[run.run_id]
+        command = _start(society, child, run, text_store)
+        run = (yield from ask(commanded(society, run, (command,), text_store))).runs[run.run_id]
         seconds = _seconds(society, child)
         if child.fate in STOPPED:
             by = child.asker.actor if child.fate is Fate.STOPPED_BY_REQUESTER else OPERATOR
@@ -103,8 +103,8 @@ def _work(society: Society, run: Run, until: datetime) -> Life[None]:
         yield Wait(left, stream)
 
 
-def _start(society: Society, child: Child, run: Run, keeper: TextStore) -> StartRun:
-    keys, values = inherited(society, run, keeper)
+def _start(society: Society, child: Child, run: Run, text_store: TextStore) -> StartRun:
+    keys, values = inherited(society, run, text_store)
     prompt = _prompt(child, run, shared_pieces(values, run.run_id))
     texts = {
         "systemPrompt": prompt.system_prompt.encode(),
@@ -114,15 +114,15 @@ def _start(society: Society, child: Child, run: Run, keeper: TextStore) -> Start
     return StartRun(
         epoch=run.epoch,
         runtime=run.plan.runtime,
-        system_prompt=keeper.store("systemPrompt", prompt.system_prompt),
-        message=keeper.store("message", prompt.message),
+        system_prompt=text_store.store("systemPrompt", prompt.system_prompt),
+        message=text_store.store("message", prompt.message),
         parts=tuple(
             PromptPart(
                 of=part.of,
                 source=part.source,
                 start=part.start,
                 end=part.end,
-                hmac=keeper.hash(texts[part.of][part.start : part.end]),
+                hmac=text_store.hash(texts[part.of][part.start : part.end]),
             )
             for part in prompt.parts
         ),
@@ -152,17 +152,17 @@ def _prompt(child: Child, run: Run, shared: tuple[Piece, ...]) -> ComposedPrompt
 
 
 def _ended(society: Society, child: Child, run: Run) -> Life[Run]:
-    keeper = child.text_store(society)
-    command = _end(society, child, run, keeper)
+    text_store = child.text_store(society)
+    command = _end(society, child, run, text_store)
     child.outcome = command.outcome
     try:
-        return (yield from ask(commanded(society, run, (command,), keeper))).runs[run.run_id]
+        return (yield from ask(commanded(society, run, (command,), text_store))).runs[run.run_id]
     except Rejected:
         # Its session was made to spawn in between; what it waits for is counted anew.
         return society.log.runs[run.run_id]
 
 
-def _end(society: Society, child: Child, run: Run, keeper: TextStore) -> EndRun:
+def _end(society: Society, child: Child, run: Run, text_store: TextStore) -> EndRun:
     outcome: RunOutcome = "success"
     reason = "played"
     exit_code: int | None = 0
@@ -186,8 +186,8 @@ def _end(society: Society, child: Child, run: Run, keeper: TextStore) -> EndRun:
         outcome=outcome,
         reason=reason,
         exit_code=exit_code,
-        result=keeper.store("result", child.result) if child.result else None,
-        error=keeper.store("error", child.error) if child.error else None,
+        result=text_store.store("result", child.result) if child.result else None,
+        error=text_store.store("error", child.error) if child.error else None,
         usage=usage if run.started_at is not None and reason != "interrupted" else None,
         transcript=_sealed(society, child, run) if run.started_at is not None else None,
     )

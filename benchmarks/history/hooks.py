@@ -35,16 +35,16 @@ def told(society: Society, child: Child, run: Run) -> Life[None]:
         left = (state.due_at - society.town.now).total_seconds()
         yield Wait(max(0.0, left) + TELLING_SECONDS)
         run = society.log.runs[run.run_id]
-        keeper = child.text_store(society)
-        command = _outcome(child, state, keeper)
-        run = (yield from ask(commanded(society, run, (command,), keeper))).runs[run.run_id]
+        text_store = child.text_store(society)
+        command = _outcome(child, state, text_store)
+        run = (yield from ask(commanded(society, run, (command,), text_store))).runs[run.run_id]
 
 
-def _outcome(child: Child, state: HookState, keeper: TextStore) -> RunCommand:
+def _outcome(child: Child, state: HookState, text_store: TextStore) -> RunCommand:
     attempt = state.attempts + 1
     if attempt > FAILURES.get(child.fate, {}).get(state.name, 0):
         return ConfirmHook(hook=state.name, status_code=204)
-    error = keeper.store("hookError", _ERROR)
+    error = text_store.store("hookError", _ERROR)
     if attempt == ATTEMPTS_MAX:
         return ParkHook(hook=state.name, attempt=attempt, error=error)
     return NoteHookFailure(

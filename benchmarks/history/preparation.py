@@ -55,19 +55,19 @@ def prepared(society: Society, child: Child, run: Run) -> Life[Run]:
     if child.fate is Fate.STOPPED_UNPREPARED:
         yield Wait(1.0)
         run = society.log.runs[run.run_id]
-    keeper = child.text_store(society)
-    resolve, seconds = _scripts(society, child, run, keeper)
+    text_store = child.text_store(society)
+    resolve, seconds = _scripts(society, child, run, text_store)
     yield Wait(seconds)
     if not resolve.receipts:
-        return (yield from _finished(society, child, run, (), (resolve,), keeper))
-    run = (yield from ask(commanded(society, run, (resolve,), keeper))).runs[run.run_id]
+        return (yield from _finished(society, child, run, (), (resolve,), text_store))
+    run = (yield from ask(commanded(society, run, (resolve,), text_store))).runs[run.run_id]
     yield Wait(0.01)
-    keeper = child.text_store(society)
-    return (yield from _finished(society, child, run, resolve.receipts, (), keeper))
+    text_store = child.text_store(society)
+    return (yield from _finished(society, child, run, resolve.receipts, (), text_store))
 
 
 def _scripts(
-    society: Society, child: Child, run: Run, keeper: TextStore
+    society: Society, child: Child, run: Run, text_store: TextStore
 ) -> tuple[ResolveScripts, float]:
     requested = run.requested_agent_id
     assert requested is not None
@@ -78,7 +78,7 @@ def _scripts(
     for script in configuration.context_scripts_for(requested):
         took = 0.02 + society.random.expovariate(4.0)
         seconds += took
-        reading, receipt = _executed(society, script, requested, int(took * 1000), keeper)
+        reading, receipt = _executed(society, script, requested, int(took * 1000), text_store)
         receipts.append(receipt)
         if reading.content:
             child.pieces.append((script.position, script.id, reading.content))
@@ -95,7 +95,7 @@ def _scripts(
 
 
 def _executed(
-    society: Society, script: ContextScript, requested: str, took_ms: int, keeper: TextStore
+    society: Society, script: ContextScript, requested: str, took_ms: int, text_store: TextStore
 ) -> tuple[ScriptReading, ScriptReceipt]:
     failed = society.random.random() < FAILED_SCRIPTS_SHARE
     said: dict[str, str] = {"message": society.texts.text(1, 4)}
@@ -122,11 +122,11 @@ def _executed(
         duration_ms=took_ms,
         exit_code=1 if failed else 0,
         output_bytes=len(output),
-        output=keeper.store("scriptOutput", output) if output else None,
+        output=text_store.store("scriptOutput", output) if output else None,
         output_encoding="utf-8" if output else None,
-        output_hmac=keeper.hash(output.encode()) if output else None,
-        injected=keeper.store("injected", reading.content) if reading.content else None,
-        error=keeper.store("scriptError", reading.error) if reading.error else None,
+        output_hmac=text_store.hash(output.encode()) if output else None,
+        injected=text_store.store("injected", reading.content) if reading.content else None,
+        error=text_store.store("scriptError", reading.error) if reading.error else None,
         candidate=reading.override,
     )
 
@@ -137,7 +137,7 @@ def _finished(
     run: Run,
     receipts: tuple[ScriptReceipt, ...],
     before: tuple[RunCommand, ...],
-    keeper: TextStore,
+    text_store: TextStore,
 ) -> Life[Run]:
     """Refused, or created and queued."""
     agent_id = run.agent_id
@@ -147,7 +147,7 @@ def _finished(
     fitted = evaluate_agent(run, configuration, argument)
     commands: tuple[RunCommand, ...]
     if isinstance(fitted, Ineligible):
-        commands = (*before, _refusal(society, run, fitted, keeper))
+        commands = (*before, _refusal(society, run, fitted, text_store))
     else:
         planned = build_child_plan(run, fitted, _workspace(run, agent_id))
         key = child_key(agent_id, str(society.ids.run_id()))
@@ -156,7 +156,9 @@ def _finished(
             epoch=run.epoch, child_session_key=key, agent_id=agent_id, resources=()
         )
         run, before = yield from stepped(society, child, run, (*before, start), agent_id)
-        child.begun = preamble_ingredients(run, child.preamble, planned.agent, keeper).ingredients
+        child.begun = preamble_ingredients(
+            run, child.preamble, planned.agent, text_store
+        ).ingredients
         create = CreateSession(
             epoch=run.epoch,
             depth=run.depth,
@@ -171,15 +173,15 @@ def _finished(
             facts=planned.facts,
             hooks=hooks_of(child),
         )
-        failed = not_written(child, run, keeper)
+        failed = not_written(child, run, text_store)
         commands = (*before, create) if failed is None else (failed,)
     try:
-        return (yield from ask(commanded(society, run, commands, keeper))).runs[run.run_id]
+        return (yield from ask(commanded(society, run, commands, text_store))).runs[run.run_id]
     except DependencyFailed as failed:
         return (yield from refused_for(run, failed, child, society))
 
 
-def _refusal(society: Society, run: Run, unfit: Ineligible, keeper: TextStore) -> RefuseSpawn:
+def _refusal(society: Society, run: Run, unfit: Ineligible, text_store: TextStore) -> RefuseSpawn:
     """A caller that has gone away finds the refusal in its inbox."""
     refusal = unfit.refusal
     told = society.random.random() < 0.5
@@ -189,9 +191,9 @@ def _refusal(society: Society, run: Run, unfit: Ineligible, keeper: TextStore) -
         rule=refusal.rule,
         status=refusal.status,
         step="preparation",
-        text=keeper.store("refusal", refusal.text),
+        text=text_store.store("refusal", refusal.text),
         inputs={"agentId": run.agent_id, "requestedAgentId": run.requested_agent_id},
-        announcement=keeper.store("announcement", text) if text else None,
+        announcement=text_store.store("announcement", text) if text else None,
         facts=unfit.facts,
     )
 

@@ -29,18 +29,18 @@ def provided(society: Society, asker: Asker) -> Life[None]:
     tokens = round(sum(len(one.split()) for one in said) / WORDS_A_TOKEN)
 
     def decide(world: World) -> Decision[None]:
-        keeper = TextStore(known.session_id, key, society.ids.event_id)
+        text_store = TextStore(known.session_id, key, society.ids.event_id)
         command = ProvideTranscript(
             entries=len(said),
             tokens=tokens,
-            content=keeper.store("transcript", text),
+            content=text_store.store("transcript", text),
             by=asker.actor.name,
         )
         session = world.sessions[asker.session_key]
-        shared = written(society, session, keeper, asker.actor.name)
+        shared = written(society, session, text_store, asker.actor.name)
         events = (*decide_session(session, command), *shared)
         changes = [(stream, event) for event in events]
-        return Decision(None, changes, keeper.kept, (ContentKey(known.session_id, key),))
+        return Decision(None, changes, text_store.kept, (ContentKey(known.session_id, key),))
 
     yield from ask(
         Submission(

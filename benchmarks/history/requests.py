@@ -177,7 +177,7 @@ def commanded(
     society: Society,
     run: Run,
     commands: Sequence[RunCommand],
-    keeper: TextStore | None = None,
+    text_store: TextStore | None = None,
     *,
     actor: Actor = SYSTEM,
 ) -> Submission[None]:
@@ -185,6 +185,6 @@ def commanded(
     return Submission(
         command_id=society.ids.event_id(),
         streams=streams_of(run),
-        decide=lambda world: decide_commands(world, [RunCommands(run, commands, keeper)]),
+        decide=lambda world: decide_commands(world, [RunCommands(run, commands, text_store)]),
         provenance=provenance_of(run, actor),
     )

@@ -16,7 +16,7 @@ KEYS = ("goal", "audience", "deadline")
 
 
 def written(
-    society: Society, session: Session, keeper: TextStore, by: str
+    society: Society, session: Session, text_store: TextStore, by: str
 ) -> tuple[SessionEvent, ...]:
     """What the owner of a root session writes into its shared context; now and then nothing."""
     if society.random.random() >= SHARING_SHARE:
@@ -25,13 +25,14 @@ def written(
     values = {key: compact_json(society.texts.text(1, 2)) for key in keys}
     society.shared[session.session_key] = values
     changes = tuple(
-        SharedChange(key=key, value=keeper.store("shared", text)) for key, text in values.items()
+        SharedChange(key=key, value=text_store.store("shared", text))
+        for key, text in values.items()
     )
     return decide(session, ChangeSharedContext(changes, cause="patch", by=by))
 
 
 def inherited(
-    society: Society, run: Run, keeper: TextStore
+    society: Society, run: Run, text_store: TextStore
 ) -> tuple[tuple[SharedKey, ...], tuple[SharedValue, ...]]:
     """What a run starts with, kept as texts of its own session, and as its prompt shows it."""
     values = society.shared.get(run.requester.session_key)
@@ -41,6 +42,6 @@ def inherited(
     society.shared[run.child_session_key] = values
     found = effective_shared_keys(requester)
     return (
-        tuple(one.changed({"value": keeper.store("shared", values[one.key])}) for one in found),
+        tuple(one.changed({"value": text_store.store("shared", values[one.key])}) for one in found),
         tuple(SharedValue(one.key, one.kind, values[one.key]) for one in found),
     )

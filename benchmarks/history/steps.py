@@ -42,8 +42,8 @@ def stepped(
         root="/workspaces",
         relative=folder,
     )
-    keeper = child.text_store(society)
-    run = (yield from ask(commanded(society, run, (*others, begun, workspace), keeper))).runs[
+    text_store = child.text_store(society)
+    run = (yield from ask(commanded(society, run, (*others, begun, workspace), text_store))).runs[
         run.run_id
     ]
     yield Wait(0.01)
@@ -65,7 +65,7 @@ def stepped(
     return run, (written,)
 
 
-def not_written(child: Child, run: Run, keeper: TextStore) -> RefuseSpawn | None:
+def not_written(child: Child, run: Run, text_store: TextStore) -> RefuseSpawn | None:
     """The refusal of a child whose files cannot be written."""
     if child.fate is not Fate.FILES_NOT_WRITTEN:
         return None
@@ -74,7 +74,7 @@ def not_written(child: Child, run: Run, keeper: TextStore) -> RefuseSpawn | None
         rule="attachments",
         status="error",
         step="attachments",
-        text=keeper.store("refusal", _NOT_WRITTEN),
+        text=text_store.store("refusal", _NOT_WRITTEN),
     )
 
 
@@ -84,12 +84,12 @@ def undone(society: Society, child: Child, run: Run) -> Life[None]:
         assert state.undo_at is not None
         yield Wait(max(0.05, (state.undo_at - society.town.now).total_seconds()))
         run = society.log.runs[run.run_id]
-        keeper = child.text_store(society)
+        text_store = child.text_store(society)
         command: RunCommand = ConfirmUndo(step=state.name, how="undone")
         if run.stage == "refused" and state.name == "attachments" and not state.undo_failures:
-            error = keeper.store("undoError", _NOT_REMOVED)
+            error = text_store.store("undoError", _NOT_REMOVED)
             command = NoteUndoFailure(step=state.name, attempt=1, error=error)
-        run = (yield from ask(commanded(society, run, (command,), keeper))).runs[run.run_id]
+        run = (yield from ask(commanded(society, run, (command,), text_store))).runs[run.run_id]
 
 
 def _last(run: Run) -> StepState | None:

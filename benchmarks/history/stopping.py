@@ -24,7 +24,7 @@ def stop(
     run = society.log.runs.get(child.run_id)
     if run is None or run.stage in OVER:
         return
-    keeper = child.text_store(society)
+    text_store = child.text_store(society)
     by_requester = with_requester or by.session == run.requester.session_key
     text = f"the spawn was stopped by {by.name} before its session was created"
     child.stop_reason = child.stop_reason or reason
@@ -33,12 +33,12 @@ def stop(
     command = StopRun(
         by=by.name,
         by_requester=by_requester,
-        reason=keeper.store("stopReason", reason) if reason else None,
-        text=keeper.store("refusal", text),
-        announcement=keeper.store("announcement", announcement) if announcement else None,
+        reason=text_store.store("stopReason", reason) if reason else None,
+        text=text_store.store("refusal", text),
+        announcement=text_store.store("announcement", announcement) if announcement else None,
     )
     try:
-        yield from ask(commanded(society, run, (command,), keeper, actor=by))
+        yield from ask(commanded(society, run, (command,), text_store, actor=by))
     except Rejected:
         return
     below = is_of_session or with_requester

@@ -87,9 +87,11 @@ def of_failures(given: Given) -> Answer:
     assert error is not None
     pinned = PinnedConfiguration(1, listing([{"id": "a"}]), {})
     gathering = ContextGatherer(FailingScripts(given["exit"], error))
-    keeper = TextStore(uuid4(), bytes(32), uuid4)
-    gathered = without_waiting(gathering.gather(run_of(*a_requested_run()), "t", pinned, keeper))
-    told = {content.ref.id: content.text for content in keeper.kept}
+    text_store = TextStore(uuid4(), bytes(32), uuid4)
+    gathered = without_waiting(
+        gathering.gather(run_of(*a_requested_run()), "t", pinned, text_store)
+    )
+    told = {content.ref.id: content.text for content in text_store.kept}
     (receipt,) = gathered.receipts
     assert receipt.error is not None
     continues = "continues" if receipt.outcome == "failed" else receipt.outcome

@@ -22,11 +22,13 @@ def contents(running: ServedLog) -> Contents:
 
 async def kept(running: ServedLog, *texts: str) -> list[ContentRef]:
     """Texts that one append has kept."""
-    keeper = TextStore(SESSION, content_key_of(SESSION), uuid7)
-    refs = [keeper.store("task", text) for text in texts]
+    text_store = TextStore(SESSION, content_key_of(SESSION), uuid7)
+    refs = [text_store.store("task", text) for text in texts]
     keys = (ContentKey(SESSION, content_key_of(SESSION)),)
     name = key(str(uuid7()))
-    await running.log.submit(submission(lambda _: Decision(None, [seen(name)], keeper.kept, keys)))
+    await running.log.submit(
+        submission(lambda _: Decision(None, [seen(name)], text_store.kept, keys))
+    )
     return refs
 
 

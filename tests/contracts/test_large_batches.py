@@ -19,11 +19,11 @@ CALLERS = 5
 def with_text(number: int, text: str) -> Submission[Any]:
     """An event of a session of its own, and a text."""
     session = uuid7()
-    keeper = TextStore(session, content_key_of(session), uuid7)
-    keeper.store("task", text)
+    text_store = TextStore(session, content_key_of(session), uuid7)
+    text_store.store("task", text)
     keys = (ContentKey(session, content_key_of(session)),)
     name = key(f"large-{number}")
-    return submission(lambda _: Decision(number, [seen(name)], keeper.kept, keys))
+    return submission(lambda _: Decision(number, [seen(name)], text_store.kept, keys))
 
 
 async def test_texts_that_are_too_many_for_one_batch_go_into_several(postgres: RunningLog) -> None:

@@ -30,25 +30,25 @@ class Folder:
 async def brought(
     folder: Folder, *, at: str | None = "/w", limits: dict[str, Any] | None = None, **changes: Any
 ) -> tuple[BroughtIngredients, TextStore]:
-    keeper = TextStore(SESSION, KEY, uuid4)
+    text_store = TextStore(SESSION, KEY, uuid4)
     configured = Configuration.model_validate({"agents": {"defaults": limits or {}}})
     agent = effective_agent(configured, "main")
     assert agent is not None
-    return await bootstrap_ingredients(asked(**changes), at, agent, folder, keeper), keeper
+    return await bootstrap_ingredients(asked(**changes), at, agent, folder, text_store), text_store
 
 
 async def test_each_file_is_an_ingredient_whose_text_is_kept() -> None:
     folder = Folder(*BOTH)
-    made, keeper = await brought(folder)
+    made, text_store = await brought(folder)
     assert [(one.source, one.position) for one in made.ingredients] == [
         ("bootstrap:AGENTS.md", "bootstrap"),
         ("bootstrap:TOOLS.md", "bootstrap"),
     ]
-    assert [(one.kind, one.text, one.session_id) for one in keeper.kept] == [
+    assert [(one.kind, one.text, one.session_id) for one in text_store.kept] == [
         ("bootstrap", "Be kind.", SESSION),
         ("bootstrap", "Saw.", SESSION),
     ]
-    assert [one.content for one in made.ingredients] == [one.ref for one in keeper.kept]
+    assert [one.content for one in made.ingredients] == [one.ref for one in text_store.kept]
     assert made.ingredients[0].content.hmac == keyed_hash(KEY, b"Be kind.")
     assert made.warnings == ()
     assert folder.reads == [("/w", 20_000)]
@@ -56,8 +56,8 @@ async def test_each_file_is_an_ingredient_whose_text_is_kept() -> None:
 
 async def test_a_light_context_has_none_and_nothing_is_looked_at() -> None:
     folder = Folder(*BOTH)
-    made, keeper = await brought(folder, light_context=True)
-    assert (made, keeper.kept, folder.reads) == (BroughtIngredients(), (), [])
+    made, text_store = await brought(folder, light_context=True)
+    assert (made, text_store.kept, folder.reads) == (BroughtIngredients(), (), [])
 
 
 async def test_a_child_without_a_workspace_has_none() -> None:
@@ -69,9 +69,9 @@ async def test_a_child_without_a_workspace_has_none() -> None:
 async def test_the_limits_are_those_of_the_agent_that_will_run() -> None:
     folder = Folder(*BOTH)
     limits = {"bootstrapMaxChars": 6, "bootstrapTotalMaxChars": 8}
-    made, keeper = await brought(folder, limits=limits)
+    made, text_store = await brought(folder, limits=limits)
     assert folder.reads == [("/w", 6)]
-    assert [one.text for one in keeper.kept] == [
+    assert [one.text for one in text_store.kept] == [
         "Be kin\n\n[truncated: AGENTS.md exceeded 6 characters]",
         "Sa\n\n[truncated: TOOLS.md exceeded 2 characters]",
     ]
@@ -80,8 +80,8 @@ async def test_the_limits_are_those_of_the_agent_that_will_run() -> None:
 
 async def test_the_caller_is_told_of_a_file_that_cannot_be_used_and_the_other_stays() -> None:
     folder = Folder(ReadFile(name="AGENTS.md", skipped="it is a symbolic link"), BOTH[1])
-    made, keeper = await brought(folder)
-    assert [one.text for one in keeper.kept] == ["Saw."]
+    made, text_store = await brought(folder)
+    assert [one.text for one in text_store.kept] == ["Saw."]
     assert made.warnings == (
         "AGENTS.md of the child's workspace was left out: it is a symbolic link. Put a regular"
         " file of UTF-8 text in its place, or remove it.",
@@ -89,5 +89,5 @@ async def test_the_caller_is_told_of_a_file_that_cannot_be_used_and_the_other_st
 
 
 async def test_a_blank_file_is_no_ingredient() -> None:
-    made, keeper = await brought(Folder(ReadFile(name="TOOLS.md", text=" \n")))
-    assert (made, keeper.kept) == (BroughtIngredients(), ())
+    made, text_store = await brought(Folder(ReadFile(name="TOOLS.md", text=" \n")))
+    assert (made, text_store.kept) == (BroughtIngredients(), ())

@@ -46,9 +46,9 @@ async def gathered(
     agents = {**listed, "list": [{"id": "main"}, {"id": "other"}]}
     loaded = load_values({"agents": agents, "spawnlog": settings})
     pinned = PinnedConfiguration(1, loaded.configuration, loaded.stored)
-    keeper = TextStore(run_id(1), b"key", RandomIdentities().event_id)
-    told = await ContextGatherer(runner).gather(run_of(requested()), "task", pinned, keeper)
-    texts = {one.ref.id: one.text for one in keeper.kept}
+    text_store = TextStore(run_id(1), b"key", RandomIdentities().event_id)
+    told = await ContextGatherer(runner).gather(run_of(requested()), "task", pinned, text_store)
+    texts = {one.ref.id: one.text for one in text_store.kept}
     return told, {one.id: texts[one.error.id] for one in told.receipts if one.error is not None}
 
 
@@ -123,11 +123,11 @@ async def test_a_script_is_told_the_spawn_and_the_configuration_without_its_secr
     env = {"A_TOKEN": "s3cret-of-the-file"}
     loaded = load_values({"agents": {**listed, "list": [{"id": "main"}]}, "env": env})
     pinned = PinnedConfiguration(1, loaded.configuration, loaded.stored)
-    keeper = TextStore(run_id(1), b"key", RandomIdentities().event_id)
+    text_store = TextStore(run_id(1), b"key", RandomIdentities().event_id)
     hears = Hears()
     options = SpawnOptions(cleanup="delete")
     run = run_of(requested(requested_agent_id="steward", label="a label", options=options))
-    await ContextGatherer(hears).gather(run, "the task", pinned, keeper)
+    await ContextGatherer(hears).gather(run, "the task", pinned, text_store)
     cfg = hears.told.pop("cfg")
     assert hears.told == {
         "targetAgentId": "steward",

@@ -59,9 +59,9 @@ async def lines(
     caplog.set_level(logging.DEBUG, "spawnlog.scripts")
     loaded = configured(*scripts)
     pinned = PinnedConfiguration(1, loaded.configuration, loaded.stored)
-    keeper = TextStore(run_id(1), b"key", RandomIdentities().event_id)
+    text_store = TextStore(run_id(1), b"key", RandomIdentities().event_id)
     gathering = ContextGatherer(Says(ended), secrets=secrets or Nothing())
-    await gathering.gather(run_of(requested()), "task", pinned, keeper)
+    await gathering.gather(run_of(requested()), "task", pinned, text_store)
     return [one.getMessage() for one in caplog.records if one.name == "spawnlog.scripts"]
 
 

@@ -43,10 +43,10 @@ async def ended(finished: ScriptFinished, *agents: str) -> tuple[GatheredContext
     listed = {"defaults": {"subagents": {"contextScripts": {"run": [script]}}}}
     loaded = load_values({"agents": {**listed, "list": [{"id": id} for id in ("main", *agents)]}})
     pinned = PinnedConfiguration(1, loaded.configuration, loaded.stored)
-    keeper = TextStore(run_id(1), b"key", RandomIdentities().event_id)
+    text_store = TextStore(run_id(1), b"key", RandomIdentities().event_id)
     gathering = ContextGatherer(Ends(finished), secrets=Known())
-    told = await gathering.gather(run_of(requested()), "task", pinned, keeper)
-    return told, {one.ref.id: one.text for one in keeper.kept}
+    told = await gathering.gather(run_of(requested()), "task", pinned, text_store)
+    return told, {one.ref.id: one.text for one in text_store.kept}
 
 
 async def gathered(proposed: str, *agents: str) -> GatheredContext:

@@ -121,15 +121,15 @@ async def test_a_childs_copy_outlives_what_its_parent_shared(
     await patched(work, goal="win")
     await family.tell("child", ask.claim())
     run = await work.run(family.id("child"))
-    keeper = await work.text_store(run)
-    start = await read_shared_start(work, run, run, keeper)
+    text_store = await work.text_store(run)
+    start = await read_shared_start(work, run, run, text_store)
     command = ask.start(
         run.epoch,
         shared_context_position=start.position,
         shared_context=start.keys,
         inherits=start.inherits,
     )
-    await work.record(run, (command,), keeper)
+    await work.record(run, (command,), text_store)
     await erase(running, family.sessions[ROOT].session_id)
     own = await work.registry.session(run.child_session_key or "")
     (kept,) = effective_shared_keys(own)

@@ -70,12 +70,12 @@ async def goes_on(family: LoggedFamily, last: Run) -> UUID:
         session_stream(last.requester.session_key),
     )
 
-    keeper = TextStore(last.session_id, content_key_of(last.session_id), uuid7)
+    text_store = TextStore(last.session_id, content_key_of(last.session_id), uuid7)
     appended = await family.log.submit(
         Submission(
             command_id=uuid7(),
             streams=streams,
-            decide=lambda world: decide_message(world, message, last, planned, keeper),
+            decide=lambda world: decide_message(world, message, last, planned, text_store),
             provenance=provenance_of(last),
         )
     )

@@ -31,17 +31,17 @@ SCRIPT = ContextScript.model_validate(
 @given(OUTPUTS, st.sampled_from([0, 3]))
 def test_what_is_kept_is_read_as_it_was(raw: bytes, code: int) -> None:
     finished = ScriptFinished(raw=raw, exit_code=code, error="it failed" if code else None)
-    keeper = TextStore(run_id(1), b"key", lambda: run_id(2))
+    text_store = TextStore(run_id(1), b"key", lambda: run_id(2))
     reading = read_finished(SCRIPT, finished)
-    kept = script_receipt(SCRIPT, finished, reading, keeper)
-    texts = {one.ref.hmac: one.text for one in keeper.kept}
+    kept = script_receipt(SCRIPT, finished, reading, text_store)
+    texts = {one.ref.hmac: one.text for one in text_store.kept}
     assert kept.output_bytes == len(raw)
     if kept.output is None:
         assert raw == b""
         return
     text = texts[kept.output.hmac]
     assert raw_output(text, kept.output_encoding) == raw
-    assert kept.output_hmac == keeper.hash(raw)
+    assert kept.output_hmac == text_store.hash(raw)
     error = texts[kept.error.hmac] if kept.error else None
     assert reading_again(kept, SCRIPT, text, error) == (None if code else reading)
 
@@ -71,8 +71,8 @@ def test_a_byte_order_mark_is_no_part_of_an_output() -> None:
 def test_what_was_never_read_is_not_read_again(code: int | None, status: int | None) -> None:
     raw, error = b'{"error": "not the reason"}', "Script execution timed out after 10 seconds"
     finished = ScriptFinished(raw=raw, exit_code=code, status_code=status, error=error)
-    keeper = TextStore(run_id(1), b"key", lambda: run_id(2))
-    kept = script_receipt(SCRIPT, finished, read_finished(SCRIPT, finished), keeper)
+    text_store = TextStore(run_id(1), b"key", lambda: run_id(2))
+    kept = script_receipt(SCRIPT, finished, read_finished(SCRIPT, finished), text_store)
     assert reading_again(kept, SCRIPT, raw.decode(), error) is None
 
 

@@ -41,13 +41,13 @@ async def send(
     assert last.child_session_key is not None
 
     def decide(world: World) -> Decision[StoredAnswer]:
-        keeper = TextStore(last.session_id, key, uuid7)
+        text_store = TextStore(last.session_id, key, uuid7)
         plain = {"by": "admin", "config_revision": 1, "max_children": family.policy.max_children}
-        text = keeper.store("message", "and then?")
+        text = text_store.store("message", "and then?")
         message = Message(**{**plain, "run_id": number, "text": text, **changes})
         asked = Ingredient(source="message", position="task", content=text)
         plan = planned or planned_again(ingredients=(asked,))
-        return decide_message(world, message, last, plan, keeper)
+        return decide_message(world, message, last, plan, text_store)
 
     streams = (
         run_stream(number),

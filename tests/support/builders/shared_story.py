@@ -71,14 +71,14 @@ async def _take_away(family: LoggedFamily, key: str) -> None:
     stream, content_key = session_stream(family.root), content_key_of(session.session_id)
 
     def decide(world: World) -> Decision[None]:
-        keeper = TextStore(session.session_id, content_key, uuid7)
+        text_store = TextStore(session.session_id, content_key, uuid7)
         changes = (
             SharedChange(key=key),
-            SharedChange(key="rule", value=keeper.store("shared", '"be kind"')),
+            SharedChange(key="rule", value=text_store.store("shared", '"be kind"')),
         )
         command = ChangeSharedContext(changes, cause="patch", by=family.root)
         events = decide_session(world.sessions[family.root], command)
-        return Decision(None, [(stream, event) for event in events], keeper.kept)
+        return Decision(None, [(stream, event) for event in events], text_store.kept)
 
     source = Provenance(correlation=family.root, config_revision=1)
     appended = await family.log.submit(

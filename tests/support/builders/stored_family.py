@@ -50,16 +50,16 @@ class KeptFamily(LoggedFamily):
     ) -> Appended[None]:
         """Ask something of a run, with texts that are kept."""
         run = self.run(name)
-        keeper = TextStore(run.session_id, content_key_of(run.session_id), uuid7)
+        text_store = TextStore(run.session_id, content_key_of(run.session_id), uuid7)
         above = self._keeper_above(run)
         kept = tuple(
-            _kept(command, keeper, lambda kind: self.text(kind, name), above.keeper)
+            _kept(command, text_store, lambda kind: self.text(kind, name), above.text_store)
             for command in commands
         )
         commanded = CommandLog(self.log, RandomIdentities())
         return self.heard(
             await commanded.record(
-                run, kept, keeper, actor=actor, spawn_answer=spawn_answer, above=above
+                run, kept, text_store, actor=actor, spawn_answer=spawn_answer, above=above
             )
         )
 
@@ -67,8 +67,8 @@ class KeptFamily(LoggedFamily):
         """Keeps what a spawn shares, which belongs to the session that it shares it in."""
         session_id = self.sessions[run.requester.session_key].session_id
         key = content_key_of(session_id)
-        keeper = TextStore(session_id, key, uuid7)
-        return SessionTexts(session_id, keeper, ContentKey(session_id, key), is_new_key=False)
+        text_store = TextStore(session_id, key, uuid7)
+        return SessionTexts(session_id, text_store, ContentKey(session_id, key), is_new_key=False)
 
     async def end(self, name: str, **changes: Any) -> None:
         """The runtime is done, and its transcript is sealed."""
@@ -95,25 +95,27 @@ class KeptFamily(LoggedFamily):
         )
 
 
-def _kept(command: Any, keeper: TextStore, text: Any, above: TextStore) -> Any:
+def _kept(command: Any, text_store: TextStore, text: Any, above: TextStore) -> Any:
     """The command with each reference in it made one to a text that is kept."""
     changes: dict[str, Any] = {}
     for field in fields(command):
         value = getattr(command, field.name)
         if isinstance(value, ContentRef):
-            changes[field.name] = keeper.store(field.name, text(field.name))
+            changes[field.name] = text_store.store(field.name, text(field.name))
         elif isinstance(value, tuple):
-            owner = above if field.name == "shared" else keeper
+            owner = above if field.name == "shared" else text_store
             changes[field.name] = tuple(_kept_piece(piece, owner, text) for piece in value)
     return replace(command, **changes)
 
 
-def _kept_piece(piece: Any, keeper: TextStore, text: Any) -> Any:
+def _kept_piece(piece: Any, text_store: TextStore, text: Any) -> Any:
     if isinstance(piece, Ingredient):
-        return piece.model_copy(update={"content": keeper.store("ingredient", text("ingredient"))})
+        return piece.model_copy(
+            update={"content": text_store.store("ingredient", text("ingredient"))}
+        )
     if isinstance(piece, ScriptReceipt):
         named = [name for name in RECEIPT_TEXTS if getattr(piece, name) is not None]
-        return piece.model_copy(update={name: keeper.store(name, text(name)) for name in named})
+        return piece.model_copy(update={name: text_store.store(name, text(name)) for name in named})
     if isinstance(piece, SharedKey | SharedChange):
-        return piece.model_copy(update={"value": keeper.store("shared", text("shared"))})
+        return piece.model_copy(update={"value": text_store.store("shared", text("shared"))})
     return piece

@@ -27,16 +27,16 @@ async def activate(running: ServedLog, text: str = "{}") -> int:
     owner = running.log.log_id
 
     def decide(world: World) -> Decision[int]:
-        keeper = TextStore(owner, owner.bytes * 2, uuid7)
+        text_store = TextStore(owner, owner.bytes * 2, uuid7)
         revision = world.config_version + 1
         event = ConfigurationActivated(
             revision=revision,
-            content=keeper.store("configuration", text),
+            content=text_store.store("configuration", text),
             source="built-in",
             activated_by="system",
         )
         keys = (ContentKey(owner, owner.bytes * 2),)
-        return Decision(revision, ((CONFIG_STREAM, event),), keeper.kept, keys)
+        return Decision(revision, ((CONFIG_STREAM, event),), text_store.kept, keys)
 
     appended = await running.log.submit(
         Submission(
@@ -172,11 +172,11 @@ async def _provide_transcript(family: LoggedFamily, text: str) -> None:
     stream, key = session_stream(family.root), content_key_of(session.session_id)
 
     def decide(world: World) -> Decision[None]:
-        keeper = TextStore(session.session_id, key, uuid7)
-        command = ProvideTranscript(1, 9, keeper.store("transcript", text), family.root)
+        text_store = TextStore(session.session_id, key, uuid7)
+        command = ProvideTranscript(1, 9, text_store.store("transcript", text), family.root)
         events = decide_session(world.sessions[family.root], command)
         changes = [(stream, event) for event in events]
-        return Decision(None, changes, keeper.kept, (ContentKey(session.session_id, key),))
+        return Decision(None, changes, text_store.kept, (ContentKey(session.session_id, key),))
 
     source = Provenance(correlation=family.root, config_revision=1)
     await family.log.submit(

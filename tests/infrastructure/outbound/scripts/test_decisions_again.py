@@ -64,13 +64,13 @@ async def test_a_decision_is_made_again_from_its_record(
     listed = {"defaults": {"subagents": {"contextScripts": {"run": scripts(tmp_path, urls)}}}}
     loaded = load_values({"agents": {**listed, "list": [{"id": "main"}, {"id": "other"}]}})
     pinned = PinnedConfiguration(1, loaded.configuration, loaded.stored)
-    keeper = TextStore(run_id(1), b"key", RandomIdentities().event_id)
+    text_store = TextStore(run_id(1), b"key", RandomIdentities().event_id)
     source = source_in(tmp_path)
     remote = HttpScripts(source)
     served = ScriptsByUri(LocalFileScripts(launcher, source, server=SERVER), remote)
-    told = await ContextGatherer(served).gather(run_of(requested()), "task", pinned, keeper)
+    told = await ContextGatherer(served).gather(run_of(requested()), "task", pinned, text_store)
 
-    texts = {one.ref.id: one.text for one in keeper.kept}
+    texts = {one.ref.id: one.text for one in text_store.kept}
     configured = {one.id: one for one in pinned.configuration.context_scripts_for("main")}
     proposed = []
     for receipt in told.receipts:
@@ -79,7 +79,7 @@ async def test_a_decision_is_made_again_from_its_record(
         error = texts[receipt.error.id] if receipt.error else None
         raw = raw_output(output, receipt.output_encoding)
         assert len(raw) == receipt.output_bytes
-        assert receipt.output_hmac == (keeper.hash(raw) if raw else None)
+        assert receipt.output_hmac == (text_store.hash(raw) if raw else None)
         if raw and receipt.id.removeprefix("url-") in OUTPUTS:
             assert raw == OUTPUTS[receipt.id.removeprefix("url-")]
         reading = reading_again(receipt, script, output, error)
