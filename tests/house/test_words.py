@@ -16,7 +16,7 @@ SMALL_WORDS = {"a", "by", "of"}
 # Words that say nothing to who comes new. Each has a plain one in the glossary.
 # fmt: off
 REPLACED = {
-    "house", "door", "doors", "crew", "means", "keeper", "keepers", "keep", "kept", "launcher",
+    "house", "door", "doors", "crew", "means", "keeper", "keepers", "keep", "kept", "gatehouse",
     "warm", "lifeline", "sweep", "sweeping", "heed", "heeded", "sighted", "sighting", "seen",
     "told", "asked", "judged", "unfit", "fitted", "doubt", "doubts", "away", "wished",
     "beginnings", "settle", "settled", "settling", "rooms", "ingredient", "ingredients",
