@@ -18,7 +18,11 @@ SEEDS_BEHIND_THE_SEAL = (272, 818, 1030)
 
 def _wrong(seeds: range) -> dict[int, list[str]]:
     found = {
-        seed: [wrong for wrong in play(seed).wrong if BEHIND_THE_SEAL not in wrong]
+        seed: [
+            wrong
+            for wrong in play(seed).wrong
+            if seed not in SEEDS_BEHIND_THE_SEAL or BEHIND_THE_SEAL not in wrong
+        ]
         for seed in seeds
     }
     return {seed: wrong for seed, wrong in found.items() if wrong}
