@@ -14,6 +14,10 @@ INSTALLED := .venv/.installed
 PYTHONS := $(or $(PYTHON),python3 python3.14 python3.13 python3.12 python3.11)
 NEW_ENOUGH := import sys; sys.exit(sys.version_info < (3, 11))
 
+# Byte code is stored whatever the environment says: a test run starts hundreds of programs, and
+# each would compile the product again, which is most of what a start takes.
+unexport PYTHONDONTWRITEBYTECODE
+
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .PHONY: help demo run quick check test soak simulate fix bench docs constraints clean
