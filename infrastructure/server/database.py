@@ -7,7 +7,6 @@ from pathlib import Path
 
 import psycopg
 from psycopg_pool import AsyncConnectionPool
-from sqlalchemy.exc import SQLAlchemyError
 
 from infrastructure.contract.errors import UserError
 from infrastructure.outbound.embedded_postgres.errors import EmbeddedPostgresError
@@ -18,7 +17,7 @@ from infrastructure.outbound.log.schema.connections import (
     LogConnection,
     open_connection,
 )
-from infrastructure.outbound.log.schema.migrate import current_revision, migrate, newest_revision
+from infrastructure.outbound.log.schema.revision import current_revision, newest_revision
 
 
 @dataclass(slots=True)
@@ -43,8 +42,9 @@ def open_database(url: str | None, embedded_home: Path) -> Database:
     except EmbeddedPostgresError as error:
         raise UserError(str(error)) from error
     try:
-        migrate(server.conninfo)
-    except SQLAlchemyError as error:
+        if current_revision(server.conninfo) != newest_revision():
+            _migrate(server.conninfo, "the embedded database cannot be used")
+    except psycopg.Error as error:
         server.close()
         raise UserError(f"the embedded database cannot be used: {_reason(error)}") from error
     except BaseException:
@@ -59,19 +59,28 @@ def migrate_database(url: str | None, embedded_home: Path) -> str:
         database = open_database(None, embedded_home)
         database.close()
         return f"the embedded database is at revision {newest_revision()}"
-    try:
-        before, after = migrate(url)
-    except (SQLAlchemyError, ValueError) as error:
-        raise UserError(f"the database cannot be migrated: {_reason(error)}") from error
+    before, after = _migrate(url, "the database cannot be migrated")
     if before == after:
         return f"the database was already at revision {after}"
     return f"the database went from {before or 'empty'} to revision {after}"
 
 
+def _migrate(url: str, failure: str) -> tuple[str | None, str]:
+    # Loaded here: most starts find nothing to migrate.
+    from sqlalchemy.exc import SQLAlchemyError
+
+    from infrastructure.outbound.log.schema.migrate import migrate
+
+    try:
+        return migrate(url)
+    except (SQLAlchemyError, ValueError) as error:
+        raise UserError(f"{failure}: {_reason(error)}") from error
+
+
 def _must_be_ready(url: str) -> None:
     try:
         found = current_revision(url)
-    except (SQLAlchemyError, psycopg.Error, ValueError) as error:
+    except (psycopg.Error, ValueError) as error:
         raise UserError(
             f"the database cannot be reached: {_reason(error)}; check --database-url"
         ) from error

@@ -19,12 +19,8 @@ from sqlalchemy.pool import NullPool
 
 from infrastructure.outbound.eventsourcing_log.settings import LogDatastore
 from infrastructure.outbound.log.schema.format import OWNER
-from infrastructure.outbound.log.schema.migrate import (
-    MIGRATION_LOCK,
-    newest_revision,
-    revision_of,
-    upgrade_within,
-)
+from infrastructure.outbound.log.schema.migrate import MIGRATION_LOCK, revision_of, upgrade_within
+from infrastructure.outbound.log.schema.revision import newest_revision
 
 LOCK_TIMEOUT_SECONDS = 60
 

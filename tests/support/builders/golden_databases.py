@@ -17,7 +17,8 @@ from psycopg import sql
 from sqlalchemy import create_engine
 from sqlalchemy.pool import NullPool
 
-from infrastructure.outbound.log.schema.migrate import scripts_folder, sqlalchemy_url
+from infrastructure.outbound.log.schema.migrate import sqlalchemy_url
+from infrastructure.outbound.log.schema.revision import scripts_folder
 
 FOLDER = Path(__file__).parents[2] / "golden_databases"
 

@@ -1,24 +1,18 @@
 """Bringing a database to the schema of this release, by Alembic."""
 
-from pathlib import Path
-
 from alembic import command
 from alembic.config import Config
 from alembic.runtime.migration import MigrationContext
-from alembic.script import ScriptDirectory
 from sqlalchemy import Connection, create_engine, text
 from sqlalchemy.pool import NullPool
 
-import infrastructure
+from infrastructure.outbound.log.schema.revision import (
+    newest_revision,
+    require_database_url,
+    scripts_folder,
+)
 
 MIGRATION_LOCK = 0x53504D47
-
-
-def scripts_folder() -> Path:
-    """The migrations: beside the source tree, else as packaged in the wheel."""
-    package = Path(infrastructure.__file__).parent
-    packaged = package / "migrations"
-    return packaged if packaged.is_dir() else package.parent / "alembic"
 
 
 def _configuration() -> Config:
@@ -29,27 +23,8 @@ def _configuration() -> Config:
 
 def sqlalchemy_url(conninfo: str) -> str:
     """The same database in SQLAlchemy's spelling."""
-    scheme, separator, rest = conninfo.partition("://")
-    if not separator or scheme not in ("postgresql", "postgres"):
-        raise ValueError("the database URL must begin with postgresql://")
-    return f"postgresql+psycopg://{rest}"
-
-
-def newest_revision() -> str:
-    """The revision this release needs."""
-    head = ScriptDirectory.from_config(_configuration()).get_current_head()
-    assert head is not None
-    return head
-
-
-def current_revision(conninfo: str) -> str | None:
-    """The revision the database is at; None for an empty one."""
-    engine = create_engine(sqlalchemy_url(conninfo), poolclass=NullPool)
-    try:
-        with engine.connect() as connection:
-            return revision_of(connection)
-    finally:
-        engine.dispose()
+    require_database_url(conninfo)
+    return f"postgresql+psycopg://{conninfo.partition('://')[2]}"
 
 
 def revision_of(connection: Connection) -> str | None:

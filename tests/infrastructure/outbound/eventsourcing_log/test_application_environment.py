@@ -21,7 +21,7 @@ from infrastructure.outbound.eventsourcing_log.recorder import (
     LogApplicationRecorder,
     RecorderConnection,
 )
-from infrastructure.outbound.log.schema.migrate import newest_revision, scripts_folder
+from infrastructure.outbound.log.schema.revision import newest_revision, scripts_folder
 from tests.support.builders.application_logs import ask, whole_log
 from tests.support.builders.eventsourcing_environments import environment_of, own_schema
 from tests.support.builders.harbours import Harbour, Harbours
@@ -119,10 +119,10 @@ def a_newer_release(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable
     shutil.copytree(scripts_folder(), package / "migrations")
     migration = (
         "from alembic import op\n"
-        f"revision, down_revision = 'newer', '{newest}'\n"
+        f"revision, down_revision = '9999', '{newest}'\n"
         "def upgrade(): op.execute('CREATE TABLE newer (x int)')\n"
     )
-    (package / "migrations" / "versions" / "newer.py").write_text(migration)
+    (package / "migrations" / "versions" / "9999_newer.py").write_text(migration)
 
     def install() -> str:
         monkeypatch.setattr(infrastructure, "__file__", str(package / "__init__.py"))
@@ -138,13 +138,13 @@ def test_a_log_of_an_older_release_is_brought_up_to_date_unless_that_is_not_want
     env = environment_of(shared_database_url, schema)
     with Harbours(env=env) as harbours:
         harbour = harbours.open_harbour("Bremen")
-    assert a_newer_release() == "newer"
+    assert a_newer_release() == "9999"
     with pytest.raises(ProgrammingError, match="no log of this release; start once with"):
         Harbours(env={**env, "CREATE_TABLE": "no"})
     with Harbours(env=env) as harbours:
         assert harbours.ships(harbour) == []
     assert ask(shared_database_url, schema, "SELECT version_num FROM alembic_version") == [
-        ("newer",)
+        ("9999",)
     ]
 
 

@@ -1,6 +1,8 @@
 """Bringing a database to the schema of this release."""
 
 import shutil
+import subprocess
+import sys
 import tomllib
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -9,17 +11,17 @@ from pathlib import Path
 
 import psycopg
 import pytest
+from alembic.config import Config
+from alembic.script import ScriptDirectory
 from sqlalchemy.exc import ProgrammingError
 
 import infrastructure
 from infrastructure.outbound.log.schema.connections import open_connection
-from infrastructure.outbound.log.schema.migrate import (
-    MIGRATION_LOCK,
+from infrastructure.outbound.log.schema.migrate import MIGRATION_LOCK, migrate, sqlalchemy_url
+from infrastructure.outbound.log.schema.revision import (
     current_revision,
-    migrate,
     newest_revision,
     scripts_folder,
-    sqlalchemy_url,
 )
 from tests.support.builders.submissions import observe
 from tests.support.servers.embedded_servers import wait_until
@@ -209,3 +211,20 @@ def _packaged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     shutil.copytree(PROJECT / "alembic", package / "migrations")
     monkeypatch.setattr(infrastructure, "__file__", str(package / "__init__.py"))
     return package / "migrations"
+
+
+def test_the_newest_revision_is_the_one_that_the_migrations_lead_to() -> None:
+    configuration = Config()
+    configuration.set_main_option("script_location", str(scripts_folder()))
+    assert newest_revision() == ScriptDirectory.from_config(configuration).get_current_head()
+
+
+def test_a_server_whose_database_is_up_to_date_starts_without_loading_the_migrations() -> None:
+    program = (
+        "import sys, infrastructure.server.lifecycle\n"
+        "sys.exit(sorted({'alembic', 'sqlalchemy', 'mako'} & sys.modules.keys()) or None)"
+    )
+    checked = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=False
+    )
+    assert checked.returncode == 0, checked.stderr

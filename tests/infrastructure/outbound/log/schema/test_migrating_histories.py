@@ -11,7 +11,8 @@ from application.log.envelope import RecordedEvent
 from domain.event_types import EVENT_TYPES
 from domain.values.record import run_id_of
 from infrastructure.outbound.log.rebuild.rebuild import bring_rows_up_to_date, rebuild
-from infrastructure.outbound.log.schema.migrate import current_revision, migrate, newest_revision
+from infrastructure.outbound.log.schema.migrate import migrate
+from infrastructure.outbound.log.schema.revision import current_revision, newest_revision
 from infrastructure.outbound.log.verify.verify import VerifyOrder, run_verification
 from infrastructure.outbound.read_model.contents import PostgresContents
 from infrastructure.outbound.read_model.registry import PostgresRegistry
