@@ -6,8 +6,8 @@ SECONDS ?= 1800
 CALLERS ?= 16
 SERVERS ?= 3
 SEEDS ?= 200
-# Tests of one file stay in one process, in their order; `make test PARALLEL=` runs one by one.
-PARALLEL ?= -n auto --dist loadfile
+# Tests of one file stay in one process; `make test PARALLEL=` runs one by one.
+PARALLEL ?= -n auto --dist loadfile --no-loadscope-reorder
 
 BIN := .venv/bin
 INSTALLED := .venv/.installed

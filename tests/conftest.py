@@ -1,6 +1,7 @@
 """What every test may ask for: databases on one embedded server, and a log at work on one."""
 
 from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -18,12 +19,24 @@ settings.register_profile(
 settings.register_profile("quick", settings.get_profile("unhurried"), max_examples=10)
 settings.load_profile("unhurried")
 
+# Of the first marker that a test has; tests without any have turn 1.
+TURNS = {"long": 0, "kill": 3, "server": 4, "db": 2}
+
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """What asks for a database is marked `db`: nobody has to remember it."""
+    """What asks for a database is marked `db`: nobody has to remember it. Files of long tests come
+    first, so that no process is left alone with one at the end; those that leave a server running
+    for the rest of the session come last."""
+    turns: dict[Path, set[int]] = {}
     for item in items:
         if "databases" in getattr(item, "fixturenames", ()):
             item.add_marker("db")
+        turns.setdefault(item.path, set()).add(_turn_of(item))
+    items.sort(key=lambda item: 0 if 0 in turns[item.path] else max(turns[item.path]))
+
+
+def _turn_of(item: pytest.Item) -> int:
+    return next((turn for name, turn in TURNS.items() if item.get_closest_marker(name)), 1)
 
 
 @pytest.fixture(scope="session")
