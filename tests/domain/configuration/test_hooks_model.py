@@ -161,4 +161,4 @@ class Hooks(AskedRun, RuleBasedStateMachine):
 
 
 TestHooks = Hooks.TestCase
-TestHooks.settings = settings(max_examples=120, stateful_step_count=25, deadline=None)
+TestHooks.settings = settings(max_examples=60, stateful_step_count=25, deadline=None)

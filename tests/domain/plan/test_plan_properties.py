@@ -62,7 +62,7 @@ class Plans(Spawns):
 
 TestPlans = Plans.TestCase
 TestPlans.settings = settings(
-    max_examples=60,
+    max_examples=40,
     stateful_step_count=40,
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow],

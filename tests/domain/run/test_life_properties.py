@@ -162,7 +162,7 @@ class Lives(BatchedLives):
 
 TestLives = Lives.TestCase
 TestLives.settings = settings(
-    max_examples=100,
+    max_examples=60,
     stateful_step_count=40,
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow],

@@ -143,4 +143,4 @@ def _place(step: StepName) -> int:
 
 
 TestSteps = Steps.TestCase
-TestSteps.settings = settings(max_examples=120, stateful_step_count=30, deadline=None)
+TestSteps.settings = settings(max_examples=60, stateful_step_count=30, deadline=None)

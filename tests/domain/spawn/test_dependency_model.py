@@ -180,7 +180,7 @@ class Tree:
         return list(self.model.nodes.values())
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(st.integers(0, 2**64))
 def test_the_log_agrees_with_the_model_and_nobody_waits_for_ever(seed: int) -> None:
     # Drawn one by one, most choices would be the first: then hardly anybody waits for anybody.

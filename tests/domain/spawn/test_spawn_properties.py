@@ -242,7 +242,7 @@ class Spawns(RuleBasedStateMachine):
 
 TestSpawns = Spawns.TestCase
 TestSpawns.settings = settings(
-    max_examples=120,
+    max_examples=60,
     stateful_step_count=50,
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow],
