@@ -143,7 +143,7 @@ def create_application(services: Services) -> FastAPI:
         hosts=services.hosts,
         marks=PositionHeaders(str(log.log_id), log.head, lambda: services.tail.position),
     )
-    application.openapi = lambda: describe(application, ROUTERS)  # type: ignore[method-assign]
+    application.openapi = lambda: describe(application)  # type: ignore[method-assign]
     return application
 
 

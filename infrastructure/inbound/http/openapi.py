@@ -1,15 +1,14 @@
 """The description of the API as a document."""
 
-from collections.abc import Iterable
 from typing import Any
 
-from fastapi import APIRouter, FastAPI
+from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
-from fastapi.routing import APIRoute
 from pydantic import BaseModel
 
 from infrastructure.inbound.http.requests.caller import IDEMPOTENCY_KEY_CHARS_MAX
 from infrastructure.inbound.http.responses.described import PROBLEM_SCHEMA
+from infrastructure.inbound.http.responses.examples import OPERATIONS
 from infrastructure.inbound.http.routes.control import MessageBody, StopBody
 from infrastructure.inbound.http.routes.sessions import AckBody
 from infrastructure.inbound.http.routes.shared_context import SharedContextPatch
@@ -46,7 +45,7 @@ IDEMPOTENCY_KEY: dict[str, Any] = {
 }
 
 
-def describe(application: FastAPI, routers: Iterable[APIRouter]) -> dict[str, Any]:
+def describe(application: FastAPI) -> dict[str, Any]:
     """The document, made once."""
     if application.openapi_schema is None:
         document = get_openapi(
@@ -61,10 +60,9 @@ def describe(application: FastAPI, routers: Iterable[APIRouter]) -> dict[str, An
         components["headers"] = POSITION_HEADERS
         components["securitySchemes"] = {"bearer": {"type": "http", "scheme": "bearer"}}
         document["security"] = [{"bearer": []}]
-        responses = _responses_of(routers)
         for path in document["paths"].values():
             for method, operation in path.items():
-                _complete(method, operation, responses[operation["operationId"]])
+                _complete(method, operation)
         application.openapi_schema = document
     return application.openapi_schema
 
@@ -78,16 +76,6 @@ def _schemas() -> dict[str, Any]:
     return schemas
 
 
-def _responses_of(routers: Iterable[APIRouter]) -> dict[str, dict[int | str, dict[str, Any]]]:
-    """The responses as they were written down, by operation."""
-    return {
-        str(route.operation_id): route.responses
-        for router in routers
-        for route in router.routes
-        if isinstance(route, APIRoute)
-    }
-
-
 def _of_what_is_sent(schema: dict[str, Any]) -> dict[str, Any]:
     """The schema of a parameter without null, which nobody can send: a parameter that may be left
     out is one that is not required. Its limits then stand where every reader looks for them."""
@@ -97,20 +85,19 @@ def _of_what_is_sent(schema: dict[str, Any]) -> dict[str, Any]:
     return {**kinds[0], **{name: value for name, value in schema.items() if name != "anyOf"}}
 
 
-def _complete(
-    method: str, operation: dict[str, Any], written: dict[int | str, dict[str, Any]]
-) -> None:
-    """What is the same for all operations."""
+def _complete(method: str, operation: dict[str, Any]) -> None:
+    """What all operations have: examples, headers, parameters as they are sent."""
     if method in ("post", "put"):
         operation.setdefault("parameters", []).append(IDEMPOTENCY_KEY)
     for parameter in operation.get("parameters", ()):
         parameter["schema"] = _of_what_is_sent(parameter["schema"])
-    # The framework leaves members out of examples that are null; answers have them.
-    for status, response in written.items():
-        content = operation["responses"][str(status)]["content"]
-        for media_type, described in response["content"].items():
-            content[media_type] = content.get(media_type, {}) | described
-    for response in operation["responses"].values():
+    # Not by the framework, which leaves out of examples what is null; answers have it.
+    examples = OPERATIONS[operation["operationId"]]
+    if "requestBody" in operation:
+        operation["requestBody"]["content"]["application/json"]["example"] = examples["request"]
+    for status, response in operation["responses"].items():
+        if status < "300":
+            response["content"]["application/json"]["example"] = examples["response"]
         response["headers"] = {
             name: {"$ref": f"#/components/headers/{name}"} for name in POSITION_HEADERS
         }

@@ -21,7 +21,7 @@ def document() -> dict[str, Any]:
     application = FastAPI(title="spawnlog", version="test")
     for router in ROUTERS:
         application.include_router(router)
-    return describe(application, ROUTERS)
+    return describe(application)
 
 
 def check_answer(response: httpx2.Response) -> None:

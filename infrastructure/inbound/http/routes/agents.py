@@ -8,10 +8,9 @@ from application.queries import agents, lanes
 from application.queries.agents import AgentListing
 from application.queries.lanes import LaneListView
 from application.queries.paging import LIMIT_MAX
-from infrastructure.inbound.http.examples import spawns_and_runs
 from infrastructure.inbound.http.requests.caller import ByCaller, InjectedServices, view_response
 from infrastructure.inbound.http.requests.parameters import AsOfParameter, LimitParameter
-from infrastructure.inbound.http.responses.described import problem_responses, success_response
+from infrastructure.inbound.http.responses.described import endpoint_responses
 
 router = APIRouter(tags=["agents"])
 
@@ -26,10 +25,7 @@ router = APIRouter(tags=["agents"])
         " need not be on record; when it is, its agent is the one on record. It must be a session"
         " that the token covers."
     ),
-    responses={
-        **success_response(spawns_and_runs.AGENTS),
-        **problem_responses("not_found"),
-    },
+    responses=endpoint_responses("not_found"),
 )
 async def list_agents(
     services: InjectedServices,
@@ -57,10 +53,7 @@ async def list_agents(
         "Width, who holds a slot, who waits in which place and for what. The width counts per"
         " depth, so that a parent that waits never starves its child."
     ),
-    responses={
-        **success_response(spawns_and_runs.LANES),
-        **problem_responses("not_served_yet"),
-    },
+    responses=endpoint_responses("not_served_yet"),
 )
 async def list_lanes(
     services: InjectedServices,

@@ -12,7 +12,6 @@ from application.queries.runs import visible_run
 from application.queries.session_reference import resolve_session_key
 from domain.spawn.continuation import NoSession, RunIsActive
 from domain.values.refusals import SessionIsClosed
-from infrastructure.inbound.http.examples import sessions, spawns_and_runs
 from infrastructure.inbound.http.requests.bodies import Body, read_body
 from infrastructure.inbound.http.requests.caller import (
     ByCaller,
@@ -28,9 +27,8 @@ from infrastructure.inbound.http.requests.services import Services
 from infrastructure.inbound.http.responses.described import (
     BODY_PROBLEMS,
     KEY_PROBLEMS,
-    problem_responses,
+    endpoint_responses,
     request_body_schema,
-    success_response,
 )
 from infrastructure.inbound.http.responses.problems import HttpProblem
 from infrastructure.inbound.http.schemas.answers import (
@@ -59,11 +57,8 @@ class StopBody(Body):
         " processes are gone: wait for it with `GET /v1/runs/{runId}?wait=30s&until=ended`."
         " Stopping one that is over changes nothing."
     ),
-    responses={
-        **success_response(spawns_and_runs.STOPPED),
-        **problem_responses("not_found", *BODY_PROBLEMS, *KEY_PROBLEMS),
-    },
-    openapi_extra=request_body_schema(StopBody, {"reason": "no longer needed"}),
+    responses=endpoint_responses("not_found", *BODY_PROBLEMS, *KEY_PROBLEMS),
+    openapi_extra=request_body_schema(StopBody),
 )
 async def stop_run(
     request: Request, services: InjectedServices, caller: ByCaller, runId: RunInPath
@@ -102,11 +97,8 @@ async def _response(services: Services, told: StoredAnswer) -> Response:
         " open after its runs (mode `session`) is closed by it: it takes no more messages, and is"
         " put away with all its runs once the last one is announced. Repeating it changes nothing."
     ),
-    responses={
-        **success_response(sessions.STOPPED),
-        **problem_responses("not_found", *BODY_PROBLEMS, *KEY_PROBLEMS),
-    },
-    openapi_extra=request_body_schema(StopBody, {"reason": "no longer needed"}),
+    responses=endpoint_responses("not_found", *BODY_PROBLEMS, *KEY_PROBLEMS),
+    openapi_extra=request_body_schema(StopBody),
 )
 async def stop_session(
     request: Request, services: InjectedServices, caller: ByCaller, key: KeyInPath
@@ -164,26 +156,21 @@ class MessageBody(Body):
         " configuration of now; no context script runs again. A refusal is recorded."
     ),
     status_code=201,
-    responses={
-        **success_response(
-            spawns_and_runs.CONTINUED, status=201, description="Accepted and durable"
-        ),
-        **problem_responses(
-            "not_found",
-            "run_active",
-            "session_closed",
-            "no_session",
-            "spawn_forbidden",
-            "spawn_error",
-            "not_served_yet",
-            "erased",
-            *BODY_PROBLEMS,
-            *KEY_PROBLEMS,
-        ),
-    },
-    openapi_extra=request_body_schema(
-        MessageBody, {"message": "And the second chapter?"}, required=True
+    responses=endpoint_responses(
+        "not_found",
+        "run_active",
+        "session_closed",
+        "no_session",
+        "spawn_forbidden",
+        "spawn_error",
+        "not_served_yet",
+        "erased",
+        *BODY_PROBLEMS,
+        *KEY_PROBLEMS,
+        status=201,
+        description="Accepted and durable",
     ),
+    openapi_extra=request_body_schema(MessageBody, required=True),
 )
 async def send_message(
     request: Request, services: InjectedServices, caller: ByCaller, runId: RunInPath

@@ -11,7 +11,6 @@ from application.queries.as_of import resolve_as_of
 from application.queries.events import TYPES, EventFilter
 from application.queries.paging import LIMIT_DEFAULT
 from application.queries.views.event import EventListView
-from infrastructure.inbound.http.examples import spawns_and_runs
 from infrastructure.inbound.http.requests.caller import (
     RUN_ID_SCHEMA,
     ByCaller,
@@ -21,7 +20,8 @@ from infrastructure.inbound.http.requests.caller import (
 )
 from infrastructure.inbound.http.requests.parameters import POSITION_MAX, LimitParameter
 from infrastructure.inbound.http.requests.services import Services
-from infrastructure.inbound.http.responses.described import problem_responses, success_response
+from infrastructure.inbound.http.responses.described import endpoint_responses
+from infrastructure.inbound.http.responses.examples import OPERATIONS
 from infrastructure.inbound.http.responses.problems import HttpProblem
 from infrastructure.inbound.http.routes.event_stream import MEDIA_TYPE as STREAM
 from infrastructure.inbound.http.routes.event_stream import EventStream, Frames
@@ -31,10 +31,10 @@ TYPE_SCHEMA: dict[str, Any] = {"enum": sorted(TYPES)}
 _LAST_EVENT_ID = re.compile("[0-9]{1,18}")
 
 
-def _page_or_stream() -> dict[Any, Any]:
-    responses = success_response(spawns_and_runs.EVENTS)
-    schema = {"type": "string"}
-    responses[200]["content"][STREAM] = {"schema": schema, "example": spawns_and_runs.FRAME}
+def _page_or_stream() -> dict[int | str, dict[str, Any]]:
+    responses = endpoint_responses("not_found", "foreign_cursor")
+    example = OPERATIONS["listEvents"]["stream"]
+    responses[200]["content"] = {STREAM: {"schema": {"type": "string"}, "example": example}}
     return responses
 
 
@@ -51,10 +51,7 @@ def _page_or_stream() -> dict[Any, Any]:
         " number of events, so a page may be short or empty: go on behind `nextAfter` until it is"
         " `head`."
     ),
-    responses={
-        **_page_or_stream(),
-        **problem_responses("not_found", "foreign_cursor"),
-    },
+    responses=_page_or_stream(),
 )
 async def list_events(
     request: Request,

@@ -4,7 +4,6 @@ from fastapi import APIRouter, Response
 
 from application.queries import explain
 from application.queries.explain import ExplanationView
-from infrastructure.inbound.http.examples import explanations as examples
 from infrastructure.inbound.http.requests.caller import (
     ByCaller,
     InjectedServices,
@@ -12,7 +11,7 @@ from infrastructure.inbound.http.requests.caller import (
     view_response,
 )
 from infrastructure.inbound.http.requests.parameters import AsOfParameter
-from infrastructure.inbound.http.responses.described import problem_responses, success_response
+from infrastructure.inbound.http.responses.described import endpoint_responses
 
 router = APIRouter(tags=["runs"])
 
@@ -36,10 +35,7 @@ router = APIRouter(tags=["runs"])
         " admission is `active_children`, no script runs, and the workspace is `kept`. Nothing is"
         " judged again."
     ),
-    responses={
-        **success_response(examples.EXPLANATION),
-        **problem_responses("not_found"),
-    },
+    responses=endpoint_responses("not_found"),
 )
 async def explain_run(
     services: InjectedServices, caller: ByCaller, runId: RunInPath, at: AsOfParameter = None

@@ -4,9 +4,8 @@ import orjson
 from fastapi import APIRouter, Response
 
 from application.concurrency.tasks import with_timeout
-from infrastructure.inbound.http.examples import spawns_and_runs
 from infrastructure.inbound.http.requests.caller import InjectedServices, json_response
-from infrastructure.inbound.http.responses.described import problem_responses, success_response
+from infrastructure.inbound.http.responses.described import endpoint_responses
 from infrastructure.inbound.http.responses.problems import HttpProblem
 from infrastructure.inbound.http.schemas.answers import HealthAnswer, ReadinessAnswer
 
@@ -21,7 +20,7 @@ ANSWER_SECONDS = 2.0
     response_model=HealthAnswer,
     summary="Alive",
     description="The process answers.",
-    responses={**success_response(spawns_and_runs.HEALTH), **problem_responses(needs_token=False)},
+    responses=endpoint_responses(needs_token=False),
     openapi_extra={"security": []},
 )
 async def healthz() -> Response:
@@ -35,10 +34,7 @@ async def healthz() -> Response:
     response_model=ReadinessAnswer,
     summary="Ready",
     description="The database answers, its schema and format are known, the tail is not behind.",
-    responses={
-        **success_response(spawns_and_runs.READINESS),
-        **problem_responses(needs_token=False),
-    },
+    responses=endpoint_responses(needs_token=False),
     openapi_extra={"security": []},
 )
 async def readyz(services: InjectedServices) -> Response:

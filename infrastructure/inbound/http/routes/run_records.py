@@ -8,7 +8,6 @@ from application.queries import runs
 from application.queries.paging import LIMIT_DEFAULT, LIMIT_MAX
 from application.queries.views.event import RunEventListView
 from application.queries.views.run_records import PromptView, TranscriptView
-from infrastructure.inbound.http.examples import spawns_and_runs
 from infrastructure.inbound.http.requests.caller import (
     ByCaller,
     InjectedServices,
@@ -16,7 +15,7 @@ from infrastructure.inbound.http.requests.caller import (
     view_response,
 )
 from infrastructure.inbound.http.requests.parameters import After, LimitParameter
-from infrastructure.inbound.http.responses.described import problem_responses, success_response
+from infrastructure.inbound.http.responses.described import endpoint_responses
 
 router = APIRouter(tags=["runs"])
 
@@ -32,10 +31,7 @@ router = APIRouter(tags=["runs"])
         " context scripts failed, as `texts.errors` of `ScriptsResolved`, by their ids; both to a"
         " token with the scope `content`."
     ),
-    responses={
-        **success_response(spawns_and_runs.RUN_EVENTS),
-        **problem_responses("not_found"),
-    },
+    responses=endpoint_responses("not_found"),
 )
 async def list_run_events(
     services: InjectedServices,
@@ -58,10 +54,7 @@ async def list_run_events(
         "Both texts, and parts that cover every byte of them: where each comes from, its UTF-8"
         " offsets within its text, and the SHA-256 of its bytes."
     ),
-    responses={
-        **success_response(spawns_and_runs.PROMPT),
-        **problem_responses("not_found", "not_started", "erased"),
-    },
+    responses=endpoint_responses("not_found", "not_started", "erased"),
 )
 async def get_run_prompt(
     services: InjectedServices, caller: ByCaller, runId: RunInPath
@@ -80,10 +73,7 @@ async def get_run_prompt(
         " shown with `tools=true`. An entry `session` in front says that those behind it, as many"
         " as its `entries`, are those of the requester's session that the child began with."
     ),
-    responses={
-        **success_response(spawns_and_runs.TRANSCRIPT),
-        **problem_responses("not_found"),
-    },
+    responses=endpoint_responses("not_found"),
 )
 async def get_run_transcript(
     services: InjectedServices,

@@ -17,7 +17,6 @@ from application.queries.views.run import (
 )
 from application.queries.wait import WaitStage
 from domain.run.facts import RunOutcome
-from infrastructure.inbound.http.examples import spawns_and_runs
 from infrastructure.inbound.http.requests.caller import (
     ByCaller,
     InjectedServices,
@@ -26,7 +25,7 @@ from infrastructure.inbound.http.requests.caller import (
     view_response,
 )
 from infrastructure.inbound.http.requests.parameters import AsOfParameter, LimitParameter, Wait
-from infrastructure.inbound.http.responses.described import problem_responses, success_response
+from infrastructure.inbound.http.responses.described import endpoint_responses
 
 # What runs can be asked for by.
 
@@ -102,10 +101,7 @@ Version = Annotated[
         " runs, so a page may be short or empty for a token that may see few of them: the listing"
         " is over when `nextCursor` is null, and not before."
     ),
-    responses={
-        **success_response(spawns_and_runs.RUNS),
-        **problem_responses("foreign_cursor"),
-    },
+    responses=endpoint_responses("foreign_cursor"),
 )
 async def list_runs(
     services: InjectedServices,
@@ -152,10 +148,7 @@ async def list_runs(
         " `wait` and `until` the answer comes when the stage is reached, on a refusal, or when"
         " the time is over."
     ),
-    responses={
-        **success_response(spawns_and_runs.RUN),
-        **problem_responses("not_found"),
-    },
+    responses=endpoint_responses("not_found"),
 )
 async def get_run(
     request: Request,

@@ -12,7 +12,6 @@ from application.queries.session_reference import resolve_session_key
 from application.queries.views.inbox import InboxView
 from application.queries.views.session import SessionView
 from domain.values.refusals import Rejected
-from infrastructure.inbound.http.examples import sessions, spawns_and_runs
 from infrastructure.inbound.http.requests.bodies import Body, read_body
 from infrastructure.inbound.http.requests.caller import (
     AnnouncementInPath,
@@ -34,9 +33,8 @@ from infrastructure.inbound.http.requests.services import Services
 from infrastructure.inbound.http.responses.described import (
     BODY_PROBLEMS,
     KEY_PROBLEMS,
-    problem_responses,
+    endpoint_responses,
     request_body_schema,
-    success_response,
 )
 from infrastructure.inbound.http.responses.problems import HttpProblem
 from infrastructure.inbound.http.schemas.answers import AcknowledgedAnswer
@@ -55,10 +53,7 @@ router = APIRouter(tags=["sessions"])
         " alone, and `depthFrom` where its depth was found. `runs` are those that it asked for,"
         " `ownRuns` those of a child itself, the newest first."
     ),
-    responses={
-        **success_response(sessions.SESSION),
-        **problem_responses("not_found"),
-    },
+    responses=endpoint_responses("not_found"),
 )
 async def get_session(
     services: InjectedServices, caller: ByCaller, key: KeyInPath, at: AsOfParameter = None
@@ -76,10 +71,7 @@ async def get_session(
         "Announcements by position, those behind `after`. With `wait` an empty answer waits for"
         " the first one. `origin` is where the result is to be sent from here, if anybody said."
     ),
-    responses={
-        **success_response(spawns_and_runs.ANNOUNCEMENTS),
-        **problem_responses(),
-    },
+    responses=endpoint_responses(),
 )
 async def list_announcements(
     services: InjectedServices,
@@ -106,11 +98,8 @@ class AckBody(Body):
     response_model=AcknowledgedAnswer,
     summary="Take an announcement",
     description="Repeating it changes nothing.",
-    responses={
-        **success_response(spawns_and_runs.ACKNOWLEDGED),
-        **problem_responses("not_found", "no_announcement", *BODY_PROBLEMS, *KEY_PROBLEMS),
-    },
-    openapi_extra=request_body_schema(AckBody, {}),
+    responses=endpoint_responses("not_found", "no_announcement", *BODY_PROBLEMS, *KEY_PROBLEMS),
+    openapi_extra=request_body_schema(AckBody),
 )
 async def acknowledge(
     request: Request,

@@ -27,7 +27,6 @@ from application.session.shared_context import (
 from domain.session.decide import ContextMoved
 from domain.session.shared_context import KEY_RULE, is_key
 from domain.values.refusals import SessionIsClosed
-from infrastructure.inbound.http.examples import sessions
 from infrastructure.inbound.http.requests.bodies import JSON, read_body
 from infrastructure.inbound.http.requests.caller import (
     ByCaller,
@@ -40,9 +39,8 @@ from infrastructure.inbound.http.requests.parameters import AsOfParameter
 from infrastructure.inbound.http.requests.services import Services
 from infrastructure.inbound.http.responses.described import (
     BODY_PROBLEMS,
-    problem_responses,
+    endpoint_responses,
     request_body_schema,
-    success_response,
 )
 from infrastructure.inbound.http.responses.problems import HttpProblem
 from infrastructure.inbound.http.schemas.shared_context import literals, pointer_of
@@ -78,10 +76,7 @@ class SharedContextPatch(BaseModel):
         " where the run was claimed: the context is as it was then, null when nothing was shared."
         " `erased` has the keys whose values are gone."
     ),
-    responses={
-        **success_response(sessions.RUN_CONTEXT),
-        **problem_responses("not_found", "not_started"),
-    },
+    responses=endpoint_responses("not_found", "not_started"),
 )
 async def get_run_context(
     services: InjectedServices, caller: ByCaller, runId: RunInPath
@@ -101,10 +96,7 @@ async def get_run_context(
         " (the 200 newest), `startedWith` which children started with"
         " which version (the 500 newest). The `ETag` is the version, 0 while nothing was shared."
     ),
-    responses={
-        **success_response(sessions.SESSION_CONTEXT),
-        **problem_responses("not_found"),
-    },
+    responses=endpoint_responses("not_found"),
 )
 async def get_session_context(
     services: InjectedServices, caller: ByCaller, key: KeyInPath, at: AsOfParameter = None
@@ -125,14 +117,11 @@ async def get_session_context(
         " with. A patch that changes nothing records nothing. A token without scope `content` is"
         " answered with `sessionKey`, `version`, `position` and `sizes` alone."
     ),
-    responses={
-        **success_response(sessions.SESSION_CONTEXT),
-        **problem_responses(
-            "not_found", "session_closed", "precondition_failed", "erased", *BODY_PROBLEMS
-        ),
-    },
+    responses=endpoint_responses(
+        "not_found", "session_closed", "precondition_failed", "erased", *BODY_PROBLEMS
+    ),
     openapi_extra={
-        **request_body_schema(SharedContextPatch, sessions.PATCH, required=True),
+        **request_body_schema(SharedContextPatch, required=True),
         "parameters": [IF_MATCH_PARAMETER],
     },
 )

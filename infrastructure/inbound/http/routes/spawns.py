@@ -13,7 +13,6 @@ from application.queries.access import (
 )
 from application.queries.session_reference import resolve_session_reference
 from domain.values.refusals import SessionIsClosed
-from infrastructure.inbound.http.examples import spawns_and_runs
 from infrastructure.inbound.http.middleware.disconnects import presence_check
 from infrastructure.inbound.http.requests.bodies import read_body
 from infrastructure.inbound.http.requests.caller import (
@@ -30,9 +29,8 @@ from infrastructure.inbound.http.requests.services import Services
 from infrastructure.inbound.http.responses.described import (
     BODY_PROBLEMS,
     KEY_PROBLEMS,
-    problem_responses,
+    endpoint_responses,
     request_body_schema,
-    success_response,
 )
 from infrastructure.inbound.http.responses.problems import HttpProblem
 from infrastructure.inbound.http.schemas.answers import (
@@ -61,17 +59,16 @@ PATH = "/v1/spawns"
         " it outranks what the request says of it."
     ),
     status_code=201,
-    responses={
-        **success_response(spawns_and_runs.SPAWNED, status=201, description="Accepted and durable"),
-        **problem_responses(
-            "spawn_forbidden",
-            "spawn_error",
-            "session_closed",
-            *BODY_PROBLEMS,
-            *KEY_PROBLEMS,
-        ),
-    },
-    openapi_extra=request_body_schema(SpawnBody, spawns_and_runs.SPAWN, required=True),
+    responses=endpoint_responses(
+        "spawn_forbidden",
+        "spawn_error",
+        "session_closed",
+        *BODY_PROBLEMS,
+        *KEY_PROBLEMS,
+        status=201,
+        description="Accepted and durable",
+    ),
+    openapi_extra=request_body_schema(SpawnBody, required=True),
 )
 async def spawn(request: Request, services: InjectedServices, caller: ByCaller) -> Response:
     """Take a spawn."""

@@ -14,7 +14,6 @@ from application.session.transcript import (
 )
 from domain.session.decide import TranscriptStoredHere
 from domain.values.refusals import SessionIsClosed
-from infrastructure.inbound.http.examples import spawns_and_runs
 from infrastructure.inbound.http.requests.bodies import read_body
 from infrastructure.inbound.http.requests.caller import (
     ByCaller,
@@ -28,9 +27,8 @@ from infrastructure.inbound.http.requests.services import Services
 from infrastructure.inbound.http.responses.described import (
     BODY_PROBLEMS,
     KEY_PROBLEMS,
-    problem_responses,
+    endpoint_responses,
     request_body_schema,
-    success_response,
 )
 from infrastructure.inbound.http.responses.problems import HttpProblem
 from infrastructure.inbound.http.schemas.answers import TranscriptProvidedAnswer
@@ -55,20 +53,15 @@ router = APIRouter(tags=["sessions"])
         " `tokens` is `totalTokens`, else the last usage entry or a quarter of the bytes, whichever"
         " is more. A session that was spawned here is told by nobody: its transcript is its run's."
     ),
-    responses={
-        **success_response(spawns_and_runs.TRANSCRIPT_PROVIDED),
-        **problem_responses(
-            "session_closed",
-            "transcript_is_kept_here",
-            "too_much_told",
-            "erased",
-            *BODY_PROBLEMS,
-            *KEY_PROBLEMS,
-        ),
-    },
-    openapi_extra=request_body_schema(
-        TranscriptBody, spawns_and_runs.PROVIDED_TRANSCRIPT, required=True
+    responses=endpoint_responses(
+        "session_closed",
+        "transcript_is_kept_here",
+        "too_much_told",
+        "erased",
+        *BODY_PROBLEMS,
+        *KEY_PROBLEMS,
     ),
+    openapi_extra=request_body_schema(TranscriptBody, required=True),
 )
 async def provide_transcript(
     request: Request, services: InjectedServices, caller: ByCaller, key: KeyInPath

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from infrastructure.inbound.http.examples.explanations import EXPLANATION
+from infrastructure.inbound.http.responses.examples import EXPLANATION
 from tests.support.builders.explained_spawns import (
     ADMISSION_RULES,
     ADMITTED,

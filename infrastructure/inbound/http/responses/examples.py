@@ -1,0 +1,53 @@
+"""Examples of requests and responses for the description of the API, by operation, and a text for
+every problem. They are data, in `examples.json`; tests hold them against the models and against
+real answers."""
+
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from domain.run.facts import AdmissionFacts
+from domain.spawn.admission import ADMISSION
+
+_DOCUMENT = orjson.loads(Path(__file__).with_name("examples.json").read_bytes())
+OPERATIONS: dict[str, dict[str, Any]] = _DOCUMENT["operations"]
+PROBLEMS: dict[str, str] = _DOCUMENT["problems"]
+
+_FACTS = AdmissionFacts(
+    requester_agent_id="main",
+    agent_id_argument_given=True,
+    target_agent_id="counter",
+    mode="run",
+    thread=False,
+    caller_depth=0,
+    depth_from="record",
+    max_spawn_depth=1,
+    active_children=2,
+    max_children=5,
+    require_agent_id=False,
+    require_agent_id_from="defaults",
+    allow_agents=("main", "counter"),
+    allow_agents_from="agent",
+)
+
+
+def _admission_decisions() -> list[dict[str, Any]]:
+    """From the rules themselves, so that a rule need not be written down here too."""
+    findings = [(one.rule.name, one.compared(_FACTS, False)) for one in ADMISSION]
+    return [
+        {
+            "step": "admission",
+            "rule": rule,
+            "result": "passed",
+            "compared": finding.compared,
+            "text": finding.text,
+            "position": 1204,
+            "configRevision": 3,
+        }
+        for rule, finding in findings
+    ]
+
+
+EXPLANATION = OPERATIONS["explainRun"]["response"]
+EXPLANATION["decisions"] = [*_admission_decisions(), *EXPLANATION["decisions"]]
