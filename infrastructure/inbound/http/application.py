@@ -15,7 +15,11 @@ from application.log.envelope import WRITER_VERSION
 from application.log.event_log import LogUnavailable
 from application.log.texts import ContentsErased
 from application.queries.errors import QueryError
-from domain.values.refusals import Rejected
+from application.session.shared_context import SharedContextTooLarge
+from application.session.transcript import TranscriptTooLarge
+from domain.session.decide import ContextMoved, TranscriptStoredHere
+from domain.spawn.continuation import NoSession, RunIsActive
+from domain.values.refusals import CannotDeliver, Rejected
 from infrastructure.contract.errors import UserError
 from infrastructure.inbound.http.middleware.guard import RequestGuard
 from infrastructure.inbound.http.middleware.positions import PositionHeaders
@@ -24,7 +28,6 @@ from infrastructure.inbound.http.requests.caller import position_headers, servic
 from infrastructure.inbound.http.requests.services import Services
 from infrastructure.inbound.http.responses.problems import (
     HttpProblem,
-    answer_problem,
     problem_response,
 )
 from infrastructure.inbound.http.routes import (
@@ -147,18 +150,45 @@ def create_application(services: Services) -> FastAPI:
     return application
 
 
+PROBLEM_CODES: Mapping[type[Exception], str] = {
+    LogUnavailable: "unavailable",
+    UserError: "unavailable",
+    # Somebody else decided in between; the record says what.
+    Rejected: "session_closed",
+    ContentsErased: "erased",
+    RunIsActive: "run_active",
+    NoSession: "no_session",
+    CannotDeliver: "no_announcement",
+    TranscriptStoredHere: "transcript_is_kept_here",
+    TranscriptTooLarge: "too_much_told",
+    SharedContextTooLarge: "invalid_request",
+    ContextMoved: "precondition_failed",
+}
+"""The problem of an error whose text is the answer; that of the nearest class counts."""
+
+
 def _handlers() -> dict[int | type[Exception], Any]:
     return {
-        HttpProblem: answer_problem,
+        **{kind: _handler(code) for kind, code in PROBLEM_CODES.items()},
+        HttpProblem: _handle_problem,
         QueryError: _handle_query_error,
-        LogUnavailable: _handle_unavailable,
-        UserError: _handle_unavailable,
-        ContentsErased: _handle_erased,
-        Rejected: _handle_rejected,
         RequestValidationError: _handle_invalid,
         HTTPException: _handle_http_exception,
         ClientDisconnect: _handle_disconnect,
     }
+
+
+def _handler(code: str) -> Callable[[Request, Exception], Awaitable[Response]]:
+    async def handle(request: Request, error: Exception) -> Response:
+        current = error.current if isinstance(error, ContextMoved) else None
+        return problem_response(HttpProblem(code, str(error), current=current), request.scope)
+
+    return handle
+
+
+async def _handle_problem(request: Request, problem: Exception) -> Response:
+    assert isinstance(problem, HttpProblem)
+    return problem_response(problem, request.scope)
 
 
 async def _handle_query_error(request: Request, error: Exception) -> Response:
@@ -169,19 +199,6 @@ async def _handle_query_error(request: Request, error: Exception) -> Response:
         error.code, error.detail, errors=error.errors, headers=headers, **error.details
     )
     return problem_response(problem, request.scope)
-
-
-async def _handle_unavailable(request: Request, error: Exception) -> Response:
-    return problem_response(HttpProblem("unavailable", str(error)), request.scope)
-
-
-async def _handle_erased(request: Request, error: Exception) -> Response:
-    return problem_response(HttpProblem("erased", str(error)), request.scope)
-
-
-async def _handle_rejected(request: Request, error: Exception) -> Response:
-    # Somebody else decided in between; the record says what.
-    return problem_response(HttpProblem("session_closed", str(error)), request.scope)
 
 
 async def _handle_invalid(request: Request, error: Exception) -> Response:

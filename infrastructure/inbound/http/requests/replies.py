@@ -1,49 +1,83 @@
-"""How a recorded refusal is answered."""
+"""How a command is answered: once for an idempotency key, and a recorded refusal as a problem."""
 
 from collections.abc import Awaitable, Callable
+from typing import NamedTuple
 
 from fastapi import Request, Response
 
-from application.log.event_log import AlreadyReserved, Reservation, StoredAnswer
-from infrastructure.inbound.http.requests.caller import position_headers
+from application.log.event_log import AlreadyReserved, Reservation, Reserved, StoredAnswer
+from application.queries.access import Caller
+from infrastructure.inbound.http.requests.caller import (
+    json_response,
+    position_headers,
+    reservation_of,
+)
 from infrastructure.inbound.http.requests.services import Services
 from infrastructure.inbound.http.responses.problems import HttpProblem, problem_response
 
 
 def refusal_response(
-    services: Services, request: Request, told: StoredAnswer, position: int
+    request: Request, services: Services, refusal: StoredAnswer, position: int
 ) -> Response:
     """The problem of a refused spawn, or of a message that was refused."""
-    code = "spawn_forbidden" if told.kind == "forbidden" else "spawn_error"
-    text, task = str(told.body["text"]), told.body.get("task")
+    code = "spawn_forbidden" if refusal.kind == "forbidden" else "spawn_error"
+    text, task = str(refusal.body["text"]), refusal.body.get("task")
     problem = HttpProblem(
         code,
         text,
         errors=[] if task is None else [{"pointer": f"/task/{task}", "detail": text}],
-        rule=told.body["rule"],
-        runId=told.body["runId"],
-        current=told.body["current"],
-        limit=told.body["limit"],
+        rule=refusal.body["rule"],
+        runId=refusal.body["runId"],
+        current=refusal.body["current"],
+        limit=refusal.body["limit"],
         # Not in what earlier releases have kept.
-        childSessionKey=told.body.get("childSessionKey"),
-        batchId=told.body.get("batchId"),
+        childSessionKey=refusal.body.get("childSessionKey"),
+        batchId=refusal.body.get("batchId"),
         headers=position_headers(services, position),
     )
     return problem_response(problem, request.scope)
 
 
-# Repeated requests: the first answer again, or why there is none.
+class CommandResponse(NamedTuple):
+    """How a command is answered, and the position at which that is so; None for now."""
+
+    answer: StoredAnswer
+    position: int | None = None
 
 
-Render = Callable[[StoredAnswer, bool], Awaitable[Response]]
-"""Turns an answer into a response; True when it is a repeat."""
+def plain_response(_: Request, services: Services, answer: StoredAnswer, position: int) -> Response:
+    """The answer as it is on record."""
+    return json_response(services, answer.body, position)
 
 
-async def replay_answer(
-    reserved: AlreadyReserved, reservation: Reservation, render: Render
+async def respond_once(
+    request: Request,
+    services: Services,
+    caller: Caller,
+    raw: bytes,
+    act: Callable[[Reservation | None], Awaitable[CommandResponse]],
+    render: Callable[[Request, Services, StoredAnswer, int], Response] = plain_response,
 ) -> Response:
-    """The answer on record, for the same request; 422 for another one, 409 while none is there."""
-    found = reserved.reserved
+    """Act, and answer; a request that repeats its idempotency key gets the answer on record.
+
+    422 when the key was used for another request, 409 while the first one is under way.
+    """
+    reservation = reservation_of(request, caller, raw)
+    headers = {}
+    try:
+        answer, position = await act(reservation)
+    except AlreadyReserved as repeated:
+        assert reservation is not None
+        answer, position = _answer_on_record(repeated.reserved, reservation), None
+        headers["Idempotent-Replayed"] = "true"
+    if position is None:
+        position = await services.work.log.head()
+    response = render(request, services, answer, position)
+    response.headers.update(headers)
+    return response
+
+
+def _answer_on_record(found: Reserved, reservation: Reservation) -> StoredAnswer:
     if found.fingerprint != reservation.fingerprint:
         raise HttpProblem(
             "idempotency_key_reused",
@@ -54,8 +88,5 @@ async def replay_answer(
             "idempotency_in_flight",
             "a request with this Idempotency-Key is under way; ask again in a moment",
             runId=str(found.run_id) if found.run_id else None,
-            headers={"Retry-After": "1"},
         )
-    response = await render(found.answer, True)
-    response.headers["Idempotent-Replayed"] = "true"
-    return response
+    return found.answer

@@ -5,7 +5,7 @@ from http import HTTPStatus
 from typing import Any
 
 import orjson
-from fastapi import Request, Response
+from fastapi import Response
 from starlette.types import Scope
 
 MEDIA_TYPE = "application/problem+json"
@@ -87,7 +87,7 @@ def problem_response(problem: HttpProblem, scope: Scope) -> Response:
     body = problem.body(scope["raw_path"].decode("latin-1"))
     if problem.status == HTTPStatus.UNAUTHORIZED:
         headers["WWW-Authenticate"] = "Bearer"
-    if problem.status == HTTPStatus.SERVICE_UNAVAILABLE:
+    if problem.code in RETRYABLE:
         headers.setdefault("Retry-After", "1")
     if "Retry-After" in headers:
         body["retryAfterMs"] = int(headers["Retry-After"]) * 1000
@@ -97,9 +97,3 @@ def problem_response(problem: HttpProblem, scope: Scope) -> Response:
         media_type=MEDIA_TYPE,
         headers=headers,
     )
-
-
-async def answer_problem(request: Request, problem: Exception) -> Response:
-    """For the application's table of exception handlers."""
-    assert isinstance(problem, HttpProblem)
-    return problem_response(problem, request.scope)

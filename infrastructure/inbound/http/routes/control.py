@@ -1,17 +1,16 @@
-"""`POST /v1/runs/{runId}/stop`."""
+"""Commands about runs and sessions: stop them, send them messages."""
 
 from typing import Annotated, Literal
 
 from fastapi import APIRouter, Request, Response
 from pydantic import Field, field_validator
 
-from application.log.event_log import AlreadyReserved, StoredAnswer
-from application.queries.access import require_scope
+from application.log.event_log import Reservation, StoredAnswer
+from application.queries.access import Caller, require_scope
 from application.queries.as_of import resolve_as_of
 from application.queries.runs import visible_run
 from application.queries.session_reference import resolve_session_key
-from domain.spawn.continuation import NoSession, RunIsActive
-from domain.values.refusals import SessionIsClosed
+from domain.run.state import Run
 from infrastructure.inbound.http.requests.bodies import Body, read_body
 from infrastructure.inbound.http.requests.caller import (
     ByCaller,
@@ -19,10 +18,13 @@ from infrastructure.inbound.http.requests.caller import (
     KeyInPath,
     RunInPath,
     json_response,
-    reservation_of,
     traceparent_of,
 )
-from infrastructure.inbound.http.requests.replies import refusal_response, replay_answer
+from infrastructure.inbound.http.requests.replies import (
+    CommandResponse,
+    refusal_response,
+    respond_once,
+)
 from infrastructure.inbound.http.requests.services import Services
 from infrastructure.inbound.http.responses.described import (
     BODY_PROBLEMS,
@@ -63,28 +65,31 @@ class StopBody(Body):
 async def stop_run(
     request: Request, services: InjectedServices, caller: ByCaller, runId: RunInPath
 ) -> Response:
-    """Stop."""
+    """Stop a run."""
     require_scope(caller, "control")
     body, raw = await read_body(request, StopBody)
-    run = await visible_run(services, caller, runId, await resolve_as_of(services, None))
-    if not await services.access.covers_run(caller, run) or caller.run_id == run.run_id:
-        raise HttpProblem(
-            "not_permitted", "this token may stop the descendants of its session only"
+    run = await _controlled_run(services, caller, runId, "stop")
+
+    async def stop(reservation: Reservation | None) -> CommandResponse:
+        return CommandResponse(
+            await services.stopping.stop(run, caller.actor, body.reason, reservation)
         )
-    reservation = reservation_of(request, caller, raw)
-    try:
-        told = await services.stopping.stop(run, caller.actor, body.reason, reservation)
-    except AlreadyReserved as reserved:
-        assert reservation is not None
-        return await replay_answer(reserved, reservation, lambda one, _: _response(services, one))
-    return await _response(services, told)
+
+    return await respond_once(request, services, caller, raw, stop)
 
 
-async def _response(services: Services, told: StoredAnswer) -> Response:
-    return json_response(services, told.body, await services.work.log.head())
+async def _controlled_run(services: Services, caller: Caller, run_id: str, verb: str) -> Run:
+    """The run, if it is below the session of the caller; 403 for the caller's own."""
+    run = await visible_run(services, caller, run_id, await resolve_as_of(services, None))
+    if not await services.access.covers_run(caller, run) or caller.run_id == run.run_id:
+        raise _only_descendants(verb)
+    return run
 
 
-# `POST /v1/sessions/{key}/stop`.
+def _only_descendants(verb: str) -> HttpProblem:
+    return HttpProblem(
+        "not_permitted", f"this token may {verb} the descendants of its session only"
+    )
 
 
 @router.post(
@@ -103,7 +108,7 @@ async def _response(services: Services, told: StoredAnswer) -> Response:
 async def stop_session(
     request: Request, services: InjectedServices, caller: ByCaller, key: KeyInPath
 ) -> Response:
-    """Stop."""
+    """Stop a session."""
     require_scope(caller, "control")
     body, raw = await read_body(request, StopBody)
     session_key = await resolve_session_key(services, caller, key)
@@ -111,19 +116,14 @@ async def stop_session(
     if session is None or not await services.access.covers_session(caller, session_key):
         raise HttpProblem("not_found", "there is no such session on record")
     if caller.run_id is not None and caller.run_id == session.run_id:
-        raise HttpProblem(
-            "not_permitted", "this token may stop the descendants of its session only"
+        raise _only_descendants("stop")
+
+    async def stop(reservation: Reservation | None) -> CommandResponse:
+        return CommandResponse(
+            await services.stopping.stop_session(session, caller.actor, body.reason, reservation)
         )
-    reservation = reservation_of(request, caller, raw)
-    try:
-        told = await services.stopping.stop_session(session, caller.actor, body.reason, reservation)
-    except AlreadyReserved as reserved:
-        assert reservation is not None
-        return await replay_answer(reserved, reservation, lambda one, _: _response(services, one))
-    return await _response(services, told)
 
-
-# `POST /v1/runs/{runId}/messages`.
+    return await respond_once(request, services, caller, raw, stop)
 
 
 class MessageBody(Body):
@@ -181,28 +181,15 @@ async def send_message(
         raise HttpProblem("unavailable", "the service is stopping; ask again in a moment")
     body, raw = await read_body(request, MessageBody)
     _require_served_mode(body)
-    run = await visible_run(services, caller, runId, await resolve_as_of(services, None))
-    if not await services.access.covers_run(caller, run) or caller.run_id == run.run_id:
-        raise HttpProblem(
-            "not_permitted", "this token may send to the descendants of its session only"
-        )
-    reservation = reservation_of(request, caller, raw)
-    try:
+    run = await _controlled_run(services, caller, runId, "send to")
+
+    async def send(reservation: Reservation | None) -> CommandResponse:
         sent = await services.continuing.send(
             run, body.message, caller.actor, reservation, traceparent_of(request)
         )
-    except AlreadyReserved as reserved:
-        assert reservation is not None
-        return await replay_answer(
-            reserved, reservation, lambda one, _: _repeated_response(services, request, one)
-        )
-    except RunIsActive as active:
-        raise HttpProblem("run_active", str(active), headers={"Retry-After": "1"}) from None
-    except NoSession as none:
-        raise HttpProblem("no_session", str(none)) from None
-    except SessionIsClosed as closed:
-        raise HttpProblem("session_closed", str(closed)) from None
-    return _message_response(services, request, sent.answer, sent.position)
+        return CommandResponse(sent.answer, sent.position)
+
+    return await respond_once(request, services, caller, raw, send, _message_response)
 
 
 def _require_served_mode(body: MessageBody) -> None:
@@ -216,14 +203,10 @@ def _require_served_mode(body: MessageBody) -> None:
         raise HttpProblem("too_large", f"a message may have {TASK_BYTES_MAX} bytes at most")
 
 
-async def _repeated_response(services: Services, request: Request, told: StoredAnswer) -> Response:
-    return _message_response(services, request, told, await services.work.log.head())
-
-
 def _message_response(
-    services: Services, request: Request, told: StoredAnswer, position: int
+    request: Request, services: Services, answer: StoredAnswer, position: int
 ) -> Response:
-    if told.kind != "continued":
-        return refusal_response(services, request, told, position)
-    headers = {"Location": f"/v1/runs/{told.body['runId']}"}
-    return json_response(services, told.body, position, status=201, headers=headers)
+    if answer.kind != "continued":
+        return refusal_response(request, services, answer, position)
+    headers = {"Location": f"/v1/runs/{answer.body['runId']}"}
+    return json_response(services, answer.body, position, status=201, headers=headers)

@@ -2,7 +2,7 @@
 
 from fastapi import APIRouter, Request, Response
 
-from application.log.event_log import AlreadyReserved, StoredAnswer
+from application.log.event_log import Reservation
 from application.queries import inbox
 from application.queries import sessions as queries
 from application.queries.access import require_scope, require_session_access
@@ -11,15 +11,12 @@ from application.queries.runs import run_id_of
 from application.queries.session_reference import resolve_session_key
 from application.queries.views.inbox import InboxView
 from application.queries.views.session import SessionView
-from domain.values.refusals import Rejected
 from infrastructure.inbound.http.requests.bodies import Body, read_body
 from infrastructure.inbound.http.requests.caller import (
     AnnouncementInPath,
     ByCaller,
     InjectedServices,
     KeyInPath,
-    json_response,
-    reservation_of,
     view_response,
 )
 from infrastructure.inbound.http.requests.parameters import (
@@ -28,8 +25,7 @@ from infrastructure.inbound.http.requests.parameters import (
     LimitParameter,
     Wait,
 )
-from infrastructure.inbound.http.requests.replies import replay_answer
-from infrastructure.inbound.http.requests.services import Services
+from infrastructure.inbound.http.requests.replies import CommandResponse, respond_once
 from infrastructure.inbound.http.responses.described import (
     BODY_PROBLEMS,
     KEY_PROBLEMS,
@@ -117,18 +113,10 @@ async def acknowledge(
     run = await services.work.registry.run(run_id_of(id))
     if run is None or run.requester.session_key != session_key:
         raise HttpProblem("not_found", "there is no such announcement in this inbox")
-    reservation = reservation_of(request, caller, raw)
-    try:
-        told = await services.announcing.acknowledge(run, caller.actor, reservation)
-    except AlreadyReserved as reserved:
-        assert reservation is not None
-        return await replay_answer(
-            reserved, reservation, lambda one, _: _acknowledge_response(services, one)
+
+    async def take(reservation: Reservation | None) -> CommandResponse:
+        return CommandResponse(
+            await services.announcing.acknowledge(run, caller.actor, reservation)
         )
-    except Rejected as rejected:
-        raise HttpProblem("no_announcement", str(rejected)) from None
-    return await _acknowledge_response(services, told)
 
-
-async def _acknowledge_response(services: Services, told: StoredAnswer) -> Response:
-    return json_response(services, told.body, await services.work.log.head())
+    return await respond_once(request, services, caller, raw, take)

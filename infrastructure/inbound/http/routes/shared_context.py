@@ -5,9 +5,8 @@ import re
 from fastapi import APIRouter, Request, Response
 from pydantic import BaseModel, ConfigDict
 
-from application.log.texts import ContentsErased
 from application.queries import sessions as queries
-from application.queries.access import Caller, require_scope
+from application.queries.access import require_scope
 from application.queries.errors import invalid_value
 from application.queries.session_reference import resolve_target_session
 from application.queries.views.shared_context import (
@@ -21,12 +20,8 @@ from application.queries.views.view import Answer
 from application.session.shared_context import (
     ContextPatch,
     ContextPatcher,
-    PatchResult,
-    SharedContextTooLarge,
 )
-from domain.session.decide import ContextMoved
 from domain.session.shared_context import KEY_RULE, is_key
-from domain.values.refusals import SessionIsClosed
 from infrastructure.inbound.http.requests.bodies import JSON, read_body
 from infrastructure.inbound.http.requests.caller import (
     ByCaller,
@@ -138,7 +133,7 @@ async def patch_session_context(
         values=_values(body),
         expected=_expected_version(request),
     )
-    patched = await _apply_patch(services, caller, patch)
+    patched = await ContextPatcher(services.work).patch(patch, caller.actor)
     if patched.session is None:
         raise HttpProblem("not_found", "there is no such session on record, and nothing to record")
     session_now, position = patched.session, patched.position
@@ -147,19 +142,6 @@ async def patch_session_context(
         return _response(services, Answer(shared_sizes_view(session_now, position), position))
     view = await shared_context_view(services.work, session_now, position)
     return _response(services, Answer(view, position))
-
-
-async def _apply_patch(services: Services, caller: Caller, patch: ContextPatch) -> PatchResult:
-    try:
-        return await ContextPatcher(services.work).patch(patch, caller.actor)
-    except ContextMoved as moved:
-        raise HttpProblem("precondition_failed", str(moved), current=moved.current) from None
-    except SharedContextTooLarge as much:
-        raise HttpProblem("invalid_request", str(much)) from None
-    except SessionIsClosed as closed:
-        raise HttpProblem("session_closed", str(closed)) from None
-    except ContentsErased as erased:
-        raise HttpProblem("erased", str(erased)) from None
 
 
 def _response(services: Services, answer: Answer[SharedSizesView]) -> Response:

@@ -4,7 +4,7 @@ from typing import Any, cast
 
 from fastapi import APIRouter, Request, Response
 
-from application.log.event_log import AlreadyReserved, StoredAnswer
+from application.log.event_log import Reservation, StoredAnswer
 from application.queries.access import (
     Caller,
     require_agent_access,
@@ -12,7 +12,6 @@ from application.queries.access import (
     require_session_access,
 )
 from application.queries.session_reference import resolve_session_reference
-from domain.values.refusals import SessionIsClosed
 from infrastructure.inbound.http.middleware.disconnects import presence_check
 from infrastructure.inbound.http.requests.bodies import read_body
 from infrastructure.inbound.http.requests.caller import (
@@ -20,11 +19,14 @@ from infrastructure.inbound.http.requests.caller import (
     InjectedServices,
     caller_of,
     json_response,
-    reservation_of,
     services_of,
     traceparent_of,
 )
-from infrastructure.inbound.http.requests.replies import refusal_response, replay_answer
+from infrastructure.inbound.http.requests.replies import (
+    CommandResponse,
+    refusal_response,
+    respond_once,
+)
 from infrastructure.inbound.http.requests.services import Services
 from infrastructure.inbound.http.responses.described import (
     BODY_PROBLEMS,
@@ -93,30 +95,24 @@ async def _answer_spawn(request: Request, services: Services, caller: Caller) ->
     require_session_access(caller, asked.requester_key)
     if asked.asserts_agent:
         require_agent_access(caller, asked.requester_agent_id, pinned.configuration)
-    reservation = reservation_of(request, caller, raw)
     is_there = presence_check(request.scope)
-    try:
+
+    async def admit(reservation: Reservation | None) -> CommandResponse:
         spawned = await services.spawning.spawn(
             asked, caller.actor, reservation, is_there, traceparent_of(request), pinned=pinned
         )
-    except AlreadyReserved as reserved:
-        assert reservation is not None
-        return await replay_answer(
-            reserved, reservation, lambda one, _: _response(services, request, one, None)
-        )
-    except SessionIsClosed as closed:
-        raise HttpProblem("session_closed", str(closed)) from None
-    return await _response(services, request, spawned.answer, spawned.position)
+        # Recorded after the request came, so behind nothing that was told before: nobody need be
+        # asked how far the log goes.
+        return CommandResponse(spawned.answer, spawned.position)
+
+    return await respond_once(request, services, caller, raw, admit, _response)
 
 
-async def _response(
-    services: Services, request: Request, told: StoredAnswer, recorded: int | None
+def _response(
+    request: Request, services: Services, answer: StoredAnswer, position: int
 ) -> Response:
-    """`recorded` is where it was recorded for this request. That was after it came, so it is behind
-    nothing that was told before, and nobody need be asked how far the log goes."""
-    position = await services.work.log.head() if recorded is None else recorded
-    if told.kind == "accepted":
-        runs = cast("list[dict[str, Any]]", told.body["runs"])
-        headers = {"Location": f"/v1/runs/{runs[0]['runId']}"}
-        return json_response(services, told.body, position, status=201, headers=headers)
-    return refusal_response(services, request, told, position)
+    if answer.kind != "accepted":
+        return refusal_response(request, services, answer, position)
+    runs = cast("list[dict[str, Any]]", answer.body["runs"])
+    headers = {"Location": f"/v1/runs/{runs[0]['runId']}"}
+    return json_response(services, answer.body, position, status=201, headers=headers)

@@ -2,7 +2,7 @@
 
 from fastapi import APIRouter, Request, Response
 
-from application.log.event_log import AlreadyReserved, StoredAnswer
+from application.log.event_log import Reservation, StoredAnswer
 from application.queries.access import require_scope
 from application.queries.errors import invalid_value
 from application.queries.session_reference import resolve_target_session
@@ -10,19 +10,15 @@ from application.session.transcript import (
     EntryTooLarge,
     SubmittedTranscript,
     TranscriptIntake,
-    TranscriptTooLarge,
 )
-from domain.session.decide import TranscriptStoredHere
-from domain.values.refusals import SessionIsClosed
 from infrastructure.inbound.http.requests.bodies import read_body
 from infrastructure.inbound.http.requests.caller import (
     ByCaller,
     InjectedServices,
     KeyInPath,
     json_response,
-    reservation_of,
 )
-from infrastructure.inbound.http.requests.replies import replay_answer
+from infrastructure.inbound.http.requests.replies import CommandResponse, respond_once
 from infrastructure.inbound.http.requests.services import Services
 from infrastructure.inbound.http.responses.described import (
     BODY_PROBLEMS,
@@ -30,7 +26,6 @@ from infrastructure.inbound.http.responses.described import (
     endpoint_responses,
     request_body_schema,
 )
-from infrastructure.inbound.http.responses.problems import HttpProblem
 from infrastructure.inbound.http.schemas.answers import TranscriptProvidedAnswer
 from infrastructure.inbound.http.schemas.transcript import (
     VALUES_MAX,
@@ -70,34 +65,24 @@ async def provide_transcript(
     require_scope(caller, "spawn")
     session = await resolve_target_session(services, caller, key)
     body, raw = await read_body(request, TranscriptBody, values_max=VALUES_MAX)
-    told = SubmittedTranscript(
+    submitted = SubmittedTranscript(
         session_key=session.session_key,
         display_key=session.display_key,
         entries=provided_entries(body),
         total_tokens=body.total_tokens,
     )
-    reservation = reservation_of(request, caller, raw)
-    try:
-        provided = await TranscriptIntake(services.work).provide(told, caller.actor, reservation)
-    except AlreadyReserved as reserved:
-        assert reservation is not None
-        return await replay_answer(
-            reserved, reservation, lambda one, _: _repeated_response(services, one)
-        )
-    except EntryTooLarge as large:
-        raise invalid_value(f"/entries/{large.index}", str(large)) from None
-    except TranscriptStoredHere as kept:
-        raise HttpProblem("transcript_is_kept_here", str(kept)) from None
-    except TranscriptTooLarge as much:
-        raise HttpProblem("too_much_told", str(much)) from None
-    except SessionIsClosed as closed:
-        raise HttpProblem("session_closed", str(closed)) from None
-    return _response(services, provided.answer, provided.position)
+
+    async def provide(reservation: Reservation | None) -> CommandResponse:
+        try:
+            kept = await TranscriptIntake(services.work).provide(
+                submitted, caller.actor, reservation
+            )
+        except EntryTooLarge as large:
+            raise invalid_value(f"/entries/{large.index}", str(large)) from None
+        return CommandResponse(kept.answer, kept.position)
+
+    return await respond_once(request, services, caller, raw, provide, _response)
 
 
-async def _repeated_response(services: Services, told: StoredAnswer) -> Response:
-    return _response(services, told, await services.work.log.head())
-
-
-def _response(services: Services, told: StoredAnswer, position: int) -> Response:
-    return json_response(services, {**told.body, "position": position}, position)
+def _response(_: Request, services: Services, answer: StoredAnswer, position: int) -> Response:
+    return json_response(services, {**answer.body, "position": position}, position)
