@@ -20,7 +20,7 @@ SMALL_FOLDERS = {
     "infrastructure/inbound/command_line": "the entry point; its parts are folders",
     "infrastructure/inbound/http": "the application and its description; its parts are folders",
     "infrastructure/outbound/hooks": "one adapter of one port",
-    "infrastructure/outbound/log": "the adapter of the log's port; its parts are folders",
+    "infrastructure/outbound/log": "the adapter of the log's port and a process beside it",
 }
 
 NOUNS_IN_ING = {

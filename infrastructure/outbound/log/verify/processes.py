@@ -1,14 +1,9 @@
-"""Processes that look over ranges, so that a verification is not bound to one core.
-
-What a process is to do comes on its standard input, a line for each range; each answer is a line of
-its standard output. It ends when its input does, in whatever way its holder has ended.
-"""
+"""Processes that look over ranges: each order is a range, each answer what was found in it."""
 
 import contextlib
 import gc
 import json
 import selectors
-import subprocess
 import sys
 from collections.abc import Iterator
 from dataclasses import asdict
@@ -18,19 +13,13 @@ from uuid import UUID
 import psycopg
 
 from infrastructure.contract.errors import UserError
+from infrastructure.outbound.log.process import WorkerProcess, send_answer
 from infrastructure.outbound.log.verify.difference import Difference
 from infrastructure.outbound.log.verify.ranges import Range, RangeChecker, RangeFindings
 from infrastructure.outbound.log.verify.rows import database_error_reason, open_read_connection
 from infrastructure.outbound.log.verify.whole_tables import StoredHead
 
-END_SECONDS_MAX = 10.0
 COLLECT_RANGES = 20
-
-# Neither the environment nor the arguments hold the database's address: others can read those.
-_PROGRAM = (
-    "import json, sys; order = json.loads(sys.stdin.readline()); sys.path[:] = order['path'];"
-    " from infrastructure.outbound.log.verify.processes import work; work(order)"
-)
 
 
 class VerificationStopped(UserError):
@@ -41,36 +30,19 @@ class RangeWorkers:
     """Some processes that look over ranges of one log. To be closed."""
 
     def __init__(self, conninfo: str, head: StoredHead, count: int) -> None:
-        self._order = {
-            "path": sys.path,
+        order = {
             "conninfo": conninfo,
             "log_id": str(head.log_id),
             "head_hash": head.said_hash.hex(),
         }
-        self._selector = selectors.DefaultSelector()
-        self._processes: list[subprocess.Popen[str]] = []
-        self._idle: list[subprocess.Popen[str]] = []
-        try:
+        self._idle: list[WorkerProcess] = []
+        with contextlib.ExitStack() as resources:
+            self._selector = resources.enter_context(selectors.DefaultSelector())
             for _ in range(count):
-                self._start()
-        except BaseException:
-            self.close()
-            raise
-
-    def _start(self) -> None:
-        # Not in our terminal's group: an interrupt is ours to handle, and they end with us.
-        process = subprocess.Popen(
-            [sys.executable, "-I", "-c", _PROGRAM],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-            start_new_session=True,
-        )
-        self._processes.append(process)
-        assert process.stdout is not None
-        self._selector.register(process.stdout, selectors.EVENT_READ, process)
-        _send_order(process, self._order)
-        self._idle.append(process)
+                process = resources.enter_context(WorkerProcess(work, order))
+                self._selector.register(process, selectors.EVENT_READ)
+                self._idle.append(process)
+            self._resources = resources.pop_all()
 
     @property
     def has_idle(self) -> bool:
@@ -79,52 +51,29 @@ class RangeWorkers:
 
     def begin(self, asked: Range) -> None:
         """Give a range to one that has nothing to do."""
-        _send_order(self._idle.pop(), list(asked))
+        self._idle.pop().send(asked)
 
     def answers(self) -> Iterator[RangeFindings]:
         """The findings that are there, at least one. `VerificationStopped` when none will come."""
         for key, _ in self._selector.select():
-            process = key.data
-            line = process.stdout.readline()
-            if not line:
+            process = key.fileobj
+            assert isinstance(process, WorkerProcess)
+            answer = process.receive()
+            if answer is None:
                 raise VerificationStopped(
                     f"a process of the verification ended (status {process.wait()});"
                     " go on with --resume"
                 )
-            found = json.loads(line)
-            if "error" in found:
-                raise VerificationStopped(f"{found['error']}; go on with --resume")
+            if "error" in answer:
+                raise VerificationStopped(f"{answer['error']}; go on with --resume")
             self._idle.append(process)
-            yield _parse_findings(found)
-
-    def close(self) -> None:
-        """End them all."""
-        self._selector.close()
-        for process in self._processes:
-            process.kill()
-        for process in self._processes:
-            process.wait(END_SECONDS_MAX)
-            for stream in (process.stdin, process.stdout):
-                if stream is not None:
-                    with contextlib.suppress(BrokenPipeError):
-                        stream.close()
+            yield _parse_findings(answer)
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self.close()
-
-
-def _send_order(process: subprocess.Popen[str], order: Any) -> None:
-    assert process.stdin is not None
-    try:
-        process.stdin.write(json.dumps(order) + "\n")
-        process.stdin.flush()
-    except BrokenPipeError:
-        raise VerificationStopped(
-            "a process of the verification ended; go on with --resume"
-        ) from None
+        self._resources.close()
 
 
 def _parse_findings(found: dict[str, Any]) -> RangeFindings:
@@ -145,7 +94,7 @@ def work(order: dict[str, Any]) -> None:
         try:
             _work(order)
         except psycopg.Error as error:
-            _send_answer({"error": database_error_reason(error)})
+            send_answer({"error": database_error_reason(error)})
 
 
 def _work(order: dict[str, Any]) -> None:
@@ -157,10 +106,6 @@ def _work(order: dict[str, Any]) -> None:
         checker = RangeChecker(connection, log_id, head_hash)
         for number, line in enumerate(sys.stdin, start=1):
             found = checker.check(Range(*json.loads(line)))
-            _send_answer(asdict(found) | {"chain_hash": found.chain_hash.hex()})
+            send_answer(asdict(found) | {"chain_hash": found.chain_hash.hex()})
             if number % COLLECT_RANGES == 0:
                 gc.collect()
-
-
-def _send_answer(value: dict[str, Any]) -> None:
-    print(json.dumps(value), flush=True)

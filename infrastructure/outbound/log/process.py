@@ -1,0 +1,84 @@
+"""A process that works on the log beside this one, so that the work is not bound to one core.
+
+What it has to do comes on its standard input, a line of JSON for each order, the first one when it
+is started; each answer is a line of its standard output. It ends when its input does, in whatever
+way its holder has ended.
+"""
+
+import contextlib
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from typing import Any, Self
+
+END_SECONDS_MAX = 10.0
+
+# Neither the environment nor the arguments hold the database's address: others can read those.
+_PROGRAM = (
+    "import json, sys; order = json.loads(sys.stdin.readline()); sys.path[:] = order.pop('path');"
+    " from {module} import {name} as work; work(order)"
+)
+
+
+class WorkerProcess:
+    """One such process, which runs `work`, a function of a module, until the end of the block."""
+
+    def __init__(self, work: Callable[[dict[str, Any]], None], order: dict[str, Any]) -> None:
+        program = _PROGRAM.format(module=work.__module__, name=work.__name__)
+        # Not in our terminal's group: an interrupt is ours to handle, and it ends with us.
+        self._process = subprocess.Popen(
+            [sys.executable, "-I", "-c", program],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
+        )
+        self.send({"path": sys.path, **order})
+
+    def send(self, order: Any) -> None:
+        """Give an order. One that has ended gives no answer, which is how it is found out."""
+        assert self._process.stdin is not None
+        with contextlib.suppress(BrokenPipeError):
+            self._process.stdin.write(json.dumps(order) + "\n")
+            self._process.stdin.flush()
+
+    def fileno(self) -> int:
+        """What becomes readable when there is an answer, or none will come."""
+        assert self._process.stdout is not None
+        return self._process.stdout.fileno()
+
+    def receive(self) -> Any:
+        """The next answer; None when the process has ended."""
+        assert self._process.stdout is not None
+        line = self._process.stdout.readline()
+        return json.loads(line) if line else None
+
+    def wait(self) -> int:
+        """Its exit status, once it has ended."""
+        return self._process.wait()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._process.kill()
+        self._process.wait(END_SECONDS_MAX)
+        for stream in (self._process.stdin, self._process.stdout):
+            if stream is not None:
+                with contextlib.suppress(BrokenPipeError):
+                    stream.close()
+
+
+def send_answer(answer: Any) -> None:
+    """In such a process: give an answer to its holder."""
+    print(json.dumps(answer), flush=True)
+
+
+def exit_with_holder() -> None:
+    """In a thread of such a process that takes no further orders: end it with its holder."""
+    # The descriptor itself: the end of the process waits for whoever reads through a buffer.
+    while os.read(sys.stdin.fileno(), 1):
+        pass
+    os._exit(1)
