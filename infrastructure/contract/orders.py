@@ -1,4 +1,5 @@
-"""What was typed for a server: the flags of `serve`, `migrate` and `log rebuild`."""
+"""What commands want of a server, its log and its scripts, and what they are told: flags, progress,
+reports."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -26,21 +27,15 @@ class ServeOptions:
     no_auth: bool | None = None
 
 
-# The spawn whose context scripts are tried.
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScriptTrialOptions:
-    """What a person says of it; `requester` is a session's key in any spelling."""
+    """A spawn whose context scripts are tried; `requester` is a session's key in any spelling."""
 
     agent: str
     task: str
     requester: str
     label: str | None = None
     cleanup: "Cleanup | None" = None
-
-
-# What to verify, and what came of it: between the command, which shows it, and the log.
 
 
 OnVerifyProgress = Callable[[int, int, int], None]
@@ -80,9 +75,6 @@ class VerifyReport:
     position: int | None = None
     kind: str | None = None
     difference: str | None = None
-
-
-# How far a rebuild is, told by the log to whoever shows it.
 
 
 RebuildStep = Literal["events", "indexes", "comparison", "exchange"]

@@ -91,9 +91,6 @@ from infrastructure.outbound.transcripts.transcripts import StoredTranscripts
 from infrastructure.server.database import Database, DatabaseConnector
 from infrastructure.server.health import ReadinessCheck, holder_name, hosts_of
 
-# Puts those together who do the work of one server process.
-
-
 STAGED_DELETIONS_MAX = 1_000
 
 
@@ -161,9 +158,6 @@ def build_workers(work: UnitOfWork, needs: WorkerDependencies) -> Workers:
         telling=HookNotifier(work, needs.hooks, needs.interruption, rooms),
         sweeping=lambda: needs.staged.sweep(STAGED_DELETIONS_MAX),
     )
-
-
-# Everything that runs context scripts, put together.
 
 
 def build_script_runner(launcher: ProcessLauncher, file_of: FileOf) -> ScriptsByUri:

@@ -103,9 +103,6 @@ def _do_nothing() -> None:
     """An outside server is not ours to start or stop."""
 
 
-# How a server reaches its database, also after it was gone.
-
-
 READING_CONNECTIONS_MAX = 12
 
 # One for each kind of work that goes on by itself: none of them waits for another.

@@ -1,4 +1,5 @@
-"""Whether requests can be served well: the database answers, the log can be read and followed."""
+"""Whether requests can be served well: the database answers, the log can be read and followed. And
+the names by which a server is known."""
 
 import os
 import socket
@@ -39,9 +40,6 @@ class ReadinessCheck:
         if behind > LAG_EVENTS_MAX:
             return Readiness(False, (f"the tail is {behind} events behind the log",))
         return Readiness(True, ())
-
-
-# By which names a server is known: to the log as a holder, to callers as a host.
 
 
 LOOPBACK_NAMES = frozenset({"127.0.0.1", "localhost", "::1"})

@@ -26,9 +26,6 @@ from infrastructure.inbound.http.requests.services import Services
 from infrastructure.outbound.configuration.load import LoadedConfiguration, load
 from infrastructure.server.compose import ServerProcess
 
-# How often Python looks for circles of objects that nobody needs any more.
-
-
 YOUNG_OBJECTS_MIN = 20_000
 """So many objects more than before are there when the young ones are looked through."""
 
@@ -248,9 +245,6 @@ def settings_needing_restart(before: Settings, after: Settings) -> tuple[str, ..
     given = after.model_fields_set & START_SETTINGS
     changed = [name for name in sorted(given) if getattr(before, name) != getattr(after, name)]
     return tuple(Settings.model_fields[name].alias or name for name in changed)
-
-
-# The socket that a server listens on.
 
 
 def bind_socket(settings: Settings) -> socket.socket:

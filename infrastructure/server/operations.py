@@ -37,9 +37,6 @@ from infrastructure.server.database import migrate_database, open_database
 from infrastructure.server.lifecycle import bind_socket
 from infrastructure.server.logging import write_to_stderr
 
-# `spawnlog log verify` put together: a database, a place for the progress, and a report.
-
-
 STATE_FILE = "log-verify.json"
 
 

@@ -33,9 +33,6 @@ from infrastructure.outbound.child_processes.protocol import (
 )
 from infrastructure.outbound.child_processes.reaper import ChildExits, ProcessControl, end_children
 
-# The last steps of a forked process before it becomes the program.
-
-
 # Everything the gate opened is close-on-exec; this closes it a second way.
 DESCRIPTOR_MAX = 256
 NEVER_EXECUTED = 127

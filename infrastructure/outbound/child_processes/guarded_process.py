@@ -21,9 +21,6 @@ from infrastructure.outbound.child_processes.protocol import (
     encode_spec,
 )
 
-# What a gate says of its program, taken from its status pipe as it comes.
-
-
 REPORT_BYTES_MAX = 64 * 1024
 
 

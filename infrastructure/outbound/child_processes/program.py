@@ -74,9 +74,6 @@ def _size(text: str, place: str) -> int:
     return len(encoded) + 1
 
 
-# Words for how a program ended.
-
-
 NEVER_EXECUTED = "could not be executed: "
 HOLDER_FELL_SILENT = "its holder fell silent: "
 
@@ -98,9 +95,6 @@ def signal_name(number: int) -> str:
         return signals.Signals(number).name
     except ValueError:
         return str(number)
-
-
-# What a program that works for us sees of the server: four variables, and what `~` means.
 
 
 PASSED_VARIABLES = ("PATH", "HOME", "LANG", "TMPDIR")

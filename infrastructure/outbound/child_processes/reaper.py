@@ -167,9 +167,6 @@ def parent_of(pid: int) -> int | None:
         return None
 
 
-# Wakes a poll() when a child process has ended.
-
-
 class ChildExits:
     """A descriptor that becomes readable with each SIGCHLD of this process."""
 

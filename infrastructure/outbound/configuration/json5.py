@@ -9,9 +9,6 @@ import re
 from dataclasses import dataclass, field
 from typing import Any, NoReturn
 
-# The strings and the unquoted keys of JSON5.
-
-
 _RUN = {'"': re.compile(r'[^"\\\n\r]*'), "'": re.compile(r"[^'\\\n\r]*")}
 _ESCAPES = {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v"}
 _HEX = {"x": re.compile(r"[0-9a-fA-F]{2}"), "u": re.compile(r"[0-9a-fA-F]{4}")}

@@ -32,9 +32,6 @@ from infrastructure.outbound.configuration.warnings import (
 )
 from infrastructure.outbound.credentials.warnings import credential_warnings
 
-# A configuration file to a document, or the reasons why not.
-
-
 FILE_BYTES_MAX = 512 * 1024
 
 

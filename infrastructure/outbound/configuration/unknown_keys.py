@@ -21,9 +21,6 @@ from domain.configuration.problems import nearest_word, pointer_of
 from domain.configuration.runtimes import CommandRuntime, ModelRuntime
 from domain.configuration.session import SessionSection
 
-# Which keys a section has, and which key was probably meant.
-
-
 # A stranger's key is only called a misspelling when it is this close to one of ours.
 _MISSPELT_MIN = 0.8
 

@@ -1,4 +1,5 @@
-"""Hooks whose address or headers cannot be told here, and that are told over an open line."""
+"""Warnings about hooks (an address or headers that cannot be told here, an open line) and about
+folders for children (that cannot be told here, roots that hold back nothing)."""
 
 import os
 from collections.abc import Callable, Iterator, Sequence
@@ -68,9 +69,6 @@ def _value_warnings(
         yield ConfigurationWarning(
             pointer, complaint if complaint is _PLAIN_HTTP else _HOOK_UNUSABLE.format(why=complaint)
         )
-
-
-# Folders for children that cannot be told here, and roots of them that hold back nothing.
 
 
 _ROOT_IS_WHOLE_MACHINE = (

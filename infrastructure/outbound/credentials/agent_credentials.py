@@ -31,8 +31,6 @@ from infrastructure.outbound.credentials.auth_profiles import (
 )
 from infrastructure.outbound.credentials.values import ProfileUnresolved, resolve_profile
 
-# What the environment of a runtime refers to and cannot be had.
-
 
 def unset_variables(
     runtime: CommandRuntime, loaded: LoadedConfiguration

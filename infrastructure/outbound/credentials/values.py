@@ -11,9 +11,6 @@ from domain.plan.credentials import AuthProfile
 from domain.values.text import quote_name
 from infrastructure.outbound.configuration.secrets import secret_in_file
 
-# What no program can be given as a value, wherever it comes from. Pure.
-
-
 VALUE_BYTES_MAX = 32 * 1024
 VALUE_LINES_MAX = 200
 

@@ -28,9 +28,6 @@ from infrastructure.outbound.embedded_postgres.binaries import Programs
 from infrastructure.outbound.embedded_postgres.errors import EmbeddedPostgresError, from_output
 from infrastructure.outbound.embedded_postgres.process import BoundedLog
 
-# Where the parts of an embedded server lie.
-
-
 PORT = 5432
 USER = "spawnlog"
 DATABASE = "spawnlog"

@@ -1,4 +1,4 @@
-"""Programs that end when the keeper ends, run as the account of the server."""
+"""Programs that end when the keeper ends, run as the account of the server, and its log file."""
 
 import contextlib
 import ctypes
@@ -109,9 +109,6 @@ def _ends_with_parent(on_orphaned: signal.Signals) -> Callable[[], None] | None:
             os._exit(1)
 
     return in_child
-
-
-# The log file of the server, which never grows beyond twice its limit.
 
 
 _LOG_BYTES_MAX = 1_000_000

@@ -158,9 +158,6 @@ def _is_true(env: Environment, variable: str, otherwise: str) -> bool:
         raise OSError(f"{variable} must be yes or no, not '{given}'") from None
 
 
-# The connections of an application to its schema.
-
-
 LIVELINESS = {"keepalives_idle": 5, "keepalives_interval": 2, "keepalives_count": 3}
 NAMED = ("dbname", "host", "port", "user", "password")
 

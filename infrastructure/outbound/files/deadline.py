@@ -1,4 +1,5 @@
-"""How long work in a thread may go on. A thread cannot be ended from outside, so it asks."""
+"""How long work in a thread may go on. A thread cannot be ended from outside, so it asks. And the
+threads for attachments, which do nothing else."""
 
 import asyncio
 import threading
@@ -54,9 +55,6 @@ async def run_with_deadline(
         allowance.withdraw()
         await asyncio.wait([task], timeout=seconds)
         raise
-
-
-# The threads in which attachments are written and removed, and nothing else is done.
 
 
 REMOVALS_AT_ONCE_MAX = 4

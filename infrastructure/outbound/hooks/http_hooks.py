@@ -18,9 +18,6 @@ from domain.delivery.hook_payloads import HookCall
 from domain.values.json_text import NotJson, compact_json, read_json
 from infrastructure.outbound.configuration.files import RevisionFiles
 
-# What a hook answered, as far as it can be used.
-
-
 ANSWER_BYTES_MAX = 65_536
 
 

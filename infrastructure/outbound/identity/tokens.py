@@ -141,9 +141,6 @@ def _child_scopes(run: Run) -> frozenset[AccessScope]:
     return own
 
 
-# The tokens that the active configuration gives out.
-
-
 _log = logging.getLogger("spawnlog.tokens")
 ANY_SESSION = "*"
 PATTERN_CHARACTERS_SHOWN_MAX = 200

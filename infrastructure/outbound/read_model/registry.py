@@ -1,4 +1,4 @@
-"""Reads the rows of runs and sessions, now or as of a position."""
+"""Reads the rows of runs and sessions, now or as of a position: by query, by label, by lane."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -19,9 +19,6 @@ from infrastructure.outbound.log.read.state_memory import StateCaches
 from infrastructure.outbound.log.schema.connections import LogConnection, borrow_connection
 from infrastructure.outbound.read_model.states import open_runs, open_sessions, runs_as_of
 
-# Which lanes have somebody to be claimed, asked at every change of the log.
-
-
 _CURRENT_ROW = f"lane IS NOT NULL AND to_position = {FOREVER}"
 _SAME_LANE = f"lane = places.lane AND lane_depth = places.lane_depth AND to_position = {FOREVER}"
 
@@ -41,9 +38,6 @@ WAITING_LANES = (
     " ORDER BY 1, 2"
 )
 """Lane and depth; the values are the width of a lane, twice."""
-
-
-# Runs by their labels: of each session the newest, without those that were refused.
 
 
 def _newest(condition: str, first: str = "") -> str:

@@ -1,5 +1,5 @@
-"""Finds one value in texts, in time that grows with the text alone, also when the value and the
-text are made of repetitions. Pure."""
+"""Finds values in texts, one or any of several, in time that grows with the text alone, also when
+the value and the text are made of repetitions. Pure."""
 
 import re
 from collections.abc import Iterable
@@ -86,11 +86,8 @@ def merge_spans(spans: Iterable[MatchSpan], *, adjacent: bool = False) -> list[M
     return found
 
 
-# Finds any of several values in texts. Pure.
-
-
 class KnownValues:
-    """Values of at least `head` characters; a beginning of one that has so many is found too."""
+    """Any of several values, of at least `head` characters; a beginning of one that has so many is found too."""
 
     def __init__(self, forms: Iterable[str], head: int) -> None:
         known = sorted(set(forms))

@@ -29,9 +29,6 @@ from infrastructure.outbound.runtimes.streams import (
     StderrTail,
 )
 
-# How a command runtime ended, in the port's words. Pure.
-
-
 STDERR_BYTES_MAX = 8 * 1024
 
 

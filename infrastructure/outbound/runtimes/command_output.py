@@ -21,8 +21,6 @@ from domain.values.text import replace_unstorable
 from infrastructure.outbound.redaction.lines import TextLines
 from infrastructure.outbound.redaction.mask import NO_MASKING, MaskedText, Masker
 
-# A transcript entry as the port has it, from one as a line was read.
-
 
 def entry_of(entry: transcript.ParsedEntry) -> TranscriptEntry:
     """Kind and body; what was not said is null in the body."""

@@ -1,4 +1,5 @@
-"""A program's stdout, whose end is not awaited for long once the program has ended."""
+"""A program's stdout, whose end is not awaited for long once the program has ended, and the last of
+its stderr."""
 
 import asyncio
 import codecs
@@ -49,9 +50,6 @@ class DrainedPipe:
         self._pipe.close()
 
 
-# The threads in which much output is looked through, and nothing else is done.
-
-
 THREADS = 2
 AT_ONCE_BYTES_MAX = 4_096
 """So much is looked through at once: a thread would take longer to begin."""
@@ -76,9 +74,6 @@ class OutputThreads:
     def close(self) -> None:
         """End the threads; those at work end when that is done."""
         self._threads.shutdown(wait=False)
-
-
-# The last of what a program prints to stderr.
 
 
 class StderrTail:

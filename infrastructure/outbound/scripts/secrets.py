@@ -47,11 +47,9 @@ class ConfiguredSecrets:
             yield self._variables.get(name, "")
 
 
-# The file that a revision was read from, as far as scripts need it.
-
-
 class ScriptSource(Protocol):
-    """Relative paths of scripts start in `folder`."""
+    """The file that a revision was read from, as far as scripts need it. Relative paths of scripts
+    start in `folder`."""
 
     @property
     def folder(self) -> Path:

@@ -130,11 +130,10 @@ def _ends_of(path: str) -> tuple[str, str]:
     return agent_id, name
 
 
-# A file of a transcript, mode 0600: under another name until it is whole.
-
-
 class PartFile:
-    """Whoever waits for one of its methods may be cancelled while that goes on in a thread, so each
+    """A file of a transcript, mode 0600: under another name until it is whole.
+
+    Whoever waits for one of its methods may be cancelled while that goes on in a thread, so each
     waits for the one before: no descriptor is closed while it is used. All raise `OSError`."""
 
     def __init__(self, folders: TranscriptFolders, agent_id: str, name: str) -> None:

@@ -75,9 +75,6 @@ def _tokens(body: str) -> int:
     return sum(one for one in counts if isinstance(one, int))
 
 
-# How entries stand in rows and in files.
-
-
 def stored_body(entry: TranscriptEntry) -> str:
     """The body of an entry as its row has it."""
     # PostgreSQL text cannot hold NUL, and JSON may carry it only escaped: a program can print it.

@@ -1,4 +1,4 @@
-"""`spawnlog agent list`: the agents that a session may spawn."""
+"""`spawnlog agent list`: agents that a session may spawn; `lane list`: what runs and what waits."""
 
 from collections.abc import Iterator, Mapping
 
@@ -46,9 +46,6 @@ def list_agents(
     print_listing(agents, _AGENT_COLUMNS, output)
     if output is Output.TABLE and answer.body.get("allowAny"):
         print_note("any other agent may be asked for as well")
-
-
-# `spawnlog lane list`: what runs now, and what waits for a place.
 
 
 _LANE_COLUMNS = (

@@ -1,4 +1,4 @@
-"""`spawnlog log rebuild`."""
+"""`spawnlog log rebuild` and `log verify`."""
 
 from pathlib import Path
 from typing import Annotated
@@ -52,9 +52,6 @@ def rebuild_log(
             print("the tables are identical to what they were")
     if not report.identical:
         raise RunFailed(f"{report.differing} rows were not what the events say; now the tables are")
-
-
-# `spawnlog log verify`.
 
 
 HASH_BYTES = 32

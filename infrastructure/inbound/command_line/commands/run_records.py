@@ -1,4 +1,4 @@
-"""`spawnlog run events`, `run log` and `run prompt`: what is on record about one run."""
+"""`spawnlog run events`, `run log`, `run prompt`, `run explain`: what is on record about a run."""
 
 import json
 from typing import Annotated
@@ -156,9 +156,6 @@ def _as_text(value: object) -> str:
 
 def _indent_text(text: str) -> str:
     return "\n".join(f"    {line}" for line in text.split("\n"))
-
-
-# `spawnlog run explain`: how a spawn, or a message to a session, was decided.
 
 
 _COLUMNS = (

@@ -1,4 +1,4 @@
-"""`spawnlog session get`."""
+"""`spawnlog session get` and `session context`."""
 
 import json
 from collections.abc import Mapping
@@ -78,9 +78,6 @@ def _print_runs(heading: str, runs: object, columns: tuple[TableColumn, ...], fu
     print_table(shown[:_RUNS_SHOWN_MAX], columns)
     if len(runs) > _RUNS_SHOWN_MAX:
         print_note(f"there are more: see {further}")
-
-
-# `spawnlog session context`.
 
 
 _SHOWN_MAX = 20

@@ -1,4 +1,4 @@
-"""`spawnlog spawn`: ask for a sub-agent, and wait for it if wanted."""
+"""`spawnlog spawn`: ask for a sub-agent, or for several at once, and wait for them if wanted."""
 
 from collections.abc import Sequence
 from enum import StrEnum
@@ -45,9 +45,6 @@ from infrastructure.inbound.command_line.display.output import (
 )
 from infrastructure.inbound.command_line.display.plain_text import printable_line
 from infrastructure.inbound.command_line.display.tables import TableColumn, value_of
-
-# Several tasks in one request: how they are given, and how their runs are shown and waited for.
-
 
 if TYPE_CHECKING:
     from infrastructure.inbound.command_line.client.client import Client

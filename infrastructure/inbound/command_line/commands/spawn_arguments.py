@@ -1,4 +1,4 @@
-"""What `spawnlog spawn --shared` shares with the family of the session that asks."""
+"""What `spawnlog spawn` sends along: what is shared with the family, and attached files."""
 
 import base64
 import json
@@ -83,9 +83,6 @@ def _object(text: str, name: str) -> JsonObject:
     if not isinstance(value, dict):
         raise CommandFailed(f'{name} is no JSON object, such as {{"goal": "a web app"}}')
     return value
-
-
-# The files that `spawnlog spawn --attach` sends along.
 
 
 ATTACHED_BYTES_MAX = 12 * 1024 * 1024

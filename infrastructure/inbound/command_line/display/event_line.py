@@ -10,8 +10,6 @@ from typing import Any
 from infrastructure.inbound.command_line.display.plain_text import printable_line
 from infrastructure.inbound.command_line.display.times import format_duration
 
-# Why something failed, as a server tells it beside an event to those who may read texts.
-
 
 def failure_reasons(texts: object) -> str:
     """What follows the facts of the event: one reason, or one for each script; empty without."""
@@ -22,9 +20,6 @@ def failure_reasons(texts: object) -> str:
     if isinstance(errors, Mapping):
         told += "".join(f"; {name}: {why}" for name, why in errors.items() if why)
     return told
-
-
-# The words of which the short facts of events are made.
 
 
 def join_facts(*parts: object) -> str:
@@ -52,9 +47,6 @@ def format_file_count(count: object) -> str:
     return f"{count} file(s)" if isinstance(count, int) else ""
 
 
-# The short facts of the events by which sessions share something.
-
-
 def format_shared(payload: Mapping[str, Any]) -> str:
     """Which keys were written, and by whom."""
     run_id, by = payload.get("runId"), payload.get("by")
@@ -71,9 +63,6 @@ def _format_keys(keys: Sequence[Mapping[str, Any]]) -> str:
     return ", ".join(
         str(one["key"]) if one.get("value") else f"{one['key']} taken away" for one in keys
     )
-
-
-# The short facts of a request that is about other runs too: its batch, and what it waits for.
 
 
 def format_batch_place(payload: Mapping[str, Any]) -> str:

@@ -14,9 +14,6 @@ from starlette.types import Message, Receive, Send
 
 from infrastructure.inbound.http.responses.problems import HttpProblem
 
-# How much of large request bodies one process holds at once.
-
-
 BODIES_BYTES_MAX = 256 * 1024 * 1024
 SMALL_BODY_BYTES_MAX = 64 * 1024
 """Bodies of no more than this are not counted."""

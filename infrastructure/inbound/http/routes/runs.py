@@ -27,9 +27,6 @@ from infrastructure.inbound.http.requests.caller import (
 from infrastructure.inbound.http.requests.parameters import AsOfParameter, LimitParameter, Wait
 from infrastructure.inbound.http.responses.described import endpoint_responses
 
-# What runs can be asked for by.
-
-
 TEXT_CHARS_MAX = 2048
 CURSOR_CHARS_MAX = 1024
 ByRequester = Annotated[

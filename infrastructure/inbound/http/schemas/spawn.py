@@ -29,9 +29,6 @@ from infrastructure.inbound.http.schemas.dependencies import (
 )
 from infrastructure.inbound.http.schemas.shared_context import parse_shared_values, references_of
 
-# The parts of a spawn's body: who asks, and what is attached.
-
-
 NAME_CHARS_MAX = 256
 ADDRESS_CHARS_MAX = 1024
 ATTACHMENTS_MAX = 1_000
@@ -132,9 +129,6 @@ def attachment_requests(files: list[AttachmentBody]) -> tuple[RequestedAttachmen
         )
         for one in files
     )
-
-
-# What a request says of its tasks: one, or a list of them for as many runs.
 
 
 TASKS_MAX = 50

@@ -40,8 +40,6 @@ from infrastructure.outbound.log.codec.chain import encode_event, link_hash
 from infrastructure.outbound.log.codec.mapper import EventMapper
 from infrastructure.outbound.log.read.state_memory import StateCaches
 
-# A lane as it is after the submissions of a batch that were decided before.
-
 
 def overlay_lane(
     query: LaneQuery, read: LaneFacts, before: Mapping[UUID, Run], changed: Mapping[UUID, Run]

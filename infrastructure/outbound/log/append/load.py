@@ -37,9 +37,6 @@ from infrastructure.outbound.log.schema.projection_versions import (
     require_known_rows,
 )
 
-# What a batch is decided from, and what it leaves of idempotency keys.
-
-
 ReservationKey = tuple[str, str, str, str]
 
 
@@ -73,9 +70,6 @@ class IdempotencyWrites:
         default_factory=list
     )
     answers: dict[UUID, StoredAnswer] = field(default_factory=dict)
-
-
-# What of a tree waits for other runs, as it is read under the lock of the log.
 
 
 ROWS_MAX = 2_000

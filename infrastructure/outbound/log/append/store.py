@@ -18,9 +18,6 @@ from infrastructure.outbound.log.codec.binary import BinaryColumn, encode_column
 from infrastructure.outbound.log.codec.columns import SPAN_COLUMNS, columns_of, encodings_of
 from infrastructure.outbound.log.schema.connections import LogConnection
 
-# Idempotency records, as an append writes them.
-
-
 INSERT_IDEMPOTENCY = (
     "INSERT INTO idempotency (token, method, path, key, fingerprint, run_id, kind, body,"
     " created_at) VALUES (%b, %b, %b, %b, %b, %b, %b, %b, %b)"
@@ -61,9 +58,6 @@ async def store_idempotency(
                 [orjson.dumps(answer.body).decode() for answer in answers],
             ],
         )
-
-
-# Files that are kept until they are written where they belong, as an append writes them.
 
 
 INSERT_STAGED = (

@@ -27,12 +27,10 @@ from infrastructure.outbound.log.read.state_memory import StateCaches
 from infrastructure.outbound.log.schema.connections import PLANNING, Connect, LogConnection
 from infrastructure.outbound.log.schema.format import UnknownFormat
 
-# A submission in the writer's queue, and whoever waits for what comes of it.
-
 
 @dataclass(slots=True)
 class QueuedSubmission:
-    """One of the queue. Who has gone away is told nothing."""
+    """A submission in the writer's queue. Who has gone away is told nothing."""
 
     submission: Submission[Any]
     future: asyncio.Future[Appended[Any]]
@@ -51,9 +49,6 @@ class QueuedSubmission:
             return
         assert outcome.appended is not None
         self.future.set_result(outcome.appended)
-
-
-# What became of a batch whose commit was never confirmed.
 
 
 async def is_recorded(connection: LogConnection, batch: Batch) -> bool:

@@ -20,8 +20,6 @@ from infrastructure.outbound.log.read.events import read_events
 from infrastructure.outbound.log.read.recent_events import RecentEvents
 from infrastructure.outbound.log.schema.connections import Connect, LogConnection
 
-# Whether a log is still the one that was read before.
-
 
 class LogWentBack(Exception):
     """The log is shorter than it was, or another one: what was told of it is not so any more."""

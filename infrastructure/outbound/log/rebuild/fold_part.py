@@ -26,9 +26,6 @@ from infrastructure.outbound.log.rebuild.fold_pages import (
 )
 from infrastructure.outbound.log.schema.connections import LogConnection
 
-# Rows of a projection as PostgreSQL's binary COPY takes them: the fastest way into a table.
-
-
 _COUNT = struct.Struct(">h").pack
 _SPAN = struct.Struct(">iqiq").pack
 

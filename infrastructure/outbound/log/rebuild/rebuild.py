@@ -109,9 +109,6 @@ async def _count_open(connection: LogConnection, table: str) -> int:
     return int(row[0])
 
 
-# Rows of an older version are made anew before a server works on them.
-
-
 PROGRESS_SECONDS = 3.0
 WAIT_SECONDS = 0.5
 _log = logging.getLogger("spawnlog.log")

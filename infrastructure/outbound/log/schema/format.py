@@ -1,4 +1,4 @@
-"""The format of a log, which only `spawnlog migrate` raises."""
+"""The format of a log, which only `spawnlog migrate` raises, and whether it is spawnlog's own."""
 
 from domain.event_types import LOG_FORMAT
 from infrastructure.contract.errors import UserError
@@ -24,9 +24,6 @@ def require_known_format(found: int) -> None:
             f"the log has format {found} and this program knows {LOG_FORMAT};"
             " install a newer spawnlog"
         )
-
-
-# Whose log it is: spawnlog's own, or that of an application of the eventsourcing library.
 
 
 OWNER = "SELECT to_jsonb(log_head) ->> 'application' FROM log_head"

@@ -99,9 +99,6 @@ def _missing_positions(first: int, last: int) -> Difference:
     return Difference(first, "missing", f"{format_positions(first, last)} missing")
 
 
-# What was done to a log whose chain is broken: looked for once, at the first broken event.
-
-
 LOOKED_FOR_POSITIONS = 10_000
 """How far behind a broken event the one that stood in its place is looked for."""
 

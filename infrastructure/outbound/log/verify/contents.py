@@ -112,9 +112,6 @@ def _content_fault(
     return None
 
 
-# Finds the references to texts in an event, by a plan made once for each type of event.
-
-
 FoundReference = tuple[str, ContentRef]
 Finder = Callable[[Any, str], Iterator[FoundReference]]
 

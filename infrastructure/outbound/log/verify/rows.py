@@ -16,9 +16,6 @@ from infrastructure.outbound.log.codec.binary import BinaryColumn, ColumnDumper
 from infrastructure.outbound.log.codec.chain import link_hash
 from infrastructure.outbound.log.schema.connections import CONNECT_TIMEOUT_SECONDS, LOCK_TIMEOUT_MS
 
-# The connection of one who only looks: it writes nothing and takes no lock that others feel.
-
-
 ReadConnection = psycopg.Connection[TupleRow]
 PAGE_TIMEOUT_MS = 120_000
 """How long the statement of one page may take; a sweep over a whole table has no limit."""

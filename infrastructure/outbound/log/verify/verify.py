@@ -33,9 +33,6 @@ from infrastructure.outbound.log.verify.whole_tables import (
     row_without_event,
 )
 
-# How far a verification has come, in a small file, so that the next one can go on from there.
-
-
 FILE_BYTES_MAX = 4_096
 
 
