@@ -87,7 +87,8 @@ def merge_spans(spans: Iterable[MatchSpan], *, adjacent: bool = False) -> list[M
 
 
 class KnownValues:
-    """Any of several values, of at least `head` characters; a beginning of one that has so many is found too."""
+    """Any of several values of at least `head` characters; a beginning of one that has so many is
+    found too."""
 
     def __init__(self, forms: Iterable[str], head: int) -> None:
         known = sorted(set(forms))
