@@ -78,7 +78,7 @@ async def spawn(request: Request, services: InjectedServices, caller: ByCaller) 
 
 
 async def spawn_directly(request: Request) -> Response:
-    """The same for a request without parameters, see `DirectRoute`."""
+    """Take a spawn without parameters, past what the framework solves for each request."""
     return await _answer_spawn(request, services_of(request), await caller_of(request))
 
 

@@ -52,8 +52,8 @@ class QueuedSubmission:
 
 
 async def is_recorded(connection: LogConnection, batch: Batch) -> bool:
-    """Whether a batch whose confirmation was lost is in the log after all, by what no other can have
-    written.
+    """Whether a batch whose confirmation was lost is in the log after all: by what no other can
+    have written.
 
     Asked under the lock: the transaction of a lost connection may still be committing.
     """
