@@ -11,13 +11,13 @@ from application.log.event_log import Submission
 from application.ports.configurations import PinnedConfiguration
 from application.spawn.admit import decide_admission
 from application.spawn.request import SpawnRequest, spawn_command
+from benchmarks.history.configuration import loaded_configuration
 from benchmarks.load import TASK, requester
 from benchmarks.server import CONFIGURATION
 from domain.run.facts import SpawnOptions
 from domain.spawn.admission import policy_of
 from domain.spawn.decide import SpawnDecision
 from domain.values.record import run_stream, session_stream
-from infrastructure.outbound.configuration.load import load_values
 from infrastructure.outbound.identity.identifiers import RandomIdentities
 from infrastructure.outbound.log.postgres_log import PostgresLog
 from infrastructure.outbound.log.schema.connections import LogConnection, open_connection
@@ -61,7 +61,7 @@ class Admissions:
         self._name = name
         self._numbers = itertools.count()
         self._ids = RandomIdentities()
-        loaded = load_values(CONFIGURATION, "benchmark")
+        loaded = loaded_configuration(CONFIGURATION, "benchmark")
         self._pinned = PinnedConfiguration(1, loaded.configuration, loaded.stored)
 
     async def admit(self) -> None:

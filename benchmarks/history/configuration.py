@@ -1,11 +1,16 @@
 """The configurations that a generated history is decided under."""
 
+import json
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from application.ports.configurations import PinnedConfiguration
-from infrastructure.outbound.configuration.load import LoadedConfiguration, load_values
+from infrastructure.outbound.configuration.load import (
+    LoadedConfiguration,
+    load_document,
+    read_text,
+)
 
 AGENTS = ("main", "planner", "researcher", "coder", "summarizer", "clerk", "reviewer")
 ALLOWED = ("main", "planner", "researcher", "coder", "summarizer", "steward", "archivist")
@@ -67,8 +72,13 @@ def _values(width: int) -> dict[str, Any]:
     }
 
 
+def loaded_configuration(values: object, source: str) -> LoadedConfiguration:
+    """A configuration that stands in no file."""
+    return load_document(read_text(json.dumps(values), source), source, Path.cwd())
+
+
 def revision(number: int) -> tuple[LoadedConfiguration, PinnedConfiguration]:
     """The configuration of this revision, the first one being 1."""
-    loaded = load_values(_values(WIDTHS[(number - 1) % len(WIDTHS)]), "generated")
+    loaded = loaded_configuration(_values(WIDTHS[(number - 1) % len(WIDTHS)]), "generated")
     loaded = replace(loaded, path=Path("generated.json5"))
     return loaded, PinnedConfiguration(number, loaded.configuration, loaded.stored)

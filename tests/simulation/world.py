@@ -23,10 +23,10 @@ from application.session.stop import StopService
 from application.spawn.service import SpawnService
 from application.workers.supervisor import Supervisor
 from domain.delivery.hook_payloads import HookCall
-from infrastructure.outbound.configuration.load import load_values
 from infrastructure.outbound.runtimes.scripted import ScriptedRuntimes, ScriptedSession
 from infrastructure.server.compose import WorkerDependencies, build_workers
 from tests.simulation.virtual_time import SimulatedProcess, VirtualLoop
+from tests.support.builders.loaded_configurations import load_values
 from tests.support.builders.no_credentials import NoCredentials
 from tests.support.faults.interruption import uninterrupted
 from tests.support.memory.coordination import MemoryCoordination

@@ -1,6 +1,5 @@
-"""From a file, a text or values to a configuration that can be used and kept."""
+"""From a file to a configuration that can be used and kept."""
 
-import json
 import stat
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -185,45 +184,25 @@ def load(path: Path | None) -> LoadedConfiguration:
         builtin = Configuration.builtin()
         stored = builtin.model_dump(mode="json", by_alias=True, exclude_unset=True)
         return LoadedConfiguration(builtin, stored, None, (), Path.cwd(), stored)
-    document = read_file(path)
-    origin = ConfigurationSource(str(path), document)
-    check(document.values, origin, references_allowed=False)
-    return _build_loaded(document.values, origin, path, path.absolute().parent)
+    return load_document(read_file(path), str(path), path.absolute().parent, path=path)
 
 
-def load_text(
-    text: str, source: str, folder: Path | None = None, *, references_allowed: bool = False
+def load_document(
+    document: Document,
+    source: str,
+    folder: Path,
+    *,
+    path: Path | None = None,
+    references_allowed: bool = False,
 ) -> LoadedConfiguration:
-    """The configuration that a JSON5 text holds, as if read from a file. ConfigurationError.
+    """The configuration that a document holds; `source` is what problems call it, and relative
+    paths start in `folder`. Raises ConfigurationError.
 
-    `references_allowed`: the text may have been made from a kept revision.
+    `references_allowed`: it may have been made from a kept revision.
     """
-    document = read_text(text, source)
     origin = ConfigurationSource(source, document)
     check(document.values, origin, references_allowed=references_allowed)
-    return _build_loaded(document.values, origin, None, folder or Path.cwd())
-
-
-def load_values(
-    values: object, source: str = "config", folder: Path | None = None
-) -> LoadedConfiguration:
-    """The configuration that JSON values make, which may have been taken from a kept revision and
-    changed. Raises ConfigurationError, without lines."""
-    try:
-        document = read_text(json.dumps(values, ensure_ascii=False), source)
-    except RecursionError:
-        raise ConfigurationError([ConfigurationProblem("is nested too deep", source)]) from None
-    except ValueError:
-        raise ConfigurationError(
-            [ConfigurationProblem("holds a number too large to keep", source)]
-        ) from None
-    except ConfigurationError as failure:
-        raise ConfigurationError(
-            replace(problem, line=None, column=None) for problem in failure.problems
-        ) from None
-    origin = ConfigurationSource(source)
-    check(document.values, origin, references_allowed=True)
-    return _build_loaded(document.values, origin, None, folder or Path.cwd())
+    return _build_loaded(document.values, origin, path, folder)
 
 
 def configuration_from_stored(values: Mapping[str, Any]) -> Configuration:

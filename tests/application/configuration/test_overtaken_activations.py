@@ -11,7 +11,8 @@ from application.log.texts import Contents, SessionTexts
 from application.log.unit_of_work import CommandLog
 from application.ports.configurations import PinnedConfiguration
 from infrastructure.outbound.configuration.files import LoadedFiles
-from infrastructure.outbound.configuration.load import LoadedConfiguration, load_values
+from infrastructure.outbound.configuration.load import LoadedConfiguration
+from tests.support.builders.loaded_configurations import load_values
 
 
 class Overtaken(ActiveConfigurations[LoadedConfiguration]):

@@ -11,8 +11,8 @@ from application.ports.configurations import PinnedConfiguration
 from application.ports.scripts import ScriptFinished, ScriptRun, ScriptRunner
 from domain.configuration.context_scripts import SPAWN_VARIABLES
 from domain.run.facts import SpawnOptions
-from infrastructure.outbound.configuration.load import load_values
 from infrastructure.outbound.identity.identifiers import RandomIdentities
+from tests.support.builders.loaded_configurations import load_values
 from tests.support.builders.storytelling import requested, run_id, run_of
 
 

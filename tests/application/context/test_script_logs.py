@@ -15,9 +15,10 @@ from application.context.scripts import ContextGatherer
 from application.log.texts import TextStore
 from application.ports.configurations import PinnedConfiguration
 from application.ports.scripts import Mask, ScriptFinished, ScriptRun
-from infrastructure.outbound.configuration.load import LoadedConfiguration, load_values
+from infrastructure.outbound.configuration.load import LoadedConfiguration
 from infrastructure.outbound.identity.identifiers import RandomIdentities
 from infrastructure.outbound.scripts.secrets import ConfiguredSecrets
+from tests.support.builders.loaded_configurations import load_values
 from tests.support.builders.storytelling import requested, run_id, run_of
 
 SECRET = "canary-s3cret-of-the-environment"

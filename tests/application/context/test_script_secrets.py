@@ -12,8 +12,8 @@ from application.ports.scripts import Mask, ScriptFinished, ScriptRun
 from domain.configuration.configuration import Configuration
 from domain.configuration.context_scripts import ContextScript
 from domain.context.script_output import ScriptReading
-from infrastructure.outbound.configuration.load import load_values
 from infrastructure.outbound.identity.identifiers import RandomIdentities
+from tests.support.builders.loaded_configurations import load_values
 from tests.support.builders.script_replay import reading_again
 from tests.support.builders.storytelling import requested, run_id, run_of
 

@@ -16,10 +16,10 @@ from application.spawn.service import SpawnResult, SpawnService
 from domain.run.events import SessionCreated, SpawnRefused, SpawnRequested
 from domain.run.facts import SpawnOptions
 from domain.run.state import Run
-from infrastructure.outbound.configuration.load import load_values
 from infrastructure.outbound.identity.identifiers import RandomIdentities
 from infrastructure.outbound.read_model.contents import PostgresContents
 from infrastructure.outbound.read_model.registry import PostgresRegistry
+from tests.support.builders.loaded_configurations import load_values
 from tests.support.builders.run_preparers import preparing_on
 from tests.support.builders.storytelling import ROOT
 from tests.support.servers.running_log import RunningLog

@@ -12,11 +12,11 @@ from application.spawn.service import SpawnResult, SpawnService
 from domain.run.events import SpawnRequested
 from domain.run.facts import SpawnOptions
 from domain.session.state import Session
-from infrastructure.outbound.configuration.load import load_values
 from infrastructure.outbound.identity.identifiers import RandomIdentities
 from infrastructure.outbound.log.read.state_memory import StateCaches
 from infrastructure.outbound.read_model.contents import PostgresContents
 from infrastructure.outbound.read_model.registry import PostgresRegistry
+from tests.support.builders.loaded_configurations import load_values
 from tests.support.builders.logged_family import LoggedFamily
 from tests.support.builders.run_preparers import preparing_on
 from tests.support.builders.storytelling import ROOT

@@ -7,7 +7,7 @@ from pydantic import ValidationError
 
 from domain.configuration.configuration import Configuration
 from domain.configuration.warnings import script_warnings
-from infrastructure.outbound.configuration.load import load_values
+from tests.support.builders.loaded_configurations import load_values
 
 
 def agents(default: list[dict[str, Any]], **own: Any) -> dict[str, Any]:

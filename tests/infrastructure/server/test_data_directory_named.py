@@ -6,8 +6,8 @@ import pytest
 
 from domain.configuration.problems import ConfigurationError
 from domain.configuration.settings import effective_settings
-from infrastructure.outbound.configuration.load import load_text
 from infrastructure.server.operations import data_directory_of
+from tests.support.builders.loaded_configurations import load_text
 
 
 def folder_of(written: str, folder: Path, **flags: object) -> Path | None:

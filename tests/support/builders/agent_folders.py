@@ -6,9 +6,9 @@ from typing import Any
 
 from application.log.envelope import Actor
 from application.ports.configurations import PinnedConfiguration
-from infrastructure.outbound.configuration.load import load_values
 from infrastructure.outbound.credentials.agent_credentials import AgentCredentials
 from infrastructure.outbound.credentials.auth_profiles import FILE_NAME
+from tests.support.builders.loaded_configurations import load_values
 from tests.support.servers.running_log import RunningLog
 from tests.support.servers.server_configurations import ServerConfigurations
 

@@ -25,7 +25,6 @@ from domain.context.attachments import RequestedAttachment
 from domain.run.facts import Plan, SpawnOptions, StepState, UndoOutcome
 from domain.run.state import Run
 from infrastructure.outbound.child_processes.launcher import ProcessLauncher
-from infrastructure.outbound.configuration.load import load_values
 from infrastructure.outbound.files.attachments import WorkspaceAttachments
 from infrastructure.outbound.files.bootstrap_files import DiskBootstrapFiles
 from infrastructure.outbound.files.workspaces import LocalWorkspaceFolders
@@ -35,6 +34,7 @@ from infrastructure.outbound.read_model.coordination import PostgresCoordination
 from infrastructure.outbound.read_model.registry import PostgresRegistry
 from infrastructure.outbound.read_model.staged_files import PostgresStagedFiles
 from infrastructure.outbound.scripts.local import LocalFileScripts
+from tests.support.builders.loaded_configurations import load_values
 from tests.support.builders.no_credentials import NoCredentials
 from tests.support.builders.script_runs import source_in
 from tests.support.builders.storytelling import ROOT

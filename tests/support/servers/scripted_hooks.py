@@ -10,10 +10,10 @@ from application.log.unit_of_work import UnitOfWork
 from application.ports.configurations import PinnedConfiguration
 from application.ports.hooks import HookAnswer, HookFailure
 from domain.delivery.hook_payloads import HookCall
-from infrastructure.outbound.configuration.load import load_values
 from infrastructure.outbound.identity.identifiers import RandomIdentities
 from infrastructure.outbound.read_model.contents import PostgresContents
 from infrastructure.outbound.read_model.registry import PostgresRegistry
+from tests.support.builders.loaded_configurations import load_values
 from tests.support.servers.running_log import RunningLog
 from tests.support.servers.server_configurations import ServerConfigurations
 

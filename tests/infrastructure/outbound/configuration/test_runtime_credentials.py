@@ -7,8 +7,8 @@ import pytest
 from application.ports.configurations import PinnedConfiguration
 from application.ports.credentials import Credential
 from infrastructure.outbound.configuration.files import LoadedFiles
-from infrastructure.outbound.configuration.load import load_values
 from infrastructure.outbound.credentials.agent_credentials import AgentCredentials
+from tests.support.builders.loaded_configurations import load_values
 
 KEY = "-----BEGIN RSA PRIVATE KEY-----\nabcdefghijklmnop\n-----END RSA PRIVATE KEY-----"
 ENV = {

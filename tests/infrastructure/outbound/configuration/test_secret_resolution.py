@@ -6,7 +6,8 @@ from domain.configuration.problems import ConfigurationError
 from domain.configuration.runtimes import CommandRuntime
 from domain.configuration.secrets import SecretReference
 from domain.configuration.settings import TokenSource
-from infrastructure.outbound.configuration.load import LoadedConfiguration, load, load_values
+from infrastructure.outbound.configuration.load import LoadedConfiguration, load
+from tests.support.builders.loaded_configurations import load_values
 
 
 @pytest.fixture

@@ -8,11 +8,11 @@ import pytest
 from application.ports.configurations import PinnedConfiguration
 from application.ports.files import WorkspaceForbidden
 from infrastructure.outbound.configuration.files import LoadedFiles
-from infrastructure.outbound.configuration.load import load_values
 from infrastructure.outbound.configuration.workspaces import (
     ConfiguredWorkspaces,
     WorkspaceUnusable,
 )
+from tests.support.builders.loaded_configurations import load_values
 
 UNSET = "SPAWNLOG_TEST_ROOT_NOBODY_SETS"
 

@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 
 from application.log.envelope import SYSTEM
-from infrastructure.outbound.configuration.load import load_values
 from infrastructure.outbound.identity.tokens import (
     ChildTokenSigner,
     ConfiguredTokens,
@@ -16,6 +15,7 @@ from infrastructure.outbound.identity.tokens import (
     digest_of,
 )
 from infrastructure.outbound.read_model.registry import PostgresRegistry
+from tests.support.builders.loaded_configurations import load_values
 from tests.support.servers.running_log import RunningLog
 from tests.support.servers.server_configurations import ServerConfigurations
 

@@ -12,12 +12,12 @@ from application.log.texts import TextStore
 from application.ports.configurations import PinnedConfiguration
 from domain.context.agent_override import OverrideCandidate, choose_override
 from infrastructure.outbound.child_processes.launcher import ProcessLauncher
-from infrastructure.outbound.configuration.load import load_values
 from infrastructure.outbound.identity.identifiers import RandomIdentities
 from infrastructure.outbound.scripts.by_uri import ScriptsByUri
 from infrastructure.outbound.scripts.http import HttpScripts
 from infrastructure.outbound.scripts.local import LocalFileScripts
 from tests.support.builders.launches import SERVER, program
+from tests.support.builders.loaded_configurations import load_values
 from tests.support.builders.script_replay import raw_output, reading_again
 from tests.support.builders.script_runs import source_in
 from tests.support.builders.storytelling import requested, run_id, run_of
