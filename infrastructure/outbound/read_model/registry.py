@@ -17,7 +17,12 @@ from domain.session.state import Session
 from infrastructure.outbound.log.read.joined_reads import CoalescedReads
 from infrastructure.outbound.log.read.state_memory import StateCaches
 from infrastructure.outbound.log.schema.connections import LogConnection, borrow_connection
-from infrastructure.outbound.read_model.states import open_runs, open_sessions, runs_as_of
+from infrastructure.outbound.read_model.states import (
+    OPEN_RUNS,
+    OPEN_SESSIONS,
+    open_states,
+    runs_as_of,
+)
 
 _CURRENT_ROW = f"lane IS NOT NULL AND to_position = {FOREVER}"
 _SAME_LANE = f"lane = places.lane AND lane_depth = places.lane_depth AND to_position = {FOREVER}"
@@ -65,9 +70,14 @@ class PostgresRegistry:
         remembered = remembered or StateCaches()
         self._sessions = remembered.sessions
         self._pool = pool
-        self._open_runs = CoalescedReads(pool, partial(open_runs, remembered.runs))
+        self._open_runs = CoalescedReads(
+            pool, partial(open_states, OPEN_RUNS, Run.model_validate_json, remembered.runs)
+        )
         self._runs_as_of = CoalescedReads(pool, partial(runs_as_of, remembered.runs))
-        self._open_sessions = CoalescedReads(pool, partial(open_sessions, remembered.sessions))
+        self._open_sessions = CoalescedReads(
+            pool,
+            partial(open_states, OPEN_SESSIONS, Session.model_validate_json, remembered.sessions),
+        )
 
     async def _fetch(self, sql: str, values: Sequence[Any]) -> list[Any]:
         async with borrow_connection(self._pool) as connection:

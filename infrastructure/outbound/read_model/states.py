@@ -5,8 +5,10 @@ from uuid import UUID
 
 from application.projections.fold import FOREVER
 from domain.run.state import Run
-from domain.session.state import Session
 from infrastructure.outbound.log.read.state_memory import (
+    K,
+    Read,
+    S,
     StateCache,
     StoredState,
     marks_of,
@@ -18,12 +20,19 @@ from infrastructure.outbound.log.schema.connections import LogConnection
 # the tables were small, when to go through an index of all open rows cost no more than to find
 # one; the order leaves it nothing but the key's own index.
 _NEWEST = "ORDER BY from_position DESC LIMIT 1"
-OPEN_RUNS = (
-    "SELECT t.run_id, one.* FROM"
-    " unnest(%b::uuid[], %b::int[], %b::bigint[]) AS t (run_id, known, since)"
-    f" CROSS JOIN LATERAL (SELECT {stored_state_columns('runs')} FROM runs"
-    f" WHERE runs.run_id = t.run_id AND to_position = {FOREVER} {_NEWEST}) AS one"
-)
+
+
+def _open_states_query(table: str, key: str, key_type: str) -> str:
+    return (
+        "SELECT t.key, one.* FROM"
+        f" unnest(%b::{key_type}[], %b::int[], %b::bigint[]) AS t (key, known, since)"
+        f" CROSS JOIN LATERAL (SELECT {stored_state_columns(table)} FROM {table}"
+        f" WHERE {table}.{key} = t.key AND to_position = {FOREVER} {_NEWEST}) AS one"
+    )
+
+
+OPEN_RUNS = _open_states_query("runs", "run_id", "uuid")
+OPEN_SESSIONS = _open_states_query("sessions", "session_key", "text")
 RUNS_AS_OF = (
     "SELECT t.run_id, t.at, one.* FROM"
     " unnest(%b::uuid[], %b::bigint[], %b::int[], %b::bigint[]) AS t (run_id, at, known, since)"
@@ -31,25 +40,21 @@ RUNS_AS_OF = (
     "runs.run_id = t.run_id"
     f" AND from_position <= t.at AND to_position > t.at {_NEWEST}) AS one"
 )
-OPEN_SESSIONS = (
-    "SELECT t.session_key, one.* FROM"
-    " unnest(%b::text[], %b::int[], %b::bigint[]) AS t (session_key, known, since)"
-    f" CROSS JOIN LATERAL (SELECT {stored_state_columns('sessions')} FROM sessions"
-    f" WHERE sessions.session_key = t.session_key AND to_position = {FOREVER} {_NEWEST}) AS one"
-)
 
 
-async def open_runs(
-    memory: StateCache[UUID, Run], connection: LogConnection, run_ids: Sequence[UUID]
-) -> Mapping[UUID, Run]:
-    """The newest states."""
-    known = memory.known(run_ids)
-    cursor = await connection.execute(
-        OPEN_RUNS, [list(run_ids), *marks_of(run_ids, known), memory.table]
-    )
+async def open_states(
+    query: str,
+    read: Read[S],
+    memory: StateCache[K, S],
+    connection: LogConnection,
+    keys: Sequence[K],
+) -> Mapping[K, S]:
+    """The newest states, by `OPEN_RUNS` or `OPEN_SESSIONS`."""
+    known = memory.known(keys)
+    cursor = await connection.execute(query, [list(keys), *marks_of(keys, known), memory.table])
     return {
-        run_id: memory.found(run_id, StoredState(*row), known, Run.model_validate_json)
-        for run_id, *row in await cursor.fetchall()
+        key: memory.found(key, StoredState(*row), known, read)
+        for key, *row in await cursor.fetchall()
     }
 
 
@@ -66,18 +71,4 @@ async def runs_as_of(
     return {
         (run_id, at): known[run_id][1] if state is None else Run.model_validate_json(state)
         for run_id, at, _, _, state in await cursor.fetchall()
-    }
-
-
-async def open_sessions(
-    memory: StateCache[str, Session], connection: LogConnection, keys: Sequence[str]
-) -> Mapping[str, Session]:
-    """The newest states."""
-    known = memory.known(keys)
-    cursor = await connection.execute(
-        OPEN_SESSIONS, [list(keys), *marks_of(keys, known), memory.table]
-    )
-    return {
-        key: memory.found(key, StoredState(*row), known, Session.model_validate_json)
-        for key, *row in await cursor.fetchall()
     }

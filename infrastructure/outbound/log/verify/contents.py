@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from types import UnionType
-from typing import Any, NamedTuple, Union, get_args, get_origin
+from typing import Any, NamedTuple, TypeVar, Union, get_args, get_origin
 from uuid import UUID
 
 from pydantic import BaseModel
@@ -16,6 +16,7 @@ from infrastructure.outbound.log.codec.binary import encode_column
 from infrastructure.outbound.log.verify.difference import Difference
 from infrastructure.outbound.log.verify.rows import ReadConnection
 
+T = TypeVar("T")
 READ_BYTES_MAX = 4 * 1024 * 1024
 READ_MAX = 2_000
 """How many bytes and how many texts are in memory at a time; a single larger text counts alone."""
@@ -56,7 +57,7 @@ def check_contents(
     connection: ReadConnection, mentions: Iterable[ContentMention], counts: ContentCounts
 ) -> Difference | None:
     """The first text that is not what was recorded; the mentions are in order."""
-    for batch in _batches(mentions):
+    for batch in batches(mentions, lambda one: one.ref.bytes, READ_BYTES_MAX, READ_MAX):
         rows = connection.execute(
             _CONTENTS,
             [
@@ -75,15 +76,18 @@ def check_contents(
     return None
 
 
-def _batches(mentions: Iterable[ContentMention]) -> Iterator[Sequence[ContentMention]]:
-    batch: list[ContentMention] = []
+def batches(
+    items: Iterable[T], bytes_of: Callable[[T], int], bytes_max: int, items_max: int
+) -> Iterator[Sequence[T]]:
+    """The items in order, so many bytes and items at a time; a single larger one counts alone."""
+    batch: list[T] = []
     size = 0
-    for mention in mentions:
-        if batch and (size + mention.ref.bytes > READ_BYTES_MAX or len(batch) >= READ_MAX):
+    for item in items:
+        if batch and (size + bytes_of(item) > bytes_max or len(batch) >= items_max):
             yield batch
             batch, size = [], 0
-        batch.append(mention)
-        size += mention.ref.bytes
+        batch.append(item)
+        size += bytes_of(item)
     if batch:
         yield batch
 

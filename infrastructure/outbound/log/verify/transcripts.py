@@ -14,7 +14,12 @@ from application.ports.transcripts import RecordedEntry
 from domain.run.facts import TranscriptSeal
 from infrastructure.outbound.log.codec.binary import encode_column
 from infrastructure.outbound.log.codec.transcript_line import transcript_line
-from infrastructure.outbound.log.verify.contents import READ_BYTES_MAX, ContentCounts
+from infrastructure.outbound.log.verify.contents import (
+    READ_BYTES_MAX,
+    READ_MAX,
+    ContentCounts,
+    batches,
+)
 from infrastructure.outbound.log.verify.difference import Difference
 from infrastructure.outbound.log.verify.rows import ReadConnection
 
@@ -44,7 +49,7 @@ def check_transcripts(
     connection: ReadConnection, sealed: Iterable[RecordedTranscript], counts: ContentCounts
 ) -> Difference | None:
     """The first transcript that is not what was sealed; they are in order."""
-    for batch in _batches(sealed):
+    for batch in batches(sealed, lambda one: one.seal.bytes, READ_BYTES_MAX, READ_MAX):
         owners = list({one.owner for one in batch})
         keys: dict[UUID, bytes] = dict(
             connection.execute(_KEYS, [encode_column("uuid", owners)]).fetchall()
@@ -56,19 +61,6 @@ def check_transcripts(
                 text = f"the transcript of run {one.run_id} {wrong}"
                 return Difference(one.position, "transcript", text)
     return None
-
-
-def _batches(sealed: Iterable[RecordedTranscript]) -> Iterator[Sequence[RecordedTranscript]]:
-    batch: list[RecordedTranscript] = []
-    size = 0
-    for one in sealed:
-        if batch and size + one.seal.bytes > READ_BYTES_MAX:
-            yield batch
-            batch, size = [], 0
-        batch.append(one)
-        size += one.seal.bytes
-    if batch:
-        yield batch
 
 
 def _read(
