@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from application.ports.configurations import PinnedConfiguration
+from domain.configuration.configuration import EffectiveAgent
 
 REDACTED = "[redacted]"
 
@@ -44,9 +45,9 @@ NOTHING_FOUND = FoundCredentials()
 
 
 class Credentials(Protocol):
-    """Credentials by agent id."""
+    """Credentials by agent."""
 
-    async def found(self, pinned: PinnedConfiguration, agent_id: str) -> FoundCredentials:
+    async def found(self, pinned: PinnedConfiguration, agent: EffectiveAgent) -> FoundCredentials:
         """What there is now for children of this agent, and what of it cannot be resolved; the
         environment of its runtime included. Nothing for an agent that is not configured."""
         ...

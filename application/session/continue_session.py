@@ -132,12 +132,14 @@ class SessionContinuation:
         assert last.agent_id is not None
         assert last.plan is not None
         argument = run.thinking_argument
+        agent = pinned.configuration.effective_agent(last.agent_id)
         planned = plan_continuation(
             run,
+            agent,
             pinned,
             last.plan,
             await self._work.contents.text(argument) if argument else None,
-            await self._credentials.found(pinned, last.agent_id),
+            await self._credentials.found(pinned, agent),
         )
         if isinstance(planned, Ineligible):
             return IneligiblePlan(refusal=planned.refusal, facts=planned.facts)

@@ -7,14 +7,14 @@ from application.ports.configurations import PinnedConfiguration
 from application.ports.credentials import NOTHING_FOUND, FoundCredentials
 from application.ports.files import WorkspaceForbidden, Workspaces
 from application.steps.workspace import unusable_workspace_text
-from domain.configuration.configuration import Configuration
+from domain.configuration.configuration import Configuration, EffectiveAgent
 from domain.configuration.runtimes import (
     SERVED_RUNTIMES,
     Runtime,
     provides_sandbox,
     served_models_of,
 )
-from domain.plan.agent import EffectiveAgent, effective_agent
+from domain.plan.agent import agent_tool_policy, plan_agent_model, plan_agent_thinking
 from domain.plan.model import ModelPlan
 from domain.plan.sandbox import missing_sandbox_refusal, sandbox_refusal
 from domain.plan.thinking import ThinkingPlan
@@ -70,28 +70,27 @@ class Eligible:
 
 def evaluate_agent(
     run: Run,
+    agent: EffectiveAgent,
     configuration: Configuration,
     thinking_argument: str | None = None,
     credentials: FoundCredentials = NOTHING_FOUND,
 ) -> Eligible | Ineligible:
     """Judge the agent that will run. `thinking_argument` is the text of what was asked for and is
     no level; it is kept beside the log. `credentials` are those of that agent."""
-    agent_id = _agent_of(run)
+    agent_id = agent.id
     known = check_agent_known(
-        agent_id,
-        configuration.agent_ids(),
+        agent,
         requested_agent_id=run.requested_agent_id,
         is_message=run.continues is not None,
     )
     if isinstance(known, Refusal):
         return Ineligible(known, PlanFacts(agent_configured=False))
-    agent = effective_agent(configuration, agent_id)
-    assert agent is not None
     sandbox = _sandbox(run, agent, configuration)
     refusal = sandbox_refusal(sandbox) or missing_sandbox_refusal(sandbox, agent_id)
     if refusal is not None:
         return Ineligible(refusal, PlanFacts(agent_configured=True, sandbox=sandbox))
-    model = agent.model_plan(
+    model = plan_agent_model(
+        agent,
         argument=run.options.model,
         unnamed_argument=run.model_argument is not None,
         caller=(run.options.active_model or run.requester.model) if run.is_of_same_agent else None,
@@ -121,11 +120,6 @@ def evaluate_agent(
     )
 
 
-def _agent_of(run: Run) -> str:
-    assert run.agent_id is not None
-    return run.agent_id
-
-
 def _sandbox(run: Run, agent: EffectiveAgent, configuration: Configuration) -> SandboxFacts:
     requester, mode = run.requester, agent.sandbox_mode
     recorded = requester.sandboxed
@@ -147,7 +141,7 @@ def _thinking(
     asked = argument or run.options.thinking
     inherited = run.options.active_thinking or run.requester.thinking
     caller = inherited if run.is_of_same_agent else None
-    plan = agent.thinking_plan(argument=asked, caller=caller)
+    plan = plan_agent_thinking(agent, argument=asked, caller=caller)
     # A word that is no level may be anything, and goes into no event.
     words = (asked, agent.thinking, agent.defaults.thinking, caller)
     levels = [normalise_thinking(word) if word else None for word in words]
@@ -202,6 +196,7 @@ REPLACED_WORKSPACE = (
 
 def choose_workspace(
     run: Run,
+    agent: EffectiveAgent,
     pinned: PinnedConfiguration,
     workspaces: Workspaces,
     requested: str | None,
@@ -212,19 +207,16 @@ def choose_workspace(
     requester, so a child of another agent has nothing of it. An inherited folder has to be
     there; the agent's own is made later, by a step of the preparation.
     """
-    assert run.agent_id is not None
     recorded = run.requester.workspace_dir if run.is_of_same_agent else None
     named = requested if run.is_of_same_agent else None
     is_inherited = recorded is not None or named is not None
     facts = WorkspaceFacts(source="requester" if is_inherited else "agent", recorded=recorded)
     try:
-        folder = workspaces.workspace_of(pinned, run.agent_id, recorded=recorded, requested=named)
+        folder = workspaces.workspace_of(pinned, agent, recorded=recorded, requested=named)
     except WorkspaceForbidden as forbidden:
         return facts, _workspace_refusal(str(forbidden))
     except OSError as error:
-        return facts, _workspace_refusal(
-            unusable_workspace_text(error, run.agent_id, recorded, named)
-        )
+        return facts, _workspace_refusal(unusable_workspace_text(error, agent.id, recorded, named))
     return facts.changed({"chosen": folder}), None
 
 
@@ -272,17 +264,18 @@ class PlanTexts:
 
 def plan_spawn(
     run: Run,
+    agent: EffectiveAgent,
     pinned: PinnedConfiguration,
     workspaces: Workspaces,
     asked: PlanTexts,
     credentials: FoundCredentials = NOTHING_FOUND,
 ) -> PlannedChild | Ineligible:
-    """The plan for the agent that will run, whose `credentials` these are, or the rule that
+    """The plan for the `agent` that will run, whose `credentials` these are, or the rule that
     refuses it. The folder is last: a child that anything else speaks against leaves no trace."""
-    fitted = evaluate_agent(run, pinned.configuration, asked.thinking, credentials)
+    fitted = evaluate_agent(run, agent, pinned.configuration, asked.thinking, credentials)
     if isinstance(fitted, Ineligible):
         return fitted
-    workspace, refusal = choose_workspace(run, pinned, workspaces, asked.workspace)
+    workspace, refusal = choose_workspace(run, agent, pinned, workspaces, asked.workspace)
     if refusal is not None:
         return Ineligible(refusal, fitted.facts.changed({"workspace": workspace}))
     planned = build_child_plan(run, fitted, workspace)
@@ -291,6 +284,7 @@ def plan_spawn(
 
 def plan_continuation(
     run: Run,
+    agent: EffectiveAgent,
     pinned: PinnedConfiguration,
     last: Plan,
     thinking: str | None,
@@ -298,7 +292,7 @@ def plan_continuation(
 ) -> PlannedChild | Ineligible:
     """The plan of a run that goes on with a session, by the configuration of today: but it works
     where the run before it did, whose plan is `last`."""
-    fitted = evaluate_agent(run, pinned.configuration, thinking, credentials)
+    fitted = evaluate_agent(run, agent, pinned.configuration, thinking, credentials)
     if isinstance(fitted, Ineligible):
         return fitted
     workspace = WorkspaceFacts(
@@ -317,12 +311,12 @@ def build_child_plan(run: Run, fitted: Eligible, workspace: WorkspaceFacts) -> P
     agent, model, thinking = fitted.agent, fitted.model, fitted.thinking
     defaults = agent.defaults
     capabilities = capabilities_at(run.depth, defaults.max_spawn_depth)
-    policy = agent.tool_policy(capabilities.role)
+    policy = agent_tool_policy(agent, capabilities.role)
     asked_seconds, configured_seconds = (
         run.options.run_timeout_seconds,
         defaults.run_timeout_seconds,
     )
-    cost = agent.cost_of(model)
+    cost = agent.cost_of(model.provider, model.model)
     plan = Plan(
         model_provider=model.provider,
         model=model.model,

@@ -85,7 +85,9 @@ def _planned(
     assert last.plan is not None
     received = message_received(message, last, requester)
     run = initial_run(received, Stamp(last.created_position, 1, last.created_at))
-    planned = plan_continuation(run, society.pinned, last.plan, None)
+    assert run.agent_id is not None
+    agent = society.pinned.configuration.effective_agent(run.agent_id)
+    planned = plan_continuation(run, agent, society.pinned, last.plan, None)
     if isinstance(planned, Ineligible):
         return IneligiblePlan(refusal=planned.refusal, facts=planned.facts)
     defaults = society.pinned.configuration.subagent_defaults

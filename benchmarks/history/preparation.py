@@ -75,7 +75,7 @@ def _scripts(
     receipts: list[ScriptReceipt] = []
     candidates: list[OverrideCandidate] = []
     seconds = 0.02
-    for script in configuration.context_scripts_for(requested):
+    for script in configuration.effective_agent(requested).context_scripts:
         took = 0.02 + society.random.expovariate(4.0)
         seconds += took
         reading, receipt = _executed(society, script, requested, int(took * 1000), text_store)
@@ -144,7 +144,8 @@ def _finished(
     assert agent_id is not None
     configuration = society.pinned.configuration
     argument = "extreme" if run.thinking_argument else None
-    fitted = evaluate_agent(run, configuration, argument)
+    agent = configuration.effective_agent(agent_id)
+    fitted = evaluate_agent(run, agent, configuration, argument)
     commands: tuple[RunCommand, ...]
     if isinstance(fitted, Ineligible):
         commands = (*before, _refusal(society, run, fitted, text_store))

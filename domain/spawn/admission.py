@@ -5,13 +5,13 @@ afterwards from the same facts, whether it refused from the record. That the age
 later, by `check_agent_known`, once context scripts have had their say.
 """
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from pydantic import JsonValue
 
 from domain.configuration.agents import ANY_AGENT, allowed_agents
-from domain.configuration.configuration import Configuration
+from domain.configuration.configuration import Configuration, EffectiveAgent
 from domain.run.facts import AdmissionFacts
 from domain.session.role import FoundDepth
 from domain.session.shared_context import shared_size_with
@@ -42,11 +42,11 @@ class SpawnPolicy:
 
 def policy_of(configuration: Configuration, requester_agent_id: str) -> SpawnPolicy:
     """What the configuration says about this requester's spawns."""
-    own = configuration.subagents_for(requester_agent_id)
-    defaults = configuration.subagent_defaults
+    agent = configuration.effective_agent(requester_agent_id)
+    own = agent.subagents
     return SpawnPolicy(
-        max_spawn_depth=defaults.max_spawn_depth,
-        max_children=defaults.max_children_per_agent,
+        max_spawn_depth=agent.defaults.max_spawn_depth,
+        max_children=agent.defaults.max_children_per_agent,
         require_agent_id=own.require_agent_id,
         allow_agents=own.allow_agents,
         require_agent_id_from=own.require_agent_id_from,
@@ -306,8 +306,7 @@ def admit(facts: AdmissionFacts, *, raw_agent_id: str = "") -> Permitted | Refus
 
 
 def check_agent_known(
-    agent_id: str,
-    configured: Collection[str],
+    agent: EffectiveAgent,
     *,
     requested_agent_id: str | None = None,
     is_message: bool = False,
@@ -317,8 +316,9 @@ def check_agent_known(
     `requested_agent_id` is the id asked for, when a script put another in its place; `is_message`
     is for a session that goes on, for which none is asked.
     """
-    if agent_id in configured:
+    if agent.is_configured:
         return Permitted()
+    agent_id = agent.id
     shown = single_line(agent_id, characters_max=RAW_AGENT_ID_CHARACTERS_MAX)
     text = f'Agent "{shown}" is not configured, and no context script named a configured one.'
     if requested_agent_id not in (None, agent_id):

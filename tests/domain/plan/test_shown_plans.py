@@ -34,7 +34,8 @@ def test_what_is_shown_of_an_agent_is_what_its_child_gets(rules: Rules, pick: in
     assert values is not None
     shown = {one.key: one.value for one in values}
     run = asked(agent_id, {"agent_id": "somebody", "sandboxed": False})
-    planned = plan_spawn(run, pinned, configurations.workspaces, PlanTexts())
+    agent = pinned.configuration.effective_agent(agent_id)
+    planned = plan_spawn(run, agent, pinned, configurations.workspaces, PlanTexts())
     _must_be_as_shown(planned, shown)
 
 

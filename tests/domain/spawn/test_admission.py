@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from domain.configuration.agents import allowed_agents
+from domain.configuration.configuration import Configuration
 from domain.run.facts import AdmissionFacts
 from domain.spawn.admission import active_children_refusal, admit, check_agent_known
 from domain.values.refusals import Permitted, Refusal
@@ -177,12 +178,14 @@ def test_the_rules_are_judged_in_order() -> None:
 
 
 def test_the_agent_that_will_run_must_be_configured() -> None:
-    assert check_agent_known("main", {"main"}) == Permitted()
-    refusal = check_agent_known("steward", {"main"})
+    configured = Configuration()
+    assert check_agent_known(configured.effective_agent("main")) == Permitted()
+    steward = configured.effective_agent("steward")
+    refusal = check_agent_known(steward)
     assert isinstance(refusal, Refusal)
     assert (refusal.rule, refusal.status) == ("agent_unknown", "error")
     assert '"steward"' in refusal.text
-    overridden = check_agent_known("steward", {"main"}, requested_agent_id="reviewer")
+    overridden = check_agent_known(steward, requested_agent_id="reviewer")
     assert isinstance(overridden, Refusal)
     assert '"reviewer"' in overridden.text
 

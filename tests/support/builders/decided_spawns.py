@@ -133,7 +133,10 @@ class DecidedSpawns:
             thinking=self.text(argument) if argument else None,
             workspace=self.text(folder) if folder else None,
         )
-        planned = plan_spawn(run, self._pinned(run), self.configurations.workspaces, texts)
+        pinned = self._pinned(run)
+        assert run.agent_id is not None
+        agent = pinned.configuration.effective_agent(run.agent_id)
+        planned = plan_spawn(run, agent, pinned, self.configurations.workspaces, texts)
         if isinstance(planned, PlannedChild) and planned.plan.workspace_source == "agent":
             # The step of the preparation that comes next.
             Path(str(planned.plan.workspace_dir)).mkdir(parents=True, exist_ok=True)

@@ -6,7 +6,7 @@ from typing import Any
 from application.ports.configurations import PinnedConfiguration
 from application.ports.credentials import NOTHING_FOUND, FoundCredentials
 from application.spawn.plan import Ineligible, PlannedChild, PlanTexts, plan_spawn
-from domain.configuration.configuration import Configuration
+from domain.configuration.configuration import Configuration, EffectiveAgent
 from domain.run.facts import SpawnOptions
 from domain.run.state import Run
 from tests.support.builders.run_histories import resolved
@@ -28,17 +28,17 @@ class Workspaces:
     def workspace_of(
         self,
         pinned: PinnedConfiguration,
-        agent_id: str,
+        agent: EffectiveAgent,
         *,
         recorded: str | None = None,
         requested: str | None = None,
     ) -> str:
-        self.asked.append((agent_id, recorded, requested))
+        self.asked.append((agent.id, recorded, requested))
         if self.unusable is not None:
             raise self.unusable
         if requested or recorded:
             return str(requested or recorded)
-        made = self.folder / agent_id
+        made = self.folder / agent.id
         made.mkdir()
         return str(made)
 
@@ -71,7 +71,9 @@ def decided(
 ) -> PlannedChild | Ineligible:
     """What is planned, or what refuses. `texts` are those kept beside the log."""
     pinned = PinnedConfiguration(1, configured, {})
-    return plan_spawn(run, pinned, workspaces, PlanTexts(**texts), credentials)
+    assert run.agent_id is not None
+    agent = configured.effective_agent(run.agent_id)
+    return plan_spawn(run, agent, pinned, workspaces, PlanTexts(**texts), credentials)
 
 
 def plan_of(

@@ -126,9 +126,10 @@ class CaseSpawn:
         """The plan of a child that was permitted, in a folder that is the agent's; or the rule
         that refuses it after all."""
         assert self.refusal is None
-        fitted = evaluate_agent(
-            self.run, self.configuration, self.texts.of(self.run.thinking_argument)
-        )
+        assert self.run.agent_id is not None
+        agent = self.configuration.effective_agent(self.run.agent_id)
+        argument = self.texts.of(self.run.thinking_argument)
+        fitted = evaluate_agent(self.run, agent, self.configuration, argument)
         if isinstance(fitted, Ineligible):
             return fitted
         workspace = WorkspaceFacts(source="agent", recorded=None, chosen="/w")
