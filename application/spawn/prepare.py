@@ -22,13 +22,7 @@ from application.ports.credentials import Credentials
 from application.ports.files import BootstrapFiles, Workspaces
 from application.spawn.create import compose_child, create_children
 from application.spawn.outcomes import Outcome, PreparedSpawn, Ready
-from application.spawn.plan import (
-    Ineligible,
-    PlannedChild,
-    PlanTexts,
-    plan_spawn,
-    read_requested_workspace,
-)
+from application.spawn.plan import PlanTexts, plan_spawn, read_requested_workspace
 from application.spawn.refuse import refuse_spawn
 from application.spawn.request import RecordedInputs
 from application.steps.preparation import (
@@ -39,6 +33,7 @@ from application.steps.preparation import (
     refuse_erased,
 )
 from application.steps.run_steps import StepRunner
+from domain.plan.child import IneligiblePlan, PlannedChild
 from domain.run.commands import ResolveScripts, ResumePreparation, StartPreparation
 from domain.run.events import ScriptsResolved
 from domain.run.facts import ScriptReceipt
@@ -210,7 +205,7 @@ class RunPreparer:
             return refuse_erased(run, caller_is_there)
         preparation, receipts = await self._resolve_scripts(preparation)
         planned = await self._plan(preparation)
-        if isinstance(planned, Ineligible):
+        if isinstance(planned, IneligiblePlan):
             return preparation.refuse(planned.refusal, planned.facts)
         start = self._start(preparation.run)
         stepped = await self._stepping.go(preparation, planned.plan, start)
@@ -277,7 +272,7 @@ class RunPreparer:
         finally:
             self._scripts.pop(run.run_id, None)
 
-    async def _plan(self, preparation: Preparation) -> PlannedChild | Ineligible:
+    async def _plan(self, preparation: Preparation) -> PlannedChild | IneligiblePlan:
         run, agent, pinned = preparation.run, preparation.agent, preparation.pinned
         argument = run.thinking_argument
         thinking = await self._work.contents.text(argument) if argument else None

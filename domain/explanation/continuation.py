@@ -8,22 +8,16 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from domain.configuration.configuration import Configuration
-from domain.explanation.plan import (
-    PLAN,
-    PlanRecord,
-    PlanTable,
-    explain_capabilities,
-    explain_plan,
-    explain_tools,
-)
+from domain.explanation.plan import explain_capabilities, explain_plan, explain_tools
 from domain.explanation.record import DecisionRecord, EventAtRevision, RuleExplanation
+from domain.plan.eligibility import CONTINUED_ELIGIBILITY, PlanRecord
 from domain.run.events import ContinuationPlanned, MessageReceived, SpawnRefused
 from domain.run.facts import AttachmentsRequest
 from domain.run.plan_facts import PlanFacts
 from domain.session.events import ChildAdmitted
 from domain.spawn.admission import explain_active_children
 from domain.values.record import ContentRef
-from domain.values.rules import ACTIVE_CHILDREN, CAPABILITIES, TOOLS, WORKSPACE, RuleFinding
+from domain.values.rules import ACTIVE_CHILDREN, CAPABILITIES, TOOLS
 
 CONTINUING = (MessageReceived, ChildAdmitted, ContinuationPlanned, SpawnRefused)
 """The events that say how a message was decided; there is one of each at most."""
@@ -87,21 +81,7 @@ def _plan(record: _MessageRecord, configuration: Configuration | None) -> Iterat
 
     by = record.planned or record.refused
     is_planned = by is not None and by.facts is not None
-    return explain_plan(record, CONTINUATION, by if is_planned else None, planning)
-
-
-def _workspace(planning: PlanRecord) -> RuleFinding | None:
-    facts = planning.facts.workspace
-    if facts is None:
-        return None
-    text = "the folder of the run before is kept"
-    if facts.chosen is None:
-        text = "the run before had no folder on record, and none is chosen"
-    return RuleFinding({**facts.model_dump(mode="json"), "kept": True}, text)
-
-
-CONTINUATION: PlanTable = {**PLAN, WORKSPACE: _workspace}
-"""What a message is planned by: as a spawn is, but its folder is kept."""
+    return explain_plan(record, CONTINUED_ELIGIBILITY, by if is_planned else None, planning)
 
 
 def _outcome(

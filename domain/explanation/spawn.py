@@ -9,8 +9,6 @@ from collections.abc import Iterator, Sequence
 from domain.configuration.configuration import Configuration
 from domain.explanation.dependencies import explain_dependencies
 from domain.explanation.plan import (
-    PLAN,
-    PlanRecord,
     explain_capabilities,
     explain_plan,
     explain_preamble,
@@ -24,13 +22,15 @@ from domain.explanation.steps import (
     explain_steps,
     is_override_expected,
 )
+from domain.plan.eligibility import ELIGIBILITY, PlanRecord
 from domain.run.plan_facts import PlanFacts
 from domain.spawn.admission import ADMISSION
 from domain.values import rules
 from domain.values.rules import RuleFinding
 from domain.values.text import quote_name
 
-_IN_ORDER = (*(one.rule for one in ADMISSION), *rules.DEPENDENCIES, *PLAN, *rules.STEPS)
+_PLAN = tuple(one.rule for one in ELIGIBILITY)
+_IN_ORDER = (*(one.rule for one in ADMISSION), *rules.DEPENDENCIES, *_PLAN, *rules.STEPS)
 _OUTCOME = (rules.TOOLS, rules.CAPABILITIES, rules.PREAMBLE)
 
 
@@ -115,14 +115,14 @@ def _plan(record: SpawnRecord, configuration: Configuration | None) -> Iterator[
         )
 
     by = record.created or (record.refused if _is_refused_by_plan(record) else None)
-    return explain_plan(record, PLAN, by, planning)
+    return explain_plan(record, ELIGIBILITY, by, planning)
 
 
 def _is_refused_by_plan(record: SpawnRecord) -> bool:
     """Also by a step behind the plan: the refusal says what the plan was decided from."""
     refused = record.refused
     return refused is not None and (
-        any(record.is_refused_by(rule) for rule in PLAN)
+        any(record.is_refused_by(rule) for rule in _PLAN)
         or refused.step == "preparation"
         or refused.facts is not None
     )

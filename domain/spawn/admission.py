@@ -2,7 +2,7 @@
 
 The rules are judged in their order, and the first that refuses speaks. What a rule compared is told
 afterwards from the same facts, whether it refused from the record. That the agent exists is judged
-later, by `check_agent_known`, once context scripts have had their say.
+later, with the rules of eligibility, once context scripts have had their say.
 """
 
 from collections.abc import Callable, Sequence
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pydantic import JsonValue
 
 from domain.configuration.agents import ANY_AGENT, allowed_agents
-from domain.configuration.configuration import Configuration, EffectiveAgent
+from domain.configuration.configuration import Configuration
 from domain.run.facts import AdmissionFacts
 from domain.session.role import FoundDepth
 from domain.session.shared_context import shared_size_with
@@ -303,28 +303,3 @@ def admit(facts: AdmissionFacts, *, raw_agent_id: str = "") -> Permitted | Refus
     """Judge the request. `raw_agent_id` is the id as it was given, for the text alone."""
     refusals = (one.refusal(facts, raw_agent_id) for one in ADMISSION)
     return next((one for one in refusals if one is not None), Permitted())
-
-
-def check_agent_known(
-    agent: EffectiveAgent,
-    *,
-    requested_agent_id: str | None = None,
-    is_message: bool = False,
-) -> Permitted | Refusal:
-    """Whether the agent that will run is configured; judged after the context scripts.
-
-    `requested_agent_id` is the id asked for, when a script put another in its place; `is_message`
-    is for a session that goes on, for which none is asked.
-    """
-    if agent.is_configured:
-        return Permitted()
-    agent_id = agent.id
-    shown = single_line(agent_id, characters_max=RAW_AGENT_ID_CHARACTERS_MAX)
-    text = f'Agent "{shown}" is not configured, and no context script named a configured one.'
-    if requested_agent_id not in (None, agent_id):
-        text = f'Agent "{shown}", named in place of "{requested_agent_id}", is not configured.'
-    advice = "Use agents_list to discover valid targets, or add it to agents.list."
-    if is_message:
-        text = f'Agent "{shown}" is not configured any more.'
-        advice = "Add it to agents.list, and send the message again."
-    return rules.AGENT_UNKNOWN.refusal(f"{text} {advice}")

@@ -11,6 +11,7 @@ from datetime import datetime
 from uuid import UUID
 
 from domain.event_types import AnyEvent
+from domain.plan.child import IneligiblePlan
 from domain.run.events import (
     ContinuationFacts,
     ContinuationPlanned,
@@ -48,15 +49,6 @@ class Message:
     by: str
     config_revision: int
     max_children: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class IneligiblePlan:
-    """No run of the session can be planned any more: the rule that says so, and what it was decided
-    from."""
-
-    refusal: Refusal
-    facts: PlanFacts
 
 
 @dataclass(frozen=True, slots=True)

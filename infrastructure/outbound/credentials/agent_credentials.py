@@ -8,17 +8,20 @@ from dataclasses import replace
 from pathlib import Path
 
 from application.ports.configurations import PinnedConfiguration, SecretMissing
-from application.ports.credentials import (
-    NOTHING_FOUND,
-    Credential,
-    FoundCredentials,
-    MissingCredential,
-)
+from application.ports.credentials import Credential
 from domain.configuration.configuration import AgentFolder, EffectiveAgent
 from domain.configuration.problems import ConfigurationError, ConfigurationProblem
 from domain.configuration.runtimes import CommandRuntime
 from domain.configuration.secrets import SecretReference, is_secret_name, variables_in
-from domain.plan.credentials import FoundProfile, ProfileFile, merge_profiles, select_profiles
+from domain.plan.credentials import (
+    NOTHING_FOUND,
+    FoundCredentials,
+    FoundProfile,
+    MissingCredential,
+    ProfileFile,
+    merge_profiles,
+    select_profiles,
+)
 from infrastructure.outbound.configuration.files import RevisionFiles
 from infrastructure.outbound.configuration.load import LoadedConfiguration
 from infrastructure.outbound.configuration.secrets import is_evident_secret

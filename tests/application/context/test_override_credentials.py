@@ -9,14 +9,10 @@ import pytest
 from application.context.scripts import ContextGatherer
 from application.log.texts import TextStore
 from application.ports.configurations import PinnedConfiguration
-from application.ports.credentials import (
-    NOTHING_FOUND,
-    Credential,
-    FoundCredentials,
-    MissingCredential,
-)
+from application.ports.credentials import Credential
 from application.ports.scripts import ScriptFinished, ScriptRun
 from domain.configuration.configuration import Configuration, EffectiveAgent
+from domain.plan.credentials import NOTHING_FOUND, FoundCredentials, MissingCredential
 from tests.support.builders.storytelling import requested, run_of
 
 

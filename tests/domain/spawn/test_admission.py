@@ -6,9 +6,8 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from domain.configuration.agents import allowed_agents
-from domain.configuration.configuration import Configuration
 from domain.run.facts import AdmissionFacts
-from domain.spawn.admission import active_children_refusal, admit, check_agent_known
+from domain.spawn.admission import active_children_refusal, admit
 from domain.values.refusals import Permitted, Refusal
 
 
@@ -175,19 +174,6 @@ def test_the_rules_are_judged_in_order() -> None:
         assert refusal_of(facts(**everything_wrong)).rule == rule
         everything_wrong |= dict([mending])
     assert refusal_of(named("beta", **everything_wrong)).rule == "allow_agents"
-
-
-def test_the_agent_that_will_run_must_be_configured() -> None:
-    configured = Configuration()
-    assert check_agent_known(configured.effective_agent("main")) == Permitted()
-    steward = configured.effective_agent("steward")
-    refusal = check_agent_known(steward)
-    assert isinstance(refusal, Refusal)
-    assert (refusal.rule, refusal.status) == ("agent_unknown", "error")
-    assert '"steward"' in refusal.text
-    overridden = check_agent_known(steward, requested_agent_id="reviewer")
-    assert isinstance(overridden, Refusal)
-    assert '"reviewer"' in overridden.text
 
 
 def test_the_facts_are_read_from_camel_case_and_nothing_unknown_is_taken() -> None:

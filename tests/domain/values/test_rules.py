@@ -8,9 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from domain.explanation.continuation import CONTINUATION
-from domain.explanation.plan import PLAN
 from domain.explanation.steps import STEP_RULES
+from domain.plan.eligibility import CONTINUED_ELIGIBILITY, ELIGIBILITY
 from domain.spawn.admission import ADMISSION
 from domain.values import rules
 from domain.values.rules import CHOICES, RULE_NAMES, RULES, Rule
@@ -96,8 +95,8 @@ def test_a_name_that_is_given_elsewhere_is_found(source: str) -> None:
 def test_what_is_judged_and_explained_in_order_is_in_the_order_of_the_list() -> None:
     judged = [one.rule for one in ADMISSION]
     assert judged == [one for one in rules.ADMISSION if one in judged]
-    for table in (PLAN, CONTINUATION):
-        assert [one for one in table if one in RULES] == [*rules.ELIGIBILITY]
+    for table in (ELIGIBILITY, CONTINUED_ELIGIBILITY):
+        assert [one.rule for one in table if one.rule in RULES] == [*rules.ELIGIBILITY]
     assert [*STEP_RULES] == [one.name for one in rules.STEPS]
 
 

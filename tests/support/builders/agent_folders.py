@@ -6,7 +6,7 @@ from typing import Any
 
 from application.log.envelope import Actor
 from application.ports.configurations import PinnedConfiguration
-from application.ports.credentials import FoundCredentials
+from domain.plan.credentials import FoundCredentials
 from infrastructure.outbound.configuration.load import load_values
 from infrastructure.outbound.credentials.agent_credentials import AgentCredentials
 from infrastructure.outbound.credentials.auth_profiles import FILE_NAME

@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 
 from application.ports.configurations import PinnedConfiguration
-from application.ports.credentials import NOTHING_FOUND, FoundCredentials
 from domain.configuration.configuration import EffectiveAgent
+from domain.plan.credentials import NOTHING_FOUND, FoundCredentials
 
 
 class NoCredentials:

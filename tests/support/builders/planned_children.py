@@ -4,9 +4,10 @@ from pathlib import Path
 from typing import Any
 
 from application.ports.configurations import PinnedConfiguration
-from application.ports.credentials import NOTHING_FOUND, FoundCredentials
-from application.spawn.plan import Ineligible, PlannedChild, PlanTexts, plan_spawn
+from application.spawn.plan import PlanTexts, plan_spawn
 from domain.configuration.configuration import Configuration, EffectiveAgent
+from domain.plan.child import IneligiblePlan, PlannedChild
+from domain.plan.credentials import NOTHING_FOUND, FoundCredentials
 from domain.run.facts import SpawnOptions
 from domain.run.state import Run
 from tests.support.builders.run_histories import resolved
@@ -68,7 +69,7 @@ def decided(
     configured: Configuration,
     credentials: FoundCredentials = NOTHING_FOUND,
     **texts: str,
-) -> PlannedChild | Ineligible:
+) -> PlannedChild | IneligiblePlan:
     """What is planned, or what refuses. `texts` are those kept beside the log."""
     pinned = PinnedConfiguration(1, configured, {})
     assert run.agent_id is not None
@@ -95,8 +96,8 @@ def unfit(
     configured: Configuration,
     credentials: FoundCredentials = NOTHING_FOUND,
     **texts: str,
-) -> Ineligible:
+) -> IneligiblePlan:
     """The refusal; something has to speak against it."""
     made = decided(workspaces, run, configured, credentials, **texts)
-    assert isinstance(made, Ineligible), made
+    assert isinstance(made, IneligiblePlan), made
     return made
