@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from domain.configuration.configuration import Configuration
+from domain.explanation.admission import explain_admission
 from domain.explanation.plan import explain_capabilities, explain_plan, explain_tools
 from domain.explanation.record import DecisionRecord, EventAtRevision, RuleExplanation
 from domain.plan.eligibility import CONTINUED_ELIGIBILITY, PlanRecord
@@ -15,9 +16,9 @@ from domain.run.events import ContinuationPlanned, MessageReceived, SpawnRefused
 from domain.run.facts import AttachmentsRequest
 from domain.run.plan_facts import PlanFacts
 from domain.session.events import ChildAdmitted
-from domain.spawn.admission import explain_active_children
+from domain.spawn.admission import CONTINUATION
 from domain.values.record import ContentRef
-from domain.values.rules import ACTIVE_CHILDREN, CAPABILITIES, TOOLS
+from domain.values.rules import CAPABILITIES, TOOLS
 
 CONTINUING = (MessageReceived, ChildAdmitted, ContinuationPlanned, SpawnRefused)
 """The events that say how a message was decided; there is one of each at most."""
@@ -42,7 +43,11 @@ def explain_continuation(
     `ValueError` when the message is not among the events.
     """
     record = _MessageRecord(events)
-    return (_admission(record), *_plan(record, configuration), *_outcome(record, configuration))
+    return (
+        *explain_admission(record, CONTINUATION, record.message.facts, record.message),
+        *_plan(record, configuration),
+        *_outcome(record, configuration),
+    )
 
 
 class _MessageRecord(DecisionRecord):
@@ -56,16 +61,6 @@ class _MessageRecord(DecisionRecord):
         super().__init__(events, CONTINUING, message.config_revision, "message")
         self.message = message
         self.planned = self.of(ContinuationPlanned)
-
-
-def _admission(record: _MessageRecord) -> RuleExplanation:
-    step, rule = "admission", ACTIVE_CHILDREN
-    if not record.is_admission_decided:
-        return record.not_judged(step, rule.name)
-    facts, refused = record.message.facts, record.is_refused_by(rule)
-    finding = explain_active_children(facts.active_children, facts.max_children, refused=refused)
-    by = record.refused if refused and record.refused is not None else record.message
-    return record.judged(step, rule.name, finding, by, refused=refused)
 
 
 def _plan(record: _MessageRecord, configuration: Configuration | None) -> Iterator[RuleExplanation]:

@@ -7,6 +7,7 @@ those behind it were not judged, and what an older release did not record is sai
 from collections.abc import Iterator, Sequence
 
 from domain.configuration.configuration import Configuration
+from domain.explanation.admission import explain_admission
 from domain.explanation.dependencies import explain_dependencies
 from domain.explanation.plan import (
     explain_capabilities,
@@ -45,7 +46,7 @@ def explain(
     """
     record = SpawnRecord(events)
     return (
-        *_admission(record),
+        *explain_admission(record, ADMISSION, record.request.facts, record.request),
         *_batch(record),
         *explain_dependencies(record),
         *_scripts(record),
@@ -55,19 +56,6 @@ def explain(
         *_outcome(record, configuration),
         *_other_refusal(record),
     )
-
-
-def _admission(record: SpawnRecord) -> Iterator[RuleExplanation]:
-    step = "admission"
-    over = not record.is_admission_decided
-    for one in ADMISSION:
-        if over:
-            yield record.not_judged(step, one.rule.name)
-            continue
-        over = record.is_refused_by(one.rule)
-        by = record.refused if over and record.refused else record.request
-        finding = one.compared(record.request.facts, over)
-        yield record.judged(step, one.rule.name, finding, by, refused=over)
 
 
 def _batch(record: SpawnRecord) -> Iterator[RuleExplanation]:

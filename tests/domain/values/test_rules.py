@@ -10,7 +10,8 @@ import pytest
 
 from domain.explanation.steps import STEP_RULES
 from domain.plan.eligibility import CONTINUED_ELIGIBILITY, ELIGIBILITY
-from domain.spawn.admission import ADMISSION
+from domain.spawn.admission import ADMISSION, CONTINUATION
+from domain.spawn.dependency_rules import NAMES, WAITS
 from domain.values import rules
 from domain.values.rules import CHOICES, RULE_NAMES, RULES, Rule
 from tests.support.cases.rule_list import DOCUMENT, rendered
@@ -94,7 +95,12 @@ def test_a_name_that_is_given_elsewhere_is_found(source: str) -> None:
 
 def test_what_is_judged_and_explained_in_order_is_in_the_order_of_the_list() -> None:
     judged = [one.rule for one in ADMISSION]
-    assert judged == [one for one in rules.ADMISSION if one in judged]
+    assert [*judged, rules.SHARED_CONTEXT] == [*rules.ADMISSION]
+    assert [one.rule for one in CONTINUATION] == [rules.ACTIVE_CHILDREN]
+    named, waited_for = [one.rule for one in NAMES], [one.rule for one in WAITS]
+    assert {*named, *waited_for} == {*rules.DEPENDENCIES}
+    for rows in (named, waited_for):
+        assert rows == [one for one in rules.DEPENDENCIES if one in rows]
     for table in (ELIGIBILITY, CONTINUED_ELIGIBILITY):
         assert [one.rule for one in table if one.rule in RULES] == [*rules.ELIGIBILITY]
     assert [*STEP_RULES] == [one.name for one in rules.STEPS]
