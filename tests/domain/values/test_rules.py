@@ -14,6 +14,7 @@ from domain.spawn.admission import ADMISSION, CONTINUATION
 from domain.spawn.dependency_rules import NAMES, WAITS
 from domain.values import rules
 from domain.values.rules import CHOICES, RULE_NAMES, RULES, Rule
+from tests.support.cases.refusals import REFUSALS
 from tests.support.cases.rule_list import DOCUMENT, rendered
 
 ROOT = Path(__file__).parents[3]
@@ -124,3 +125,8 @@ def test_a_rule_refuses_with_a_status_of_its_own() -> None:
 
 def test_the_page_of_rules_is_current() -> None:
     assert DOCUMENT.read_text("utf-8") == rendered(), "write it: make docs"
+
+
+@pytest.mark.parametrize("name", RULE_NAMES)
+def test_every_rule_refuses_somewhere(name: str) -> None:
+    assert REFUSALS[name]() == name
