@@ -18,7 +18,6 @@ from domain.configuration.agents import (
 )
 from domain.configuration.context_scripts import ContextScript, resolve_scripts
 from domain.configuration.models import (
-    Cost,
     ModelChoice,
     Models,
     ModelSetting,
@@ -92,10 +91,6 @@ class EffectiveAgent:
     def delivers_to_origin(self) -> bool:
         """Whether the runtime sends results to the thread of a session itself."""
         return isinstance(self.runtime, CommandRuntime) and self.runtime.delivers_to_origin
-
-    def cost_of(self, provider: str | None, model: str | None) -> Cost | None:
-        """The prices of a model; None when they are unknown."""
-        return self.models.cost_of(provider or "", model or "")
 
 
 class Configuration(SharedSection):

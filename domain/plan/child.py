@@ -43,7 +43,7 @@ def plan_child(table: EligibilityTable, request: PlanRequest) -> PlannedChild | 
     capabilities = capabilities_at(run.depth, agent.defaults.max_spawn_depth)
     policy = agent_tool_policy(agent, capabilities.role)
     asked, configured = run.options.run_timeout_seconds, agent.defaults.run_timeout_seconds
-    cost = agent.cost_of(model.provider, model.model)
+    cost = agent.models.cost_of(model.provider or "", model.model or "")
     plan = Plan(
         model_provider=model.provider,
         model=model.model,

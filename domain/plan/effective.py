@@ -129,7 +129,7 @@ class _AgentValues:
         return f"{NAMED_SOURCES[source].section.format(agent=self._name)}.{field}"
 
     def _prices(self, plan: ModelPlan) -> EffectiveValue:
-        cost = self._effective.cost_of(plan.provider, plan.model)
+        cost = self._effective.models.cost_of(plan.provider or "", plan.model or "")
         if cost is None:
             return EffectiveValue("prices", None, BUILT_IN)
         prices = cost.model_dump(mode="json", by_alias=True, include={"input", "output"})

@@ -374,7 +374,7 @@ def _workspace(record: PlanRecord) -> RuleFinding | None:
     return RuleFinding(compared, text)
 
 
-def _kept_workspace(record: PlanRecord) -> RuleFinding | None:
+def _same_workspace(record: PlanRecord) -> RuleFinding | None:
     facts = record.facts.workspace
     if facts is None:
         return None
@@ -414,6 +414,6 @@ ELIGIBILITY: EligibilityTable = (
 
 CONTINUED_ELIGIBILITY: EligibilityTable = (
     *_BEFORE_WORKSPACE,
-    EligibilityRule(rules.WORKSPACE, _workspace_facts, _kept_workspace),
+    EligibilityRule(rules.WORKSPACE, _workspace_facts, _same_workspace),
 )
 """What a message is planned by: as a spawn is, but its folder is kept."""

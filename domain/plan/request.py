@@ -36,6 +36,11 @@ class PlanRequest:
     choose_workspace: Callable[[], ChosenWorkspace]
 
     @cached_property
+    def is_of_same_agent(self) -> bool:
+        """Whether the child is of its requester's agent, and so has its model and level."""
+        return self.run.is_of_same_agent
+
+    @cached_property
     def sandbox(self) -> SandboxFacts:
         """Whether requester and child are kept apart from the machine."""
         mode = self.agent.sandbox_mode
@@ -82,7 +87,7 @@ class PlanRequest:
         return self.choose_workspace()
 
     def _inherited(self, value: str | None) -> str | None:
-        return value if self.run.is_of_same_agent else None
+        return value if self.is_of_same_agent else None
 
 
 def requester_sandboxed(run: Run, configuration: Configuration) -> bool:
