@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from pydantic import Field
@@ -156,7 +157,21 @@ class Configuration(SharedSection):
 
     def effective_agent(self, agent_id: str) -> EffectiveAgent:
         """What holds for the children of this agent, all in one."""
-        configured, defaults = self.agent(agent_id), self.agents.defaults
+        configured = self.agent(agent_id)
+        if configured is None:
+            return self._resolve(None, agent_id)
+        resolved = self._resolved.get(configured.id)
+        if resolved is None:
+            resolved = self._resolved[configured.id] = self._resolve(configured, configured.id)
+        return resolved
+
+    @cached_property
+    def _resolved(self) -> dict[str, EffectiveAgent]:
+        """The configured agents that were asked for; a configuration never changes."""
+        return {}
+
+    def _resolve(self, configured: Agent | None, agent_id: str) -> EffectiveAgent:
+        defaults = self.agents.defaults
         agent = configured or Agent.model_construct(id=agent_id)
         main_id = self.default_agent_id
         main = agent if agent.id == main_id else self.agent(main_id)
