@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from application.context.scripts import injected_receipts
 from application.log.texts import TextStore
 from application.ports.files import BootstrapFiles
+from domain.configuration.configuration import EffectiveAgent
 from domain.context.bootstrap_files import BootstrapFile, select_bootstrap_files, unreadable_warning
 from domain.context.preamble import is_blank, preamble_sizes, preamble_warning, truncated_preamble
 from domain.delivery.announcement import RunStats, announce
-from domain.plan.agent import EffectiveAgent
 from domain.run.facts import Ingredient, ScriptReceipt
 from domain.run.plan_facts import PreambleSizes
 from domain.run.state import Run

@@ -74,7 +74,8 @@ async def try_scripts(
         cfg=pinned.redacted,
     )
     facts = _facts(asked, identities.run_id())
-    gathered = await gathering.gather_for(variables, facts, pinned, text_store)
+    agent = pinned.configuration.effective_agent(asked.agent_id)
+    gathered = await gathering.gather_for(variables, agent, facts, pinned, text_store)
     texts = {one.ref.id: one.text for one in text_store.kept}
 
     def text(ref: ContentRef | None) -> str | None:
@@ -91,7 +92,7 @@ async def try_scripts(
     }
     return TrialResult(
         asked=asked,
-        is_configured=asked.agent_id in pinned.configuration.agent_ids(),
+        is_configured=agent.is_configured,
         runs=tuple(
             TrialRun(one, text(one.output), text(one.injected), text(one.error))
             for one in gathered.receipts

@@ -15,6 +15,7 @@ from application.log.texts import TextStore
 from application.ports.configurations import PinnedConfiguration
 from application.ports.credentials import Credentials
 from application.ports.scripts import Mask, ScriptFinished, ScriptRun, ScriptRunner, ScriptSecrets
+from domain.configuration.configuration import EffectiveAgent
 from domain.configuration.context_scripts import ContextScript
 from domain.configuration.secrets import without_url_secrets
 from domain.context.agent_override import OverrideCandidate, OverrideChoice, choose_override
@@ -161,15 +162,15 @@ class ContextGatherer:
         self._credentials = credentials
         self._secrets = secrets
 
-    def listed(self, run: Run, pinned: PinnedConfiguration) -> tuple[ContextScript, ...]:
-        """The scripts of a spawn, in the order they run."""
-        assert run.requested_agent_id is not None
-        return pinned.configuration.context_scripts_for(run.requested_agent_id)
-
     async def gather(
-        self, run: Run, task: str, pinned: PinnedConfiguration, text_store: TextStore
+        self,
+        run: Run,
+        agent: EffectiveAgent,
+        task: str,
+        pinned: PinnedConfiguration,
+        text_store: TextStore,
     ) -> GatheredContext:
-        """Run the scripts of a spawn within their limits."""
+        """Run the scripts of a spawn that asks for this agent, within their limits."""
         requested = run.requested_agent_id
         assert requested is not None
         variables = SpawnVariables(
@@ -181,18 +182,18 @@ class ContextGatherer:
             cleanup=run.options.cleanup,
             cfg=pinned.redacted,
         )
-        return await self.gather_for(variables, _facts(run), pinned, text_store)
+        return await self.gather_for(variables, agent, _facts(run), pinned, text_store)
 
     async def gather_for(
         self,
         variables: SpawnVariables,
+        agent: EffectiveAgent,
         facts: Mapping[str, str],
         pinned: PinnedConfiguration,
         text_store: TextStore,
     ) -> GatheredContext:
-        """Run the scripts for what is told them: these variables and facts."""
-        requested = variables.target_agent_id
-        listed = pinned.configuration.context_scripts_for(requested)
+        """Run the scripts of an agent for what is told them: these variables and facts."""
+        requested, listed = variables.target_agent_id, agent.context_scripts
         log = self._log_for(listed, pinned)
         receipts: list[ScriptReceipt] = []
         candidates: list[OverrideCandidate] = []
@@ -262,7 +263,8 @@ class ContextGatherer:
             best = choice.winner.agent_id if choice.winner else None
             if best is None or self._credentials is None:
                 return choice
-            if not (await self._credentials.found(pinned, best)).missing:
+            agent = pinned.configuration.effective_agent(best)
+            if not (await self._credentials.found(pinned, agent)).missing:
                 return choice
             without.add(best)
 

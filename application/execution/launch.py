@@ -142,7 +142,7 @@ class LaunchComposer:
         assert run.agent_id is not None
         assert run.plan is not None
         assert run.child_session_key is not None
-        runtime = pinned.configuration.runtime_for(run.agent_id)
+        runtime = pinned.configuration.effective_agent(run.agent_id).runtime
         if runtime is None:
             raise CannotLaunch("not_executable", f'agent "{run.agent_id}" has no runtime')
         opened = await self._work.run(run.opened_by) if run.opened_by else run

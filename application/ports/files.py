@@ -6,6 +6,7 @@ from typing import Literal, Protocol
 from uuid import UUID
 
 from application.ports.configurations import PinnedConfiguration
+from domain.configuration.configuration import EffectiveAgent
 from domain.context.attachments import AcceptedFiles
 
 RemovalOutcome = Literal["undone", "nothing_there", "left_in_place"]
@@ -155,7 +156,7 @@ class Workspaces(Protocol):
     def workspace_of(
         self,
         pinned: PinnedConfiguration,
-        agent_id: str,
+        agent: EffectiveAgent,
         *,
         recorded: str | None = None,
         requested: str | None = None,

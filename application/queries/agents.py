@@ -53,7 +53,7 @@ async def list_agents(
 
 def listed_agents(configuration: Configuration, requester_agent_id: str) -> AgentListing:
     """What a requester of this agent may name."""
-    allow = configuration.subagents_for(requester_agent_id).allow_agents
+    allow = configuration.effective_agent(requester_agent_id).subagents.allow_agents
     allowed = allowed_agents(requester_agent_id, allow)
     names = configuration.agent_ids() if allowed is None else allowed
     ordered = sorted(set(names), key=lambda name: (name != requester_agent_id, name))
@@ -65,12 +65,13 @@ def listed_agents(configuration: Configuration, requester_agent_id: str) -> Agen
 
 
 def _listed(agent_id: str, configuration: Configuration) -> ListedAgent:
-    agent = configuration.agent(agent_id)
-    runtime = configuration.runtime_for(agent_id) if agent is not None else None
+    agent = configuration.effective_agent(agent_id)
+    if not agent.is_configured:
+        return ListedAgent(id=agent_id, name=None, configured=False, model=None, runtime=None)
     return ListedAgent(
         id=agent_id,
-        name=agent.name if agent is not None else None,
-        configured=agent is not None,
-        model=configuration.model_of(agent_id) if agent is not None else None,
-        runtime=runtime.type if runtime is not None else None,
+        name=agent.name,
+        configured=True,
+        model=agent.model,
+        runtime=agent.runtime.type if agent.runtime is not None else None,
     )

@@ -12,6 +12,7 @@ from application.queries.access import Caller, require_scope
 from application.queries.as_of import resolve_as_of
 from application.queries.runs import readable_run
 from application.queries.services import QueryServices
+from application.queries.views.rule import ExplainedName, RuleName
 from application.queries.views.run import RecordedStage
 from application.queries.views.view import Answer, View
 from domain.configuration.configuration import Configuration
@@ -38,7 +39,7 @@ class RuleView(View):
     null when nothing does."""
 
     step: str
-    rule: str
+    rule: ExplainedName
     result: RuleResult
     compared: dict[str, JsonValue] | None
     text: str
@@ -49,7 +50,7 @@ class RuleView(View):
 class RefusalView(View):
     """A refusal as the caller was answered."""
 
-    rule: str
+    rule: RuleName
     status: AnswerStatus
     text: str
     current: int | None

@@ -14,14 +14,14 @@ from application.ports.credentials import Credentials
 from application.ports.files import BootstrapFiles
 from application.spawn.create import LANE
 from application.spawn.direct_delivery import delivers_directly
-from application.spawn.plan import Ineligible, PlannedChild, plan_continuation
+from application.spawn.plan import plan_continuation
+from domain.plan.child import IneligiblePlan, PlannedChild
 from domain.run.events import ContinuationPlanned, SessionCreated
 from domain.run.evolve import initial_run
 from domain.run.facts import Ingredient
 from domain.run.state import Run
 from domain.session.state import Session
 from domain.spawn.continuation import (
-    IneligiblePlan,
     Message,
     NoSession,
     continue_session,
@@ -132,15 +132,17 @@ class SessionContinuation:
         assert last.agent_id is not None
         assert last.plan is not None
         argument = run.thinking_argument
+        agent = pinned.configuration.effective_agent(last.agent_id)
         planned = plan_continuation(
             run,
+            agent,
             pinned,
             last.plan,
             await self._work.contents.text(argument) if argument else None,
-            await self._credentials.found(pinned, last.agent_id),
+            await self._credentials.found(pinned, agent),
         )
-        if isinstance(planned, Ineligible):
-            return IneligiblePlan(refusal=planned.refusal, facts=planned.facts)
+        if isinstance(planned, IneligiblePlan):
+            return planned
         return await self._add_ingredients(run, planned, text_store, pinned)
 
     async def _add_ingredients(

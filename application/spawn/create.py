@@ -16,10 +16,10 @@ from application.ports.files import BootstrapFiles
 from application.spawn.attachments import read_attachments_receipt
 from application.spawn.direct_delivery import delivers_directly
 from application.spawn.outcomes import Ready
-from application.spawn.plan import PlannedChild
 from application.steps.context_fork import read_context_request
 from application.steps.preparation import Preparation
 from domain.context.fork import accepted_note, fork_note, fork_warnings
+from domain.plan.child import PlannedChild
 from domain.run.commands import CreateSession, TakeStep
 from domain.run.facts import HOOK_ORDER, ForkFacts, ScriptReceipt
 from domain.values.record import ContentRef

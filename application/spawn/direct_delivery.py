@@ -4,8 +4,8 @@ from collections.abc import Sequence
 
 from application.log.event_log import Content
 from application.log.unit_of_work import UnitOfWork
+from domain.configuration.configuration import EffectiveAgent
 from domain.context.thread_binding import is_routable, read_origin
-from domain.plan.agent import EffectiveAgent
 from domain.run.state import Run
 from domain.values.record import ContentRef
 

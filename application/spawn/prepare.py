@@ -22,13 +22,7 @@ from application.ports.credentials import Credentials
 from application.ports.files import BootstrapFiles, Workspaces
 from application.spawn.create import compose_child, create_children
 from application.spawn.outcomes import Outcome, PreparedSpawn, Ready
-from application.spawn.plan import (
-    Ineligible,
-    PlannedChild,
-    PlanTexts,
-    plan_spawn,
-    read_requested_workspace,
-)
+from application.spawn.plan import PlanTexts, plan_spawn, read_requested_workspace
 from application.spawn.refuse import refuse_spawn
 from application.spawn.request import RecordedInputs
 from application.steps.preparation import (
@@ -39,6 +33,7 @@ from application.steps.preparation import (
     refuse_erased,
 )
 from application.steps.run_steps import StepRunner
+from domain.plan.child import IneligiblePlan, PlannedChild
 from domain.run.commands import ResolveScripts, ResumePreparation, StartPreparation
 from domain.run.events import ScriptsResolved
 from domain.run.facts import ScriptReceipt
@@ -210,7 +205,7 @@ class RunPreparer:
             return refuse_erased(run, caller_is_there)
         preparation, receipts = await self._resolve_scripts(preparation)
         planned = await self._plan(preparation)
-        if isinstance(planned, Ineligible):
+        if isinstance(planned, IneligiblePlan):
             return preparation.refuse(planned.refusal, planned.facts)
         start = self._start(preparation.run)
         stepped = await self._stepping.go(preparation, planned.plan, start)
@@ -225,15 +220,16 @@ class RunPreparer:
     ) -> Preparation:
         work = self._work
         pinned = await work.configurations.at(run.config_revision)
+        assert run.agent_id is not None
+        agent = pinned.configuration.effective_agent(run.agent_id)
         if in_hand is not None:
             text_store = TextStore(run.session_id, in_hand.key, work.identities.event_id)
-            return Preparation(
-                run, in_hand.task, in_hand.workspace, pinned, text_store, caller_is_there
-            )
+            task, workspace = in_hand.task, in_hand.workspace
+            return Preparation(run, task, workspace, pinned, agent, text_store, caller_is_there)
         text_store = await work.text_store(run)
         task = await work.contents.text(run.task) or ""
         workspace = await read_requested_workspace(work, run)
-        return Preparation(run, task, workspace, pinned, text_store, caller_is_there)
+        return Preparation(run, task, workspace, pinned, agent, text_store, caller_is_there)
 
     async def _resolve_scripts(
         self, preparation: Preparation
@@ -257,11 +253,13 @@ class RunPreparer:
         return preparation.recorded(appended.runs[run.run_id]), gathered.receipts
 
     async def _gather(self, preparation: Preparation) -> GatheredContext:
-        run, pinned = preparation.run, preparation.pinned
-        if not self._gathering.listed(run, pinned):
+        run, agent = preparation.run, preparation.agent
+        if not agent.context_scripts:
             return NOTHING
         task = asyncio.create_task(
-            self._gathering.gather(run, preparation.task, pinned, preparation.text_store)
+            self._gathering.gather(
+                run, agent, preparation.task, preparation.pinned, preparation.text_store
+            )
         )
         self._scripts[run.run_id] = task
         try:
@@ -274,14 +272,13 @@ class RunPreparer:
         finally:
             self._scripts.pop(run.run_id, None)
 
-    async def _plan(self, preparation: Preparation) -> PlannedChild | Ineligible:
-        run, pinned = preparation.run, preparation.pinned
+    async def _plan(self, preparation: Preparation) -> PlannedChild | IneligiblePlan:
+        run, agent, pinned = preparation.run, preparation.agent, preparation.pinned
         argument = run.thinking_argument
         thinking = await self._work.contents.text(argument) if argument else None
         texts = PlanTexts(thinking=thinking, workspace=preparation.workspace)
-        assert run.agent_id is not None
-        credentials = await self._credentials.found(pinned, run.agent_id)
-        return plan_spawn(run, pinned, self._workspaces, texts, credentials)
+        credentials = await self._credentials.found(pinned, agent)
+        return plan_spawn(run, agent, pinned, self._workspaces, texts, credentials)
 
     def _start(self, run: Run) -> StartPreparation:
         assert run.agent_id is not None

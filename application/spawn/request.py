@@ -13,19 +13,19 @@ from domain.context.attachments import RequestedAttachment
 from domain.plan.model import storable_model_name
 from domain.run.facts import BatchFacts, ContextMode, Dependency, SpawnOptions
 from domain.run.state import Run
-from domain.spawn.dependencies import DependencyRequest, request_field
+from domain.spawn.dependencies import DependencyRequest
+from domain.spawn.dependency_rules import NAMES, NamedRuns
 from domain.spawn.request import (
     AttachmentsVerdict,
     RequestSpawn,
     SharedContextInput,
     merge_dependencies,
 )
-from domain.values import rules
 from domain.values.agent_id import is_valid_agent_id, normalise_agent_id
 from domain.values.refusals import Refusal
+from domain.values.rules import first_refusal
 from domain.values.session_key import agent_id_of
 from domain.values.shared_values import ReferenceRequest
-from domain.values.text import quote_name
 from domain.values.thinking_level import normalise_thinking
 
 
@@ -168,7 +168,6 @@ def _is_sandboxed(request: SpawnRequest, pinned: PinnedConfiguration) -> bool:
 ANCESTORS_MAX = 64
 NAMED_RUNS_MAX = 200
 CANDIDATES_MAX = 200
-CANDIDATES_SHOWN_MAX = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,10 +215,10 @@ async def resolve_references(
             candidates = await _runs_of_requester(work.registry, one.name, asker)
         else:
             candidates = await _runs_of_tree(work.registry, one.name, of_label, asker)
-        if len(candidates) > 1:
-            return ResolvedReferences(unbound=_ambiguous_refusal(one, candidates))
-        if not candidates:
-            return ResolvedReferences(unbound=await _unknown_refusal(work, one, asker))
+        others = () if candidates else await _runs_to_name(work, one, asker)
+        refusal = first_refusal(NAMES, NamedRuns(asked=one, runs=candidates, others=others))
+        if refusal is not None:
+            return ResolvedReferences(unbound=refusal)
         run_id = candidates[0].run_id
         dependencies.append(
             Dependency(run_id=run_id, name=one.name, via=one.via, require=one.require)
@@ -291,9 +290,10 @@ async def _run_by_id(registry: Registry, name: str) -> Run | None:
         return None
 
 
-async def _unknown_refusal(
+async def _runs_to_name(
     work: UnitOfWork, asked: DependencyRequest, asker: _ReferenceScope
-) -> Refusal:
+) -> Sequence[Run]:
+    """The newest run of each session that such a name could stand for."""
     is_reference = asked.via == "reference"
     query = RunQuery(requester=asker.key) if is_reference else RunQuery(tree=asker.root)
     runs = await work.registry.runs(query, at=await work.log.head(), limit=CANDIDATES_MAX)
@@ -301,42 +301,4 @@ async def _unknown_refusal(
     for run in runs:
         if run.stage != "refused" and run.run_id not in asker.ancestors:
             newest.setdefault(run.session_id, run)
-    there = f" There are: {_list_runs(list(newest.values()))}"
-    if is_reference:
-        text = (
-            f"{request_field(asked)}: no run of this session has the label or id "
-            f"{quote_name(asked.name)}."
-        )
-        text += there if newest else " It has spawned none yet."
-        return rules.REFERENCE_UNKNOWN.refusal(text)
-    text = (
-        f"{asked.via} names {quote_name(asked.name)}, and no run of this tree has that label or id."
-    )
-    text += there if newest else " No run of this tree can be waited for yet."
-    return rules.DEPENDENCY_UNKNOWN.refusal(text)
-
-
-def _ambiguous_refusal(asked: DependencyRequest, runs: Sequence[Run]) -> Refusal:
-    is_reference, name = asked.via == "reference", quote_name(asked.name)
-    if is_reference and any(run.label != asked.name for run in runs):
-        text = (
-            f"{request_field(asked)}: {name} is the beginning of {len(runs)} labels: "
-            f"{_list_runs(runs)};"
-            " name one whole, or its run id"
-        )
-        return rules.REFERENCE_AMBIGUOUS.refusal(text)
-    which = ", ".join(f"run {run.run_id}" for run in runs[:CANDIDATES_SHOWN_MAX])
-    same = f"is the label of {len(runs)} sessions: {which}; name one by its run id"
-    if is_reference:
-        return rules.REFERENCE_AMBIGUOUS.refusal(f"{request_field(asked)}: {name} {same}")
-    text = f"{asked.via} names {name}, which {same}"
-    return rules.DEPENDENCY_AMBIGUOUS.refusal(text)
-
-
-def _list_runs(runs: Sequence[Run]) -> str:
-    shown = ", ".join(
-        f"{quote_name(run.label)} (run {run.run_id})" if run.label else f"run {run.run_id}"
-        for run in runs[:CANDIDATES_SHOWN_MAX]
-    )
-    more = len(runs) - CANDIDATES_SHOWN_MAX
-    return f"{shown}, and more" if more > 0 else shown
+    return list(newest.values())

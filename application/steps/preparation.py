@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 
 from application.log.texts import TextStore
 from application.ports.configurations import PinnedConfiguration
+from domain.configuration.configuration import EffectiveAgent
 from domain.run.commands import RunCommand
 from domain.run.plan_facts import PlanFacts
 from domain.run.state import Run
@@ -25,7 +26,7 @@ class Refused:
     """A run that cannot be prepared: `before` is to be recorded in front of the refusal.
 
     `step` is where it failed, `facts` as much as had been looked at of what a plan is decided from.
-    `keeper` is None when the texts of its session were erased: nothing may be kept of it.
+    `text_store` is None when the texts of its session were erased: nothing may be kept of it.
     """
 
     run: Run
@@ -41,7 +42,8 @@ class Refused:
 class Preparation:
     """The run as it is on record, and all that the next decision about it needs.
 
-    `workspace` is the folder that was asked for, `keeper` takes the texts of the next append,
+    `agent` is the one that will run, as far as that is known. `workspace` is the folder that was
+    asked for, `text_store` takes the texts of the next append,
     `before` is what is to be recorded in front of it.
     """
 
@@ -49,13 +51,19 @@ class Preparation:
     task: str
     workspace: str | None
     pinned: PinnedConfiguration
+    agent: EffectiveAgent
     text_store: TextStore
     caller_is_there: CallerPresence
     before: CommandList = ()
 
     def recorded(self, run: Run) -> "Preparation":
         """It goes on after an append, with the run as it is then."""
-        return replace(self, run=run, text_store=self.text_store.empty_copy(), before=())
+        agent = self.agent
+        if run.agent_id is not None and run.agent_id != self.run.agent_id:
+            agent = self.pinned.configuration.effective_agent(run.agent_id)
+        return replace(
+            self, run=run, agent=agent, text_store=self.text_store.empty_copy(), before=()
+        )
 
     def refuse(
         self, refusal: Refusal, facts: PlanFacts | None = None, step: str = "preparation"

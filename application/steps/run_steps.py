@@ -22,7 +22,7 @@ from application.steps.step import (
     UndoFailed,
 )
 from domain.run.commands import BeginStep, StartPreparation, TakeStep
-from domain.run.facts import Plan, StepName
+from domain.run.facts import Plan, StepName, StepState
 from domain.run.lifecycle import PREPARING
 from domain.run.state import Run
 from domain.values.refusals import WrongStage
@@ -75,9 +75,10 @@ class StepRunner:
         """
         run = preparation.run
         wanted: list[_WantedStep] = []
+        on_record = {state.name: state for state in run.steps}
         for maker in self._makers:
             try:
-                place = await self._place(preparation, plan, maker)
+                place = await self._place(run, plan, maker, on_record.get(maker.name))
             except StepRefused as refused:
                 return preparation.refuse(refused.refusal, step=maker.name)
             if place is not None:
@@ -124,11 +125,10 @@ class StepRunner:
         await self.drop_staged_files(run)
 
     async def _place(
-        self, preparation: Preparation, plan: Plan, maker: StepMaker
+        self, run: Run, plan: Plan, maker: StepMaker, state: StepState | None
     ) -> StepPlace | None:
-        state = preparation.run.step(maker.name)
         if state is None:
-            return await maker.place(preparation.run, plan)
+            return await maker.place(run, plan)
         if state.phase == "taken":
             return None
         # The place is on record, whatever has become of it since.

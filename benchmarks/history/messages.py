@@ -5,22 +5,19 @@ from uuid import UUID
 from application.log.envelope import Actor, Provenance
 from application.log.event_log import StoredAnswer, Submission
 from application.session.continue_session import decide_message
-from application.spawn.plan import Ineligible, plan_continuation
+from application.spawn.plan import plan_continuation
 from benchmarks.history.fates import Fate
 from benchmarks.history.hooks import hooks_of
 from benchmarks.history.requests import Child
 from benchmarks.history.society import OPERATOR, Society
+from domain.plan.child import IneligiblePlan
 from domain.run.events import ContinuationPlanned
 from domain.run.evolve import initial_run
 from domain.run.facts import Ingredient
 from domain.run.lifecycle import OVER
 from domain.run.state import Run
 from domain.session.state import Session
-from domain.spawn.continuation import (
-    IneligiblePlan,
-    Message,
-    message_received,
-)
+from domain.spawn.continuation import Message, message_received
 from domain.values.record import Stamp, run_stream, session_stream
 
 
@@ -85,9 +82,11 @@ def _planned(
     assert last.plan is not None
     received = message_received(message, last, requester)
     run = initial_run(received, Stamp(last.created_position, 1, last.created_at))
-    planned = plan_continuation(run, society.pinned, last.plan, None)
-    if isinstance(planned, Ineligible):
-        return IneligiblePlan(refusal=planned.refusal, facts=planned.facts)
+    assert run.agent_id is not None
+    agent = society.pinned.configuration.effective_agent(run.agent_id)
+    planned = plan_continuation(run, agent, society.pinned, last.plan, None)
+    if isinstance(planned, IneligiblePlan):
+        return planned
     defaults = society.pinned.configuration.subagent_defaults
     said = Ingredient(source="message", position="task", content=run.task)
     return ContinuationPlanned(

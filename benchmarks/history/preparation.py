@@ -10,7 +10,6 @@ from application.context.ingredients import (
 from application.context.scripts import evaluated_candidates
 from application.log.texts import TextStore
 from application.spawn.create import LANE
-from application.spawn.plan import Ineligible, build_child_plan, evaluate_agent
 from benchmarks.history.awaiting import refused_for
 from benchmarks.history.fates import Fate
 from benchmarks.history.hooks import hooks_of
@@ -22,6 +21,9 @@ from domain.configuration.context_scripts import ContextScript
 from domain.context.agent_override import OverrideCandidate, choose_override
 from domain.context.fork import accepted_note
 from domain.context.script_output import ScriptReading, read_script_output
+from domain.plan.child import IneligiblePlan, plan_child
+from domain.plan.eligibility import ELIGIBILITY
+from domain.plan.request import ChosenWorkspace, PlanRequest, requester_sandboxed
 from domain.run.commands import (
     CreateSession,
     RefuseSpawn,
@@ -75,7 +77,7 @@ def _scripts(
     receipts: list[ScriptReceipt] = []
     candidates: list[OverrideCandidate] = []
     seconds = 0.02
-    for script in configuration.context_scripts_for(requested):
+    for script in configuration.effective_agent(requested).context_scripts:
         took = 0.02 + society.random.expovariate(4.0)
         seconds += took
         reading, receipt = _executed(society, script, requested, int(took * 1000), text_store)
@@ -144,12 +146,20 @@ def _finished(
     assert agent_id is not None
     configuration = society.pinned.configuration
     argument = "extreme" if run.thinking_argument else None
-    fitted = evaluate_agent(run, configuration, argument)
+    planned = plan_child(
+        ELIGIBILITY,
+        PlanRequest(
+            run=run,
+            agent=configuration.effective_agent(agent_id),
+            requester_sandboxed=requester_sandboxed(run, configuration),
+            thinking_argument=argument,
+            choose_workspace=lambda: ChosenWorkspace(_workspace(run, agent_id)),
+        ),
+    )
     commands: tuple[RunCommand, ...]
-    if isinstance(fitted, Ineligible):
-        commands = (*before, _refusal(society, run, fitted, text_store))
+    if isinstance(planned, IneligiblePlan):
+        commands = (*before, _refusal(society, run, planned, text_store))
     else:
-        planned = build_child_plan(run, fitted, _workspace(run, agent_id))
         key = child_key(agent_id, str(society.ids.run_id()))
         society.log.hold([session_stream(key)])
         start = StartPreparation(
@@ -181,7 +191,9 @@ def _finished(
         return (yield from refused_for(run, failed, child, society))
 
 
-def _refusal(society: Society, run: Run, unfit: Ineligible, text_store: TextStore) -> RefuseSpawn:
+def _refusal(
+    society: Society, run: Run, unfit: IneligiblePlan, text_store: TextStore
+) -> RefuseSpawn:
     """A caller that has gone away finds the refusal in its inbox."""
     refusal = unfit.refusal
     told = society.random.random() < 0.5

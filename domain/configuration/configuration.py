@@ -1,6 +1,8 @@
 """The whole configuration, and the questions that are asked of it."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from pydantic import Field
@@ -9,17 +11,24 @@ from domain.configuration.agents import (
     Agent,
     AgentDefaults,
     Agents,
+    AgentSubagents,
+    BootstrapLimits,
     SandboxMode,
     SubagentDefaults,
     is_sandboxed,
 )
 from domain.configuration.context_scripts import ContextScript, resolve_scripts
-from domain.configuration.models import ModelChoice, Models
+from domain.configuration.models import (
+    ModelChoice,
+    Models,
+    ModelSetting,
+    ModelSettings,
+)
 from domain.configuration.runtimes import CommandRuntime, Runtime
 from domain.configuration.sections import SharedSection
 from domain.configuration.session import SessionSection, ThreadPolicy, thread_policy
 from domain.configuration.settings import Settings
-from domain.configuration.tools import Tools
+from domain.configuration.tools import ConfiguredToolPolicy, Tools
 from domain.values.agent_id import DEFAULT_AGENT_ID, is_valid_agent_id, normalise_agent_id
 from domain.values.session_key import MAIN, SessionKey, canonical_session_key
 from domain.values.sources import ConfiguredAt
@@ -38,6 +47,51 @@ class EffectiveSubagents:
     context_preamble_max_chars: int
     allow_agents_from: ConfiguredAt | None = None
     require_agent_id_from: ConfiguredAt | None = None
+
+
+@dataclass(frozen=True)
+class AgentFolder:
+    """Where an agent keeps what is its own; `path` None is the place of the data directory."""
+
+    agent_id: str
+    path: str | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class EffectiveAgent:
+    """What holds for the children of one agent, its own word before the defaults'.
+
+    It is resolved once, for the plan of a run as for whoever looks at the configuration, so that
+    these cannot differ. An id that is not configured has the defaults. `workspace` None is a folder
+    of its own in the data directory; `thinking` is the agent's own word, `defaults` have the limits
+    that are the same for all agents. `context_scripts` are those of a spawn that asks for this
+    agent, in the order they run, each with its timeout. `main_folder` is that of the default agent.
+    """
+
+    id: str
+    name: str | None
+    is_configured: bool
+    runtime: Runtime | None
+    sandbox_mode: SandboxMode
+    workspace: str | None
+    folder: AgentFolder
+    main_folder: AgentFolder
+    thinking: str | None
+    subagents: EffectiveSubagents
+    defaults: SubagentDefaults
+    bootstrap: BootstrapLimits
+    context_scripts: tuple[ContextScript, ...]
+    tools: ConfiguredToolPolicy
+    model: str | None
+    model_settings: ModelSettings
+    aliases: Mapping[str, str]
+    known_models: tuple[str, ...]
+    models: Models
+
+    @property
+    def delivers_to_origin(self) -> bool:
+        """Whether the runtime sends results to the thread of a session itself."""
+        return isinstance(self.runtime, CommandRuntime) and self.runtime.delivers_to_origin
 
 
 class Configuration(SharedSection):
@@ -101,67 +155,71 @@ class Configuration(SharedSection):
             else default_agent_id,
         )
 
-    def subagents_for(self, agent_id: str) -> EffectiveSubagents:
-        """What the agent's own `subagents` section says, else the defaults (unknown ids too)."""
-        defaults, agent = self.subagent_defaults, self.agent(agent_id)
-        own = agent.subagents if agent else None
-        allowed = own.allow_agents if own else None
-        required = own.require_agent_id if own else None
-        limit = own.context_preamble_max_chars if own else None
-        return EffectiveSubagents(
-            allow_agents=defaults.allow_agents if allowed is None else allowed,
-            require_agent_id=defaults.require_agent_id if required is None else required,
-            context_preamble_max_chars=(
-                defaults.context_preamble_max_chars if limit is None else limit
+    def effective_agent(self, agent_id: str) -> EffectiveAgent:
+        """What holds for the children of this agent, all in one."""
+        configured = self.agent(agent_id)
+        if configured is None:
+            return self._resolve(None, agent_id)
+        resolved = self._resolved.get(configured.id)
+        if resolved is None:
+            resolved = self._resolved[configured.id] = self._resolve(configured, configured.id)
+        return resolved
+
+    @cached_property
+    def _resolved(self) -> dict[str, EffectiveAgent]:
+        """The configured agents that were asked for; a configuration never changes."""
+        return {}
+
+    def _resolve(self, configured: Agent | None, agent_id: str) -> EffectiveAgent:
+        defaults = self.agents.defaults
+        agent = configured or Agent.model_construct(id=agent_id)
+        main_id = self.default_agent_id
+        main = agent if agent.id == main_id else self.agent(main_id)
+        # Two agents do not share a folder unless the file says so.
+        shared_workspace = defaults.workspace if configured and agent.id == main_id else None
+        own, total = agent.bootstrap_max_chars, agent.bootstrap_total_max_chars
+        return EffectiveAgent(
+            id=agent.id,
+            name=agent.name,
+            is_configured=configured is not None,
+            runtime=agent.runtime or defaults.runtime,
+            sandbox_mode=self._sandbox_mode(configured),
+            workspace=shared_workspace if agent.workspace is None else agent.workspace,
+            folder=AgentFolder(agent.id, agent.agent_dir),
+            main_folder=AgentFolder(main_id, main.agent_dir if main else None),
+            thinking=agent.subagents.thinking,
+            subagents=_effective_subagents(agent.subagents, defaults.subagents),
+            defaults=defaults.subagents,
+            bootstrap=BootstrapLimits(
+                chars_max=defaults.bootstrap_max_chars if own is None else own,
+                total_chars_max=defaults.bootstrap_total_max_chars if total is None else total,
             ),
-            allow_agents_from=_configured_at(
-                allowed is not None, defaults.allow_agents is not None
+            context_scripts=self._context_scripts(agent),
+            tools=self.tools.subagents.tools,
+            model=_name(agent.model) or _name(defaults.model),
+            model_settings=ModelSettings(
+                agent_subagents=_setting(agent.subagents.model),
+                defaults_subagents=_setting(defaults.subagents.model),
+                agent=_setting(agent.model),
+                defaults=_setting(defaults.model),
             ),
-            require_agent_id_from=_configured_at(
-                required is not None, "require_agent_id" in defaults.model_fields_set
-            ),
+            aliases=self.model_aliases(),
+            known_models=self.known_models(),
+            models=self.models,
         )
-
-    def model_of(self, agent_id: str) -> str | None:
-        """The agent's own `model`, else that of the defaults."""
-        agent = self.agent(agent_id)
-        return _name(agent.model if agent else None) or _name(self.agents.defaults.model)
-
-    def runtime_for(self, agent_id: str) -> Runtime | None:
-        """The agent's runtime, else that of the defaults; None where nobody says."""
-        agent = self.agent(agent_id)
-        return (agent.runtime if agent else None) or self.agents.defaults.runtime
 
     def is_sandboxed(self, agent_id: str, session_key: str) -> bool:
         """Whether the agent's sandbox mode puts this session (canonical key) into a sandbox."""
         own_main = self.canonical_key(MAIN, agent_id)
-        return is_sandboxed(self.sandbox_mode_for(agent_id), session_key, own_main)
+        return is_sandboxed(self._sandbox_mode(self.agent(agent_id)), session_key, own_main)
 
-    def sandbox_mode_for(self, agent_id: str) -> SandboxMode:
+    def _sandbox_mode(self, agent: Agent | None) -> SandboxMode:
         """The agent's sandbox mode, else that of the defaults, else `off`."""
-        agent = self.agent(agent_id)
         return (agent.sandbox.mode if agent else None) or self.agents.defaults.sandbox.mode or "off"
 
-    def workspace_for(self, agent_id: str) -> str | None:
-        """The workspace that the file gives the agent; that of the defaults is the default
-        agent's alone, for two agents do not share a folder unless the file says so."""
-        agent = self.agent(agent_id)
-        if agent is not None and agent.workspace is not None:
-            return agent.workspace
-        is_default = agent is not None and agent.id == self.default_agent_id
-        return self.agents.defaults.workspace if is_default else None
-
-    def context_scripts_for(self, requested_agent_id: str) -> tuple[ContextScript, ...]:
-        """The scripts for a spawn of this id, in the order they run; an id that is not configured
-        gets the defaults. Each has its timeout, `spawnlog.scriptTimeoutSeconds` where it is
-        silent."""
-        agent = self.agent(requested_agent_id)
-        own = agent.subagents.context_scripts if agent else None
-        scripts = resolve_scripts(
-            self.subagent_defaults.context_scripts.run,
-            own.run if own else (),
-            own.ignore if own else (),
-        )
+    def _context_scripts(self, agent: Agent) -> tuple[ContextScript, ...]:
+        own = agent.subagents.context_scripts
+        scripts = resolve_scripts(self.subagent_defaults.context_scripts.run, own.run, own.ignore)
         return tuple(self.timed(script) for script in scripts)
 
     def model_aliases(self) -> dict[str, str]:
@@ -200,6 +258,27 @@ class Configuration(SharedSection):
 
 def _name(choice: ModelChoice | None) -> str | None:
     return choice.name if choice else None
+
+
+def _setting(choice: ModelChoice | None) -> ModelSetting:
+    return {"primary": choice.primary, "fallbacks": choice.fallbacks} if choice else None
+
+
+def _effective_subagents(own: AgentSubagents, defaults: SubagentDefaults) -> EffectiveSubagents:
+    """What the agent's own `subagents` section says, else the defaults."""
+    allowed, required = own.allow_agents, own.require_agent_id
+    limit = own.context_preamble_max_chars
+    return EffectiveSubagents(
+        allow_agents=defaults.allow_agents if allowed is None else allowed,
+        require_agent_id=defaults.require_agent_id if required is None else required,
+        context_preamble_max_chars=(
+            defaults.context_preamble_max_chars if limit is None else limit
+        ),
+        allow_agents_from=_configured_at(allowed is not None, defaults.allow_agents is not None),
+        require_agent_id_from=_configured_at(
+            required is not None, "require_agent_id" in defaults.model_fields_set
+        ),
+    )
 
 
 def _configured_at(agent_says: bool, defaults_say: bool) -> ConfiguredAt | None:

@@ -90,7 +90,7 @@ def _check_names(
 
 def _may_be_replaced(configuration: Configuration, agent_id: str) -> bool:
     """Whether a context script may name another agent for this one."""
-    scripts = configuration.context_scripts_for(agent_id)
+    scripts = configuration.effective_agent(agent_id).context_scripts
     return any(script.agent_id_override_key for script in scripts)
 
 
@@ -118,7 +118,7 @@ def _agents(configuration: Configuration, unlisted: ValuePath) -> list[tuple[Val
 
 def _check_runtimes(configuration: Configuration) -> Iterator[ConfigurationWarning]:
     for path, agent_id in _agents(configuration, _DEFAULT_RUNTIME):
-        runtime = configuration.runtime_for(agent_id)
+        runtime = configuration.effective_agent(agent_id).runtime
         if runtime is None:
             yield _warning_at(path, _NO_RUNTIME.format(runtime="no runtime"))
         elif runtime.type not in SERVED_RUNTIMES:
@@ -151,8 +151,9 @@ def _check_fallbacks(configuration: Configuration) -> Iterator[ConfigurationWarn
 
 def _check_sandboxes(configuration: Configuration) -> Iterator[ConfigurationWarning]:
     for path, agent_id in _agents(configuration, _DEFAULT_MODE):
-        mode = configuration.sandbox_mode_for(agent_id)
-        if mode != "off" and not provides_sandbox(configuration.runtime_for(agent_id)):
+        agent = configuration.effective_agent(agent_id)
+        mode = agent.sandbox_mode
+        if mode != "off" and not provides_sandbox(agent.runtime):
             yield _warning_at(path, _NO_SANDBOX.format(mode=mode))
 
 

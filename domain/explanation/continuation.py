@@ -8,22 +8,17 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from domain.configuration.configuration import Configuration
-from domain.explanation.plan import (
-    PLAN,
-    PlanRecord,
-    PlanTable,
-    explain_capabilities,
-    explain_plan,
-    explain_tools,
-)
+from domain.explanation.admission import explain_admission
+from domain.explanation.plan import explain_capabilities, explain_plan, explain_tools
 from domain.explanation.record import DecisionRecord, EventAtRevision, RuleExplanation
+from domain.plan.eligibility import CONTINUED_ELIGIBILITY, PlanRecord
 from domain.run.events import ContinuationPlanned, MessageReceived, SpawnRefused
 from domain.run.facts import AttachmentsRequest
 from domain.run.plan_facts import PlanFacts
 from domain.session.events import ChildAdmitted
-from domain.spawn.admission import explain_active_children
+from domain.spawn.admission import CONTINUATION
 from domain.values.record import ContentRef
-from domain.values.rules import ACTIVE_CHILDREN, CAPABILITIES, TOOLS, WORKSPACE, RuleFinding
+from domain.values.rules import CAPABILITIES, TOOLS
 
 CONTINUING = (MessageReceived, ChildAdmitted, ContinuationPlanned, SpawnRefused)
 """The events that say how a message was decided; there is one of each at most."""
@@ -48,7 +43,11 @@ def explain_continuation(
     `ValueError` when the message is not among the events.
     """
     record = _MessageRecord(events)
-    return (_admission(record), *_plan(record, configuration), *_outcome(record, configuration))
+    return (
+        *explain_admission(record, CONTINUATION, record.message.facts, record.message),
+        *_plan(record, configuration),
+        *_outcome(record, configuration),
+    )
 
 
 class _MessageRecord(DecisionRecord):
@@ -64,16 +63,6 @@ class _MessageRecord(DecisionRecord):
         self.planned = self.of(ContinuationPlanned)
 
 
-def _admission(record: _MessageRecord) -> RuleExplanation:
-    step, rule = "admission", ACTIVE_CHILDREN
-    if not record.is_admission_decided:
-        return record.not_judged(step, rule.name)
-    facts, refused = record.message.facts, record.is_refused_by(rule)
-    finding = explain_active_children(facts.active_children, facts.max_children, refused=refused)
-    by = record.refused if refused and record.refused is not None else record.message
-    return record.judged(step, rule.name, finding, by, refused=refused)
-
-
 def _plan(record: _MessageRecord, configuration: Configuration | None) -> Iterator[RuleExplanation]:
     def planning(facts: PlanFacts, refused: bool) -> PlanRecord:
         return PlanRecord(
@@ -87,21 +76,7 @@ def _plan(record: _MessageRecord, configuration: Configuration | None) -> Iterat
 
     by = record.planned or record.refused
     is_planned = by is not None and by.facts is not None
-    return explain_plan(record, CONTINUATION, by if is_planned else None, planning)
-
-
-def _workspace(planning: PlanRecord) -> RuleFinding | None:
-    facts = planning.facts.workspace
-    if facts is None:
-        return None
-    text = "the folder of the run before is kept"
-    if facts.chosen is None:
-        text = "the run before had no folder on record, and none is chosen"
-    return RuleFinding({**facts.model_dump(mode="json"), "kept": True}, text)
-
-
-CONTINUATION: PlanTable = {**PLAN, WORKSPACE: _workspace}
-"""What a message is planned by: as a spawn is, but its folder is kept."""
+    return explain_plan(record, CONTINUED_ELIGIBILITY, by if is_planned else None, planning)
 
 
 def _outcome(

@@ -7,7 +7,8 @@ from pydantic import JsonValue
 from domain.explanation.record import RuleExplanation, SpawnRecord
 from domain.run.facts import Dependency
 from domain.spawn.dependencies import render_dependency
-from domain.values.rules import DEPENDENCIES, WAITS_FOR, RuleFinding
+from domain.spawn.dependency_rules import NAMES, WAITS
+from domain.values.rules import WAITS_FOR, RuleFinding
 
 _STEP = "admission"
 
@@ -22,7 +23,8 @@ def explain_dependencies(record: SpawnRecord) -> Iterator[RuleExplanation]:
         ],
         "ancestors": [str(one) for one in record.request.ancestors],
     }
-    why = {one.name: one.when for one in DEPENDENCIES}
+    judged = [*(one.rule for one in NAMES), *(one.rule for one in WAITS)]
+    why = {one.name: one.when for one in judged}
     if refused is not None and refused.rule in why:
         finding = RuleFinding(compared, why[refused.rule])
         yield record.judged(refused.step, refused.rule, finding, refused, refused=True)

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, Protocol, TypeVar
+from typing import Literal, TypeVar
 from uuid import UUID
 
 from pydantic import JsonValue
@@ -18,9 +18,9 @@ from domain.run.events import (
     StepBegun,
     StepTaken,
 )
-from domain.run.facts import AttachmentsRequest, StepName
+from domain.run.facts import StepName
 from domain.session.events import ChildAdmitted
-from domain.values.record import ContentRef, Event, Fact
+from domain.values.record import Event, Fact
 from domain.values.rules import Rule, RuleFinding
 from domain.values.text import quote_name
 
@@ -47,19 +47,6 @@ class RuleExplanation(Fact):
     text: str
     position: int | None
     config_revision: int
-
-
-class PlanRequest(Protocol):
-    """What a request asks for, as far as rules of the plan tell of it."""
-
-    @property
-    def requested_agent_id(self) -> str | None: ...
-
-    @property
-    def workspace_argument(self) -> ContentRef | None: ...
-
-    @property
-    def attachments(self) -> AttachmentsRequest | None: ...
 
 
 DECIDING = (

@@ -7,10 +7,9 @@ those behind it were not judged, and what an older release did not record is sai
 from collections.abc import Iterator, Sequence
 
 from domain.configuration.configuration import Configuration
+from domain.explanation.admission import explain_admission
 from domain.explanation.dependencies import explain_dependencies
 from domain.explanation.plan import (
-    PLAN,
-    PlanRecord,
     explain_capabilities,
     explain_plan,
     explain_preamble,
@@ -24,13 +23,15 @@ from domain.explanation.steps import (
     explain_steps,
     is_override_expected,
 )
+from domain.plan.eligibility import ELIGIBILITY, PlanRecord
 from domain.run.plan_facts import PlanFacts
 from domain.spawn.admission import ADMISSION
 from domain.values import rules
 from domain.values.rules import RuleFinding
 from domain.values.text import quote_name
 
-_IN_ORDER = (*(one.rule for one in ADMISSION), *rules.DEPENDENCIES, *PLAN, *rules.STEPS)
+_PLAN = tuple(one.rule for one in ELIGIBILITY)
+_IN_ORDER = (*(one.rule for one in ADMISSION), *rules.DEPENDENCIES, *_PLAN, *rules.STEPS)
 _OUTCOME = (rules.TOOLS, rules.CAPABILITIES, rules.PREAMBLE)
 
 
@@ -45,7 +46,7 @@ def explain(
     """
     record = SpawnRecord(events)
     return (
-        *_admission(record),
+        *explain_admission(record, ADMISSION, record.request.facts, record.request),
         *_batch(record),
         *explain_dependencies(record),
         *_scripts(record),
@@ -55,19 +56,6 @@ def explain(
         *_outcome(record, configuration),
         *_other_refusal(record),
     )
-
-
-def _admission(record: SpawnRecord) -> Iterator[RuleExplanation]:
-    step = "admission"
-    over = not record.is_admission_decided
-    for one in ADMISSION:
-        if over:
-            yield record.not_judged(step, one.rule.name)
-            continue
-        over = record.is_refused_by(one.rule)
-        by = record.refused if over and record.refused else record.request
-        finding = one.compared(record.request.facts, over)
-        yield record.judged(step, one.rule.name, finding, by, refused=over)
 
 
 def _batch(record: SpawnRecord) -> Iterator[RuleExplanation]:
@@ -115,14 +103,14 @@ def _plan(record: SpawnRecord, configuration: Configuration | None) -> Iterator[
         )
 
     by = record.created or (record.refused if _is_refused_by_plan(record) else None)
-    return explain_plan(record, PLAN, by, planning)
+    return explain_plan(record, ELIGIBILITY, by, planning)
 
 
 def _is_refused_by_plan(record: SpawnRecord) -> bool:
     """Also by a step behind the plan: the refusal says what the plan was decided from."""
     refused = record.refused
     return refused is not None and (
-        any(record.is_refused_by(rule) for rule in PLAN)
+        any(record.is_refused_by(rule) for rule in _PLAN)
         or refused.step == "preparation"
         or refused.facts is not None
     )

@@ -124,3 +124,30 @@ def select_profiles(
 def _precedence(found: FoundProfile) -> tuple[bool, bool, str]:
     named = found.profile.id
     return not found.is_own, not named.endswith(DEFAULT_ENDING), named
+
+
+# What there is for the children of an agent, and what is missing.
+
+
+@dataclass(frozen=True, slots=True)
+class MissingCredential:
+    """`name` is the id of a profile, the name of a variable or that of a file; `text` says what is
+    the matter with it, and `is_unset` whether it is a variable that has to be set."""
+
+    name: str
+    text: str
+    is_unset: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class FoundCredentials:
+    """`profile_ids` are all that there are for the agent, `given` those that a child of it gets,
+    `missing` what it would have to get and cannot. No values."""
+
+    profile_ids: tuple[str, ...] = ()
+    given: tuple[str, ...] = ()
+    missing: tuple[MissingCredential, ...] = ()
+
+
+NOTHING_FOUND = FoundCredentials()
+"""For runtimes that are given no credentials."""

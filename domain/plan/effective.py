@@ -7,11 +7,11 @@ from typing import Any
 from pydantic import JsonValue
 
 from domain.configuration.agents import ANY_AGENT, Agent, allowed_agents
-from domain.configuration.configuration import Configuration
+from domain.configuration.configuration import Configuration, EffectiveAgent
 from domain.configuration.context_scripts import ContextScript
 from domain.configuration.places import BUILT_IN, DEFAULTS, NAMED_SOURCES, SectionSource, source_of
 from domain.configuration.settings import Token
-from domain.plan.agent import EffectiveAgent, effective_agent
+from domain.plan.agent import agent_tool_policy, plan_agent_model, plan_agent_thinking
 from domain.plan.model import ModelPlan
 from domain.plan.timeout import run_timeout_seconds
 from domain.session.events import Role
@@ -40,10 +40,10 @@ def effective_agent_values(
 ) -> tuple[EffectiveValue, ...] | None:
     """What a spawn of this agent gets that says nothing itself, and what it may spawn in its turn;
     None when there is no such agent. Secrets are not among it."""
-    agent, effective = configuration.agent(agent_id), effective_agent(configuration, agent_id)
-    if agent is None or effective is None:
+    agent = configuration.agent(agent_id)
+    if agent is None:
         return None
-    return _AgentValues(configuration, agent, effective).values()
+    return _AgentValues(configuration, agent, configuration.effective_agent(agent_id)).values()
 
 
 class _AgentValues:
@@ -60,7 +60,7 @@ class _AgentValues:
         self._name = f"agents.list[{listed.index(agent.id)}]" if agent.id in listed else ""
 
     def values(self) -> tuple[EffectiveValue, ...]:
-        plan = self._effective.model_plan()
+        plan = plan_agent_model(self._effective)
         return (
             *self._identity(),
             *self._surroundings(),
@@ -129,7 +129,7 @@ class _AgentValues:
         return f"{NAMED_SOURCES[source].section.format(agent=self._name)}.{field}"
 
     def _prices(self, plan: ModelPlan) -> EffectiveValue:
-        cost = self._effective.cost_of(plan)
+        cost = self._effective.models.cost_of(plan.provider or "", plan.model or "")
         if cost is None:
             return EffectiveValue("prices", None, BUILT_IN)
         prices = cost.model_dump(mode="json", by_alias=True, include={"input", "output"})
@@ -137,7 +137,7 @@ class _AgentValues:
 
     def _thinking(self) -> EffectiveValue:
         effective = self._effective
-        plan = effective.thinking_plan()
+        plan = plan_agent_thinking(effective)
         if plan.source is None:
             return EffectiveValue("thinking", None, BUILT_IN)
         own, default = effective.thinking, effective.defaults.thinking
@@ -176,10 +176,8 @@ class _AgentValues:
         ]
 
     def _context(self) -> list[EffectiveValue]:
-        both, agent_id = self._both_subagents(), self._agent.id
-        scripts: list[JsonValue] = [
-            script.id for script in self._configuration.context_scripts_for(agent_id)
-        ]
+        both = self._both_subagents()
+        scripts: list[JsonValue] = [script.id for script in self._effective.context_scripts]
         said = [place.at("context_scripts") for place in both if place.says("context_scripts")]
         limit = self._effective.subagents.context_preamble_max_chars
         source = source_of("context_preamble_max_chars", *both)
@@ -198,7 +196,7 @@ class _AgentValues:
         tools = self._effective.tools
         rows = []
         for role in _ROLES:
-            policy = self._effective.tool_policy(role)
+            policy = agent_tool_policy(self._effective, role)
             value = {"allow": _plain(policy.allow), "deny": _plain(policy.deny)}
             source = "tools.subagents.tools" if tools.model_fields_set else BUILT_IN
             rows.append(EffectiveValue(f"tools.{role}", value, source))

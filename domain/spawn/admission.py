@@ -1,17 +1,19 @@
-"""Whether a spawn is permitted: an ordered table of rules over recorded facts.
+"""Whether a spawn or a message is permitted: ordered tables of rules over recorded facts.
 
 The rules are judged in their order, and the first that refuses speaks. What a rule compared is told
 afterwards from the same facts, whether it refused from the record. That the agent exists is judged
-later, by `check_agent_known`, once context scripts have had their say.
+later, with the rules of eligibility, once context scripts have had their say.
 """
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from typing import Generic, TypeVar
 
 from pydantic import JsonValue
 
 from domain.configuration.agents import ANY_AGENT, allowed_agents
 from domain.configuration.configuration import Configuration
+from domain.run.events import ContinuationFacts
 from domain.run.facts import AdmissionFacts
 from domain.session.role import FoundDepth
 from domain.session.shared_context import shared_size_with
@@ -26,6 +28,7 @@ from domain.values.text import quote_name, single_line
 RAW_AGENT_ID_CHARACTERS_MAX = 200
 AGENTS_SHOWN_MAX = 100
 NAMES_SHOWN_MAX = 20
+F = TypeVar("F")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,11 +45,11 @@ class SpawnPolicy:
 
 def policy_of(configuration: Configuration, requester_agent_id: str) -> SpawnPolicy:
     """What the configuration says about this requester's spawns."""
-    own = configuration.subagents_for(requester_agent_id)
-    defaults = configuration.subagent_defaults
+    agent = configuration.effective_agent(requester_agent_id)
+    own = agent.subagents
     return SpawnPolicy(
-        max_spawn_depth=defaults.max_spawn_depth,
-        max_children=defaults.max_children_per_agent,
+        max_spawn_depth=agent.defaults.max_spawn_depth,
+        max_children=agent.defaults.max_children_per_agent,
         require_agent_id=own.require_agent_id,
         allow_agents=own.allow_agents,
         require_agent_id_from=own.require_agent_id_from,
@@ -87,8 +90,8 @@ def admission_facts(
 
 
 @dataclass(frozen=True, slots=True)
-class AdmissionRule:
-    """A rule of admission.
+class AdmissionRule(Generic[F]):
+    """A rule of admission over the facts of a request, or of a message.
 
     `refuses` is the text for the caller when it refuses, else None; it is also given the agent id
     as it was asked for, which is in no fact. `compared` is what it looked at, with whether it
@@ -96,11 +99,11 @@ class AdmissionRule:
     """
 
     rule: Rule
-    refuses: Callable[[AdmissionFacts, str], str | None]
-    compared: Callable[[AdmissionFacts, bool], RuleFinding]
-    counts: Callable[[AdmissionFacts], tuple[int, int]] | None = None
+    refuses: Callable[[F, str], str | None]
+    compared: Callable[[F, bool], RuleFinding]
+    counts: Callable[[F], tuple[int, int]] | None = None
 
-    def refusal(self, facts: AdmissionFacts, raw_agent_id: str = "") -> Refusal | None:
+    def refusal(self, facts: F, raw_agent_id: str = "") -> Refusal | None:
         """The refusal when it refuses; None when it does not."""
         text = self.refuses(facts, raw_agent_id)
         if text is None:
@@ -181,19 +184,8 @@ def _no_place_free(active: int, most: int, places: int) -> str | None:
     )
 
 
-def active_children_refusal(active_children: int, max_children: int) -> Refusal | None:
-    """The refusal of a session that has no place free; None when it has one.
-
-    The only rule of admission for the continuation of a child whose place was released.
-    """
-    text = _no_place_free(active_children, max_children, 1)
-    if text is None:
-        return None
-    return rules.ACTIVE_CHILDREN.refusal(text, current=active_children, limit=max_children)
-
-
 def _active_children(facts: AdmissionFacts, refused: bool) -> RuleFinding:
-    finding = explain_active_children(facts.active_children, facts.max_children, refused=refused)
+    finding = _count_children(facts.active_children, facts.max_children, refused=refused)
     if facts.places == 1:
         return finding
     text = f"{facts.active_children} of {facts.max_children} children are active, and"
@@ -204,7 +196,7 @@ def _active_children(facts: AdmissionFacts, refused: bool) -> RuleFinding:
     )
 
 
-def explain_active_children(active: int, most: int, *, refused: bool) -> RuleFinding:
+def _count_children(active: int, most: int, *, refused: bool) -> RuleFinding:
     """How many places for children a session had left."""
     text = f"{active} of {most} children are active"
     if refused:
@@ -278,7 +270,7 @@ def _list_names(names: tuple[str, ...], names_max: int) -> str:
     return f"{shown}, and {more} more" if more > 0 else shown
 
 
-ADMISSION = (
+ADMISSION: tuple[AdmissionRule[AdmissionFacts], ...] = (
     AdmissionRule(rules.AGENT_ID, _malformed_agent_id, _agent_id),
     AdmissionRule(rules.MODE, _session_without_thread, _mode),
     AdmissionRule(
@@ -296,35 +288,25 @@ ADMISSION = (
     AdmissionRule(rules.REQUIRE_AGENT_ID, _missing_agent_id, _require_agent_id),
     AdmissionRule(rules.ALLOW_AGENTS, _forbidden_agent, _allow_agents),
 )
-"""In the order in which they are judged."""
+"""For a spawn, in the order in which they are judged."""
+
+CONTINUATION: tuple[AdmissionRule[ContinuationFacts], ...] = (
+    AdmissionRule(
+        rules.ACTIVE_CHILDREN,
+        lambda facts, _: _no_place_free(facts.active_children, facts.max_children, 1),
+        lambda facts, refused: _count_children(
+            facts.active_children, facts.max_children, refused=refused
+        ),
+        counts=lambda facts: (facts.active_children, facts.max_children),
+    ),
+)
+"""For a message: its run takes the place that the run before it has released."""
 
 
-def admit(facts: AdmissionFacts, *, raw_agent_id: str = "") -> Permitted | Refusal:
-    """Judge the request. `raw_agent_id` is the id as it was given, for the text alone."""
-    refusals = (one.refusal(facts, raw_agent_id) for one in ADMISSION)
-    return next((one for one in refusals if one is not None), Permitted())
-
-
-def check_agent_known(
-    agent_id: str,
-    configured: Collection[str],
-    *,
-    requested_agent_id: str | None = None,
-    is_message: bool = False,
+def admit(
+    table: Iterable[AdmissionRule[F]], facts: F, *, raw_agent_id: str = ""
 ) -> Permitted | Refusal:
-    """Whether the agent that will run is configured; judged after the context scripts.
-
-    `requested_agent_id` is the id asked for, when a script put another in its place; `is_message`
-    is for a session that goes on, for which none is asked.
-    """
-    if agent_id in configured:
-        return Permitted()
-    shown = single_line(agent_id, characters_max=RAW_AGENT_ID_CHARACTERS_MAX)
-    text = f'Agent "{shown}" is not configured, and no context script named a configured one.'
-    if requested_agent_id not in (None, agent_id):
-        text = f'Agent "{shown}", named in place of "{requested_agent_id}", is not configured.'
-    advice = "Use agents_list to discover valid targets, or add it to agents.list."
-    if is_message:
-        text = f'Agent "{shown}" is not configured any more.'
-        advice = "Add it to agents.list, and send the message again."
-    return rules.AGENT_UNKNOWN.refusal(f"{text} {advice}")
+    """Judge a request, or a message. `raw_agent_id` is the id as it was given, for the text
+    alone."""
+    refusals = (one.refusal(facts, raw_agent_id) for one in table)
+    return next((one for one in refusals if one is not None), Permitted())

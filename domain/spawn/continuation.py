@@ -11,6 +11,7 @@ from datetime import datetime
 from uuid import UUID
 
 from domain.event_types import AnyEvent
+from domain.plan.child import IneligiblePlan
 from domain.run.events import (
     ContinuationFacts,
     ContinuationPlanned,
@@ -25,7 +26,7 @@ from domain.run.state import Run
 from domain.session.decide import AdmitContinuation, ContinueSession
 from domain.session.decide import decide as decide_session
 from domain.session.state import Session
-from domain.spawn.admission import active_children_refusal
+from domain.spawn.admission import CONTINUATION, admit
 from domain.spawn.request import StoreText
 from domain.values.record import ContentRef, run_stream, session_stream
 from domain.values.refusals import ReadAgain, Refusal, Rejected, SessionIsClosed
@@ -48,15 +49,6 @@ class Message:
     by: str
     config_revision: int
     max_children: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class IneligiblePlan:
-    """No run of the session can be planned any more: the rule that says so, and what it was decided
-    from."""
-
-    refusal: Refusal
-    facts: PlanFacts
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,10 +155,10 @@ def continue_session(
     received = message_received(message, now, requester)
     own = run_stream(message.run_id)
     changes: list[tuple[str, AnyEvent]] = [(own, received)]
-    refusal = active_children_refusal(requester.active_children, message.max_children)
-    if refusal is not None:
-        changes.append((own, _refused_event(refusal, None, keep)))
-        return ContinuationDecision(tuple(changes), refusal)
+    verdict = admit(CONTINUATION, received.facts)
+    if isinstance(verdict, Refusal):
+        changes.append((own, _refused_event(verdict, None, keep)))
+        return ContinuationDecision(tuple(changes), verdict)
     if isinstance(planned, IneligiblePlan):
         changes.append((own, _refused_event(planned.refusal, planned.facts, keep)))
         return ContinuationDecision(tuple(changes), planned.refusal)

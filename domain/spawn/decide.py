@@ -20,7 +20,7 @@ from domain.session.shared_context import (
 )
 from domain.session.state import Session
 from domain.spawn import request
-from domain.spawn.admission import SpawnPolicy, admission_facts, admit
+from domain.spawn.admission import ADMISSION, SpawnPolicy, admission_facts, admit
 from domain.spawn.batch import speculative_session
 from domain.spawn.request import (
     RequestSpawn,
@@ -166,7 +166,7 @@ def request_spawns(
     family = effective_shared_keys(known)
     active = known.active_children if known else 0
     facts = admission_facts(command, policy, found, active, family, len(asked))
-    verdict = admit(facts, raw_agent_id=command.agent_id_argument or "")
+    verdict = admit(ADMISSION, facts, raw_agent_id=command.agent_id_argument or "")
     if isinstance(verdict, Permitted) and command.shared is not None:
         refusal = limit_refusal(family, command.shared.sizes, command.shared.scope)
         refusal = refusal or references_refusal(

@@ -37,7 +37,8 @@ class DependencyFailed(Rejected):
     @property
     def refusal(self) -> Refusal:
         """What its caller is told."""
-        return failed_dependency_refusal(self.dependency, self.target)
+        text = failed_dependency_text(self.dependency, self.target)
+        return rules.DEPENDENCY_FAILED.refusal(text)
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,8 +72,8 @@ def request_field(asked: Dependency | DependencyRequest) -> str:
     return f"sharedContext.${single_line(asked.name, characters_max=SHOWN_CHARACTERS_MAX)}"
 
 
-def failed_dependency_refusal(dependency: Dependency, target: Run) -> Refusal:
-    """The refusal of a spawn that depends on a run which is over, and failed."""
+def failed_dependency_text(dependency: Dependency, target: Run) -> str:
+    """What is told of a spawn that depends on a run which is over, and failed."""
     text = (
         f"{request_field(dependency)} names {render_dependency(dependency)}, which "
         f"{outcome_text(target)}"
@@ -85,7 +86,7 @@ def failed_dependency_refusal(dependency: Dependency, target: Run) -> Refusal:
             f'{{"run": {quote_name(dependency.name)}, "require": "ended"}} to'
             " go on all the same"
         )
-    return rules.DEPENDENCY_FAILED.refusal(text)
+    return text
 
 
 def dependency_verdict(dependency: Dependency, target: Run) -> DependencyVerdict:

@@ -13,18 +13,10 @@ from domain.run.facts import (
     SpawnOptions,
 )
 from domain.run.state import Run
-from domain.spawn.dependencies import (
-    dependency_verdict,
-    failed_dependency_refusal,
-    find_cycle,
-    render_dependency,
-    render_path,
-    request_field,
-)
-from domain.values import rules
+from domain.spawn.dependency_rules import WAITS, DependencyFacts
 from domain.values.record import ContentRef
 from domain.values.refusals import ReadAgain, Refusal
-from domain.values.rules import RefusalStatus
+from domain.values.rules import RefusalStatus, first_refusal
 from domain.values.shared_values import ReferenceRequest, SharedScope
 
 StoreText = Callable[[str, str], ContentRef]
@@ -150,25 +142,10 @@ def dependencies_refusal(
         target = runs.get(one.run_id)
         if target is None:
             raise ReadAgain(f"run {one.run_id} was not read; read it and ask again")
-        found = _cycle_refusal(one, command.ancestors, waiting)
-        if found is None and dependency_verdict(one, target) == "failed":
-            found = failed_dependency_refusal(one, target)
-        if found is not None:
-            return found
+        facts = DependencyFacts(
+            dependency=one, target=target, ancestors=command.ancestors, waiting=waiting
+        )
+        refusal = first_refusal(WAITS, facts)
+        if refusal is not None:
+            return refusal
     return None
-
-
-def _cycle_refusal(
-    dependency: Dependency, ancestors: Sequence[UUID], waiting: Collection[Run]
-) -> Refusal | None:
-    way = find_cycle(ancestors, [dependency.run_id], waiting)
-    if way is None:
-        return None
-    text = f"{request_field(dependency)} names {render_dependency(dependency)}, which "
-    if len(way) == 1:
-        text += "is this session's own run or one above it, and those end after what they spawn"
-    else:
-        by = render_path(way)
-        text += f"waits{f', by {by},' if by else ''} for run {way[-1]} above this spawn"
-        text += ": each would wait for the other for ever"
-    return rules.DEPENDENCY_CYCLE.refusal(text)

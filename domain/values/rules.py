@@ -4,14 +4,16 @@ One row each: the name that is recorded, with which status it refuses, and when.
 explanations, the API's description and the documentation take their names from these rows.
 """
 
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Literal
+from typing import Generic, Literal, TypeVar
 
 from pydantic import JsonValue
 
 from domain.values.refusals import Refusal
 
 RefusalStatus = Literal["forbidden", "error"]
+F = TypeVar("F")
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,11 +47,31 @@ class RuleFinding:
     text: str
 
 
+@dataclass(frozen=True, slots=True)
+class TableRule(Generic[F]):
+    """A row of an ordered table of rules over facts of one kind. `refuses` is the text for the
+    caller when the rule refuses, else None."""
+
+    rule: Rule
+    refuses: Callable[[F], str | None]
+
+
+def first_refusal(table: Iterable[TableRule[F]], facts: F) -> Refusal | None:
+    """The refusal of the first rule of the table that refuses; None when none does."""
+    for row in table:
+        text = row.refuses(facts)
+        if text is not None:
+            return row.rule.refusal(text)
+    return None
+
+
 _FORBIDDEN: tuple[RefusalStatus, ...] = ("forbidden",)
 _ERROR: tuple[RefusalStatus, ...] = ("error",)
 _EITHER: tuple[RefusalStatus, ...] = ("forbidden", "error")
 
-# Admission, in the order in which they are judged.
+# Admission, in the order in which they are judged: the table `ADMISSION` of the domain. What a
+# family shares is in no fact of a request, and is judged for a patch and at the start of a run too,
+# so the last of them is no row there.
 
 AGENT_ID = Rule("agent_id", _ERROR, "what is given as agentId has not the form of an agent id")
 MODE = Rule("mode", _ERROR, "mode `session` is asked for without a thread")
@@ -74,7 +96,7 @@ ADMISSION = (
     SHARED_CONTEXT,
 )
 
-# What a spawn is to wait for, judged with admission.
+# What a spawn is to wait for, judged with admission: `NAMES` and `WAITS` of the domain.
 
 DEPENDENCY_UNKNOWN = Rule("dependency_unknown", _ERROR, "a name stands for no run of the tree")
 DEPENDENCY_AMBIGUOUS = Rule(
@@ -103,7 +125,8 @@ DEPENDENCIES = (
     REFERENCE_AMBIGUOUS,
 )
 
-# Whether the agent that will run is eligible, in the order in which they are judged.
+# Whether the agent that will run is eligible, in the order in which they are judged: the table
+# `ELIGIBILITY` of the domain.
 
 AGENT_UNKNOWN = Rule("agent_unknown", _ERROR, "the agent that would run is not configured")
 SANDBOX = Rule(
@@ -118,7 +141,9 @@ CREDENTIALS = Rule("credentials", _ERROR, "credentials of the agent cannot be ha
 WORKSPACE = Rule("workspace", _ERROR, "the child's folder cannot be used or made")
 ELIGIBILITY = (AGENT_UNKNOWN, SANDBOX, THINKING, RUNTIME, CREDENTIALS, WORKSPACE)
 
-# The steps of a preparation, in their order.
+# The steps of a preparation, in their order. They are no table that is judged: a step refuses
+# because of what came of an effect outside, at whichever moment that was. What they compared is
+# told by the table `STEP_RULES`.
 
 THREAD_BINDING = Rule("thread_binding", _ERROR, "a thread is asked for, and none was bound")
 CONTEXT_FORK = Rule("context_fork", _ERROR, "a fork is asked for, and none can be made")
@@ -131,7 +156,8 @@ ATTACHMENTS = Rule(
 CONTEXT_ENGINE = Rule("context_engine", _ERROR, "the context engine did not prepare the child")
 STEPS = (THREAD_BINDING, CONTEXT_FORK, ATTACHMENTS, CONTEXT_ENGINE)
 
-# What can refuse a spawn at any time of its preparation.
+# What can refuse a spawn at any time of its preparation. Each is the act of somebody else, and
+# nothing is compared.
 
 STOPPED = Rule("stopped", _ERROR, "the spawn was stopped before its session was created")
 ERASED = Rule("erased", _ERROR, "the texts of its session were erased while it was prepared")

@@ -88,9 +88,8 @@ def of_failures(given: Given) -> Answer:
     pinned = PinnedConfiguration(1, listing([{"id": "a"}]), {})
     gathering = ContextGatherer(FailingScripts(given["exit"], error))
     text_store = TextStore(uuid4(), bytes(32), uuid4)
-    gathered = without_waiting(
-        gathering.gather(run_of(*a_requested_run()), "t", pinned, text_store)
-    )
+    run, agent = run_of(*a_requested_run()), pinned.configuration.effective_agent("a")
+    gathered = without_waiting(gathering.gather(run, agent, "t", pinned, text_store))
     told = {content.ref.id: content.text for content in text_store.kept}
     (receipt,) = gathered.receipts
     assert receipt.error is not None
@@ -167,7 +166,9 @@ def scripts(given: Given) -> Answer:
         return {"message": task_message(given["task"], prepend=[before], append=[after]).text}
     if "defaults.run" in given:
         configured = listing(given["defaults.run"], given["agent"])
-        return {"order": [script.id for script in configured.context_scripts_for("main")]}
+        return {
+            "order": [script.id for script in configured.effective_agent("main").context_scripts]
+        }
     defined = [ContextScript.model_validate(one) for one in given["run"]]
     return {one.id: one.model_dump(mode="json", by_alias=True) for one in defined}
 

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from application.spawn.plan import Ineligible, PlannedChild
 from domain.configuration.models import split_model_reference
+from domain.plan.child import IneligiblePlan, PlannedChild
 from domain.plan.tools import tool_policy
 from domain.session.role import capabilities_at
 from domain.values.thinking_level import normalise_thinking
@@ -40,7 +40,7 @@ def with_thinking(given: Given) -> Answer:
         return {"level": normalise_thinking(given["raw"])}
     spawn = CaseSpawn(given)
     planned = spawn.planned()
-    if isinstance(planned, Ineligible):
+    if isinstance(planned, IneligiblePlan):
         refusal = planned.refusal
         return {"status": refusal.status, "error": refusal.text, "gateway_calls": 0}
     level = planned.plan.thinking

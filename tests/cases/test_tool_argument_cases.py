@@ -5,7 +5,7 @@ from typing import Any, cast
 
 import pytest
 
-from application.spawn.plan import Ineligible
+from domain.plan.child import IneligiblePlan
 from domain.plan.timeout import run_timeout_seconds
 from tests.support.cases.cases import Answer, Case, Given, Runner, cases_of
 from tests.support.cases.comparison import hold
@@ -41,7 +41,7 @@ def timed(given: Given) -> Answer:
     if "args" not in given:
         return {"runTimeoutSeconds": run_timeout_seconds(given["arg"], given["config"])}
     planned = CaseSpawn(given).planned()
-    if isinstance(planned, Ineligible):
+    if isinstance(planned, IneligiblePlan):
         return {"status": planned.refusal.status}
     timeout = planned.plan.run_timeout_seconds
     return {"status": "accepted", "agent_call": {"timeout": timeout}}

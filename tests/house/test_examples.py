@@ -16,7 +16,7 @@ def configuration() -> Configuration:
 
 
 def command_of(agent_id: str) -> CommandRuntime:
-    runtime = configuration().runtime_for(agent_id)
+    runtime = configuration().effective_agent(agent_id).runtime
     assert isinstance(runtime, CommandRuntime)
     return runtime
 
@@ -62,7 +62,7 @@ def test_the_example_configuration_holds_no_mistake_and_no_secret() -> None:
 def test_every_program_that_the_configuration_names_exists() -> None:
     for agent_id in configuration().agent_ids():
         assert (EXAMPLES / command_of(agent_id).command[-1]).is_file(), agent_id
-    scripts = configuration().context_scripts_for("steward")
+    scripts = configuration().effective_agent("steward").context_scripts
     assert [script.id for script in scripts] == ["identity"]
     assert (EXAMPLES / scripts[0].uri).is_file()
 

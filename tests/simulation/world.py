@@ -22,6 +22,7 @@ from application.ports.scripts import Mask, ScriptFinished, ScriptRun
 from application.session.stop import StopService
 from application.spawn.service import SpawnService
 from application.workers.supervisor import Supervisor
+from domain.configuration.configuration import EffectiveAgent
 from domain.delivery.hook_payloads import HookCall
 from infrastructure.outbound.runtimes.scripted import ScriptedRuntimes, ScriptedSession
 from infrastructure.server.compose import WorkerDependencies, build_workers
@@ -104,13 +105,13 @@ class NowhereWorkspaces:
     def workspace_of(
         self,
         pinned: PinnedConfiguration,
-        agent_id: str,
+        agent: EffectiveAgent,
         *,
         recorded: str | None = None,
         requested: str | None = None,
     ) -> str:
         """A folder that is nowhere."""
-        return f"/simulated/{agent_id}"
+        return f"/simulated/{agent.id}"
 
 
 class NumberedIdentities:

@@ -12,6 +12,7 @@ from application.delivery.announce import estimated_cost_usd
 from application.log.event_log import EventLog
 from application.log.texts import Contents
 from application.ports.registry import StatusRows
+from application.queries.views.rule import RuleName
 from application.queries.views.view import View
 from domain.context.attachment_manifest import FilesMismatch, parse_file_list, relative_dir
 from domain.run.events import StepUndoFailed
@@ -177,7 +178,7 @@ class _RunLife(View):
     archive_at: datetime | None
     runtime_ms: int | None
     error: str | None
-    rule: str | None
+    rule: RuleName | None
     usage: UsageView | None
     estimated_cost_usd: float | None
     transcript_path: str | None

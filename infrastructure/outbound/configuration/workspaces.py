@@ -7,6 +7,7 @@ from pathlib import Path
 
 from application.ports.configurations import PinnedConfiguration
 from application.ports.files import WorkspaceForbidden
+from domain.configuration.configuration import EffectiveAgent
 from domain.configuration.problems import ConfigurationError
 from infrastructure.outbound.configuration.files import LoadedFiles
 
@@ -90,7 +91,7 @@ class ConfiguredWorkspaces:
     def workspace_of(
         self,
         pinned: PinnedConfiguration,
-        agent_id: str,
+        agent: EffectiveAgent,
         *,
         recorded: str | None = None,
         requested: str | None = None,
@@ -100,18 +101,18 @@ class ConfiguredWorkspaces:
         if requested is not None and recorded is not None:
             return resolve_below_recorded(requested, recorded)
         if requested is not None:
-            return resolve_below_roots(requested, self._roots(pinned, agent_id))
+            return resolve_below_roots(requested, self._roots(pinned, agent))
         if recorded is not None:
             return verify_recorded_workspace(recorded)
-        return resolve_own_workspace(self._own_workspace(pinned, agent_id))
+        return resolve_own_workspace(self._own_workspace(agent))
 
-    def _own_workspace(self, pinned: PinnedConfiguration, agent_id: str) -> Path:
-        given = pinned.configuration.workspace_for(agent_id)
-        return self._folder_of(given) if given else self._folder / agent_id
+    def _own_workspace(self, agent: EffectiveAgent) -> Path:
+        given = agent.workspace
+        return self._folder_of(given) if given else self._folder / agent.id
 
-    def _roots(self, pinned: PinnedConfiguration, agent_id: str) -> list[Path]:
+    def _roots(self, pinned: PinnedConfiguration, agent: EffectiveAgent) -> list[Path]:
         configured = pinned.configuration.spawnlog.workspace_roots
-        own = self._own_workspace(pinned, agent_id)
+        own = self._own_workspace(agent)
         return [own, *(self._folder_of(root) for root in configured)]
 
     def _folder_of(self, given: str) -> Path:

@@ -8,16 +8,20 @@ from dataclasses import replace
 from pathlib import Path
 
 from application.ports.configurations import PinnedConfiguration, SecretMissing
-from application.ports.credentials import (
-    NOTHING_FOUND,
-    Credential,
-    FoundCredentials,
-    MissingCredential,
-)
+from application.ports.credentials import Credential
+from domain.configuration.configuration import AgentFolder, EffectiveAgent
 from domain.configuration.problems import ConfigurationError, ConfigurationProblem
 from domain.configuration.runtimes import CommandRuntime
 from domain.configuration.secrets import SecretReference, is_secret_name, variables_in
-from domain.plan.credentials import FoundProfile, ProfileFile, merge_profiles, select_profiles
+from domain.plan.credentials import (
+    NOTHING_FOUND,
+    FoundCredentials,
+    FoundProfile,
+    MissingCredential,
+    ProfileFile,
+    merge_profiles,
+    select_profiles,
+)
 from infrastructure.outbound.configuration.files import RevisionFiles
 from infrastructure.outbound.configuration.load import LoadedConfiguration
 from infrastructure.outbound.configuration.secrets import is_evident_secret
@@ -86,36 +90,35 @@ class AgentCredentials:
         self._now = now
         self._kept: dict[Path, LoadedProfiles] = {}
 
-    async def found(self, pinned: PinnedConfiguration, agent_id: str) -> FoundCredentials:
+    async def found(self, pinned: PinnedConfiguration, agent: EffectiveAgent) -> FoundCredentials:
         """What there is now, and what of it cannot be resolved."""
-        runtime = _runtime_of(pinned, agent_id)
+        runtime = _runtime_of(agent)
         if runtime is None:
             return NOTHING_FOUND
         loaded = self._files_of_revisions.file_of(pinned)
-        return await asyncio.to_thread(self._find, pinned, loaded, agent_id, runtime)
+        return await asyncio.to_thread(self._find, loaded, agent, runtime)
 
     async def environment(self, pinned: PinnedConfiguration, agent_id: str) -> Mapping[str, str]:
         """What the runtime sets, and the values of the profiles. Raises `SecretMissing`."""
         loaded = self._files_of_revisions.file_of(pinned)
+        agent = pinned.configuration.effective_agent(agent_id)
         given: Mapping[str, Credential] = {}
-        if (runtime := _runtime_of(pinned, agent_id)) is not None:
-            given = await asyncio.to_thread(self._resolve, pinned, loaded, agent_id, runtime)
-        configured = pinned.configuration.runtime_for(agent_id)
-        if not isinstance(configured, CommandRuntime):
+        if (runtime := _runtime_of(agent)) is not None:
+            given = await asyncio.to_thread(self._resolve, loaded, agent, runtime)
+        if not isinstance(agent.runtime, CommandRuntime):
             return given
-        return {**given, **_runtime_environment(configured, loaded)}
+        return {**given, **_runtime_environment(agent.runtime, loaded)}
 
     def _find(
         self,
-        pinned: PinnedConfiguration,
         loaded: LoadedConfiguration,
-        agent_id: str,
+        agent: EffectiveAgent,
         runtime: CommandRuntime,
     ) -> FoundCredentials:
         missing = unset_variables(runtime, loaded)
         try:
-            folders = self._folders(pinned, loaded, agent_id)
-            own, main = self._files(folders, agent_id, pinned, self._said)
+            folders = self._folders(loaded, agent)
+            own, main = self._files(folders, agent, self._said)
         except _FileMissing as failure:
             return FoundCredentials(missing=(*missing, failure.missing))
         found = merge_profiles(own.file, main.file)
@@ -134,14 +137,13 @@ class AgentCredentials:
 
     def _resolve(
         self,
-        pinned: PinnedConfiguration,
         loaded: LoadedConfiguration,
-        agent_id: str,
+        agent: EffectiveAgent,
         runtime: CommandRuntime,
     ) -> Mapping[str, Credential]:
         try:
-            folders = self._folders(pinned, loaded, agent_id)
-            own, main = self._files(folders, agent_id, pinned, read_profiles)
+            folders = self._folders(loaded, agent)
+            own, main = self._files(folders, agent, read_profiles)
             values: dict[str, Credential] = {}
             for one in select_profiles(merge_profiles(own.file, main.file), runtime.env):
                 read = own if one.is_own else main
@@ -151,7 +153,7 @@ class AgentCredentials:
                 )
         except (_FileMissing, ProfileUnresolved) as failure:
             text = (
-                f'the credentials of agent "{agent_id}" cannot be had any more:'
+                f'the credentials of agent "{agent.id}" cannot be had any more:'
                 f" {failure.missing.text}; mend it on every server and spawn again"
             )
             raise SecretMissing(text) from None
@@ -160,42 +162,36 @@ class AgentCredentials:
     def _files(
         self,
         folders: _Folders,
-        agent_id: str,
-        pinned: PinnedConfiguration,
+        agent: EffectiveAgent,
         read: Callable[[Path], LoadedProfiles],
     ) -> tuple[LoadedProfiles, LoadedProfiles]:
         """The file of the agent and that of the main one. Raises `_FileMissing`."""
         try:
             own = read(folders.own)
         except ProfilesUnreadable as failure:
-            raise _FileMissing(agent_id, failure) from None
+            raise _FileMissing(agent.id, failure) from None
         if folders.main is None:
             return own, LoadedProfiles(ProfileFile())
         try:
             return own, read(folders.main)
         except ProfilesUnreadable as failure:
-            raise _FileMissing(pinned.configuration.default_agent_id, failure) from None
+            raise _FileMissing(agent.main_folder.agent_id, failure) from None
 
-    def _folders(
-        self, pinned: PinnedConfiguration, loaded: LoadedConfiguration, agent_id: str
-    ) -> _Folders:
-        main_id = pinned.configuration.default_agent_id
-        own = self._folder(pinned, loaded, agent_id)
-        main = self._folder(pinned, loaded, main_id) if main_id != agent_id else None
+    def _folders(self, loaded: LoadedConfiguration, agent: EffectiveAgent) -> _Folders:
+        own = self._folder(loaded, agent.folder)
+        is_main = agent.main_folder == agent.folder
+        main = None if is_main else self._folder(loaded, agent.main_folder)
         return _Folders(own, main if main != own else None)
 
-    def _folder(
-        self, pinned: PinnedConfiguration, loaded: LoadedConfiguration, agent_id: str
-    ) -> Path:
-        agent = pinned.configuration.agent(agent_id)
-        if agent is None or agent.agent_dir is None:
-            return self._agents / agent_id / "agent"
+    def _folder(self, loaded: LoadedConfiguration, folder: AgentFolder) -> Path:
+        if folder.path is None:
+            return self._agents / folder.agent_id / "agent"
         try:
-            return loaded.place(agent.agent_dir)
+            return loaded.place(folder.path)
         except ConfigurationError as failure:
             problem = failure.problems[0]
             text = f"cannot be found: its agentDir: {problem.source} {problem.message}"
-            raise _FileMissing(agent_id, ProfilesUnreadable(text)) from None
+            raise _FileMissing(folder.agent_id, ProfilesUnreadable(text)) from None
 
     def _said(self, folder: Path) -> LoadedProfiles:
         """What a file says without its values, read again when it has changed."""
@@ -221,11 +217,9 @@ class _FileMissing(Exception):
         self.missing = MissingCredential(FILE_NAME, text)
 
 
-def _runtime_of(pinned: PinnedConfiguration, agent_id: str) -> CommandRuntime | None:
+def _runtime_of(agent: EffectiveAgent) -> CommandRuntime | None:
     """The runtime of a configured agent when it is one that is given credentials."""
-    if pinned.configuration.agent(agent_id) is None:
-        return None
-    runtime = pinned.configuration.runtime_for(agent_id)
+    runtime = agent.runtime if agent.is_configured else None
     return runtime if isinstance(runtime, CommandRuntime) else None
 
 

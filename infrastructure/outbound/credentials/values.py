@@ -4,10 +4,10 @@ path."""
 import os
 from pathlib import Path
 
-from application.ports.credentials import Credential, MissingCredential
+from application.ports.credentials import Credential
 from domain.configuration.problems import ConfigurationError
 from domain.configuration.secrets import variables_in, with_variables
-from domain.plan.credentials import AuthProfile
+from domain.plan.credentials import AuthProfile, MissingCredential
 from domain.values.text import quote_name
 from infrastructure.outbound.configuration.secrets import secret_in_file
 

@@ -7,7 +7,6 @@ from application.context.ingredients import BroughtIngredients, bootstrap_ingred
 from application.log.texts import TextStore, keyed_hash
 from application.ports.files import ReadFile
 from domain.configuration.configuration import Configuration
-from domain.plan.agent import effective_agent
 from tests.support.builders.planned_children import asked
 
 KEY = b"k" * 32
@@ -32,7 +31,7 @@ async def brought(
 ) -> tuple[BroughtIngredients, TextStore]:
     text_store = TextStore(SESSION, KEY, uuid4)
     configured = Configuration.model_validate({"agents": {"defaults": limits or {}}})
-    agent = effective_agent(configured, "main")
+    agent = configured.effective_agent("main")
     assert agent is not None
     return await bootstrap_ingredients(asked(**changes), at, agent, folder, text_store), text_store
 

@@ -47,7 +47,8 @@ async def gathered(
     loaded = load_values({"agents": agents, "spawnlog": settings})
     pinned = PinnedConfiguration(1, loaded.configuration, loaded.stored)
     text_store = TextStore(run_id(1), b"key", RandomIdentities().event_id)
-    told = await ContextGatherer(runner).gather(run_of(requested()), "task", pinned, text_store)
+    spawn, agent = run_of(requested()), pinned.configuration.effective_agent("main")
+    told = await ContextGatherer(runner).gather(spawn, agent, "task", pinned, text_store)
     texts = {one.ref.id: one.text for one in text_store.kept}
     return told, {one.id: texts[one.error.id] for one in told.receipts if one.error is not None}
 
@@ -127,7 +128,8 @@ async def test_a_script_is_told_the_spawn_and_the_configuration_without_its_secr
     hears = Hears()
     options = SpawnOptions(cleanup="delete")
     run = run_of(requested(requested_agent_id="steward", label="a label", options=options))
-    await ContextGatherer(hears).gather(run, "the task", pinned, text_store)
+    agent = pinned.configuration.effective_agent("steward")
+    await ContextGatherer(hears).gather(run, agent, "the task", pinned, text_store)
     cfg = hears.told.pop("cfg")
     assert hears.told == {
         "targetAgentId": "steward",

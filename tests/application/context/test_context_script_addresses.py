@@ -31,7 +31,8 @@ async def gathered(*uris: str) -> GatheredContext:
     values = {"agents": {"defaults": {"subagents": {"contextScripts": {"run": run}}}}}
     pinned = PinnedConfiguration(1, Configuration.model_validate(values), values)
     text_store = TextStore(run_id(1), b"key", RandomIdentities().event_id)
-    return await ContextGatherer(Hook()).gather(run_of(requested()), "task", pinned, text_store)
+    spawn, agent = run_of(requested()), pinned.configuration.effective_agent("main")
+    return await ContextGatherer(Hook()).gather(spawn, agent, "task", pinned, text_store)
 
 
 async def test_neither_receipt_nor_log_holds_what_is_secret_in_an_address(

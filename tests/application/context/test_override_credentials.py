@@ -9,14 +9,10 @@ import pytest
 from application.context.scripts import ContextGatherer
 from application.log.texts import TextStore
 from application.ports.configurations import PinnedConfiguration
-from application.ports.credentials import (
-    NOTHING_FOUND,
-    Credential,
-    FoundCredentials,
-    MissingCredential,
-)
+from application.ports.credentials import Credential
 from application.ports.scripts import ScriptFinished, ScriptRun
-from domain.configuration.configuration import Configuration
+from domain.configuration.configuration import Configuration, EffectiveAgent
+from domain.plan.credentials import NOTHING_FOUND, FoundCredentials, MissingCredential
 from tests.support.builders.storytelling import requested, run_of
 
 
@@ -35,9 +31,9 @@ class WithoutThoseOf:
         self._agents = agents
         self.asked: list[str] = []
 
-    async def found(self, pinned: PinnedConfiguration, agent_id: str) -> FoundCredentials:
-        self.asked.append(agent_id)
-        if agent_id not in self._agents:
+    async def found(self, pinned: PinnedConfiguration, agent: EffectiveAgent) -> FoundCredentials:
+        self.asked.append(agent.id)
+        if agent.id not in self._agents:
             return NOTHING_FOUND
         return FoundCredentials(missing=(MissingCredential("KEY", "KEY is not set", True),))
 
@@ -82,10 +78,12 @@ async def test_the_best_that_has_its_credentials_is_taken(
     without: tuple[str, ...], taken: str | None, asked: list[str], verdicts: list[str]
 ) -> None:
     credentials = WithoutThoseOf(*without)
+    scripts = pinned(best=3, second=2, ghost=1)
     gathered = await ContextGatherer(Proposing(), credentials).gather(
         run_of(requested()),
+        scripts.configuration.effective_agent("main"),
         "task",
-        pinned(best=3, second=2, ghost=1),
+        scripts,
         TextStore(uuid4(), bytes(32), uuid4),
     )
     assert gathered.override_to == taken

@@ -62,7 +62,8 @@ async def lines(
     pinned = PinnedConfiguration(1, loaded.configuration, loaded.stored)
     text_store = TextStore(run_id(1), b"key", RandomIdentities().event_id)
     gathering = ContextGatherer(Says(ended), secrets=secrets or Nothing())
-    await gathering.gather(run_of(requested()), "task", pinned, text_store)
+    agent = pinned.configuration.effective_agent("main")
+    await gathering.gather(run_of(requested()), agent, "task", pinned, text_store)
     return [one.getMessage() for one in caplog.records if one.name == "spawnlog.scripts"]
 
 

@@ -45,7 +45,8 @@ async def ended(finished: ScriptFinished, *agents: str) -> tuple[GatheredContext
     pinned = PinnedConfiguration(1, loaded.configuration, loaded.stored)
     text_store = TextStore(run_id(1), b"key", RandomIdentities().event_id)
     gathering = ContextGatherer(Ends(finished), secrets=Known())
-    told = await gathering.gather(run_of(requested()), "task", pinned, text_store)
+    agent = pinned.configuration.effective_agent("main")
+    told = await gathering.gather(run_of(requested()), agent, "task", pinned, text_store)
     return told, {one.ref.id: one.text for one in text_store.kept}
 
 

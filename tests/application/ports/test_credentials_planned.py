@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from application.ports.credentials import FoundCredentials, MissingCredential
+from domain.plan.credentials import FoundCredentials, MissingCredential
 from domain.run.plan_facts import CredentialFacts
 from tests.support.builders.planned_children import (
     SCRIPTED,

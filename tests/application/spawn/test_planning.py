@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from application.ports.files import WorkspaceForbidden
-from application.spawn.plan import Ineligible, PlannedChild
+from domain.plan.child import IneligiblePlan, PlannedChild
 from domain.run.plan_facts import ModelVerdict, PlanFacts, WorkspaceFacts
 from tests.support.builders.planned_children import (
     BOXED,
@@ -82,9 +82,9 @@ def test_a_request_only_tightens_what_is_on_record(workspaces: Workspaces) -> No
     outside = configuration({"id": "main"})
     says = {"requester_sandboxed": True}
     assert isinstance(
-        decided(workspaces, asked(asks={"sandboxed": False}, options=says), outside), Ineligible
+        decided(workspaces, asked(asks={"sandboxed": False}, options=says), outside), IneligiblePlan
     )
-    assert isinstance(decided(workspaces, asked(asks={"sandboxed": True}), outside), Ineligible)
+    assert isinstance(decided(workspaces, asked(asks={"sandboxed": True}), outside), IneligiblePlan)
     assert isinstance(decided(workspaces, asked(asks={"sandboxed": False}), outside), PlannedChild)
 
 
@@ -97,7 +97,7 @@ def test_without_a_record_the_mode_of_the_requesters_agent_counts(workspaces: Wo
     non_main = configuration(
         {"id": "main", "sandbox": {"mode": "non-main"}}, {"id": "helper"}, {"id": "other"}
     )
-    assert isinstance(decided(workspaces, asked("helper", peer), non_main), Ineligible)
+    assert isinstance(decided(workspaces, asked("helper", peer), non_main), IneligiblePlan)
     assert isinstance(decided(workspaces, asked("other"), non_main), PlannedChild)
 
 

@@ -5,7 +5,6 @@ from pydantic import ValidationError
 
 from domain.configuration.agents import BootstrapLimits
 from domain.configuration.configuration import Configuration
-from domain.plan.agent import effective_agent
 
 
 def configuration(**sections: object) -> Configuration:
@@ -13,7 +12,7 @@ def configuration(**sections: object) -> Configuration:
 
 
 def limits_of(configured: Configuration, agent_id: str) -> BootstrapLimits:
-    agent = effective_agent(configured, agent_id)
+    agent = configured.effective_agent(agent_id)
     assert agent is not None
     return agent.bootstrap
 

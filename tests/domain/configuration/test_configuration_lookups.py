@@ -18,7 +18,7 @@ def test_without_a_file_the_agent_main_answers_with_its_prompt() -> None:
     builtin = Configuration.builtin()
 
     assert builtin.agent_ids() == ("main",)
-    runtime = builtin.runtime_for("main")
+    runtime = builtin.effective_agent("main").runtime
     assert isinstance(runtime, CommandRuntime)
     assert (runtime.command, runtime.input, runtime.output) == (("cat",), "stdin-text", "text")
 
@@ -30,7 +30,7 @@ def test_where_no_agent_is_listed_there_is_main_and_nobody_else() -> None:
     assert only_defaults.default_agent_id == "main"
     assert only_defaults.agent("main") is not None
     assert only_defaults.agent("worker") is None
-    assert only_defaults.runtime_for("main") is not None
+    assert only_defaults.effective_agent("main").runtime is not None
 
 
 def test_main_is_not_configured_where_others_are_listed() -> None:
@@ -77,27 +77,30 @@ def test_an_agents_own_word_replaces_the_defaults() -> None:
         }
     )
 
-    silent, outspoken = both.subagents_for("a"), both.subagents_for("b")
+    silent, outspoken = both.effective_agent("a").subagents, both.effective_agent("b").subagents
     assert (silent.allow_agents, silent.require_agent_id) == (("x", "y"), True)
     assert silent.context_preamble_max_chars == 4000
     assert (outspoken.allow_agents, outspoken.require_agent_id) == ((), False)
     assert outspoken.context_preamble_max_chars == 0
-    assert both.subagents_for("nobody") == silent
+    assert both.effective_agent("nobody").subagents == silent
     assert (silent.allow_agents_from, silent.require_agent_id_from) == ("defaults", "defaults")
     assert (outspoken.allow_agents_from, outspoken.require_agent_id_from) == ("agent", "agent")
 
 
 def test_what_nobody_says_is_from_nowhere() -> None:
-    builtin = configuration().subagents_for("main")
+    builtin = configuration().effective_agent("main").subagents
     assert (builtin.allow_agents_from, builtin.require_agent_id_from) == (None, None)
 
 
 def test_a_blank_model_counts_as_not_said() -> None:
-    assert configuration(agents={"list": [{"id": "a", "model": " "}]}).model_of("a") is None
+    assert (
+        configuration(agents={"list": [{"id": "a", "model": " "}]}).effective_agent("a").model
+        is None
+    )
 
 
 def test_nobody_allows_anybody_by_default() -> None:
-    assert configuration().subagents_for("main").allow_agents is None
+    assert configuration().effective_agent("main").subagents.allow_agents is None
 
 
 def test_runtime_model_and_sandbox_fall_back_to_the_defaults() -> None:
@@ -115,11 +118,11 @@ def test_runtime_model_and_sandbox_fall_back_to_the_defaults() -> None:
         }
     )
 
-    assert [mixed.runtime_for(agent).type for agent in "ab"] == ["worker", "command"]  # type: ignore[union-attr]
-    assert [mixed.model_of(agent) for agent in "ab"] == ["p/m", "p/b"]
-    assert [mixed.sandbox_mode_for(agent) for agent in "ab"] == ["all", "off"]
-    assert configuration().sandbox_mode_for("main") == "off"
-    assert configuration().runtime_for("main") is None
+    assert [mixed.effective_agent(agent).runtime.type for agent in "ab"] == ["worker", "command"]  # type: ignore[union-attr]
+    assert [mixed.effective_agent(agent).model for agent in "ab"] == ["p/m", "p/b"]
+    assert [mixed.effective_agent(agent).sandbox_mode for agent in "ab"] == ["all", "off"]
+    assert configuration().effective_agent("main").sandbox_mode == "off"
+    assert configuration().effective_agent("main").runtime is None
 
 
 def test_the_models_and_the_sandbox_of_a_runtime_are_those_it_declares() -> None:
@@ -135,7 +138,7 @@ def test_the_models_and_the_sandbox_of_a_runtime_are_those_it_declares() -> None
         }
     )
 
-    runtimes = [mixed.runtime_for(agent_id) for agent_id in "abc"]
+    runtimes = [mixed.effective_agent(agent_id).runtime for agent_id in "abc"]
     assert [served_models_of(runtime) for runtime in runtimes] == [None, ("p/*",), None]
     assert [provides_sandbox(runtime) for runtime in runtimes] == [False, True, False]
     assert served_models_of(None) is None
@@ -159,7 +162,7 @@ def test_the_workspace_of_the_defaults_is_the_default_agents_alone() -> None:
         }
     )
 
-    assert [shared.workspace_for(agent) for agent in "abc"] == ["~/w", None, "~/c"]
+    assert [shared.effective_agent(agent).workspace for agent in "abc"] == ["~/w", None, "~/c"]
 
 
 def test_prices_are_found_by_provider_and_model() -> None:

@@ -33,7 +33,9 @@ def order(defaults: list[Entry], own: list[Entry], ignore: list[str]) -> list[tu
             }
         }
     )
-    return [(script.id, script.uri) for script in configuration.context_scripts_for("x")]
+    return [
+        (script.id, script.uri) for script in configuration.effective_agent("x").context_scripts
+    ]
 
 
 def marked(scripts: list[Entry], source: str) -> list[Entry]:
@@ -73,8 +75,8 @@ def test_an_unknown_agent_gets_the_defaults() -> None:
         }
     )
 
-    assert [script.id for script in configuration.context_scripts_for("alias")] == ["a"]
-    assert configuration.context_scripts_for("x") == ()
+    assert [script.id for script in configuration.effective_agent("alias").context_scripts] == ["a"]
+    assert configuration.effective_agent("x").context_scripts == ()
 
 
 def test_a_script_that_is_silent_about_its_time_gets_that_of_the_settings() -> None:
@@ -86,7 +88,7 @@ def test_a_script_that_is_silent_about_its_time_gets_that_of_the_settings() -> N
         }
     )
 
-    scripts = configuration.context_scripts_for("main")
+    scripts = configuration.effective_agent("main").context_scripts
     assert [script.timeout_seconds for script in scripts] == [2.5, 10]
 
 

@@ -72,9 +72,9 @@ def test_more_than_fifty_scripts_of_an_agent_are_a_mistake_that_names_it() -> No
 def test_fifty_scripts_may_run_and_what_is_ignored_does_not_count() -> None:
     values = agents(several(50), run=several(5, "own"), ignore=[f"s{n}" for n in range(5)])
     configuration = Configuration.model_validate(values)
-    assert len(configuration.context_scripts_for("a")) == 50
+    assert len(configuration.effective_agent("a").context_scripts) == 50
     replaced = Configuration.model_validate(agents(several(50), run=several(50)))
-    assert len(replaced.context_scripts_for("a")) == 50
+    assert len(replaced.effective_agent("a").context_scripts) == 50
 
 
 def test_a_list_of_more_than_fifty_is_a_mistake() -> None:

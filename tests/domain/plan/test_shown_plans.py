@@ -6,8 +6,9 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from application.spawn.plan import Ineligible, PlannedChild, PlanTexts, plan_spawn
+from application.spawn.plan import PlanTexts, plan_spawn
 from domain.configuration.runtimes import SERVED_RUNTIMES
+from domain.plan.child import IneligiblePlan, PlannedChild
 from domain.plan.effective import effective_agent_values
 from domain.run.plan_facts import ModelVerdict
 from domain.values.thinking_level import normalise_thinking
@@ -34,13 +35,14 @@ def test_what_is_shown_of_an_agent_is_what_its_child_gets(rules: Rules, pick: in
     assert values is not None
     shown = {one.key: one.value for one in values}
     run = asked(agent_id, {"agent_id": "somebody", "sandboxed": False})
-    planned = plan_spawn(run, pinned, configurations.workspaces, PlanTexts())
+    agent = pinned.configuration.effective_agent(agent_id)
+    planned = plan_spawn(run, agent, pinned, configurations.workspaces, PlanTexts())
     _must_be_as_shown(planned, shown)
 
 
-def _must_be_as_shown(planned: PlannedChild | Ineligible, shown: dict[str, Any]) -> None:
+def _must_be_as_shown(planned: PlannedChild | IneligiblePlan, shown: dict[str, Any]) -> None:
     is_boxed = shown["sandbox.mode"] != "off"
-    if isinstance(planned, Ineligible):
+    if isinstance(planned, IneligiblePlan):
         speaks = {
             "sandbox": is_boxed and not shown.get("runtime.providesSandbox"),
             "thinking": shown["thinking"] and normalise_thinking(shown["thinking"]) is None,

@@ -6,8 +6,9 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from domain.configuration.agents import allowed_agents
+from domain.run.events import ContinuationFacts
 from domain.run.facts import AdmissionFacts
-from domain.spawn.admission import active_children_refusal, admit, check_agent_known
+from domain.spawn.admission import ADMISSION, CONTINUATION, admit
 from domain.values.refusals import Permitted, Refusal
 
 
@@ -35,13 +36,13 @@ def named(target: str | None, **changes: object) -> AdmissionFacts:
 
 
 def refusal_of(given_facts: AdmissionFacts, *, raw_agent_id: str = "") -> Refusal:
-    answer = admit(given_facts, raw_agent_id=raw_agent_id)
+    answer = admit(ADMISSION, given_facts, raw_agent_id=raw_agent_id)
     assert isinstance(answer, Refusal)
     return answer
 
 
 def test_a_plain_request_is_permitted() -> None:
-    assert admit(facts()) == Permitted()
+    assert admit(ADMISSION, facts()) == Permitted()
 
 
 @pytest.mark.parametrize("raw", ["../../../etc/passwd", "Agent not found: xyz"])
@@ -71,7 +72,7 @@ def test_session_mode_needs_a_thread() -> None:
         'threads, use mode="run" for one-shot work, or use sessions_send(sessionKey=...) to keep '
         "talking to a persistent session without thread binding."
     )
-    assert admit(facts(mode="session", thread=True)) == Permitted()
+    assert admit(ADMISSION, facts(mode="session", thread=True)) == Permitted()
 
 
 def test_a_caller_at_the_deepest_level_may_not_spawn() -> None:
@@ -82,7 +83,7 @@ def test_a_caller_at_the_deepest_level_may_not_spawn() -> None:
         current=2,
         limit=2,
     )
-    assert admit(facts(caller_depth=1, max_spawn_depth=2)) == Permitted()
+    assert admit(ADMISSION, facts(caller_depth=1, max_spawn_depth=2)) == Permitted()
 
 
 def test_a_requester_whose_places_are_taken_may_not_spawn() -> None:
@@ -94,8 +95,9 @@ def test_a_requester_whose_places_are_taken_may_not_spawn() -> None:
         limit=1,
     )
     assert refusal_of(facts(active_children=1, max_children=1)) == expected
-    assert active_children_refusal(1, 1) == expected
-    assert active_children_refusal(0, 1) is None
+    taken, free = (ContinuationFacts(active_children=one, max_children=1) for one in (1, 0))
+    assert admit(CONTINUATION, taken) == expected
+    assert admit(CONTINUATION, free) == Permitted()
 
 
 def test_an_agent_id_may_be_required() -> None:
@@ -106,7 +108,7 @@ def test_an_agent_id_may_be_required() -> None:
         "Use agents_list to see allowed agent ids."
     )
     allowing = {"require_agent_id": True, "allow_agents": ("worker",)}
-    assert admit(named("worker", **allowing)) == Permitted()
+    assert admit(ADMISSION, named("worker", **allowing)) == Permitted()
 
 
 @pytest.mark.parametrize(
@@ -134,12 +136,12 @@ def test_an_agent_that_is_not_allowed_is_refused_with_those_that_are(
     [("beta", ("beta",)), ("beta", (" * ",)), ("research", ("Research",)), ("main", None)],
 )
 def test_a_listed_agent_is_permitted(target: str, allow_agents: tuple[str, ...] | None) -> None:
-    assert admit(named(target, allow_agents=allow_agents)) == Permitted()
+    assert admit(ADMISSION, named(target, allow_agents=allow_agents)) == Permitted()
 
 
 def test_without_an_agent_id_the_requester_is_always_allowed() -> None:
-    assert admit(facts(allow_agents=("planner",))) == Permitted()
-    assert admit(facts(allow_agents=())) == Permitted()
+    assert admit(ADMISSION, facts(allow_agents=("planner",))) == Permitted()
+    assert admit(ADMISSION, facts(allow_agents=())) == Permitted()
 
 
 def test_a_long_list_of_allowed_agents_is_shown_in_part() -> None:
@@ -176,17 +178,6 @@ def test_the_rules_are_judged_in_order() -> None:
     assert refusal_of(named("beta", **everything_wrong)).rule == "allow_agents"
 
 
-def test_the_agent_that_will_run_must_be_configured() -> None:
-    assert check_agent_known("main", {"main"}) == Permitted()
-    refusal = check_agent_known("steward", {"main"})
-    assert isinstance(refusal, Refusal)
-    assert (refusal.rule, refusal.status) == ("agent_unknown", "error")
-    assert '"steward"' in refusal.text
-    overridden = check_agent_known("steward", {"main"}, requested_agent_id="reviewer")
-    assert isinstance(overridden, Refusal)
-    assert '"reviewer"' in overridden.text
-
-
 def test_the_facts_are_read_from_camel_case_and_nothing_unknown_is_taken() -> None:
     written = facts(allow_agents=("a",)).model_dump()
     assert written["callerDepth"] == 0
@@ -215,5 +206,5 @@ def test_permitted_means_that_every_number_is_under_its_limit(
         allow_agents=allow,
         thread=thread,
     )
-    permitted = admit(judged) == Permitted()
+    permitted = admit(ADMISSION, judged) == Permitted()
     assert permitted == (depth < deepest and active < most)

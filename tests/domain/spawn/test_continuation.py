@@ -2,6 +2,7 @@
 
 import pytest
 
+from domain.plan.child import IneligiblePlan
 from domain.run.events import (
     ContinuationFacts,
     MessageReceived,
@@ -12,7 +13,6 @@ from domain.run.events import (
 from domain.run.facts import SpawnOptions
 from domain.run.plan_facts import PlanFacts
 from domain.session.events import ChildAdmitted, SessionContinued
-from domain.spawn.continuation import IneligiblePlan
 from domain.values.refusals import Refusal
 from tests.support.builders import continued_runs as sent
 from tests.support.builders import run_commands as ask

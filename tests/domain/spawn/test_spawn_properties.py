@@ -8,7 +8,7 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from application.spawn.plan import Ineligible, PlannedChild
+from domain.plan.child import IneligiblePlan, PlannedChild
 from domain.run.commands import RunCommand
 from domain.run.events import SessionCreated, SpawnRefused
 from domain.values.refusals import LostClaim, SessionIsClosed
@@ -173,7 +173,7 @@ class Spawns(RuleBasedStateMachine):
         found = self.real.planned(life.name)
         assert found.facts.model_dump(by_alias=False) == looked_at
         if isinstance(judged, Told):
-            assert isinstance(found, Ineligible), found
+            assert isinstance(found, IneligiblePlan), found
             assert told_of(found.refusal) == judged
             self._refuse(life, judged)
             return

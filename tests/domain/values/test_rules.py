@@ -8,12 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from domain.explanation.continuation import CONTINUATION
-from domain.explanation.plan import PLAN
 from domain.explanation.steps import STEP_RULES
-from domain.spawn.admission import ADMISSION
+from domain.plan.eligibility import CONTINUED_ELIGIBILITY, ELIGIBILITY
+from domain.spawn.admission import ADMISSION, CONTINUATION
+from domain.spawn.dependency_rules import NAMES, WAITS
 from domain.values import rules
 from domain.values.rules import CHOICES, RULE_NAMES, RULES, Rule
+from tests.support.cases.refusals import REFUSALS
 from tests.support.cases.rule_list import DOCUMENT, rendered
 
 ROOT = Path(__file__).parents[3]
@@ -95,9 +96,14 @@ def test_a_name_that_is_given_elsewhere_is_found(source: str) -> None:
 
 def test_what_is_judged_and_explained_in_order_is_in_the_order_of_the_list() -> None:
     judged = [one.rule for one in ADMISSION]
-    assert judged == [one for one in rules.ADMISSION if one in judged]
-    for table in (PLAN, CONTINUATION):
-        assert [one for one in table if one in RULES] == [*rules.ELIGIBILITY]
+    assert [*judged, rules.SHARED_CONTEXT] == [*rules.ADMISSION]
+    assert [one.rule for one in CONTINUATION] == [rules.ACTIVE_CHILDREN]
+    named, waited_for = [one.rule for one in NAMES], [one.rule for one in WAITS]
+    assert {*named, *waited_for} == {*rules.DEPENDENCIES}
+    for rows in (named, waited_for):
+        assert rows == [one for one in rules.DEPENDENCIES if one in rows]
+    for table in (ELIGIBILITY, CONTINUED_ELIGIBILITY):
+        assert [one.rule for one in table if one.rule in RULES] == [*rules.ELIGIBILITY]
     assert [*STEP_RULES] == [one.name for one in rules.STEPS]
 
 
@@ -119,3 +125,8 @@ def test_a_rule_refuses_with_a_status_of_its_own() -> None:
 
 def test_the_page_of_rules_is_current() -> None:
     assert DOCUMENT.read_text("utf-8") == rendered(), "write it: make docs"
+
+
+@pytest.mark.parametrize("name", RULE_NAMES)
+def test_every_rule_refuses_somewhere(name: str) -> None:
+    assert REFUSALS[name]() == name

@@ -6,6 +6,7 @@ from typing import Any
 
 from application.log.envelope import Actor
 from application.ports.configurations import PinnedConfiguration
+from domain.plan.credentials import FoundCredentials
 from infrastructure.outbound.credentials.agent_credentials import AgentCredentials
 from infrastructure.outbound.credentials.auth_profiles import FILE_NAME
 from tests.support.builders.loaded_configurations import load_values
@@ -54,6 +55,10 @@ class AgentFolders:
         loaded = load_values(values, folder=self._folder)
         await self._configurations.activate(loaded, Actor(kind="system"))
         return self._configurations.current()
+
+    async def found(self, pinned: PinnedConfiguration, agent_id: str) -> FoundCredentials:
+        """What there is for the children of an agent."""
+        return await self.credentials.found(pinned, pinned.configuration.effective_agent(agent_id))
 
     def write(self, agent_id: str, profiles: object, mode: int = 0o600) -> Path:
         """The file of an agent that was given no folder."""

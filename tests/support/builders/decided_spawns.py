@@ -10,10 +10,11 @@ from uuid import UUID
 
 from application.log.envelope import Actor
 from application.ports.configurations import PinnedConfiguration
-from application.spawn.plan import Ineligible, PlannedChild, PlanTexts, plan_spawn
+from application.spawn.plan import PlanTexts, plan_spawn
 from application.spawn.request import SpawnRequest, spawn_command
 from domain.context.fork import accepted_note
 from domain.event_types import AnyEvent
+from domain.plan.child import IneligiblePlan, PlannedChild
 from domain.run.commands import RunCommand
 from domain.run.events import SpawnRequested
 from domain.run.facts import SpawnOptions
@@ -125,7 +126,7 @@ class DecidedSpawns:
         self.log.record(judged.changes)
         return judged.refusal
 
-    def planned(self, name: str) -> PlannedChild | Ineligible:
+    def planned(self, name: str) -> PlannedChild | IneligiblePlan:
         """The plan of a child, or the rule that speaks against it."""
         run = self.run(name)
         argument, folder = run.thinking_argument, self.only(name, SpawnRequested).workspace_argument
@@ -133,7 +134,10 @@ class DecidedSpawns:
             thinking=self.text(argument) if argument else None,
             workspace=self.text(folder) if folder else None,
         )
-        planned = plan_spawn(run, self._pinned(run), self.configurations.workspaces, texts)
+        pinned = self._pinned(run)
+        assert run.agent_id is not None
+        agent = pinned.configuration.effective_agent(run.agent_id)
+        planned = plan_spawn(run, agent, pinned, self.configurations.workspaces, texts)
         if isinstance(planned, PlannedChild) and planned.plan.workspace_source == "agent":
             # The step of the preparation that comes next.
             Path(str(planned.plan.workspace_dir)).mkdir(parents=True, exist_ok=True)

@@ -4,11 +4,10 @@ from typing import Any
 
 from domain.configuration.configuration import Configuration
 from domain.event_types import AnyEvent
-from domain.explanation.continuation import CONTINUATION
-from domain.explanation.plan import PLAN
 from domain.explanation.record import EventAtRevision, RuleExplanation
 from domain.explanation.spawn import explain
 from domain.explanation.steps import STEP_RULES
+from domain.plan.eligibility import CONTINUED_ELIGIBILITY, ELIGIBILITY
 from domain.run.plan_facts import (
     CredentialFacts,
     ModelVerdict,
@@ -24,8 +23,8 @@ from tests.support.builders.storytelling import facts, plan, requested, run_id
 
 # The names of what is explained, in the order in which it is judged.
 ADMISSION_RULES = [one.rule.name for one in ADMISSION]
-PLAN_RULES = [rule.name for rule in PLAN]
-CONTINUATION_RULES = [rule.name for rule in CONTINUATION]
+PLAN_RULES = [one.rule.name for one in ELIGIBILITY]
+CONTINUATION_RULES = [one.rule.name for one in CONTINUED_ELIGIBILITY]
 REVISION = 7
 ADMITTED = ChildAdmitted(run_id=run_id(1), active_children=1, max_children=5)
 SANDBOX: dict[str, Any] = {

@@ -8,10 +8,11 @@ from application.log.envelope import Provenance
 from application.log.event_log import Appended, Decision, StoredAnswer, Submission, World
 from application.log.texts import TextStore
 from application.session.continue_session import decide_message
+from domain.plan.child import IneligiblePlan
 from domain.run.events import ContinuationPlanned
 from domain.run.facts import Ingredient
 from domain.run.state import Run
-from domain.spawn.continuation import IneligiblePlan, Message
+from domain.spawn.continuation import Message
 from domain.values.record import run_stream, session_stream
 from tests.support.builders import run_commands as ask
 from tests.support.builders.continued_runs import planned as planned_again

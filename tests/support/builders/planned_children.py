@@ -4,9 +4,10 @@ from pathlib import Path
 from typing import Any
 
 from application.ports.configurations import PinnedConfiguration
-from application.ports.credentials import NOTHING_FOUND, FoundCredentials
-from application.spawn.plan import Ineligible, PlannedChild, PlanTexts, plan_spawn
-from domain.configuration.configuration import Configuration
+from application.spawn.plan import PlanTexts, plan_spawn
+from domain.configuration.configuration import Configuration, EffectiveAgent
+from domain.plan.child import IneligiblePlan, PlannedChild
+from domain.plan.credentials import NOTHING_FOUND, FoundCredentials
 from domain.run.facts import SpawnOptions
 from domain.run.state import Run
 from tests.support.builders.run_histories import resolved
@@ -28,17 +29,17 @@ class Workspaces:
     def workspace_of(
         self,
         pinned: PinnedConfiguration,
-        agent_id: str,
+        agent: EffectiveAgent,
         *,
         recorded: str | None = None,
         requested: str | None = None,
     ) -> str:
-        self.asked.append((agent_id, recorded, requested))
+        self.asked.append((agent.id, recorded, requested))
         if self.unusable is not None:
             raise self.unusable
         if requested or recorded:
             return str(requested or recorded)
-        made = self.folder / agent_id
+        made = self.folder / agent.id
         made.mkdir()
         return str(made)
 
@@ -68,10 +69,12 @@ def decided(
     configured: Configuration,
     credentials: FoundCredentials = NOTHING_FOUND,
     **texts: str,
-) -> PlannedChild | Ineligible:
+) -> PlannedChild | IneligiblePlan:
     """What is planned, or what refuses. `texts` are those kept beside the log."""
     pinned = PinnedConfiguration(1, configured, {})
-    return plan_spawn(run, pinned, workspaces, PlanTexts(**texts), credentials)
+    assert run.agent_id is not None
+    agent = configured.effective_agent(run.agent_id)
+    return plan_spawn(run, agent, pinned, workspaces, PlanTexts(**texts), credentials)
 
 
 def plan_of(
@@ -93,8 +96,8 @@ def unfit(
     configured: Configuration,
     credentials: FoundCredentials = NOTHING_FOUND,
     **texts: str,
-) -> Ineligible:
+) -> IneligiblePlan:
     """The refusal; something has to speak against it."""
     made = decided(workspaces, run, configured, credentials, **texts)
-    assert isinstance(made, Ineligible), made
+    assert isinstance(made, IneligiblePlan), made
     return made

@@ -10,9 +10,11 @@ from uuid import UUID, uuid4
 
 from application.log.envelope import Actor
 from application.ports.configurations import PinnedConfiguration
-from application.spawn.plan import Ineligible, PlannedChild, build_child_plan, evaluate_agent
 from application.spawn.request import SpawnRequest, spawn_command
 from domain.configuration.configuration import Configuration
+from domain.plan.child import IneligiblePlan, PlannedChild, plan_child
+from domain.plan.eligibility import ELIGIBILITY
+from domain.plan.request import ChosenWorkspace, PlanRequest, requester_sandboxed
 from domain.run.events import SpawnRequested
 from domain.run.evolve import initial_run
 from domain.run.facts import SpawnOptions
@@ -122,17 +124,21 @@ class CaseSpawn:
         """Why it was not permitted."""
         return self.answered.refusal
 
-    def planned(self) -> PlannedChild | Ineligible:
+    def planned(self) -> PlannedChild | IneligiblePlan:
         """The plan of a child that was permitted, in a folder that is the agent's; or the rule
         that refuses it after all."""
         assert self.refusal is None
-        fitted = evaluate_agent(
-            self.run, self.configuration, self.texts.of(self.run.thinking_argument)
-        )
-        if isinstance(fitted, Ineligible):
-            return fitted
+        assert self.run.agent_id is not None
+        agent = self.configuration.effective_agent(self.run.agent_id)
         workspace = WorkspaceFacts(source="agent", recorded=None, chosen="/w")
-        return build_child_plan(self.run, fitted, workspace)
+        request = PlanRequest(
+            run=self.run,
+            agent=agent,
+            requester_sandboxed=requester_sandboxed(self.run, self.configuration),
+            thinking_argument=self.texts.of(self.run.thinking_argument),
+            choose_workspace=lambda: ChosenWorkspace(workspace),
+        )
+        return plan_child(ELIGIBILITY, request)
 
     @property
     def admitted(self) -> int:

@@ -3,14 +3,10 @@
 from uuid import UUID
 
 from application.projections.fold import Fold
+from domain.plan.child import IneligiblePlan
 from domain.run.events import ContinuationPlanned
 from domain.run.state import Run
-from domain.spawn.continuation import (
-    ContinuationDecision,
-    IneligiblePlan,
-    Message,
-    continue_session,
-)
+from domain.spawn.continuation import ContinuationDecision, Message, continue_session
 from domain.spawn.request import StoreText
 from tests.support.builders.continued_runs import planned as planned_again
 

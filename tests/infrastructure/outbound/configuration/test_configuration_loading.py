@@ -57,14 +57,14 @@ def test_a_file_of_openclaw_works_as_it_is() -> None:
     configuration = loaded.configuration
 
     assert configuration.agent_ids() == ("main", "codex")
-    assert configuration.subagents_for("main").allow_agents == ("*",)
+    assert configuration.effective_agent("main").subagents.allow_agents == ("*",)
     assert configuration.subagent_defaults.thinking == "low"
-    assert configuration.model_of("main") == "anthropic/claude"
+    assert configuration.effective_agent("main").model == "anthropic/claude"
     assert configuration.model_aliases() == {"opus": "anthropic/claude"}
-    assert configuration.sandbox_mode_for("main") == "non-main"
+    assert configuration.effective_agent("main").sandbox_mode == "non-main"
     assert configuration.tools.subagents.tools.deny == ("gateway", "cron")
     assert configuration.tools.sessions_spawn.attachments.max_files == 10
-    assert isinstance(configuration.runtime_for("codex"), OpenClawRuntime)
+    assert isinstance(configuration.effective_agent("codex").runtime, OpenClawRuntime)
     cost = configuration.models.cost_of("openai", "gpt")
     assert cost is not None
     assert cost.output == 10
@@ -91,7 +91,7 @@ def test_what_only_this_process_needs_is_absent_in_a_kept_revision() -> None:
 
     assert configuration.spawnlog.database_url is None
     assert configuration.spawnlog.tokens[0].token.variable == "A"
-    runtime = configuration.runtime_for("main")
+    runtime = configuration.effective_agent("main").runtime
     assert isinstance(runtime, CommandRuntime)
     assert runtime.env["A"] == SecretReference.model_validate(
         {"$secret": "/agents/defaults/runtime/env/A"}

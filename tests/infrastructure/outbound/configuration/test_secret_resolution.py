@@ -45,7 +45,7 @@ def test_only_the_address_of_the_database_is_in_a_loaded_configuration(
 def test_the_environment_of_a_runtime_is_resolved_when_it_is_used(
     loaded: LoadedConfiguration,
 ) -> None:
-    runtime = loaded.configuration.runtime_for("a")
+    runtime = loaded.configuration.effective_agent("a").runtime
     assert isinstance(runtime, CommandRuntime)
     variables = {"MY_KEY": "from the environment ${LITERAL}"}
 

@@ -35,9 +35,10 @@ class Place:
         return PinnedConfiguration(1, loaded.configuration, loaded.stored)
 
     def of(self, *, recorded: Path | None = None, requested: Path | str | None = None) -> str:
+        pinned = self.pinned
         return self._chosen.workspace_of(
-            self.pinned,
-            "main",
+            pinned,
+            pinned.configuration.effective_agent("main"),
             recorded=str(recorded) if recorded else None,
             requested=str(requested) if requested else None,
         )

@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 from application.ports.configurations import SecretMissing
-from application.ports.credentials import NOTHING_FOUND, Credential
+from application.ports.credentials import Credential
+from domain.plan.credentials import NOTHING_FOUND
 from infrastructure.outbound.credentials.auth_profiles import FILE_NAME
 from tests.support.builders.agent_folders import AgentFolders, api_key, write_profiles
 from tests.support.servers.running_log import RunningLog
@@ -24,7 +25,7 @@ def folders(running: RunningLog, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 
 async def texts(folders: AgentFolders, **helper: object) -> list[str]:
     """What is said to be missing for the helper."""
-    found = await folders.credentials.found(await folders.configured(**helper), "helper")
+    found = await folders.found(await folders.configured(**helper), "helper")
     assert CANARY not in repr(found)
     return [one.text for one in found.missing]
 
@@ -33,7 +34,7 @@ async def test_the_main_agents_profiles_are_a_fallback(folders: AgentFolders) ->
     folders.write("main", {"x:default": api_key("x", "${GONE}"), "y": api_key("y", "${THERE}")})
     folders.write("helper", {"x:default": api_key("x", CANARY + "-own")})
     pinned = await folders.configured()
-    found = await folders.credentials.found(pinned, "helper")
+    found = await folders.found(pinned, "helper")
     assert (found.profile_ids, found.given) == (("x:default", "y"), ("x:default", "y"))
     assert found.missing == ()
     assert await folders.credentials.environment(pinned, "helper") == {
@@ -46,15 +47,15 @@ async def test_the_main_agent_has_its_own_alone(folders: AgentFolders) -> None:
     folders.write("main", {"m": api_key("m", "${THERE}")})
     folders.write("helper", {"h": api_key("h", "${THERE}")})
     pinned = await folders.configured()
-    assert (await folders.credentials.found(pinned, "main")).given == ("m",)
-    assert (await folders.credentials.found(pinned, "MAIN")).given == ("m",)
+    assert (await folders.found(pinned, "main")).given == ("m",)
+    assert (await folders.found(pinned, "MAIN")).given == ("m",)
 
 
 async def test_only_a_command_of_a_configured_agent_is_given_any(folders: AgentFolders) -> None:
     folders.write("main", {"m": api_key("m", "${GONE}")})
     pinned = await folders.configured()
     for agent_id in ("player", "nobody", "../main"):
-        assert await folders.credentials.found(pinned, agent_id) == NOTHING_FOUND
+        assert await folders.found(pinned, agent_id) == NOTHING_FOUND
         assert await folders.credentials.environment(pinned, agent_id) == {}
 
 
@@ -65,10 +66,10 @@ async def test_a_folder_of_its_own_is_relative_to_the_configuration(
     (tmp_path / "keys" / "of-helper" / "key").write_text(f"{CANARY}\n")
     monkeypatch.setenv("WHERE", "keys")
     pinned = await folders.configured(agentDir="${WHERE}/of-helper")
-    assert (await folders.credentials.found(pinned, "helper")).missing == ()
+    assert (await folders.found(pinned, "helper")).missing == ()
     assert await folders.credentials.environment(pinned, "helper") == {"K_API_KEY": CANARY}
     monkeypatch.delenv("WHERE")
-    (missing,) = (await folders.credentials.found(pinned, "helper")).missing
+    (missing,) = (await folders.found(pinned, "helper")).missing
     assert missing.name == FILE_NAME
     assert "its agentDir: WHERE is not set" in missing.text
 
@@ -86,7 +87,7 @@ async def test_the_runtimes_own_references_have_to_be_there(folders: AgentFolder
     env = {"A": "${GONE}", "B": "${THERE} ${ALSO_GONE}", "C": "literal"}
     runtime = {"type": "command", "command": ["true"], "env": env}
     pinned = await folders.configured(runtime=runtime)
-    found = await folders.credentials.found(pinned, "helper")
+    found = await folders.found(pinned, "helper")
     assert [(one.name, one.text, one.is_unset) for one in found.missing] == [
         ("GONE", "GONE is not set", True),
         ("ALSO_GONE", "ALSO_GONE is not set", True),
@@ -147,25 +148,25 @@ async def test_a_changed_file_is_read_again_and_an_unchanged_one_is_complained_o
     pinned = await folders.configured()
     with caplog.at_level(logging.WARNING, "spawnlog.credentials"):
         for _ in range(3):
-            assert (await folders.credentials.found(pinned, "helper")).given == ("x",)
+            assert (await folders.found(pinned, "helper")).given == ("x",)
         wide, oauth = [record.getMessage() for record in caplog.records]
         assert "other users (mode 0644)" in wide
         assert 'has profile "o", which is not used: it is of type oauth' in oauth
         caplog.clear()
         path.chmod(0o600)
-        assert (await folders.credentials.found(pinned, "helper")).given == ("x",)
+        assert (await folders.found(pinned, "helper")).given == ("x",)
         assert len(caplog.records) == 1
     assert CANARY not in caplog.text
     folders.write("helper", {"z": api_key("z", CANARY)})
-    assert (await folders.credentials.found(pinned, "helper")).given == ("z",)
+    assert (await folders.found(pinned, "helper")).given == ("z",)
     path.unlink()
-    assert (await folders.credentials.found(pinned, "helper")).profile_ids == ()
+    assert (await folders.found(pinned, "helper")).profile_ids == ()
 
 
 async def test_values_are_read_at_each_start_and_kept_by_nobody(folders: AgentFolders) -> None:
     folders.write("helper", {"x": api_key("x", CANARY)})
     pinned = await folders.configured()
-    await folders.credentials.found(pinned, "helper")
+    await folders.found(pinned, "helper")
     first = await folders.credentials.environment(pinned, "helper")
     assert isinstance(first["X_API_KEY"], Credential)
     assert CANARY not in repr(first)

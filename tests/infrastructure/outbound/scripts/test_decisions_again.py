@@ -68,10 +68,11 @@ async def test_a_decision_is_made_again_from_its_record(
     source = source_in(tmp_path)
     remote = HttpScripts(source)
     served = ScriptsByUri(LocalFileScripts(launcher, source, server=SERVER), remote)
-    told = await ContextGatherer(served).gather(run_of(requested()), "task", pinned, text_store)
+    spawn, agent = run_of(requested()), pinned.configuration.effective_agent("main")
+    told = await ContextGatherer(served).gather(spawn, agent, "task", pinned, text_store)
 
     texts = {one.ref.id: one.text for one in text_store.kept}
-    configured = {one.id: one for one in pinned.configuration.context_scripts_for("main")}
+    configured = {one.id: one for one in agent.context_scripts}
     proposed = []
     for receipt in told.receipts:
         script = configured[receipt.id]

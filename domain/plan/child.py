@@ -1,0 +1,68 @@
+"""The plan of a child: how it will run, or which rule speaks against it."""
+
+from dataclasses import dataclass
+
+from domain.configuration.configuration import EffectiveAgent
+from domain.plan.agent import agent_tool_policy
+from domain.plan.eligibility import EligibilityTable, judge_eligibility
+from domain.plan.request import PlanRequest
+from domain.plan.timeout import run_timeout_seconds, run_timeout_source, run_timeout_warnings
+from domain.run.facts import Plan
+from domain.run.plan_facts import PlanFacts
+from domain.session.role import Capabilities, capabilities_at
+from domain.values.refusals import Refusal
+
+
+@dataclass(frozen=True, slots=True)
+class IneligiblePlan:
+    """The rule that refuses the child, and what was looked at until then."""
+
+    refusal: Refusal
+    facts: PlanFacts
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedChild:
+    """How the child will run, what its caller should know, and what that was decided from."""
+
+    agent: EffectiveAgent
+    plan: Plan
+    capabilities: Capabilities
+    warnings: tuple[str, ...]
+    facts: PlanFacts
+
+
+def plan_child(table: EligibilityTable, request: PlanRequest) -> PlannedChild | IneligiblePlan:
+    """The plan of a child that no rule of the table speaks against, or the first that does."""
+    facts, refusal = judge_eligibility(table, request)
+    if refusal is not None:
+        return IneligiblePlan(refusal, facts)
+    run, agent, model, thinking = request.run, request.agent, request.model, request.thinking
+    workspace, runtime = request.workspace.facts, agent.runtime
+    assert runtime is not None
+    capabilities = capabilities_at(run.depth, agent.defaults.max_spawn_depth)
+    policy = agent_tool_policy(agent, capabilities.role)
+    asked, configured = run.options.run_timeout_seconds, agent.defaults.run_timeout_seconds
+    cost = agent.models.cost_of(model.provider or "", model.model or "")
+    plan = Plan(
+        model_provider=model.provider,
+        model=model.model,
+        model_source=model.source,
+        model_applied=model.applied,
+        thinking=thinking.level,
+        thinking_source=thinking.source,
+        run_timeout_seconds=run_timeout_seconds(asked, configured),
+        run_timeout_source=run_timeout_source(asked),
+        workspace_dir=workspace.chosen,
+        workspace_source=workspace.source,
+        sandboxed=request.sandbox.child_sandboxed,
+        tools_allow=policy.allow,
+        tools_deny=policy.deny,
+        runtime=runtime.type,
+        archive_after_minutes=agent.defaults.archive_after_minutes,
+        cost_input_usd_per_million=cost.input if cost else None,
+        cost_output_usd_per_million=cost.output if cost else None,
+        auth_profiles=request.credentials.given,
+    )
+    warnings = (*model.warnings, *run_timeout_warnings(asked, configured))
+    return PlannedChild(agent, plan, capabilities, warnings, facts)

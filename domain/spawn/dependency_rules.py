@@ -1,0 +1,142 @@
+"""What a spawn may wait for: ordered tables of rules over the runs that its request names."""
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from uuid import UUID
+
+from domain.run.facts import Dependency
+from domain.run.state import Run
+from domain.spawn.dependencies import (
+    DependencyRequest,
+    dependency_verdict,
+    failed_dependency_text,
+    find_cycle,
+    render_dependency,
+    render_path,
+    request_field,
+)
+from domain.values import rules
+from domain.values.rules import TableRule
+from domain.values.text import quote_name
+
+RUNS_SHOWN_MAX = 20
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NamedRuns:
+    """A name in a request, the runs that it stands for, and those that it could name when it
+    stands for none."""
+
+    asked: DependencyRequest
+    runs: Sequence[Run]
+    others: Sequence[Run] = ()
+
+    @property
+    def is_reference(self) -> bool:
+        """Whether the result of the run is to be shared."""
+        return self.asked.via == "reference"
+
+
+def _unknown_dependency(named: NamedRuns) -> str | None:
+    if named.is_reference or named.runs:
+        return None
+    asked = named.asked
+    text = (
+        f"{asked.via} names {quote_name(asked.name)}, and no run of this tree has that label or id."
+    )
+    if not named.others:
+        return f"{text} No run of this tree can be waited for yet."
+    return f"{text} There are: {_list_runs(named.others)}"
+
+
+def _ambiguous_dependency(named: NamedRuns) -> str | None:
+    if named.is_reference or len(named.runs) < 2:
+        return None
+    asked = named.asked
+    return f"{asked.via} names {quote_name(asked.name)}, which {_same_label(named.runs)}"
+
+
+def _unknown_reference(named: NamedRuns) -> str | None:
+    if not named.is_reference or named.runs:
+        return None
+    asked = named.asked
+    text = (
+        f"{request_field(asked)}: no run of this session has the label or id "
+        f"{quote_name(asked.name)}."
+    )
+    if not named.others:
+        return f"{text} It has spawned none yet."
+    return f"{text} There are: {_list_runs(named.others)}"
+
+
+def _ambiguous_reference(named: NamedRuns) -> str | None:
+    asked, runs = named.asked, named.runs
+    if not named.is_reference or len(runs) < 2:
+        return None
+    name = quote_name(asked.name)
+    if all(run.label == asked.name for run in runs):
+        return f"{request_field(asked)}: {name} {_same_label(runs)}"
+    return (
+        f"{request_field(asked)}: {name} is the beginning of {len(runs)} labels: "
+        f"{_list_runs(runs)}; name one whole, or its run id"
+    )
+
+
+def _same_label(runs: Sequence[Run]) -> str:
+    which = ", ".join(f"run {run.run_id}" for run in runs[:RUNS_SHOWN_MAX])
+    return f"is the label of {len(runs)} sessions: {which}; name one by its run id"
+
+
+def _list_runs(runs: Sequence[Run]) -> str:
+    shown = ", ".join(
+        f"{quote_name(run.label)} (run {run.run_id})" if run.label else f"run {run.run_id}"
+        for run in runs[:RUNS_SHOWN_MAX]
+    )
+    return f"{shown}, and more" if len(runs) > RUNS_SHOWN_MAX else shown
+
+
+NAMES: tuple[TableRule[NamedRuns], ...] = (
+    TableRule(rules.DEPENDENCY_UNKNOWN, _unknown_dependency),
+    TableRule(rules.DEPENDENCY_AMBIGUOUS, _ambiguous_dependency),
+    TableRule(rules.REFERENCE_UNKNOWN, _unknown_reference),
+    TableRule(rules.REFERENCE_AMBIGUOUS, _ambiguous_reference),
+)
+"""Of each name, before the spawn is decided: which run it stands for does not change."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DependencyFacts:
+    """A run that is to be waited for, as it is on record, by a spawn below `ancestors`. `waiting`
+    are all runs of the tree that depend on others and have not been queued."""
+
+    dependency: Dependency
+    target: Run
+    ancestors: Sequence[UUID]
+    waiting: Collection[Run]
+
+
+def _closes_cycle(facts: DependencyFacts) -> str | None:
+    way = find_cycle(facts.ancestors, [facts.dependency.run_id], facts.waiting)
+    if way is None:
+        return None
+    text = f"{request_field(facts.dependency)} names {render_dependency(facts.dependency)}, which "
+    if len(way) == 1:
+        return (
+            f"{text}is this session's own run or one above it, and those end after what they spawn"
+        )
+    by = render_path(way)
+    text += f"waits{f', by {by},' if by else ''} for run {way[-1]} above this spawn"
+    return f"{text}: each would wait for the other for ever"
+
+
+def _has_failed(facts: DependencyFacts) -> str | None:
+    if dependency_verdict(facts.dependency, facts.target) != "failed":
+        return None
+    return failed_dependency_text(facts.dependency, facts.target)
+
+
+WAITS: tuple[TableRule[DependencyFacts], ...] = (
+    TableRule(rules.DEPENDENCY_CYCLE, _closes_cycle),
+    TableRule(rules.DEPENDENCY_FAILED, _has_failed),
+)
+"""Of each run, under the log's lock."""
