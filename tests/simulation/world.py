@@ -264,7 +264,7 @@ class SimulatedServer:
         self.is_up = False
         self.freezes_when_holding = False
         self.world = world
-        self.pending: set[asyncio.Future[Any]] = set()
+        self.pending: list[asyncio.Future[Any]] = []
         ids, store, line = world.identities, world.store, self.line
         world.lives += 1
         self.name = f"server-{number}.{world.lives}"
@@ -355,6 +355,7 @@ class World:
     def __init__(
         self, seed: int, loop: VirtualLoop, servers: int, faults: frozenset[Fault]
     ) -> None:
+        self.seed = seed
         self._outside = copy_context()
         self.die = random.Random(f"{seed} world")
         self.loop = loop
