@@ -1,7 +1,6 @@
 """Work that is done whenever there is reason to, and now and then without one."""
 
 import asyncio
-import contextlib
 import logging
 from collections.abc import Awaitable, Callable
 
@@ -53,6 +52,8 @@ class PeriodicTask:
             except Exception:
                 _log.exception("%s failed and is tried again", self._name)
                 await asyncio.sleep(self._seconds)
-            with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(self._seconds):
-                    await self._woken.wait()
+            timer = asyncio.get_running_loop().call_later(self._seconds, self._woken.set)
+            try:
+                await self._woken.wait()
+            finally:
+                timer.cancel()

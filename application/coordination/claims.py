@@ -2,7 +2,6 @@
 
 import asyncio
 import logging
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from uuid import UUID
@@ -42,7 +41,7 @@ class Claims:
         holder: Holder,
         *,
         lease_seconds: float,
-        now: Callable[[], float] = time.monotonic,
+        now: Callable[[], float],
     ) -> None:
         self._now = now
         self._coordination = coordination

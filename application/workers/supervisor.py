@@ -98,7 +98,7 @@ class Supervisor:
         self._renewed = time.monotonic()
         self.url: str | None = None
         self._dispatch = PeriodicTask("dispatch", workers.dispatching.dispatch, DISPATCH_SECONDS)
-        claims = Claims(coordination, holder, lease_seconds=lease_seconds)
+        claims = Claims(coordination, holder, lease_seconds=lease_seconds, now=time.monotonic)
         self._announce = announcement_work(claims, workers.announcing)
         self._archive = archive_work(claims, workers.archiving)
         self._wait = wait_work(claims, workers.depending)

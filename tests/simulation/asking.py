@@ -36,7 +36,7 @@ class SimulatedAsking(Asking):
         self._world = world
         self._calls = calls
         self._number = 0
-        self._luck = random.Random(name)
+        self._luck = random.Random(f"{world.seed} {name}")
 
     async def ask(
         self,
@@ -93,10 +93,10 @@ class SimulatedAsking(Asking):
             if not heard.done():
                 heard.set_result(answer)
 
-        server.pending.add(heard)
+        server.pending.append(heard)
         server.process.start(serve())
         done, _ = await asyncio.wait({heard}, timeout=ANSWER_SECONDS_MAX)
-        server.pending.discard(heard)
+        server.pending.remove(heard)
         if not done:
             heard.cancel()
             return None

@@ -12,14 +12,13 @@ import time
 from asyncio import base_events
 from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager
-from contextvars import ContextVar, copy_context
+from contextvars import Context, ContextVar, copy_context
 from typing import Any, TypeVar, TypeVarTuple, Unpack
-
-from application.coordination.claims import Claims
 
 T = TypeVar("T")
 Given = TypeVarTuple("Given")
-CALLBACKS_MAX = 3_000_000
+TURNS_MAX = 300_000
+"""Of the loop: a life takes some thousands."""
 
 
 class StuckError(AssertionError):
@@ -34,13 +33,8 @@ class SimulatedProcess:
         self.is_dead = False
         self.is_frozen = False
         self.steps = 0
-        self.at_step: Callable[[int], None] = lambda _: None
+        self.at_step: Callable[[int], None] | None = None
         self.held: list[asyncio.Handle] = []
-
-    @property
-    def is_running(self) -> bool:
-        """Whether it does anything."""
-        return not (self.is_dead or self.is_frozen)
 
     def start(self, work: Coroutine[Any, Any, T]) -> "asyncio.Task[T]":
         """A task of this process."""
@@ -50,13 +44,15 @@ class SimulatedProcess:
 
     def takes(self, handle: asyncio.Handle) -> bool:
         """Whether a callback runs now; else it is held back."""
-        if self.is_running:
+        if not (self.is_dead or self.is_frozen):
             self.steps += 1
+            if self.at_step is None:
+                return True
             self.at_step(self.steps)
-        if not self.is_running:
-            self.held.append(handle)
-            return False
-        return True
+            if not (self.is_dead or self.is_frozen):
+                return True
+        self.held.append(handle)
+        return False
 
 
 _process: ContextVar[SimulatedProcess | None] = ContextVar("process", default=None)
@@ -80,17 +76,55 @@ class VirtualLoop(base_events.BaseEventLoop):
     """Runs callbacks in order, on a clock of its own."""
 
     _ready: Any
-    _scheduled: list[Any]
+    _scheduled: list[tuple[float, int, asyncio.TimerHandle]]
 
     def __init__(self) -> None:
         super().__init__()
         self._now = 0.0
-        self._callbacks = 0
-        self.set_task_factory(lambda loop, work, **more: NumberedTask(work, loop=loop, **more))
+        self.turns = 0
+        self._timers = 0
+        self._tasks: list[NumberedTask] = []
+        self.set_task_factory(self._new_task)
+
+    def _new_task(self, _: object, work: Any, **more: Any) -> NumberedTask:
+        task = NumberedTask(work, loop=self, **more)
+        self._tasks.append(task)
+        return task
+
+    def unfinished_tasks(self) -> list[NumberedTask]:
+        """In the order in which they were made."""
+        return [one for one in self._tasks if not one.done()]
 
     def time(self) -> float:
         """Seconds since the beginning."""
         return self._now
+
+    def call_soon(
+        self,
+        callback: Callable[[Unpack[Given]], object],
+        *args: *Given,
+        context: Context | None = None,
+    ) -> asyncio.Handle:
+        """Like any loop's, without its checks."""
+        handle = asyncio.Handle(callback, args, self, context)
+        self._ready.append(handle)
+        return handle
+
+    def call_at(
+        self,
+        when: float,
+        callback: Callable[[Unpack[Given]], object],
+        *args: *Given,
+        context: Context | None = None,
+    ) -> asyncio.TimerHandle:
+        """Of timers of one instant the one that was asked for first is the first."""
+        timer = asyncio.TimerHandle(when, callback, args, self, context)
+        self._timers += 1
+        heapq.heappush(self._scheduled, (when, self._timers, timer))
+        return timer
+
+    def _timer_handle_cancelled(self, handle: asyncio.TimerHandle) -> None:
+        """It is left out when its time comes."""
 
     def thaw(self, process: SimulatedProcess) -> None:
         """The process goes on where it stood."""
@@ -111,16 +145,14 @@ class VirtualLoop(base_events.BaseEventLoop):
 
     def _run_once(self) -> None:
         scheduled, ready = self._scheduled, self._ready
-        while scheduled and scheduled[0]._cancelled:
-            heapq.heappop(scheduled)._scheduled = False
         if not ready:
+            while scheduled and scheduled[0][2].cancelled():
+                heapq.heappop(scheduled)
             if not scheduled:
                 raise StuckError("nothing is left to do")
-            self._now = max(self._now, scheduled[0]._when)
-        while scheduled and scheduled[0]._when <= self._now:
-            timer = heapq.heappop(scheduled)
-            timer._scheduled = False
-            ready.append(timer)
+            self._now = max(self._now, scheduled[0][0])
+        while scheduled and scheduled[0][0] <= self._now:
+            ready.append(heapq.heappop(scheduled)[2])
         for _ in range(len(ready)):
             handle = ready.popleft()
             if handle._cancelled:
@@ -128,8 +160,8 @@ class VirtualLoop(base_events.BaseEventLoop):
             process = handle._context.get(_process)
             if process is None or process.takes(handle):
                 handle._run()
-        self._callbacks += 1
-        if self._callbacks > CALLBACKS_MAX:
+        self.turns += 1
+        if self.turns > TURNS_MAX:
             raise StuckError("there is no end of it")
 
     def _write_to_self(self) -> None:
@@ -139,16 +171,13 @@ class VirtualLoop(base_events.BaseEventLoop):
 @contextmanager
 def virtual_time(seed: int) -> Iterator[VirtualLoop]:
     """A loop whose clock is that of everybody until the end of the block."""
-    loop, real = VirtualLoop(), time.monotonic
-    bound, state = Claims.__init__.__kwdefaults__, random.getstate()
+    loop, real, state = VirtualLoop(), time.monotonic, random.getstate()
     time.monotonic = loop.time
-    Claims.__init__.__kwdefaults__ = {**(bound or {}), "now": loop.time}
     NumberedTask.count = 0
     random.seed(seed)
     try:
         yield loop
     finally:
         time.monotonic = real
-        Claims.__init__.__kwdefaults__ = bound
         random.setstate(state)
         loop.close()

@@ -5,6 +5,7 @@ import itertools
 import random
 from collections import Counter
 from collections.abc import Callable, Sequence
+from contextvars import copy_context
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
@@ -24,6 +25,7 @@ from application.spawn.service import SpawnService
 from application.workers.supervisor import Supervisor
 from domain.configuration.configuration import EffectiveAgent
 from domain.delivery.hook_payloads import HookCall
+from domain.run.events import PreparationResumed, RunClaimed, SpawnRequested
 from infrastructure.outbound.runtimes.scripted import ScriptedRuntimes, ScriptedSession
 from infrastructure.server.compose import WorkerDependencies, build_workers
 from tests.simulation.virtual_time import SimulatedProcess, VirtualLoop
@@ -193,37 +195,40 @@ class SimulatedLine(Line):
 
     async def send(self) -> None:
         """On its way."""
-        await self._travel(self._world.losses)
+        await self._travel(1)
 
-    async def receive(self) -> None:
-        """On its way back; the answer may be lost, and what was asked is done all the same."""
-        await self._travel(self._world.losses)
+    receive = send
+    """On its way back; the answer may be lost, and what was asked is done all the same."""
 
     async def confirm(self) -> None:
         """Of all answers this one is lost most often."""
-        await self._travel(self._world.losses * 6)
+        await self._travel(6)
 
-    async def _travel(self, losses: float) -> None:
-        die = self._world.die
-        if self._world.is_over:
+    async def _travel(self, danger: int) -> None:
+        world = self._world
+        if world.is_over:
             raise asyncio.CancelledError
-        luck = die.random()
+        luck = world.die.random()
         if luck > 0.4:
-            await asyncio.sleep(0 if luck < 0.75 else die.expovariate(100))
-        if self._world.is_store_away or die.random() < losses:
-            self._world.store.break_off(self)
+            await asyncio.sleep(0 if luck < 0.88 else world.die.expovariate(60))
+        is_lost = world.losses > 0 and world.die.random() < world.losses * danger
+        if is_lost or world.is_store_away:
+            world.store.break_off(self)
             raise LineLost
 
 
 @dataclass(eq=False)
 class CountedRuntimes:
-    """Implements `AgentRuntimes`: the scripted ones, which note what has executed."""
+    """Implements `AgentRuntimes`: the scripted ones, which note what has executed. Some take their
+    time to begin, and whatever happens meanwhile finds a run that is claimed and not started."""
 
     world: "World"
     scripted: ScriptedRuntimes
 
     async def open(self, launch: Launch) -> RuntimeSession:
         """Raises `CannotLaunch`."""
+        if self.world.die.random() < 0.5:
+            await asyncio.sleep(self.world.die.expovariate(10))
         session = await self.scripted.open(launch)
         return _CountedSession(session, launch.run_id, self.world.executed)
 
@@ -258,8 +263,9 @@ class SimulatedServer:
         self.process = SimulatedProcess(f"server-{number}")
         self.line = SimulatedLine(world, self.process)
         self.is_up = False
+        self.freezes_when_holding = False
         self.world = world
-        self.pending: set[asyncio.Future[Any]] = set()
+        self.pending: list[asyncio.Future[Any]] = []
         ids, store, line = world.identities, world.store, self.line
         world.lives += 1
         self.name = f"server-{number}.{world.lives}"
@@ -308,6 +314,9 @@ class SimulatedServer:
 
     def _note_append(self, events: Sequence[RecordedEvent]) -> None:
         self.world.recorded_by.update((one.envelope.position, self.name) for one in events)
+        for recorded in events:
+            if isinstance(recorded.event, RunClaimed | PreparationResumed | SpawnRequested):
+                self.world.holder_changed(self)
 
     async def _open(self) -> None:
         await self.log.start()
@@ -347,6 +356,8 @@ class World:
     def __init__(
         self, seed: int, loop: VirtualLoop, servers: int, faults: frozenset[Fault]
     ) -> None:
+        self.seed = seed
+        self._outside = copy_context()
         self.die = random.Random(f"{seed} world")
         self.loop = loop
         self.losses = 0.0
@@ -385,6 +396,10 @@ class World:
             (act,) = self.die.choices(list(acts), weights=list(acts.values()))
             act()
 
+    def _later(self, seconds: float, act: Callable[..., None], *about: object) -> None:
+        """Outside all servers: one that is frozen does not hold it back."""
+        self.loop.call_later(seconds, act, *about, context=self._outside)
+
     def _kill(self) -> None:
         """After so many more steps, wherever it is by then."""
         self._soon(self._killed)
@@ -397,7 +412,7 @@ class World:
 
         def step(number: int) -> None:
             if number >= at:
-                server.process.at_step = lambda _: None
+                server.process.at_step = None
                 act(server)
 
         server.process.at_step = step
@@ -405,7 +420,7 @@ class World:
     def _killed(self, server: SimulatedServer) -> None:
         self.happened["killed"] += 1
         server.kill()
-        self.loop.call_later(self.die.expovariate(2), self._restart, server.number)
+        self._later(self.die.expovariate(2), self._restart, server.number)
 
     def _restart(self, number: int) -> None:
         if not self.is_over:
@@ -414,19 +429,34 @@ class World:
             self.servers[number].start()
 
     def _freeze(self) -> None:
-        self._soon(self._frozen)
+        """Anywhere, or with a run in its hands that it has just come by."""
+        if self.die.random() < 0.5:
+            self._soon(self._frozen)
+        else:
+            self.die.choice(self.servers).freezes_when_holding = True
+
+    def holder_changed(self, server: SimulatedServer) -> None:
+        """A server has taken a run. One that is frozen may have held it before: it wakes, now and
+        then, while the other is still at the beginning."""
+        if server.freezes_when_holding:
+            server.freezes_when_holding = False
+            self._frozen(server)
+            return
+        for other in self.servers:
+            if other.process.is_frozen and self.die.random() < 0.3:
+                self._later(self.die.expovariate(20), self._thaw, other)
 
     def _frozen(self, server: SimulatedServer) -> None:
         self.happened["frozen"] += 1
         server.process.is_frozen = True
         server.is_up = False
-        self.loop.call_later(SILENCE_SECONDS_MAX, self._break_off_if_frozen, server)
-        self.loop.call_later(self.die.expovariate(0.5 / LEASE_SECONDS), self._thaw, server)
+        self._later(SILENCE_SECONDS_MAX, self._break_off_if_frozen, server)
+        self._later(self.die.expovariate(0.5 / LEASE_SECONDS), self._thaw, server)
 
     def _break_off_if_frozen(self, server: SimulatedServer) -> None:
         if server.process.is_frozen:
             self.store.break_off(server.line)
-            self.loop.call_later(SILENCE_SECONDS_MAX, self._break_off_if_frozen, server)
+            self._later(SILENCE_SECONDS_MAX, self._break_off_if_frozen, server)
 
     def _thaw(self, server: SimulatedServer) -> None:
         if server.process.is_frozen:
@@ -437,7 +467,7 @@ class World:
         """Lines break for a while."""
         self.happened["lossy"] += 1
         self.losses = 0.05
-        self.loop.call_later(self.die.expovariate(1), self._lose_no_more)
+        self._later(self.die.expovariate(1), self._lose_no_more)
 
     def _lose_no_more(self) -> None:
         self.losses = 0.0
@@ -459,7 +489,8 @@ class World:
         """All is well again, and every server at work."""
         self.losses, self.away_until = 0.0, 0.0
         for server in self.servers:
-            server.process.at_step = lambda _: None
+            server.process.at_step = None
+            server.freezes_when_holding = False
             self._thaw(server)
         while len(self.up()) < len(self.servers):
             await asyncio.sleep(0.2)

@@ -1,6 +1,7 @@
 """What is due is done side by side: whatever takes its time holds up nothing but itself."""
 
 import asyncio
+import time
 from collections.abc import AsyncIterator, Sequence
 from uuid import UUID
 
@@ -30,7 +31,9 @@ class Desk:
         self.at_once = self.most_at_once = 0
         self.limits: set[int] = set()
         self.prolonged: list[UUID] = []
-        self.claims = Claims(self, Holder(lambda: "me"), lease_seconds=LEASE_SECONDS)
+        self.claims = Claims(
+            self, Holder(lambda: "me"), lease_seconds=LEASE_SECONDS, now=time.monotonic
+        )
         self.work = DueWork("announce", self.claims, self.do, seconds=0.01)
 
     async def claim(

@@ -1,6 +1,7 @@
 """Preparations, stops and undoing in one process, with steps that wait or fail as a test wants."""
 
 import asyncio
+import time
 from pathlib import Path
 from typing import Any
 from uuid import UUID
@@ -181,7 +182,9 @@ class Workshop:
     def undoer(self, name: str) -> DueWork:
         """Somebody of this name who undoes what is due, as a server does it; not started."""
         coordination = PostgresCoordination(self.running.pool)
-        claims = Claims(coordination, Holder(lambda: name), lease_seconds=CLAIM_SECONDS)
+        claims = Claims(
+            coordination, Holder(lambda: name), lease_seconds=CLAIM_SECONDS, now=time.monotonic
+        )
         return DueWork("effects", claims, self.undoing.undo, seconds=LOOK_SECONDS)
 
     async def undone(self, steps: int) -> None:

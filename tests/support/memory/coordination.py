@@ -80,8 +80,10 @@ class MemoryCoordination:
             due: list[tuple[datetime, UUID]] = []
             for row in self._store.runs.rows():
                 at = self._due_at(row, kind)
+                if at is None or at > now:
+                    continue
                 held = claims.get((kind, row.run_id))
-                if at is not None and at <= now and (held is None or held.until <= now):
+                if held is None or held.until <= now:
                     due.append((at, row.run_id))
             taken = [run_id for _, run_id in sorted(due)[:limit]]
             until = now + timedelta(seconds=lease_seconds)

@@ -1,7 +1,6 @@
 """The log in memory: the product's queue, batches and tail over a `Store`."""
 
 import asyncio
-import contextlib
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TypeVar
@@ -151,9 +150,11 @@ class MemoryTail(LogTail):
         while True:
             try:
                 await self._catch_up_with_store()
-                with contextlib.suppress(TimeoutError):
-                    async with asyncio.timeout(POLL_SECONDS):
-                        await self._hint.wait()
+                timer = asyncio.get_running_loop().call_later(POLL_SECONDS, self._hint.set)
+                try:
+                    await self._hint.wait()
+                finally:
+                    timer.cancel()
                 self._hint.clear()
             except LogUnavailable:
                 await asyncio.sleep(RECONNECT_PAUSE_SECONDS)

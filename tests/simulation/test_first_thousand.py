@@ -1,0 +1,14 @@
+"""The first thousand lives, in a module of their own: one process of the tests plays them while
+another plays the others."""
+
+import pytest
+
+from tests.simulation.known import unexpected_findings
+
+SEEDS_OF_A_TEST = 100
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("begin", range(1, 1001, SEEDS_OF_A_TEST))
+def test_no_life_breaks_a_rule(begin: int) -> None:
+    assert unexpected_findings(range(begin, begin + SEEDS_OF_A_TEST)) == {}
