@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from uuid import UUID
 
 from application.concurrency.tasks import with_timeout
+from application.coordination.coordination import ClaimKey, ClaimKind, WorkClaims
 from application.coordination.holder import Holder
-from application.coordination.port import ClaimKey, ClaimKind, WorkClaims
 from application.log.event_log import LogUnavailable
 
 PROLONG_SECONDS_MIN = 0.1

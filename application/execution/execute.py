@@ -1,6 +1,6 @@
 """Runs claimed children: starts them, writes down what they say, and records how they end.
 
-The order is what makes it safe: the gate is opened but shut, `RunStarted` is recorded, only then
+The order is what makes it safe: the guard stands and waits, `RunStarted` is recorded, only then
 the child executes. Whoever dies in between leaves a record that says exactly how far it came.
 """
 

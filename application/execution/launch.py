@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from uuid import UUID
 
-from application.context.ingredients import BOOTSTRAP_SOURCE
+from application.context.prompt_inputs import BOOTSTRAP_SOURCE
 from application.context.shared_context import SharedStart, read_shared_start
 from application.log.texts import TextStore
 from application.log.unit_of_work import UnitOfWork

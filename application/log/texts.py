@@ -48,7 +48,7 @@ class TextStore:
         return keyed_hash(self._key, data)
 
     def empty_copy(self) -> "TextStore":
-        """An empty keeper of the same session, for a decision that may be made more than once."""
+        """The same session, without texts: for a decision that may be made more than once."""
         return TextStore(self._session_id, self._key, self._new_id)
 
 

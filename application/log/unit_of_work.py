@@ -59,7 +59,7 @@ async def with_fresh_reads(
 
 @dataclass(frozen=True, slots=True)
 class RunCommands:
-    """Commands to a run, to be decided one after the other, and who keeps their texts."""
+    """Commands to a run, to be decided one after the other, and the store of their texts."""
 
     run: Run
     commands: Sequence[RunCommand]
@@ -187,7 +187,7 @@ class UnitOfWork(CommandLog):
     configurations: Configurations
 
     async def text_store(self, run: Run) -> TextStore:
-        """A keeper of texts for the run's own session. Raises `ContentsErased`."""
+        """A text store for the run's own session. Raises `ContentsErased`."""
         key = await self.contents.key(run.session_id)
         if key is None:
             raise ContentsErased(f"the texts of session {run.session_id} were erased")
@@ -201,7 +201,7 @@ class UnitOfWork(CommandLog):
             return None
 
     async def session_texts(self, session: Session | None) -> SessionTexts:
-        """A keeper of texts for a session, which may have none as yet, or not be on record: then
+        """A text store for a session, which may have none as yet, or not be on record: then
         it gets an id. Raises `ContentsErased`."""
         ids = self.identities
         session_id = session.session_id if session is not None else ids.run_id()

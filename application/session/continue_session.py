@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from uuid import UUID
 
-from application.context.ingredients import bootstrap_ingredients
+from application.context.prompt_inputs import bootstrap_ingredients
 from application.log.answers import SpawnRefusal, continued_response, refusal_response
 from application.log.envelope import Actor, Provenance
 from application.log.event_log import Decision, Reservation, StoredAnswer, World
@@ -215,7 +215,7 @@ def decide_message(
     planned: ContinuationPlanned | IneligiblePlan,
     text_store: TextStore,
 ) -> Decision[StoredAnswer]:
-    """Go on after the `last` run, or refuse the message; `keeper` has the texts that it and the
+    """Go on after the `last` run, or refuse the message; `text_store` has the texts that it and the
     plan refer to. Gives how the sender is answered."""
     told = text_store.empty_copy()
     judged = continue_session(

@@ -4,7 +4,7 @@ import logging
 from dataclasses import dataclass, replace
 from uuid import UUID
 
-from application.context.ingredients import refusal_announcement
+from application.context.prompt_inputs import refusal_announcement
 from application.log.answers import SpawnRefusal, refusal_response
 from application.log.envelope import Actor, Provenance
 from application.log.event_log import Decision, Reservation, StoredAnswer

@@ -178,13 +178,13 @@ def decide_admission(
     """Permit or refuse what one request asks for. `keys` are those of the texts of each run, in
     their order; `new_id` mints the ids of contents."""
     members = list(zip(commands, keys, strict=True))
-    keepers = [TextStore(one.session_id, key, new_id) for one, key in members]
-    asked = [(one, text_store.store) for one, text_store in zip(commands, keepers, strict=True)]
+    text_stores = [TextStore(one.session_id, key, new_id) for one, key in members]
+    asked = [(one, text_store.store) for one, text_store in zip(commands, text_stores, strict=True)]
     answered = request_spawns(world.sessions, world.runs, asked, policy, world.tree)
     return Decision(
         answered,
         answered.changes,
-        [text for one in keepers for text in one.kept],
+        [text for one in text_stores for text in one.kept],
         [ContentKey(one.session_id, key) for one, key in members],
         answer=_refusal_answer(commands[0], answered),
         reserve_run=commands[0].run_id,

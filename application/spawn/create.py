@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
-from application.context.ingredients import (
+from application.context.prompt_inputs import (
     bootstrap_ingredients,
     message_ingredients,
     preamble_ingredients,

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from uuid import UUID
 
-from application.context.ingredients import refusal_announcement
+from application.context.prompt_inputs import refusal_announcement
 from application.log.answers import (
     SpawnRefusal,
     refusal_response,

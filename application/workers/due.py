@@ -10,7 +10,7 @@ from application.concurrency import tasks
 from application.concurrency.bulkhead import COMPARTMENTS_MAX, WANTED_MAX, BulkheadFull
 from application.concurrency.periodic import PeriodicTask
 from application.coordination.claims import Claim, Claims
-from application.coordination.port import ClaimKind
+from application.coordination.coordination import ClaimKind
 from application.delivery.announce import Announcer
 from application.delivery.archive import Archiver
 from application.delivery.hooks import HookNotifier

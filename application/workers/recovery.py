@@ -12,8 +12,8 @@ from collections.abc import Callable
 from uuid import UUID
 
 from application.concurrency.tasks import wait_or_cancel
+from application.coordination.coordination import Coordination, LostRun
 from application.coordination.holder import Holder
-from application.coordination.port import Coordination, LostRun
 from application.execution.end import RunFinalizer
 from application.execution.execute import RunExecutor
 from application.log.unit_of_work import UnitOfWork

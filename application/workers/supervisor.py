@@ -11,8 +11,8 @@ from application.concurrency import tasks
 from application.concurrency.periodic import PeriodicTask
 from application.concurrency.tasks import with_timeout
 from application.coordination.claims import Claims
+from application.coordination.coordination import Coordination
 from application.coordination.holder import Holder
-from application.coordination.port import Coordination
 from application.delivery.announce import Announcer
 from application.delivery.archive import Archiver
 from application.delivery.hooks import HookNotifier

@@ -2,7 +2,7 @@
 
 import orjson
 
-from application.context.ingredients import (
+from application.context.prompt_inputs import (
     message_ingredients,
     preamble_ingredients,
     refusal_announcement,

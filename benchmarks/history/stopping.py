@@ -1,6 +1,6 @@
 """Those who stop a run or a session and all below it."""
 
-from application.context.ingredients import refusal_announcement
+from application.context.prompt_inputs import refusal_announcement
 from application.log.envelope import Actor
 from benchmarks.history.requests import Child, commanded
 from benchmarks.history.society import Society

@@ -209,7 +209,7 @@ class ClaimRun:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StartRun:
-    """The gate is open and the prompt composed: the runtime executes once this is recorded.
+    """The guard stands and the prompt composed: the runtime executes once this is recorded.
 
     `shared_context` is what of its family's context the child is given; with `inherits` it takes
     the place of what its session was given before, and what its own children inherit.

@@ -16,7 +16,7 @@ from domain.run.events import (
     RunQueued,
 )
 from domain.run.facts import HOOK_ORDER, HookName, HookState
-from domain.run.preparation_steps import retry_after_seconds
+from domain.run.retry_delay import retry_after_seconds
 from domain.run.state import Run
 from domain.values.record import Stamp
 from domain.values.refusals import CorruptHistory, NotYet, WrongStage

@@ -18,11 +18,10 @@ from domain.run.events import (
     StepUndone,
 )
 from domain.run.facts import STEP_ORDER, StepName, StepState, step_key
+from domain.run.retry_delay import retry_after_seconds
 from domain.run.state import Run, must_hold
 from domain.values.record import Stamp
 from domain.values.refusals import CorruptHistory, NotYet, WrongStage
-
-RETRY_SECONDS_MAX = 3600
 
 
 def begin_step(run: Run, command: BeginStep) -> tuple[StepBegun, ...]:
@@ -109,12 +108,6 @@ def note_undo_failure(run: Run, command: NoteUndoFailure) -> tuple[StepUndoFaile
             retry_after_seconds=retry_after_seconds(state.undo_failures),
         ),
     )
-
-
-def retry_after_seconds(failures: int, seconds_max: int = RETRY_SECONDS_MAX) -> int:
-    """How long to wait after so many failures before the one that has just been."""
-    # The shift is bounded, or it would become a number without end.
-    return min(1 << min(failures, 12), seconds_max)
 
 
 def _find_begun_step(run: Run, name: StepName) -> StepState:

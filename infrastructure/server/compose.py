@@ -12,8 +12,8 @@ from psycopg_pool import AsyncConnectionPool
 from application.concurrency.bulkhead import Bulkhead
 from application.configuration.activate import ActiveConfigurations
 from application.context.scripts import ContextGatherer
+from application.coordination.coordination import Coordination
 from application.coordination.holder import Holder
-from application.coordination.port import Coordination
 from application.delivery.announce import Announcer
 from application.delivery.archive import Archiver
 from application.delivery.hooks import HookNotifier
@@ -71,7 +71,7 @@ from infrastructure.outbound.identity.tokens import (
     KnownTokens,
     admin_token,
 )
-from infrastructure.outbound.log.append.fail_point import FailPoint
+from infrastructure.outbound.log.append.fault_point import LogFaultPoint
 from infrastructure.outbound.log.postgres_log import PostgresLog
 from infrastructure.outbound.log.rebuild.rebuild import bring_rows_up_to_date
 from infrastructure.outbound.log.schema.connections import LogConnection
@@ -200,15 +200,15 @@ class ServerProcess:
         identity = await self._identify()
         pool = await self._connecting.reading()
         self._stack.push_async_callback(pool.close)
-        fail_point = FailPoint.of(os.environ)
-        self._interruption: FaultPoint = lambda at, what: fail_point.pass_by(at, (what,))
+        fault_point = LogFaultPoint.of(os.environ)
+        self._interruption: FaultPoint = lambda at, what: fault_point.pass_by(at, (what,))
         self.log = PostgresLog(
             self._connecting.connect,
             pool,
             log_id=identity.log_id,
             schema=identity.schema,
             new_id=RandomIdentities().event_id,
-            fail_point=fail_point,
+            fault_point=fault_point,
         )
         self.log.end_with(self._end)
         self._connecting.on_connection = self.log.remembered.forget

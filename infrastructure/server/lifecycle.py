@@ -178,7 +178,7 @@ def _uvicorn(application: object) -> uvicorn.Config:
 
 def _stop(told_to_stop: asyncio.Event) -> None:
     if told_to_stop.is_set():
-        # Asked twice: whoever asks wants it gone now. Children die with their lifelines.
+        # Asked twice: whoever asks wants it gone now. Children die with their liveness pipes.
         os._exit(130)
     told_to_stop.set()
 

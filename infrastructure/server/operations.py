@@ -14,7 +14,7 @@ from domain.plan.effective import EffectiveValue, effective_agent_values, effect
 from domain.values.refusals import CorruptHistory
 from infrastructure.contract.data_directory import default_data_directory
 from infrastructure.contract.errors import UserError
-from infrastructure.contract.orders import (
+from infrastructure.contract.operations import (
     OnProgress,
     OnVerifyProgress,
     ScriptTrialOptions,
@@ -23,7 +23,7 @@ from infrastructure.contract.orders import (
     VerifyReport,
     ignore_rebuild_progress,
 )
-from infrastructure.contract.orders import ignore_verify_progress as say_nothing
+from infrastructure.contract.operations import ignore_verify_progress as say_nothing
 from infrastructure.outbound.configuration.load import (
     LoadedConfiguration,
     configuration_from_stored,

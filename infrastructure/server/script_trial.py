@@ -11,7 +11,7 @@ from domain.configuration.configuration import Configuration
 from domain.values.agent_id import is_valid_agent_id, normalise_agent_id
 from domain.values.session_key import InvalidSessionKey, agent_id_of
 from infrastructure.contract.errors import UserError
-from infrastructure.contract.orders import ScriptTrialOptions
+from infrastructure.contract.operations import ScriptTrialOptions
 from infrastructure.outbound.child_processes.launcher import ProcessLauncher
 from infrastructure.outbound.configuration.load import LoadedConfiguration
 from infrastructure.outbound.credentials.agent_credentials import AgentCredentials

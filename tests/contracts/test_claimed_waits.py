@@ -6,7 +6,7 @@ from uuid import UUID
 
 import pytest
 
-from application.coordination.port import Coordination
+from application.coordination.coordination import Coordination
 from application.log.event_log import Appended, Decision, EventLog, LogUnavailable, TreeQuery, World
 from application.ports.registry import RunQuery, StatusRows
 from domain.run.commands import SettleDependencies

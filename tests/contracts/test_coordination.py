@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from application.coordination.port import Coordination
+from application.coordination.coordination import Coordination
 from application.log.event_log import Decision, Reservation, StoredAnswer, Submission
 from tests.support.builders import run_commands as ask
 from tests.support.builders.logged_family import LoggedFamily

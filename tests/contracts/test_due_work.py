@@ -6,7 +6,7 @@ from uuid import UUID
 
 import pytest
 
-from application.coordination.port import ClaimKey, ClaimKind, Coordination
+from application.coordination.coordination import ClaimKey, ClaimKind, Coordination
 from tests.support.builders import run_commands as ask
 from tests.support.builders.logged_family import LoggedFamily
 from tests.support.faults.held_commits import until

@@ -6,7 +6,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from infrastructure.contract.orders import ServeOptions
+from infrastructure.contract.operations import ServeOptions
 from infrastructure.outbound.embedded_postgres.data_directory import Home
 from infrastructure.server.operations import rebuild
 from tests.support.servers.embedded_servers import answers, keepers_of, server_is_gone

@@ -33,7 +33,6 @@ ALLOWED = {
     "bootstrap_ingredients": "`ingredients` is a field of SessionCreated",
     "message_ingredients": "`ingredients` is a field of SessionCreated",
     "preamble_ingredients": "`ingredients` is a field of SessionCreated",
-    "ingredients": "a module; `ingredients` is a field of SessionCreated",
     "SettleChild": "the command that leads to ChildSettled",
     "_settle_child": "the command that leads to ChildSettled",
     "SETTLED": "the stages of a run whose requester has ChildSettled",

@@ -21,8 +21,8 @@ from domain.session.decide import ContextMoved, TranscriptStoredHere
 from domain.spawn.continuation import NoSession, RunIsActive
 from domain.values.refusals import CannotDeliver, Rejected
 from infrastructure.contract.errors import UserError
-from infrastructure.inbound.http.middleware.guard import RequestGuard
 from infrastructure.inbound.http.middleware.positions import PositionHeaders
+from infrastructure.inbound.http.middleware.request_guard import RequestGuard
 from infrastructure.inbound.http.openapi import describe
 from infrastructure.inbound.http.requests.caller import position_headers, services_of
 from infrastructure.inbound.http.requests.services import Services

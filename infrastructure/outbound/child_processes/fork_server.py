@@ -1,13 +1,13 @@
-"""The warm process: forks a gate for each request, so that a start costs no interpreter's start.
+"""The fork server: forks a guard for each request, so that a start costs no interpreter's start.
 
 Run as `python -I -S fork_server.py` with a stream socket as stdin. Each request is one byte, the
-number of descriptors that come with it: lifeline, status, stdout, stderr, and stdin unless it is
-/dev/null. It keeps none of them. It has no other thread and knows no program: specs are read by
-the gates.
+number of descriptors that come with it: liveness pipe, status, stdout, stderr, and stdin unless it
+is /dev/null. It keeps none of them. It has no other thread and knows no program: specs are read by
+the guards.
 
-It reaps the gates, and when one of them died in an unexpected way it ends what that gate left
-behind. It exits when the socket has ended and its gates are gone, which they are soon: whoever
-held the socket held their lifelines.
+It reaps the guards, and when one of them died in an unexpected way it ends what that guard left
+behind. It exits when the socket has ended and its guards are gone, which they are soon: whoever
+held the socket held their liveness pipes.
 """
 
 import contextlib
@@ -23,7 +23,7 @@ if __name__ == "__main__":
     # -I and -S leave only the standard library on the path.
     sys.path.append(os.path.abspath(__file__).rsplit(os.sep, 4)[0])
 
-from infrastructure.outbound.child_processes.guard import ProcessGuard
+from infrastructure.outbound.child_processes.guard_process import ProcessGuard
 from infrastructure.outbound.child_processes.protocol import ERROR, encode_report
 from infrastructure.outbound.child_processes.reaper import (
     ChildExits,
@@ -52,7 +52,7 @@ class ForkServer:
         self._left_behind = False
 
     def serve(self) -> None:
-        """Returns in the warm process only; a gate never comes back from its fork."""
+        """Returns in the fork server only; a guard never comes back from its fork."""
         poller = select.poll()
         poller.register(self._control, select.POLLIN)
         poller.register(self._exits.descriptor, select.POLLIN)
@@ -75,7 +75,7 @@ class ForkServer:
             )
 
     def _note(self, pid: int, status: int) -> None:
-        """A gate that did not end with 0 leaves its descendants to us."""
+        """A guard that did not end with 0 leaves its descendants to us."""
         if pid not in self._gates or status != 0:
             self._left_behind = True
         self._gates.discard(pid)
@@ -92,7 +92,7 @@ class ForkServer:
         if not word:
             return False
         try:
-            # Fewer arrive when the table of descriptors is full; the holder then sees no gate.
+            # Fewer arrive when the table of descriptors is full; the holder then sees no guard.
             if len(descriptors) == word[0]:
                 self._fork_guard(descriptors)
         finally:
@@ -123,9 +123,9 @@ class ForkServer:
     def _run_guard(self, descriptors: list[int]) -> ProcessGuard:
         for descriptor in descriptors:
             os.set_inheritable(descriptor, False)
-        lifeline, status, stdout, stderr, *rest = descriptors
+        liveness_pipe, status, stdout, stderr, *rest = descriptors
         stdin = rest[0] if rest else os.open(os.devnull, os.O_RDONLY)
-        return ProcessGuard(lifeline, status, (stdin, stdout, stderr), self._parenthood)
+        return ProcessGuard(liveness_pipe, status, (stdin, stdout, stderr), self._parenthood)
 
     def _wait_for_guards(self, poller: select.poll) -> None:
         deadline = time.monotonic() + LAST_GUARDS_SECONDS_MAX
@@ -143,14 +143,14 @@ def main() -> None:
         signal.signal(number, signal.SIG_IGN)
     signal.pthread_sigmask(signal.SIG_SETMASK, ())
     control = socket.socket(fileno=os.dup(0))
-    warm = ForkServer(control)
+    client = ForkServer(control)
     null = os.open(os.devnull, os.O_RDWR)
     for stream in (0, 1, 2):
         os.dup2(null, stream)
     os.close(null)
     gc.freeze()
     gc.disable()
-    warm.serve()
+    client.serve()
 
 
 if __name__ == "__main__":

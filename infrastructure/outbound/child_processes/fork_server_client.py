@@ -1,4 +1,4 @@
-"""The holder's side of the warm process: starting it, asking it for gates, ending it."""
+"""The holder's side of the fork server: starting it, asking it for guards, ending it."""
 
 import asyncio
 import contextlib
@@ -21,11 +21,11 @@ INHERITED_VARIABLES = ("LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH")
 
 
 class ForkServerStartError(Exception):
-    """The warm process could not be started; the text says why."""
+    """The fork server could not be started; the text says why."""
 
 
 class ForkServerLostError(Exception):
-    """The warm process is gone or does not take requests."""
+    """The fork server is gone or does not take requests."""
 
 
 class ForkServerClient:
@@ -54,7 +54,7 @@ class ForkServerClient:
 
     @property
     def pid(self) -> int:
-        """The process id of the warm process."""
+        """The process id of the fork server."""
         return self._process.pid
 
     async def ready(self) -> None:
@@ -78,7 +78,7 @@ class ForkServerClient:
         )
 
     def send(self, descriptors: list[int]) -> None:
-        """Asks for a gate that gets these descriptors; raises WarmLostError."""
+        """Asks for a guard that gets these descriptors; raises ForkServerLostError."""
         try:
             socket.send_fds(self._control, [bytes([len(descriptors)])], descriptors)
         except OSError as error:

@@ -1,4 +1,4 @@
-"""The holder's side of one program behind its gate."""
+"""The holder's side of one program behind its guard."""
 
 import asyncio
 import contextlib
@@ -25,11 +25,11 @@ REPORT_BYTES_MAX = 64 * 1024
 
 
 class GuardReports:
-    """Owns the status pipe until the gate closes it. No task: callbacks of the loop.
+    """Owns the status pipe until the guard closes it. No task: callbacks of the loop.
 
-    `ready` becomes the gate's pid, or None when the gate ended before it was ready. `ended`
-    becomes the exit, once the gate has ended. Neither ever holds an exception. `reported` is what
-    the gate itself said, if it said it.
+    `ready` becomes the guard's pid, or None when the guard ended before it was ready. `ended`
+    becomes the exit, once the guard has ended. Neither ever holds an exception. `reported` is what
+    the guard itself said, if it said it.
     """
 
     def __init__(self, descriptor: int, when_ended: Callable[[], None]) -> None:
@@ -46,7 +46,7 @@ class GuardReports:
         loop.add_reader(descriptor, self._take)
 
     def expect_no_report(self) -> None:
-        """The holder kills the gate: what it did not report any more counts as killed."""
+        """The holder kills the guard: what it did not report any more counts as killed."""
         self._gate_killed = True
 
     def _take(self) -> None:
@@ -93,7 +93,7 @@ KILL_SECONDS_MAX = 15.0
 
 
 class GuardedProcess:
-    """A program whose gate stands. Executed at `go()`; dead, with all below it, after `wait()`.
+    """A program whose guard stands. Executed at `go()`; dead, with all below it, after `wait()`.
 
     `stdout` and `stderr` are read with `await read(n)`, by one task each; they hold back a program
     that is not read, so read both while it runs. After the end they give what is left, then `b""`.
@@ -110,31 +110,31 @@ class GuardedProcess:
     ) -> None:
         """Makes the pipes; raises OSError when there are no descriptors left."""
         pipes = open_pipes(4 if program.stdin is None else 5)
-        lifeline, status, stdout, stderr = pipes[:4]
+        liveness_pipe, status, stdout, stderr = pipes[:4]
         self.guard_pid = 0
         self.stdout = PipeReader(stdout[0])
         self.stderr = PipeReader(stderr[0])
         self._stdin = PipeWriter(pipes[4][1]) if program.stdin is not None else None
         self._input = program.stdin or b""
-        self._lifeline = PipeWriter(lifeline[1])
+        self._liveness_pipe = PipeWriter(liveness_pipe[1])
         self._reports = GuardReports(status[0], self._has_ended)
         self._when_ended = when_ended
         self._gone = False
-        self._for_gate = [lifeline[0], status[1], stdout[1], stderr[1]]
-        self._for_gate += [pipes[4][0]] if program.stdin is not None else []
+        self._for_guard = [liveness_pipe[0], status[1], stdout[1], stderr[1]]
+        self._for_guard += [pipes[4][0]] if program.stdin is not None else []
         self._spec = encode_spec(program.argv, program.env, program.cwd, silence_seconds_max)
 
     async def open(self, send: Callable[[list[int]], None]) -> bool:
-        """Hands the gate's ends to `send` and waits for the gate; false when none came to be.
+        """Hands the guard's ends to `send` and waits for the guard; false when none came to be.
 
         When this raises or returns false, nothing is left of the process.
         """
         try:
             try:
-                send(self._for_gate)
+                send(self._for_guard)
             finally:
                 self._close_guard_ends()
-            self._lifeline.write(self._spec)
+            self._liveness_pipe.write(self._spec)
             self._spec = b""
             pid = await asyncio.shield(self._reports.ready)
         except BaseException:
@@ -151,16 +151,16 @@ class GuardedProcess:
         nor when the process was killed before."""
         if not self._gone:
             self._gone = True
-            self._lifeline.write(GO)
+            self._liveness_pipe.write(GO)
             if self._stdin is not None:
                 self._stdin.write(self._input, close_after=True)
                 self._input = b""
 
     def heartbeat(self) -> None:
-        """Tells the gate that its holder is alive. Never waits; a gate that does not listen is
+        """Tells the guard that its holder is alive. Never waits; a guard that does not listen is
         passed over, as is one that has not got its whole specification yet."""
         if not self._spec:
-            self._lifeline.write_at_once(HEARTBEAT)
+            self._liveness_pipe.write_at_once(HEARTBEAT)
 
     async def wait(self) -> Exit:
         """How it ended, when the leader has exited and every descendant is dead.
@@ -176,7 +176,7 @@ class GuardedProcess:
     async def kill(self) -> Exit:
         """Ends the program and all below it; returns when they are dead. May be called again.
 
-        A gate that has not answered after `KILL_SECONDS_MAX` seconds is itself killed, and the
+        A guard that has not answered after `KILL_SECONDS_MAX` seconds is itself killed, and the
         program with it.
         """
         self._let_go()
@@ -192,12 +192,12 @@ class GuardedProcess:
         return ended.result()
 
     def reported_error(self) -> str | None:
-        """What was said of a gate that never came to be, if anything was."""
+        """What was said of a guard that never came to be, if anything was."""
         reported = self._reports.reported
         return reported.error if reported is not None else None
 
     def abandon(self) -> None:
-        """Lets go of everything without waiting: the gate ends what there is, unseen."""
+        """Lets go of everything without waiting: the guard ends what there is, unseen."""
         self._close_guard_ends()
         self._let_go()
         self.stdout.close()
@@ -219,13 +219,13 @@ class GuardedProcess:
 
     def _let_go(self) -> None:
         self._gone = True
-        self._lifeline.close()
+        self._liveness_pipe.close()
         if self._stdin is not None:
             self._stdin.close()
 
     def _close_guard_ends(self) -> None:
-        while self._for_gate:
-            os.close(self._for_gate.pop())
+        while self._for_guard:
+            os.close(self._for_guard.pop())
 
     def _has_ended(self) -> None:
         self._let_go()

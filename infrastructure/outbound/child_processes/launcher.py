@@ -1,16 +1,16 @@
-"""Starts programs behind gates, so that none of their processes outlives this server.
+"""Starts programs behind guards, so that none of their processes outlives this server.
 
-Each program gets a small gate process (`guard.py`), forked from one warm process per server
-(`fork_server.py`), so that a start costs about a millisecond. When this server dies, in whatever
-way, the lifelines of its gates end and the gates kill everything below them. A server that is
-frozen keeps its lifelines; under a limit on silence its gates do the same when no heartbeat came
-for so long.
+Each program gets a small process, its guard (`guard_process.py`), forked from one fork server per
+server (`fork_server.py`), so that a start costs about a millisecond. When this server dies, in
+whatever way, the liveness pipes of its guards end and the guards kill everything below them. A
+server that is frozen keeps its liveness pipes; under a limit on silence its guards do the same
+when no heartbeat came for so long.
 
 Linux reaches every descendant. macOS has no subreaper: there the process group of the program is
 killed, and a descendant that left the group survives.
 
-A process that this server forks without exec would hold the lifelines too: start such a process
-with exec, as `subprocess` and multiprocessing's "spawn" do.
+A process that this server forks without exec would hold the liveness pipes too: start such a
+process with exec, as `subprocess` and multiprocessing's "spawn" do.
 """
 
 import asyncio
@@ -24,7 +24,7 @@ from infrastructure.outbound.child_processes.fork_server_client import (
 from infrastructure.outbound.child_processes.guarded_process import GuardedProcess
 from infrastructure.outbound.child_processes.program import Program
 
-# Descriptors under way to the warm process count against this user's limit on open files.
+# Descriptors under way to the fork server count against this user's limit on open files.
 OPENING_MAX = 8
 OPEN_SECONDS_MAX = 20.0
 OPEN_ATTEMPTS_MAX = 4
@@ -32,14 +32,14 @@ CLOSE_SECONDS_MAX = 20.0
 
 
 class ProcessLaunchError(Exception):
-    """No gate could be made; the program was not executed. The text says why."""
+    """No guard could be made; the program was not executed. The text says why."""
 
 
 class ProcessLauncher:
     """Belongs to the event loop it is first used in. Open it once per server.
 
     With `silence_seconds_max` a program is killed, or never executed, when neither a heartbeat nor
-    anything else was sent to its gate for so long; None is no limit. Raises ValueError for a limit
+    anything else was sent to its guard for so long; None is no limit. Raises ValueError for a limit
     that is no positive number.
     """
 
@@ -47,7 +47,7 @@ class ProcessLauncher:
         if silence_seconds_max is not None and not 0 < silence_seconds_max < math.inf:
             raise ValueError("silence_seconds_max must be more than 0 seconds, or None: no limit")
         self._silence_seconds_max = silence_seconds_max
-        self._warm: ForkServerClient | None = None
+        self._client: ForkServerClient | None = None
         self._open: set[GuardedProcess] = set()
         self._closed = False
         self._starting = asyncio.Lock()
@@ -55,56 +55,56 @@ class ProcessLauncher:
 
     @property
     def fork_server_pid(self) -> int | None:
-        """The process id of the warm process, if one was started."""
-        return self._warm.pid if self._warm is not None else None
+        """The process id of the fork server, if one was started."""
+        return self._client.pid if self._client is not None else None
 
     async def start(self) -> None:
-        """Starts the warm process; `open` would do it too. Raises ProcessLaunchError."""
+        """Starts the fork server; `open` would do it too. Raises ProcessLaunchError."""
         await self._fork_server()
 
     def heartbeat(self) -> None:
-        """Tells every gate that this server is alive and may keep its programs. Never waits."""
+        """Tells every guard that this server is alive and may keep its programs. Never waits."""
         for process in self._open:
             process.heartbeat()
 
     async def close(self) -> None:
-        """Ends every program, its gate, and the warm process. May be called again."""
+        """Ends every program, its guard, and the fork server. May be called again."""
         self._closed = True
         kills = [asyncio.create_task(process.kill()) for process in self._open]
         try:
             if kills:
                 await asyncio.wait(kills, timeout=CLOSE_SECONDS_MAX)
             async with self._starting:
-                warm, self._warm = self._warm, None
-                if warm is not None:
-                    await warm.end()
+                client, self._client = self._client, None
+                if client is not None:
+                    await client.end()
         finally:
             for kill in kills:
                 kill.cancel()
             await asyncio.gather(*kills, return_exceptions=True)
 
     async def open(self, program: Program) -> GuardedProcess:
-        """Makes a gate for the program, which is not executed before `go()`.
+        """Makes a guard for the program, which is not executed before `go()`.
 
-        Raises ProcessLaunchError when no gate could be made, and OSError when this server has no
+        Raises ProcessLaunchError when no guard could be made, and OSError when this server has no
         descriptors left.
         """
         async with self._opening:
             for _ in range(OPEN_ATTEMPTS_MAX):
-                warm = await self._fork_server()
+                client = await self._fork_server()
                 process = GuardedProcess(program, self._open.discard, self._silence_seconds_max)
                 self._open.add(process)
                 try:
                     async with asyncio.timeout(OPEN_SECONDS_MAX):
-                        opened = await process.open(warm.send)
+                        opened = await process.open(client.send)
                 except TimeoutError:
-                    self._replace(warm)
+                    self._replace(client)
                     raise ProcessLaunchError(
                         f"no gate within {OPEN_SECONDS_MAX:g} seconds; the machine may be"
                         " overloaded: try again"
                     ) from None
                 except ForkServerLostError:
-                    self._replace(warm)
+                    self._replace(client)
                     continue
                 if opened and not self._closed:
                     return process
@@ -118,19 +118,19 @@ class ProcessLauncher:
         async with self._starting:
             if self._closed:
                 raise ProcessLaunchError("this server starts no more programs: it is stopping")
-            if self._warm is not None and not self._warm.is_alive():
-                self._replace(self._warm)
-            if self._warm is None:
+            if self._client is not None and not self._client.is_alive():
+                self._replace(self._client)
+            if self._client is None:
                 try:
-                    warm = ForkServerClient()
-                    await warm.ready()
+                    client = ForkServerClient()
+                    await client.ready()
                 except (ForkServerStartError, OSError) as error:
                     raise ProcessLaunchError(str(error)) from error
-                self._warm = warm
-            return self._warm
+                self._client = client
+            return self._client
 
-    def _replace(self, warm: ForkServerClient) -> None:
-        """Running gates go on without it."""
-        warm.discard()
-        if self._warm is warm:
-            self._warm = None
+    def _replace(self, client: ForkServerClient) -> None:
+        """Running guards go on without it."""
+        client.discard()
+        if self._client is client:
+            self._client = None

@@ -54,7 +54,7 @@ class Exit:
     """How a program ended; exactly one of `code`, `signal` and `error` is set.
 
     `error` says in words that the program could not be executed, that its holder ended it (then
-    `killed` is true), that the gate itself died, or that processes were left that nobody here may
+    `killed` is true), that the guard itself died, or that processes were left that nobody here may
     kill. A program that ended by itself just before it was to be killed keeps its own code.
     """
 

@@ -1,9 +1,9 @@
-"""What holder and gate say to each other.
+"""What holder and guard say to each other.
 
-Holder to gate, on the lifeline: the spec of the program (eight bytes of length, then the fields
-separated by NUL), later one go byte, and heartbeats now and then behind the spec. The end of the
-lifeline means: end everything. So does its silence, for as long as the spec says.
-Gate to holder, on the status pipe: lines of a word and a text, the first of them `ready`.
+Holder to guard, on the liveness pipe: the spec of the program (eight bytes of length, then the
+fields separated by NUL), later one go byte, and heartbeats now and then behind the spec. The end
+of the liveness pipe means: end everything. So does its silence, for as long as the spec says.
+Guard process to holder, on the status pipe: lines of a word and a text, the first of them `ready`.
 """
 
 import os
@@ -20,7 +20,7 @@ ERROR = "error"
 
 
 class Spec:
-    """What the gate is to execute, as bytes of the operating system, and how many seconds of
+    """What the guard is to execute, as bytes of the operating system, and how many seconds of
     silence of its holder it bears (None: any)."""
 
     def __init__(
@@ -42,7 +42,7 @@ def encode_spec(
     cwd: str | None,
     silence_seconds_max: float | None = None,
 ) -> bytes:
-    """Length and fields; encoded here, because the gate may run under another locale."""
+    """Length and fields; encoded here, because the guard may run under another locale."""
     silence = "" if silence_seconds_max is None else repr(silence_seconds_max)
     fields = [silence.encode(), b"%d" % len(argv), *map(os.fsencode, argv), os.fsencode(cwd or "")]
     fields += [os.fsencode(name) + b"=" + os.fsencode(value) for name, value in env.items()]

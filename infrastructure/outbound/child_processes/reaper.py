@@ -197,7 +197,7 @@ def _ignore_signal(_number: int, _frame: FrameType | None) -> None:
 # Who inherits orphans and who dies with whom: prctl(2), which only Linux has.
 #
 # Elsewhere (macOS) these do nothing: a descendant that leaves its process group is then out of
-# reach, and a leader survives a gate that was killed with SIGKILL.
+# reach, and a leader survives a guard that was killed with SIGKILL.
 
 
 PR_SET_PDEATHSIG = 1
@@ -222,7 +222,7 @@ def _prctl() -> Callable[..., int]:
 
 
 class ProcessControl:
-    """Made once in the warm process, so that no gate pays for loading ctypes."""
+    """Made once in the fork server, so that no guard pays for loading ctypes."""
 
     def __init__(self) -> None:
         self._call = _prctl() if sys.platform == "linux" else None

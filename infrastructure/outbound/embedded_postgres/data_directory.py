@@ -44,7 +44,8 @@ class Home:
     """The directory of one embedded server, by its real path.
 
     `start.lock` is held while a server is started, joined or stopped; `holders.lock` is shared by
-    every user of the server; `server.lock` is held by the keeper and every process of the server.
+    every user of the server; `server.lock` is held by the supervisor and every process of the
+    server.
     """
 
     root: Path

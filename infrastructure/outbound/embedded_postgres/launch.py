@@ -1,4 +1,4 @@
-"""Starting a keeper, and hearing from it why it ended."""
+"""Starting a supervisor, and hearing from it why it ended."""
 
 import contextlib
 import json
@@ -21,7 +21,8 @@ _REPORT_BYTES_MAX = 10_000
 
 @dataclass(frozen=True)
 class SupervisorArguments:
-    """What a keeper is told: the home, where to find programs, and the server lock it inherits."""
+    """What a supervisor is told: the home, where to find programs, and the server lock it
+    inherits."""
 
     home: Path
     directories: list[Path]
@@ -44,13 +45,13 @@ class SupervisorArguments:
 
 
 class SupervisorProcess:
-    """A keeper that was started, and the pipe on which it says why it ended."""
+    """A supervisor that was started, and the pipe on which it says why it ended."""
 
     def __init__(self, order: SupervisorArguments, timeout_seconds: float) -> None:
         self._report = b""
         reader, writer = os.pipe()
         try:
-            # The process that is started hands over to a child and ends, so that the keeper is
+            # The process that is started hands over to a child and ends, so that the supervisor is
             # nobody's unreaped child.
             with contextlib.suppress(subprocess.TimeoutExpired):
                 subprocess.run(
@@ -73,7 +74,7 @@ class SupervisorProcess:
         self._reader = reader
 
     def ended_because(self) -> str | None:
-        """None while the keeper runs; else its reason, empty when it was killed."""
+        """None while the supervisor runs; else its reason, empty when it was killed."""
         while select.select([self._reader], [], [], 0)[0]:
             part = os.read(self._reader, _REPORT_BYTES_MAX)
             if not part:
@@ -82,5 +83,5 @@ class SupervisorProcess:
         return None
 
     def close(self) -> None:
-        """Stop listening; the keeper goes on."""
+        """Stop listening; the supervisor goes on."""
         os.close(self._reader)

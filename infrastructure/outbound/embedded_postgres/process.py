@@ -1,4 +1,5 @@
-"""Programs that end when the keeper ends, run as the account of the server, and its log file."""
+"""Programs that end when the supervisor ends, run as the account of the server, and its log
+file."""
 
 import contextlib
 import ctypes
@@ -33,7 +34,8 @@ def start_program(
     """Start a program as `account`; its whole output is one pipe.
 
     Call it from the main thread: the system sends `on_orphaned` when the thread that started the
-    program ends. Where there is no such signal (macOS) a killed keeper leaves its server running.
+    program ends. Where there is no such signal (macOS) a killed supervisor leaves its server
+    running.
     """
     try:
         return subprocess.Popen(

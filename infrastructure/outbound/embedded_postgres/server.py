@@ -150,7 +150,8 @@ class EmbeddedPostgres:
                 launched.close()
 
     def _launch(self, deadline: float) -> SupervisorProcess | None:
-        """Start a keeper; None while the lock says that one is at work or a server still ends."""
+        """Start a supervisor; None while the lock says that one is at work or a server still
+        ends."""
         lock = FileLock(self._home.server_lock)
         try:
             if not lock.try_exclusive():

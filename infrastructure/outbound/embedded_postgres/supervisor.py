@@ -1,10 +1,10 @@
-"""The keeper: the parent of the server, which runs as long as anybody uses it.
+"""The supervisor: the parent of the server, which runs as long as anybody uses it.
 
 A process of its own, so that it outlives whoever started it. It needs the standard library alone
 and is started by `launch.py`. It sleeps on the lock that every user of the server shares; when it
 gets that lock alone, the last user is gone, in whatever way, and it stops the server. It starts a
-killed server again while there are users. If the keeper is killed, the system tells the server to
-stop.
+killed server again while there are users. If the supervisor is killed, the system tells the server
+to stop.
 """
 
 import os
@@ -53,10 +53,10 @@ _SETTINGS = {
 
 
 def main(order_text: str) -> None:
-    """Run a keeper until nobody uses its server.
+    """Run a supervisor until nobody uses its server.
 
     Returns at once in the process that was started and goes on in a child of it. Why the server
-    cannot run is written to standard output, which ends when the keeper does.
+    cannot run is written to standard output, which ends when the supervisor does.
     """
     if os.fork():
         os._exit(0)

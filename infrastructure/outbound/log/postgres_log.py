@@ -10,12 +10,12 @@ from psycopg_pool import AsyncConnectionPool
 
 from application.log.envelope import RecordedEvent
 from application.log.event_log import Appended, Submission
-from infrastructure.outbound.log.append.fail_point import FailPoint
+from infrastructure.outbound.log.append.fault_point import LogFaultPoint
 from infrastructure.outbound.log.append.writer import LogWriter
 from infrastructure.outbound.log.codec.mapper import EventMapper
+from infrastructure.outbound.log.read.coalesced_reads import CoalescedReads
 from infrastructure.outbound.log.read.events import first_events, head_of, read_events
-from infrastructure.outbound.log.read.joined_reads import CoalescedReads
-from infrastructure.outbound.log.read.state_memory import StateCaches
+from infrastructure.outbound.log.read.state_cache import StateCaches
 from infrastructure.outbound.log.read.tail import LogTail
 from infrastructure.outbound.log.schema.connections import Connect, LogConnection, borrow_connection
 from infrastructure.outbound.log.schema.format import format_of, require_known_format
@@ -35,7 +35,7 @@ class PostgresLog:
         log_id: UUID,
         schema: str,
         new_id: Callable[[], UUID],
-        fail_point: FailPoint | None = None,
+        fault_point: LogFaultPoint | None = None,
     ) -> None:
         channel = channel_of(schema)
         self._log_id = log_id
@@ -50,7 +50,7 @@ class PostgresLog:
             channel=channel,
             new_id=new_id,
             on_append=self.tail.take,
-            fail_point=fail_point or FailPoint(),
+            fault_point=fault_point or LogFaultPoint(),
             remembered=self.remembered,
         )
         self.tail.own_writer = lambda: self._writer.backend_pid

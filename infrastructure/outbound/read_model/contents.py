@@ -7,7 +7,7 @@ from uuid import UUID
 from psycopg_pool import AsyncConnectionPool
 
 from domain.values.record import ContentRef
-from infrastructure.outbound.log.read.joined_reads import CoalescedReads
+from infrastructure.outbound.log.read.coalesced_reads import CoalescedReads
 from infrastructure.outbound.log.schema.connections import LogConnection, borrow_connection
 
 BODIES_MAX = 16

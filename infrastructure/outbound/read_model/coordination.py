@@ -6,7 +6,7 @@ from uuid import UUID
 
 from psycopg_pool import AsyncConnectionPool
 
-from application.coordination.port import ClaimKey, ClaimKind, LostRun
+from application.coordination.coordination import ClaimKey, ClaimKind, LostRun
 from application.projections.fold import FOREVER
 from infrastructure.outbound.log.schema.connections import LogConnection, borrow_connection
 

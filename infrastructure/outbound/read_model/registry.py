@@ -14,8 +14,8 @@ from application.projections.fold import FOREVER
 from domain.run.lifecycle import OVER, SETTLED
 from domain.run.state import Run
 from domain.session.state import Session
-from infrastructure.outbound.log.read.joined_reads import CoalescedReads
-from infrastructure.outbound.log.read.state_memory import StateCaches
+from infrastructure.outbound.log.read.coalesced_reads import CoalescedReads
+from infrastructure.outbound.log.read.state_cache import StateCaches
 from infrastructure.outbound.log.schema.connections import LogConnection, borrow_connection
 from infrastructure.outbound.read_model.states import (
     OPEN_RUNS,

@@ -5,7 +5,7 @@ from uuid import UUID
 
 from application.projections.fold import FOREVER
 from domain.run.state import Run
-from infrastructure.outbound.log.read.state_memory import (
+from infrastructure.outbound.log.read.state_cache import (
     K,
     Read,
     S,

@@ -1,4 +1,4 @@
-"""The command runtime: a process per run, behind its gate."""
+"""The command runtime: a process per run, behind its guard."""
 
 import asyncio
 import os
@@ -19,7 +19,7 @@ from infrastructure.outbound.child_processes.program import (
     signal_name,
     was_executed,
 )
-from infrastructure.outbound.redaction.mask import Masker
+from infrastructure.outbound.masking.mask import Masker
 from infrastructure.outbound.runtimes.command_input import program_for
 from infrastructure.outbound.runtimes.command_output import CommandOutput, command_output, usage_of
 from infrastructure.outbound.runtimes.streams import (
@@ -123,7 +123,7 @@ class CommandRuntimes:
         self._threads.close()
 
     async def open(self, launch: Launch) -> "CommandSession":
-        """Makes the gate; raises `CannotLaunch`."""
+        """Makes the guard; raises `CannotLaunch`."""
         runtime = launch.runtime
         if not isinstance(runtime, CommandRuntime):
             raise CannotLaunch(

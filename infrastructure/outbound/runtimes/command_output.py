@@ -18,8 +18,8 @@ from domain.delivery.transcript import (
 )
 from domain.run.facts import Usage
 from domain.values.text import replace_unstorable
-from infrastructure.outbound.redaction.lines import TextLines
-from infrastructure.outbound.redaction.mask import NO_MASKING, MaskedText, Masker
+from infrastructure.outbound.masking.lines import TextLines
+from infrastructure.outbound.masking.mask import NO_MASKING, MaskedText, Masker
 
 
 def entry_of(entry: transcript.ParsedEntry) -> TranscriptEntry:

@@ -10,7 +10,7 @@ from threading import Lock
 from typing import TypeVar
 
 from infrastructure.outbound.child_processes.pipes import PipeReader
-from infrastructure.outbound.redaction.mask import NO_MASKING, MaskedText, Masker
+from infrastructure.outbound.masking.mask import NO_MASKING, MaskedText, Masker
 
 DRAIN_SECONDS_MAX = 1.0
 

@@ -12,7 +12,7 @@ from domain.configuration.secrets import variables_in
 from domain.values.json_text import compact_json
 from infrastructure.outbound.child_processes.program import PASSED_VARIABLES
 from infrastructure.outbound.configuration.load import LoadedConfiguration
-from infrastructure.outbound.redaction.mask import Masker
+from infrastructure.outbound.masking.mask import Masker
 
 FileOf = Callable[[PinnedConfiguration], LoadedConfiguration]
 

@@ -3,7 +3,7 @@
 from typing import Any
 from uuid import UUID, uuid4
 
-from application.context.ingredients import BroughtIngredients, bootstrap_ingredients
+from application.context.prompt_inputs import BroughtIngredients, bootstrap_ingredients
 from application.log.texts import TextStore, keyed_hash
 from application.ports.files import ReadFile
 from domain.configuration.configuration import Configuration

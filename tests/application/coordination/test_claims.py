@@ -9,8 +9,8 @@ import pytest
 
 from application.coordination import claims as claims_module
 from application.coordination.claims import Claim, Claims
+from application.coordination.coordination import ClaimKey, ClaimKind
 from application.coordination.holder import Holder
-from application.coordination.port import ClaimKey, ClaimKind
 from application.log.event_log import LogUnavailable
 
 A, B = UUID(int=1), UUID(int=2)

@@ -13,7 +13,7 @@ from domain.run.events import SpawnRequested
 from domain.run.facts import SpawnOptions
 from domain.session.state import Session
 from infrastructure.outbound.identity.identifiers import RandomIdentities
-from infrastructure.outbound.log.read.state_memory import StateCaches
+from infrastructure.outbound.log.read.state_cache import StateCaches
 from infrastructure.outbound.read_model.contents import PostgresContents
 from infrastructure.outbound.read_model.registry import PostgresRegistry
 from tests.support.builders.loaded_configurations import load_values

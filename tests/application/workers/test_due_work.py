@@ -9,8 +9,8 @@ import pytest
 
 from application.concurrency.bulkhead import BulkheadFull
 from application.coordination.claims import Claims
+from application.coordination.coordination import ClaimKey, ClaimKind
 from application.coordination.holder import Holder
-from application.coordination.port import ClaimKey, ClaimKind
 from application.log.event_log import LogUnavailable
 from application.workers import due as due_work
 from application.workers.due import DueWork

@@ -16,7 +16,7 @@ from domain.run.events import (
 )
 from domain.run.evolve import evolve
 from domain.run.facts import STEP_ORDER, AttachmentsRequest, SpawnOptions, StepName, step_key
-from domain.run.preparation_steps import RETRY_SECONDS_MAX, retry_after_seconds
+from domain.run.retry_delay import RETRY_SECONDS_MAX, retry_after_seconds
 from domain.values.refusals import CorruptHistory, LostClaim, NotYet, WrongStage
 from tests.support.builders import run_commands as ask
 from tests.support.builders import run_histories as past

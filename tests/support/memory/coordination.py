@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
 from uuid import UUID
 
-from application.coordination.port import ClaimKey, ClaimKind, LostRun
+from application.coordination.coordination import ClaimKey, ClaimKind, LostRun
 from application.projections.run_rows import RunRow
 from tests.support.memory.store import Lease, Line, Store
 

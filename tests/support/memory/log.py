@@ -10,7 +10,7 @@ from application.concurrency.tasks import cancel_all
 from application.log.envelope import RecordedEvent
 from application.log.event_log import Appended, LogUnavailable, Submission
 from infrastructure.outbound.log.append.batch import Batch, SubmissionOutcome
-from infrastructure.outbound.log.append.fail_point import FailPoint
+from infrastructure.outbound.log.append.fault_point import LogFaultPoint
 from infrastructure.outbound.log.append.load import LoadedFacts
 from infrastructure.outbound.log.append.writer import (
     BATCH_TEXT_BYTES_MAX,
@@ -19,7 +19,7 @@ from infrastructure.outbound.log.append.writer import (
     LogWriter,
     QueuedSubmission,
 )
-from infrastructure.outbound.log.read.state_memory import StateCaches
+from infrastructure.outbound.log.read.state_cache import StateCaches
 from infrastructure.outbound.log.read.tail import PAGE_EVENTS, POLL_SECONDS, LogTail, LogWentBack
 from infrastructure.outbound.log.schema.connections import LogConnection
 from tests.support.memory.store import Fault, Line, LineLost, Store
@@ -48,7 +48,7 @@ class MemoryWriter(LogWriter):
             channel="memory",
             new_id=new_id,
             on_append=on_append,
-            fail_point=FailPoint(),
+            fault_point=LogFaultPoint(),
             remembered=remembered,
         )
         self._shared = store

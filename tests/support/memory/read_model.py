@@ -10,7 +10,7 @@ from domain.run.lifecycle import OVER, PREPARING, SETTLED
 from domain.run.state import Run
 from domain.session.state import Session
 from domain.values.record import ContentRef
-from infrastructure.outbound.log.read.state_memory import StateCaches
+from infrastructure.outbound.log.read.state_cache import StateCaches
 from tests.support.memory.store import Line, Store
 
 PREVIEW_CHARS = 200

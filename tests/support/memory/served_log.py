@@ -8,7 +8,7 @@ from typing import Protocol
 
 from uuid_utils.compat import uuid7
 
-from application.coordination.port import Coordination
+from application.coordination.coordination import Coordination
 from application.log.envelope import RecordedEvent
 from application.log.event_log import EventLog, Tail
 from application.log.texts import Contents

@@ -35,7 +35,7 @@ from domain.values.record import CONFIG_STREAM, run_id_of, session_key_of
 from infrastructure.outbound.log.append import load
 from infrastructure.outbound.log.append.batch import Batch
 from infrastructure.outbound.log.append.load import LoadedFacts, ReservationKey, reservation_key
-from infrastructure.outbound.log.read.state_memory import StateCache, StateCaches, StateMark
+from infrastructure.outbound.log.read.state_cache import StateCache, StateCaches, StateMark
 
 T = TypeVar("T")
 K = TypeVar("K")

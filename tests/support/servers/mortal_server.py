@@ -9,7 +9,7 @@ from typing import Any
 
 import httpx2
 
-from infrastructure.outbound.log.append.fail_point import VARIABLE
+from infrastructure.outbound.log.append.fault_point import VARIABLE
 from tests.support.faults.turnstiles import Turnstile
 from tests.support.servers.running_server import wait_for
 from tests.support.servers.spawning_server import Stories

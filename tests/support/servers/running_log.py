@@ -10,7 +10,7 @@ from uuid import UUID
 from psycopg_pool import AsyncConnectionPool
 from uuid_utils.compat import uuid7
 
-from application.coordination.port import Coordination
+from application.coordination.coordination import Coordination
 from application.log.envelope import RecordedEvent
 from application.log.texts import Contents
 from application.ports.files import StagedFiles

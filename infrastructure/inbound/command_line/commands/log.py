@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from infrastructure.contract.orders import ServeOptions, VerifyOptions, VerifyReport
+from infrastructure.contract.operations import ServeOptions, VerifyOptions, VerifyReport
 from infrastructure.inbound.command_line.client.options import (
     ConfigFile,
     DatabaseUrl,

@@ -62,7 +62,7 @@ def run_scripts(
     The scripts run for real, on this machine, with SPAWNLOG_SCRIPT_TEST=1; no server is asked, and
     nothing is recorded. Exits with 1 when a script fails.
     """
-    from infrastructure.contract.orders import ScriptTrialOptions, ServeOptions
+    from infrastructure.contract.operations import ScriptTrialOptions, ServeOptions
     from infrastructure.server.operations import try_scripts
 
     tried = ScriptTrialOptions(

@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from infrastructure.contract.orders import ServeOptions
+from infrastructure.contract.operations import ServeOptions
 from infrastructure.inbound.command_line.client.options import ConfigFile, DatabaseUrl, HomeDir
 
 

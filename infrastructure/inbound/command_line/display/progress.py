@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from infrastructure.contract.orders import (
+from infrastructure.contract.operations import (
     OnProgress,
     OnVerifyProgress,
     RebuildProgress,

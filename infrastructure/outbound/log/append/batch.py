@@ -38,7 +38,7 @@ from infrastructure.outbound.log.append.load import (
 )
 from infrastructure.outbound.log.codec.chain import encode_event, link_hash
 from infrastructure.outbound.log.codec.mapper import EventMapper
-from infrastructure.outbound.log.read.state_memory import StateCaches
+from infrastructure.outbound.log.read.state_cache import StateCaches
 
 
 def overlay_lane(

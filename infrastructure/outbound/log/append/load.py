@@ -23,7 +23,7 @@ from domain.run.state import Run
 from domain.session.state import Session
 from domain.values.record import run_id_of, session_key_of
 from infrastructure.outbound.log.codec.mapper import payload_object
-from infrastructure.outbound.log.read.state_memory import (
+from infrastructure.outbound.log.read.state_cache import (
     StateCache,
     StateCaches,
     StoredState,

@@ -19,11 +19,11 @@ import psycopg
 from application.log.envelope import RecordedEvent
 from application.log.event_log import Appended, LogUnavailable, Submission
 from infrastructure.outbound.log.append.batch import Batch, SubmissionOutcome
-from infrastructure.outbound.log.append.fail_point import FailPoint, names_of
+from infrastructure.outbound.log.append.fault_point import LogFaultPoint, names_of
 from infrastructure.outbound.log.append.load import BEGIN, load, reservation_key
 from infrastructure.outbound.log.append.store import notify, store
 from infrastructure.outbound.log.codec.mapper import EventMapper
-from infrastructure.outbound.log.read.state_memory import StateCaches
+from infrastructure.outbound.log.read.state_cache import StateCaches
 from infrastructure.outbound.log.schema.connections import PLANNING, Connect, LogConnection
 from infrastructure.outbound.log.schema.format import UnknownFormat
 
@@ -103,7 +103,7 @@ class LogWriter:
         channel: str,
         new_id: Callable[[], UUID],
         on_append: Callable[[Sequence[RecordedEvent]], None],
-        fail_point: FailPoint,
+        fault_point: LogFaultPoint,
         remembered: StateCaches,
     ) -> None:
         self._connect = connect
@@ -111,7 +111,7 @@ class LogWriter:
         self._new_id = new_id
         self._on_append = on_append
         self._mapper = EventMapper()
-        self._fail_point = fail_point
+        self._fault_point = fault_point
         self._remembered = remembered
         self._queue: deque[QueuedSubmission] = deque()
         self._gathered = asyncio.Event()
@@ -224,9 +224,9 @@ class LogWriter:
             # Not a rollback, for which psycopg forgets the statements it has prepared.
             await connection.execute("COMMIT")
             return
-        self._fail_point.pass_by("before", names_of(one.event for one in batch.events))
+        self._fault_point.pass_by("before", names_of(one.event for one in batch.events))
         await store(connection, batch, self._channel)
-        self._fail_point.pass_by("after", names_of(one.event for one in batch.events))
+        self._fault_point.pass_by("after", names_of(one.event for one in batch.events))
 
     def _tell(
         self, taken: list[QueuedSubmission], outcomes: list[SubmissionOutcome], batch: Batch

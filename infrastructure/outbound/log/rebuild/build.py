@@ -5,7 +5,7 @@ from collections.abc import Callable, Coroutine, Iterable
 from contextlib import AbstractAsyncContextManager
 from typing import Any
 
-from infrastructure.contract.orders import OnProgress, RebuildProgress
+from infrastructure.contract.operations import OnProgress, RebuildProgress
 from infrastructure.outbound.log.rebuild import fold_part, tables
 from infrastructure.outbound.log.rebuild.compare import count_differing_rows
 from infrastructure.outbound.log.rebuild.fold_pages import StreamPart

@@ -19,7 +19,7 @@ from application.projections.run_rows import RUNS
 from application.projections.session_rows import SESSIONS
 from domain.values.refusals import CorruptHistory
 from infrastructure.contract.errors import UserError
-from infrastructure.contract.orders import OnProgress, RebuildProgress, ignore_rebuild_progress
+from infrastructure.contract.operations import OnProgress, RebuildProgress, ignore_rebuild_progress
 from infrastructure.outbound.log.rebuild import tables
 from infrastructure.outbound.log.rebuild.build import TableBuild
 from infrastructure.outbound.log.rebuild.swap import TableSwap

@@ -16,7 +16,7 @@ from application.projections.catalog import PROJECTIONS
 from domain.run.state import Run
 from domain.session.state import Session
 from infrastructure.contract.errors import UserError
-from infrastructure.contract.orders import OnVerifyProgress, ignore_verify_progress
+from infrastructure.contract.operations import OnVerifyProgress, ignore_verify_progress
 from infrastructure.outbound.log.verify.difference import Difference, first_difference
 from infrastructure.outbound.log.verify.processes import RangeWorkers, VerificationStopped
 from infrastructure.outbound.log.verify.ranges import Range, RangeChecker, RangeFindings

@@ -12,8 +12,8 @@ from infrastructure.inbound.http.middleware.body_limits import (
     BodyBudget,
     BudgetExhausted,
 )
-from infrastructure.inbound.http.middleware.guard import RequestGuard
 from infrastructure.inbound.http.middleware.positions import PositionHeaders
+from infrastructure.inbound.http.middleware.request_guard import RequestGuard
 
 LARGE = 100 * 1024
 SECONDS = 10.0

@@ -8,8 +8,8 @@ import pytest
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from infrastructure.inbound.http.middleware.body_limits import BODY_BYTES_MAX, DISCARDED_BYTES_MAX
-from infrastructure.inbound.http.middleware.guard import RequestGuard, host_of
 from infrastructure.inbound.http.middleware.positions import PositionHeaders
+from infrastructure.inbound.http.middleware.request_guard import RequestGuard, host_of
 from infrastructure.inbound.http.responses.path_encoding import (
     protect_encoded_slashes,
     restore_slashes,

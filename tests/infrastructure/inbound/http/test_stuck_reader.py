@@ -12,8 +12,8 @@ from fastapi import FastAPI
 from starlette.types import Receive, Scope, Send
 
 from infrastructure.inbound.http.middleware.disconnects import DroppableConnection
-from infrastructure.inbound.http.middleware.guard import RequestGuard
 from infrastructure.inbound.http.middleware.positions import PositionHeaders
+from infrastructure.inbound.http.middleware.request_guard import RequestGuard
 from infrastructure.inbound.http.routes.event_stream import EventStream, Frames, StreamLimits
 from tests.support.http.tail import GrowingLog
 from tests.support.http.wire import head

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from infrastructure.outbound.redaction.mask import MaskedText, Masker
+from infrastructure.outbound.masking.mask import MaskedText, Masker
 from infrastructure.outbound.runtimes.streams import AT_ONCE_BYTES_MAX, OutputThreads
 
 SECRET = "".join(f"{number:04x}-" for number in range(800))

@@ -12,7 +12,7 @@ from types import ModuleType
 import pytest
 
 from infrastructure.contract.errors import UserError
-from infrastructure.contract.orders import OnProgress, RebuildProgress, ServeOptions
+from infrastructure.contract.operations import OnProgress, RebuildProgress, ServeOptions
 from tests.support.servers.command_line import Command
 
 

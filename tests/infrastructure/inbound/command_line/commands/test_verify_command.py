@@ -12,7 +12,7 @@ from types import ModuleType
 import pytest
 
 from infrastructure.contract.errors import UserError
-from infrastructure.contract.orders import (
+from infrastructure.contract.operations import (
     OnVerifyProgress,
     ServeOptions,
     VerifyOptions,

@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from infrastructure.contract.orders import RebuildProgress
+from infrastructure.contract.operations import RebuildProgress
 from infrastructure.inbound.command_line.display import progress
 from infrastructure.inbound.command_line.display.progress import show_rebuild_progress
 

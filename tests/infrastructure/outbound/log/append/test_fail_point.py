@@ -6,17 +6,17 @@ import subprocess
 import sys
 from pathlib import Path
 
-from infrastructure.outbound.log.append.fail_point import VARIABLE, FailPoint, names_of
+from infrastructure.outbound.log.append.fault_point import VARIABLE, LogFaultPoint, names_of
 from tests.support.builders import hooked_runs as hooked
 from tests.support.builders import run_histories as past
 
 PASSING = """
 import os
-from infrastructure.outbound.log.append.fail_point import FailPoint
-fail_point = FailPoint.of(os.environ)
-fail_point.pass_by("before", ["RunQueued", "RunClaimed"])
+from infrastructure.outbound.log.append.fault_point import LogFaultPoint
+fault_point = LogFaultPoint.of(os.environ)
+fault_point.pass_by("before", ["RunQueued", "RunClaimed"])
 print("not before", flush=True)
-fail_point.pass_by("after", ["RunQueued", "RunClaimed"])
+fault_point.pass_by("after", ["RunQueued", "RunClaimed"])
 print("not after", flush=True)
 """
 
@@ -35,16 +35,16 @@ def passing(order: Path) -> "subprocess.CompletedProcess[str]":
 
 def test_without_the_variable_nothing_happens() -> None:
     for environment in ({}, {VARIABLE: ""}):
-        FailPoint.of(environment).pass_by("after", ["RunClaimed"])
+        LogFaultPoint.of(environment).pass_by("after", ["RunClaimed"])
 
 
 def test_another_order_or_none_is_left_alone(tmp_path: Path) -> None:
     order = tmp_path / "order"
-    fail_point = FailPoint.of({VARIABLE: str(order)})
-    fail_point.pass_by("after", ["RunClaimed"])
+    fault_point = LogFaultPoint.of({VARIABLE: str(order)})
+    fault_point.pass_by("after", ["RunClaimed"])
     for other in ("after RunStarted", "before RunClaimed", "RunClaimed", "", "after"):
         order.write_text(other, "utf-8")
-        fail_point.pass_by("after", ["RunQueued", "RunClaimed"])
+        fault_point.pass_by("after", ["RunQueued", "RunClaimed"])
         assert order.read_text("utf-8") == other
 
 

@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from infrastructure.contract.orders import RebuildProgress
+from infrastructure.contract.operations import RebuildProgress
 from infrastructure.outbound.log.rebuild import fold_part, tables
 from infrastructure.outbound.log.rebuild.fold_pages import StreamPart
 from infrastructure.outbound.log.rebuild.fold_part import PartFold, PartTakenOver

@@ -29,14 +29,14 @@ ORDER_CHARS_MAX = 200
 FailPhase = Literal["before", "after"]
 
 
-class FailPoint:
+class LogFaultPoint:
     """Without a file it does nothing, and costs nothing."""
 
     def __init__(self, file: Path | None = None) -> None:
         self._file = file
 
     @classmethod
-    def of(cls, environment: Mapping[str, str]) -> "FailPoint":
+    def of(cls, environment: Mapping[str, str]) -> "LogFaultPoint":
         """The one that the environment asks for, if it asks for one."""
         named = environment.get(VARIABLE)
         return cls(Path(named) if named else None)

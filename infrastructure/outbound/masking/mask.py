@@ -10,14 +10,14 @@ from typing import NamedTuple
 
 from application.ports.credentials import REDACTED
 from domain.delivery import transcript
-from infrastructure.outbound.redaction.encodings import (
+from infrastructure.outbound.masking.encodings import (
     CHARACTERS_MAX,
     FoldedText,
     encoded_forms,
     fold_text,
     written_forms,
 )
-from infrastructure.outbound.redaction.find_values import KnownValues, MatchSpan, merge_spans
+from infrastructure.outbound.masking.find_values import KnownValues, MatchSpan, merge_spans
 
 CHARACTERS_MIN = 8
 """Shorter values are found everywhere by chance, and are not masked."""

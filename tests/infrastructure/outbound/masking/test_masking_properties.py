@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from application.ports.credentials import REDACTED
-from infrastructure.outbound.redaction.mask import MaskedText, Masker
+from infrastructure.outbound.masking.mask import MaskedText, Masker
 
 pytestmark = pytest.mark.long
 

@@ -1,12 +1,12 @@
-"""The gate: a small process between a holder and one program.
+"""The guard: a small process between a holder and one program.
 
-It executes the program after the go byte. When the lifeline ends (the holder died, or let go) or
-falls silent (the holder is frozen, or has lost its lease), or the program's leader exits, it kills
-every descendant, reports how the leader ended and exits.
+It executes the program after the go byte. When the liveness pipe ends (the holder died, or let go)
+or falls silent (the holder is frozen, or has lost its lease), or the program's leader exits, it
+kills every descendant, reports how the leader ended and exits.
 
-Linux: descendants that double-fork or start a session of their own come back to the gate, which
-is their subreaper, and a gate killed with SIGKILL takes the leader with it. macOS has neither: the
-gate kills the leader's process group, and a descendant that left that group survives.
+Linux: descendants that double-fork or start a session of their own come back to the guard, which
+is their subreaper, and a guard killed with SIGKILL takes the leader with it. macOS has neither: the
+guard kills the leader's process group, and a descendant that left that group survives.
 """
 
 import contextlib
@@ -33,19 +33,23 @@ from infrastructure.outbound.child_processes.protocol import (
 )
 from infrastructure.outbound.child_processes.reaper import ChildExits, ProcessControl, end_children
 
-# Everything the gate opened is close-on-exec; this closes it a second way.
+# Everything the guard opened is close-on-exec; this closes it a second way.
 DESCRIPTOR_MAX = 256
 NEVER_EXECUTED = 127
 
 
 def execute_program(
-    spec: Spec, streams: tuple[int, int, int], gate: int, failure: int, parenthood: ProcessControl
+    spec: Spec,
+    streams: tuple[int, int, int],
+    guard_pid: int,
+    failure: int,
+    parenthood: ProcessControl,
 ) -> NoReturn:
     """Executes the program, or writes one line to `failure` that says why it could not be."""
     place = "it"
     try:
         os.setsid()
-        parenthood.die_with(gate)
+        parenthood.die_with(guard_pid)
         for target, source in enumerate(streams):
             os.dup2(source, target)
         os.closerange(3, failure)
@@ -74,7 +78,7 @@ def reset_signals() -> None:
     signal.pthread_sigmask(signal.SIG_SETMASK, ())
 
 
-# The gate's end of the pipe from its holder: what is said on it, and whether it still speaks.
+# The guard's end of the pipe from its holder: what is said on it, and whether it still speaks.
 #
 # Every byte is a sign of life. A holder that is frozen keeps the pipe open and says nothing; it is
 # treated like one that let go, because its lease, and with it the right to its programs, is gone.
@@ -116,7 +120,7 @@ class LivenessPipe:
             said = self._read(READ_BYTES) if waiting else None
             if said == b"":
                 return False
-            # A gate that was frozen itself cannot tell how old a go is that it finds then: the
+            # A guard that was frozen itself cannot tell how old a go is that it finds then: the
             # program may have been given up, so it is not executed.
             if late and (said is None or GO in said):
                 self.fell_silent = True
@@ -126,7 +130,7 @@ class LivenessPipe:
 
     def is_lost(self) -> bool:
         """Takes in what was said, without waiting; true when it has ended or fallen silent."""
-        # What came before the limit counts, even if the gate comes to read it only afterwards.
+        # What came before the limit counts, even if the guard comes to read it only afterwards.
         if self._poller.poll(0):
             return not self._read(READ_BYTES)
         self.fell_silent = self._is_late()
@@ -156,9 +160,13 @@ class ProcessGuard:
     """One program, from its spec to its end. Owns the descriptors it is given."""
 
     def __init__(
-        self, lifeline: int, status: int, streams: tuple[int, int, int], parenthood: ProcessControl
+        self,
+        liveness_pipe: int,
+        status: int,
+        streams: tuple[int, int, int],
+        parenthood: ProcessControl,
     ) -> None:
-        self._lifeline = LivenessPipe(lifeline)
+        self._liveness_pipe = LivenessPipe(liveness_pipe)
         self._status = status
         self._streams = streams
         self._parenthood = parenthood
@@ -169,7 +177,7 @@ class ProcessGuard:
         self._failure_pipe = -1
 
     def run(self) -> int:
-        """The gate's whole life; returns its exit code, not 0 when something may be left below."""
+        """The guard's whole life; returns its exit code, not 0 when something may be left below."""
         try:
             return self._run()
         except Exception as error:
@@ -183,9 +191,9 @@ class ProcessGuard:
         spec = self._receive_spec()
         if spec is None:
             return 0
-        self._lifeline.silence_seconds_max = spec.silence_seconds_max
+        self._liveness_pipe.silence_seconds_max = spec.silence_seconds_max
         self._report(READY, str(os.getpid()))
-        if not self._lifeline.wait_for_go():
+        if not self._liveness_pipe.wait_for_go():
             silence = self._silence("not executed within")
             self._report(KILLED, silence or "ended by its holder before it was executed")
             return 0
@@ -196,33 +204,33 @@ class ProcessGuard:
         return self._finish()
 
     def _receive_spec(self) -> Spec | None:
-        length = self._lifeline.read_exactly(LENGTH_BYTES)
+        length = self._liveness_pipe.read_exactly(LENGTH_BYTES)
         if length is None:
             return None
-        payload = self._lifeline.read_exactly(int.from_bytes(length, "big"))
+        payload = self._liveness_pipe.read_exactly(int.from_bytes(length, "big"))
         return None if payload is None else decode_spec(payload)
 
     def _start(self, spec: Spec) -> None:
-        gate = os.getpid()
+        guard_pid = os.getpid()
         self._failure_pipe, failure = os.pipe()
         self._leader = os.fork()
         if self._leader == 0:
-            execute_program(spec, self._streams, gate, failure, self._parenthood)
+            execute_program(spec, self._streams, guard_pid, failure, self._parenthood)
         os.close(failure)
-        # A program's pipe must end when the program lets go of it, so the gate holds none.
+        # A program's pipe must end when the program lets go of it, so the guard holds none.
         for stream in self._streams:
             os.close(stream)
 
     def _watch(self, exits: ChildExits) -> None:
         """Returns when the leader has exited, or the holder has let go or fallen silent."""
         poller = select.poll()
-        for descriptor in (self._lifeline.descriptor, exits.descriptor, self._failure_pipe):
+        for descriptor in (self._liveness_pipe.descriptor, exits.descriptor, self._failure_pipe):
             poller.register(descriptor, select.POLLIN)
         while True:
-            ready = [descriptor for descriptor, _ in poller.poll(self._lifeline.poll_ms())]
+            ready = [descriptor for descriptor, _ in poller.poll(self._liveness_pipe.poll_ms())]
             if self._failure_pipe in ready and not self._read_failure():
                 poller.unregister(self._failure_pipe)
-            if self._lifeline.is_lost():
+            if self._liveness_pipe.is_lost():
                 self._let_go = True
                 return
             exits.forget()
@@ -282,9 +290,9 @@ class ProcessGuard:
 
     def _silence(self, outcome: str) -> str:
         """Empty when it was not for silence."""
-        if not self._lifeline.fell_silent:
+        if not self._liveness_pipe.fell_silent:
             return ""
-        return f"{HOLDER_FELL_SILENT}{outcome} {self._lifeline.silence_seconds_max:g} seconds"
+        return f"{HOLDER_FELL_SILENT}{outcome} {self._liveness_pipe.silence_seconds_max:g} seconds"
 
     def _report(self, word: str, text: str) -> None:
         # Nobody may be left to read it.

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 import pytest
 
 from application.log.event_log import LogUnavailable
-from infrastructure.outbound.log.read import joined_reads
-from infrastructure.outbound.log.read.joined_reads import CoalescedReads
+from infrastructure.outbound.log.read import coalesced_reads
+from infrastructure.outbound.log.read.coalesced_reads import CoalescedReads
 from infrastructure.outbound.log.schema.connections import LogConnection
 from tests.support.servers.running_log import RunningLog
 
@@ -48,8 +48,8 @@ async def test_a_bad_key_hurts_only_who_asked_for_it(running: RunningLog) -> Non
 async def test_a_question_that_is_stuck_ends_in_time_and_holds_up_no_other(
     running: RunningLog, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(joined_reads, "LONG_SECONDS", 0.05)
-    monkeypatch.setattr(joined_reads, "ANSWER_SECONDS_MAX", 1.0)
+    monkeypatch.setattr(coalesced_reads, "LONG_SECONDS", 0.05)
+    monkeypatch.setattr(coalesced_reads, "ANSWER_SECONDS_MAX", 1.0)
     reads = CoalescedReads(running.pool, Asked(), keys_max=1)
     stuck = [asyncio.create_task(reads.get(f"stuck {number}")) for number in range(2)]
     async with asyncio.timeout(10):

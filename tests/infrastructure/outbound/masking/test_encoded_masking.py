@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from application.ports.credentials import REDACTED
-from infrastructure.outbound.redaction.mask import MaskedText, Masker
+from infrastructure.outbound.masking.mask import MaskedText, Masker
 
 KEY = "sk-canary/0123456789+é?"
 LINES = "\n".join(letter * 64 for letter in "AbCdEfGh")

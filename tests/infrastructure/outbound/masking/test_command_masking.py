@@ -13,7 +13,7 @@ from domain.delivery.transcript import (
     ToolEntry,
     UsageEntry,
 )
-from infrastructure.outbound.redaction.mask import MaskedText, Masker
+from infrastructure.outbound.masking.mask import MaskedText, Masker
 
 KEY = "sk-canary-0123456789"
 PEM = "-----BEGIN KEY-----\nAAAAbbbbCCCCdddd\nEEEEffffGGGGhhhh\n-----END KEY-----\n"

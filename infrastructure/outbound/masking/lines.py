@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from domain.delivery.transcript import LINE_BYTES_MAX, TextEntry
-from infrastructure.outbound.redaction.mask import MaskedText, Masker
+from infrastructure.outbound.masking.mask import MaskedText, Masker
 
 
 class TextLines:

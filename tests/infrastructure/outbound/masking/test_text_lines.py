@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from application.ports.credentials import REDACTED
 from application.ports.runtimes import TranscriptEntry
 from domain.delivery.transcript import LINE_BYTES_MAX
-from infrastructure.outbound.redaction.mask import Masker
+from infrastructure.outbound.masking.mask import Masker
 from infrastructure.outbound.runtimes.command_output import JsonlOutput
 from tests.support.builders.launches import pairs, text_of
 from tests.support.servers.canaries import encoded
