@@ -3,13 +3,14 @@
 import logging
 
 from application.log.texts import ContentsErased
-from application.log.unit_of_work import UnitOfWork
+from application.log.unit_of_work import UnitOfWork, with_fresh_reads
 from application.ports.runtimes import RuntimeEnd
 from application.ports.transcripts import Transcripts
 from domain.prompt.untrusted import freeze_result
 from domain.run.commands import EndRun
 from domain.run.facts import TranscriptSeal
 from domain.run.state import Run
+from domain.values.refusals import TranscriptGrew
 
 ERROR_CHARACTERS_MAX = 10_000
 _log = logging.getLogger("spawnlog.sealing")
@@ -23,7 +24,15 @@ class RunFinalizer:
         self._transcripts = transcripts
 
     async def end(self, run: Run, end: RuntimeEnd) -> Run:
-        """Seal and record. May be repeated: the file is the same, the second append is refused."""
+        """Seal and record. May be repeated: the file is the same, the second append is refused.
+        Raises `LogUnavailable` when entries come faster than they are sealed."""
+        return await with_fresh_reads(
+            lambda _: self._seal_and_end(run, end),
+            "the transcript of the run grows while it is sealed; it is ended in a moment",
+            conflicts=(TranscriptGrew,),
+        )
+
+    async def _seal_and_end(self, run: Run, end: RuntimeEnd) -> Run:
         try:
             text_store = await self._work.text_store(run)
         except ContentsErased as erased:
@@ -50,7 +59,7 @@ class RunFinalizer:
             usage=end.usage,
             transcript=seal,
         )
-        appended = await self._work.record(run, (command,), text_store)
+        appended = await self._work.record_end(run, command, text_store)
         await self._drop_fork_snapshot(run)
         return appended.runs[run.run_id]
 

@@ -9,6 +9,7 @@ and a refusal or a conflict is the caller's own.
 from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from types import MappingProxyType
 from typing import Generic, NamedTuple, Protocol, TypeVar
 from uuid import UUID
 
@@ -114,7 +115,8 @@ class AlreadyReserved(Rejected):
 
 class World(NamedTuple):
     """What is on record about the streams a submission named; absent when never recorded. `tree`
-    are the runs with dependencies that are prepared or wait, of the tree that it named."""
+    are the runs with dependencies that are prepared or wait, of the tree that it named.
+    `entry_counts` has the transcripts that it named; nothing is added to them until the append."""
 
     runs: Mapping[UUID, Run]
     sessions: Mapping[str, Session]
@@ -122,6 +124,7 @@ class World(NamedTuple):
     lane: LaneFacts | None = None
     config_version: int = 0
     tree: Sequence[Run] = ()
+    entry_counts: Mapping[UUID, int] = MappingProxyType({})
 
 
 class Decision(NamedTuple, Generic[T_co]):
@@ -142,7 +145,8 @@ class Submission(NamedTuple, Generic[T]):
     """A command for the writer. `decide` must be pure and may raise `Rejected`.
 
     `about` are the runs that it is about, when they are several: an event of a session that names
-    one of them is recorded as being about that one.
+    one of them is recorded as being about that one. `transcript` is the run whose transcript it
+    finishes.
     """
 
     command_id: UUID
@@ -153,6 +157,7 @@ class Submission(NamedTuple, Generic[T]):
     tree: TreeQuery | None = None
     reservation: Reservation | None = None
     about: frozenset[UUID] = frozenset()
+    transcript: UUID | None = None
 
 
 class Appended(NamedTuple, Generic[T_co]):

@@ -23,13 +23,13 @@ from application.log.texts import Contents, ContentsErased, SessionTexts, TextSt
 from application.ports.configurations import Configurations
 from application.ports.identifiers import Identities
 from application.ports.registry import Registry
-from domain.run.commands import RunCommand
+from domain.run.commands import EndRun, RunCommand
 from domain.run.events import RunEvent
 from domain.run.state import Run
 from domain.session.state import Session
 from domain.spawn.batch import batch_members, decide_for_all
 from domain.spawn.cascade import CascadeState, streams_of
-from domain.values.refusals import ReadAgain, Rejected
+from domain.values.refusals import ReadAgain, Rejected, TranscriptGrew
 
 ATTEMPTS_MAX = 5
 T = TypeVar("T")
@@ -83,6 +83,7 @@ class CommandLog:
         tree: TreeQuery | None = None,
         reservation: Reservation | None = None,
         about: frozenset[UUID] = frozenset(),
+        transcript: UUID | None = None,
     ) -> Appended[T]:
         """Decide under the log's lock and record what was decided. `decide` is pure.
 
@@ -98,6 +99,7 @@ class CommandLog:
                 tree=tree,
                 reservation=reservation,
                 about=about,
+                transcript=transcript,
             )
         )
 
@@ -145,6 +147,26 @@ class CommandLog:
             reservation=reservation,
             answer=answer,
             above=above,
+        )
+
+    async def record_end(self, run: Run, command: EndRun, text_store: TextStore) -> Appended[None]:
+        """Record the end of a run whose transcript was sealed before. Raises `TranscriptGrew` when
+        the seal does not cover what is written by now: a holder that was only frozen may have gone
+        on meanwhile, and the claim that fences it holds until this very append."""
+        sealed = command.transcript
+
+        def decide(world: World) -> Decision[None]:
+            decision = decide_commands(world, (RunCommands(run, (command,), text_store),))
+            if sealed and world.entry_counts.get(run.run_id, 0) != sealed.count:
+                raise TranscriptGrew("the transcript has more entries than were sealed")
+            return decision
+
+        return await self.submit(
+            tuple(dict.fromkeys(streams_of(run))),
+            decide,
+            provenance_of(run),
+            about=frozenset((run.run_id,)),
+            transcript=run.run_id if sealed else None,
         )
 
     async def record_all(

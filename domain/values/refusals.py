@@ -63,6 +63,10 @@ class ReadAgain(Rejected):
     """The command was made from an older state of the run than the one on record."""
 
 
+class TranscriptGrew(Rejected):
+    """The transcript has other entries than the seal was made of: it is to be sealed again."""
+
+
 class NotYet(Rejected):
     """What the command waits for has not happened; it may be asked again later."""
 

@@ -13,12 +13,19 @@ import orjson
 import psycopg
 import pytest
 
-from application.ports.runtimes import EntryKind, TranscriptEntry
-from application.ports.transcripts import Transcripts
+from application.execution.end import RunFinalizer
+from application.log.event_log import LogUnavailable
+from application.log.unit_of_work import UnitOfWork
+from application.ports.runtimes import EntryKind, RuntimeEnd, TranscriptEntry
+from application.ports.transcripts import SealedTranscript, Transcripts
 from domain.values.refusals import LostClaim
+from infrastructure.outbound.identity.identifiers import RandomIdentities
+from infrastructure.outbound.log.append.load import LOCK_TRANSCRIPTS
+from infrastructure.outbound.log.schema.connections import open_connection
 from infrastructure.outbound.transcripts import transcripts as rows_and_files
 from tests.support.builders import run_commands as ask
 from tests.support.builders.logged_family import LoggedFamily
+from tests.support.builders.placed_configurations import PlacedConfigurations
 from tests.support.faults.held_commits import held_commits
 from tests.support.memory.served_log import ServedLog
 from tests.support.servers.running_log import RunningLog
@@ -127,6 +134,86 @@ async def test_an_end_in_the_same_moment_is_the_end(
         await ending
         assert not await writing
     assert await texts(transcripts, family.id("scout")) == []
+
+
+class WrittenBehindTheSeal:
+    """Transcripts to which the former holder of a run adds an entry after each of the first seals:
+    it was frozen, and nobody has fenced it."""
+
+    def __init__(self, transcripts: Transcripts, epoch: int, times: int) -> None:
+        self._transcripts = transcripts
+        self._epoch = epoch
+        self.left = times
+        self.written = 0
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._transcripts, name)
+
+    async def seal(self, run_id: UUID, **named: Any) -> SealedTranscript:
+        """Seal, and then the other writes."""
+        sealed = await self._transcripts.seal(run_id, **named)
+        if self.left:
+            self.left -= 1
+            self.written += 1
+            assert await self._transcripts.append(run_id, self._epoch, self.written, said("late"))
+        return sealed
+
+
+INTERRUPTED = RuntimeEnd(outcome="error", reason="interrupted", error="its server is gone")
+
+
+def finalizer(running: ServedLog, transcripts: Any) -> RunFinalizer:
+    work = UnitOfWork(
+        running.log,
+        RandomIdentities(),
+        running.registry(),
+        running.contents(),
+        PlacedConfigurations(Path("/nowhere")),
+    )
+    return RunFinalizer(work, transcripts)
+
+
+async def test_an_end_is_not_recorded_with_a_seal_that_does_not_cover_what_is_written(
+    running: ServedLog, transcripts: Transcripts, family: LoggedFamily
+) -> None:
+    await family.begin("scout")
+    behind = WrittenBehindTheSeal(transcripts, family.run("scout").epoch, times=2)
+    ended = await finalizer(running, behind).end(family.run("scout"), INTERRUPTED)
+    assert ended.transcript is not None
+    assert ended.transcript.count == behind.written == 2
+    assert await texts(transcripts, family.id("scout")) == ["late", "late"]
+    assert (await running.types()).count("RunEnded") == 1
+
+
+async def test_a_run_whose_transcript_grows_on_and_on_is_ended_later(
+    running: ServedLog, transcripts: Transcripts, family: LoggedFamily
+) -> None:
+    await family.begin("scout")
+    behind = WrittenBehindTheSeal(transcripts, family.run("scout").epoch, times=99)
+    end = finalizer(running, behind).end
+    with pytest.raises(LogUnavailable, match="grows while it is sealed"):
+        await end(family.run("scout"), INTERRUPTED)
+    assert "RunEnded" not in await running.types()
+    behind.left = 0
+    ended = await end(family.run("scout"), INTERRUPTED)
+    assert ended.transcript is not None
+    assert ended.transcript.count == behind.written
+
+
+async def test_whoever_counts_the_entries_keeps_others_from_writing(
+    postgres: RunningLog, transcripts: Transcripts, family: LoggedFamily
+) -> None:
+    await family.begin("scout")
+    run = family.run("scout")
+    async with held_commits(postgres.url) as commits:
+        counting = await open_connection(postgres.url, application="counts")
+        async with counting:
+            await counting.execute("BEGIN")
+            await counting.execute(LOCK_TRANSCRIPTS, [[run.run_id]])
+            writing = asyncio.create_task(transcripts.append(run.run_id, run.epoch, 1, said("a")))
+            await commits.blocks_a_row()
+            await counting.execute("ROLLBACK")
+            assert await writing
 
 
 ODD: dict[str, Mapping[str, object]] = {

@@ -10,7 +10,7 @@ import logging
 import random
 import sys
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -35,7 +35,8 @@ SERVERS = 2
 CALLERS = 2
 ACTS_MAX = 14
 REST_SECONDS_MAX = 120.0
-BEHIND_THE_SEAL = "was sealed at"
+FIRST_SEEDS = {Fault.SEAL_UNCHECKED: 301}
+"""Where to begin to look for a fault that few lives show; for the others with 1."""
 OF_ITS_HOLDER = ("ScriptsResolved", "PreparationStarted", "SessionCreated", "RunStarted")
 """What nobody records but the server that holds the run."""
 
@@ -214,7 +215,7 @@ def _transcripts_judged(world: World) -> Iterator[str]:
             yield f"the transcript of {row.run_id} has a gap: {sorted(entries)}"
         seal = row.state.transcript
         if seal is not None and seal.count != len(entries):
-            yield f"run {row.run_id} {BEHIND_THE_SEAL} {seal.count} entries and has {len(entries)}"
+            yield f"run {row.run_id} was sealed at {seal.count} entries and has {len(entries)}"
 
 
 def _bury(loop: VirtualLoop, world: World) -> None:
@@ -240,18 +241,27 @@ def _bury(loop: VirtualLoop, world: World) -> None:
 
 
 def is_found(fault: Fault, seed: int) -> bool:
-    """Whether a life in which a guarantee is left out shows it, and not only what is known to be
-    wrong of the product as it is."""
-    wrong = play(seed, fault=fault).wrong
-    is_of_seals = fault is Fault.NO_TRANSCRIPT_FENCE
-    return any(is_of_seals or BEHIND_THE_SEAL not in one for one in wrong)
+    """Whether a life in which a guarantee is left out shows it."""
+    return bool(play(seed, fault=fault).wrong)
+
+
+def findings(seeds: Iterable[int]) -> dict[int, tuple[str, ...]]:
+    """What is wrong in these lives, by seed."""
+    played = ((seed, play(seed).wrong) for seed in seeds)
+    return {seed: wrong for seed, wrong in played if wrong}
+
+
+def seeds_for(fault: Fault, count: int) -> range:
+    """So many seeds in which to look for a fault."""
+    first = FIRST_SEEDS.get(fault, 1)
+    return range(first, first + count)
 
 
 def _seeds_of_faults(seeds: int) -> int:
     """Say for each fault which seed was the first to find it, and how many do."""
     is_missed = False
     for fault in Fault:
-        found = [seed for seed in range(1, seeds + 1) if is_found(fault, seed)]
+        found = [seed for seed in seeds_for(fault, seeds) if is_found(fault, seed)]
         first = f"first found by seed {found[0]}" if found else "not found"
         print(f"{fault.name}: {first}, by {len(found)} of {seeds}", flush=True)
         is_missed |= not found

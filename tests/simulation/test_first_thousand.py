@@ -3,7 +3,7 @@ another plays the others."""
 
 import pytest
 
-from tests.simulation.known import unexpected_findings
+from tests.simulation.simulate import findings
 
 SEEDS_OF_A_TEST = 100
 
@@ -11,4 +11,4 @@ SEEDS_OF_A_TEST = 100
 @pytest.mark.long
 @pytest.mark.parametrize("begin", range(1, 1001, SEEDS_OF_A_TEST))
 def test_no_life_breaks_a_rule(begin: int) -> None:
-    assert unexpected_findings(range(begin, begin + SEEDS_OF_A_TEST)) == {}
+    assert findings(range(begin, begin + SEEDS_OF_A_TEST)) == {}

@@ -3,8 +3,7 @@
 import pytest
 
 from tests.simulation import virtual_time
-from tests.simulation.known import unexpected_findings
-from tests.simulation.simulate import is_found, play
+from tests.simulation.simulate import findings, is_found, play, seeds_for
 from tests.support.memory.store import Fault
 
 SEEDS_MAX = 150
@@ -17,7 +16,7 @@ def test_a_seed_is_the_same_life_every_time() -> None:
 
 
 def test_servers_that_die_and_freeze_break_no_rule() -> None:
-    assert unexpected_findings(range(1, 21)) == {}
+    assert findings(range(1, 21)) == {}
 
 
 def test_a_life_that_comes_to_no_end_is_a_finding(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -28,5 +27,5 @@ def test_a_life_that_comes_to_no_end_is_a_finding(monkeypatch: pytest.MonkeyPatc
 @pytest.mark.long
 @pytest.mark.parametrize("fault", Fault)
 def test_a_guarantee_that_is_left_out_is_found(fault: Fault) -> None:
-    found = any(is_found(fault, seed) for seed in range(1, SEEDS_MAX + 1))
+    found = any(is_found(fault, seed) for seed in seeds_for(fault, SEEDS_MAX))
     assert found, f"{fault.name} was not found in {SEEDS_MAX} seeds"

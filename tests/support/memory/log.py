@@ -22,7 +22,7 @@ from infrastructure.outbound.log.append.writer import (
 from infrastructure.outbound.log.read.state_cache import StateCaches
 from infrastructure.outbound.log.read.tail import PAGE_EVENTS, POLL_SECONDS, LogTail, LogWentBack
 from infrastructure.outbound.log.schema.connections import LogConnection
-from tests.support.memory.store import Fault, Line, LineLost, Store
+from tests.support.memory.store import Fault, Line, LineLost, Store, Transaction
 
 T = TypeVar("T")
 
@@ -68,7 +68,8 @@ class MemoryWriter(LogWriter):
                     if batch is not None and self._shared.has_recorded(batch):
                         self._shared.notify()
                         return self._tell(taken, outcomes, batch)
-                    batch = Batch(self._loaded(taken, early), self._mapper, self._new_id)
+                    loaded = self._loaded(taken, early, transaction)
+                    batch = Batch(loaded, self._mapper, self._new_id)
                     outcomes = self._decided(taken, batch)
                     if not batch.is_empty:
                         await self._line.send()
@@ -85,12 +86,20 @@ class MemoryWriter(LogWriter):
     def _reads_early(self) -> bool:
         return Fault.READ_BEFORE_LOCK in self._shared.faults
 
-    def _load(self, taken: list[QueuedSubmission]) -> LoadedFacts:
-        return self._shared.load([one.submission for one in taken], self._remembered)
+    def _load(
+        self, taken: list[QueuedSubmission], transaction: Transaction | None = None
+    ) -> LoadedFacts:
+        submissions = [one.submission for one in taken]
+        return self._shared.load(submissions, self._remembered, transaction)
 
-    def _loaded(self, taken: list[QueuedSubmission], early: LoadedFacts | None) -> LoadedFacts:
+    def _loaded(
+        self,
+        taken: list[QueuedSubmission],
+        early: LoadedFacts | None,
+        transaction: Transaction,
+    ) -> LoadedFacts:
         """What is true under the lock; with `early` only where the log ends."""
-        now = self._load(taken)
+        now = self._load(taken, transaction)
         if early is None:
             return now
         return replace(

@@ -6,7 +6,7 @@ product's own code. A `Fault` takes one of the guarantees away, to show that som
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -54,6 +54,7 @@ class Fault(Enum):
     COMMITS_NOT_DURABLE = auto()
     OPENED_BEFORE_CLOSED = auto()
     REMEMBERED_UNCHECKED = auto()
+    SEAL_UNCHECKED = auto()
 
 
 class LineLost(Exception):
@@ -75,10 +76,15 @@ class Line:
         """A commit is done, and this says so. Raises `LineLost`."""
         await self.receive()
 
-    async def ask(self, question: Callable[[], T]) -> T:
-        """Ask the store. Raises `LogUnavailable`: then it may have been done or not."""
+    async def ask(
+        self, question: Callable[[], T], turn: Callable[[], Awaitable[None]] | None = None
+    ) -> T:
+        """Ask the store, which answers when it is the question's turn. Raises `LogUnavailable`:
+        then it may have been done or not."""
         try:
             await self.send()
+            if turn is not None:
+                await turn()
             answer = question()
             await self.receive()
         except LineLost:
@@ -115,6 +121,18 @@ class Lease:
     holder: str
     until: datetime
     url: str | None = None
+
+
+class _AnyCount(int):
+    """Agrees with whatever it is compared with."""
+
+    __hash__ = int.__hash__
+
+    def __eq__(self, _: object) -> bool:
+        return True
+
+    def __ne__(self, _: object) -> bool:
+        return False
 
 
 def utc_now() -> datetime:
@@ -194,6 +212,8 @@ class Store:
         self._config_version = 0
         self._owner: Transaction | None = None
         self._waiting: deque[tuple[Transaction, asyncio.Future[None]]] = deque()
+        self._finishing: dict[UUID, Transaction] = {}
+        self._writing: list[asyncio.Future[None]] = []
 
     @property
     def position(self) -> int:
@@ -227,7 +247,20 @@ class Store:
             self._owner.is_broken = True
             self._release(self._owner)
 
+    async def transcript_lock(self, run_id: UUID) -> None:
+        """Waits for an append that finishes the transcript of the run."""
+        while run_id in self._finishing:
+            released: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+            self._writing.append(released)
+            await released
+
     def _release(self, transaction: Transaction) -> None:
+        for run_id in [key for key, owner in self._finishing.items() if owner is transaction]:
+            del self._finishing[run_id]
+        writing, self._writing = self._writing, []
+        for released in writing:
+            if not released.done():
+                released.set_result(None)
         if self._owner is not transaction:
             return
         self._owner = None
@@ -238,8 +271,17 @@ class Store:
                 granted.set_result(None)
                 return
 
-    def load(self, submissions: Sequence[Submission[Any]], remembered: StateCaches) -> LoadedFacts:
-        """What submissions are decided from."""
+    def load(
+        self,
+        submissions: Sequence[Submission[Any]],
+        remembered: StateCaches,
+        transaction: Transaction | None = None,
+    ) -> LoadedFacts:
+        """What submissions are decided from. To a transcript that one of them finishes nothing is
+        added before the end of the transaction."""
+        finished = {one.transcript for one in submissions if one.transcript}
+        if transaction is not None:
+            self._finishing.update(dict.fromkeys(finished, transaction))
         named = {stream: None for one in submissions for stream in one.streams}
         run_ids = [run_id for stream in named if (run_id := run_id_of(stream)) is not None]
         keys = [key for stream in named if (key := session_key_of(stream)) is not None]
@@ -266,7 +308,13 @@ class Store:
             crowded=frozenset(
                 one for one, waiting in trees.items() if len(waiting) > load.ROWS_MAX
             ),
+            entry_counts=self._entry_counts(finished),
         )
+
+    def _entry_counts(self, run_ids: Iterable[UUID]) -> dict[UUID, int]:
+        if Fault.SEAL_UNCHECKED in self.faults:
+            return dict.fromkeys(run_ids, _AnyCount())
+        return {run_id: len(self.entries.get(run_id, ())) for run_id in run_ids}
 
     @property
     def _is_time_unchecked(self) -> bool:

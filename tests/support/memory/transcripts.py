@@ -40,7 +40,7 @@ class MemoryTranscripts:
                 kept.setdefault(sequence, self._recorded(sequence, entry))
             return True
 
-        return await self._line.ask(written)
+        return await self._line.ask(written, lambda: self._store.transcript_lock(run_id))
 
     def _recorded(self, sequence: int, entry: TranscriptEntry) -> RecordedEntry:
         body = orjson.loads(stored_body(entry))

@@ -1,6 +1,6 @@
 """The first round trip of a batch: the lock, the head, and every state the batch names."""
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
@@ -55,6 +55,7 @@ class LoadedFacts:
     reserved: dict[ReservationKey, Reserved]
     lanes: dict[LaneQuery, LaneFacts]
     crowded: frozenset[TreeQuery] = frozenset()
+    entry_counts: Mapping[UUID, int] = field(default_factory=dict)
 
 
 def reservation_key(reservation: Reservation) -> ReservationKey:
@@ -115,6 +116,16 @@ async def read_waiting_runs(
     return runs, frozenset(crowded)
 
 
+# Whoever writes entries holds a share of this lock for as long: what is counted behind it is all
+# there is, until the append ends the run and with it the right to write. In one statement the count
+# would be of the moment before the lock was waited for.
+LOCK_TRANSCRIPTS = (
+    "SELECT run_id FROM runs WHERE run_id = ANY(%b::uuid[])"
+    f" AND to_position = {FOREVER} ORDER BY run_id FOR NO KEY UPDATE"
+)
+COUNT_ENTRIES = (
+    "SELECT run_id, count(*) FROM transcript_entries WHERE run_id = ANY(%b::uuid[]) GROUP BY run_id"
+)
 LOCK_CLASS = 0x53504C47
 """First half of the advisory lock's key; the second is the schema, so that two logs in one
 database do not wait for each other."""
@@ -176,17 +187,22 @@ async def load(
     keys = {reservation_key(one.reservation) for one in submissions if one.reservation}
     lane_queries = {one.lane for one in submissions if one.lane}
     tree_queries = {one.tree for one in submissions if one.tree}
+    finished = sorted({one.transcript for one in submissions if one.transcript})
     # Two statements in one message, which cannot be prepared.
     await connection.execute(BEGIN, prepare=False)
     reserved: AsyncCursor[Any] | None = None
     lanes: dict[LaneQuery, tuple[AsyncCursor[Any], AsyncCursor[Any]]] = {}
     trees: TreeCursors = {}
-    if keys or lane_queries or tree_queries:
+    counts: AsyncCursor[Any] | None = None
+    if keys or lane_queries or tree_queries or finished:
         async with connection.pipeline():
             if keys:
                 reserved = await connection.execute(RESERVED, _columns(keys))
             lanes = {query: await _query_lane(connection, query) for query in lane_queries}
             trees = await query_waiting_runs(connection, tree_queries)
+            if finished:
+                await connection.execute(LOCK_TRANSCRIPTS, [finished])
+                counts = await connection.execute(COUNT_ENTRIES, [finished])
     # Not in the pipeline: a psycopg pipeline ends with a Flush, after which PostgreSQL counts no
     # idle time, and a process that is frozen with the lock in its hands would stop all others.
     head, runs, sessions = await _states(connection, run_ids, session_keys, remembered)
@@ -206,6 +222,7 @@ async def load(
         reserved=_reserved(await _rows(reserved), submissions),
         lanes=lane_facts,
         crowded=crowded,
+        entry_counts=dict(await _rows(counts)),
     )
 
 
