@@ -13,7 +13,8 @@ from typing import Any
 from tests.support.builders.key_spellings import spellings
 from tests.support.models.cap_ledger import TYPES, CapLedger
 from tests.support.servers.mortal_fleet import Fleet, Line, LostWithItsServer
-from tests.support.servers.running_server import ROOT, configuration, scripted, wait_for
+from tests.support.servers.preloaded import ROOT
+from tests.support.servers.running_server import configuration, scripted, wait_for
 
 SERVERS = 4
 CALLERS_EACH = 64

@@ -15,7 +15,8 @@ import psycopg
 from tests.support.builders.folder_trees import tree_of
 from tests.support.servers.child_programs import WAIT_SECONDS_MAX
 from tests.support.servers.mortal_server import QUICK_LEASE_SECONDS, Mortal
-from tests.support.servers.running_server import ROOT, configuration, scripted, wait_for
+from tests.support.servers.preloaded import ROOT
+from tests.support.servers.running_server import configuration, scripted, wait_for
 
 FIRST, SECOND = b"first\n", bytes(range(256)) * 40
 ATTACHED: list[dict[str, str]] = [

@@ -9,16 +9,17 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, Literal, Self, TypeVar
+from typing import IO, Any, Literal, Self, TypeVar
 
 import httpx2
 
 from tests.support.http.described_answers import check_answer
+from tests.support.servers.preloaded import ROOT, PreloadedProcess, preloader
 
 START_SECONDS_MAX = 60.0
 STOP_SECONDS_MAX = 30.0
 WAIT_SECONDS_MAX = 30.0
-ROOT = Path(__file__).resolve().parents[3]
+MAIN = "infrastructure.inbound.command_line.main"
 T = TypeVar("T")
 
 
@@ -57,7 +58,7 @@ class RunningServer:
         self._prefix = prefix
         self._environment = dict(environment or {})
         self.config = self._config_file(config)
-        self.process: subprocess.Popen[str] | None = None
+        self.process: subprocess.Popen[str] | PreloadedProcess | None = None
         self.url = ""
         self.log_path = data_dir.with_name(f"{data_dir.name}.log")
         self._http: httpx2.Client | None = None
@@ -78,22 +79,12 @@ class RunningServer:
 
     def start(self) -> None:
         """Start it and wait until it accepts."""
-        command = [*self._prefix, sys.executable]
-        command += ["-m", "infrastructure.inbound.command_line.main", "serve"]
-        command += ["--port", "0", "--data-dir", str(self.data_dir), *self._arguments]
+        command = ["serve", "--port", "0", "--data-dir", str(self.data_dir), *self._arguments]
         if self.config is not None:
             command += ["--config", str(self.config)]
         environment = {**os.environ, "PYTHONUNBUFFERED": "1", **self._environment}
         with self.log_path.open("a", encoding="utf-8") as log:
-            self.process = subprocess.Popen(
-                command,
-                cwd=self.root,
-                env=environment,
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.PIPE,
-                stderr=log,
-                text=True,
-            )
+            self.process = self._started(command, environment, log)
         assert self.process.stdout is not None
         line = self._ready_line(self.process)
         if not line.startswith("spawnlog ready on "):
@@ -109,8 +100,23 @@ class RunningServer:
             event_hooks={"response": [check_answer]},
         )
 
+    def _started(
+        self, command: list[str], environment: Mapping[str, str], log: IO[str]
+    ) -> "subprocess.Popen[str] | PreloadedProcess":
+        if not self._prefix and self.root == ROOT and preloader().serves():
+            return preloader().start(command, environment=environment, stderr=log.fileno())
+        return subprocess.Popen(
+            [*self._prefix, sys.executable, "-m", MAIN, *command],
+            cwd=self.root,
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=log,
+            text=True,
+        )
+
     @staticmethod
-    def _ready_line(process: "subprocess.Popen[str]") -> str:
+    def _ready_line(process: "subprocess.Popen[str] | PreloadedProcess") -> str:
         assert process.stdout is not None
         lines: list[str] = []
         reader = threading.Thread(

@@ -1,0 +1,205 @@
+"""The command of the product in processes that have loaded it before: for servers that are started
+again and again. A process of its own forks for each start, so that loading is paid for once; what
+the command itself takes to load is tested where it is started as users do.
+"""
+
+import atexit
+import gc
+import importlib
+import json
+import os
+import resource
+import select
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import IO, Any
+
+ROOT = Path(__file__).resolve().parents[3]
+LOADED = (
+    "infrastructure.inbound.command_line.main",
+    "infrastructure.server.operations",
+    "infrastructure.server.lifecycle",
+    "infrastructure.outbound.log.verify.verify",
+)
+REQUEST_BYTES_MAX = 128 * 1024
+STATUS_BYTES = 8
+
+
+class PreloadedProcess:
+    """A command under way; what tests use of `subprocess.Popen`."""
+
+    def __init__(self, pid: int, stdout: IO[str], status: int) -> None:
+        self.pid = pid
+        self.stdout: IO[str] | None = stdout
+        self.returncode: int | None = None
+        self._status = status
+
+    def poll(self) -> int | None:
+        """The exit status, negative for a signal; None while it runs."""
+        return self._read(0)
+
+    def wait(self, timeout: float | None = None) -> int:
+        """Wait for the end. Raises `subprocess.TimeoutExpired`."""
+        code = self._read(timeout)
+        if code is None:
+            raise subprocess.TimeoutExpired(f"process {self.pid}", timeout or 0)
+        return code
+
+    def _read(self, timeout: float | None) -> int | None:
+        if self.returncode is None and select.select([self._status], [], [], timeout)[0]:
+            told = os.read(self._status, STATUS_BYTES)
+            os.close(self._status)
+            self.returncode = int(told) if told else -signal.SIGKILL
+        return self.returncode
+
+    def send_signal(self, number: int) -> None:
+        """Send a signal, unless it is known to have ended."""
+        if self.poll() is None:
+            os.kill(self.pid, number)
+
+    def terminate(self) -> None:
+        """SIGTERM."""
+        self.send_signal(signal.SIGTERM)
+
+    def kill(self) -> None:
+        """SIGKILL."""
+        self.send_signal(signal.SIGKILL)
+
+
+class Preloader:
+    """The process that forks. It belongs to the process of the tests that started it."""
+
+    def __init__(self) -> None:
+        self._socket, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        with theirs:
+            self._process = subprocess.Popen(
+                [sys.executable, "-u", "-m", __name__, str(theirs.fileno())],
+                cwd=ROOT,
+                stdin=subprocess.DEVNULL,
+                pass_fds=[theirs.fileno()],
+            )
+        self._privileges = privileges()
+
+    def serves(self) -> bool:
+        """Whether a process that it forks is what one would be that is started here and now."""
+        return self._process.poll() is None and self._privileges == privileges()
+
+    def start(
+        self, argv: Sequence[str], *, environment: Mapping[str, str], stderr: int
+    ) -> PreloadedProcess:
+        """Start the command with these arguments."""
+        shown, stdout = os.pipe()
+        status, told = os.pipe()
+        mask = os.umask(0)
+        os.umask(mask)
+        request = json.dumps({"argv": [*argv], "environment": {**environment}, "umask": mask})
+        socket.send_fds(self._socket, [request.encode()], [stdout, stderr, told])
+        os.close(stdout)
+        os.close(told)
+        pid = int(self._socket.recv(STATUS_BYTES * 2))
+        return PreloadedProcess(pid, os.fdopen(shown, encoding="utf-8"), status)
+
+    def close(self) -> None:
+        """End it; what it has started goes on."""
+        self._socket.close()
+        self._process.wait(10)
+
+
+def privileges() -> tuple[object, ...]:
+    """What a process inherits of rights and limits."""
+    limits = (resource.RLIMIT_NOFILE, resource.RLIMIT_FSIZE, resource.RLIMIT_NPROC)
+    return (os.getresuid(), os.getresgid(), *map(resource.getrlimit, limits))
+
+
+_preloaders: dict[int, Preloader] = {}
+
+
+def preloader() -> Preloader:
+    """The one of this process."""
+    if os.getpid() not in _preloaders:
+        made = _preloaders[os.getpid()] = Preloader()
+        atexit.register(made.close)
+    return _preloaders[os.getpid()]
+
+
+# Below is what the process that forks does.
+
+
+class _Forks:
+    def __init__(self, requests: socket.socket) -> None:
+        self._requests = requests
+        self._running: dict[int, int] = {}
+        self._woken, wake = os.pipe()
+        os.set_blocking(wake, False)
+        os.set_blocking(self._woken, False)
+        signal.signal(signal.SIGCHLD, lambda *_: None)
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        signal.set_wakeup_fd(wake, warn_on_full_buffer=False)
+
+    def serve(self) -> Sequence[str] | None:
+        """None at the end; in a process that was forked, the arguments of its command."""
+        while True:
+            sources: list[Any] = [self._requests, self._woken]
+            ready, _, _ = select.select(sources, [], [])
+            if self._woken in ready:
+                os.read(self._woken, 512)
+                self._reap()
+            if self._requests in ready:
+                message, descriptors, _, _ = socket.recv_fds(self._requests, REQUEST_BYTES_MAX, 3)
+                if not message:
+                    return None
+                request = json.loads(message)
+                pid = os.fork()
+                if pid == 0:
+                    self._become(request, *descriptors)
+                    return list(request["argv"])
+                stdout, stderr, told = descriptors
+                os.close(stdout)
+                os.close(stderr)
+                self._running[pid] = told
+                self._requests.send(str(pid).encode())
+
+    def _reap(self) -> None:
+        for pid, told in list(self._running.items()):
+            ended, status = os.waitpid(pid, os.WNOHANG)
+            if ended:
+                os.write(told, str(os.waitstatus_to_exitcode(status)).encode())
+                os.close(told)
+                del self._running[pid]
+
+    def _become(self, request: dict[str, Any], stdout: int, stderr: int, told: int) -> None:
+        signal.set_wakeup_fd(-1)
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        os.dup2(stdout, 1)
+        os.dup2(stderr, 2)
+        os.closerange(3, max(stdout, stderr, told, *self._running.values(), 64) + 1)
+        # Those there are believe that they write to what this process was started with.
+        sys.stdout = os.fdopen(1, "w", 1, encoding="utf-8", closefd=False)
+        sys.stderr = os.fdopen(2, "w", 1, encoding="utf-8", closefd=False)
+        os.umask(request["umask"])
+        os.environ.clear()
+        os.environ.update(request["environment"])
+        time.tzset()
+
+
+def _main() -> None:
+    requests = socket.socket(fileno=int(sys.argv[1]))
+    for name in LOADED:
+        importlib.import_module(name)
+    gc.collect()
+    gc.freeze()
+    argv = _Forks(requests).serve()
+    if argv is not None:
+        requests.detach()
+        sys.argv = ["spawnlog", *argv]
+        importlib.import_module(LOADED[0]).main()
+
+
+if __name__ == "__main__":
+    _main()
