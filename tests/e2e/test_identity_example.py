@@ -15,7 +15,8 @@ import pytest
 from tests.support.builders.agent_folders import api_key, write_profiles
 from tests.support.builders.launches import program
 from tests.support.servers.data_directories import copied, new_place
-from tests.support.servers.running_server import ROOT, RunningServer, configuration, scripted
+from tests.support.servers.preloaded import ROOT
+from tests.support.servers.running_server import RunningServer, configuration, scripted
 
 pytestmark = pytest.mark.server
 

@@ -10,7 +10,7 @@ import pytest
 from tests.e2e import test_straight_path as straight
 from tests.support.servers.data_directories import new_place
 from tests.support.servers.embedded_servers import NOBODY, as_ordinary_user, postmaster_of
-from tests.support.servers.running_server import ROOT
+from tests.support.servers.preloaded import ROOT
 from tests.support.servers.spawning_server import Stories
 
 pytestmark = pytest.mark.server

@@ -11,8 +11,9 @@ import pytest
 
 from tests.support.servers.child_programs import shell, waiter
 from tests.support.servers.data_directories import copied, new_place
+from tests.support.servers.preloaded import ROOT
 from tests.support.servers.reloaded_server import ReloadedServer
-from tests.support.servers.running_server import ROOT, configuration, scripted, wait_for
+from tests.support.servers.running_server import configuration, scripted, wait_for
 
 pytestmark = pytest.mark.server
 

@@ -26,7 +26,7 @@ from tests.support.faults.history_mutations import added_event as more
 from tests.support.faults.history_mutations import changed_call as call
 from tests.support.faults.history_mutations import changed_event as event
 from tests.support.faults.history_mutations import missing_event as missing
-from tests.support.servers.running_server import ROOT
+from tests.support.servers.preloaded import ROOT
 
 
 def inbox(*entries: tuple[str, int]) -> Mutation:

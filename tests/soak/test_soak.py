@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.servers.data_directories import new_place
-from tests.support.servers.running_server import ROOT
+from tests.support.servers.preloaded import ROOT
 
 SECONDS = 45
 ALL_SECONDS_MAX = 200

@@ -19,7 +19,7 @@ from infrastructure.outbound.credentials.auth_profiles import (
 from tests.support.builders.agent_folders import api_key, write_profiles
 from tests.support.servers.data_directories import new_place
 from tests.support.servers.embedded_servers import NOBODY
-from tests.support.servers.running_server import ROOT
+from tests.support.servers.preloaded import ROOT
 
 CANARY = "canary-in-a-file-0123456789"
 

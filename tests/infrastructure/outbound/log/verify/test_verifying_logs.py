@@ -21,8 +21,8 @@ from infrastructure.outbound.log.verify.verify import Verification, VerifyOrder,
 from infrastructure.outbound.log.verify.whole_tables import ExpectedHead
 from tests.support.builders.damaged_log import tell_all
 from tests.support.builders.stored_family import KeptFamily
+from tests.support.servers.preloaded import ROOT
 from tests.support.servers.running_log import RunningLog
-from tests.support.servers.running_server import ROOT
 
 pytestmark = pytest.mark.kill
 

@@ -23,9 +23,10 @@ from infrastructure.outbound.log.verify.verify import (
 )
 from tests.support.builders.damaged_log import tell_all
 from tests.support.builders.stored_family import KeptFamily
+from tests.support.servers.preloaded import ROOT
 from tests.support.servers.process_table import carrying, children, is_alive
 from tests.support.servers.running_log import RunningLog
-from tests.support.servers.running_server import ROOT, wait_for
+from tests.support.servers.running_server import wait_for
 
 pytestmark = pytest.mark.kill
 
