@@ -16,6 +16,7 @@ from application.coordination.coordination import Coordination, LostRun
 from application.coordination.holder import Holder
 from application.execution.end import RunFinalizer
 from application.execution.execute import RunExecutor
+from application.log.event_log import LogUnavailable
 from application.log.unit_of_work import UnitOfWork
 from application.ports.runtimes import RuntimeEnd
 from application.spawn.prepare import RunPreparer
@@ -119,6 +120,8 @@ class RunRecovery:
                 await self._interrupt(run, lost)
         except Rejected as rejected:
             _log.info("run %s was taken over by another server: %s", lost.run_id, rejected)
+        except LogUnavailable as unavailable:
+            _log.warning("run %s is taken over later: %s", lost.run_id, unavailable)
         except Exception:
             _log.exception("run %s cannot be taken over", lost.run_id)
 
