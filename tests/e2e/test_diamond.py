@@ -1,8 +1,6 @@
 """A diamond of dependencies with references: the last run has what both before it said, whenever
 the server is killed; where a run is lost that had started, those that depend on it say so."""
 
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -11,12 +9,11 @@ import pytest
 from tests.support.builders.diamond import Diamond, telling
 from tests.support.servers.data_directories import copied, new_place
 from tests.support.servers.mortal_server import QUICK_LEASE_SECONDS, Mortal
+from tests.support.servers.preloaded import run_command
 from tests.support.servers.spawning_server import Stories
 
 pytestmark = pytest.mark.kill
 
-ROOT = Path(__file__).parents[2]
-VERIFY = [sys.executable, "-m", "infrastructure.inbound.command_line.main", "log", "verify"]
 ASKING = [
     f"{when} {event}" for event in ("SpawnRequested", "RunWaits") for when in ("before", "after")
 ]
@@ -40,14 +37,7 @@ def one_that_tells(made_data_dir: Path) -> Iterator[Mortal]:
         data_dir = copied(made_data_dir, place / "data")
         with Mortal(data_dir, folder, config=telling(folder)) as server:
             yield server
-        verified = subprocess.run(
-            [*VERIFY, "--data-dir", str(data_dir)],
-            cwd=ROOT,
-            capture_output=True,
-            text=True,
-            timeout=60,
-            check=False,
-        )
+        verified = run_command("log", "verify", "--data-dir", str(data_dir))
         assert verified.returncode == 0, verified.stdout + verified.stderr
 
 

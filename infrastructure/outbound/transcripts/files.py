@@ -6,6 +6,7 @@ All functions block and raise `OSError`, whose `strerror` says what is in the wa
 
 import asyncio
 import errno
+import hashlib
 import os
 import stat
 from collections.abc import AsyncIterator, Iterator
@@ -18,6 +19,7 @@ from infrastructure.outbound.files.regular_file import NotAFile
 from infrastructure.outbound.files.rooted_folder import FILE_MODE, NotAFolder, RootedFolder
 
 PART = ".part"
+CHUNK_BYTES = 256 * 1024
 ARCHIVED_MARK = ".deleted."
 
 
@@ -130,6 +132,20 @@ def _ends_of(path: str) -> tuple[str, str]:
     return agent_id, name
 
 
+def _digest_of(folder: RootedFolder, name: str) -> bytes | None:
+    """Of a private file; None when there is nothing of that kind."""
+    digest = hashlib.sha256()
+    try:
+        with folder.read(name) as file:
+            if stat.S_IMODE(os.fstat(file.fileno()).st_mode) != FILE_MODE:
+                return None
+            while chunk := file.read(CHUNK_BYTES):
+                digest.update(chunk)
+    except (FileNotFoundError, PermissionError, NotAFile):
+        return None
+    return digest.digest()
+
+
 class PartFile:
     """A file of a transcript, mode 0600: under another name until it is whole.
 
@@ -139,6 +155,7 @@ class PartFile:
     def __init__(self, folders: TranscriptFolders, agent_id: str, name: str) -> None:
         self._folders, self._agent_id, self._name = folders, agent_id, name
         self._part = f"{name}.{os.getpid()}{PART}"
+        self._digest = hashlib.sha256()
         self._one_at_a_time = Lock()
         self._held = ExitStack()
         self._open: tuple[RootedFolder, BinaryIO] | None = None
@@ -162,6 +179,7 @@ class PartFile:
         with self._one_at_a_time:
             _, file = self._opened()
             file.write(content)
+            self._digest.update(content)
 
     def finish(self) -> None:
         """It is whole, and gets its name."""
@@ -170,14 +188,20 @@ class PartFile:
             file.flush()
             os.fsync(file.fileno())
             state = os.fstat(file.fileno())
+            own = (state.st_dev, state.st_ino)
             folder.rename(self._part, self._name)
             try:
                 self._folders.must_be_in_place(self._agent_id, folder)
-                if folder.identity_of(self._name) != (state.st_dev, state.st_ino):
-                    raise OSError(errno.EEXIST, "somebody else's file is in the place of this one")
+                # Two servers may end the same run: then both have written the same.
+                is_other = folder.identity_of(self._name) != own
+                if is_other and _digest_of(folder, self._name) != self._digest.digest():
+                    raise OSError(errno.EEXIST, "another file is in the place of this one")
             except BaseException:
                 with suppress(OSError):
-                    folder.unlink(self._name)
+                    is_own = folder.identity_of(self._name) == own
+                    # The file of another server stays, and no link.
+                    if is_own or _digest_of(folder, self._name) is None:
+                        folder.unlink(self._name)
                 raise
             self._end()
 

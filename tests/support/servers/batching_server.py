@@ -2,16 +2,15 @@
 
 import shutil
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 from tests.support.servers.mortal_server import QUICK_LEASE_SECONDS, Mortal
+from tests.support.servers.preloaded import run_command
 from tests.support.servers.running_server import configuration, scripted, wait_for
 
 MAIN = "agent:main:main"
 PLACES = 5
-PROJECT = Path(__file__).parents[3]
 
 # `bad`, `late` and `mixed` are refused, the second of them once it may be; who is `held`, or the
 # first of `mixed`, waits to be let go.
@@ -74,15 +73,7 @@ class Batching(Mortal):
 
     def verified(self) -> subprocess.CompletedProcess[str]:
         """What `spawnlog log verify` says, while it works."""
-        module = "infrastructure.inbound.command_line.main"
-        return subprocess.run(
-            [sys.executable, "-m", module, "log", "verify", "--data-dir", str(self.data_dir)],
-            cwd=PROJECT,
-            capture_output=True,
-            text=True,
-            timeout=120,
-            check=False,
-        )
+        return run_command("log", "verify", "--data-dir", str(self.data_dir))
 
     def clear(self) -> None:
         """Nothing was made for anybody yet."""

@@ -14,6 +14,7 @@ import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -125,6 +126,18 @@ def preloader() -> Preloader:
         made = _preloaders[os.getpid()] = Preloader()
         atexit.register(made.close)
     return _preloaders[os.getpid()]
+
+
+def run_command(*argv: str, seconds_max: float = 120) -> subprocess.CompletedProcess[str]:
+    """What a command has said when it has ended."""
+    with tempfile.TemporaryFile("w+", encoding="utf-8") as stderr:
+        process = preloader().start(argv, environment=os.environ, stderr=stderr.fileno())
+        assert process.stdout is not None
+        with process.stdout as stdout:
+            shown = stdout.read()
+        code = process.wait(seconds_max)
+        stderr.seek(0)
+        return subprocess.CompletedProcess(list(argv), code, shown, stderr.read())
 
 
 # Below is what the process that forks does.

@@ -15,7 +15,7 @@ import psycopg
 from tests.support.builders.folder_trees import tree_of
 from tests.support.servers.child_programs import WAIT_SECONDS_MAX
 from tests.support.servers.mortal_server import QUICK_LEASE_SECONDS, Mortal
-from tests.support.servers.preloaded import ROOT
+from tests.support.servers.preloaded import run_command
 from tests.support.servers.running_server import configuration, scripted, wait_for
 
 FIRST, SECOND = b"first\n", bytes(range(256)) * 40
@@ -199,15 +199,8 @@ class Porter(Mortal):
 
     def verified(self) -> subprocess.CompletedProcess[str]:
         """What `spawnlog log verify` says, the server being away."""
-        module = "infrastructure.inbound.command_line.main"
-        place = ["--data-dir", str(self.data_dir), "--database-url", self.database_url]
-        return subprocess.run(
-            [sys.executable, "-m", module, "log", "verify", *place],
-            cwd=ROOT,
-            capture_output=True,
-            text=True,
-            timeout=60,
-        )
+        place = ("--data-dir", str(self.data_dir), "--database-url", self.database_url)
+        return run_command("log", "verify", *place)
 
 
 def asked(key: str, **more: Any) -> dict[str, Any]:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from infrastructure.outbound.files.rooted_folder import RootedFolder
 from infrastructure.outbound.transcripts.files import (
     PartFile,
     TranscriptFolders,
@@ -60,6 +61,34 @@ def test_nothing_is_left_of_what_failed(folders: TranscriptFolders, tmp_path: Pa
         file.begin()
 
 
+class ReplacedMeanwhile(TranscriptFolders):
+    """Another server that ends the same run writes its file right after this one's."""
+
+    other = b""
+
+    def must_be_in_place(self, agent_id: str, folder: RootedFolder) -> None:
+        super().must_be_in_place(agent_id, folder)
+        with atomic_file(TranscriptFolders(self.path), agent_id, "x.jsonl") as file:
+            file.write(self.other)
+
+
+def test_a_file_that_another_server_writes_at_the_same_time_is_as_good(tmp_path: Path) -> None:
+    folders = ReplacedMeanwhile(tmp_path / "transcripts")
+    folders.other = b"whole\n"
+    write(folders)
+    assert (tmp_path / "transcripts" / "main" / "x.jsonl").read_bytes() == b"whole\n"
+
+
+def test_a_file_that_another_server_has_written_is_not_removed(tmp_path: Path) -> None:
+    folders = ReplacedMeanwhile(tmp_path / "transcripts")
+    folders.other = b"whole\nand more\n"
+    with pytest.raises(OSError, match="another file is in the place"):
+        write(folders)
+    place = tmp_path / "transcripts" / "main"
+    assert [one.name for one in place.iterdir()] == ["x.jsonl"]
+    assert (place / "x.jsonl").read_bytes() == folders.other
+
+
 @pytest.mark.parametrize("put", ["nothing", "folder", "link"])
 def test_a_folder_that_was_moved_meanwhile_keeps_nothing(
     folders: TranscriptFolders, tmp_path: Path, put: str
@@ -91,7 +120,7 @@ def test_a_part_that_gave_way_to_a_link_becomes_no_transcript(
         part.unlink()
         part.symlink_to(outside)
 
-    with pytest.raises(OSError, match="somebody else's file"):
+    with pytest.raises(OSError, match="another file is in the place"):
         interrupted(folders, plant)
     assert outside.read_text() == "mine"
     assert list((tmp_path / "transcripts" / "main").iterdir()) == []
