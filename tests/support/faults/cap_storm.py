@@ -76,9 +76,9 @@ class CapStorm:
         self.messages = 0
         self.ledger = CapLedger(self._key, cap)
 
-    async def blow(self, seconds: float) -> str:
-        """All of it, for so long and until `KILLS_MIN` servers were killed; says in a line how
-        much it was."""
+    async def blow(self, seconds: float, *, admitted_min: int = 0) -> str:
+        """All of it, for so long and until `KILLS_MIN` servers were killed and so many children
+        admitted; says in a line how much it was."""
         before, began = self._fleet.kills, time.monotonic()
         self._position = self._read("/v1/events", limit=1)["head"]
         watching = asyncio.create_task(self._watch())
@@ -86,7 +86,7 @@ class CapStorm:
             async with asyncio.TaskGroup() as tasks:
                 for number in range(len(self._fleet.servers) * CALLERS_EACH):
                     tasks.create_task(self._call(number))
-                tasks.create_task(self._kill(began + seconds, before + KILLS_MIN))
+                tasks.create_task(self._kill(began + seconds, before + KILLS_MIN, admitted_min))
             took = time.monotonic() - began
             answers, admitted = self.ledger.answers, self.ledger.statuses[201]
             await asyncio.to_thread(self._settle)
@@ -134,7 +134,7 @@ class CapStorm:
         finally:
             await line.close()
 
-    async def _kill(self, until: float, kills: int) -> None:
+    async def _kill(self, until: float, kills: int, admitted_min: int) -> None:
         """Kill one server after the other, and end the storm when it is time: soon after a kill,
         so that the last to come back need not wait for a crowd."""
 
@@ -149,6 +149,9 @@ class CapStorm:
                     killing = tasks.create_task(self._fleet.kill(number))
                     await asyncio.wait({killing}, timeout=LAST_SECONDS)
                     if is_time():
+                        # On a slow machine it takes longer until places were used again.
+                        while len(self.ledger.admitted) < admitted_min:
+                            await asyncio.sleep(LOOK_SECONDS)
                         self._over.set()
         finally:
             self._over.set()
