@@ -6,7 +6,7 @@ import signal
 import subprocess
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from tests.support.servers.running_server import wait_for
@@ -23,7 +23,8 @@ def new_place(directory: Path | None = None) -> Iterator[Path]:
         must_be_deserted(place)
     finally:
         for pid in busy_with(place):
-            os.kill(pid, signal.SIGKILL)
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
         shutil.rmtree(place)
 
 

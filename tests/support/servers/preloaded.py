@@ -4,6 +4,7 @@ the command itself takes to load is tested where it is started as users do.
 """
 
 import atexit
+import contextlib
 import gc
 import importlib
 import json
@@ -15,6 +16,7 @@ import socket
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -59,9 +61,10 @@ class PreloadedProcess:
         return self.returncode
 
     def send_signal(self, number: int) -> None:
-        """Send a signal, unless it is known to have ended."""
+        """Send a signal, unless it has ended."""
         if self.poll() is None:
-            os.kill(self.pid, number)
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(self.pid, number)
 
     def terminate(self) -> None:
         """SIGTERM."""
@@ -85,6 +88,8 @@ class Preloader:
                 pass_fds=[theirs.fileno()],
             )
         self._privileges = privileges()
+        # Two threads that ask at once would take each other's answer.
+        self._one_at_a_time = threading.Lock()
 
     def serves(self) -> bool:
         """Whether a process that it forks is what one would be that is started here and now."""
@@ -94,6 +99,12 @@ class Preloader:
         self, argv: Sequence[str], *, environment: Mapping[str, str], stderr: int
     ) -> PreloadedProcess:
         """Start the command with these arguments."""
+        with self._one_at_a_time:
+            return self._start(argv, environment, stderr)
+
+    def _start(
+        self, argv: Sequence[str], environment: Mapping[str, str], stderr: int
+    ) -> PreloadedProcess:
         shown, stdout = os.pipe()
         status, told = os.pipe()
         mask = os.umask(0)
@@ -118,14 +129,16 @@ def privileges() -> tuple[object, ...]:
 
 
 _preloaders: dict[int, Preloader] = {}
+_making = threading.Lock()
 
 
 def preloader() -> Preloader:
     """The one of this process."""
-    if os.getpid() not in _preloaders:
-        made = _preloaders[os.getpid()] = Preloader()
-        atexit.register(made.close)
-    return _preloaders[os.getpid()]
+    with _making:
+        if os.getpid() not in _preloaders:
+            made = _preloaders[os.getpid()] = Preloader()
+            atexit.register(made.close)
+        return _preloaders[os.getpid()]
 
 
 def run_command(*argv: str, seconds_max: float = 120) -> subprocess.CompletedProcess[str]:

@@ -111,6 +111,7 @@ async def test_ten_thousand_who_wait_cost_one_listener(
     running: RunningLog, family: LoggedFamily
 ) -> None:
     await family.spawn("mine")
+    await until(lambda: _is_at(running, 3), "the tail has come to the end")
     async with running_on(running.url) as other:
         before = await running.ask(BACKENDS)
         after = running.tail.position
