@@ -5,7 +5,7 @@ import logging
 from application.log.texts import ContentsErased
 from application.log.unit_of_work import UnitOfWork, with_fresh_reads
 from application.ports.runtimes import RuntimeEnd
-from application.ports.transcripts import Transcripts
+from application.ports.transcripts import SealedTranscript, Transcripts
 from domain.prompt.untrusted import freeze_result
 from domain.run.commands import EndRun
 from domain.run.facts import TranscriptSeal
@@ -39,9 +39,9 @@ class RunFinalizer:
             _log.warning("run %s ends without its texts: %s", run.run_id, erased)
             return await self._end_erased(run, end)
         error = end.error[:ERROR_CHARACTERS_MAX] if end.error else None
-        seal = None
+        sealed = None
         try:
-            seal = await self._seal_transcript(run) if run.started_at is not None else None
+            sealed = await self._seal_transcript(run) if run.started_at is not None else None
         except OSError as failure:
             # The entries stay in the database; the run must end all the same.
             _log.error("the transcript of %s cannot be written: %s", run.run_id, failure)
@@ -57,9 +57,11 @@ class RunFinalizer:
             result=text_store.store("result", result) if result else None,
             error=text_store.store("error", error) if error else None,
             usage=end.usage,
-            transcript=seal,
+            transcript=_seal_of(sealed) if sealed else None,
         )
-        appended = await self._work.record_end(run, command, text_store)
+        appended = await self._work.record_end(
+            run, command, text_store, last_entry=sealed.last if sealed else None
+        )
         await self._drop_fork_snapshot(run)
         return appended.runs[run.run_id]
 
@@ -88,17 +90,20 @@ class RunFinalizer:
         except OSError as failure:
             _log.warning("run %s: a file of its transcript stays: %s", run.run_id, failure)
 
-    async def _seal_transcript(self, run: Run) -> TranscriptSeal:
+    async def _seal_transcript(self, run: Run) -> SealedTranscript:
         assert run.agent_id is not None
         key = await self._work.contents.key(run.session_id)
         assert key is not None
-        sealed = await self._transcripts.seal(
+        return await self._transcripts.seal(
             run.run_id,
             session_id=run.session_id,
             agent_id=run.agent_id,
             key=key,
             continues=run.continues is not None,
         )
-        return TranscriptSeal(
-            count=sealed.count, bytes=sealed.bytes, hmac=sealed.hmac, path=sealed.path
-        )
+
+
+def _seal_of(sealed: SealedTranscript) -> TranscriptSeal:
+    return TranscriptSeal(
+        count=sealed.count, bytes=sealed.bytes, hmac=sealed.hmac, path=sealed.path
+    )

@@ -116,7 +116,8 @@ class AlreadyReserved(Rejected):
 class World(NamedTuple):
     """What is on record about the streams a submission named; absent when never recorded. `tree`
     are the runs with dependencies that are prepared or wait, of the tree that it named.
-    `entry_counts` has the transcripts that it named; nothing is added to them until the append."""
+    `last_entries` has the number of the last entry of the transcript that it named, if there is
+    one; nothing is added to it until the append."""
 
     runs: Mapping[UUID, Run]
     sessions: Mapping[str, Session]
@@ -124,7 +125,7 @@ class World(NamedTuple):
     lane: LaneFacts | None = None
     config_version: int = 0
     tree: Sequence[Run] = ()
-    entry_counts: Mapping[UUID, int] = MappingProxyType({})
+    last_entries: Mapping[UUID, int] = MappingProxyType({})
 
 
 class Decision(NamedTuple, Generic[T_co]):

@@ -149,16 +149,18 @@ class CommandLog:
             above=above,
         )
 
-    async def record_end(self, run: Run, command: EndRun, text_store: TextStore) -> Appended[None]:
-        """Record the end of a run whose transcript was sealed before. Raises `TranscriptGrew` when
-        the seal does not cover what is written by now: a holder that was only frozen may have gone
-        on meanwhile, and the claim that fences it holds until this very append."""
-        sealed = command.transcript
+    async def record_end(
+        self, run: Run, command: EndRun, text_store: TextStore, *, last_entry: int | None
+    ) -> Appended[None]:
+        """Record the end of a run whose transcript was sealed up to `last_entry`; None when it was
+        not. Raises `TranscriptGrew` when more is written by now: a holder that was only frozen may
+        have gone on meanwhile, and its claim holds until this very append."""
 
         def decide(world: World) -> Decision[None]:
             decision = decide_commands(world, (RunCommands(run, (command,), text_store),))
-            if sealed and world.entry_counts.get(run.run_id, 0) != sealed.count:
-                raise TranscriptGrew("the transcript has more entries than were sealed")
+            last = world.last_entries.get(run.run_id, 0)
+            if last_entry is not None and last != last_entry:
+                raise TranscriptGrew(f"sealed up to entry {last_entry}, and there are {last}")
             return decision
 
         return await self.submit(
@@ -166,7 +168,7 @@ class CommandLog:
             decide,
             provenance_of(run),
             about=frozenset((run.run_id,)),
-            transcript=run.run_id if sealed else None,
+            transcript=run.run_id if last_entry is not None else None,
         )
 
     async def record_all(

@@ -21,9 +21,11 @@ class RecordedEntry:
 
 @dataclass(frozen=True, slots=True)
 class SealedTranscript:
-    """All entries of a run: how many, the bytes of their JSON lines, and the keyed hash."""
+    """All entries of a run: how many, the number of the last one (0 when there is none), the bytes
+    of their JSON lines, and the keyed hash."""
 
     count: int
+    last: int
     bytes: int
     hmac: str
     path: str | None

@@ -200,7 +200,7 @@ async def test_a_run_whose_transcript_grows_on_and_on_is_ended_later(
     assert ended.transcript.count == behind.written
 
 
-async def test_whoever_counts_the_entries_keeps_others_from_writing(
+async def test_whoever_reads_the_last_entry_keeps_others_from_writing(
     postgres: RunningLog, transcripts: Transcripts, family: LoggedFamily
 ) -> None:
     await family.begin("scout")

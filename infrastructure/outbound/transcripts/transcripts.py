@@ -130,16 +130,16 @@ class StoredTranscripts:
         """Write the file and say what is in it."""
         name = f"{session_id}.{run_id}.jsonl" if continues else f"{session_id}.jsonl"
         digest = hmac.new(key, digestmod=hashlib.sha256)
-        count = size = 0
+        count = last = size = 0
         async with atomic_file_async(self._folders, agent_id, name) as file:
             async for page in pages(self._pool, run_id, size=PAGE_ENTRIES):
                 lines = b"".join(transcript_line(entry) for entry in page)
                 digest.update(lines)
-                count += len(page)
+                count, last = count + len(page), page[-1].sequence
                 size += len(lines)
                 await asyncio.to_thread(file.write, lines)
         path = str(self._folders.path / agent_id / name)
-        return SealedTranscript(count, size, digest.hexdigest(), path)
+        return SealedTranscript(count, last, size, digest.hexdigest(), path)
 
     async def archive(self, path: str, stamp: str) -> str:
         """Rename a transcript; one that was put away before keeps its name."""

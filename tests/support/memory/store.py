@@ -123,7 +123,7 @@ class Lease:
     url: str | None = None
 
 
-class _AnyCount(int):
+class _AnyNumber(int):
     """Agrees with whatever it is compared with."""
 
     __hash__ = int.__hash__
@@ -308,13 +308,13 @@ class Store:
             crowded=frozenset(
                 one for one, waiting in trees.items() if len(waiting) > load.ROWS_MAX
             ),
-            entry_counts=self._entry_counts(finished),
+            last_entries=self._last_entries(finished),
         )
 
-    def _entry_counts(self, run_ids: Iterable[UUID]) -> dict[UUID, int]:
+    def _last_entries(self, run_ids: Iterable[UUID]) -> dict[UUID, int]:
         if Fault.SEAL_UNCHECKED in self.faults:
-            return dict.fromkeys(run_ids, _AnyCount())
-        return {run_id: len(self.entries.get(run_id, ())) for run_id in run_ids}
+            return dict.fromkeys(run_ids, _AnyNumber())
+        return {run_id: max(self.entries.get(run_id, {}), default=0) for run_id in run_ids}
 
     @property
     def _is_time_unchecked(self) -> bool:

@@ -72,7 +72,8 @@ class MemoryTranscripts:
         self._store.files[path] = lines
         whole = b"".join(lines)
         digest = hmac.new(key, whole, hashlib.sha256).hexdigest()
-        return SealedTranscript(len(lines), len(whole), digest, path)
+        last = entries[-1].sequence if entries else 0
+        return SealedTranscript(len(lines), last, len(whole), digest, path)
 
     async def extent(self, run_id: UUID, *, until: datetime) -> Extent:
         """What was written down of a run by `until`."""

@@ -169,7 +169,7 @@ class Batch:
             lane=self._lane(submission.lane) if submission.lane else None,
             config_version=self._config_version,
             tree=self._tree(submission.tree) if submission.tree else (),
-            entry_counts=self._loaded.entry_counts,
+            last_entries=self._loaded.last_entries,
         )
 
     def _tree(self, query: TreeQuery) -> tuple[Run, ...]:

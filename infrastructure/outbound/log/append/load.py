@@ -55,7 +55,7 @@ class LoadedFacts:
     reserved: dict[ReservationKey, Reserved]
     lanes: dict[LaneQuery, LaneFacts]
     crowded: frozenset[TreeQuery] = frozenset()
-    entry_counts: Mapping[UUID, int] = field(default_factory=dict)
+    last_entries: Mapping[UUID, int] = field(default_factory=dict)
 
 
 def reservation_key(reservation: Reservation) -> ReservationKey:
@@ -116,15 +116,18 @@ async def read_waiting_runs(
     return runs, frozenset(crowded)
 
 
-# Whoever writes entries holds a share of this lock for as long: what is counted behind it is all
-# there is, until the append ends the run and with it the right to write. In one statement the count
-# would be of the moment before the lock was waited for.
+# Whoever writes entries holds a share of this lock for as long: what is read behind it is all there
+# is, until the append ends the run and with it the right to write. In one statement it would be of
+# the moment before the lock was waited for. The last one is asked for, because that is one step in
+# the key's index however long the transcript is.
 LOCK_TRANSCRIPTS = (
     "SELECT run_id FROM runs WHERE run_id = ANY(%b::uuid[])"
     f" AND to_position = {FOREVER} ORDER BY run_id FOR NO KEY UPDATE"
 )
-COUNT_ENTRIES = (
-    "SELECT run_id, count(*) FROM transcript_entries WHERE run_id = ANY(%b::uuid[]) GROUP BY run_id"
+LAST_ENTRIES = (
+    "SELECT t.run_id, one.sequence FROM unnest(%b::uuid[]) AS t (run_id) CROSS JOIN LATERAL"
+    " (SELECT sequence FROM transcript_entries WHERE transcript_entries.run_id = t.run_id"
+    " ORDER BY sequence DESC LIMIT 1) AS one"
 )
 LOCK_CLASS = 0x53504C47
 """First half of the advisory lock's key; the second is the schema, so that two logs in one
@@ -193,7 +196,7 @@ async def load(
     reserved: AsyncCursor[Any] | None = None
     lanes: dict[LaneQuery, tuple[AsyncCursor[Any], AsyncCursor[Any]]] = {}
     trees: TreeCursors = {}
-    counts: AsyncCursor[Any] | None = None
+    entries: AsyncCursor[Any] | None = None
     if keys or lane_queries or tree_queries or finished:
         async with connection.pipeline():
             if keys:
@@ -202,7 +205,7 @@ async def load(
             trees = await query_waiting_runs(connection, tree_queries)
             if finished:
                 await connection.execute(LOCK_TRANSCRIPTS, [finished])
-                counts = await connection.execute(COUNT_ENTRIES, [finished])
+                entries = await connection.execute(LAST_ENTRIES, [finished])
     # Not in the pipeline: a psycopg pipeline ends with a Flush, after which PostgreSQL counts no
     # idle time, and a process that is frozen with the lock in its hands would stop all others.
     head, runs, sessions = await _states(connection, run_ids, session_keys, remembered)
@@ -222,7 +225,7 @@ async def load(
         reserved=_reserved(await _rows(reserved), submissions),
         lanes=lane_facts,
         crowded=crowded,
-        entry_counts=dict(await _rows(counts)),
+        last_entries=dict(await _rows(entries)),
     )
 
 
