@@ -10,7 +10,7 @@ from infrastructure.server.database import open_database
 from tests.support.servers.data_directories import copied, new_place
 from tests.support.servers.databases import Databases
 from tests.support.servers.hook_server import HookServer
-from tests.support.servers.mortal_server import Mortal
+from tests.support.servers.mortal_server import Mortal, mortal_on
 from tests.support.servers.preparing_server import Porter
 from tests.support.servers.spawning_server import Stories
 from tests.support.servers.talking_server import Talking, talking_on
@@ -41,13 +41,8 @@ def mortal(one_that_dies: Mortal) -> Mortal:
 
 @pytest.fixture(scope="session")
 def one_porter(made_data_dir: Path, databases: Databases) -> Iterator[Porter]:
-    url = databases.create()
-    with new_place() as place:
-        with Porter(copied(made_data_dir, place / "data"), place / "notes", url) as server:
-            yield server
-        verified = server.verified()
-        assert verified.returncode == 0, verified.stdout + verified.stderr
-    databases.drop(url)
+    with mortal_on(made_data_dir, databases, Porter) as server:
+        yield server
 
 
 @pytest.fixture

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from tests.support.servers.batching_server import Batching
-from tests.support.servers.data_directories import copied, new_place
-from tests.support.servers.mortal_server import Aside
+from tests.support.servers.databases import Databases
+from tests.support.servers.mortal_server import Aside, mortal_on
 
 pytestmark = pytest.mark.kill
 
@@ -18,13 +18,9 @@ MADE = ["before step:workspace", "after step:workspace"]
 
 
 @pytest.fixture(scope="module")
-def one_that_dies(made_data_dir: Path) -> Iterator[Batching]:
-    with new_place() as place:
-        with Batching(copied(made_data_dir, place / "data"), place / "notes") as server:
-            yield server
-            server.alive()
-            verified = server.verified()
-            assert verified.returncode == 0, verified.stdout + verified.stderr
+def one_that_dies(made_data_dir: Path, databases: Databases) -> Iterator[Batching]:
+    with mortal_on(made_data_dir, databases, Batching) as server:
+        yield server
 
 
 @pytest.fixture
@@ -43,7 +39,7 @@ def killed(server: Batching, moment: str, **body: Any) -> Any:
     server.is_to_die(moment)
     server.asked_in_vain(key, task=["a", "b", "c"], **asked)
     server.has_died()
-    server.start()
+    server.again()
     return main, server.answer_again(key, task=["a", "b", "c"], **asked)
 
 
@@ -119,7 +115,7 @@ def test_a_refusal_at_the_admission_is_told_again(server: Batching) -> None:
     server.is_to_die("after SpawnRefused")
     server.asked_in_vain("gone", task=["a", "b"], **asked)
     server.has_died()
-    server.start()
+    server.again()
     answer = server.answer_again("gone", task=["a", "b"], **asked)
     assert answer.json()["rule"] == "mode"
     assert [one["rule"] for one in must_be_whole(server, "agent:main:gone")] == ["mode"] * 2
@@ -142,7 +138,7 @@ def test_a_batch_that_is_stopped_while_it_is_prepared_is_stopped(
     server.has_died()
     assert asked.answer() is None
     assert aside.answer() is None
-    server.start()
+    server.again()
     assert server.http.post(path, json={}, headers=stop).status_code == 200
     assert [one["rule"] for one in must_be_whole(server, main)] == ["stopped", "batch"]
     assert server.places(main) == 0

@@ -3,14 +3,13 @@ the server is killed; where a run is lost that had started, those that depend on
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tests.support.builders.diamond import Diamond, telling
-from tests.support.servers.data_directories import copied, new_place
-from tests.support.servers.mortal_server import QUICK_LEASE_SECONDS, Mortal
-from tests.support.servers.preloaded import run_command
-from tests.support.servers.spawning_server import Stories
+from tests.support.servers.databases import Databases
+from tests.support.servers.mortal_server import Mortal, mortal_on
 
 pytestmark = pytest.mark.kill
 
@@ -31,14 +30,13 @@ AT_LAST = ["before DependencyMet", "after DependencyMet", "before RunQueued", "a
 
 
 @pytest.fixture(scope="module")
-def one_that_tells(made_data_dir: Path) -> Iterator[Mortal]:
-    with new_place() as place:
-        folder = place / "notes"
-        data_dir = copied(made_data_dir, place / "data")
-        with Mortal(data_dir, folder, config=telling(folder)) as server:
-            yield server
-        verified = run_command("log", "verify", "--data-dir", str(data_dir))
-        assert verified.returncode == 0, verified.stdout + verified.stderr
+def one_that_tells(made_data_dir: Path, databases: Databases) -> Iterator[Mortal]:
+    with mortal_on(made_data_dir, databases, telling_server) as server:
+        yield server
+
+
+def telling_server(data_dir: Path, folder: Path, url: str, **more: Any) -> Mortal:
+    return Mortal(data_dir, folder, url, config=telling(folder), **more)
 
 
 @pytest.fixture
@@ -49,13 +47,6 @@ def server(one_that_tells: Mortal) -> Mortal:
 
 def name_of(moment: str) -> str:
     return "-".join(["diamond", *moment.lower().split()])
-
-
-def dies_again(server: Mortal, moment: str) -> None:
-    """Started after its death, it dies once more."""
-    server.is_to_die(moment)
-    server.start()
-    server.has_died()
 
 
 def test_nobody_is_killed(server: Mortal) -> None:
@@ -73,7 +64,7 @@ def test_the_server_is_killed_while_the_last_is_asked_for(server: Mortal, moment
     server.is_to_die(moment)
     diamond.ask_for_last()
     server.has_died()
-    server.start()
+    server.again()
     diamond.find_last()
     diamond.let_go(diamond.first)
     diamond.is_whole()
@@ -87,7 +78,7 @@ def test_the_server_is_killed_while_the_diamond_goes_on(server: Mortal, moment: 
     server.is_to_die(moment)
     diamond.let_go(diamond.first)
     server.has_died()
-    server.start()
+    server.again()
     diamond.is_whole()
 
 
@@ -102,8 +93,8 @@ def test_the_server_is_killed_before_the_last_is_queued(server: Mortal, moment: 
     # The one of left, which waits no more when it is prepared.
     diamond.let_go(diamond.left)
     server.has_died()
-    dies_again(server, moment)
-    server.start()
+    server.dies_again(moment)
+    server.again()
     diamond.is_whole()
     assert "RunWaits" not in server.events(diamond.left)
 
@@ -116,7 +107,7 @@ def test_those_behind_a_run_that_was_lost_say_so(server: Mortal, moment: str) ->
     server.is_to_die(moment)
     diamond.let_go(diamond.first)
     server.has_died()
-    server.start()
+    server.again()
     runs = diamond.at_its_end()
     assert {one["outcome"] for one in runs.values()} == {"error"}
     assert runs["first"]["error"].startswith("interrupted")
@@ -135,7 +126,7 @@ def test_the_end_of_a_run_that_waited_in_vain_is_recorded_once(server: Mortal, m
     answer = server.http.post(f"/v1/runs/{diamond.first}/stop", json={})
     assert answer.status_code == 200, answer.text
     server.has_died()
-    server.start()
+    server.again()
     diamond.close()
     for run_id in (diamond.left, diamond.right, diamond.last):
         run = server.run(run_id, "announced")
@@ -151,10 +142,11 @@ def test_another_server_goes_on_with_what_waits(server: Mortal) -> None:
     diamond = Diamond(server, "diamond-of-two")
     diamond.ask_for_last()
     diamond.find_last()
-    other = Stories(server.data_dir, server.folder, lease_seconds=QUICK_LEASE_SECONDS)
+    other = telling_server(server.data_dir, server.folder, server.database_url, order="other")
     other.log_path = server.log_path.with_name("other.log")
     with other:
         server.kill()
+        server.forget_the_dead(other.url)
         diamond.let_go(diamond.first)
         assert other.run(diamond.last, "announced")["outcome"] == "success"
         assert other.run(diamond.left)["outcome"] == "success"

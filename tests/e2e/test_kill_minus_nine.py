@@ -1,10 +1,13 @@
 """kill -9 of the server after each recorded stage: the run comes to its end, and is told once."""
 
+from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.support.servers.mortal_server import Mortal
+from tests.support.servers.databases import Databases
+from tests.support.servers.mortal_server import Mortal, mortal_on
 
 pytestmark = pytest.mark.kill
 
@@ -18,6 +21,12 @@ STARTED = ["RunStarted"]
 ENDED = ["RunEnded", "RunAnnounced", "RunArchived"]
 PREPARED = [*REQUESTED, *SCRIPTS, *CREATED]
 WHOLE = [*PREPARED, *CLAIMED, *STARTED, *ENDED]
+
+
+@pytest.fixture(scope="module")
+def one_that_dies(made_data_dir: Path, databases: Databases) -> Iterator[Mortal]:
+    with mortal_on(made_data_dir, databases, Mortal) as server:
+        yield server
 
 
 def life(server: Mortal, key: str, **body: Any) -> dict[str, Any]:
@@ -67,7 +76,7 @@ def test_a_run_goes_on_when_its_server_is_killed(
     mortal.is_to_die(moment)
     mortal.asked_in_vain(moment, agentId=agent_id, cleanup="delete")
     mortal.has_died()
-    mortal.start()
+    mortal.again()
     run = life(mortal, moment, agentId=agent_id)
     assert run["outcome"] == "success"
     assert mortal.events(run["runId"]) == events
@@ -80,7 +89,7 @@ def test_a_run_that_had_started_is_interrupted_and_never_executed_again(
     mortal.is_to_die(moment)
     mortal.asked_in_vain(moment, agentId="echo", cleanup="delete")
     mortal.has_died()
-    mortal.start()
+    mortal.again()
     run = life(mortal, moment, agentId="echo")
     assert run["outcome"] == "error"
     assert run["error"].startswith("interrupted: the server that held this run is gone")
@@ -95,7 +104,7 @@ def test_a_transcript_that_was_renamed_before_the_kill_is_archived_once(mortal: 
     mortal.asked_in_vain("renamed", agentId="accountant", cleanup="delete")
     mortal.has_died()
     (renamed,) = mortal.data_dir.glob("transcripts/accountant/*")
-    mortal.start()
+    mortal.again()
     run = life(mortal, "renamed", agentId="accountant")
     assert mortal.events(run["runId"]) == WHOLE
     assert list(mortal.data_dir.glob("transcripts/accountant/*")) == [renamed]
@@ -108,10 +117,8 @@ def test_a_spawn_goes_on_from_its_request_also_when_its_recovery_is_killed(
     mortal.is_to_die("after SpawnRequested")
     mortal.asked_in_vain("twice", agentId="plain", cleanup="delete")
     mortal.has_died()
-    mortal.is_to_die("after PreparationResumed")
-    mortal.start()
-    mortal.has_died()
-    mortal.start()
+    mortal.dies_again("after PreparationResumed")
+    mortal.again()
     run = life(mortal, "twice", agentId="plain")
     assert run["outcome"] == "success"
     assert mortal.events(run["runId"]) == [*REQUESTED, *RESUMED, *RESUMED, *WHOLE[1:]]
@@ -126,7 +133,7 @@ def test_a_run_that_was_told_to_stop_is_stopped_though_its_server_was_killed(
     with pytest.raises(Exception, match=r"disconnected|reset|closed"):
         mortal.http.post(f"/v1/runs/{run_id}/stop", json={"reason": "enough"})
     mortal.has_died()
-    mortal.start()
+    mortal.again()
     run = life(mortal, "stopping", agentId="waiter")
     assert run["outcome"] == "stopped"
     assert mortal.events(run_id) == [*WHOLE[:-3], "StopRequested", *ENDED]
@@ -138,7 +145,7 @@ def test_a_refusal_that_its_caller_never_heard_of_stands_in_the_inbox(mortal: Mo
     mortal.is_to_die("after SpawnRequested")
     mortal.asked_in_vain("unheard", agentId="impostor")
     mortal.has_died()
-    mortal.start()
+    mortal.again()
     answer = mortal.answer_again("unheard", agentId="impostor")
     assert (answer.status_code, answer.json()["rule"]) == (422, "agent_unknown")
     run_id = answer.json()["runId"]

@@ -9,9 +9,9 @@ import pytest
 
 from domain.context.fork import RUN_NOTE
 from tests.support.builders.submitted_transcripts import KEPT
-from tests.support.servers.data_directories import copied, new_place
 from tests.support.servers.databases import Databases
 from tests.support.servers.forking_server import Heirs, forked
+from tests.support.servers.mortal_server import mortal_on
 from tests.support.servers.running_server import wait_for
 
 pytestmark = pytest.mark.kill
@@ -44,15 +44,10 @@ DEATHS = (
 @pytest.fixture(scope="module")
 def heirs(made_data_dir: Path, databases: Databases) -> Iterator[Heirs]:
     """Its log is verified once all is over, and holds nothing that was said."""
-    url = databases.create()
-    with new_place() as place:
-        with Heirs(copied(made_data_dir, place / "data"), place / "notes", url) as server:
-            yield server
-            server.alive()
-            assert "arbour" not in json.dumps(server.whole_log())
-        verified = server.verified()
-        assert verified.returncode == 0, verified.stdout + verified.stderr
-    databases.drop(url)
+    with mortal_on(made_data_dir, databases, Heirs) as server:
+        yield server
+        server.alive()
+        assert "arbour" not in json.dumps(server.whole_log())
 
 
 @pytest.fixture
@@ -110,7 +105,7 @@ def test_what_was_told_after_the_spawn_is_not_taken_over_by_who_goes_on(server: 
     # The run's own lease lasts longer than it takes to tell something else.
     server.start()
     server.told(session, entries=[{"kind": "text", "text": "later"}])
-    server.places.forget_the_dead(server.url)
+    server.forget_the_dead(server.url)
     begins_with_it(server, body)
 
 

@@ -105,7 +105,7 @@ def test_a_session_that_is_half_put_away_takes_no_message(server: Talking) -> No
     said = Path(run["transcriptPath"].partition(".deleted.")[0])
     answer = server.send(first, "and then?")
     assert (answer.status_code, answer.json()["code"]) == (409, "session_closed")
-    server.places.forget_the_dead(server.url)
+    server.forget_the_dead(server.url)
     assert server.run(first, "archived")["transcriptPath"] == wait_for(
         "the file",
         lambda: next(map(str, said.parent.glob(f"{said.name}.deleted.*")), None),

@@ -56,7 +56,7 @@ def test_another_server_takes_over_from_one_that_died_before_the_child_existed(
     body = asked("taken over", agentId="keeper")
     porter.dies("before SessionCreated", **body)
     with porter.twin() as other:
-        porter.places.forget_the_dead(other.url)
+        porter.forget_the_dead(other.url)
         answer = other.answer_again(**body)
         assert answer.status_code == 201, answer.text
         run_id = answer.json()["runId"]
@@ -83,7 +83,7 @@ def test_a_server_that_slept_changes_nothing_of_what_another_one_wrote(
 ) -> None:
     aside = held_before_its_files(porter, turnstile, "slept", "keeper")
     with porter.twin() as other:
-        porter.places.forget_the_dead(other.url)
+        porter.forget_the_dead(other.url)
         run_id = other.run_of("agent:main:slept")
         assert other.seen(run_id) == sight(other, run_id, "keeper")
         written = files_of(other.places.desk("keeper"))
@@ -102,7 +102,7 @@ def test_a_server_that_slept_leaves_nothing_of_a_run_that_is_over(
 ) -> None:
     aside = held_before_its_files(porter, turnstile, "overslept", "porter")
     with porter.twin() as other:
-        porter.places.forget_the_dead(other.url)
+        porter.forget_the_dead(other.url)
         run_id = other.run_of("agent:main:overslept")
         assert other.run(run_id, "archived")["outcome"] == "success"
         nothing_is_undone_twice(other, run_id)

@@ -1,12 +1,10 @@
 """A server that is asked for several runs at once, some of which cannot be prepared."""
 
 import shutil
-import subprocess
 from pathlib import Path
 from typing import Any
 
 from tests.support.servers.mortal_server import QUICK_LEASE_SECONDS, Mortal
-from tests.support.servers.preloaded import run_command
 from tests.support.servers.running_server import configuration, scripted, wait_for
 
 MAIN = "agent:main:main"
@@ -67,13 +65,9 @@ def batching(folder: Path) -> dict[str, Any]:
 class Batching(Mortal):
     """It can be killed. Its runs are of the session `agent:main:main` unless another is named."""
 
-    def __init__(self, data_dir: Path, folder: Path, **more: Any) -> None:
+    def __init__(self, data_dir: Path, folder: Path, database_url: str = "") -> None:
         folder.mkdir(exist_ok=True)
-        super().__init__(data_dir, folder, config=batching(folder), **more)
-
-    def verified(self) -> subprocess.CompletedProcess[str]:
-        """What `spawnlog log verify` says, while it works."""
-        return run_command("log", "verify", "--data-dir", str(self.data_dir))
+        super().__init__(data_dir, folder, database_url, config=batching(folder))
 
     def clear(self) -> None:
         """Nothing was made for anybody yet."""

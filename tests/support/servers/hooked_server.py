@@ -6,10 +6,9 @@ from pathlib import Path
 from typing import Any
 
 from tests.support.servers.child_programs import waiter
-from tests.support.servers.data_directories import copied, new_place
 from tests.support.servers.databases import Databases
 from tests.support.servers.hook_server import HookServer
-from tests.support.servers.mortal_server import QUICK_LEASE_SECONDS
+from tests.support.servers.mortal_server import QUICK_LEASE_SECONDS, mortal_on
 from tests.support.servers.preparing_server import Porter
 from tests.support.servers.running_server import configuration, scripted, wait_for
 
@@ -132,14 +131,12 @@ def hooked_on(
     made_data_dir: Path, databases: Databases, hooks: dict[str, Any], **more: Any
 ) -> Iterator[Hooked]:
     """Such a server on a database of its own; its log is verified once all is over."""
-    url = databases.create()
-    with new_place() as place:
-        data = copied(made_data_dir, place / "data")
-        with Hooked(data, place / "notes", url, hooks, **more) as server:
-            yield server
-        verified = server.verified()
-        assert verified.returncode == 0, verified.stdout + verified.stderr
-    databases.drop(url)
+
+    def make(data_dir: Path, folder: Path, url: str) -> Hooked:
+        return Hooked(data_dir, folder, url, hooks, **more)
+
+    with mortal_on(made_data_dir, databases, make) as server:
+        yield server
 
 
 def all_of(server: HookServer, **more: Any) -> dict[str, Any]:

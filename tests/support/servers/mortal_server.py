@@ -2,15 +2,20 @@
 
 import contextlib
 import signal
+import subprocess
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import httpx2
+import psycopg
 
 from infrastructure.outbound.log.append.fault_point import VARIABLE
 from tests.support.faults.turnstiles import Turnstile
+from tests.support.servers.data_directories import copied, new_place
+from tests.support.servers.databases import Databases
+from tests.support.servers.preloaded import run_command
 from tests.support.servers.running_server import wait_for
 from tests.support.servers.spawning_server import Stories
 
@@ -38,23 +43,26 @@ class Aside:
 
 
 class Mortal(Stories):
-    """Dies when it is told where. `order` is the name of the file that tells it."""
+    """Dies when it is told where. `order` is the name of the file that tells it. Without the URL of
+    a database it uses the one of its data directory."""
 
     def __init__(
         self,
         data_dir: Path,
         folder: Path,
+        database_url: str = "",
         *,
         order: str = "fail-point",
-        environment: Mapping[str, str] | None = None,
         **more: Any,
     ) -> None:
         self._order = data_dir.with_name(order)
+        self.database_url = database_url
+        environment = {"SPAWNLOG_DATABASE_URL": database_url} if database_url else {}
         super().__init__(
             data_dir,
             folder,
             lease_seconds=QUICK_LEASE_SECONDS,
-            environment={**(environment or {}), VARIABLE: str(self._order)},
+            environment={**environment, VARIABLE: str(self._order)},
             **more,
         )
 
@@ -78,6 +86,35 @@ class Mortal(Stories):
         """Wait until it has killed itself, as it was told to."""
         assert self.ended() == -signal.SIGKILL, self.log()
         assert not self._order.exists()
+
+    def again(self) -> None:
+        """Start it after its death; nobody waits for the lease of the dead one."""
+        self.forget_the_dead()
+        self.start()
+
+    def dies_again(self, moment: str) -> None:
+        """Start it after its death, and it dies while it goes on."""
+        self.is_to_die(moment)
+        self.forget_the_dead()
+        # It may be gone before it says that it is ready.
+        with contextlib.suppress(AssertionError):
+            self.start()
+        self.has_died()
+
+    def forget_the_dead(self, living: str = "") -> None:
+        """Let the leases and claims of all servers but the one at this address run out now."""
+        of_the_dead = "WHERE holder IN (SELECT holder FROM holders WHERE url IS DISTINCT FROM %s)"
+        with psycopg.connect(self.database_url, autocommit=True) as connection:
+            for table in ("holders", "work_claims"):
+                statement = f"UPDATE {table} SET until = clock_timestamp() {of_the_dead}"
+                connection.execute(statement.encode(), [living])
+
+    def verified(self) -> subprocess.CompletedProcess[str]:
+        """What `spawnlog log verify` says."""
+        place = ["--data-dir", str(self.data_dir)]
+        if self.database_url:
+            place += ["--database-url", self.database_url]
+        return run_command("log", "verify", *place)
 
     def asked_in_vain(self, key: str, **body: Any) -> None:
         """Ask for a spawn of a server that dies meanwhile or right after its answer."""
@@ -104,3 +141,21 @@ class Mortal(Stories):
             "the spawn", lambda: self.http.get("/v1/runs", params=query).json()["items"]
         )
         return str(found["runId"])
+
+
+_Server = TypeVar("_Server", bound=Mortal)
+
+
+@contextlib.contextmanager
+def mortal_on(
+    made_data_dir: Path, databases: Databases, make: Callable[[Path, Path, str], _Server]
+) -> Iterator[_Server]:
+    """A server on a database of its own, which stays when the server is killed; `make` is given its
+    data directory, the folder of its children and the URL. Its log is verified once all is over."""
+    url = databases.create()
+    with new_place() as place:
+        with make(copied(made_data_dir, place / "data"), place / "notes", url) as server:
+            yield server
+        verified = server.verified()
+        assert verified.returncode == 0, verified.stdout + verified.stderr
+    databases.drop(url)

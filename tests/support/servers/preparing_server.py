@@ -1,11 +1,9 @@
 """A server whose children get a folder and two files, and what is left of them afterwards."""
 
 import base64
-import contextlib
 import hashlib
 import json
 import shutil
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -15,7 +13,6 @@ import psycopg
 from tests.support.builders.folder_trees import tree_of
 from tests.support.servers.child_programs import WAIT_SECONDS_MAX
 from tests.support.servers.mortal_server import QUICK_LEASE_SECONDS, Mortal
-from tests.support.servers.preloaded import run_command
 from tests.support.servers.running_server import configuration, scripted, wait_for
 
 FIRST, SECOND = b"first\n", bytes(range(256)) * 40
@@ -116,14 +113,6 @@ class Places:
         runs = "SELECT type FROM events WHERE stream LIKE 'run:%' ORDER BY position DESC LIMIT 1"
         return str(self.ask(runs)[0][0])
 
-    def forget_the_dead(self, living: str = "") -> None:
-        """Let the leases and claims of all servers but the one at this address run out now."""
-        gone = "SELECT holder FROM holders WHERE url IS DISTINCT FROM %s"
-        for table in ("holders", "work_claims"):
-            self.ask(
-                f"UPDATE {table} SET until = clock_timestamp() WHERE holder IN ({gone})", living
-            )
-
 
 class Porter(Mortal):
     """A server that dies while it prepares, on a database that stays."""
@@ -137,29 +126,9 @@ class Porter(Mortal):
         config: dict[str, Any] | None = None,
         **more: Any,
     ) -> None:
-        super().__init__(
-            data_dir,
-            folder,
-            config=config or preparing(folder),
-            environment={"SPAWNLOG_DATABASE_URL": database_url},
-            **more,
-        )
-        self.database_url = database_url
+        config = config or preparing(folder)
+        super().__init__(data_dir, folder, database_url, config=config, **more)
         self.places = Places(folder, database_url)
-
-    def again(self) -> None:
-        """Start it after its death; nobody waits for the lease of the dead one."""
-        self.places.forget_the_dead()
-        self.start()
-
-    def dies_again(self, moment: str) -> None:
-        """Start it after its death, and it dies while it goes on."""
-        self.is_to_die(moment)
-        self.places.forget_the_dead()
-        # It may be gone before it says that it is ready.
-        with contextlib.suppress(AssertionError):
-            self.start()
-        self.has_died()
 
     def dies(self, moment: str, **body: Any) -> None:
         """It dies in the middle of a spawn."""
@@ -196,11 +165,6 @@ class Porter(Mortal):
         twin = Porter(self.data_dir, self.folder, self.database_url, order="order-of-the-twin")
         twin.log_path = self.log_path.with_name("twin.log")
         return twin
-
-    def verified(self) -> subprocess.CompletedProcess[str]:
-        """What `spawnlog log verify` says, the server being away."""
-        place = ("--data-dir", str(self.data_dir), "--database-url", self.database_url)
-        return run_command("log", "verify", *place)
 
 
 def asked(key: str, **more: Any) -> dict[str, Any]:

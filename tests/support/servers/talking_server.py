@@ -11,11 +11,10 @@ from typing import Any
 import httpx2
 
 from tests.support.servers.child_programs import WAIT_SECONDS_MAX
-from tests.support.servers.data_directories import copied, new_place
 from tests.support.servers.databases import Databases
 from tests.support.servers.hook_server import HookServer
 from tests.support.servers.hooked_server import Hooked, all_of, threaded
-from tests.support.servers.mortal_server import Aside
+from tests.support.servers.mortal_server import Aside, mortal_on
 from tests.support.servers.running_server import wait_for
 
 # Answers with what it was told, what was said before, and where it is.
@@ -201,13 +200,9 @@ def talking_on(
     made_data_dir: Path, databases: Databases, outside: HookServer, **more: Any
 ) -> Iterator[Talking]:
     """Such a server on a database of its own; its log is verified once all is over."""
-    url = databases.create()
-    with new_place() as place:
-        data = copied(made_data_dir, place / "data")
-        hooks = all_of(outside)
-        notes = place / "notes"
-        with Talking(data, notes, url, hooks, agents=talkers(notes), **more) as server:
-            yield server
-        verified = server.verified()
-        assert verified.returncode == 0, verified.stdout + verified.stderr
-    databases.drop(url)
+
+    def make(data_dir: Path, folder: Path, url: str) -> Talking:
+        return Talking(data_dir, folder, url, all_of(outside), agents=talkers(folder), **more)
+
+    with mortal_on(made_data_dir, databases, make) as server:
+        yield server
